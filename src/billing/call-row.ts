@@ -1,0 +1,34 @@
+import type { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import type { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
+
+/** One row of the `call` table, in its column names: it goes to the database as JSON, as it is. */
+export interface CallRow {
+  readonly id: string;
+  readonly request_id: string;
+  readonly account_id: string;
+  readonly key_id: string;
+  readonly model: string;
+  readonly vendor: string;
+  readonly path: string;
+  readonly stream: boolean;
+  readonly status: number;
+  /** The documented word; empty on success. */
+  readonly error_code: string;
+  readonly ending: CallEnding;
+  readonly usage_source: UsageSource;
+  readonly input_tokens: number;
+  readonly cached_input_tokens: number;
+  readonly cache_write_tokens: number;
+  readonly output_tokens: number;
+  readonly reasoning_tokens: number;
+  /** Nano-USD as decimal digits: JSON numbers would lose precision. */
+  readonly cost: string;
+  /** Nano-USD as decimal digits. */
+  readonly held: string;
+  readonly price_version: string;
+  /** ISO 8601 UTC with milliseconds. */
+  readonly start_time: string;
+  readonly duration_ms: number;
+  readonly first_byte_ms: number;
+  readonly upstream_request_id: string;
+}

@@ -1,0 +1,118 @@
+/**
+ * The shape of a valid configuration: what `uas.yaml` says (vendors, models, prices) and what the
+ * environment says (addresses, secrets, folders). load.ts and settings.ts make them.
+ */
+import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+
+/** What `uas.yaml` says, checked and resolved. Immutable. */
+export interface Config {
+  /** Where it was read: a file path, or `built-in demo`. */
+  readonly source: string;
+  /** Whether this is the built-in demo configuration. */
+  readonly isDemo: boolean;
+  /** By vendor name. */
+  readonly vendors: ReadonlyMap<string, VendorConfig>;
+  /** By model key, in the file's order. Only models that this version can serve. */
+  readonly models: ReadonlyMap<string, ModelConfig>;
+  readonly webhooks: WebhookConfig;
+  /** What is accepted but not served: `file:line:col path: message`. */
+  readonly warnings: readonly string[];
+}
+
+/** A vendor: one upstream company's API, as one installation uses it. */
+export interface VendorConfig {
+  readonly name: string;
+  /** One of the kinds of vendor/index.ts. */
+  readonly kind: string;
+  /** Without a trailing slash. Empty for kinds without an address (`demo`). */
+  readonly baseUrl: string;
+  /** The credential, resolved from the environment or a file. Never logged. */
+  readonly apiKey: string | undefined;
+  /** The only dialects to use, as words such as `chat-completions`; `undefined`: all its kind speaks. */
+  readonly dialects: readonly string[] | undefined;
+  readonly timeouts: VendorTimeouts;
+  /** The most calls in flight at once; `undefined`: no limit. */
+  readonly maxInFlight: number | undefined;
+  /** What to do upstream when the client leaves. */
+  readonly onDisconnect: "abort" | "drain";
+  /** The path prefix of its native interface, with a leading slash; `undefined`: none. */
+  readonly nativePrefix: string | undefined;
+  /** Kind `fal` only: the address of its synchronous interface. */
+  readonly runBaseUrl: string | undefined;
+}
+
+/** How long to wait for a vendor, in milliseconds. */
+export interface VendorTimeouts {
+  /** For the connection. Default 5,000. */
+  readonly connectMs: number;
+  /** From the request to the reply's head. Default 120,000. */
+  readonly firstByteMs: number;
+  /** Between two reads of the reply. Default 60,000. */
+  readonly idleMs: number;
+}
+
+/** A model that customers can call. */
+export interface ModelConfig {
+  readonly key: string;
+  /** The display name; the key where none is given. */
+  readonly name: string;
+  readonly type: ModelType;
+  /** Tried in order; at least one. */
+  readonly routes: readonly RouteConfig[];
+  /** The most tokens of one reply; what is held where the body sets no limit. 0 where it has none. */
+  readonly maxOutputTokens: number;
+  readonly price: PriceConfig;
+}
+
+/** Where a model's calls go. */
+export interface RouteConfig {
+  /** A vendor's name. */
+  readonly vendor: string;
+  /** The vendor's own name of the model. */
+  readonly model: string;
+}
+
+/** Prices in nano-USD: per 1,000,000 tokens, or per single unit. `undefined`: not charged. */
+export interface PriceConfig {
+  readonly input: bigint | undefined;
+  readonly cachedInput: bigint | undefined;
+  readonly cacheWrite: bigint | undefined;
+  readonly output: bigint | undefined;
+  readonly image: bigint | undefined;
+  readonly second: bigint | undefined;
+  readonly request: bigint | undefined;
+}
+
+/** Webhook settings for tests. */
+export interface WebhookConfig {
+  /** Exact hosts that are exempt from the public-address rule. */
+  readonly allowHosts: readonly string[];
+  /** A CA certificate file to trust beside the system's. */
+  readonly caFile: string | undefined;
+}
+
+/** What the environment says. */
+export interface Settings {
+  /** `UAS_CONFIG`; `undefined`: `uas.yaml` in the working directory, else the built-in demo. */
+  readonly configPath: string | undefined;
+  /** `UAS_DATA_DIR`, absolute. Default `.data` in the working directory. */
+  readonly dataDir: string;
+  /** `UAS_LISTEN`. Default 127.0.0.1:8080. */
+  readonly listen: ListenAddress;
+  /** `UAS_INTERNAL_LISTEN`. Default 127.0.0.1:8081. */
+  readonly internalListen: ListenAddress;
+  /** `DATABASE_URL`; `undefined`: the embedded PostgreSQL. */
+  readonly databaseUrl: string | undefined;
+  /** `UAS_PUBLIC_URL`, an origin without a trailing slash; `undefined`: made from `listen`. */
+  readonly publicUrl: string | undefined;
+  /** `UAS_TRUST_PROXY`: addresses and ranges of proxies whose `x-forwarded-*` count. Default none. */
+  readonly trustProxy: readonly string[];
+  /** `UAS_OPERATOR_TOKEN`; `undefined`: operator RPCs are refused. */
+  readonly operatorToken: string | undefined;
+}
+
+/** A TCP address to listen on. Port 0: any free one. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}

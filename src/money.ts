@@ -1,0 +1,30 @@
+/** Money as one integer: nano-USD in a bigint. 1,000,000,000 is one US dollar. */
+
+/** Nano-USD in one US dollar. */
+export const nanosPerUsd = 1_000_000_000n;
+
+/** The largest amount that fits the database's bigint column: about 9.2 billion USD. */
+export const amountNanosMax = 9_223_372_036_854_775_807n;
+
+const decimal = /^(\d{1,10})(?:\.(\d{1,9}))?$/;
+
+/**
+ * Reads a decimal USD string such as `"0.25"`: up to ten digits before and nine after the point, no
+ * sign, no exponent.
+ *
+ * @returns nano-USD, or `undefined` where the text is not such a number or exceeds the column.
+ */
+export function parseUsd(text: string): bigint | undefined {
+  const match = decimal.exec(text);
+  if (!match) return undefined;
+  const nanos = BigInt(match[1] ?? "") * nanosPerUsd + BigInt((match[2] ?? "").padEnd(9, "0"));
+  return nanos <= amountNanosMax ? nanos : undefined;
+}
+
+/** Writes nano-USD as the shortest exact decimal string: `250000000n` is `"0.25"`, `0n` is `"0"`. */
+export function formatUsd(nanos: bigint): string {
+  const sign = nanos < 0n ? "-" : "";
+  const digits = (nanos < 0n ? -nanos : nanos).toString().padStart(10, "0");
+  const fraction = digits.slice(-9).replace(/0+$/, "");
+  return `${sign}${digits.slice(0, -9)}${fraction && `.${fraction}`}`;
+}
