@@ -1,0 +1,109 @@
+/**
+ * Finds the events of a `text/event-stream` in bytes that arrive in any pieces. Knows nothing of JSON.
+ * Lines end with LF, CRLF or CR; an event ends with an empty line.
+ */
+
+/** One complete event, as places in the buffer that is being read. Valid during the callback only. */
+export interface EventPlace {
+  /** Where the event's first byte stands. */
+  start: number;
+  /** Behind the event's empty line. */
+  end: number;
+  /** The value of its only or last `data` line; both 0 where it has none. */
+  dataStart: number;
+  dataEnd: number;
+  /** How many `data` lines it has. */
+  dataLines: number;
+}
+
+/** Raised where an event grows beyond the limit. */
+export class EventTooLongError extends Error {}
+
+/** Splits a stream into events and keeps the incomplete rest for the next read. */
+export class EventSplitter {
+  readonly #place: EventPlace = { start: 0, end: 0, dataStart: 0, dataEnd: 0, dataLines: 0 };
+  readonly #eventBytesMax: number;
+  #rest: Buffer | undefined;
+
+  constructor(eventBytesMax: number) {
+    this.#eventBytesMax = eventBytesMax;
+  }
+
+  /** The bytes that have arrived but do not make a whole event. */
+  get rest(): Buffer | undefined {
+    return this.#rest;
+  }
+
+  /**
+   * Takes the next bytes and calls `onEvent` for each event that they complete.
+   *
+   * @returns the buffer that the places refer to, and how much of it is complete events.
+   * @throws EventTooLongError
+   */
+  push(
+    bytes: Buffer,
+    onEvent: (source: Buffer, place: EventPlace) => void,
+  ): { source: Buffer; length: number } {
+    const source = this.#rest === undefined ? bytes : Buffer.concat([this.#rest, bytes]);
+    const place = this.#place;
+    // Streams with CR are rare: one native search tells whether to look for it at all.
+    const hasCr = source.includes(0x0d);
+    let lineStart = 0;
+    reset(place, 0);
+    for (;;) {
+      const lineEnd = hasCr ? endOfLine(source, lineStart) : source.indexOf(0x0a, lineStart);
+      if (lineEnd < 0) break;
+      const next = afterLine(source, lineEnd);
+      if (next < 0) break;
+      if (lineEnd > lineStart) {
+        readLine(source, lineStart, lineEnd, place);
+      } else {
+        place.end = next;
+        onEvent(source, place);
+        reset(place, next);
+      }
+      lineStart = next;
+    }
+    const length = place.start;
+    this.#rest = length === source.length ? undefined : source.subarray(length);
+    if (source.length - length > this.#eventBytesMax) {
+      throw new EventTooLongError(`an event is longer than ${this.#eventBytesMax} bytes`);
+    }
+    return { source, length };
+  }
+}
+
+function reset(place: EventPlace, start: number): void {
+  place.start = start;
+  place.dataStart = 0;
+  place.dataEnd = 0;
+  place.dataLines = 0;
+}
+
+/** Where the line's terminator stands, or -1 where it has not arrived. */
+function endOfLine(source: Buffer, from: number): number {
+  for (let i = from; i < source.length; i++) {
+    if (source[i] === 0x0a || source[i] === 0x0d) return i;
+  }
+  return -1;
+}
+
+/** Behind the terminator, or -1 for a CR at the very end: an LF may belong to it. */
+function afterLine(source: Buffer, lineEnd: number): number {
+  if (source[lineEnd] === 0x0a) return lineEnd + 1;
+  if (lineEnd + 1 === source.length) return -1;
+  return source[lineEnd + 1] === 0x0a ? lineEnd + 2 : lineEnd + 1;
+}
+
+function readLine(source: Buffer, start: number, end: number, place: EventPlace): void {
+  const isData =
+    source[start] === 0x64 &&
+    source[start + 1] === 0x61 &&
+    source[start + 2] === 0x74 &&
+    source[start + 3] === 0x61 &&
+    source[start + 4] === 0x3a;
+  if (!isData) return;
+  place.dataStart = source[start + 5] === 0x20 ? start + 6 : start + 5;
+  place.dataEnd = end;
+  place.dataLines++;
+}

@@ -1,0 +1,53 @@
+/** Edits of bytes that leave everything else as it is. */
+
+/** Collects replacements in one buffer, in ascending order, and applies them in one copy. Reusable. */
+export class Splicer {
+  readonly #starts: number[] = [];
+  readonly #ends: number[] = [];
+  readonly #texts: Array<Uint8Array | undefined> = [];
+
+  /** Replaces the bytes from `start` to `end` (exclusive) by `text`, or by nothing. */
+  replace(start: number, end: number, text?: Uint8Array): void {
+    this.#starts.push(start);
+    this.#ends.push(end);
+    this.#texts.push(text);
+  }
+
+  /** How many replacements wait. */
+  get size(): number {
+    return this.#starts.length;
+  }
+
+  /** The first `length` bytes of `source` with the replacements applied; forgets them. Without any, a
+   * view of `source`, not a copy. */
+  apply(source: Buffer, length: number): Buffer {
+    if (this.#starts.length === 0) return source.subarray(0, length);
+    let size = length;
+    for (let i = 0; i < this.#starts.length; i++) {
+      size += (this.#texts[i]?.length ?? 0) - ((this.#ends[i] ?? 0) - (this.#starts[i] ?? 0));
+    }
+    const target = Buffer.allocUnsafe(size);
+    let read = 0;
+    let written = 0;
+    for (let i = 0; i < this.#starts.length; i++) {
+      const start = this.#starts[i] ?? 0;
+      written += source.copy(target, written, read, start);
+      const text = this.#texts[i];
+      if (text !== undefined) {
+        target.set(text, written);
+        written += text.length;
+      }
+      read = this.#ends[i] ?? start;
+    }
+    source.copy(target, written, read, length);
+    this.clear();
+    return target;
+  }
+
+  /** Forgets the replacements after the first `size`. */
+  clear(size = 0): void {
+    this.#starts.length = size;
+    this.#ends.length = size;
+    this.#texts.length = size;
+  }
+}

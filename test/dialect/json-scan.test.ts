@@ -1,0 +1,93 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { JsonScanError, scanObject } from "../../src/dialect/json-scan.ts";
+
+const depthMax = 64;
+
+/** What the scanner says, in the words of JSON.parse: the members' values, or a refusal. */
+function scanned(text: string): Array<[string, unknown]> | "refused" {
+  const bytes = Buffer.from(text);
+  try {
+    return scanObject(bytes, depthMax).members.map((member) => [
+      member.key,
+      JSON.parse(bytes.toString("utf8", member.valueStart, member.valueEnd)),
+    ]);
+  } catch (error) {
+    if (error instanceof JsonScanError) return "refused";
+    throw error;
+  }
+}
+
+function parsed(text: string): Array<[string, unknown]> | "refused" {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject ? Object.entries(value) : "refused";
+  } catch {
+    return "refused";
+  }
+}
+
+const byKey = (a: [string, unknown], b: [string, unknown]): number => (a[0] < b[0] ? -1 : 1);
+const sorted = (result: Array<[string, unknown]> | "refused") =>
+  result === "refused" ? result : result.toSorted(byKey);
+
+describe("R-ERR-7: the scanner accepts exactly what JSON.parse accepts", () => {
+  it("on valid objects, with the same values at the places it names", () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue({ maxDepth: 5 })),
+        fc.constantFrom(undefined, 1, "\t"),
+        (value, indent) => {
+          const text = JSON.stringify(value, null, indent);
+          expect(sorted(scanned(text))).toEqual(sorted(parsed(text)));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it("on texts with a random edit", () => {
+    const edit = fc.record({
+      at: fc.nat(400),
+      drop: fc.nat(3),
+      insert: fc.constantFrom("", "{", "}", "[", "]", ",", ":", '"', "\\", "\\u12", "0", "-", "1e", "tru", "\u0000", " ", "é"),
+    });
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })), edit, (value, change) => {
+        const whole = JSON.stringify(value);
+        const at = change.at % (whole.length + 1);
+        const text = whole.slice(0, at) + change.insert + whole.slice(at + change.drop);
+        // Members that appear twice are told twice, where JSON.parse keeps the last.
+        const result = scanned(text);
+        const unique = result === "refused" ? result : [...new Map(result)];
+        expect(sorted(unique)).toEqual(sorted(parsed(text)));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe("R-ERR-7: limits", () => {
+  const nested = (levels: number) => `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
+
+  it("accepts 64 levels and refuses 65", () => {
+    expect(scanned(nested(64))).not.toBe("refused");
+    expect(() => scanObject(Buffer.from(nested(65)), depthMax)).toThrow(/deeper than 64/);
+  });
+
+  it("refuses a million levels without overflowing the stack", () => {
+    expect(scanned(nested(1_000_000))).toBe("refused");
+  });
+
+  it("refuses bad UTF-8, a byte order mark, raw NUL, and values that are no object", () => {
+    expect(() => scanObject(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), 64)).toThrow(/UTF-8/);
+    for (const text of ["\ufeff{}", '{"a":"\u0000"}', "[]", "1", "null", '"a"', "", "{} {}"]) {
+      expect(scanned(text), JSON.stringify(text)).toBe("refused");
+    }
+  });
+
+  it("decodes escaped names", () => {
+    expect(scanned(String.raw`{"mod\u0065l":1}`)).toEqual([["model", 1]]);
+  });
+});
