@@ -157,8 +157,7 @@ class Scanner {
 
   /** Passes a scalar and returns 0, or passes an opening character and returns what closes it. */
   #scalarOrOpen(): number {
-    const byte = this.#bytes[this.#at];
-    switch (byte) {
+    switch (this.#bytes[this.#at] ?? 0) {
       case quote:
         this.#string();
         return 0;

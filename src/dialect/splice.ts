@@ -44,6 +44,16 @@ export class Splicer {
     return target;
   }
 
+  /** Applies the replacements after the first `size` to all of `source`, and forgets them only. */
+  take(size: number, source: Buffer): Buffer {
+    const inner = new Splicer();
+    for (let i = size; i < this.#starts.length; i++) {
+      inner.replace(this.#starts[i] ?? 0, this.#ends[i] ?? 0, this.#texts[i]);
+    }
+    this.clear(size);
+    return inner.apply(source, source.length);
+  }
+
   /** Forgets the replacements after the first `size`. */
   clear(size = 0): void {
     this.#starts.length = size;

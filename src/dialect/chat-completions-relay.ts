@@ -1,0 +1,179 @@
+/** The reply half of chat completions on a relayed hop: bytes in, the same bytes out but for the model
+ * name and the usage that only the gateway asked for. */
+import { create } from "@bufbuild/protobuf";
+import { eventBytesMax } from "../config/limits.ts";
+import { type Usage, UsageSchema } from "../../gen/uas/type/v1/usage_pb.ts";
+import { ChunkScan } from "./chunk-scan.ts";
+import type { RelayedReply, RelayOptions, StreamRelay } from "./dialect.ts";
+import { type EventPlace, EventSplitter } from "./event-stream.ts";
+import { Splicer } from "./splice.ts";
+
+/** See {@link TextDialect.relayReply}. */
+export function relayChatReply(body: Buffer, options: RelayOptions): RelayedReply {
+  const scan = new ChunkScan();
+  scan.scan(body, 0, body.length);
+  const splicer = new Splicer();
+  restoreModel(body, scan, { splicer, model: modelBytes(options) });
+  return {
+    body: splicer.apply(body, body.length),
+    usage: scan.usageStart < 0 ? undefined : readUsage(body, scan.usageStart, scan.usageEnd),
+    textBytes: scan.textBytes,
+  };
+}
+
+/** See {@link TextDialect.relayStream}. */
+export class ChatStreamRelay implements StreamRelay {
+  usage: Usage | undefined;
+  textBytes = 0;
+  finished = false;
+  failed = false;
+
+  readonly #splitter = new EventSplitter(eventBytesMax);
+  readonly #splicer = new Splicer();
+  readonly #scan = new ChunkScan();
+  readonly #model: Buffer | undefined;
+  readonly #hideUsage: boolean;
+
+  constructor(options: RelayOptions) {
+    this.#model = modelBytes(options);
+    this.#hideUsage = options.hideUsage;
+  }
+
+  push(bytes: Buffer): Buffer {
+    const { source, length } = this.#splitter.push(bytes, this.#onEvent);
+    return this.#splicer.apply(source, length);
+  }
+
+  // One function for the life of the stream: a closure for each read would be garbage for each read.
+  readonly #onEvent = (source: Buffer, place: EventPlace): void => {
+    if (place.dataLines === 0) return;
+    if (place.dataLines > 1) return this.#onSplitData(source, place);
+    const { dataStart, dataEnd } = place;
+    if (source[dataStart] !== 0x7b) {
+      if (isDone(source, dataStart, dataEnd)) this.finished = true;
+      return;
+    }
+    this.#onChunk(source, dataStart, dataEnd);
+    if (this.#isInjectedUsage(source)) {
+      this.#splicer.replace(place.start, place.end);
+      return;
+    }
+    const context = { splicer: this.#splicer, model: this.#model };
+    restoreModel(source, this.#scan, context);
+    if (this.#hideUsage) this.#hideNullUsage(source);
+  };
+
+  /** Reads one chunk into {@link ChunkScan} and the stream's totals. */
+  #onChunk(source: Buffer, start: number, end: number): void {
+    const scan = this.#scan;
+    scan.scan(source, start, end);
+    this.textBytes += scan.textBytes;
+    if (scan.finished) this.finished = true;
+    if (scan.errorStart >= 0 && !isNull(source, scan.errorStart, scan.errorEnd)) this.failed = true;
+    if (scan.usageStart >= 0 && !isNull(source, scan.usageStart, scan.usageEnd)) {
+      this.usage = readUsage(source, scan.usageStart, scan.usageEnd) ?? this.usage;
+    }
+  }
+
+  /** The chunk that exists only because the gateway asked for usage: no choices, nothing but usage. */
+  #isInjectedUsage(source: Buffer): boolean {
+    const { usageStart, usageEnd, choicesEmpty } = this.#scan;
+    return (
+      this.#hideUsage && choicesEmpty && usageStart >= 0 && !isNull(source, usageStart, usageEnd)
+    );
+  }
+
+  #hideNullUsage(source: Buffer): void {
+    const { usageStart, usageEnd, usageCutStart, usageCutEnd, modelStart } = this.#scan;
+    if (usageStart < 0 || !isNull(source, usageStart, usageEnd)) return;
+    // Replacements go in ascending order: behind the model's this is in order, before it is not.
+    if (this.#model === undefined || modelStart < usageStart) {
+      this.#splicer.replace(usageCutStart, usageCutEnd);
+      return;
+    }
+    this.#splicer.clear(this.#splicer.size - 1);
+    this.#splicer.replace(usageCutStart, usageCutEnd);
+    this.#splicer.replace(modelStart, this.#scan.modelEnd, this.#model);
+  }
+
+  /** Data over several lines: legal, though no vendor does it. Joined, read and written as one line. */
+  #onSplitData(source: Buffer, place: EventPlace): void {
+    const data = source
+      .toString("utf8", place.start, place.end)
+      .split(/\r\n|\n|\r/)
+      .filter((line) => line.startsWith("data:"))
+      .map((line) => line.slice(line[5] === " " ? 6 : 5))
+      .join(" ");
+    const event = Buffer.from(`data: ${data}\n\n`);
+    const inner = {
+      start: 0,
+      end: event.length,
+      dataStart: 6,
+      dataEnd: event.length - 2,
+      dataLines: 1,
+    };
+    const outer = this.#splicer.size;
+    this.#onEvent(event, inner);
+    const edited = this.#splicer.take(outer, event);
+    this.#splicer.replace(place.start, place.end, edited);
+  }
+}
+
+interface ModelEdit {
+  readonly splicer: Splicer;
+  readonly model: Buffer | undefined;
+}
+
+/** Puts the public name where the vendor wrote a string; a null stays. */
+function restoreModel(source: Buffer, scan: ChunkScan, { splicer, model }: ModelEdit): void {
+  if (model === undefined || scan.modelStart < 0 || source[scan.modelStart] !== 0x22) return;
+  splicer.replace(scan.modelStart, scan.modelEnd, model);
+}
+
+function modelBytes({ publicModel }: RelayOptions): Buffer | undefined {
+  return publicModel === undefined ? undefined : Buffer.from(JSON.stringify(publicModel));
+}
+
+function isDone(source: Buffer, start: number, end: number): boolean {
+  return source.toString("latin1", start, end).trimEnd() === "[DONE]";
+}
+
+function isNull(source: Buffer, start: number, end: number): boolean {
+  return end - start === 4 && source[start] === 0x6e;
+}
+
+interface WireUsage {
+  prompt_tokens?: unknown;
+  completion_tokens?: unknown;
+  prompt_tokens_details?: { cached_tokens?: unknown; cache_write_tokens?: unknown } | null;
+  completion_tokens_details?: { reasoning_tokens?: unknown } | null;
+}
+
+/** The vendor's figures; `undefined` where the two totals are not whole numbers from 0 on. */
+function readUsage(source: Buffer, start: number, end: number): Usage | undefined {
+  let wire: WireUsage | null;
+  try {
+    wire = JSON.parse(source.toString("utf8", start, end)) as WireUsage | null;
+  } catch {
+    return undefined;
+  }
+  const input = count(wire?.prompt_tokens);
+  const output = count(wire?.completion_tokens);
+  if (!wire || input === undefined || output === undefined) return undefined;
+  const cached = Math.min(count(wire.prompt_tokens_details?.cached_tokens) ?? 0, input);
+  const written = count(wire.prompt_tokens_details?.cache_write_tokens) ?? 0;
+  const reasoning = count(wire.completion_tokens_details?.reasoning_tokens) ?? 0;
+  return create(UsageSchema, {
+    inputTokens: input,
+    cachedInputTokens: cached,
+    cacheWriteTokens: Math.min(written, input - cached),
+    outputTokens: output,
+    reasoningTokens: Math.min(reasoning, output),
+  });
+}
+
+function count(value: unknown): number | undefined {
+  const isCount =
+    typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 31;
+  return isCount ? value : undefined;
+}

@@ -1,0 +1,97 @@
+/** What a dialect must offer. One file per dialect implements it; index.ts lists them. Pure: no I/O. */
+import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
+import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { GatewayError } from "../errors.ts";
+
+/** What every dialect offers: its name, its errors and its replies to RPCs that are no text generation. */
+export interface Dialect {
+  /** The dialect's name in configuration, logs and tables, for example `chat-completions`. */
+  readonly word: string;
+  /** The body of an error answer. */
+  errorBody(error: GatewayError): JsonObject;
+  /** The body for an RPC's response message. */
+  replyBody(schema: DescMessage, message: Message): JsonObject;
+}
+
+/** What a dialect for text generation offers beside it. */
+export interface TextDialect extends Dialect {
+  /** Request headers that a vendor of this dialect gets to see, in lower case. */
+  readonly forwardedHeaders: ReadonlySet<string>;
+  /** What fills a silent stream: ignored by every client. */
+  readonly keepAlive: Buffer;
+  /**
+   * Reads what routing and billing need of a request body, leaving the rest as bytes.
+   *
+   * @throws GatewayError INVALID_REQUEST, naming the member at fault
+   */
+  readRequest(body: Uint8Array, options: ReadRequestOptions): TextRequest;
+  /** Reads usage out of a whole reply and restores the public model name in it. */
+  relayReply(body: Buffer, options: RelayOptions): RelayedReply;
+  /** Does the same for a stream, piece by piece. */
+  relayStream(options: RelayOptions): StreamRelay;
+  /** The event that ends a stream which failed. No terminal event follows it. */
+  errorEvent(error: GatewayError): Buffer;
+}
+
+/** How the route reads bodies. */
+export interface ReadRequestOptions {
+  /** Whether the reply is streamed whatever the body says. */
+  readonly alwaysStream: boolean;
+  /** Whether `modelKey` and `prompt` are accepted. */
+  readonly platformAliases: boolean;
+}
+
+/** A request body, read as far as needed. */
+export interface TextRequest {
+  /** The model as the customer named it. */
+  readonly model: string;
+  /** Whether the reply is streamed. */
+  readonly stream: boolean;
+  /** Whether the client asked for usage in the stream. */
+  readonly wantsUsage: boolean;
+  /** The most tokens that one choice may have, as the client limits it; `undefined`: no limit. */
+  readonly maxOutputTokens: number | undefined;
+  /** How many choices are asked for. At least 1. */
+  readonly choices: number;
+  /** The length of the body in bytes. */
+  readonly bytes: number;
+  /** The body for a vendor of the same dialect: another model name, usage asked for, else the same
+   * bytes. */
+  forVendor(model: string): Buffer;
+}
+
+/** How a reply is passed on. */
+export interface RelayOptions {
+  /** The name to put where the vendor wrote its own; `undefined`: leave what it wrote. */
+  readonly publicModel: string | undefined;
+  /** Whether to hide usage that only the gateway asked for. */
+  readonly hideUsage: boolean;
+}
+
+/** A whole reply after relaying. */
+export interface RelayedReply {
+  readonly body: Buffer;
+  /** What the vendor reported; `undefined`: nothing usable. */
+  readonly usage: Usage | undefined;
+  /** Bytes of generated text. */
+  readonly textBytes: number;
+}
+
+/** A stream while it is relayed. */
+export interface StreamRelay {
+  /**
+   * Takes the next bytes from the vendor, returns those for the client: whole events only. Empty
+   * where none is complete yet.
+   *
+   * @throws EventTooLongError
+   */
+  push(bytes: Buffer): Buffer;
+  /** What the vendor reported so far. */
+  readonly usage: Usage | undefined;
+  /** Bytes of generated text so far. */
+  readonly textBytes: number;
+  /** Whether the vendor ended the reply itself: a stream that ends before that was cut. */
+  readonly finished: boolean;
+  /** Whether the vendor reported an error in the stream. */
+  readonly failed: boolean;
+}

@@ -1,0 +1,45 @@
+/** What can go wrong below HTTP. */
+
+/**
+ * - `connect`: no connection was made, so nothing was sent and another route may be tried.
+ * - `timeout`: the vendor was asked but did not answer in time.
+ * - `reset`: the connection broke after the request had been sent, or the reply was not HTTP.
+ * - `aborted`: our own doing.
+ */
+export type FailureKind = "connect" | "connect_timeout" | "timeout" | "reset" | "aborted";
+
+/** A request that got no whole reply. The message is for the log, not for callers. */
+export class HttpFailure extends Error {
+  readonly kind: FailureKind;
+
+  constructor(kind: FailureKind, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "HttpFailure";
+    this.kind = kind;
+  }
+}
+
+const kinds: Readonly<Record<string, FailureKind>> = {
+  UND_ERR_CONNECT_TIMEOUT: "connect_timeout",
+  UND_ERR_HEADERS_TIMEOUT: "timeout",
+  UND_ERR_BODY_TIMEOUT: "timeout",
+  ECONNREFUSED: "connect",
+  ENOTFOUND: "connect",
+  EAI_AGAIN: "connect",
+  EHOSTUNREACH: "connect",
+  ENETUNREACH: "connect",
+  ETIMEDOUT: "connect_timeout",
+  CERT_HAS_EXPIRED: "connect",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "connect",
+  SELF_SIGNED_CERT_IN_CHAIN: "connect",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "connect",
+  ERR_TLS_CERT_ALTNAME_INVALID: "connect",
+};
+
+/** Tells what kind of failure an error of the HTTP library is. Unknown ones count as `reset`: the
+ * request may have been sent, so nothing is tried again. */
+export function readFailure(error: Error): HttpFailure {
+  if (error instanceof HttpFailure) return error;
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  return new HttpFailure(kinds[code] ?? "reset", code || error.message, error);
+}

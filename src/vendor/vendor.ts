@@ -1,0 +1,58 @@
+/** What a vendor must offer. One file per kind implements it; index.ts lists them. */
+import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { VendorConfig } from "../config/config.ts";
+
+/** A kind of vendor: how to make one from its configuration, and what it can serve. */
+export interface VendorKind {
+  /** The dialects that it speaks, best first. */
+  readonly dialects: readonly Dialect[];
+  readonly modelTypes: readonly ModelType[];
+  /** Whether `base_url` must be given. */
+  readonly needsBaseUrl: boolean;
+  /** Whether `api_key` must be given. */
+  readonly needsApiKey: boolean;
+  create(config: VendorConfig): Vendor;
+}
+
+/** One vendor, ready to be asked. */
+export interface Vendor {
+  readonly name: string;
+  readonly dialects: ReadonlySet<Dialect>;
+  /**
+   * Sends one text generation.
+   *
+   * @throws HttpFailure where no reply came
+   */
+  exchange(call: VendorCall): Promise<VendorReply>;
+  close(): Promise<void>;
+}
+
+/** A text generation in a dialect that the vendor speaks. */
+export interface VendorCall {
+  readonly dialect: Dialect;
+  /** The query to pass on, without its question mark; usually empty. */
+  readonly query: string;
+  /** Headers of the client that the dialect lets through. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  /** Whether the body asks for a stream. */
+  readonly stream: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** What the vendor answered. */
+export interface VendorReply {
+  readonly status: number;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: VendorBody;
+}
+
+/** A reply's body. */
+export interface VendorBody extends AsyncIterableIterator<Buffer, undefined> {
+  /** Reads all of it; rejects with HttpFailure beyond `bytesMax`. */
+  whole(bytesMax: number): Promise<Buffer>;
+  /** Stops the vendor where it has not ended. */
+  cancel(): void;
+}
