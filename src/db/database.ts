@@ -1,7 +1,7 @@
 /** Opens the database: the ORM over the entities of all rooms, and the plain pool for prepared SQL. */
 import { MikroORM, type Options } from "@mikro-orm/postgresql";
 import { Migrator } from "@mikro-orm/migrations";
-import pg from "pg";
+import { Pool } from "pg";
 import { entities } from "./entities.ts";
 import { migrations } from "./migrations.ts";
 
@@ -10,7 +10,7 @@ export interface Database {
   /** For everything but the hot path. Fork the entity manager for each piece of work. */
   readonly orm: MikroORM;
   /** For prepared SQL: authentication, reads of the call log. The ledger has connections of its own. */
-  readonly pool: pg.Pool;
+  readonly pool: Pool;
   /** The address, for connections of one's own (ledger, listener). Contains a password: never log it. */
   readonly url: string;
   /** Closes every connection opened here. */
@@ -31,12 +31,14 @@ export function ormOptions(url: string): Options {
   return {
     clientUrl: url,
     entities: [...entities],
+    discovery: { warnWhenNoEntities: false },
     extensions: [Migrator],
     migrations: { migrationsList: [...migrations], snapshot: false, tableName: "migration" },
     // Hot data lives in prepared SQL; an entity manager is forked for every piece of work.
     allowGlobalContext: false,
     pool: { min: 0, max: poolMax },
-    driverOptions: { connectionTimeoutMillis: connectTimeoutMs },
+    // The ORM reads host and port of an address, but no socket folder: the driver reads all of it.
+    driverOptions: { connectionString: url, connectionTimeoutMillis: connectTimeoutMs },
     forceUtcTimezone: true,
   };
 }
@@ -48,7 +50,7 @@ export function ormOptions(url: string): Options {
  */
 export async function openDatabase(url: string): Promise<Database> {
   const orm = await MikroORM.init(ormOptions(url));
-  const pool = new pg.Pool({
+  const pool = new Pool({
     connectionString: url,
     max: poolMax,
     connectionTimeoutMillis: connectTimeoutMs,
@@ -68,7 +70,7 @@ export async function openDatabase(url: string): Promise<Database> {
 }
 
 /** MikroORM's migrator takes no lock of its own: without this, two starting nodes apply one twice. */
-async function migrate(orm: MikroORM, pool: pg.Pool): Promise<void> {
+async function migrate(orm: MikroORM, pool: Pool): Promise<void> {
   const lock = await pool.connect();
   try {
     await lock.query("select pg_advisory_lock($1)", [migrationLock]);

@@ -1,0 +1,101 @@
+/** Where the embedded PostgreSQL can be reached: a Unix socket that only its owner can enter. */
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** The user and the database: what initdb makes by itself. */
+export const embeddedUser = "postgres";
+
+/** The longest path of a Unix socket in bytes that every system takes (macOS 103, Linux 107). */
+const socketPathBytesMax = 103;
+
+/** The number in the socket's file name; nothing listens on it. */
+const socketPort = 5432;
+
+/** Where a server listens. */
+export type Listen =
+  | { readonly kind: "socket"; readonly folder: string; readonly port: number }
+  | { readonly kind: "loopback"; readonly port: number; readonly password: string };
+
+/** Windows' PostgreSQL has no socket that a folder's rights protect: loopback and a password there. */
+export function usesSockets(): boolean {
+  return process.platform !== "win32";
+}
+
+/** Chooses where a new server over `folder` is to listen. */
+export async function chooseListen(folder: string, sockets: boolean): Promise<Listen> {
+  return sockets
+    ? { kind: "socket", folder: socketFolder(folder), port: socketPort }
+    : { kind: "loopback", port: await freePort(), password: loopbackPassword(folder) };
+}
+
+/** The server flags for {@link Listen}. */
+export function listenFlags(listen: Listen): string[] {
+  return listen.kind === "socket"
+    ? ["listen_addresses=", `unix_socket_directories=${quoteFolder(listen.folder)}`].concat(
+        "unix_socket_permissions=0700",
+        `port=${listen.port}`,
+      )
+    : ["listen_addresses=127.0.0.1", "unix_socket_directories=", `port=${listen.port}`];
+}
+
+/** The address for clients. Contains the password where there is one. */
+export function listenUrl(listen: Listen): string {
+  return listen.kind === "socket"
+    ? `postgresql://${embeddedUser}@localhost:${listen.port}/postgres?host=${encodeURIComponent(listen.folder)}`
+    : `postgresql://${embeddedUser}:${listen.password}@127.0.0.1:${listen.port}/postgres`;
+}
+
+/** The password of the loopback form, made once, kept beside the data, readable by its owner only. */
+export function loopbackPassword(folder: string): string {
+  const file = passwordFile(folder);
+  try {
+    writeFileSync(file, randomBytes(24).toString("base64url"), { mode: 0o600, flag: "wx" });
+  } catch (error) {
+    // It exists: somebody made it before us.
+    if (!existsSync(file)) throw error;
+  }
+  return readFileSync(file, "utf8");
+}
+
+/** Where {@link loopbackPassword} is kept. */
+export function passwordFile(folder: string): string {
+  return `${folder}.password`;
+}
+
+/** The data folder itself, unless its path is too long for a socket. */
+function socketFolder(folder: string): string {
+  if (Buffer.byteLength(join(folder, `.s.PGSQL.${socketPort}`)) <= socketPathBytesMax) {
+    return folder;
+  }
+  const hash = createHash("sha256").update(folder).digest("hex").slice(0, 16);
+  const short = join(tmpdir(), `uas-${hash}`);
+  mkdirSync(short, { recursive: true, mode: 0o700 });
+  const found = lstatSync(short);
+  const ours = found.isDirectory() && found.uid === process.getuid?.();
+  if (!ours || (found.mode & 0o077) !== 0) {
+    throw new Error(
+      `The path of the data folder is too long for a socket, and ${short} is not a folder of ours alone. Remove it, or set UAS_DATA_DIR to a shorter path.`,
+    );
+  }
+  return short;
+}
+
+/** The setting is a list: quotes keep a path with a comma or a space in one piece. */
+function quoteFolder(folder: string): string {
+  return `"${folder.replaceAll('"', '""')}"`;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject).listen(0, "127.0.0.1", resolve);
+  });
+  const address = server.address();
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
+  return typeof address === "object" && address ? address.port : 0;
+}

@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config";
+
+// oxlint-disable-next-line import/no-default-export -- vitest reads the default export
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    globalSetup: ["test/support/global-setup.ts"],
+    setupFiles: ["test/support/leaks.ts"],
+    // The tests start real servers: with more workers than cores they only wait for each other.
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+    restoreMocks: true,
+  },
+});
