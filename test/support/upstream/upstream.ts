@@ -1,0 +1,206 @@
+/**
+ * A simulated vendor that speaks chat completions over HTTP as OpenAI does, refuses what OpenAI
+ * refuses, keeps every request, and answers as the test scripts it.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { answer, bytes } from "./behaviour.ts";
+import type { Behaviour, ChatBody, Exchange, RecordedRequest } from "./exchange.ts";
+import { isObject } from "./exchange.ts";
+import { platformMembers, refusalOf, type Rules, violationsOf } from "./rules.ts";
+
+/** What a simulation accepts. */
+export interface UpstreamOptions {
+  /** The only credential it takes. Default: one that is easy to find in any output. */
+  readonly secret?: string;
+  /** The models it has. Default `vendor-model`. */
+  readonly models?: readonly string[];
+  /** More top-level members to refuse beside the platform's own names. Default none. */
+  readonly refusedMembers?: readonly string[];
+}
+
+/** A running simulation. */
+export interface Upstream {
+  /** The address for `base_url`, with `/v1`. */
+  readonly baseUrl: string;
+  readonly secret: string;
+  /** Every request since the start or the last {@link Upstream.clear}, oldest first. */
+  readonly requests: readonly RecordedRequest[];
+  /** What must never have reached a vendor but did. A test file ends with this empty. */
+  readonly violations: readonly string[];
+  /** The newest request. Throws where there is none. */
+  last(): RecordedRequest;
+  /** Resolves with the request number `count` (from 1) since the last {@link Upstream.clear}. */
+  request(count: number): Promise<RecordedRequest>;
+  /** Answers the next requests so, in order; those after them as {@link Upstream.always} says. */
+  script(...behaviours: readonly Behaviour[]): void;
+  /** Answers all requests that are not scripted so. Default: `answer()`. */
+  always(behaviour: Behaviour): void;
+  /** Forgets requests and scripts, keeps violations. */
+  clear(): void;
+  close(): Promise<void>;
+}
+
+/** The credential of simulations where the test names none. */
+export const vendorSecretDefault = "sk-vendor-canary-5e1c0ffee";
+
+/** Starts a simulation on a free port of 127.0.0.1. */
+export async function startUpstream(options: UpstreamOptions = {}): Promise<Upstream> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const simulation = new Simulation(host, {
+    secret: options.secret ?? vendorSecretDefault,
+    models: new Set(options.models ?? ["vendor-model"]),
+    refusedMembers: new Set([...platformMembers, ...(options.refusedMembers ?? [])]),
+    host,
+  });
+  server.on("request", (request, response) => void simulation.onRequest(request, response));
+  return Object.assign(simulation, {
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  });
+}
+
+class Simulation {
+  readonly baseUrl: string;
+  readonly secret: string;
+  readonly requests: Recorded[] = [];
+  readonly violations: string[] = [];
+  readonly #rules: Rules;
+  readonly #script: Behaviour[] = [];
+  #always: Behaviour = answer();
+  #arrivals: Array<() => void> = [];
+
+  constructor(host: string, rules: Rules) {
+    this.baseUrl = `http://${host}/v1`;
+    this.secret = rules.secret;
+    this.#rules = rules;
+  }
+
+  last(): RecordedRequest {
+    const request = this.requests.at(-1);
+    if (request === undefined) throw new Error("the vendor was not asked");
+    return request;
+  }
+
+  async request(count: number): Promise<RecordedRequest> {
+    for (;;) {
+      const request = this.requests[count - 1];
+      if (request !== undefined) return request;
+      await new Promise<void>((resolve) => this.#arrivals.push(resolve));
+    }
+  }
+
+  script(...behaviours: readonly Behaviour[]): void {
+    this.#script.push(...behaviours);
+  }
+
+  always(behaviour: Behaviour): void {
+    this.#always = behaviour;
+  }
+
+  clear(): void {
+    this.requests.length = 0;
+    this.#script.length = 0;
+    this.#always = answer();
+  }
+
+  async onRequest(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const recorded = new Recorded(incoming, response);
+    try {
+      await recorded.read(incoming);
+    } catch {
+      return;
+    }
+    this.requests.push(recorded);
+    this.violations.push(...violationsOf(recorded, this.#rules));
+    for (const arrived of this.#arrivals.splice(0)) arrived();
+    const refusal = refusalOf(recorded, this.#rules);
+    const behaviour = refusal
+      ? bytes(
+          JSON.stringify({
+            error: { ...refusal, status: undefined, type: "invalid_request_error" },
+          }),
+          {
+            status: refusal.status,
+          },
+        )
+      : (this.#script.shift() ?? this.#always);
+    // A behaviour that waits is told by its signal that the gateway has left: no failure of the test.
+    await Promise.resolve(behaviour(recorded)).catch(() => {});
+  }
+}
+
+/** One request and its running exchange. */
+class Recorded implements RecordedRequest, Exchange {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingMessage["headers"];
+  readonly rawHeaders: readonly string[];
+  readonly response: ServerResponse;
+  readonly left: Promise<boolean>;
+  body = Buffer.alloc(0);
+  json: ChatBody | undefined;
+  written = 0;
+  writtenBytes = 0;
+  isBlocked = false;
+  readonly #leave = new AbortController();
+
+  constructor(incoming: IncomingMessage, response: ServerResponse) {
+    this.method = incoming.method ?? "";
+    this.url = incoming.url ?? "";
+    this.headers = incoming.headers;
+    this.rawHeaders = incoming.rawHeaders;
+    this.response = response;
+    this.left = new Promise((resolve) => {
+      response.once("close", () => {
+        const hasLeft = !response.writableFinished;
+        if (hasLeft) this.#leave.abort();
+        resolve(hasLeft);
+      });
+    });
+    response.on("error", () => {});
+  }
+
+  get request(): RecordedRequest {
+    return this;
+  }
+
+  get signal(): AbortSignal {
+    return this.#leave.signal;
+  }
+
+  async read(incoming: IncomingMessage): Promise<void> {
+    const pieces: Buffer[] = [];
+    for await (const piece of incoming) pieces.push(piece as Buffer);
+    this.body = Buffer.concat(pieces);
+    try {
+      const json: unknown = JSON.parse(this.body.toString());
+      if (isObject(json)) this.json = json;
+    } catch {
+      this.json = undefined;
+    }
+  }
+
+  async write(piece: Uint8Array): Promise<boolean> {
+    if (this.signal.aborted) return false;
+    this.written++;
+    this.writtenBytes += piece.length;
+    if (this.response.write(piece)) {
+      // Lets the piece leave alone, so that pieces arrive as the test cut them.
+      await new Promise((resolve) => setImmediate(resolve));
+    } else {
+      this.isBlocked = true;
+      await new Promise<void>((resolve) => {
+        this.response.once("drain", resolve);
+        this.response.once("close", resolve);
+      });
+      this.isBlocked = false;
+    }
+    return !this.signal.aborted;
+  }
+}
