@@ -1,0 +1,146 @@
+/**
+ * Monthly partitions of the large append-only tables.
+ *
+ * Their key is a UUIDv7, whose first 48 bits are the time in milliseconds: a range of ids is a range
+ * of time, and the primary key can stay the id alone. A default partition takes what no month covers,
+ * so that a missing partition is never an error of a call. Months are calendar months in UTC.
+ */
+import { escapeIdentifier, escapeLiteral, type Pool, type PoolClient } from "pg";
+
+/** A range-partitioned table. Its default partition is `<table>_default`. */
+export interface PartitionedTable {
+  readonly table: string;
+  /** The column of UUIDv7s that it is partitioned by. */
+  readonly column: string;
+}
+
+/** What {@link ensurePartitions} may be told. */
+export interface PartitionOptions {
+  /** How many months after the current one have a partition. Default 3: a job that fails for weeks
+   * does no harm. */
+  readonly monthsAhead?: number;
+  /** The current time. Default: now. */
+  readonly now?: Date;
+}
+
+/** The ids of one month. */
+export interface PartitionBounds {
+  /** The first id of the month, inclusive. */
+  readonly from: string;
+  /** The first id of the next month: exclusive. */
+  readonly to: string;
+}
+
+/** The lock that keeps two nodes from making the same partition: any fixed number. */
+const partitionLock = 0x7561_7061;
+
+/**
+ * How long to wait for a table's lock. Everybody who comes later waits behind us, calls too: giving up
+ * is better, for there are months of reserve.
+ */
+const lockTimeout = "1s";
+
+/**
+ * Makes the partitions of this and the coming months where they are missing. Safe to repeat, and on
+ * two nodes at once. Rows of such a month that are in the default partition already are moved.
+ *
+ * @returns the names of those it made.
+ * @throws where a table stays locked; what was made before stays, and the next run makes the rest.
+ */
+export async function ensurePartitions(
+  pool: Pool,
+  tables: readonly PartitionedTable[],
+  options: PartitionOptions = {},
+): Promise<string[]> {
+  const { monthsAhead = 3, now = new Date() } = options;
+  const made: string[] = [];
+  for (const table of tables) {
+    for (let ahead = 0; ahead <= monthsAhead; ahead++) {
+      const month = addMonths(now, ahead);
+      if (await ensurePartition(pool, table, month)) made.push(partitionName(table.table, month));
+    }
+  }
+  return made;
+}
+
+/** The ids of the month that `month` lies in. */
+export function partitionBounds(month: Date): PartitionBounds {
+  return { from: firstId(addMonths(month, 0)), to: firstId(addMonths(month, 1)) };
+}
+
+/** The name of the partition for the month that `month` lies in: `call_2026_11`. */
+export function partitionName(table: string, month: Date): string {
+  return `${table}_${month.toISOString().slice(0, 7).replace("-", "_")}`;
+}
+
+/**
+ * The statements that make one month's partition and move the month's rows out of the default one.
+ * To be run in one transaction.
+ */
+export function createPartitionSql({ table, column }: PartitionedTable, month: Date): string {
+  const { from, to } = partitionBounds(month);
+  const [parent, part, rest, key] = [
+    table,
+    partitionName(table, month),
+    `${table}_default`,
+    column,
+  ].map(escapeIdentifier);
+  const [low, high] = [escapeLiteral(from), escapeLiteral(to)];
+  // Not `create table … partition of`: that would lock the whole table against readers. The default
+  // partition has to be locked: nothing may be added to the month while it is moved. Its triggers
+  // are off meanwhile, for they guard against deleting; the partition gets its own when attached.
+  return `
+    create table ${part} (like ${parent} including all);
+    lock table ${rest} in access exclusive mode;
+    alter table ${rest} disable trigger user;
+    with moved as (delete from ${rest} where ${key} >= ${low} and ${key} < ${high} returning *)
+      insert into ${part} select * from moved;
+    alter table ${rest} enable trigger user;
+    alter table ${parent} attach partition ${part} for values from (${low}) to (${high});`;
+}
+
+async function ensurePartition(pool: Pool, table: PartitionedTable, month: Date): Promise<boolean> {
+  const name = partitionName(table.table, month);
+  if (await exists(pool, table.table, name)) return false;
+  const client = await pool.connect();
+  try {
+    await client.query("begin");
+    await client.query("select pg_advisory_xact_lock($1)", [partitionLock]);
+    const missing = !(await exists(client, table.table, name));
+    if (missing) {
+      await client.query(`set local lock_timeout = '${lockTimeout}'`);
+      await client.query(createPartitionSql(table, month));
+    }
+    await client.query("commit");
+    client.release();
+    return missing;
+  } catch (error) {
+    // Closes the connection, and with it the transaction.
+    client.release(true);
+    throw error;
+  }
+}
+
+/** Reads the catalogue, not `to_regclass`: that answers from a cache that another node's commit, made
+ * while we waited for the lock, has not reached. */
+async function exists(client: Pool | PoolClient, table: string, name: string): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    `select exists (
+       select from pg_inherits join pg_class on pg_class.oid = inhrelid
+       where inhparent = $1::regclass and relname = $2
+     ) as found`,
+    [escapeIdentifier(table), name],
+  );
+  return rows[0]?.found ?? false;
+}
+
+/** The first moment of the month `months` after the one that `date` lies in. */
+function addMonths(date: Date, months: number): Date {
+  return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months));
+}
+
+/** The smallest UUIDv7 of a moment, and a little less: every id of an earlier moment is below it. */
+function firstId(date: Date): string {
+  const hex = date.getTime().toString(16).padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}

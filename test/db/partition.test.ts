@@ -1,0 +1,115 @@
+import { randomUUIDv7 } from "node:crypto";
+import * as fc from "fast-check";
+import { Pool } from "pg";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ensurePartitions, partitionBounds, partitionName } from "../../src/db/partition.ts";
+import { createEmptyDatabase, type TestDatabase } from "../support/database.ts";
+
+const now = new Date("2026-11-30T23:59:59.999Z");
+const tables = [{ table: "event", column: "id" }];
+let scratch: TestDatabase;
+let pool: Pool;
+
+beforeEach(async () => {
+  scratch = await createEmptyDatabase();
+  pool = new Pool({ connectionString: scratch.url, max: 4 });
+  await pool.query(`
+    create table event (id uuid primary key, note text not null check (note <> ''))
+      partition by range (id);
+    create table event_default partition of event default;
+    create index event_note_index on event (note);
+    create function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'append only'; end $$;
+    create trigger event_append_only before update or delete on event
+      for each row execute function refuse();`);
+});
+
+afterEach(async () => {
+  await pool.end();
+  await scratch.close();
+});
+
+/** A UUIDv7 of a moment. */
+function idAt(time: string): string {
+  const hex = Date.parse(time).toString(16).padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}${randomUUIDv7().slice(13)}`;
+}
+
+async function home(id: string): Promise<unknown> {
+  const { rows } = await pool.query(
+    "select tableoid::regclass::text as home from event where id=$1",
+    [id],
+  );
+  return rows[0]?.home;
+}
+
+test("a month's bounds hold exactly the ids of that month", () => {
+  expect(partitionName("call", new Date("2026-01-31T23:59:59.999Z"))).toBe("call_2026_01");
+  const first = Date.UTC(2000, 0);
+  fc.assert(
+    fc.property(fc.integer({ min: first, max: first + 4e12 }), (time) => {
+      const moment = new Date(time).toISOString();
+      const { from, to } = partitionBounds(new Date(time));
+      const before = partitionBounds(new Date(Date.parse(`${moment.slice(0, 7)}-01T00:00Z`) - 1));
+      const id = idAt(moment);
+      expect(from <= id && id < to).toBe(true);
+      expect(before.to).toBe(from);
+    }),
+  );
+});
+
+test("this month and the next three have a partition; repeating changes nothing", async () => {
+  const made = await ensurePartitions(pool, tables, { now });
+  expect(made).toEqual(["event_2026_11", "event_2026_12", "event_2027_01", "event_2027_02"]);
+  expect(await ensurePartitions(pool, tables, { now })).toEqual([]);
+  const later = await ensurePartitions(pool, tables, { now: new Date("2026-12-01T00:00:00Z") });
+  expect(later).toEqual(["event_2027_03"]);
+});
+
+test("rows go to the partition of their id's month, others to the default one", async () => {
+  await ensurePartitions(pool, tables, { now });
+  const ids = {
+    event_2026_11: idAt("2026-11-30T23:59:59.999Z"),
+    event_2026_12: idAt("2026-12-01T00:00:00.000Z"),
+    event_default: idAt("2027-03-01T00:00:00.000Z"),
+  };
+  for (const [expected, id] of Object.entries(ids)) {
+    await pool.query("insert into event values ($1, 'x')", [id]);
+    expect(await home(id)).toBe(expected);
+  }
+});
+
+test("rows already in the default partition are moved, and stay append-only", async () => {
+  const [inside, outside] = [idAt("2026-11-05T00:00:00Z"), idAt("2026-10-05T00:00:00Z")];
+  await pool.query("insert into event values ($1, 'x'), ($2, 'y')", [inside, outside]);
+  await ensurePartitions(pool, tables, { now });
+  expect(await home(inside)).toBe("event_2026_11");
+  expect(await home(outside)).toBe("event_default");
+  for (const id of [inside, outside]) {
+    await expect(pool.query("delete from event where id = $1", [id])).rejects.toThrow(
+      "append only",
+    );
+  }
+  await expect(pool.query("insert into event values ($1, 'z')", [inside])).rejects.toThrow(
+    "unique",
+  );
+});
+
+test("two nodes at once make each partition once", async () => {
+  const made = await Promise.all([1, 2, 3, 4].map(() => ensurePartitions(pool, tables, { now })));
+  expect(made.flat().toSorted()).toEqual([
+    "event_2026_11",
+    "event_2026_12",
+    "event_2027_01",
+    "event_2027_02",
+  ]);
+});
+
+test("a table that stays locked is an error, and the next run makes the partition", async () => {
+  const holder = await pool.connect();
+  await holder.query("begin; lock table event in access exclusive mode");
+  await expect(ensurePartitions(pool, tables, { now })).rejects.toThrow("lock timeout");
+  await holder.query("rollback");
+  holder.release();
+  expect(await ensurePartitions(pool, tables, { now })).toHaveLength(4);
+});
