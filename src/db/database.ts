@@ -34,6 +34,8 @@ export function ormOptions(url: string): Options {
     discovery: { warnWhenNoEntities: false },
     extensions: [Migrator],
     migrations: { migrationsList: [...migrations], snapshot: false, tableName: "migration" },
+    // Functions and triggers are written by hand in the migrations: no drift.
+    schemaGenerator: { ignoreRoutines: true, ignoreTriggers: true },
     // Hot data lives in prepared SQL; an entity manager is forked for every piece of work.
     allowGlobalContext: false,
     pool: { min: 0, max: poolMax },

@@ -1,4 +1,7 @@
 /** The migrations, oldest first. A new one is a file in migration/ and a line here; merged ones never change. */
 import type { MigrationObject } from "@mikro-orm/core";
+import { Billing0002 } from "./migration/0002-billing.ts";
 
-export const migrations: readonly MigrationObject[] = [];
+export const migrations: readonly MigrationObject[] = [
+  { name: "0002-billing", class: Billing0002 },
+];

@@ -33,7 +33,7 @@ create table "hold" (
   constraint "hold_pkey" primary key ("id"),
   constraint "hold_amount_check" check (amount >= 0),
   constraint "hold_settled_check" check (settled >= 0),
-  constraint "hold_state_check" check (state between 1 and 4)
+  constraint "hold_state_check" check (state >= 1 and state <= 4)
 ) with (fillfactor = 80);
 create index "hold_open_index" on "hold" ("expires_at") where (state = 1)`;
 
@@ -51,7 +51,7 @@ create table "ledger_entry" (
   "kind" smallint not null,
   "reference" text null,
   constraint "ledger_entry_pkey" primary key ("txn_id", "account"),
-  constraint "ledger_entry_account_check" check (account between 1 and 7),
+  constraint "ledger_entry_account_check" check (account >= 1 and account <= 7),
   constraint "ledger_entry_amount_check" check (amount <> 0)
 ) partition by range ("txn_id");
 create table "ledger_entry_default" partition of "ledger_entry" default;

@@ -1,0 +1,140 @@
+/** What billing keeps. The balance, the holds and the entries are written by SQL functions only. */
+import { defineEntity, p } from "@mikro-orm/core";
+
+/** What an account has, in nano-USD. The hot row: read it, never write it through the ORM. */
+export const BalanceEntity = defineEntity({
+  name: "BalanceEntity",
+  tableName: "balance",
+  properties: {
+    accountId: p.uuid().primary(),
+    available: p.bigint().defaultRaw("0"),
+    held: p.bigint().defaultRaw("0"),
+  },
+  checks: [
+    { name: "balance_available_check", expression: "available >= 0" },
+    { name: "balance_held_check", expression: "held >= 0" },
+  ],
+});
+
+/** Money set aside for a call. `state`: 1 open, 2 settled, 3 released, 4 expired. */
+export const HoldEntity = defineEntity({
+  name: "HoldEntity",
+  tableName: "hold",
+  properties: {
+    id: p.uuid().primary(),
+    accountId: p.uuid(),
+    amount: p.bigint(),
+    settled: p.bigint().nullable(),
+    expiresAt: p.datetime().columnType("timestamptz"),
+    state: p.smallint().default(1),
+    swept: p.boolean().default(false),
+  },
+  indexes: [{ name: "hold_open_index", properties: ["expiresAt"], where: "state = 1" }],
+  checks: [
+    { name: "hold_amount_check", expression: "amount >= 0" },
+    { name: "hold_settled_check", expression: "settled >= 0" },
+    { name: "hold_state_check", expression: "state >= 1 and state <= 4" },
+  ],
+});
+
+/** One side of a transaction. Append-only. `account`: see the migration; `kind`: LedgerKind. */
+export const LedgerEntryEntity = defineEntity({
+  name: "LedgerEntryEntity",
+  tableName: "ledger_entry",
+  properties: {
+    txnId: p.uuid().primary(),
+    accountId: p.uuid(),
+    amount: p.bigint(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    account: p.smallint().primary(),
+    kind: p.smallint(),
+    reference: p.text().nullable(),
+  },
+  indexes: [
+    {
+      name: "ledger_entry_customer_index",
+      properties: ["accountId", "txnId"],
+      where: "account = 1",
+    },
+  ],
+  checks: [
+    { name: "ledger_entry_account_check", expression: "account >= 1 and account <= 7" },
+    { name: "ledger_entry_amount_check", expression: "amount <> 0" },
+  ],
+});
+
+/** The record of a call: the members of CallRow. */
+export const CallEntity = defineEntity({
+  name: "CallEntity",
+  tableName: "call",
+  properties: {
+    id: p.uuid().primary(),
+    accountId: p.uuid(),
+    requestId: p.text(),
+    keyId: p.text(),
+    model: p.text(),
+    vendor: p.text(),
+    path: p.text(),
+    stream: p.boolean(),
+    status: p.integer(),
+    errorCode: p.text(),
+    ending: p.smallint(),
+    usageSource: p.smallint(),
+    inputTokens: p.integer(),
+    cachedInputTokens: p.integer(),
+    cacheWriteTokens: p.integer(),
+    outputTokens: p.integer(),
+    reasoningTokens: p.integer(),
+    cost: p.bigint(),
+    held: p.bigint(),
+    priceVersion: p.text(),
+    startTime: p.datetime().columnType("timestamptz"),
+    durationMs: p.integer(),
+    firstByteMs: p.integer(),
+    upstreamRequestId: p.text(),
+  },
+  indexes: [
+    { name: "call_account_id_id_index", properties: ["accountId", "id"] },
+    { name: "call_request_id_index", properties: ["requestId", "accountId", "id"] },
+  ],
+});
+
+/** A top-up or a refund: one per account and reference. */
+export const BookingEntity = defineEntity({
+  name: "BookingEntity",
+  tableName: "booking",
+  properties: {
+    accountId: p.uuid().primary(),
+    reference: p.text().primary(),
+    kind: p.smallint(),
+    txnId: p.uuid(),
+    amount: p.bigint(),
+    callId: p.uuid().nullable(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+  },
+  indexes: [
+    { name: "booking_call_id_index", properties: ["callId"], where: "call_id is not null" },
+  ],
+  checks: [{ name: "booking_amount_check", expression: "amount > 0" }],
+});
+
+/** A price as it was when a charge was made with it. `version` is its content hash. */
+export const PriceVersionEntity = defineEntity({
+  name: "PriceVersionEntity",
+  tableName: "price_version",
+  properties: {
+    version: p.text().primary(),
+    price: p.json<Readonly<Record<string, string>>>(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+  },
+});
+
+/** The tables of billing. */
+export const billingEntities = [
+  BalanceEntity,
+  HoldEntity,
+  LedgerEntryEntity,
+  CallEntity,
+  BookingEntity,
+  PriceVersionEntity,
+] as const;
