@@ -2,7 +2,9 @@
 import { MikroORM, type Options } from "@mikro-orm/postgresql";
 import { Migrator } from "@mikro-orm/migrations";
 import { Pool } from "pg";
+import { connect, type ConnectOptions, type Log } from "./connect.ts";
 import { entities } from "./entities.ts";
+import { migrate } from "./migrate.ts";
 import { migrations } from "./migrations.ts";
 
 /** An open database. */
@@ -23,17 +25,20 @@ const poolMax = 8;
 /** How long to wait for a connection, in milliseconds: short, so that a lost database is a 503 at once. */
 const connectTimeoutMs = 900;
 
-/** The lock that keeps two processes from migrating at once: any fixed number. */
-const migrationLock = 0x7561735f;
+const silent: Log = { info: () => {}, warn: () => {} };
 
 /** The ORM's options; the migration tool uses the same. */
 export function ormOptions(url: string): Options {
   return {
     clientUrl: url,
     entities: [...entities],
-    discovery: { warnWhenNoEntities: false },
     extensions: [Migrator],
-    migrations: { migrationsList: [...migrations], snapshot: false, tableName: "migration" },
+    migrations: {
+      migrationsList: [...migrations],
+      snapshot: false,
+      tableName: "migration",
+      silent: true,
+    },
     // Functions and triggers are written by hand in the migrations: no drift.
     schemaGenerator: { ignoreRoutines: true, ignoreTriggers: true },
     // Hot data lives in prepared SQL; an entity manager is forked for every piece of work.
@@ -48,9 +53,32 @@ export function ormOptions(url: string): Options {
 /**
  * Opens the database and brings its schema up to date.
  *
- * @throws where the server cannot be reached, or its schema is newer than this program.
+ * @param options.log gets a line for every migration, and one where the server has to be waited for.
+ * Default: none.
+ * @throws where the server cannot be reached or used, or its schema is newer than this program; the
+ * message says what to do.
  */
-export async function openDatabase(url: string): Promise<Database> {
+export async function openDatabase(
+  url: string,
+  options: Partial<ConnectOptions> = {},
+): Promise<Database> {
+  const log = options.log ?? silent;
+  const connection = await connect(url, { ...options, log });
+  try {
+    const database = await createDatabase(url);
+    try {
+      await migrate(database.orm, connection, log);
+      return database;
+    } catch (error) {
+      await database.close();
+      throw error;
+    }
+  } finally {
+    await connection.end().catch(() => {});
+  }
+}
+
+async function createDatabase(url: string): Promise<Database> {
   const orm = await MikroORM.init(ormOptions(url));
   const pool = new Pool({
     connectionString: url,
@@ -59,26 +87,12 @@ export async function openDatabase(url: string): Promise<Database> {
   });
   // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
   pool.on("error", () => {});
-  const close = async (): Promise<void> => {
-    await Promise.allSettled([orm.close(true), pool.end()]);
+  return {
+    orm,
+    pool,
+    url,
+    async close() {
+      await Promise.allSettled([orm.close(true), pool.end()]);
+    },
   };
-  try {
-    await migrate(orm, pool);
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return { orm, pool, url, close };
-}
-
-/** MikroORM's migrator takes no lock of its own: without this, two starting nodes apply one twice. */
-async function migrate(orm: MikroORM, pool: Pool): Promise<void> {
-  const lock = await pool.connect();
-  try {
-    await lock.query("select pg_advisory_lock($1)", [migrationLock]);
-    await orm.migrator.up();
-  } finally {
-    await lock.query("select pg_advisory_unlock($1)", [migrationLock]).catch(() => {});
-    lock.release();
-  }
 }

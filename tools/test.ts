@@ -1,0 +1,93 @@
+/**
+ * What `npm test` runs: first the static checks, then the tests. Each static check counts as one test.
+ * The last line is `N passed, N failed`, with `, N skipped` where some were.
+ *
+ * `--static` runs the static checks only; every other argument goes to vitest.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { compareFolders } from "./compare-folders.ts";
+import { type Counts, readCounts } from "./counts.ts";
+import { run } from "./run.ts";
+
+/** A static check: resolves to whether it passed. */
+interface Check {
+  readonly name: string;
+  run(folder: string): Promise<boolean>;
+}
+
+const baseline = "proto/baseline.binpb";
+
+/** Cheapest first. */
+const checks: readonly Check[] = [
+  command("biome", "format", "."),
+  command("buf", "lint"),
+  command("buf", "format", "--diff", "--exit-code"),
+  command("buf", "breaking", "--against", baseline),
+  { name: "gen is up to date (else: npm run generate)", run: isGenerated },
+  command("tsc", "--noEmit"),
+  command("oxlint", "--type-aware"),
+];
+
+/** Runs everything, in a temporary folder for what it has to write, and ends the process. */
+async function main(args: readonly string[]): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "uas-check-"));
+  try {
+    const counts = await runChecks(folder);
+    if (!args.includes("--static")) add(counts, await runTests(folder, args));
+    const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
+    print(`${counts.passed} passed, ${counts.failed} failed${skipped}`);
+    process.exitCode = counts.failed > 0 ? 1 : 0;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function runChecks(folder: string): Promise<Counts> {
+  const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  for (const check of checks) {
+    const start = performance.now();
+    const passed = await check.run(folder);
+    print(`${passed ? "ok  " : "FAIL"} ${check.name} (${seconds(start)})`);
+    if (passed) counts.passed += 1;
+    else counts.failed += 1;
+  }
+  return counts;
+}
+
+async function runTests(folder: string, args: readonly string[]): Promise<Counts> {
+  const report = join(folder, "vitest.json");
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+  const code = await run("vitest", ["run", ...reporters, ...args]);
+  return readCounts(report, code);
+}
+
+/** Generates aside and compares: a check must not change what it checks. */
+async function isGenerated(folder: string): Promise<boolean> {
+  if ((await run("buf", ["generate", "--output", folder])) !== 0) return false;
+  const differences = compareFolders("gen", join(folder, "gen"));
+  for (const file of differences) print(`gen/${file} differs`);
+  return differences.length === 0;
+}
+
+function command(program: string, ...args: string[]): Check {
+  const name = [program, ...args].join(" ");
+  return { name, run: async () => (await run(program, args)) === 0 };
+}
+
+function add(counts: Counts, more: Counts): void {
+  counts.passed += more.passed;
+  counts.failed += more.failed;
+  counts.skipped += more.skipped;
+}
+
+function seconds(start: number): string {
+  return `${((performance.now() - start) / 1000).toFixed(1)} s`;
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+await main(process.argv.slice(2));
