@@ -1,0 +1,138 @@
+/** The gateway as the bench runs it: the real `serve`, with a database, keys, money and log. */
+import { execFile, spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { type Child, start, unpinDescendants } from "./child.ts";
+import { publicModel, scenarios, vendorModel } from "./scenario.ts";
+
+const uas = fileURLToPath(new URL("../bin/uas.js", import.meta.url));
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** How long the gateway may take to listen, in milliseconds. */
+const startMs = 30_000;
+
+/** An installation of the gateway in a folder of its own. */
+export interface Installation {
+  readonly env: Readonly<Record<string, string>>;
+  readonly port: number;
+  readonly logPath: string;
+}
+
+/** Writes a configuration whose one vendor listens on `upstreamPort`. */
+export async function install(folder: string, upstreamPort: number): Promise<Installation> {
+  const config = join(folder, "uas.yaml");
+  const models = scenarios.map(({ name }) => {
+    const route = `routes: [{ vendor: bench, model: ${vendorModel(name)} }]`;
+    const price = `price: { input: "0.25", output: "2.00" }`;
+    return `  ${publicModel(name)}: { type: TEXT, ${route}, max_output_tokens: 4096, ${price} }`;
+  });
+  const vendor = `  bench: { kind: openai-compatible, base_url: "http://127.0.0.1:${upstreamPort}/v1" }`;
+  const lines = ["version: 1", "vendors:", vendor, "models:", ...models];
+  writeFileSync(config, `${lines.join("\n")}\n`);
+  const port = await freePort();
+  const env = {
+    UAS_CONFIG: config,
+    UAS_DATA_DIR: join(folder, "data"),
+    UAS_LISTEN: `127.0.0.1:${port}`,
+    UAS_INTERNAL_LISTEN: `127.0.0.1:${await freePort()}`,
+  };
+  return { env, port, logPath: join(folder, "gateway.log") };
+}
+
+/** Starts `serve` on the contestants' core and waits until it is ready. */
+export async function serve(installation: Installation): Promise<Child> {
+  const output = openSync(installation.logPath, "a");
+  const child = start({
+    command: ["../bin/uas.js", "serve"],
+    core: "contestant",
+    env: installation.env,
+    output,
+  });
+  closeSync(output);
+  await ready(installation, () => child.ask("figures"));
+  unpinDescendants(child.pid);
+  return child;
+}
+
+/** Creates an account with money and returns a key of it. The gateway must run. */
+export async function createKey({ env }: Installation): Promise<string> {
+  const account = await command(env, [
+    "account",
+    "create",
+    "--name",
+    "bench",
+    "--balance",
+    "900000",
+  ]);
+  const created = await command(env, ["key", "create", "--account", String(account["accountId"])]);
+  return String(created["key"]);
+}
+
+/** The end of the books: what `uas ledger audit` says. Throws where a rule is broken. */
+export async function audit({ env }: Installation): Promise<void> {
+  await command(env, ["ledger", "audit"]);
+}
+
+async function command(
+  env: Readonly<Record<string, string>>,
+  args: readonly string[],
+): Promise<Record<string, unknown>> {
+  const { stdout } = await promisify(execFile)(process.execPath, [uas, ...args, "--json"], {
+    env: { ...process.env, ...env },
+  });
+  return JSON.parse(stdout) as Record<string, unknown>;
+}
+
+/** Milliseconds from `npm start` to an answer of `/healthz`, on a data folder that exists. */
+export async function measureStart(installation: Installation): Promise<number> {
+  const began = performance.now();
+  const child = spawn("npm", ["start", "--silent"], {
+    cwd: root,
+    env: { ...process.env, ...installation.env },
+    stdio: "ignore",
+  });
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  try {
+    await ready(installation, () => Promise.resolve(), 2);
+    return performance.now() - began;
+  } finally {
+    child.kill("SIGTERM");
+    await exited;
+  }
+}
+
+/** Asks until the gateway is ready; `isAlive` rejects where it has ended. */
+async function ready(
+  { port, logPath }: Installation,
+  isAlive: () => Promise<unknown>,
+  pollMs = 20,
+): Promise<void> {
+  for (const end = performance.now() + startMs; performance.now() < end; ) {
+    const status = await fetch(`http://127.0.0.1:${port}/readyz`).then(
+      (response) => response.status,
+      () => 0,
+    );
+    if (status === 200) return;
+    await isAlive().catch(() => {
+      throw new Error(`the gateway ended: ${readFileSync(logPath, "utf8").slice(-2_000)}`);
+    });
+    await sleep(pollMs);
+  }
+  throw new Error(`the gateway was not ready after ${startMs} ms`);
+}
+
+function freePort(): Promise<number> {
+  const server = createServer();
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}

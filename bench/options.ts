@@ -1,0 +1,49 @@
+/** The command line of `npm run bench`. */
+import { parseArgs } from "node:util";
+import { type Scenario, scenarios } from "./scenario.ts";
+
+/** What to measure. */
+export interface BenchOptions {
+  /** Seconds of each single measurement. Default 3. */
+  readonly seconds: number;
+  /** How often the contestants take turns. Default 3: medians need an odd number. */
+  readonly rounds: number;
+  readonly scenarios: readonly Scenario[];
+  /** Whether to measure start and memory. */
+  readonly isStartMeasured: boolean;
+  /** Whether to measure the ledger alone. */
+  readonly isLedgerMeasured: boolean;
+}
+
+/** Says how to call the bench. */
+export const usage = `usage: npm run bench -- [--seconds 3] [--rounds 3] [--only json,flood,paced,large,start,ledger]
+`;
+
+/** @throws Error with a message for the user. */
+export function readOptions(args: readonly string[]): BenchOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seconds: { type: "string", default: "3" },
+      rounds: { type: "string", default: "3" },
+      only: { type: "string", default: "" },
+    },
+  });
+  const only = new Set(values.only.split(",").filter(Boolean));
+  const isWanted = (name: string): boolean => only.size === 0 || only.has(name);
+  const known = new Set<string>([...scenarios.map(({ name }) => name), "start", "ledger"]);
+  for (const name of only) if (!known.has(name)) throw new Error(`nothing is called "${name}"`);
+  return {
+    seconds: positive(values.seconds, "seconds"),
+    rounds: Math.ceil(positive(values.rounds, "rounds")),
+    scenarios: scenarios.filter(({ name }) => isWanted(name)),
+    isStartMeasured: isWanted("start"),
+    isLedgerMeasured: isWanted("ledger"),
+  };
+}
+
+function positive(text: string, name: string): number {
+  const value = Number(text);
+  if (!(value > 0 && value <= 600)) throw new Error(`--${name} must be a number from 0 to 600`);
+  return value;
+}
