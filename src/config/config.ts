@@ -10,7 +10,7 @@ export interface Config {
   readonly source: string;
   /** Whether this is the built-in demo configuration. */
   readonly isDemo: boolean;
-  /** By vendor name. */
+  /** By vendor name. Only vendors that this version can serve. */
   readonly vendors: ReadonlyMap<string, VendorConfig>;
   /** By model key, in the file's order. Only models that this version can serve. */
   readonly models: ReadonlyMap<string, ModelConfig>;
@@ -28,7 +28,8 @@ export interface VendorConfig {
   readonly baseUrl: string;
   /** The credential, resolved from the environment or a file. Never logged. */
   readonly apiKey: string | undefined;
-  /** The only dialects to use, as words such as `chat-completions`; `undefined`: all its kind speaks. */
+  /** The only dialects to use, as words such as `chat-completions`, all of them among those that its kind
+   * speaks; maybe none. `undefined`: all its kind speaks. */
   readonly dialects: readonly string[] | undefined;
   readonly timeouts: VendorTimeouts;
   /** The most calls in flight at once; `undefined`: no limit. */

@@ -1,0 +1,23 @@
+/** The configuration of an installation that has none: replies are made up here, nothing is asked. */
+
+/** How the built-in configuration is called in messages. */
+export const demoSource = "built-in demo";
+
+/** The built-in configuration, in the words of `uas.yaml`. */
+export const demoYaml = `version: 1
+vendors:
+  demo: { kind: demo }
+models:
+  demo-chat:
+    type: TEXT
+    name: Demo
+    routes: [{ vendor: demo, model: chat }]
+    max_output_tokens: 1024
+    price: { input: "0.25", cached_input: "0.025", output: "2.00" }
+  demo/instant:
+    type: TEXT
+    name: Demo, instant
+    routes: [{ vendor: demo, model: instant }]
+    max_output_tokens: 1024
+    price: { input: "0.25", cached_input: "0.025", output: "2.00" }
+`;

@@ -1,0 +1,50 @@
+/** The closed lists of words of `uas.yaml`, and what of them this version can serve. */
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+
+/** Every kind of vendor that a configuration may name, served by this version or not. */
+export const knownKinds: readonly string[] = [
+  "openai",
+  "openai-compatible",
+  "anthropic",
+  "gemini",
+  "replicate",
+  "dashscope",
+  "fal",
+  "demo",
+];
+
+/** Every dialect that a configuration may name. */
+export const knownDialects: readonly string[] = [
+  "chat-completions",
+  "responses",
+  "messages",
+  "gemini",
+];
+
+/** Every model type, by its word. */
+export const modelTypes: ReadonlyMap<string, ModelType> = new Map([
+  ["TEXT", ModelType.TEXT],
+  ["IMAGE", ModelType.IMAGE],
+  ["VIDEO", ModelType.VIDEO],
+  ["AUDIO", ModelType.AUDIO],
+]);
+
+/** The word of a model type. */
+export function modelTypeWord(type: ModelType): string {
+  for (const [word, value] of modelTypes) if (value === type) return word;
+  return "UNSPECIFIED";
+}
+
+/** What this version can serve of a kind of vendor. */
+export interface ServedKind {
+  /** The dialects that it speaks, as words. */
+  readonly dialects: readonly string[];
+  readonly modelTypes: readonly ModelType[];
+  /** Whether `base_url` must be given; where not, it has no address at all. */
+  readonly needsBaseUrl: boolean;
+  /** Whether `api_key` must be given. */
+  readonly needsApiKey: boolean;
+}
+
+/** The kinds that this version can serve, by their words. */
+export type ServedKinds = ReadonlyMap<string, ServedKind>;

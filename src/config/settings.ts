@@ -1,0 +1,93 @@
+/** Reads what the environment says: addresses, folders, secrets. */
+import { resolve } from "node:path";
+import { type Parsed, parseListen, parseOrigin, parseProxies } from "./address.ts";
+import type { ListenAddress, Settings } from "./config.ts";
+import { ConfigError } from "./problems.ts";
+import { nearest } from "./suggest.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The settings, and what in the environment has no effect. */
+export interface ReadSettings extends Settings {
+  /** `NAME: message`: variables that look like ours but are not. */
+  readonly warnings: readonly string[];
+}
+
+/** Every variable that starts with `UAS_` and means something. `UAS_API_KEY` is what SDK examples read. */
+const knownVariables: readonly string[] = [
+  "UAS_CONFIG",
+  "UAS_DATA_DIR",
+  "UAS_LISTEN",
+  "UAS_INTERNAL_LISTEN",
+  "UAS_MASTER_KEY",
+  "UAS_PUBLIC_URL",
+  "UAS_TRUST_PROXY",
+  "UAS_OPERATOR_TOKEN",
+  "UAS_API_KEY",
+];
+
+/**
+ * Reads the environment. An empty variable counts as not set.
+ *
+ * @param cwd where relative paths count from
+ * @throws ConfigError with all problems, as `NAME: message`; values are not repeated where they may be secret
+ */
+export function readSettings(env: Environment, cwd: string): ReadSettings {
+  const problems: string[] = [];
+  const read = <Value>(name: string, parse: (text: string) => Parsed<Value>): Value | undefined => {
+    const written = env[name]?.trim() ?? "";
+    if (written === "") return undefined;
+    const parsed = parse(written);
+    if ("value" in parsed) return parsed.value;
+    problems.push(`${name}: ${parsed.problem}`);
+    return undefined;
+  };
+  const settings: ReadSettings = {
+    configPath: read("UAS_CONFIG", asIs),
+    dataDir: resolve(cwd, read("UAS_DATA_DIR", asIs) ?? ".data"),
+    listen: read("UAS_LISTEN", parseListen) ?? { host: "127.0.0.1", port: 8080 },
+    internalListen: read("UAS_INTERNAL_LISTEN", parseListen) ?? { host: "127.0.0.1", port: 8081 },
+    databaseUrl: read("DATABASE_URL", parseDatabaseUrl),
+    publicUrl: read("UAS_PUBLIC_URL", parseOrigin),
+    trustProxy: read("UAS_TRUST_PROXY", parseProxies) ?? [],
+    operatorToken: read("UAS_OPERATOR_TOKEN", parseToken),
+    warnings: unknownVariables(env),
+  };
+  if (sameAddress(settings.listen, settings.internalListen)) {
+    problems.push("UAS_INTERNAL_LISTEN: is the address of UAS_LISTEN too; choose another port");
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return settings;
+}
+
+function asIs(text: string): Parsed<string> {
+  return { value: text };
+}
+
+function parseDatabaseUrl(text: string): Parsed<string> {
+  const url = URL.parse(text);
+  if (url !== null && /^postgres(ql)?:$/.test(url.protocol)) return { value: text };
+  const fix =
+    "write postgresql://user:password@host:5432/database, or unset it for the embedded one";
+  return { problem: `must be the address of a PostgreSQL server: ${fix}` };
+}
+
+function parseToken(text: string): Parsed<string> {
+  if (/^[\x21-\x7e]+$/.test(text)) return { value: text };
+  return { problem: "must be visible ASCII characters without spaces: it is sent in a header" };
+}
+
+function sameAddress(one: ListenAddress, other: ListenAddress): boolean {
+  return one.port !== 0 && one.port === other.port && one.host === other.host;
+}
+
+function unknownVariables(env: Environment): string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith("UAS_") && !knownVariables.includes(name))
+    .toSorted()
+    .map((name) => {
+      const near = nearest(name, knownVariables);
+      const guess = near === undefined ? "" : `, did you mean ${near}?`;
+      return `${name}: unknown variable, it has no effect${guess}`;
+    });
+}

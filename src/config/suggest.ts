@@ -1,0 +1,26 @@
+/** "Did you mean": the words of error messages. */
+import { closest, distance } from "fastest-levenshtein";
+
+/**
+ * The candidate that a mistyped word most likely stands for.
+ *
+ * @returns `undefined` where none is near: a wrong guess misleads more than none
+ */
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  if (candidates.length === 0) return undefined;
+  const lower = word.toLowerCase();
+  const found = closest(
+    lower,
+    candidates.map((candidate) => candidate.toLowerCase()),
+  );
+  const match = candidates.find((candidate) => candidate.toLowerCase() === found);
+  const allowed = Math.max(1, Math.floor(Math.min(lower.length, found.length) / 3));
+  return distance(lower, found) <= allowed ? match : undefined;
+}
+
+/** `, did you mean "x"?` where a candidate is near, else the list of what there is. */
+export function hint(word: string, candidates: readonly string[]): string {
+  const near = nearest(word, candidates);
+  if (near !== undefined) return `, did you mean "${near}"?`;
+  return candidates.length === 0 ? "" : ` (there is: ${candidates.join(", ")})`;
+}

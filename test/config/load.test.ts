@@ -1,0 +1,213 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { ConfigError } from "../../src/config/problems.ts";
+import { allKinds, loadText, problemsOf, servedKinds, withFolder } from "./support.ts";
+
+const full = `version: 1
+vendors:
+  openai:
+    kind: openai
+    base_url: https://\${env:HOST}/v1/
+    api_key: "\${env:OPENAI_API_KEY}"
+    dialects: [responses]
+    timeouts: { connect: 500ms, first_byte: 2m }
+    max_in_flight: 20
+    on_disconnect: drain
+  replicate: { kind: replicate, base_url: https://api.replicate.com, api_key: "\${file:token.txt}", native_prefix: /replicate }
+models:
+  gpt-5-mini:
+    type: TEXT
+    routes: [{ vendor: openai, model: gpt-5-mini }]
+    max_output_tokens: 8192
+    price: { input: 0.15, cached_input: "0.000000001", output: "2.00" }
+  black-forest-labs/flux:
+    type: IMAGE
+    name: Flux
+    routes: [{ vendor: replicate, model: black-forest-labs/flux-schnell }]
+    price: { image: "0.003" }
+webhooks: { allow_hosts: [Hooks.Test], ca_file: null }
+`;
+const secrets = {
+  env: { OPENAI_API_KEY: "sk-1", HOST: "api.openai.com" },
+  files: { "token.txt": "r8-2\n" },
+};
+
+describe("a valid file", () => {
+  const config = loadText(full, { ...secrets, kinds: allKinds });
+
+  it("becomes vendors with addresses, resolved secrets and limits", () => {
+    expect(config.vendors.get("openai")).toEqual({
+      name: "openai",
+      kind: "openai",
+      baseUrl: "https://api.openai.com/v1",
+      runBaseUrl: undefined,
+      apiKey: "sk-1",
+      dialects: ["responses"],
+      timeouts: { connectMs: 500, firstByteMs: 120_000, idleMs: 60_000 },
+      maxInFlight: 20,
+      onDisconnect: "drain",
+      nativePrefix: undefined,
+    });
+    expect(config.vendors.get("replicate")).toMatchObject({
+      apiKey: "r8-2",
+      nativePrefix: "/replicate",
+      onDisconnect: "abort",
+      maxInFlight: undefined,
+    });
+  });
+
+  it("R-MON-1: becomes models with exact prices, quoted or not", () => {
+    expect([...config.models.keys()]).toEqual(["gpt-5-mini", "black-forest-labs/flux"]);
+    expect(config.models.get("gpt-5-mini")).toMatchObject({
+      name: "gpt-5-mini",
+      type: ModelType.TEXT,
+      maxOutputTokens: 8192,
+      price: {
+        input: 150_000_000n,
+        cachedInput: 1n,
+        cacheWrite: undefined,
+        output: 2_000_000_000n,
+      },
+    });
+    expect(config.models.get("black-forest-labs/flux")).toMatchObject({
+      name: "Flux",
+      maxOutputTokens: 0,
+      routes: [{ vendor: "replicate", model: "black-forest-labs/flux-schnell" }],
+    });
+  });
+
+  it("has no warnings, and names its source", () => {
+    expect(config.warnings).toEqual([]);
+    expect(config).toMatchObject({ source: "uas.yaml", isDemo: false });
+    expect(config.webhooks).toEqual({ allowHosts: ["hooks.test"], caFile: undefined });
+  });
+
+  it("may share values by anchors", () => {
+    const shared = full
+      .replace("price: { input", "price: &cheap { request: 0, input")
+      .replace('price: { image: "0.003" }', "price: *cheap");
+    const models = loadText(shared, { ...secrets, kinds: allKinds }).models;
+    expect(models.get("black-forest-labs/flux")?.price.input).toBe(150_000_000n);
+  });
+
+  it("loads without the vendors' secrets where no vendor is asked", () => {
+    const loose = loadText(full, { kinds: allKinds, unresolved: "placeholder" });
+    expect(loose.models.size).toBe(2);
+    expect(loose.vendors.get("openai")?.baseUrl).toBe("https://unresolved.invalid/v1");
+  });
+});
+
+describe("where the configuration comes from", () => {
+  const load = (cwd: string, env: Record<string, string> = {}, path?: string) =>
+    loadConfig({ env, cwd, kinds: servedKinds, path });
+
+  it("is the built-in demo where there is no file", () => {
+    withFolder((cwd) => {
+      const config = load(cwd);
+      expect(config).toMatchObject({ source: "built-in demo", isDemo: true, warnings: [] });
+      expect([...config.models.keys()]).toEqual(["demo-chat", "demo/instant"]);
+      expect(config.models.get("demo-chat")).toMatchObject({
+        routes: [{ vendor: "demo", model: "chat" }],
+        maxOutputTokens: 1024,
+        price: { input: 250_000_000n, cachedInput: 25_000_000n, output: 2_000_000_000n },
+      });
+    });
+  });
+
+  it("is the named path, else UAS_CONFIG, else uas.yaml", () => {
+    withFolder((cwd) => {
+      for (const name of ["uas.yaml", "b.yaml", "c.yaml"]) {
+        writeFileSync(join(cwd, name), "version: 1\nvendors: {}\nmodels: {}\n");
+      }
+      expect(load(cwd).source).toBe("uas.yaml");
+      expect(load(cwd, { UAS_CONFIG: "b.yaml" }).source).toBe("b.yaml");
+      expect(load(cwd, { UAS_CONFIG: "b.yaml" }, "c.yaml").source).toBe("c.yaml");
+      expect(load(cwd, { UAS_CONFIG: "" }).source).toBe("uas.yaml");
+    });
+  });
+
+  it("fails clearly where the named file is missing, a folder, or no text", () => {
+    withFolder((cwd) => {
+      writeFileSync(join(cwd, "bad.yaml"), Buffer.from([0xff, 0xfe, 0x00]));
+      const message = (path: string) => {
+        try {
+          return load(cwd, {}, path).source;
+        } catch (error) {
+          return error instanceof ConfigError ? error.message : error;
+        }
+      };
+      expect(message("none.yaml")).toBe("none.yaml: does not exist; name another with UAS_CONFIG");
+      expect(message(".")).toBe(".: is a folder; name the file");
+      expect(message("bad.yaml")).toBe("bad.yaml: is not valid UTF-8 text");
+    });
+  });
+});
+
+describe("what this version cannot serve", () => {
+  const yaml = `version: 1
+vendors:
+  claude: { kind: anthropic, base_url: https://api.anthropic.com, api_key: "\${env:KEY}" }
+  local: { kind: openai-compatible, base_url: http://127.0.0.1:1/v1, dialects: [chat-completions, responses] }
+  mute: { kind: openai-compatible, base_url: http://127.0.0.1:1/v1, dialects: [messages] }
+models:
+  both: { type: TEXT, routes: [{ vendor: claude, model: c }, { vendor: local, model: l }], max_output_tokens: 9, price: { input: 1, output: 1 } }
+  away: { type: TEXT, routes: [{ vendor: claude, model: c }, { vendor: mute, model: l }], max_output_tokens: 9, price: { input: 1, output: 1 } }
+  film: { type: VIDEO, routes: [{ vendor: local, model: v }], price: { second: 1 } }
+`;
+  const config = loadText(yaml, { env: { KEY: "k" } });
+
+  it("is warned of and not listed; the rest is served", () => {
+    expect(config.warnings).toEqual([
+      "uas.yaml:3:11 vendors.claude: this version cannot serve kind anthropic yet: routes to it are not used",
+      "uas.yaml:4:99 vendors.local.dialects[1]: this version cannot speak responses with this kind (it can: chat-completions): it is not used",
+      "uas.yaml:5:80 vendors.mute.dialects[0]: this version cannot speak messages with this kind (it can: chat-completions): it is not used",
+      'uas.yaml:7:32 models.both.routes[0]: not used: this version cannot serve kind anthropic (vendor "claude") yet',
+      'uas.yaml:8:9 models.away: not listed, calls answer 404: this version cannot serve kind anthropic (vendor "claude"); TEXT models of vendor "mute" yet',
+      'uas.yaml:9:9 models.film: not listed, calls answer 404: this version cannot serve VIDEO models of vendor "local" yet',
+    ]);
+    expect([...config.vendors.keys()]).toEqual(["local", "mute"]);
+    expect(config.vendors.get("local")?.dialects).toEqual(["chat-completions"]);
+    expect([...config.models.keys()]).toEqual(["both"]);
+    expect(config.models.get("both")?.routes).toEqual([{ vendor: "local", model: "l" }]);
+  });
+
+  it("is warned of where nothing is left to call", () => {
+    expect(loadText("version: 1\nvendors: {}\nmodels: {}\n").warnings).toEqual([
+      "uas.yaml:3:9 models: no model can be called: every call will answer 404",
+    ]);
+  });
+});
+
+it("reports everything that is wrong at once, in the order of the file", () => {
+  const yaml = `version: 2
+vendors:
+  acme: { kind: openai-compatibel, base_url: https://x.example }
+  open:
+    kind: openai-compatible
+    base_url: ftp://x.example
+    api_key: \${env:ACME_KEY}
+    timeout: { connect: 5 }
+models:
+  fast-1: { type: text, routes: [{ vendor: acmee, model: m }], price: { input: -1, output: 1e3 } }
+  gpt-4.1: { type: TEXT, routes: [], max_output_tokens: 0 }
+webhook: {}
+`;
+  expect(problemsOf(yaml)).toEqual([
+    "uas.yaml:1:10 version: this program reads version 1 only; write version: 1",
+    'uas.yaml:3:17 vendors.acme.kind: "openai-compatibel" is not known, did you mean "openai-compatible"?',
+    "uas.yaml:6:15 vendors.open.base_url: must be an address such as https://api.example.com/v1",
+    "uas.yaml:7:14 vendors.open.api_key: environment variable ACME_KEY is not set",
+    'uas.yaml:8:5 vendors.open.timeout: unknown key, did you mean "timeouts"?',
+    'uas.yaml:10:19 models.fast-1.type: "text" is not known, did you mean "TEXT"?',
+    'uas.yaml:10:44 models.fast-1.routes[0].vendor: no vendor "acmee", did you mean "acme"? (have: acme, open)',
+    'uas.yaml:10:80 models.fast-1.price.input: "-1" is no price: write US dollars as a decimal number such as "0.25", at most 9 digits after the point, without sign or exponent',
+    'uas.yaml:10:92 models.fast-1.price.output: "1e3" is no price: write US dollars as a decimal number such as "0.25", at most 9 digits after the point, without sign or exponent',
+    'uas.yaml:11:12 models["gpt-4.1"]: price is missing: add price: { input: "0.25", output: "2.00" } in USD per 1,000,000 tokens',
+    'uas.yaml:11:34 models["gpt-4.1"].routes: name at least one route',
+    'uas.yaml:11:57 models["gpt-4.1"].max_output_tokens: must be a whole number from 1 to 2147483647, without quotes, sign or point',
+    'uas.yaml:12:1 webhook: unknown key, did you mean "webhooks"?',
+  ]);
+});

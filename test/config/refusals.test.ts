@@ -1,0 +1,144 @@
+import { describe, expect, it } from "vitest";
+import { allKinds, problemsOf } from "./support.ts";
+
+/** One vendor and one model, with parts replaced. */
+function file({ vendor = "", model = "", price = "input: 1, output: 1", tail = "" } = {}): string {
+  return `version: 1
+vendors:
+  a: { kind: openai-compatible, base_url: https://a.example/v1${vendor} }
+models:
+  m: { type: TEXT, routes: [{ vendor: a, model: x }], max_output_tokens: 5, price: { ${price} }${model} }
+${tail}`;
+}
+
+/** The messages without place and path. */
+function messages(yaml: string, env: Record<string, string> = {}): string[] {
+  return problemsOf(yaml, { env, kinds: allKinds }).map((line) =>
+    line.replace(/^\S+ (\S+: )?/, ""),
+  );
+}
+
+it("accepts the file that the tables below spoil", () => {
+  expect(messages(file())).toEqual([]);
+});
+
+describe("a literal secret is refused, and its text is not repeated", () => {
+  const secret = "sk-live-0123456789";
+  it.each([
+    ["in quotes", file({ vendor: `, api_key: "${secret}"` })],
+    ["beside a reference", file({ vendor: `, api_key: "${secret}\${env:KEY}"` })],
+    ["under a wrong key", file({ vendor: `, apikey: ${secret}` })],
+    ["without a key", file({ vendor: `, ${secret}` })],
+    ["in a list", file({ vendor: `, api_key: [${secret}]` })],
+    ["after a closing quote", file({ vendor: `, api_key: "x" ${secret}` })],
+    ["in an address", file({ tail: `x: 1` }).replace("//a.ex", `//u:${secret}@a.ex`)],
+    ["in a query", file().replace("/v1", `/v1?key=${secret}`)],
+    ["as a block", file().replace(/ {2}a: .*/, `  a:\n    api_key: |\n      ${secret}`)],
+    ["with broken YAML", file({ vendor: `, api_key: "${secret}` })],
+  ])("%s", (_case, yaml) => {
+    const problems = problemsOf(yaml, { env: { KEY: "k" } });
+    expect(problems.length).toBeGreaterThan(0);
+    expect(problems.join("\n")).not.toContain(secret);
+    expect(problems.join("\n")).toMatch(/^uas\.yaml:\d+:\d+ /);
+  });
+
+  it("and so is what a reference resolves to, where it cannot be sent", () => {
+    const problems = messages(file({ vendor: ', api_key: "${env:KEY}"' }), { KEY: "line\nbreak" });
+    expect(problems).toEqual([
+      "what ${env:KEY} stands for is no key: it holds spaces, line breaks or other characters that cannot be sent",
+    ]);
+  });
+});
+
+describe("each refusal says what to do", () => {
+  it.each([
+    [', api_key: "${env:NONE}"', "environment variable NONE is not set"],
+    [', api_key: "${env:EMPTY}"', "environment variable EMPTY is empty"],
+    [', api_key: "${file:/no/such}"', "file /no/such does not exist"],
+    [', api_key: "${file:.}"', expect.stringMatching(/ is not a file$/)],
+    [', api_key: "${vault:x}"', expect.stringMatching(/^put the secret in the environment/)],
+    [', api_key: "${env:}"', expect.stringMatching(/^write "\$\{env:NAME\}"/)],
+    [', native_prefix: "gemini"', expect.stringMatching(/^must be a slash and one path segment/)],
+    [", native_prefix: /a/b", expect.stringMatching(/^must be a slash and one path segment/)],
+    [", native_prefix: /v1", "/v1 is an address of the gateway itself; choose another"],
+    [", dialects: []", "name at least one dialect, or leave the key out"],
+    [", dialects: [chat]", expect.stringMatching(/^"chat" is not known \(there is: chat-compl/)],
+    [", dialects: [messages, messages]", "messages is listed twice; keep one"],
+    [", max_in_flight: 0", expect.stringMatching(/^must be a whole number from 1/)],
+    [", max_in_flight: 1.5", expect.stringMatching(/^must be a whole number from 1/)],
+    [", timeouts: { idle: 5 }", expect.stringMatching(/^must be a whole number with its unit/)],
+    [", timeouts: { idle: 0s }", expect.stringMatching(/^must be a whole number with its unit/)],
+    [", timeouts: { idle: 25h }", expect.stringMatching(/^must be a whole number with its unit/)],
+    [", timeouts: 5s", "must be a map of the keys connect, first_byte, idle"],
+    [", on_disconnect: stop", '"stop" is not known (there is: abort, drain)'],
+    [", run_base_url: https://b.example", "only kind fal has it; remove it"],
+    [", kind: fal", "this key is given twice; keep one"],
+  ])("vendor%s", (vendor, message) => {
+    expect(messages(file({ vendor }), { EMPTY: " " })).toContainEqual(message);
+  });
+
+  it.each([
+    ["input: 1", expect.stringMatching(/^output is missing: add price: \{/)],
+    ["output: 1", expect.stringMatching(/^input is missing: add price: \{/)],
+    ["input: 1, output: 1, image: 1", expect.stringMatching(/^a TEXT model has no such price/)],
+    ["input: 1, output: 0.0000000001", expect.stringMatching(/is no price/)],
+    ["input: 1, output: 12345678901", expect.stringMatching(/is no price/)],
+    ["input: 1, output: .5", expect.stringMatching(/is no price/)],
+    ["input: 1, output: 0x10", expect.stringMatching(/is no price/)],
+    ["input: 1, output: [1]", 'must be a price such as "0.25"'],
+    ["input: 1, output: ''", 'must be a price such as "0.25"'],
+    ["input: 1, output: ", expect.stringMatching(/^output is missing/)],
+    ["input: 1, outptu: 1, output: 1", 'unknown key, did you mean "output"?'],
+  ])("price %s", (price, message) => {
+    expect(messages(file({ price }))).toContainEqual(message);
+  });
+
+  it.each([
+    [
+      file({ price: "input: 1" }).replace("TEXT", "VIDEO"),
+      "none of second, request, output is given",
+    ],
+    [file().replace("type: TEXT, ", ""), "type is missing: name one of TEXT, IMAGE, VIDEO, AUDIO"],
+    [file().replace("max_output_tokens: 5, ", ""), "max_output_tokens is missing: add the most"],
+    [file().replace("tokens: 5", "tokens: 2147483648"), "must be a whole number from 1"],
+    [file().replace(", model: x", ""), "model is missing: add the vendor's own name"],
+    [file().replace("[{ vendor: a, model: x }]", "{ vendor: a }"), "must be a list of routes"],
+    [file().replace("model: x }", "model: x }, { vendor: a, model: x }"), "this route is listed"],
+    [file().replace("  m:", "  a b:"), '"a b" is no model name'],
+    [file().replace("  m:", "  a/../b:"), '"a/../b" is no model name'],
+    [file().replace("  m:", "  ? [m]\n  :"), "a key must be a single word"],
+    [file().replace("  a: {", "  a b: {"), "a vendor's name is 1 to 64 letters"],
+    [file().replace("version: 1", ""), "version is missing: add version: 1"],
+    [file().replace(/models:[^]*/, ""), "models is missing: add the models"],
+    [file({ tail: "webhooks: { allow_hosts: ['https://x'] }" }), "is no exact host"],
+    [file({ tail: "webhooks: { ca_file: /no/ca.pem }" }), "file /no/ca.pem does not exist"],
+    [file().replace("a: {", "a: !x {"), "tags such as !x have no meaning here"],
+    [file().replace("kind: openai-compatible", "kind: *k"), "no anchor of this name"],
+    [file().replace("https://a", "${env:NAME}://a"), 'inside { … } write "${env:NAME}" in quotes'],
+    [file().replace("  a:", "\ta:"), "a tab cannot indent; use spaces"],
+    [file().replace("example/v1 }", "example/v1"), "bracket"],
+    ["", "must be a map of the keys version"],
+    ["just text", "must be a map of the keys version"],
+    ["--- {}\n--- {}", "the file holds several documents"],
+    ["[".repeat(50_000), "nested too deeply"],
+    [`x: ${"y".repeat(1024 * 1024)}`, "the file is larger than"],
+    [`a: &a 1\nb: [${"*a,".repeat(1_001)}]`, "more than 1000 aliases"],
+  ])("file %#", (yaml, message) => {
+    expect(problemsOf(yaml, { kinds: allKinds }).join("\n")).toContain(message);
+  });
+
+  it("refuses two vendors with one native prefix", () => {
+    const second =
+      "  b: { kind: openai-compatible, base_url: https://b.example, native_prefix: /p }\nmodels:";
+    const yaml = file({ vendor: ", native_prefix: /p" }).replace("models:", second);
+    expect(messages(yaml)).toEqual(['vendor "a" has /p already; choose another']);
+  });
+
+  it("names what a kind needs", () => {
+    const yaml = file().replace(/ {2}a: .*/, "  a: { kind: openai }");
+    expect(messages(yaml)).toEqual([
+      "base_url is missing: add its address, such as base_url: https://api.example.com/v1",
+      'api_key is missing: add api_key: "${env:NAME}" and set that environment variable',
+    ]);
+  });
+});

@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import { ConfigError } from "../../src/config/problems.ts";
+import { readSettings } from "../../src/config/settings.ts";
+
+function problemsOf(env: Record<string, string>): readonly string[] {
+  try {
+    readSettings(env, "/work");
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
+describe("settings", () => {
+  it("have defaults that need no environment; an empty variable counts as not set", () => {
+    const defaults = {
+      configPath: undefined,
+      dataDir: "/work/.data",
+      listen: { host: "127.0.0.1", port: 8080 },
+      internalListen: { host: "127.0.0.1", port: 8081 },
+      databaseUrl: undefined,
+      publicUrl: undefined,
+      trustProxy: [],
+      operatorToken: undefined,
+      warnings: [],
+    };
+    expect(readSettings({}, "/work")).toEqual(defaults);
+    expect(readSettings({ UAS_LISTEN: " ", DATABASE_URL: "" }, "/work")).toEqual(defaults);
+  });
+
+  it("are read from the environment", () => {
+    const env = {
+      UAS_CONFIG: "x.yaml",
+      UAS_DATA_DIR: "data",
+      UAS_LISTEN: "0.0.0.0:0",
+      UAS_INTERNAL_LISTEN: "[::1]:9000",
+      DATABASE_URL: "postgresql://u:p@db/uas",
+      UAS_PUBLIC_URL: "https://ai.example.com/",
+      UAS_TRUST_PROXY: "10.0.0.0/8, loopback,fd00::/8",
+      UAS_OPERATOR_TOKEN: "token",
+      UAS_MASTER_KEY: "x",
+    };
+    expect(readSettings(env, "/work")).toEqual({
+      configPath: "x.yaml",
+      dataDir: "/work/data",
+      listen: { host: "0.0.0.0", port: 0 },
+      internalListen: { host: "::1", port: 9000 },
+      databaseUrl: "postgresql://u:p@db/uas",
+      publicUrl: "https://ai.example.com",
+      trustProxy: ["10.0.0.0/8", "loopback", "fd00::/8"],
+      operatorToken: "token",
+      warnings: [],
+    });
+  });
+
+  it.each([
+    ["UAS_LISTEN", "8080", "names no host: write 127.0.0.1:8080, or 0.0.0.0:8080 for all"],
+    ["UAS_LISTEN", ":80", "names no host: write 127.0.0.1:80, or 0.0.0.0:80 for all"],
+    ["UAS_LISTEN", "::1:8080", "write an IPv6 address in brackets, such as [::1]:8080"],
+    ["UAS_LISTEN", "localhost", "must be host:port with a port"],
+    ["UAS_LISTEN", "a:65536", "must be host:port with a port"],
+    ["UAS_LISTEN", "[a]:1", "must be host:port with a port"],
+    ["UAS_LISTEN", "http://a:1", "must be host:port with a port"],
+    ["UAS_INTERNAL_LISTEN", "127.0.0.1:8080", "is the address of UAS_LISTEN too"],
+    ["UAS_PUBLIC_URL", "ai.example.com", "must be an origin such as"],
+    ["UAS_PUBLIC_URL", "https://a.example/x", "write https://a.example"],
+    ["UAS_PUBLIC_URL", "https://u:hunter@a.example", "write https://a.example"],
+    ["UAS_TRUST_PROXY", "true", '"true" is no address or range'],
+    ["UAS_TRUST_PROXY", "10.0.0.0/33", '"10.0.0.0/33" is no address or range'],
+    ["UAS_OPERATOR_TOKEN", "a b", "must be visible ASCII characters"],
+    ["DATABASE_URL", "mysql://u:hunter@h/d", "must be the address of a PostgreSQL server"],
+  ])("refuse %s=%s and say what to write", (name, value, message) => {
+    const problems = problemsOf({ [name]: value });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatch(new RegExp(`^${name}: `));
+    expect(problems[0]).toContain(message);
+    expect(problems[0]).not.toContain(":hunter");
+  });
+
+  it("report all problems at once", () => {
+    expect(problemsOf({ UAS_LISTEN: "x", UAS_PUBLIC_URL: "y", DATABASE_URL: "z" })).toHaveLength(3);
+  });
+
+  it("warn of variables that only look like ours", () => {
+    const { warnings } = readSettings({ UAS_DATADIR: "x", UAS_ELEPHANT: "y", OTHER: "z" }, "/work");
+    expect(warnings).toEqual([
+      "UAS_DATADIR: unknown variable, it has no effect, did you mean UAS_DATA_DIR?",
+      "UAS_ELEPHANT: unknown variable, it has no effect",
+    ]);
+  });
+});
