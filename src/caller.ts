@@ -1,5 +1,8 @@
 /** Who is calling, and what travels with every RPC beside its message. */
+import { randomUUIDv7 } from "node:crypto";
 import { createContextKey } from "@connectrpc/connect";
+import { requestIdCharsMax } from "./config/limits.ts";
+import { ErrorCode, GatewayError } from "./errors.ts";
 
 /** Who is calling. What each kind may call is the `access` option of every RPC. */
 export type Caller =
@@ -30,3 +33,49 @@ export const requestIdKey = createContextKey<string>("", { description: "request
 
 /** Checks a presented API key. Resolves to `undefined` where it is unknown, disabled or deleted. */
 export type Authenticate = (key: string) => Promise<Caller | undefined>;
+
+/** Why a call's signal is aborted where it is the gateway that stops, not the client that leaves. */
+export class GatewayStopping extends Error {}
+
+const requestIdForm = new RegExp(`^[\\x21-\\x7e]{1,${requestIdCharsMax}}$`);
+
+/**
+ * The request id of a call: the first candidate that is 1 to 256 visible ASCII characters, else a fresh
+ * UUIDv7. A malformed candidate is never reflected.
+ */
+export function resolveRequestId(...candidates: ReadonlyArray<string | null | undefined>): string {
+  for (const candidate of candidates) {
+    if (candidate && requestIdForm.test(candidate)) return candidate;
+  }
+  return randomUUIDv7();
+}
+
+/** Where a key can stand. */
+export interface CredentialSlots {
+  readonly authorization: string | null | undefined;
+  readonly apiKeyHeader: string | null | undefined;
+  readonly apiKeyQuery?: string | null | undefined;
+}
+
+/**
+ * The presented key: `Authorization: Bearer` before `X-API-Key` before `?api-key=`. The first one that is
+ * there decides, also when it is wrong; an empty one and another scheme count as not there.
+ */
+export function presentedKey(slots: CredentialSlots): string | undefined {
+  const bearer = /^bearer +(.*)$/i.exec(slots.authorization?.trim() ?? "")?.[1]?.trim();
+  return bearer || slots.apiKeyHeader?.trim() || slots.apiKeyQuery?.trim() || undefined;
+}
+
+/** What is said where no key was sent. */
+export function missingKey(): GatewayError {
+  return new GatewayError(
+    ErrorCode.UNAUTHENTICATED,
+    "Missing API key: send it as `Authorization: Bearer <API_KEY>` (or as `X-API-Key: <API_KEY>`)",
+  );
+}
+
+/** What is said of a key that is unknown, disabled or deleted: always the same, so that nobody learns
+ * which. */
+export function invalidKey(): GatewayError {
+  return new GatewayError(ErrorCode.UNAUTHENTICATED, "Invalid API Key");
+}

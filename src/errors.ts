@@ -3,8 +3,9 @@
  * codes of `uas.error.v1.ErrorCode`; the table below decides, exhaustively, what each code means on
  * every surface. A new code does not compile until its row exists.
  */
-import { Code } from "@connectrpc/connect";
-import { ErrorCode } from "../gen/uas/error/v1/error_pb.ts";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorCode, ErrorDetailSchema } from "../gen/uas/error/v1/error_pb.ts";
 
 export { ErrorCode };
 
@@ -208,4 +209,36 @@ export class GatewayError extends Error {
   get meaning(): ErrorMeaning {
     return errorMeanings[this.code];
   }
+}
+
+/** What is said of a failure that nobody foresaw; what it was goes to the log. */
+export function internalError(cause: unknown): GatewayError {
+  const text = "The gateway failed; tell its operator the request id";
+  return new GatewayError(ErrorCode.INTERNAL_ERROR, text, { cause });
+}
+
+/** The error as an RPC carries it: with exactly one ErrorDetail. */
+export function toRpcError(error: GatewayError): ConnectError {
+  const { code, param = "", retryAfterSeconds = 0, metadata, meaning } = error;
+  const value = create(ErrorDetailSchema, { code, param, retryAfterSeconds, metadata });
+  const detail = { desc: ErrorDetailSchema, value };
+  return new ConnectError(error.message, meaning.rpc, undefined, [detail], error);
+}
+
+/** The error that an RPC carried: in this process the very one, from another what its detail tells. */
+export function fromRpcError(error: ConnectError): GatewayError {
+  if (error.cause instanceof GatewayError) return error.cause;
+  const [detail] = error.findDetails(ErrorDetailSchema);
+  if (detail === undefined || !(detail.code in errorMeanings)) {
+    const isInvalid = error.code === Code.InvalidArgument || error.code === Code.Unimplemented;
+    return isInvalid
+      ? new GatewayError(ErrorCode.INVALID_REQUEST, error.rawMessage, { cause: error })
+      : internalError(error);
+  }
+  const { param, retryAfterSeconds, metadata } = detail;
+  return new GatewayError(detail.code as SentErrorCode, error.rawMessage, {
+    ...(param && { param }),
+    ...(retryAfterSeconds && { retryAfterSeconds }),
+    metadata,
+  });
 }

@@ -26,6 +26,7 @@ export class ChatStreamRelay implements StreamRelay {
   usage: Usage | undefined;
   textBytes = 0;
   finished = false;
+  done = false;
   failed = false;
 
   readonly #splitter = new EventSplitter(eventBytesMax);
@@ -50,7 +51,7 @@ export class ChatStreamRelay implements StreamRelay {
     if (place.dataLines > 1) return this.#onSplitData(source, place);
     const { dataStart, dataEnd } = place;
     if (source[dataStart] !== 0x7b) {
-      if (isDone(source, dataStart, dataEnd)) this.finished = true;
+      if (isDone(source, dataStart, dataEnd)) this.finished = this.done = true;
       return;
     }
     this.#onChunk(source, dataStart, dataEnd);

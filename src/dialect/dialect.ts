@@ -92,6 +92,8 @@ export interface StreamRelay {
   readonly textBytes: number;
   /** Whether the vendor ended the reply itself: a stream that ends before that was cut. */
   readonly finished: boolean;
+  /** Whether its terminal event has passed: nothing can be missing any more. */
+  readonly done: boolean;
   /** Whether the vendor reported an error in the stream. */
   readonly failed: boolean;
 }

@@ -129,7 +129,7 @@ function toolCall(body: ChatBody): Call | undefined {
   const required = tool.parameters?.required ?? [];
   const values = required.map((name) => [
     name,
-    argument(tool.parameters?.properties?.[name]?.type, text),
+    argument(tool.parameters?.properties?.[name]?.type ?? "string", text),
   ]);
   return {
     id: "call_demo_1",
@@ -138,7 +138,8 @@ function toolCall(body: ChatBody): Call | undefined {
   };
 }
 
-function argument(type: string | undefined, text: string): unknown {
+/** A value of a JSON Schema type. */
+function argument(type: string, text: string): unknown {
   switch (type) {
     case "number":
     case "integer":

@@ -1,0 +1,72 @@
+/** Failures of HTTP itself, and how any failure is sent. */
+import { ConnectError } from "@connectrpc/connect";
+import type { FastifyReply } from "fastify";
+import { bodyBytesMax } from "../config/limits.ts";
+import { dialects, type DialectId } from "../dialect/index.ts";
+import { ErrorCode, fromRpcError, GatewayError, internalError } from "../errors.ts";
+
+/** Reads any failure as one with a documented code. */
+export function toGatewayError(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error;
+  if (error instanceof ConnectError) return fromRpcError(error);
+  const code = (error as { code?: unknown } | null)?.code;
+  const read = typeof code === "string" ? httpFailures[code] : undefined;
+  if (read !== undefined) return read();
+  const status = (error as { statusCode?: unknown } | null)?.statusCode;
+  if (typeof status === "number" && status >= 400 && status < 500) {
+    return new GatewayError(ErrorCode.INVALID_REQUEST, "The HTTP request is malformed", {
+      cause: error,
+    });
+  }
+  return internalError(error);
+}
+
+const httpFailures: Readonly<Record<string, () => GatewayError>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () =>
+    new GatewayError(
+      ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+      "The body must be JSON: send the header `content-type: application/json`",
+    ),
+  FST_ERR_CTP_BODY_TOO_LARGE: () =>
+    new GatewayError(
+      ErrorCode.REQUEST_TOO_LARGE,
+      `The body is longer than ${bodyBytesMax} bytes; send less, or refer to large files by URL`,
+    ),
+  FST_ERR_CTP_EMPTY_JSON_BODY: () => emptyBody(),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    new GatewayError(
+      ErrorCode.INVALID_REQUEST,
+      "The body does not have the length that content-length says",
+    ),
+};
+
+/** What is said where a body is needed and none came. */
+export function emptyBody(): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, "The body is empty: send a JSON object");
+}
+
+/** Statuses on which the SDKs' own retry would only repeat the failure. */
+const neverRetry = new Set([401, 402, 403]);
+
+/** The headers that go with an error. */
+export function errorHeaders(error: GatewayError): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (error.retryAfterSeconds !== undefined) {
+    headers["retry-after"] = String(error.retryAfterSeconds);
+  }
+  if (neverRetry.has(error.meaning.status)) headers["x-should-retry"] = "false";
+  return headers;
+}
+
+/** Sends an error in a dialect. */
+export function sendError(
+  reply: FastifyReply,
+  dialect: DialectId,
+  error: GatewayError,
+): FastifyReply {
+  return reply
+    .code(error.meaning.status)
+    .headers(errorHeaders(error))
+    .type("application/json; charset=utf-8")
+    .send(JSON.stringify(dialects[dialect].errorBody(error)));
+}

@@ -1,0 +1,146 @@
+/** Routes that carry a text generation: bytes in, bytes out. */
+import type { ServerResponse } from "node:http";
+import { create, type DescMethodServerStreaming } from "@bufbuild/protobuf";
+import { createContextValues, type Transport } from "@connectrpc/connect";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import {
+  type ExchangeHead,
+  type ExchangeRequest,
+  ExchangeRequestSchema,
+  type ExchangeResponse,
+} from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { callerKey, requestIdKey } from "../caller.ts";
+import { textDialects } from "../dialect/index.ts";
+import { emptyBody } from "./errors.ts";
+import type { RouteContext } from "./route-context.ts";
+import type { RequestState } from "./scope.ts";
+import { StreamWriter } from "./stream-writer.ts";
+
+type Parts = AsyncIterator<ExchangeResponse>;
+
+/** Registers one. */
+export function registerExchange(scope: FastifyInstance, context: RouteContext): void {
+  const { route, transport, dialect, onRequest } = context;
+  const method = route.method as DescMethodServerStreaming;
+  const text = textDialects.get(dialect);
+  if (text === undefined) throw new Error(`${route.url}: its dialect carries no text generation`);
+  scope.route({
+    method: route.route.method,
+    url: route.url,
+    onRequest,
+    async handler(request, reply) {
+      const { state } = request;
+      if (state === undefined) throw new Error("the request was not authenticated");
+      const abort = abortWith(reply.raw, context.stopping);
+      const message = readRequest(request, { context, forwarded: text.forwardedHeaders });
+      const parts = await open({ transport, method, message, state, signal: abort.signal });
+      const first = await parts.next();
+      // Until here every failure is answered like any other; from here on the stream is ours.
+      if (first.done || first.value.part.case !== "head") throw new Error("no head came first");
+      await pass(reply, first.value.part.value, { parts, keepAlive: text.keepAlive, state });
+      return reply;
+    },
+  });
+}
+
+/** Aborted when the client leaves before the end, or when the gateway must stop. */
+function abortWith(response: ServerResponse, stopping: AbortSignal): AbortController {
+  const abort = new AbortController();
+  const onStop = (): void => abort.abort(stopping.reason);
+  stopping.addEventListener("abort", onStop);
+  response.on("close", () => {
+    stopping.removeEventListener("abort", onStop);
+    if (!response.writableFinished) abort.abort();
+  });
+  return abort;
+}
+
+function readRequest(
+  request: FastifyRequest,
+  { context, forwarded }: { context: RouteContext; forwarded: ReadonlySet<string> },
+): ExchangeRequest {
+  const { route, dialect } = context;
+  const { body } = request;
+  if (!Buffer.isBuffer(body) || body.length === 0) throw emptyBody();
+  const headers: Record<string, string> = {};
+  for (const name of forwarded) {
+    const value = request.headers[name];
+    if (typeof value === "string") headers[name] = value;
+  }
+  return create(ExchangeRequestSchema, {
+    dialect,
+    path: route.route.path,
+    query: passedQuery(request.url),
+    headers,
+    body,
+    alwaysStream: route.route.alwaysStream,
+    platformAliases: route.route.platformAliases,
+  });
+}
+
+/** The query without the key. */
+function passedQuery(url: string): string {
+  const at = url.indexOf("?");
+  if (at < 0) return "";
+  const pairs = url.slice(at + 1).split("&");
+  return pairs.filter((pair) => !new URLSearchParams(pair).has("api-key")).join("&");
+}
+
+interface OpenOptions {
+  readonly transport: Transport;
+  readonly method: DescMethodServerStreaming;
+  readonly message: ExchangeRequest;
+  readonly state: RequestState;
+  readonly signal: AbortSignal;
+}
+
+async function open(options: OpenOptions): Promise<Parts> {
+  const { transport, method, message, state, signal } = options;
+  const values = createContextValues()
+    .set(callerKey, state.caller)
+    .set(requestIdKey, state.requestId);
+  // A service in another process reads these instead of the values.
+  const header = { authorization: `Bearer ${state.key}`, "x-request-id": state.requestId };
+  const input = single(message);
+  const response = await transport.stream(method, signal, undefined, header, input, values);
+  return (response.message as AsyncIterable<ExchangeResponse>)[Symbol.asyncIterator]();
+}
+
+async function* single<T>(value: T): AsyncIterable<T> {
+  yield value;
+}
+
+interface PassOptions {
+  readonly parts: Parts;
+  readonly keepAlive: Buffer;
+  readonly state: RequestState;
+}
+
+/** Passes the reply on; the call is settled when `parts` has ended. */
+async function pass(reply: FastifyReply, head: ExchangeHead, options: PassOptions): Promise<void> {
+  const { parts, keepAlive } = options;
+  const { raw } = reply;
+  reply.hijack();
+  const isWhole = "content-length" in head.headers;
+  // Headers that the hooks have set: Fastify sends them itself only for replies of its own.
+  raw.writeHead(head.status, {
+    ...(reply.getHeaders() as Record<string, string>),
+    ...head.headers,
+  });
+  const writer = new StreamWriter(raw, isWhole ? undefined : keepAlive);
+  if (!isWhole) raw.flushHeaders();
+  try {
+    for (;;) {
+      const { done, value } = await parts.next();
+      if (done) break;
+      if (value.part.case === "chunk") await writer.write(value.part.value);
+    }
+    writer.end();
+  } catch {
+    // The service could not even say in its dialect that it failed: a clean end would be a lie.
+    raw.destroy();
+  } finally {
+    writer.close();
+    await parts.return?.();
+  }
+}

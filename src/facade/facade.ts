@@ -1,0 +1,88 @@
+/**
+ * The REST surface: one Fastify scope per dialect, so that malformed JSON, 401, 404, 405, 413 and 415
+ * come out in that dialect without a branch anywhere; one route per `route` option of the contract.
+ */
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import { fastify, type FastifyInstance } from "fastify";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import { bodyBytesMax, headerBytesMax } from "../config/limits.ts";
+import { dialects, type DialectId } from "../dialect/index.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { sendError, toGatewayError } from "./errors.ts";
+import type { FacadeOptions } from "./options.ts";
+import { type RestRoute, routeTable } from "./route-table.ts";
+import { registerScope } from "./scope.ts";
+
+/** How long a client may take to send one request, in milliseconds. */
+const requestTimeoutMs = 300_000;
+
+/** Creates the server; it does not listen yet. */
+export async function createFacade(options: FacadeOptions): Promise<FastifyInstance> {
+  const app = fastify({
+    logger: false,
+    bodyLimit: bodyBytesMax,
+    requestTimeout: requestTimeoutMs,
+    http: { maxHeaderSize: headerBytesMax },
+    return503OnClosing: false,
+    trustProxy: options.trustProxy.length > 0 ? [...options.trustProxy] : false,
+    clientErrorHandler,
+    frameworkErrors: (error, _request, reply) =>
+      void sendError(reply, fallbackDialect, toGatewayError(error)),
+  });
+  app.setNotFoundHandler((request, reply) =>
+    sendError(reply, fallbackDialect, noSuchPath(request.method, request.url)),
+  );
+  registerProbes(app, options);
+  for (const [dialect, routes] of byDialect(routeTable(options.services))) {
+    await app.register((scope) => registerScope(scope, { ...options, dialect, routes }));
+  }
+  return app;
+}
+
+/** The dialect of errors where no route tells one. */
+const fallbackDialect = Dialect.CHAT_COMPLETIONS;
+
+function byDialect(routes: readonly RestRoute[]): Map<DialectId, RestRoute[]> {
+  return Map.groupBy(routes, (each) => each.dialect);
+}
+
+/** `/healthz`: the process answers. `/readyz`: it can serve calls. Both without a key. */
+function registerProbes(app: FastifyInstance, { isReady, isOpen }: FacadeOptions): void {
+  app.get("/healthz", (_request, reply) => reply.type("text/plain").send("ok\n"));
+  app.get("/readyz", async (_request, reply) => {
+    const ready = isOpen() && (await isReady());
+    return reply
+      .code(ready ? 200 : 503)
+      .type("text/plain")
+      .send(ready ? "ready\n" : "not ready\n");
+  });
+}
+
+/** The path is told back without its query: a key may stand there. */
+function noSuchPath(method: string, url: string): GatewayError {
+  const path = (url.split("?")[0] ?? "").slice(0, 200);
+  return new GatewayError(
+    ErrorCode.NOT_FOUND,
+    `There is no ${method} ${path} here; SDKs use this address followed by /v1 as their base`,
+  );
+}
+
+/** What Node's parser refuses never reaches a route: answered by hand. */
+function clientErrorHandler(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const isHead = error.code === "HPE_HEADER_OVERFLOW";
+  const status = isHead ? 431 : error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400;
+  const text = isHead
+    ? `The request head is longer than ${headerBytesMax} bytes`
+    : "The HTTP request is malformed or incomplete";
+  const told = new GatewayError(ErrorCode.INVALID_REQUEST, text);
+  const body = JSON.stringify(dialects[fallbackDialect].errorBody(told));
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}

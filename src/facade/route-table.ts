@@ -1,0 +1,30 @@
+/** The REST surface as the contract declares it. */
+import { type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
+import { type Route, route } from "../../gen/uas/http/v1/http_pb.ts";
+import { type DialectId, dialects } from "../dialect/index.ts";
+
+/** One route: where it is, and which RPC it reaches. */
+export interface RestRoute {
+  readonly method: DescMethod;
+  readonly route: Route;
+  readonly dialect: DialectId;
+  /** The path in the router's form: `/v1/models/*`. */
+  readonly url: string;
+  /** The request field that takes the rest of the path; `undefined`: none. */
+  readonly restField: string | undefined;
+}
+
+/** Lists the routes of `services`, in the contract's order. */
+export function routeTable(services: readonly DescService[]): RestRoute[] {
+  return services
+    .flatMap((service) => service.methods)
+    .filter((method) => hasOption(method, route))
+    .flatMap((method) => getOption(method, route).map((each) => restRoute(method, each)));
+}
+
+function restRoute(method: DescMethod, each: Route): RestRoute {
+  if (!(each.dialect in dialects)) throw new Error(`${each.path}: no such dialect`);
+  const restField = /\{(\w+)=\*\*\}$/.exec(each.path)?.[1];
+  const url = each.path.replace(/\{\w+=\*\*\}$/, "*").replace(/\{(\w+)\}/g, ":$1");
+  return { method, route: each, dialect: each.dialect as DialectId, url, restField };
+}

@@ -1,0 +1,175 @@
+/** One dialect's routes: who calls, what its bodies are, how its errors look. */
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
+import { type Caller, invalidKey, missingKey, presentedKey, resolveRequestId } from "../caller.ts";
+import type { DialectId } from "../dialect/index.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { sendError, toGatewayError } from "./errors.ts";
+import { registerExchange } from "./exchange-route.ts";
+import type { FacadeOptions } from "./options.ts";
+import type { RestRoute } from "./route-table.ts";
+import { registerUnary } from "./unary-route.ts";
+
+export interface ScopeOptions extends FacadeOptions {
+  readonly dialect: DialectId;
+  readonly routes: readonly RestRoute[];
+}
+
+/** What a scope knows of a request once its head is read. */
+export interface RequestState {
+  readonly requestId: string;
+  readonly key: string;
+  readonly caller: Caller;
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Set before any body is read; `undefined` where the request was refused before. */
+    state: RequestState | undefined;
+    errorCode: string;
+    startedMs: number;
+  }
+}
+
+/** Registers a dialect's routes in a scope of their own. */
+export async function registerScope(scope: FastifyInstance, options: ScopeOptions): Promise<void> {
+  scope.decorateRequest("state", undefined);
+  scope.decorateRequest("errorCode", "");
+  scope.decorateRequest("startedMs", 0);
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) =>
+    done(null, body),
+  );
+  scope.setErrorHandler((error, request, reply) => {
+    const told = toGatewayError(error);
+    request.errorCode = told.meaning.word;
+    if (told.code === ErrorCode.INTERNAL_ERROR) {
+      const { requestId } = request.state ?? {};
+      options.log.error({ requestId, err: told.cause ?? told }, "a request failed");
+    }
+    return sendError(reply, options.dialect, told);
+  });
+  observe(scope, options);
+  for (const [url, routes] of Map.groupBy(options.routes, (each) => each.url)) {
+    for (const route of routes) registerRoute(scope, options, route);
+    refuseOtherMethods(scope, url, routes);
+  }
+}
+
+function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const { headers } = request;
+    let requestId = "";
+    if (!route.route.omitRequestId) {
+      requestId = resolveRequestId(text(headers["x-request-id"]), text(headers["request-id"]));
+      reply.header("x-request-id", requestId);
+    }
+    if (!options.isOpen()) throw draining(reply);
+    const query = queryKey(request.url);
+    if (query !== undefined) {
+      // The key stands in the URL: keep the answer out of caches, and the URL out of referrers.
+      reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
+    }
+    const key = presentedKey({
+      authorization: headers.authorization,
+      apiKeyHeader: text(headers["x-api-key"]),
+      apiKeyQuery: query,
+    });
+    if (key === undefined) {
+      options.metrics.authFailures.inc({ reason: "missing" });
+      throw missingKey();
+    }
+    const caller = await options.authenticate(key);
+    if (caller === undefined) throw invalidKey();
+    request.state = { requestId, key, caller };
+  };
+  const register = route.method.methodKind === "unary" ? registerUnary : registerExchange;
+  register(scope, { ...options, onRequest, route });
+}
+
+/** Answers 405 where the path exists for other methods, before any key is looked at. */
+function refuseOtherMethods(
+  scope: FastifyInstance,
+  url: string,
+  routes: readonly RestRoute[],
+): void {
+  const allowed = new Set(routes.map((each) => each.route.method));
+  if (allowed.has("GET")) allowed.add("HEAD");
+  const others = methods.filter((method) => !allowed.has(method));
+  const allow = [...allowed].join(", ");
+  const omitId = routes.every((each) => each.route.omitRequestId);
+  scope.route({
+    method: others,
+    url,
+    onRequest: async (request, reply) => {
+      const { headers } = request;
+      if (!omitId) {
+        const id = resolveRequestId(text(headers["x-request-id"]), text(headers["request-id"]));
+        reply.header("x-request-id", id);
+      }
+      reply.header("allow", allow);
+      throw new GatewayError(
+        ErrorCode.METHOD_NOT_ALLOWED,
+        `${request.method} is not allowed here: use ${allow}`,
+      );
+    },
+    handler: () => undefined,
+  });
+}
+
+const methods: readonly HTTPMethods[] = [
+  "GET",
+  "HEAD",
+  "POST",
+  "PUT",
+  "PATCH",
+  "DELETE",
+  "OPTIONS",
+];
+
+/** Counts requests, and logs those that no call record tells of. */
+function observe(scope: FastifyInstance, { metrics, log }: ScopeOptions): void {
+  scope.addHook("onRequest", (request, _reply, done) => {
+    request.startedMs = performance.now();
+    metrics.requestsInFlight.inc();
+    done();
+  });
+  scope.addHook("onResponse", (request, reply, done) => {
+    metrics.requestsInFlight.dec();
+    const route = request.routeOptions.url ?? "";
+    const status = reply.raw.statusCode;
+    metrics.requests.inc({ route, status: String(status) });
+    if (!reply.sent || request.errorCode !== "" || request.method === "GET") {
+      log.info(
+        {
+          requestId: request.state?.requestId || undefined,
+          route,
+          method: request.method,
+          status,
+          errorCode: request.errorCode || undefined,
+          durationMs: Math.round(performance.now() - request.startedMs),
+        },
+        "request",
+      );
+    }
+    done();
+  });
+}
+
+function draining(reply: FastifyReply): GatewayError {
+  reply.header("connection", "close");
+  return new GatewayError(
+    ErrorCode.SERVICE_UNAVAILABLE,
+    "The gateway is stopping and takes no new calls; retry after the time in the retry-after header",
+  );
+}
+
+/** The value of `?api-key=`. */
+export function queryKey(url: string): string | undefined {
+  const at = url.indexOf("?");
+  if (at < 0) return undefined;
+  return new URLSearchParams(url.slice(at + 1)).get("api-key") ?? undefined;
+}
+
+function text(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header.join(", ") : header;
+}

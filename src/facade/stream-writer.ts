@@ -1,0 +1,52 @@
+import type { ServerResponse } from "node:http";
+
+/** How long a stream may be silent before it is filled, in milliseconds (R-TXT-8). */
+const silenceMs = 15_000;
+
+/** Writes a reply at the pace of its client. One write for each piece; never more than one ahead. */
+export class StreamWriter {
+  readonly #response: ServerResponse;
+  readonly #filler: Buffer | undefined;
+  readonly #timer: NodeJS.Timeout | undefined;
+
+  /** @param filler what to send into silence; `undefined`: nothing. */
+  constructor(response: ServerResponse, filler: Buffer | undefined) {
+    this.#response = response;
+    this.#filler = filler;
+    if (filler !== undefined) this.#timer = setInterval(this.#fill, silenceMs);
+  }
+
+  /** Writes a piece; waits while the client has not taken what was written before. Resolves at once
+   * where the client has left: the signal tells the producer. */
+  write(bytes: Uint8Array): Promise<void> | void {
+    this.#timer?.refresh();
+    const response = this.#response;
+    if (response.destroyed || response.write(bytes)) return;
+    return new Promise((resolve) => {
+      const onReady = (): void => {
+        response.off("drain", onReady);
+        response.off("close", onReady);
+        resolve();
+      };
+      response.on("drain", onReady);
+      response.on("close", onReady);
+    });
+  }
+
+  /** Ends the reply in good order. */
+  end(): void {
+    if (!this.#response.destroyed) this.#response.end();
+  }
+
+  /** Stops the timer. */
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  readonly #fill = (): void => {
+    const response = this.#response;
+    if (this.#filler && !response.destroyed && !response.writableNeedDrain) {
+      response.write(this.#filler);
+    }
+  };
+}

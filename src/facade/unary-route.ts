@@ -1,0 +1,49 @@
+/** Routes to RPCs with one answer: fields from path and query, the answer in the dialect's form. */
+import { fromJson, type DescMethodUnary, type JsonObject } from "@bufbuild/protobuf";
+import { createContextValues } from "@connectrpc/connect";
+import type { FastifyInstance } from "fastify";
+import { callerKey, requestIdKey } from "../caller.ts";
+import { dialects } from "../dialect/index.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import type { RouteContext } from "./route-context.ts";
+
+/** Registers one. */
+export function registerUnary(scope: FastifyInstance, context: RouteContext): void {
+  const { route, transport, dialect, onRequest } = context;
+  const method = route.method as DescMethodUnary;
+  scope.route({
+    method: route.route.method,
+    url: route.url,
+    onRequest,
+    async handler(request, reply) {
+      const { state } = request;
+      if (state === undefined) throw new Error("the request was not authenticated");
+      const values = createContextValues().set(callerKey, state.caller);
+      if (state.requestId !== "") values.set(requestIdKey, state.requestId);
+      const input = readInput(method, {
+        ...(request.query as JsonObject),
+        ...pathFields(route.restField, request.params as Record<string, string>),
+      });
+      const header = { authorization: `Bearer ${state.key}` };
+      const answer = await transport.unary(method, undefined, undefined, header, input, values);
+      const body = dialects[dialect].replyBody(method.output, answer.message);
+      return reply.type("application/json; charset=utf-8").send(JSON.stringify(body));
+    },
+  });
+}
+
+function pathFields(restField: string | undefined, params: Record<string, string>): JsonObject {
+  const { "*": rest, ...fields } = params;
+  return restField === undefined ? fields : { ...fields, [restField]: rest ?? "" };
+}
+
+function readInput(method: DescMethodUnary, fields: JsonObject) {
+  try {
+    return fromJson(method.input, fields, { ignoreUnknownFields: true });
+  } catch (cause) {
+    const text = cause instanceof Error ? cause.message : "";
+    throw new GatewayError(ErrorCode.INVALID_REQUEST, `A parameter is not valid: ${text}`, {
+      cause,
+    });
+  }
+}

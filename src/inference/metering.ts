@@ -1,0 +1,46 @@
+/** What a call is charged for: R-MON-8 as one pure function. */
+import { create } from "@bufbuild/protobuf";
+import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
+import { bytesPerToken } from "../config/limits.ts";
+
+/** What is known of a reply when it has ended, well or not. */
+export interface Delivered {
+  /** What the vendor reported; `undefined`: nothing. */
+  readonly reported: Usage | undefined;
+  /** The length of the request body in bytes. */
+  readonly requestBytes: number;
+  /** Bytes of generated text that came. */
+  readonly textBytes: number;
+}
+
+/** What the call consumed, and who says so. */
+export interface Metered {
+  readonly usage: Usage | undefined;
+  readonly source: UsageSource;
+  /** Whether it is charged at all. */
+  readonly isCharged: boolean;
+}
+
+/**
+ * The vendor's figures where it reported any; else one token per four bytes. A reply without any
+ * content is free, whatever was read for it.
+ */
+export function meter({ reported, requestBytes, textBytes }: Delivered): Metered {
+  if (reported !== undefined) {
+    const isCharged = reported.outputTokens > 0 || textBytes > 0;
+    return { usage: reported, source: UsageSource.UPSTREAM, isCharged };
+  }
+  if (textBytes === 0) {
+    return { usage: undefined, source: UsageSource.UNSPECIFIED, isCharged: false };
+  }
+  const usage = create(UsageSchema, {
+    inputTokens: estimateTokens(requestBytes),
+    outputTokens: estimateTokens(textBytes),
+  });
+  return { usage, source: UsageSource.ESTIMATED, isCharged: true };
+}
+
+/** How many tokens that many bytes of text are taken for. */
+export function estimateTokens(bytes: number): number {
+  return Math.ceil(bytes / bytesPerToken);
+}

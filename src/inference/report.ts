@@ -1,0 +1,51 @@
+/** Tells the log and the metrics what became of a call: one line each. */
+import type { Logger } from "pino";
+import { CallEndingSchema } from "../../gen/uas/billing/v1/billing_pb.ts";
+import type { Metrics } from "../metrics.ts";
+import { formatUsd, nanosPerUsd } from "../money.ts";
+import type { Call } from "./call.ts";
+
+/** `COMPLETED` → `completed`, by number. */
+const endingWords = new Map(
+  CallEndingSchema.values.map((value) => [value.number, value.localName.toLowerCase()]),
+);
+
+/** Reports a call that has ended. */
+export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics: Metrics }): void {
+  const ending = endingWords.get(call.ending) ?? "";
+  const { usage, model, vendor } = call;
+  log.info(
+    {
+      requestId: call.start.requestId,
+      callId: call.start.id,
+      accountId: call.start.accountId,
+      keyId: call.start.keyId,
+      path: call.start.path,
+      model: model.slice(0, 256),
+      vendor,
+      stream: call.stream,
+      status: call.status,
+      errorCode: call.errorCode || undefined,
+      ending,
+      inputTokens: usage?.inputTokens,
+      cachedInputTokens: usage?.cachedInputTokens,
+      outputTokens: usage?.outputTokens,
+      cost: formatUsd(call.costNanos),
+      durationMs: Math.round(call.durationMs),
+      firstByteMs: Math.round(call.firstByteMs),
+    },
+    "call",
+  );
+  // Without a hold the model's name may be the client's invention: it must not become a label.
+  if (call.heldNanos === undefined) return;
+  metrics.callDuration.observe({ model, vendor, ending }, call.durationMs / 1000);
+  metrics.overhead.observe(call.overheadMs / 1000);
+  if (call.firstByteMs > 0) metrics.firstByte.observe({ model, vendor }, call.firstByteMs / 1000);
+  if (call.costNanos > 0n) {
+    metrics.charged.inc({ model }, Number(call.costNanos) / Number(nanosPerUsd));
+  }
+  if (usage !== undefined) {
+    metrics.tokens.inc({ model, type: "input" }, usage.inputTokens);
+    metrics.tokens.inc({ model, type: "output" }, usage.outputTokens);
+  }
+}

@@ -1,0 +1,118 @@
+/** What a vendor's refusal means for the customer: one table by status, R-ERR-3 and R-ERR-4. */
+import { ErrorCode, GatewayError, type SentErrorCode } from "../errors.ts";
+import type { FailureKind } from "../http/failure.ts";
+
+/** What to do with a refusal. */
+export interface Refusal {
+  /** Whether the customer gets the vendor's own answer: it is about the customer's request. */
+  readonly pass: boolean;
+  /** What the customer gets otherwise. */
+  readonly error: GatewayError;
+  /** Whether another route may serve the call. */
+  readonly mayRetry: boolean;
+  /** What the operator must act on; `undefined`: nothing. */
+  readonly alarm: "credential" | "money" | "model" | undefined;
+}
+
+/** What a refusal consists of. */
+export interface RefusedReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The first part of its body. */
+  readonly body: Buffer;
+}
+
+/** Reads a reply with a status outside 200–299. */
+export function readRefusal(reply: RefusedReply): Refusal {
+  const { status } = reply;
+  if (status === 401 || status === 403) return ours("credential");
+  if (status === 402 || (status === 429 && isOurMoney(reply.body))) return ours("money");
+  if (status === 404) {
+    const text = "The model is not available at its vendor now; try another model or try later";
+    return { ...refusal(ErrorCode.UPSTREAM_ERROR, text), alarm: "model" };
+  }
+  if (status === 400 || status === 413 || status === 422) return passed(reply);
+  if (status === 429) {
+    const text =
+      "The model's vendor asks to slow down; retry after the time in the retry-after header";
+    return refusal(ErrorCode.RATE_LIMIT_EXCEEDED, text, retryAfterSeconds(reply.headers) ?? 1);
+  }
+  if (status === 503 || status === 529) {
+    const text =
+      "The model's vendor has no capacity now; retry after the time in the retry-after header";
+    return refusal(ErrorCode.UPSTREAM_OVERLOADED, text, retryAfterSeconds(reply.headers) ?? 1);
+  }
+  if (status === 504) {
+    return refusal(
+      ErrorCode.UPSTREAM_TIMEOUT,
+      "The model's vendor did not answer in time; try again",
+    );
+  }
+  return refusal(ErrorCode.UPSTREAM_ERROR, "The model's vendor failed; try again");
+}
+
+/** What the customer gets where no reply came. */
+export function failureError(kind: FailureKind, cause: unknown): GatewayError {
+  const isTimeout = kind === "timeout" || kind === "connect_timeout";
+  return isTimeout
+    ? new GatewayError(
+        ErrorCode.UPSTREAM_TIMEOUT,
+        "The model's vendor did not answer in time; try again",
+        { cause },
+      )
+    : new GatewayError(
+        ErrorCode.UPSTREAM_ERROR,
+        "The connection to the model's vendor failed; try again",
+        { cause },
+      );
+}
+
+function refusal(code: SentErrorCode, message: string, retryAfter?: number): Refusal {
+  const options = retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter };
+  return {
+    pass: false,
+    error: new GatewayError(code, message, options),
+    mayRetry: true,
+    alarm: undefined,
+  };
+}
+
+/** The vendor refused our credential or our account's money: none of the customer's business. */
+function ours(alarm: "credential" | "money"): Refusal {
+  const text =
+    "The model is out of service for a moment; the operator has been told, try again later";
+  return {
+    pass: false,
+    error: new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text, { retryAfterSeconds: 30 }),
+    mayRetry: true,
+    alarm,
+  };
+}
+
+function passed({ status, headers, body }: RefusedReply): Refusal {
+  const code = status === 413 ? ErrorCode.REQUEST_TOO_LARGE : ErrorCode.INVALID_REQUEST;
+  return {
+    // Something between us and the vendor may answer in HTML; that is no answer in any dialect.
+    pass: (headers["content-type"] ?? "").includes("json") && body.length > 0,
+    error: new GatewayError(code, "The model's vendor refused the request as invalid"),
+    mayRetry: false,
+    alarm: undefined,
+  };
+}
+
+/** OpenAI answers 429 both for speed and for an empty account; only the code tells them apart. */
+function isOurMoney(body: Buffer): boolean {
+  return body.includes('"insufficient_quota"') || body.includes('"billing_hard_limit_reached"');
+}
+
+/** `retry-after-ms` or `retry-after` (seconds or a date) as whole seconds from 1 to one day. */
+export function retryAfterSeconds(headers: Readonly<Record<string, string>>): number | undefined {
+  const ms = Number(headers["retry-after-ms"] ?? Number.NaN);
+  const text = headers["retry-after"] ?? "";
+  const seconds = Number.isFinite(ms)
+    ? ms / 1000
+    : /^\d+(\.\d+)?$/.test(text)
+      ? Number(text)
+      : (Date.parse(text) - Date.now()) / 1000;
+  return Number.isFinite(seconds) ? Math.min(Math.max(Math.ceil(seconds), 1), 86_400) : undefined;
+}

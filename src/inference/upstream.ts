@@ -1,0 +1,159 @@
+/** Asks vendors: the routes of a model in order, each with its limit of calls in flight. */
+import type { Logger } from "pino";
+import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import type { ModelConfig, RouteConfig, VendorConfig } from "../config/config.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { HttpFailure } from "../http/failure.ts";
+import type { Metrics } from "../metrics.ts";
+import type { Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
+import { failureError, readRefusal, type Refusal } from "./upstream-refusal.ts";
+
+/** Opens replies. */
+export interface Upstream {
+  /**
+   * Asks the model's vendors in order until one accepts or passes judgement on the request. Another
+   * route is tried only where nothing can have been done: no connection, 429, 5xx, or a refused
+   * credential.
+   *
+   * @throws GatewayError
+   */
+  open(ask: Ask): Promise<OpenReply>;
+}
+
+/** What to ask. */
+export interface Ask {
+  readonly model: ModelConfig;
+  readonly dialect: Dialect;
+  /** The call for a route. */
+  readonly callFor: (route: RouteConfig) => VendorCall;
+  /** Told of each vendor before it is asked. */
+  readonly onAttempt: (vendor: string) => void;
+}
+
+/** A vendor's answer that goes to the customer. */
+export interface OpenReply {
+  readonly route: RouteConfig;
+  readonly reply: VendorReply;
+  /** The vendor refused the request as invalid: this is its whole answer. `undefined`: it accepted. */
+  readonly refusal: { readonly error: GatewayError; readonly body: Buffer } | undefined;
+  /** Gives the vendor's place back, and stops it where its reply has not ended. Call it once. */
+  close(): void;
+}
+
+/** The most of a refusal's body that is read, in bytes. */
+const refusalBytesMax = 1024 * 1024;
+
+export interface UpstreamOptions {
+  readonly vendors: ReadonlyMap<string, Vendor>;
+  readonly configs: ReadonlyMap<string, VendorConfig>;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}
+
+export function createUpstream({ vendors, configs, metrics, log }: UpstreamOptions): Upstream {
+  const inFlight = new Map<string, number>();
+
+  const enter = (name: string): boolean => {
+    const running = inFlight.get(name) ?? 0;
+    if (running >= (configs.get(name)?.maxInFlight ?? Number.POSITIVE_INFINITY)) return false;
+    inFlight.set(name, running + 1);
+    return true;
+  };
+  const leave = (name: string): void => void inFlight.set(name, (inFlight.get(name) ?? 1) - 1);
+
+  /** Asks one vendor. Resolves to an error where another route may be tried. */
+  const attempt = async (ask: Ask, route: RouteConfig): Promise<OpenReply | GatewayError> => {
+    const vendor = vendors.get(route.vendor);
+    if (vendor === undefined || !vendor.dialects.has(ask.dialect)) return unserved(route);
+    if (!enter(vendor.name)) {
+      metrics.upstreamAttempts.inc({ vendor: vendor.name, outcome: "overloaded" });
+      return overloaded();
+    }
+    let isOpen = false;
+    try {
+      ask.onAttempt(vendor.name);
+      const reply = await vendor.exchange(ask.callFor(route));
+      const judged = await judge(reply);
+      if (judged !== undefined && !judged.refusal.pass) {
+        return refuse(judged.refusal, { vendor: vendor.name, status: reply.status });
+      }
+      metrics.upstreamAttempts.inc({ vendor: vendor.name, outcome: judged ? "refused" : "ok" });
+      isOpen = true;
+      const refusal = judged && { error: judged.refusal.error, body: judged.body };
+      const close = (): void => {
+        reply.body.cancel();
+        leave(vendor.name);
+      };
+      return { route, reply, refusal, close };
+    } catch (error) {
+      return failed(error, vendor.name);
+    } finally {
+      if (!isOpen) leave(vendor.name);
+    }
+  };
+
+  const refuse = (refusal: Refusal, at: { vendor: string; status: number }): GatewayError => {
+    const { error, alarm, mayRetry } = refusal;
+    const isLimit = error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
+    const outcome = isLimit ? "rate_limited" : "failed";
+    metrics.upstreamAttempts.inc({ vendor: at.vendor, outcome });
+    if (alarm !== undefined) {
+      metrics.upstreamAlarms.inc({ vendor: at.vendor, reason: alarm });
+      log.error(
+        { ...at, alarm },
+        "a vendor refuses the gateway itself: act on its account or route",
+      );
+    }
+    if (!mayRetry) throw error;
+    return error;
+  };
+
+  const failed = (error: unknown, vendor: string): GatewayError => {
+    if (!(error instanceof HttpFailure)) throw error;
+    const { kind } = error;
+    const isConnect = kind === "connect" || kind === "connect_timeout";
+    const outcome = isConnect ? "connect" : kind === "reset" ? "failed" : kind;
+    metrics.upstreamAttempts.inc({ vendor, outcome });
+    if (kind === "aborted") throw error;
+    log.warn({ vendor, failure: kind, cause: error.message }, "a vendor gave no reply");
+    const told = failureError(kind, error);
+    // The request has been sent: it may be running, and another route would run it twice.
+    if (!isConnect) throw told;
+    return told;
+  };
+
+  return {
+    async open(ask) {
+      let last: GatewayError | undefined;
+      for (const route of ask.model.routes) {
+        const result = await attempt(ask, route);
+        if (!(result instanceof GatewayError)) return result;
+        last = result;
+      }
+      throw last ?? unserved(undefined);
+    },
+  };
+}
+
+/** Reads a refusal whole; `undefined` where the vendor accepted. */
+async function judge(reply: VendorReply): Promise<{ refusal: Refusal; body: Buffer } | undefined> {
+  const { status, headers } = reply;
+  if (status >= 200 && status < 300) return undefined;
+  const body = await reply.body.whole(refusalBytesMax);
+  return { refusal: readRefusal({ status, headers, body }), body };
+}
+
+function overloaded(): GatewayError {
+  return new GatewayError(
+    ErrorCode.UPSTREAM_OVERLOADED,
+    "The model runs as many calls as it can; retry after the time in the retry-after header",
+  );
+}
+
+function unserved(route: RouteConfig | undefined): GatewayError {
+  return new GatewayError(
+    ErrorCode.UPSTREAM_ERROR,
+    "The model cannot be served in this style; try another model",
+    { internal: `no vendor for route ${route?.vendor ?? "(none)"}` },
+  );
+}

@@ -1,0 +1,101 @@
+/**
+ * What the gateway counts. Label values come from closed sets only (configured models and vendors,
+ * routes of the contract, documented codes): a client cannot mint a series.
+ */
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+
+/** The metrics of one process. */
+export type Metrics = ReturnType<typeof createMetrics>;
+
+const overheadBuckets = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1];
+const durationBuckets = [
+  0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
+];
+
+/** Creates the metrics in a registry of their own. */
+export function createMetrics() {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    registry,
+    requests: new Counter({
+      name: "uas_requests_total",
+      help: "Answered REST requests by route of the contract and HTTP status.",
+      labelNames: ["route", "status"] as const,
+      registers,
+    }),
+    requestsInFlight: new Gauge({
+      name: "uas_requests_in_flight",
+      help: "REST requests that are being answered.",
+      registers,
+    }),
+    callDuration: new Histogram({
+      name: "uas_call_duration_seconds",
+      help: "Inference calls from the read request to their end.",
+      labelNames: ["model", "vendor", "ending"] as const,
+      buckets: durationBuckets,
+      registers,
+    }),
+    firstByte: new Histogram({
+      name: "uas_first_byte_seconds",
+      help: "Inference calls from the read request to the first byte of content.",
+      labelNames: ["model", "vendor"] as const,
+      buckets: durationBuckets,
+      registers,
+    }),
+    overhead: new Histogram({
+      name: "uas_gateway_overhead_seconds",
+      help: "The gateway's own time before the vendor is asked (authorization, hold) and after its reply has begun until it is passed on.",
+      buckets: overheadBuckets,
+      registers,
+    }),
+    tokens: new Counter({
+      name: "uas_tokens_total",
+      help: "Tokens of charged calls.",
+      labelNames: ["model", "type"] as const,
+      registers,
+    }),
+    charged: new Counter({
+      name: "uas_billing_charged_usd_total",
+      help: "Money charged, in USD; the ledger has the exact sum.",
+      labelNames: ["model"] as const,
+      registers,
+    }),
+    refusedForBalance: new Counter({
+      name: "uas_billing_rejected_total",
+      help: "Calls refused with insufficient_balance.",
+      registers,
+    }),
+    upstreamAttempts: new Counter({
+      name: "uas_upstream_attempts_total",
+      help: "Requests to vendors by outcome: ok, refused, rate_limited, failed, timeout, connect, overloaded, aborted.",
+      labelNames: ["vendor", "outcome"] as const,
+      registers,
+    }),
+    upstreamAlarms: new Counter({
+      name: "uas_upstream_alarms_total",
+      help: "Vendor answers that the operator must act on: credential, money, model.",
+      labelNames: ["vendor", "reason"] as const,
+      registers,
+    }),
+    authFailures: new Counter({
+      name: "uas_auth_failures_total",
+      help: "Refused credentials by true reason: missing, unknown, disabled, deleted.",
+      labelNames: ["reason"] as const,
+      registers,
+    }),
+    gauge(name: string, help: string, read: () => number): void {
+      registry.registerMetric(
+        new Gauge({
+          name,
+          help,
+          registers: [],
+          collect() {
+            this.set(read());
+          },
+        }),
+      );
+    },
+  };
+}

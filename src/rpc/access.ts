@@ -1,0 +1,43 @@
+/** Who may call which RPC: the `access` option of the contract, read once at start. */
+import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
+import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
+import { type Caller, missingKey } from "../caller.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+
+/** Decides whether a caller may call a method. @throws GatewayError UNAUTHENTICATED or ACCESS_DENIED */
+export type CheckAccess = (method: DescMethod, caller: Caller) => void;
+
+type Rule = { readonly kinds: ReadonlySet<Caller["kind"]>; readonly needs: string };
+
+const rules: ReadonlyMap<Access, Rule> = new Map([
+  [
+    Access.PUBLIC,
+    { kinds: new Set(["anonymous", "key", "session", "operator"] as const), needs: "" },
+  ],
+  [Access.KEY, { kinds: new Set(["key"] as const), needs: "an API key" }],
+  [
+    Access.SESSION,
+    { kinds: new Set(["session", "operator"] as const), needs: "a console session or an operator" },
+  ],
+  [Access.OPERATOR, { kinds: new Set(["operator"] as const), needs: "an operator" }],
+]);
+
+/** @throws where a method of `services` does not declare who may call it */
+export function createAccessCheck(services: readonly DescService[]): CheckAccess {
+  const byMethod = new Map<DescMethod, Rule>();
+  for (const method of services.flatMap((service) => service.methods)) {
+    const rule = rules.get(getOption(method, access));
+    if (rule === undefined)
+      throw new Error(`${method.parent.typeName}.${method.name}: no access option`);
+    byMethod.set(method, rule);
+  }
+  return (method, caller) => {
+    const rule = byMethod.get(method);
+    if (rule?.kinds.has(caller.kind)) return;
+    if (caller.kind === "anonymous") throw missingKey();
+    throw new GatewayError(
+      ErrorCode.ACCESS_DENIED,
+      `Access denied: ${method.parent.typeName}.${method.name} needs ${rule?.needs ?? "nobody"}`,
+    );
+  };
+}

@@ -1,0 +1,171 @@
+/**
+ * A Connect transport that calls implementations in this process: nothing is serialized, the
+ * interceptors are those of the network. 5 µs a call, against 66–150 µs through
+ * `createRouterTransport`, which serializes and drops context values.
+ */
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescMethodStreaming,
+  type DescMethodUnary,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import {
+  createContextValues,
+  type ContextValues,
+  type HandlerContext,
+  type Interceptor,
+  type StreamRequest,
+  type StreamResponse,
+  type Transport,
+  type UnaryRequest,
+  type UnaryResponse,
+} from "@connectrpc/connect";
+import { applyInterceptors } from "./apply-interceptors.ts";
+import type { Service } from "./service.ts";
+
+type AnyRequest = UnaryRequest | StreamRequest;
+type AnyResponse = UnaryResponse | StreamResponse;
+type Handle = (request: AnyRequest) => Promise<AnyResponse>;
+type HeadersInit = ConstructorParameters<typeof Headers>[0];
+type Implementation = (input: unknown, context: HandlerContext) => unknown;
+
+/** Makes the transport; the chain of each method is folded once, here. */
+export function createDirectTransport(
+  services: readonly Service[],
+  interceptors: readonly Interceptor[],
+): Transport {
+  const handles = new Map<DescMethod, Handle>();
+  for (const { service, implementation } of services) {
+    for (const method of service.methods) {
+      const run = (implementation as Record<string, Implementation>)[method.localName];
+      if (run === undefined) continue;
+      const call = method.methodKind === "unary" ? unary(method, run) : streaming(method, run);
+      handles.set(method, applyInterceptors(call, interceptors));
+    }
+  }
+  const handleOf = (method: DescMethod): Handle => {
+    const handle = handles.get(method);
+    if (handle === undefined)
+      throw new Error(`${method.parent.typeName}.${method.name} is not served`);
+    return handle;
+  };
+  return {
+    async unary<I extends DescMessage, O extends DescMessage>(
+      method: DescMethodUnary<I, O>,
+      signal: AbortSignal | undefined,
+      timeoutMs: number | undefined,
+      header: HeadersInit | undefined,
+      input: MessageInitShape<I>,
+      values?: ContextValues,
+    ): Promise<UnaryResponse<I, O>> {
+      const common = commonRequest(method, { signal, timeoutMs, header, values });
+      const message = create(method.input, input);
+      const request = { ...common, stream: false, method, message } as UnaryRequest;
+      return (await handleOf(method)(request)) as UnaryResponse<I, O>;
+    },
+    async stream<I extends DescMessage, O extends DescMessage>(
+      method: DescMethodStreaming<I, O>,
+      signal: AbortSignal | undefined,
+      timeoutMs: number | undefined,
+      header: HeadersInit | undefined,
+      input: AsyncIterable<MessageInitShape<I>>,
+      values?: ContextValues,
+    ): Promise<StreamResponse<I, O>> {
+      const common = commonRequest(method, { signal, timeoutMs, header, values });
+      const message = typed(method.input, input);
+      const request = { ...common, stream: true, method, message } as unknown as StreamRequest;
+      return (await handleOf(method)(request)) as unknown as StreamResponse<I, O>;
+    },
+  };
+}
+
+interface CallOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly timeoutMs: number | undefined;
+  readonly header: HeadersInit | undefined;
+  readonly values: ContextValues | undefined;
+}
+
+function commonRequest(method: DescMethod, { signal, timeoutMs, header, values }: CallOptions) {
+  return {
+    service: method.parent,
+    requestMethod: "POST",
+    url: `direct:/${method.parent.typeName}/${method.name}`,
+    signal: withDeadline(signal, timeoutMs),
+    header: new Headers(header),
+    contextValues: values ?? createContextValues(),
+  };
+}
+
+function withDeadline(signal: AbortSignal | undefined, timeoutMs: number | undefined): AbortSignal {
+  if (timeoutMs === undefined) return signal ?? new AbortController().signal;
+  const deadline = AbortSignal.timeout(timeoutMs);
+  return signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+}
+
+function unary(method: DescMethod, run: Implementation): Handle {
+  return async (request) => {
+    const context = contextOf(request, method);
+    const output = await run(request.message, context);
+    const message = create(method.output, output as MessageInitShape<DescMessage>);
+    return { stream: false, ...responseOf(context), method, message } as UnaryResponse;
+  };
+}
+
+/** Server streaming only: the contract has no RPC that streams its requests. */
+function streaming(method: DescMethod, run: Implementation): Handle {
+  return async (request) => {
+    const context = contextOf(request, method);
+    let input: unknown;
+    for await (const message of request.message as AsyncIterable<unknown>) input = message;
+    const message = whole(method.output, run(input, context) as AsyncIterable<object>);
+    return { stream: true, ...responseOf(context), method, message } as StreamResponse;
+  };
+}
+
+function responseOf({ service, responseHeader, responseTrailer }: HandlerContext) {
+  return { service, header: responseHeader, trailer: responseTrailer };
+}
+
+function contextOf(request: AnyRequest, method: DescMethod): HandlerContext {
+  return {
+    method,
+    service: method.parent,
+    signal: request.signal,
+    timeoutMs: () => undefined,
+    requestMethod: request.requestMethod,
+    requestHeader: request.header,
+    responseHeader: new Headers(),
+    responseTrailer: new Headers(),
+    protocolName: "direct",
+    values: request.contextValues,
+    url: request.url,
+  };
+}
+
+/** Makes whole messages of what an implementation yields; those that are whole already stay. */
+function whole(schema: DescMessage, source: AsyncIterable<object>): AsyncIterable<object> {
+  const convert = (result: IteratorResult<object>): IteratorResult<object> =>
+    result.done
+      ? result
+      : { done: false, value: create(schema, result.value as MessageInitShape<DescMessage>) };
+  return {
+    [Symbol.asyncIterator]() {
+      const inner = source[Symbol.asyncIterator]();
+      return {
+        next: () => inner.next().then(convert),
+        return: () => inner.return?.() ?? Promise.resolve({ done: true, value: undefined }),
+      };
+    },
+  };
+}
+
+async function* typed<I extends DescMessage>(
+  schema: I,
+  input: AsyncIterable<MessageInitShape<I>>,
+): AsyncIterable<MessageShape<I>> {
+  for await (const message of input) yield create(schema, message);
+}

@@ -1,0 +1,110 @@
+/** The two standard services of gRPC: health and reflection. connect-es brings neither. */
+import { createRegistry, type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as Status,
+} from "../../gen/health/v1/health_pb.ts";
+import { ServerReflection } from "../../gen/reflection_pb.ts";
+
+/** Health as gRPC load balancers ask for it. The empty service name means the whole server. */
+export function createHealthService(
+  services: readonly DescService[],
+  isReady: () => Promise<boolean>,
+): ServiceImpl<typeof Health> {
+  const names = new Set(["", ...services.map((service) => service.typeName)]);
+  const status = async () => ({ status: (await isReady()) ? Status.SERVING : Status.NOT_SERVING });
+  return {
+    check({ service }) {
+      if (names.has(service)) return status();
+      throw new ConnectError(`no service ${service}`, Code.NotFound);
+    },
+    async list() {
+      const now = await status();
+      return { statuses: Object.fromEntries([...names].map((name) => [name, now])) };
+    },
+    async *watch({ service }, { signal }) {
+      if (!names.has(service)) {
+        yield { status: Status.SERVICE_UNKNOWN };
+        return;
+      }
+      let last: Status | undefined;
+      while (!signal.aborted) {
+        const now = await status();
+        if (now.status !== last) yield now;
+        last = now.status;
+        await pause(signal);
+      }
+    },
+  };
+}
+
+/** How often a watched status is looked at, in milliseconds. */
+const watchMs = 1_000;
+
+function pause(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", finish);
+      resolve();
+    };
+    const timer = setTimeout(finish, watchMs);
+    signal.addEventListener("abort", finish);
+  });
+}
+
+/** Reflection, so that `buf curl` and grpcurl need no proto files. */
+export function createReflectionService(
+  services: readonly DescService[],
+): ServiceImpl<typeof ServerReflection> {
+  const files = new Map<string, DescFile>();
+  for (const service of services) collect(service.file, files);
+  const registry = createRegistry(...files.values());
+
+  const fileOf = (symbol: string): DescFile | undefined => {
+    const found = registry.get(symbol) ?? registry.get(symbol.slice(0, symbol.lastIndexOf(".")));
+    return found && "file" in found ? found.file : undefined;
+  };
+
+  const answer = (file: DescFile | undefined, what: string) => {
+    if (file === undefined) return notFound(what);
+    const needed = [...collect(file, new Map()).values()];
+    const fileDescriptorProto = needed.map((each) =>
+      toBinary(FileDescriptorProtoSchema, each.proto),
+    );
+    return { case: "fileDescriptorResponse" as const, value: { fileDescriptorProto } };
+  };
+
+  return {
+    async *serverReflectionInfo(requests) {
+      for await (const request of requests) {
+        const asked = request.messageRequest;
+        const base = { validHost: request.host, originalRequest: request };
+        if (asked.case === "listServices") {
+          const service = services.map(({ typeName }) => ({ name: typeName }));
+          yield { ...base, messageResponse: { case: "listServicesResponse", value: { service } } };
+        } else if (asked.case === "fileByFilename") {
+          const file = files.get(asked.value.replace(/\.proto$/, ""));
+          yield { ...base, messageResponse: answer(file, asked.value) };
+        } else if (asked.case === "fileContainingSymbol") {
+          yield { ...base, messageResponse: answer(fileOf(asked.value), asked.value) };
+        } else {
+          yield { ...base, messageResponse: notFound(asked.case ?? "an empty request") };
+        }
+      }
+    },
+  };
+}
+
+function notFound(what: string) {
+  const value = { errorCode: Code.NotFound, errorMessage: `not found: ${what}` };
+  return { case: "errorResponse" as const, value };
+}
+
+function collect(file: DescFile, into: Map<string, DescFile>): Map<string, DescFile> {
+  if (into.has(file.name)) return into;
+  for (const dependency of file.dependencies) collect(dependency, into);
+  return into.set(file.name, file);
+}

@@ -1,0 +1,14 @@
+import type { Interceptor } from "@connectrpc/connect";
+import { requestIdKey, resolveRequestId } from "../../caller.ts";
+
+/** Gives every RPC a request id, the caller's where it sent a good one, and echoes it. */
+export const requestId: Interceptor = (next) => async (request) => {
+  const { contextValues, header } = request;
+  let id = contextValues.get(requestIdKey);
+  if (id !== "") return next(request);
+  id = resolveRequestId(header.get("x-request-id"), header.get("request-id"));
+  contextValues.set(requestIdKey, id);
+  const response = await next(request);
+  response.header.set("x-request-id", id);
+  return response;
+};

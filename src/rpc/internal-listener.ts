@@ -1,0 +1,148 @@
+/**
+ * The listener for internal callers: gRPC and Connect over cleartext HTTP/2, and on the same port
+ * HTTP/1.1 for Connect, probes and `/metrics`. HTTP/2 without TLS cannot be negotiated, so the first
+ * bytes of a connection decide.
+ */
+import { createServer as createHttpServer } from "node:http";
+import { createServer as createHttp2Server, type ServerHttp2Session } from "node:http2";
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import type { ListenAddress } from "../config/config.ts";
+import { headerBytesMax } from "../config/limits.ts";
+import { type RouterOptions, routerOptions } from "./router.ts";
+
+/** Answers a plain path such as `/healthz`; `undefined` where there is nothing. */
+export type PlainPage = (path: string) => Promise<PlainAnswer | undefined>;
+
+/** A plain answer. */
+export interface PlainAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** A running listener. */
+export interface InternalListener {
+  /** Where it listens, for example `http://127.0.0.1:8081`. */
+  readonly url: string;
+  /** Takes no new connections; resolves when the last one has ended. */
+  close(): Promise<void>;
+  /** Cuts what is still connected. */
+  destroy(): void;
+}
+
+export interface InternalListenerOptions extends RouterOptions {
+  readonly address: ListenAddress;
+  readonly page: PlainPage;
+}
+
+/** How long a fresh connection may stay silent, in milliseconds. */
+const prefaceMs = 10_000;
+
+/** Opens the listener. @throws where the port is taken */
+export async function openInternalListener(
+  options: InternalListenerOptions,
+): Promise<InternalListener> {
+  const handler = connectNodeAdapter({
+    ...routerOptions(options),
+    fallback: ({ method, url }, response) => {
+      void plainAnswer(options.page, method, url).then(({ status, contentType, body }) => {
+        response.statusCode = status;
+        response.setHeader("content-type", contentType);
+        response.end(body);
+      });
+    },
+  });
+  const http1 = createHttpServer({ maxHeaderSize: headerBytesMax }, handler);
+  const http2 = createHttp2Server({ maxHeaderListPairs: 200 }, handler);
+  const sessions = new Set<ServerHttp2Session>();
+  http2.on("session", (session) => {
+    sessions.add(session);
+    session.on("close", () => sessions.delete(session));
+  });
+  const onHttp2 = new WeakSet<Socket>();
+  // How many HTTP/1.1 requests each connection is answering: idle ones can be closed at once.
+  const sockets = new Map<Socket, number>();
+  let isClosing = false;
+  const busy = (socket: Socket, change: number): void => {
+    const running = (sockets.get(socket) ?? 0) + change;
+    if (sockets.has(socket)) sockets.set(socket, running);
+    if (isClosing && running === 0) socket.end();
+  };
+  http1.on("request", ({ socket }, response) => {
+    busy(socket, 1);
+    response.on("close", () => busy(socket, -1));
+  });
+  const server = createServer((socket) => {
+    sockets.set(socket, 0);
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("error", () => socket.destroy());
+    peek(socket, (isHttp2) => {
+      if (isHttp2) onHttp2.add(socket);
+      (isHttp2 ? http2 : http1).emit("connection", socket);
+    });
+  });
+  const port = await listen(server, options.address);
+  const { host } = options.address;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    close: () =>
+      new Promise((resolve) => {
+        isClosing = true;
+        server.close(() => resolve());
+        for (const session of sessions) session.close();
+        for (const [socket, running] of sockets) {
+          if (running === 0 && !onHttp2.has(socket)) socket.end();
+        }
+      }),
+    destroy() {
+      for (const session of sessions) session.destroy();
+      for (const socket of sockets.keys()) socket.destroy();
+    },
+  };
+}
+
+/** Tells whether a connection begins with HTTP/2's preface, leaving its bytes unread. */
+function peek(socket: Socket, onKnown: (isHttp2: boolean) => void): void {
+  const preface = "PRI * HTTP/2";
+  let seen = Buffer.alloc(0);
+  socket.setTimeout(prefaceMs, () => socket.destroy());
+  const onReadable = (): void => {
+    const bytes = socket.read() as Buffer | null;
+    if (bytes === null) return;
+    seen = Buffer.concat([seen, bytes]);
+    const start = seen.toString("latin1", 0, preface.length);
+    if (start.length < preface.length && preface.startsWith(start)) return;
+    socket.off("readable", onReadable);
+    socket.setTimeout(0);
+    socket.removeAllListeners("timeout");
+    socket.unshift(seen);
+    onKnown(start === preface);
+  };
+  socket.on("readable", onReadable);
+}
+
+function listen(server: Server, { host, port }: ListenAddress): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+async function plainAnswer(
+  page: PlainPage,
+  method: string | undefined,
+  url: string | undefined,
+): Promise<PlainAnswer> {
+  const answer = method === "GET" ? await page((url ?? "").split("?")[0] ?? "") : undefined;
+  return answer ?? notFound;
+}
+
+const notFound: PlainAnswer = {
+  status: 404,
+  contentType: "text/plain",
+  body: "not found: this listener serves gRPC, Connect, /healthz, /readyz and /metrics\n",
+};
