@@ -24,8 +24,17 @@ export function usesSockets(): boolean {
   return process.platform !== "win32";
 }
 
-/** Chooses where a new server over `folder` is to listen. */
-export async function chooseListen(folder: string, sockets: boolean): Promise<Listen> {
+/**
+ * Chooses where a new server over `folder` is to listen.
+ *
+ * @param before where its predecessor listened: clients know that address. `undefined`: none did.
+ */
+export async function chooseListen(
+  folder: string,
+  sockets: boolean,
+  before: Listen | undefined,
+): Promise<Listen> {
+  if (before) return before;
   return sockets
     ? { kind: "socket", folder: socketFolder(folder), port: socketPort }
     : { kind: "loopback", port: await freePort(), password: loopbackPassword(folder) };

@@ -71,11 +71,15 @@ export function initialize(site: Site): void {
   }
 }
 
-/** Starts the server, in a session of its own: Ctrl-C in the terminal must not end it before us. */
-export async function startServer(site: Site): Promise<ChildProcess> {
+/**
+ * Starts the server, in a session of its own: Ctrl-C in the terminal must not end it before us.
+ *
+ * @param before where its predecessor listened, if this process used one.
+ */
+export async function startServer(site: Site, before: Listen | undefined): Promise<ChildProcess> {
   const binaries = findBinaries();
   const runAs = chooseRunAs(binaries.postgres, site.folder);
-  const listen = await chooseListen(site.folder, site.sockets);
+  const listen = await chooseListen(site.folder, site.sockets, before);
   const flags = [...settings, ...(site.testing ? testingSettings : []), ...listenFlags(listen)];
   const args = ["-D", site.folder, ...flags.flatMap((flag) => ["-c", flag])];
   const [command, rest] = commandLine(runAs, binaries.postgres, args);
@@ -107,8 +111,10 @@ export function readPostmaster(site: Site): Postmaster | undefined {
     return undefined;
   }
   const [pid, , , port, folder] = text.split("\n");
-  // It is written line by line: an empty folder would lead a client to the default server.
-  if (!pid || !port || folder === undefined || (site.sockets && !folder)) return undefined;
+  // It is written line by line: an empty folder would lead a client to the default server. A negative
+  // process id is that of a maintenance program, which nobody can connect to.
+  if (!(Number(pid) > 0) || !port || folder === undefined) return undefined;
+  if (site.sockets && !folder) return undefined;
   const listen: Listen = site.sockets
     ? { kind: "socket", folder, port: Number(port) }
     : { kind: "loopback", port: Number(port), password: loopbackPassword(site.folder) };

@@ -44,8 +44,14 @@ const startTimeoutMs = 60_000;
 /** How long between two looks at a starting or stopping server, in milliseconds. */
 const lookMs = 10;
 
-/** How often to try again where a server ends at once: its dead predecessor's children may still be going. */
-const startsMax = 8;
+/** How often to start a server that ends at once. */
+const startsMax = 4;
+
+/** The longest wait between two starts, in milliseconds. */
+const startWaitMsMax = 500;
+
+/** What a server says while children of a killed one still run: it can start once they are gone. */
+const predecessorLives = "is still in use";
 
 /** How long a server may take to stop, in milliseconds, before it is left to stop by itself. */
 const stopTimeoutMs = 30_000;
@@ -83,19 +89,21 @@ class Keeper {
   readonly #log: EmbeddedOptions["log"];
   #guard: Client | undefined;
   #child: ChildProcess | undefined;
-  #pid = 0;
+  #used: server.Postmaster | undefined;
   #starts = 0;
   #reviving: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
-  url = "";
-
   constructor(site: server.Site, log: EmbeddedOptions["log"]) {
     this.#site = site;
     this.#log = log;
   }
 
   get adopted(): boolean {
-    return this.#pid !== this.#child?.pid;
+    return this.#used?.pid !== this.#child?.pid;
+  }
+
+  get url(): string {
+    return this.#used ? listenUrl(this.#used.listen) : "";
   }
 
   /** Resolves once a server of this folder answers and knows that we use it. */
@@ -123,8 +131,10 @@ class Keeper {
   async #tryGuard(): Promise<boolean> {
     const running = server.readPostmaster(this.#site);
     if (!running || !server.isServing(this.#site, running.pid)) return false;
-    const url = listenUrl(running.listen);
-    const guard = new Client({ connectionString: url, application_name: "uas guard" });
+    const guard = new Client({
+      connectionString: listenUrl(running.listen),
+      application_name: "uas guard",
+    });
     guard.on("error", () => {});
     try {
       await guard.connect();
@@ -137,8 +147,7 @@ class Keeper {
     }
     guard.on("end", () => this.#revive());
     this.#guard = guard;
-    this.#pid = running.pid;
-    this.url = url;
+    this.#used = running;
     return true;
   }
 
@@ -147,11 +156,13 @@ class Keeper {
     const running = server.readPostmaster(this.#site);
     if (running && server.isServing(this.#site, running.pid)) return;
     if (this.#child && isRunning(this.#child)) return;
-    if (this.#starts >= startsMax) throw this.#failure("could not be started");
+    if (this.#starts >= startsMax && !this.#logTail().includes(predecessorLives)) {
+      throw this.#failure("could not be started");
+    }
     if (running) server.removeMark(this.#site, running);
-    if (this.#starts > 0) await sleep(lookMs * 2 ** this.#starts);
+    if (this.#starts > 0) await sleep(Math.min(lookMs * 2 ** this.#starts, startWaitMsMax));
     this.#starts += 1;
-    this.#child = await server.startServer(this.#site);
+    this.#child = await server.startServer(this.#site, this.#used?.listen);
   }
 
   /** The guard's connection is lost: brings the server back, unless it is us who stop it. */
@@ -195,18 +206,24 @@ class Keeper {
 
   /** Stops the server and waits until it is gone, so that the folder can be used or removed at once. */
   async #stopServer(): Promise<void> {
-    server.signalStop(this.#site, this.#pid);
+    const pid = this.#used?.pid;
+    if (pid === undefined) return;
+    server.signalStop(this.#site, pid);
     const deadline = Date.now() + stopTimeoutMs;
-    while (server.isServing(this.#site, this.#pid) && Date.now() < deadline) await sleep(lookMs);
+    while (server.isServing(this.#site, pid) && Date.now() < deadline) await sleep(lookMs);
   }
 
   #failure(what: string): Error {
     const { logFile, folder } = this.#site;
-    const said = fs.existsSync(logFile) ? fs.readFileSync(logFile, "utf8").trim() : "";
-    const tail = said.split("\n").slice(-8).join("\n");
     return new Error(
-      `The embedded PostgreSQL in ${folder} ${what}. Its log, ${logFile}, ends:\n${tail}`,
+      `The embedded PostgreSQL in ${folder} ${what}. Its log, ${logFile}, ends:\n${this.#logTail()}`,
     );
+  }
+
+  #logTail(): string {
+    const { logFile } = this.#site;
+    const said = fs.existsSync(logFile) ? fs.readFileSync(logFile, "utf8").trim() : "";
+    return said.split("\n").slice(-8).join("\n");
   }
 }
 
