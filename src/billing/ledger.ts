@@ -14,7 +14,12 @@ export interface HoldOperation {
 export type HoldVerdict =
   | { readonly admitted: true }
   /** The balance does not cover it; nothing was set aside. */
-  | { readonly admitted: false; readonly availableNanos: bigint };
+  | {
+      readonly admitted: false;
+      readonly availableNanos: bigint;
+      /** The hold of this id has been ended already: it cannot be made again. Only a repetition sees it. */
+      readonly closed?: true;
+    };
 
 /** The end of a hold: charges `costNanos` (0 releases it whole) and writes the call's record. */
 export interface SettleOperation {

@@ -1,0 +1,78 @@
+/** The second door to the money: inside a transaction of somebody else. */
+import type { EntityManager } from "@mikro-orm/postgresql";
+import { holdTtlMs } from "../config/limits.ts";
+import {
+  applyStatement,
+  applyValues,
+  holdVerdicts,
+  type SettleVerdict,
+  settleVerdicts,
+} from "./batch.ts";
+import type { CallRow } from "./call-row.ts";
+import type { HoldVerdict } from "./ledger.ts";
+import type { Row } from "./link.ts";
+
+/** A transaction that is open: an entity manager inside `transactional`, or a driver's connection. */
+export type LedgerTransaction =
+  | Pick<EntityManager, "execute" | "isInTransaction">
+  | { query(text: string, values: unknown[]): Promise<{ rows: NonNullable<Row>[] }> };
+
+/** Operations of one account. Settlements come first: a hold cannot be ended in the batch that makes it. */
+export interface LedgerBatch {
+  readonly accountId: string;
+  /** Default: none. */
+  readonly holds?: readonly { readonly id: string; readonly amountNanos: bigint }[];
+  /** Default: none. Without a record no call is written. */
+  readonly settles?: readonly {
+    readonly id: string;
+    readonly costNanos: bigint;
+    readonly record?: CallRow;
+  }[];
+  /** How long the holds live, in milliseconds. Nobody renews them. Default `holdTtlMs`. */
+  readonly ttlMs?: number;
+}
+
+/** What came of a batch, in the order of its operations. */
+export interface LedgerVerdicts {
+  readonly holds: readonly HoldVerdict[];
+  readonly settles: readonly SettleVerdict[];
+}
+
+/**
+ * Applies a batch inside a transaction (READ COMMITTED), which then holds the account's lock: call it
+ * last before the commit, and for several accounts in the order of their ids.
+ *
+ * @throws the driver's error; the transaction is then aborted.
+ */
+export async function applyIn(
+  transaction: LedgerTransaction,
+  { accountId, holds = [], settles = [], ttlMs = holdTtlMs }: LedgerBatch,
+): Promise<LedgerVerdicts> {
+  const values = applyValues(
+    accountId,
+    {
+      holds: holds.map(({ id, amountNanos }) => ({ id, amount: amountNanos.toString() })),
+      settles: settles.map(({ id, costNanos, record }) => ({
+        id,
+        cost: costNanos.toString(),
+        record: record && { ...record, id, cost: costNanos.toString(), account_id: accountId },
+      })),
+    },
+    ttlMs,
+  );
+  const row = await execute(transaction, values);
+  return {
+    holds: holdVerdicts(row) ?? holds.map(() => ({ admitted: true })),
+    settles: settleVerdicts(row) ?? settles.map(() => "settled" as const),
+  };
+}
+
+async function execute(transaction: LedgerTransaction, values: unknown[]): Promise<Row> {
+  if ("query" in transaction) {
+    return (await transaction.query(applyStatement.text, values)).rows[0];
+  }
+  if (!transaction.isInTransaction()) throw new Error("applyIn needs an open transaction");
+  const text = applyStatement.text.replaceAll(/\$\d/g, "?");
+  const rows: NonNullable<Row>[] = await transaction.execute(text, values);
+  return rows[0];
+}

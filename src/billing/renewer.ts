@@ -1,0 +1,92 @@
+/** Keeps the holds of running calls alive. */
+import { holdRenewMs } from "../config/limits.ts";
+import type { Source, Work } from "./dispatcher.ts";
+import type { Row, Statement } from "./link.ts";
+
+/** How often is looked for holds to renew: a hold is at most one and a third periods old by then, and
+ * one that a batch had locked gets two more chances before it expires. */
+const lookMs = holdRenewMs / 3;
+
+/** The most holds of one statement. */
+const renewMax = 1_000;
+
+/** Waits for nobody (a locked hold is just being settled), and knows the database's clock only. */
+const renewStatement: Statement = {
+  name: "ledger_renew",
+  text:
+    "with live as (select id from hold where id = any($1::uuid[]) and state = 1 order by id " +
+    "for update skip locked), renewed as (update hold h set expires_at = clock_timestamp() + " +
+    "$2::integer * interval '1 ms' from live where h.id = live.id returning h.id) " +
+    "select count(*)::integer as count from renewed",
+};
+
+/** The open holds of this process, oldest first. */
+export class Renewer implements Source {
+  readonly #onWork: () => void;
+  readonly #ttlMs: number;
+  readonly #timer: NodeJS.Timeout;
+  /** By id: when it is due, on the clock of `performance.now()`. In this order, for a renewed hold goes
+   * to the end. */
+  readonly #due = new Map<string, number>();
+
+  /** `ttlMs`: how long a renewed hold lives from now on. */
+  constructor(onWork: () => void, ttlMs: number) {
+    this.#onWork = onWork;
+    this.#ttlMs = ttlMs;
+    this.#timer = setInterval(() => this.look(), lookMs);
+    this.#timer.unref();
+  }
+
+  /** How many holds are open. */
+  get size(): number {
+    return this.#due.size;
+  }
+
+  /** A hold was made. */
+  add(id: string): void {
+    this.#due.set(id, performance.now() + holdRenewMs);
+  }
+
+  /** A hold was ended. */
+  delete(id: string): void {
+    this.#due.delete(id);
+  }
+
+  /** Asks for a turn where a hold is due. */
+  look(): void {
+    const first = this.#due.values().next().value;
+    if (first !== undefined && first <= performance.now()) this.#onWork();
+  }
+
+  /** Stops looking. */
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  take(): Work | undefined {
+    const now = performance.now();
+    const ids: string[] = [];
+    for (const [id, dueMs] of this.#due) {
+      if (dueMs > now || ids.length >= renewMax) break;
+      ids.push(id);
+    }
+    if (ids.length === 0) return undefined;
+    if (ids.length === renewMax) this.#onWork();
+    // At once, not with the answer: the next turn must not take the same ones.
+    this.#postpone(ids, lookMs);
+    return {
+      statement: renewStatement,
+      values: [`{${ids.join(",")}}`, this.#ttlMs],
+      done: (row: Row) => {
+        if (row?.["count"] === ids.length) this.#postpone(ids, holdRenewMs);
+      },
+      refused: () => {},
+    };
+  }
+
+  /** Holds that were ended meanwhile stay out. */
+  #postpone(ids: readonly string[], ms: number): void {
+    const dueMs = performance.now() + ms;
+    for (const id of ids) if (this.#due.delete(id)) this.#due.set(id, dueMs);
+  }
+}
