@@ -1,0 +1,41 @@
+import { getOption } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
+import { findMethods } from "./services.ts";
+
+/** Who may call each RPC. A key reaches inference and models only; books and keys need more. */
+const golden: Readonly<Record<string, keyof typeof Access>> = {
+  "account.v1.AccountService/ListAccounts": "OPERATOR",
+  "account.v1.AccountService/GetAccount": "SESSION",
+  "account.v1.AccountService/CreateAccount": "OPERATOR",
+  "billing.v1.BillingService/GetBalance": "SESSION",
+  "billing.v1.BillingService/TopUp": "OPERATOR",
+  "billing.v1.BillingService/Refund": "OPERATOR",
+  "billing.v1.BillingService/ListLedgerEntries": "SESSION",
+  "billing.v1.BillingService/ListCalls": "SESSION",
+  "billing.v1.BillingService/FindCalls": "SESSION",
+  "billing.v1.BillingService/AuditLedger": "OPERATOR",
+  "inference.v1.InferenceService/Exchange": "KEY",
+  "inference.v1.InferenceService/ListModels": "KEY",
+  "inference.v1.InferenceService/GetModel": "KEY",
+  "key.v1.KeyService/ListKeys": "SESSION",
+  "key.v1.KeyService/GetKey": "SESSION",
+  "key.v1.KeyService/CreateKey": "SESSION",
+  "key.v1.KeyService/EnableKey": "SESSION",
+  "key.v1.KeyService/DisableKey": "SESSION",
+  "key.v1.KeyService/DeleteKey": "SESSION",
+};
+
+test("R-AUTH-6: every RPC declares who may call it, as agreed", async () => {
+  const methods = await findMethods();
+  const words = new Map<number, string>(
+    Object.entries(Access).map(([word, number]) => [number, word]),
+  );
+  const declared = methods.map(({ name, method }) => [name, words.get(getOption(method, access))]);
+  expect(Object.fromEntries(declared)).toEqual(golden);
+});
+
+test("R-AUTH-6: an API key reaches inference only", () => {
+  const reached = Object.keys(golden).filter((name) => golden[name] === "KEY");
+  expect(reached.every((name) => name.startsWith("inference."))).toBe(true);
+});

@@ -1,0 +1,41 @@
+import { getOption } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { DialectSchema, route, type Route } from "../../gen/uas/http/v1/http_pb.ts";
+import { findMethods } from "./services.ts";
+
+const dialects = new Map<number, string>(
+  DialectSchema.values.map(({ number, name }) => [number, name.replace("DIALECT_", "")]),
+);
+
+function describe({ method, path, dialect, ...flags }: Route, rpc: string): string {
+  const set = Object.entries(flags).filter(([, value]) => value === true);
+  return [method, path, dialects.get(dialect), ...set.map(([name]) => name), rpc].join(" ");
+}
+
+test("the documented HTTP surface is exactly this", async () => {
+  const methods = await findMethods();
+  const routes = methods.flatMap(({ name, method }) =>
+    getOption(method, route).map((declared) => describe(declared, name)),
+  );
+  expect(routes).toEqual([
+    "POST /v1/chat/completions CHAT_COMPLETIONS inference.v1.InferenceService/Exchange",
+    "POST /api/ai/chat/completions CHAT_COMPLETIONS platformAliases inference.v1.InferenceService/Exchange",
+    "POST /api/ai/generate CHAT_COMPLETIONS platformAliases inference.v1.InferenceService/Exchange",
+    "POST /api/ai/stream-generate CHAT_COMPLETIONS alwaysStream platformAliases inference.v1.InferenceService/Exchange",
+    "GET /v1/models CHAT_COMPLETIONS omitRequestId inference.v1.InferenceService/ListModels",
+    "GET /api/ai/models PLATFORM omitRequestId inference.v1.InferenceService/ListModels",
+    "GET /v1/models/{model_key=**} CHAT_COMPLETIONS omitRequestId inference.v1.InferenceService/GetModel",
+  ]);
+});
+
+test("no two routes are the same, and each says its method, path and dialect", async () => {
+  const methods = await findMethods();
+  const routes = methods.flatMap(({ method }) => getOption(method, route));
+  const places = routes.map(({ method, path }) => `${method} ${path}`);
+  expect(new Set(places).size).toBe(places.length);
+  for (const { method, path, dialect } of routes) {
+    expect(method).toMatch(/^(GET|POST)$/);
+    expect(path).toMatch(/^\/[a-z0-9/_{}=*-]+$/);
+    expect(dialect).toBeGreaterThan(0);
+  }
+});
