@@ -1,0 +1,80 @@
+/** The log: one JSON line per event, and no secret in any of them. */
+import { type Logger, pino } from "pino";
+
+/** Where lines go. */
+export interface LogSink {
+  write(line: string): void;
+}
+
+export interface LogOptions {
+  /** Texts that must never appear: vendor credentials, the operator token, database passwords. */
+  readonly secrets: readonly string[];
+  /** Default: standard output, in writes of up to 64 KiB. */
+  readonly sink?: LogSink;
+  /** Default `info`. */
+  readonly level?: string;
+}
+
+const platformKey = /uas_[A-Za-z0-9]{32}/g;
+
+/** Shorter secrets would blot out innocent text. */
+const secretCharsMin = 6;
+
+/**
+ * Creates the log. Every line passes a scrubber on its way out: API keys by their form, the other
+ * secrets by their text. Redaction by path would miss what hides in an error's message.
+ */
+export function createLog({ secrets, sink, level = "info" }: LogOptions): {
+  log: Logger;
+  flush(): void;
+} {
+  const buffered = sink === undefined ? createStdoutSink() : { ...noFlush, write: sink.write.bind(sink) };
+  const scrub = createScrubber(secrets);
+  const log = pino(
+    { level, base: undefined, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "msg" },
+    { write: (line: string) => buffered.write(scrub(line)) },
+  );
+  return { log, flush: () => buffered.flush() };
+}
+
+const noFlush = { flush(): void {} };
+
+/** Replaces every secret in a text. */
+export function createScrubber(secrets: readonly string[]): (text: string) => string {
+  const known = [...new Set(secrets)].filter((secret) => secret.length >= secretCharsMin);
+  // In a JSON line a secret with a quote or backslash appears escaped.
+  const forms = known.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
+  return (text) => {
+    let clean = text.includes("uas_") ? text.replace(platformKey, "uas_[hidden]") : text;
+    for (const form of forms) if (clean.includes(form)) clean = clean.replaceAll(form, "[hidden]");
+    return clean;
+  };
+}
+
+/** Lines wait at most this long, in milliseconds: one system call for many lines. */
+const flushMs = 100;
+
+/** How much may wait, in characters. */
+const bufferedMax = 64 * 1024;
+
+function createStdoutSink(): LogSink & { flush(): void } {
+  const destination = pino.destination({ fd: 1, sync: true });
+  let waiting = "";
+  let timer: NodeJS.Timeout | undefined;
+  const flush = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (waiting === "") return;
+    const lines = waiting;
+    waiting = "";
+    destination.write(lines);
+  };
+  return {
+    flush,
+    write(line) {
+      waiting += line;
+      if (waiting.length >= bufferedMax) flush();
+      else timer ??= setTimeout(flush, flushMs).unref();
+    },
+  };
+}
