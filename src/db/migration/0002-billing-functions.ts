@@ -160,10 +160,13 @@ begin
   verdicts := array_to_string(v_words, ',');
 end $$`;
 
-/** Frees expired holds of one account; the account is locked first, as everywhere. Returns how many. */
+/**
+ * Frees expired holds of one account; the account is locked first, as everywhere. Returns how many.
+ * The limit on locks: one stuck account must not keep the sweep from the others.
+ */
 const sweep = `
 create function ledger_sweep(p_account uuid, p_ids uuid[]) returns integer language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off
+set lock_timeout = '1s' set plan_cache_mode = force_generic_plan set enable_seqscan = off
 set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare

@@ -1,0 +1,95 @@
+/** Rows of billing as messages of the contract. */
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import {
+  type Balance,
+  BalanceSchema,
+  type CallRecord,
+  CallRecordSchema,
+  type LedgerEntry,
+  LedgerEntrySchema,
+  type LedgerKind,
+} from "../../gen/uas/billing/v1/billing_pb.ts";
+import { type Money, MoneySchema } from "../../gen/uas/type/v1/money_pb.ts";
+import type { CallRow } from "./call-row.ts";
+
+/** The two columns of a balance, as the driver gives bigint. */
+export interface BalanceRow {
+  readonly available: string;
+  readonly held: string;
+}
+
+/** A customer's entry, as the driver gives it. */
+export interface EntryRow {
+  readonly txn_id: string;
+  readonly kind: number;
+  readonly amount: string;
+  readonly reference: string | null;
+  readonly create_time: Date;
+}
+
+/** A row of the call table, as the driver gives it. */
+export type StoredCallRow = Omit<CallRow, "start_time"> & { readonly start_time: Date };
+
+/** The only currency of this version. */
+export const currency = "USD";
+
+/** An amount in nano-USD as Money. */
+export function money(amountNanos: bigint): Money {
+  return create(MoneySchema, { currencyCode: currency, amountNanos });
+}
+
+/** A balance; `undefined`: an account without any movement. */
+export function balanceMessage(accountId: string, row: BalanceRow | undefined): Balance {
+  const available = BigInt(row?.available ?? 0);
+  const held = BigInt(row?.held ?? 0);
+  return create(BalanceSchema, {
+    accountId,
+    balance: money(available + held),
+    held: money(held),
+    available: money(available),
+  });
+}
+
+/** A movement as its customer sees it. */
+export function entryMessage(row: EntryRow): LedgerEntry {
+  return create(LedgerEntrySchema, {
+    transactionId: row.txn_id,
+    kind: row.kind as LedgerKind,
+    amount: money(BigInt(row.amount)),
+    reference: row.reference ?? "",
+    createTime: timestampFromDate(row.create_time),
+  });
+}
+
+/** The record of a call. */
+export function callMessage(row: StoredCallRow): CallRecord {
+  return create(CallRecordSchema, {
+    callId: row.id,
+    requestId: row.request_id,
+    accountId: row.account_id,
+    keyId: row.key_id,
+    model: row.model,
+    vendor: row.vendor,
+    status: row.status,
+    errorCode: row.error_code,
+    ending: row.ending,
+    usageSource: row.usage_source,
+    usage: {
+      inputTokens: row.input_tokens,
+      cachedInputTokens: row.cached_input_tokens,
+      cacheWriteTokens: row.cache_write_tokens,
+      outputTokens: row.output_tokens,
+      reasoningTokens: row.reasoning_tokens,
+    },
+    cost: money(BigInt(row.cost)),
+    priceVersion: row.price_version,
+    startTime: timestampFromDate(row.start_time),
+    durationMs: row.duration_ms,
+    firstByteMs: row.first_byte_ms,
+    upstreamRequestId: row.upstream_request_id,
+    stream: row.stream,
+    path: row.path,
+    held: money(BigInt(row.held)),
+  });
+}
