@@ -1,0 +1,151 @@
+import { globSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { expect, test } from "vitest";
+
+const root = join(import.meta.dirname, "..");
+
+const files = globSync("src/**/*.{ts,tsx}", { cwd: root }).toSorted();
+
+/** The ground floor: the files of src itself that are not the roof. They know each other, in no circle. */
+const ground = globSync("src/*.ts", { cwd: root })
+  .map(partOf)
+  .filter((part) => part !== "app" && part !== "main");
+const base = ["gen", "limits", "config", ...ground];
+const room = [...base, "db"];
+
+/** What every part of src may import, beside itself and the packages. */
+const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
+  main: "everything",
+  app: "everything",
+  limits: [],
+  ...Object.fromEntries(ground.map((part) => [part, ["gen", "limits", ...ground]])),
+  // What uas.yaml may say depends on the kinds of vendors; app.ts tells it.
+  config: ["gen", "limits", "money"],
+  // Only */entity.ts of the rooms; checked on its own below.
+  db: ["account", "key", "billing", "inference"],
+  dialect: ["gen", "limits", "errors"],
+  http: base,
+  vendor: [...base, "dialect", "http"],
+  account: room,
+  key: [...room, "account"],
+  billing: room,
+  // Of http only what a vendor's failure looks like.
+  inference: [...room, "billing", "vendor", "dialect", "http"],
+  rpc: base,
+  facade: [...base, "dialect"],
+  // It reads the settings and shows errors and money; everything else it asks of app.ts.
+  cli: [...base, "app"],
+};
+
+interface Edge {
+  readonly from: string;
+  readonly to: string;
+}
+
+const edges = files.flatMap(importsOf);
+
+/** Every file of the project that a file imports, as paths from the root. */
+function importsOf(file: string): Edge[] {
+  const text = readFileSync(join(root, file), "utf8");
+  const specifiers = [
+    ...text.matchAll(/^\s*(?:import|export)\s[^"';]*?from\s+"(\.[^"]+)"/gm),
+    ...text.matchAll(/^\s*import\s+"(\.[^"]+)"/gm),
+    ...text.matchAll(/\bimport\(\s*"(\.[^"]+)"/g),
+  ];
+  return specifiers.map(([, path = ""]) => ({ from: file, to: join(dirname(file), path) }));
+}
+
+/** `src/db/database.ts` is of `db`, `src/errors.ts` of `errors`, `gen/…` of `gen`; the limits are plain
+ * numbers, and a part of their own. */
+function partOf(file: string): string {
+  if (file === "src/config/limits.ts") return "limits";
+  const [top = "", next = ""] = file.split("/");
+  return top === "src" ? basename(next, ".ts") : top;
+}
+
+function mayImport({ from, to }: Edge): boolean {
+  const part = partOf(from);
+  const allowed = arrows[part];
+  if (basename(from) === "entity.ts")
+    return dirname(to) === dirname(from) && to.endsWith("entity.ts");
+  return (
+    part === partOf(to) || allowed === "everything" || (allowed?.includes(partOf(to)) ?? false)
+  );
+}
+
+function write({ from, to }: Edge): string {
+  return `${from} -> ${to}`;
+}
+
+test("every part of src has its arrows written down", () => {
+  expect(files.map(partOf).filter((part) => !(part in arrows))).toEqual([]);
+});
+
+test("imports follow the arrows", () => {
+  expect(edges.filter((edge) => !mayImport(edge)).map(write)).toEqual([]);
+});
+
+test("the database knows of the rooms their tables only", () => {
+  const outward = edges.filter(({ from, to }) => partOf(from) === "db" && partOf(to) !== "db");
+  expect(outward.filter(({ to }) => basename(to) !== "entity.ts").map(write)).toEqual([]);
+});
+
+test("tables know nothing of src but tables beside them", () => {
+  const tables = edges.filter(({ from }) => basename(from) === "entity.ts");
+  expect(tables.filter((edge) => !mayImport(edge)).map(write)).toEqual([]);
+});
+
+test("the arrows make no circle, so that no part knows who uses it", () => {
+  // The tables of a room are below the database, the rest of it above.
+  const floor = (file: string) => (basename(file) === "entity.ts" ? "entity" : partOf(file));
+  const below = new Map<string, Set<string>>();
+  for (const { from, to } of edges) {
+    if (floor(from) === floor(to)) continue;
+    below.set(floor(from), (below.get(floor(from)) ?? new Set()).add(floor(to)));
+  }
+  expect([...below.keys()].filter((part) => reaches(below, part))).toEqual([]);
+});
+
+/** Whether a part reaches itself. */
+function reaches(below: ReadonlyMap<string, ReadonlySet<string>>, start: string): boolean {
+  const seen = new Set<string>();
+  const open = [...(below.get(start) ?? [])];
+  for (let part = open.pop(); part !== undefined; part = open.pop()) {
+    if (part === start) return true;
+    if (seen.has(part)) continue;
+    seen.add(part);
+    open.push(...(below.get(part) ?? []));
+  }
+  return false;
+}
+
+test("an index.ts is a registry, not a place to hide in", () => {
+  const found = files.filter((file) => basename(file) === "index.ts");
+  const registries = ["src/dialect/index.ts", "src/vendor/index.ts"];
+  expect(found.filter((file) => !registries.includes(file))).toEqual([]);
+});
+
+test("nothing is promised for later, and no text names where it was written", () => {
+  const banned = [
+    /\b(?:TODO|FIXME|XXX|HACK|WIP)\b/,
+    /simplified for now|for the moment|not (?:yet )?implemented|\bstub(?:bed)?\b/i,
+    /\/work\/|\/shared\//,
+  ];
+  const texts = globSync("{src,bin,tools,bench,proto,docs}/**/*.{ts,tsx,js,proto,md}", {
+    cwd: root,
+  });
+  const pages = globSync("*.md", { cwd: root });
+  const found = [...texts, ...pages].flatMap((file) =>
+    readFileSync(join(root, file), "utf8")
+      .split("\n")
+      .flatMap((line, index) =>
+        banned.some((word) => word.test(line)) ? [`${file}:${index + 1} ${line.trim()}`] : [],
+      ),
+  );
+  expect(found).toEqual([]);
+});
+
+test("no file is named in any way but kebab-case", () => {
+  const named = files.map((file) => basename(file));
+  expect(named.filter((name) => !/^[a-z0-9]+(?:-[a-z0-9]+)*\.tsx?$/.test(name))).toEqual([]);
+});
