@@ -5,7 +5,7 @@ import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { formatUsd, nanosPerUsd } from "../money.ts";
 import { type BalanceRow, currency } from "./message.ts";
-import { invalid } from "./page.ts";
+import { invalid } from "./invalid.ts";
 import type { Queryable } from "./queryable.ts";
 
 /** Money to book on an account. */
@@ -93,26 +93,26 @@ function refusal(
   { reference, callId, amountNanos }: Booking,
   remaining: string,
 ): GatewayError {
-  switch (verdict) {
-    case "missing":
-      return new GatewayError(
-        ErrorCode.NOT_FOUND,
-        `the account has no charge ${callId ?? ""}; nothing was refunded`,
-      );
-    case "exceeded":
-      return new GatewayError(
-        ErrorCode.INSUFFICIENT_BALANCE,
-        `a refund of ${formatUsd(amountNanos)} ${currency} exceeds what is left of the charge: ` +
-          `${formatUsd(BigInt(remaining))} ${currency}`,
-        { param: "amount" },
-      );
-    case "full":
-      return invalid("amount", "the balance would exceed what an account can hold");
-    case "reused":
-      return new GatewayError(
-        ErrorCode.IDEMPOTENCY_KEY_REUSED,
-        `reference "${reference}" was used for another booking of this account; choose a new one`,
-        { param: "reference" },
-      );
+  if (verdict === "missing") {
+    return new GatewayError(
+      ErrorCode.NOT_FOUND,
+      `the account has no charge ${callId ?? ""}; nothing was refunded`,
+    );
   }
+  if (verdict === "exceeded") {
+    return new GatewayError(
+      ErrorCode.INSUFFICIENT_BALANCE,
+      `a refund of ${formatUsd(amountNanos)} ${currency} exceeds what is left of the charge: ` +
+        `${formatUsd(BigInt(remaining))} ${currency}`,
+      { param: "amount" },
+    );
+  }
+  if (verdict === "full") {
+    return invalid("amount", "the balance would exceed what an account can hold");
+  }
+  return new GatewayError(
+    ErrorCode.IDEMPOTENCY_KEY_REUSED,
+    `reference "${reference}" was used for another booking of this account; choose a new one`,
+    { param: "reference" },
+  );
 }

@@ -14,8 +14,11 @@ import {
 } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { callerKey } from "../caller.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
+import { cutPage, type Page, readPage } from "../page-token.ts";
+import { isUuid } from "../uuid.ts";
 import { auditLedger } from "./audit.ts";
-import { book, parseAmount, parseReference } from "./booking.ts";
+import { book, type Booking, parseAmount, parseReference } from "./booking.ts";
+import { invalid, parseId } from "./invalid.ts";
 import {
   balanceMessage,
   type BalanceRow,
@@ -24,7 +27,6 @@ import {
   type EntryRow,
   type StoredCallRow,
 } from "./message.ts";
-import { cutPage, invalid, parseId, parsePage } from "./page.ts";
 import { answering, type Queryable } from "./queryable.ts";
 
 /** What {@link createBillingService} needs. */
@@ -38,23 +40,37 @@ export interface BillingServiceOptions {
 /** Every id is below it: the position before the first page. */
 const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
+/** $1 and $2: the page. */
 const sql = {
   balance: "select available, held from balance where account_id = $1",
   entries:
     "select txn_id, kind, amount, reference, create_time from ledger_entry " +
-    "where account = 1 and account_id = $1 and txn_id < $2 order by txn_id desc limit $3",
-  calls: "select * from call where account_id = $1 and id < $2 order by id desc limit $3",
-  callsByRequest: "select * from call where request_id = $1 and id < $2 order by id desc limit $3",
+    "where txn_id < $1 and account = 1 and account_id = $3 order by txn_id desc limit $2",
+  calls: "select * from call where id < $1 and account_id = $3 order by id desc limit $2",
+  callsByRequest: "select * from call where id < $1 and request_id = $3 order by id desc limit $2",
   callsByRequestOfAccount:
-    "select * from call where request_id = $1 and id < $2 and account_id = $4 " +
-    "order by id desc limit $3",
+    "select * from call where id < $1 and request_id = $3 and account_id = $4 " +
+    "order by id desc limit $2",
 } as const;
 
+type Rpcs = ServiceImpl<typeof BillingService>;
+
 /** Makes the implementation of `uas.billing.v1.BillingService`. */
-export function createBillingService(
-  options: BillingServiceOptions,
-): ServiceImpl<typeof BillingService> {
+export function createBillingService(options: BillingServiceOptions): Rpcs {
   const pool = answering(options.pool);
+  return { ...moneyRpcs(pool, options.accountExists), ...listRpcs(pool) };
+}
+
+function moneyRpcs(
+  pool: Queryable,
+  accountExists: BillingServiceOptions["accountExists"],
+): Pick<Rpcs, "getBalance" | "topUp" | "refund" | "auditLedger"> {
+  const bookOne = async (booking: Booking) => {
+    const { accountId } = booking;
+    if (!(await accountExists(accountId))) throw noSuchAccount();
+    const { balance, replayed } = await book(pool, booking);
+    return { balance: balanceMessage(accountId, balance), replayed };
+  };
   return {
     async getBalance(request, context) {
       const accountId = parseAccount(request.accountId, context);
@@ -63,75 +79,68 @@ export function createBillingService(
     },
 
     async topUp(request, context) {
-      const accountId = parseAccount(request.accountId, context);
-      const amountNanos = parseAmount(request.amount);
-      const reference = parseReference(request.reference);
-      if (!(await options.accountExists(accountId))) throw noSuchAccount();
-      const kind = LedgerKind.TOP_UP;
-      const booking = { kind, accountId, amountNanos, reference, callId: undefined };
-      const { balance, replayed } = await book(pool, booking);
-      return create(TopUpResponseSchema, { balance: balanceMessage(accountId, balance), replayed });
+      const booked = await bookOne({
+        kind: LedgerKind.TOP_UP,
+        accountId: parseAccount(request.accountId, context),
+        amountNanos: parseAmount(request.amount),
+        reference: parseReference(request.reference),
+        callId: undefined,
+      });
+      return create(TopUpResponseSchema, booked);
     },
 
     async refund(request, context) {
-      const accountId = parseAccount(request.accountId, context);
-      const callId = parseId("call_id", request.callId);
-      const amountNanos = parseAmount(request.amount);
-      const reference = parseReference(request.reference);
-      if (!(await options.accountExists(accountId))) throw noSuchAccount();
-      const kind = LedgerKind.REFUND;
-      const { balance, replayed } = await book(pool, {
-        kind,
-        accountId,
-        amountNanos,
-        reference,
-        callId,
+      const booked = await bookOne({
+        kind: LedgerKind.REFUND,
+        accountId: parseAccount(request.accountId, context),
+        callId: parseId("call_id", request.callId),
+        amountNanos: parseAmount(request.amount),
+        reference: parseReference(request.reference),
       });
-      return create(RefundResponseSchema, {
-        balance: balanceMessage(accountId, balance),
-        replayed,
-      });
-    },
-
-    async listLedgerEntries(request, context) {
-      const accountId = parseAccount(request.accountId, context);
-      const page = parsePage(request);
-      const values = [accountId, page.before ?? topId, page.size + 1];
-      const { rows } = await pool.query<EntryRow>(sql.entries, values);
-      const shown = cutPage(rows, page, (row) => row.txn_id);
-      return create(ListLedgerEntriesResponseSchema, {
-        entries: shown.rows.map(entryMessage),
-        nextPageToken: shown.nextPageToken,
-      });
-    },
-
-    async listCalls(request, context) {
-      const accountId = parseAccount(request.accountId, context);
-      const page = parsePage(request);
-      const values = [accountId, page.before ?? topId, page.size + 1];
-      const { rows } = await pool.query<StoredCallRow>(sql.calls, values);
-      const shown = cutPage(rows, page, (row) => row.id);
-      const { nextPageToken } = shown;
-      return create(ListCallsResponseSchema, { calls: shown.rows.map(callMessage), nextPageToken });
-    },
-
-    async findCalls(request, context) {
-      const accountId = parseScope(request.accountId, context);
-      if (request.requestId === "") throw invalid("request_id", "request_id is required");
-      const page = parsePage(request);
-      // No call has one with a NUL in it, and the database would not even compare it.
-      if (request.requestId.includes("\0")) return create(FindCallsResponseSchema);
-      const values = [request.requestId, page.before ?? topId, page.size + 1];
-      const { rows } = accountId
-        ? await pool.query<StoredCallRow>(sql.callsByRequestOfAccount, [...values, accountId])
-        : await pool.query<StoredCallRow>(sql.callsByRequest, values);
-      const shown = cutPage(rows, page, (row) => row.id);
-      const { nextPageToken } = shown;
-      return create(FindCallsResponseSchema, { calls: shown.rows.map(callMessage), nextPageToken });
+      return create(RefundResponseSchema, booked);
     },
 
     async auditLedger() {
       return create(AuditLedgerResponseSchema, { findings: await auditLedger(pool) });
+    },
+  };
+}
+
+function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls" | "findCalls"> {
+  const readCalls = async (page: Page, text: string, keys: readonly string[]) => {
+    const values = [page.after ?? topId, page.limit + 1, ...keys];
+    const { rows } = await pool.query<StoredCallRow>(text, values);
+    const { items, nextPageToken } = cutPage(page, rows, (row) => row.id);
+    return { calls: items.map(callMessage), nextPageToken };
+  };
+  return {
+    async listLedgerEntries(request, context) {
+      const accountId = parseAccount(request.accountId, context);
+      const page = readPage(request, { isKey: isUuid });
+      const values = [page.after ?? topId, page.limit + 1, accountId];
+      const { rows } = await pool.query<EntryRow>(sql.entries, values);
+      const { items, nextPageToken } = cutPage(page, rows, (row) => row.txn_id);
+      const entries = items.map(entryMessage);
+      return create(ListLedgerEntriesResponseSchema, { entries, nextPageToken });
+    },
+
+    async listCalls(request, context) {
+      const accountId = parseAccount(request.accountId, context);
+      const page = readPage(request, { isKey: isUuid });
+      return create(ListCallsResponseSchema, await readCalls(page, sql.calls, [accountId]));
+    },
+
+    async findCalls(request, context) {
+      const { requestId } = request;
+      const accountId = parseScope(request.accountId, context);
+      if (requestId === "") throw invalid("request_id", "request_id is required");
+      const page = readPage(request, { isKey: isUuid });
+      // No call has such an id, and the database would not even compare it.
+      if (requestId.includes("\0")) return create(FindCallsResponseSchema);
+      const found = accountId
+        ? await readCalls(page, sql.callsByRequestOfAccount, [requestId, accountId])
+        : await readCalls(page, sql.callsByRequest, [requestId]);
+      return create(FindCallsResponseSchema, found);
     },
   };
 }
