@@ -1,0 +1,54 @@
+/** Opens the configuration and the services for a command. */
+import type { Transport } from "@connectrpc/connect";
+import type { Config } from "../config/config.ts";
+import { loadConfig } from "../config/load.ts";
+import { readSettings, type ReadSettings } from "../config/settings.ts";
+import type { CliContext } from "./context.ts";
+
+/** Writes a warning to standard error. */
+export function warn(context: CliContext, message: string): void {
+  context.err(`warning: ${message}\n`);
+}
+
+/** Reads the environment; what in it has no effect is warned of. */
+export function settingsOf(context: CliContext): ReadSettings {
+  const settings = readSettings(context.env, context.cwd);
+  for (const warning of settings.warnings) warn(context, warning);
+  return settings;
+}
+
+/**
+ * Reads the configuration.
+ *
+ * @param options.unresolved `placeholder` for commands that ask no vendor: they need no vendor's secret
+ */
+export async function configOf(
+  context: CliContext,
+  options: { readonly path?: string | undefined; readonly unresolved: "refuse" | "placeholder" },
+): Promise<Config> {
+  const { env, cwd } = context;
+  const { servedKinds } = await context.app();
+  return loadConfig({ ...options, env, cwd, kinds: servedKinds });
+}
+
+/** The services of this installation, for the length of one command. */
+export interface OpenBackend {
+  readonly transport: Transport;
+  readonly config: Config;
+}
+
+/** Opens the services, does the work, and closes them again, whatever happens. */
+export async function withBackend<Result>(
+  context: CliContext,
+  work: (backend: OpenBackend) => Promise<Result>,
+): Promise<Result> {
+  const settings = settingsOf(context);
+  const config = await configOf(context, { unresolved: "placeholder" });
+  const { openBackend } = await context.app();
+  const backend = await openBackend({ settings, config });
+  try {
+    return await work({ transport: backend.transport, config });
+  } finally {
+    await backend.close();
+  }
+}

@@ -1,0 +1,120 @@
+/** `uas calls …`. */
+import { createClient, type Transport } from "@connectrpc/connect";
+import type { Command } from "commander";
+import { CallEndingSchema, type CallRecord } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { UsageSourceSchema } from "../../gen/uas/type/v1/usage_pb.ts";
+import { withBackend } from "./backend.ts";
+import type { CliTools, Output } from "./context.ts";
+import { CliError } from "./failure.ts";
+import { cell, facts, table } from "./output.ts";
+import { everyPage } from "./pages.ts";
+import { countArgument, enumWord, orNull, timeText, usdText } from "./values.ts";
+
+/** How many calls are listed where nothing is said. */
+const limitDefault = 100;
+
+/** Adds the commands. */
+export function addCallsCommands(program: Command, { context, print }: CliTools): void {
+  const calls = program.command("calls").description("look into the call log");
+  calls
+    .command("list")
+    .description("list the calls of an account, newest first")
+    .requiredOption("--account <account>", "account id")
+    .option("--limit <count>", "how many at most", countArgument, limitDefault)
+    .action(async (options: { account: string; limit: number }) => {
+      print(await withBackend(context, ({ transport }) => listCalls(transport, options)));
+    });
+  calls
+    .command("show")
+    .description("show the newest call with a request id (x-request-id)")
+    .argument("<request>", "request id")
+    .option("--all", "list all calls with it: request ids are the clients' and can repeat")
+    .action(async (requestId: string, { all = false }: { all?: boolean }) => {
+      const limit = all ? Infinity : 1;
+      const find = { requestId, limit };
+      const found = await withBackend(context, ({ transport }) => findCalls(transport, find));
+      print(all ? callList(found) : callFacts(found));
+    });
+}
+
+async function listCalls(
+  transport: Transport,
+  { account, limit }: { readonly account: string; readonly limit: number },
+): Promise<Output> {
+  const client = createClient(BillingService, transport);
+  const calls = await everyPage(limit, async (page) => {
+    const response = await client.listCalls({ accountId: account, ...page });
+    return { items: response.calls, nextPageToken: response.nextPageToken };
+  });
+  return callList(calls);
+}
+
+async function findCalls(
+  transport: Transport,
+  { requestId, limit }: { readonly requestId: string; readonly limit: number },
+): Promise<readonly CallRecord[]> {
+  const client = createClient(BillingService, transport);
+  const calls = await everyPage(limit, async (page) => {
+    const response = await client.findCalls({ requestId, ...page });
+    return { items: response.calls, nextPageToken: response.nextPageToken };
+  });
+  if (calls.length > 0) return calls;
+  throw new CliError(
+    `no call with request id "${requestId}": take it from the x-request-id header of the reply, or see uas calls list`,
+  );
+}
+
+function callFacts([call]: readonly CallRecord[]): Output {
+  const json = call === undefined ? {} : callJson(call);
+  return { json, text: facts(json) };
+}
+
+function callList(calls: readonly CallRecord[]): Output {
+  const json = calls.map(callJson);
+  const head = ["STARTED", "REQUEST ID", "MODEL", "STATUS", "ENDING", "IN", "OUT", "COST"];
+  const rows = json.map((call) =>
+    [
+      call.startedAt,
+      call.requestId,
+      call.model,
+      call.status,
+      call.ending,
+      call.inputTokens,
+      call.outputTokens,
+      call.cost,
+    ].map(cell),
+  );
+  return { json, text: table(head, rows) };
+}
+
+/** A record in the words of the command line. The first members are fixed; more may follow. */
+function callJson(call: CallRecord) {
+  const { usage } = call;
+  return {
+    requestId: call.requestId,
+    accountId: call.accountId,
+    keyId: call.keyId,
+    model: call.model,
+    vendor: orNull(call.vendor),
+    status: call.status,
+    errorCode: orNull(call.errorCode),
+    ending: enumWord(CallEndingSchema, call.ending),
+    usageSource: enumWord(UsageSourceSchema, call.usageSource),
+    inputTokens: usage?.inputTokens ?? 0,
+    cachedInputTokens: usage?.cachedInputTokens ?? 0,
+    outputTokens: usage?.outputTokens ?? 0,
+    cost: usdText(call.cost),
+    priceVersion: orNull(call.priceVersion),
+    startedAt: timeText(call.startTime),
+    durationMs: call.durationMs,
+    firstByteMs: call.firstByteMs,
+    cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
+    reasoningTokens: usage?.reasoningTokens ?? 0,
+    held: usdText(call.held),
+    callId: call.callId,
+    upstreamRequestId: orNull(call.upstreamRequestId),
+    stream: call.stream,
+    path: call.path,
+  };
+}

@@ -1,0 +1,76 @@
+/** The command line: parses arguments, runs one command, returns the exit code. */
+import { Command, CommanderError } from "commander";
+import { addAccountCommands } from "./account.ts";
+import { addCallsCommands } from "./calls.ts";
+import { addCheckCommand } from "./check.ts";
+import type { CliContext, CliTools, Output } from "./context.ts";
+import { failureLines } from "./failure.ts";
+import { addKeyCommands } from "./key.ts";
+import { addLedgerCommands } from "./ledger.ts";
+import { addModelsCommands } from "./models.ts";
+import { addServeCommand } from "./serve.ts";
+
+/** 0: done. 1: refused or failed. 2: wrong usage. */
+export type ExitCode = 0 | 1 | 2;
+
+/** Runs one command. `argv` is that of the process: the arguments start at index 2. */
+export async function runCli(argv: readonly string[], context: CliContext): Promise<ExitCode> {
+  let exitCode: ExitCode = 0;
+  const program: Command = buildProgram({
+    context,
+    print(output) {
+      exitCode = output.exitCode ?? 0;
+      context.out(written(output, program.opts<{ json?: boolean }>().json === true));
+    },
+  });
+  try {
+    await program.parseAsync(argv);
+    return exitCode;
+  } catch (error) {
+    // Commander has printed what is wrong, or the help that was asked for.
+    if (error instanceof CommanderError) return isAnswer(error) ? 0 : 2;
+    for (const line of failureLines(error)) context.err(`${line}\n`);
+    return 1;
+  }
+}
+
+/** Builds the parser with all its commands. */
+export function buildProgram(tools: CliTools): Command {
+  const { context } = tools;
+  const program = new Command("uas")
+    .description("UAS Gateway: one address and one prepaid balance for hosted AI models")
+    .option("--json", "print one JSON document instead of text")
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: (text) => context.out(text),
+      writeErr: (text) => context.err(text),
+      outputError: (text, write) => write(usageLine(text)),
+    })
+    .exitOverride();
+  addServeCommand(program, tools);
+  addCheckCommand(program, tools);
+  addAccountCommands(program, tools);
+  addKeyCommands(program, tools);
+  addModelsCommands(program, tools);
+  addCallsCommands(program, tools);
+  addLedgerCommands(program, tools);
+  return program;
+}
+
+/** Help that was asked for is an answer; help because the command is missing is not. */
+function isAnswer(error: CommanderError): boolean {
+  return error.code === "commander.helpDisplayed" || error.exitCode === 0;
+}
+
+function usageLine(text: string): string {
+  const message = text
+    .replace(/^error: /, "")
+    .trim()
+    .replace(/\s*\n\s*/g, " ");
+  return `uas: ${message}; see uas --help\n`;
+}
+
+function written({ json, text }: Output, asJson: boolean): string {
+  if (asJson) return `${JSON.stringify(json, null, 2)}\n`;
+  return text === "" ? "" : `${text}\n`;
+}

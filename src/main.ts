@@ -1,0 +1,23 @@
+/** The entry of the `uas` command: connects the command line to this process. */
+import { runCli } from "./cli/program.ts";
+
+/**
+ * Runs one command and sets the exit code of the process. Never rejects.
+ *
+ * @param argv the arguments of the process, the program's own path included
+ */
+export async function main(argv: readonly string[]): Promise<void> {
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", ignoreClosedPipe);
+  process.exitCode = await runCli(argv, {
+    env: process.env,
+    cwd: process.cwd(),
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    app: () => import("./app.ts"),
+  });
+}
+
+/** `uas … | head` closes the pipe early: what is left has no reader, and that is no failure. */
+function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") throw error;
+}

@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { run, runJson } from "./support.ts";
+
+const valid = `version: 1
+vendors:
+  local: { kind: openai-compatible, base_url: http://127.0.0.1:1/v1, api_key: "\${env:LOCAL_KEY}" }
+  claude: { kind: anthropic, base_url: https://api.anthropic.com, api_key: "\${env:LOCAL_KEY}" }
+models:
+  small: { type: TEXT, routes: [{ vendor: local, model: s }], max_output_tokens: 9, price: { input: "0.10", output: 2 } }
+`;
+const warning =
+  "warning: uas.yaml:4:11 vendors.claude: this version cannot serve kind anthropic yet: routes to it are not used\n";
+
+describe("check: the configuration alone, no database", () => {
+  it("accepts a valid file and tells its warnings", async () => {
+    const world = { files: { "uas.yaml": valid }, env: { LOCAL_KEY: "k" } };
+    const ran = await run(["check"], world);
+    expect(ran).toMatchObject({
+      code: 0,
+      out: "ok: 1 vendor, 1 model\n",
+      err: warning,
+      opened: [],
+    });
+    const { json } = await runJson(["check", "uas.yaml"], world);
+    expect(json).toMatchObject({ ok: true, source: "uas.yaml", vendors: 1, models: 1 });
+  });
+
+  it("accepts the built-in demo where there is no file", async () => {
+    expect(await run(["check"])).toMatchObject({ code: 0, out: "ok: 1 vendor, 2 models\n" });
+  });
+
+  it("refuses with all problems, one a line", async () => {
+    const files = { "bad.yaml": valid.replace("version: 1", "version: 3") };
+    const ran = await run(["check", "bad.yaml"], { files });
+    expect(ran).toMatchObject({ code: 1, out: "" });
+    expect(ran.err.trimEnd().split("\n")).toEqual([
+      "bad.yaml:1:10 version: this program reads version 1 only; write version: 1",
+      "bad.yaml:3:79 vendors.local.api_key: environment variable LOCAL_KEY is not set",
+      "bad.yaml:4:76 vendors.claude.api_key: environment variable LOCAL_KEY is not set",
+    ]);
+    const { json, code } = await runJson(["check", "bad.yaml"], { files });
+    expect(code).toBe(1);
+    expect(json).toMatchObject({ ok: false, errors: { length: 3 } });
+  });
+
+  it("refuses a file that is not there", async () => {
+    const ran = await run(["check", "none.yaml"]);
+    expect(ran.code).toBe(1);
+    expect(ran.err).toBe("none.yaml: does not exist; name another with UAS_CONFIG\n");
+  });
+});
+
+describe("models list: the configuration alone, without the vendors' secrets", () => {
+  it("lists models and exact prices", async () => {
+    const world = { files: { "uas.yaml": valid } };
+    const { json, opened } = await runJson(["models", "list"], world);
+    expect(opened).toEqual([]);
+    expect(json).toEqual([
+      {
+        modelKey: "small",
+        name: "small",
+        type: "TEXT",
+        price: { input: "0.1", output: "2" },
+        maxOutputTokens: 9,
+        routes: [{ vendor: "local", model: "s" }],
+      },
+    ]);
+    const { out } = await run(["models", "list"], world);
+    expect(out.split("\n")).toEqual([
+      "MODEL  TYPE  USD PER 1M TOKENS OR UNIT  VENDORS",
+      "small  TEXT  input 0.1, output 2        local",
+      "",
+    ]);
+  });
+});
+
+describe("serve", () => {
+  it("hands settings and configuration on, and warns", async () => {
+    const env = { LOCAL_KEY: "k", UAS_LISTEN: "127.0.0.1:0", UAS_LISTN: "x" };
+    const ran = await run(["serve"], { files: { "uas.yaml": valid }, env });
+    expect(ran).toMatchObject({ code: 0, out: "" });
+    expect(ran.served[0]?.settings.listen).toEqual({ host: "127.0.0.1", port: 0 });
+    expect(ran.served[0]?.config.vendors.get("local")?.apiKey).toBe("k");
+    expect(ran.err).toBe(
+      `warning: UAS_LISTN: unknown variable, it has no effect, did you mean UAS_LISTEN?\n${warning}`,
+    );
+  });
+
+  it("does not start on a wrong environment or file", async () => {
+    const ran = await run(["serve"], { env: { UAS_LISTEN: "8080" } });
+    expect(ran).toMatchObject({ code: 1, served: [] });
+    expect(ran.err).toMatch(/^UAS_LISTEN: names no host: write 127\.0\.0\.1:8080/);
+    expect(await run(["serve"], { files: { "uas.yaml": valid } })).toMatchObject({ code: 1 });
+  });
+});
