@@ -14,7 +14,7 @@ export interface ReadSettings extends Settings {
 }
 
 /** Every variable that starts with `UAS_` and means something. `UAS_API_KEY` is what SDK examples read. */
-const knownVariables: readonly string[] = [
+export const knownVariables: readonly string[] = [
   "UAS_CONFIG",
   "UAS_DATA_DIR",
   "UAS_LISTEN",

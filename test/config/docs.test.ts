@@ -1,0 +1,37 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { demoYaml } from "../../src/config/demo.ts";
+import { knownDialects, knownKinds, modelTypes } from "../../src/config/kinds.ts";
+import { knownVariables } from "../../src/config/settings.ts";
+import { problemsOf } from "./support.ts";
+
+const page = readFileSync(join(import.meta.dirname, "../../docs/configuration.md"), "utf8");
+const blocks = [...page.matchAll(/^```yaml\n([^]*?)^```/gm)].map(([, yaml = ""]) => yaml);
+const env = { OPENAI_API_KEY: "k", GEMINI_API_KEY: "k", BACKUP_HOST: "backup.example" };
+
+describe("docs/configuration.md", () => {
+  it.each(blocks.map((yaml, index) => [index, yaml] as const))(
+    "example %i loads",
+    (_index, yaml) => {
+      const local = yaml.replace("/run/secrets/backup-key", "backup-key");
+      expect(problemsOf(local, { env, files: { "backup-key": "k\n" } })).toEqual([]);
+    },
+  );
+
+  it("shows the built-in demo as it is", () => {
+    expect(blocks[0]).toBe(demoYaml);
+  });
+
+  it("names every kind, dialect and model type", () => {
+    for (const word of [...knownKinds, ...knownDialects, ...modelTypes.keys()]) {
+      expect(page).toContain(`\`${word}\``);
+    }
+  });
+
+  it("lists every variable of the environment", () => {
+    const rows = [...page.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name = ""]) => name);
+    const read = [...knownVariables, "DATABASE_URL"].filter((name) => name !== "UAS_API_KEY");
+    expect(rows.toSorted()).toEqual(read.toSorted());
+  });
+});
