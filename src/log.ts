@@ -28,10 +28,11 @@ export function createLog({ secrets, sink, level = "info" }: LogOptions): {
   log: Logger;
   flush(): void;
 } {
-  const buffered = sink === undefined ? createStdoutSink() : { ...noFlush, write: sink.write.bind(sink) };
+  const buffered =
+    sink === undefined ? createStdoutSink() : { ...noFlush, write: sink.write.bind(sink) };
   const scrub = createScrubber(secrets);
   const log = pino(
-    { level, base: undefined, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "msg" },
+    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "msg" },
     { write: (line: string) => buffered.write(scrub(line)) },
   );
   return { log, flush: () => buffered.flush() };

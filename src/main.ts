@@ -13,7 +13,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     cwd: process.cwd(),
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
-    app: () => import("./app.ts"),
+    app: async () => ({ ...(await import("./app.ts")), ...(await import("./serve.ts")) }),
   });
 }
 

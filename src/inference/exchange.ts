@@ -26,6 +26,7 @@ import { Call } from "./call.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { estimateTokens, meter } from "./metering.ts";
 import { reportCall } from "./report.ts";
+import type { RunningCalls } from "./running-calls.ts";
 import type { OpenReply, Upstream } from "./upstream.ts";
 import { failureError } from "./upstream-refusal.ts";
 
@@ -44,6 +45,7 @@ export interface ExchangeOptions {
   readonly ledger: Ledger;
   readonly pricing: Pricing;
   readonly upstream: Upstream;
+  readonly calls: RunningCalls;
   readonly metrics: Metrics;
   readonly log: Logger;
 }
@@ -66,6 +68,7 @@ export type Exchange = (
 
 export function createExchange(options: ExchangeOptions): Exchange {
   return async function* exchange(request, context) {
+    options.calls.enter();
     const run = new Run(options, request, context);
     try {
       run.read();
@@ -84,6 +87,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
         yield { part: { case: "chunk", value: run.dialect.errorEvent(told) } };
     } finally {
       await run.settle();
+      options.calls.leave();
     }
   };
 }

@@ -1,0 +1,123 @@
+/** The edges: the public listener (REST, Connect, gRPC-web) and the internal one (gRPC, Connect). */
+import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
+import type { Interceptor } from "@connectrpc/connect";
+import type { Logger } from "pino";
+import { Health } from "../gen/health/v1/health_pb.ts";
+import { ServerReflection } from "../gen/reflection_pb.ts";
+import { type Authenticate, GatewayStopping } from "./caller.ts";
+import type { Settings } from "./config/config.ts";
+import { createFacade } from "./facade/facade.ts";
+import type { RunningCalls } from "./inference/running-calls.ts";
+import type { Metrics } from "./metrics.ts";
+import { createAccessCheck } from "./rpc/access.ts";
+import { createDirectTransport } from "./rpc/direct-transport.ts";
+import { createHealthService, createReflectionService } from "./rpc/health.ts";
+import { createAuthenticate } from "./rpc/interceptor/authenticate.ts";
+import { createErrorMapping } from "./rpc/interceptor/error.ts";
+import { requestId } from "./rpc/interceptor/request-id.ts";
+import { openInternalListener, type PlainAnswer } from "./rpc/internal-listener.ts";
+import { listenOn } from "./rpc/listen.ts";
+import { routerOptions } from "./rpc/router.ts";
+import { type Service, serve } from "./rpc/service.ts";
+
+/** What the edges need of the rest. */
+export interface EdgeOptions {
+  readonly settings: Settings;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly calls: RunningCalls;
+  readonly authenticate: Authenticate;
+  /** Whether calls can be served. Never asks a vendor. */
+  readonly isReady: () => Promise<boolean>;
+  readonly services: readonly Service[];
+}
+
+/** The two listeners. */
+export interface Edges {
+  /** Begins to serve. @throws where a port is taken, naming it */
+  listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
+  /** Ends what still runs, tells its clients why, and closes both listeners. */
+  close(): Promise<void>;
+}
+
+/** Builds them; they do not listen yet. */
+export async function createEdges(options: EdgeOptions): Promise<Edges> {
+  const { settings, log, metrics, calls, services, authenticate, isReady } = options;
+  const stopping = new AbortController();
+  const descriptions = services.map(({ service }) => service);
+  const checkAccess = createAccessCheck(descriptions);
+  const interceptors = (operatorToken: string | undefined): Interceptor[] => [
+    requestId,
+    createErrorMapping(log),
+    createAuthenticate({ authenticate, checkAccess, operatorToken }),
+  ];
+  const publicInterceptors = interceptors(undefined);
+  const facade = await createFacade({
+    services: descriptions,
+    transport: createDirectTransport(services, publicInterceptors),
+    authenticate,
+    metrics,
+    log,
+    isOpen: () => calls.isOpen,
+    stopping: stopping.signal,
+    isReady,
+    trustProxy: settings.trustProxy,
+  });
+  const shutdownSignal = stopping.signal;
+  await facade.register(fastifyConnectPlugin, {
+    ...routerOptions({ services, interceptors: publicInterceptors, shutdownSignal }),
+    grpc: false,
+  });
+  const standard = [
+    serve(Health, createHealthService(descriptions, isReady)),
+    serve(ServerReflection, createReflectionService([...descriptions, Health])),
+  ];
+  let internal: Awaited<ReturnType<typeof openInternalListener>> | undefined;
+  return {
+    async listen() {
+      const publicUrl = await listenOn(settings.listen, "UAS_LISTEN", (address) =>
+        facade.listen(address),
+      );
+      internal = await listenOn(settings.internalListen, "UAS_INTERNAL_LISTEN", (address) =>
+        openInternalListener({
+          address,
+          services: [...services, ...standard],
+          interceptors: interceptors(settings.operatorToken),
+          shutdownSignal,
+          page: pages(metrics, isReady),
+        }),
+      );
+      return { publicUrl, internalUrl: internal.url };
+    },
+    async close() {
+      stopping.abort(new GatewayStopping("the gateway is stopping"));
+      await calls.drain(endMs);
+      const closed = Promise.all([facade.close(), internal?.close()]);
+      const cut = setTimeout(() => {
+        facade.server.closeAllConnections();
+        internal?.destroy();
+      }, endMs);
+      await closed;
+      clearTimeout(cut);
+    },
+  };
+}
+
+/** How long ended calls may take to say so, in milliseconds. */
+const endMs = 2_000;
+
+function pages(metrics: Metrics, isReady: () => Promise<boolean>) {
+  const text = (status: number, body: string): PlainAnswer => ({
+    status,
+    contentType: "text/plain",
+    body,
+  });
+  return async (path: string): Promise<PlainAnswer | undefined> => {
+    if (path === "/healthz") return text(200, "ok\n");
+    if (path === "/readyz")
+      return (await isReady()) ? text(200, "ready\n") : text(503, "not ready\n");
+    if (path !== "/metrics") return undefined;
+    const { registry } = metrics;
+    return { status: 200, contentType: registry.contentType, body: await registry.metrics() };
+  };
+}

@@ -1,0 +1,118 @@
+/** The life of a server process: start, say where it is, wait for a signal, drain, end. */
+import type { Transport } from "@connectrpc/connect";
+import { createClient } from "@connectrpc/connect";
+import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
+import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
+import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
+import { type App, buildApp } from "./app.ts";
+import type { Config, Settings } from "./config/config.ts";
+import { createLog } from "./log.ts";
+import { nanosPerUsd } from "./money.ts";
+
+export interface ServeOptions {
+  readonly settings: Settings;
+  readonly config: Config;
+}
+
+/** Runs a gateway until SIGTERM or SIGINT; resolves when it has drained. A second signal ends at once. */
+export async function serve({ settings, config }: ServeOptions): Promise<void> {
+  const signal = firstSignal();
+  const { log, flush } = createLog({ secrets: secretsOf(settings, config) });
+  try {
+    const app = await buildApp({ settings, config, log });
+    try {
+      const urls = await app.listen();
+      await welcome(app.transport, { config, url: settings.publicUrl ?? urls.publicUrl });
+      log.info({ ...urls, config: config.source }, "listening");
+      log.info({ signal: await signal }, "draining");
+    } finally {
+      await app.close();
+    }
+    log.info("stopped");
+  } finally {
+    flush();
+  }
+}
+
+function firstSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    const onSignal = (signal: NodeJS.Signals): void => {
+      resolve(signal);
+      process.once(signal, () => process.exit(1));
+    };
+    process.once("SIGTERM", onSignal);
+    process.once("SIGINT", onSignal);
+  });
+}
+
+function secretsOf({ operatorToken, databaseUrl }: Settings, { vendors }: Config): string[] {
+  const password = databaseUrl && URL.canParse(databaseUrl) ? new URL(databaseUrl).password : "";
+  const keys = [...vendors.values()].map((vendor) => vendor.apiKey);
+  return [operatorToken, password, ...keys].filter((secret) => secret !== undefined);
+}
+
+/** What the demo account may spend. */
+const demoBalanceNanos = 10n * nanosPerUsd;
+
+/** Tells a person what to do next; on a fresh demo, with an account and a key to do it with. */
+async function welcome(
+  transport: App["transport"],
+  { config, url }: { config: Config; url: string },
+): Promise<void> {
+  const accounts = createClient(AccountService, transport);
+  const { accounts: found } = await accounts.listAccounts({ pageSize: 1 });
+  if (found.length > 0) {
+    say([
+      "",
+      `UAS Gateway listens on ${url}`,
+      `  Base URL  ${url}/v1`,
+      "  API keys  npx uas key create --account ID",
+      "",
+    ]);
+  } else if (config.isDemo) {
+    say(firstCall(url, await createDevAccount(transport)));
+  } else {
+    say([
+      "",
+      `UAS Gateway listens on ${url}`,
+      "  There is no account yet. Create one, and a key:",
+      "    npx uas account create --name NAME --balance 10.00",
+      "    npx uas key create --account ID",
+      "",
+    ]);
+  }
+}
+
+async function createDevAccount(transport: Transport): Promise<string> {
+  const { account } = await createClient(AccountService, transport).createAccount({ name: "dev" });
+  const accountId = account?.accountId ?? "";
+  await createClient(BillingService, transport).topUp({
+    accountId,
+    amount: { currencyCode: "USD", amountNanos: demoBalanceNanos },
+    reference: `account-create:${accountId}`,
+  });
+  const keys = createClient(KeyService, transport);
+  return (await keys.createKey({ accountId, name: "first key" })).secret;
+}
+
+function firstCall(url: string, key: string): string[] {
+  return [
+    "",
+    `UAS Gateway listens on ${url}`,
+    "  Account   dev, with a demo balance of 10 USD",
+    `  Base URL  ${url}/v1`,
+    `  API key   ${key}`,
+    "            (shown once; `npx uas key create` makes another)",
+    "",
+    "  Try it:",
+    `    curl ${url}/v1/chat/completions \\`,
+    `      -H "authorization: Bearer ${key}" \\`,
+    '      -H "content-type: application/json" \\',
+    `      -d '{"model":"demo-chat","messages":[{"role":"user","content":"Hello"}]}'`,
+    "",
+  ];
+}
+
+function say(lines: readonly string[]): void {
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
