@@ -1,0 +1,56 @@
+/** No key and no vendor secret in any log line, error body, metric or upstream request (R-AUTH-4). */
+import { expect, it } from "vitest";
+import { answer, failure, html, reset } from "../support/upstream/behaviour.ts";
+import { send } from "../support/raw-http.ts";
+import { ask, newRequestId, useGateway } from "./harness.ts";
+
+const fixture = useGateway();
+
+it("says no secret anywhere, whatever goes wrong", async () => {
+  const { gateway, customer, upstream } = fixture;
+  const other = await gateway.customer();
+  const disabled = await gateway.customer();
+  await gateway.keys.disableKey({ keyId: disabled.keyId });
+  const canaries = [customer.key, other.key, disabled.key, "uas_CANARYCANARYCANARYCANARYCANARY12"];
+  const replies: string[] = [];
+  const path = "/v1/chat/completions";
+  const broken = [JSON.stringify(ask), "{", '{"model":"none","messages":[]}', ""];
+  for (const key of canaries) {
+    const slots: ReadonlyArray<[string, Record<string, string>]> = [
+      [path, { authorization: `Bearer ${key}` }],
+      [path, { authorization: "", "x-api-key": key }],
+      [`${path}?api-key=${key}`, { authorization: "" }],
+      [`/v1/nothing?api-key=${key}`, { authorization: "" }],
+      [`/v1/models/none?api-key=${key}`, { authorization: "" }],
+    ];
+    for (const [url, headers] of slots) {
+      for (const body of broken) {
+        const reply = await fixture.send(url, { headers, body });
+        replies.push(JSON.stringify(reply.headers), reply.body.toString());
+      }
+    }
+  }
+  const failures = [
+    failure(401, { message: `bad key ${upstream.secret}` }),
+    failure(500),
+    html(),
+    reset,
+  ];
+  const cut = answer({ cutAfter: 2, ending: "destroy" });
+  for (const behaviour of [...failures, cut]) {
+    upstream.script(behaviour);
+    const id = newRequestId();
+    const reply = await fixture.chat({ ...ask, stream: true }, { "x-request-id": id });
+    replies.push(JSON.stringify(reply.headers), reply.body.toString());
+    await gateway.call(id);
+  }
+  const metrics = await send(`${gateway.internalUrl}/metrics`, { method: "GET" });
+  expect(metrics.status).toBe(200);
+  expect(gateway.log.length).toBeGreaterThan(0);
+  const said = [...replies, ...gateway.log, metrics.body.toString()].join("\n");
+  for (const secret of [...canaries, upstream.secret]) {
+    expect(said.includes(secret), `${secret.slice(0, 8)}…`).toBe(false);
+    // Nor most of one: a masked form shows the first eight and last four characters only.
+    expect(said.includes(secret.slice(8, -4)), `${secret.slice(0, 8)}… in part`).toBe(false);
+  }
+});

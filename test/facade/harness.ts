@@ -1,0 +1,119 @@
+/** What every facade test stands on: a simulated vendor, a gateway in front of it, a customer of it. */
+import OpenAI from "openai";
+import { afterAll, beforeAll, beforeEach, expect } from "vitest";
+import {
+  type Customer,
+  type Gateway,
+  type GatewayOptions,
+  publicModel,
+  startGateway,
+} from "../support/gateway.ts";
+import { type RawReply, type RawRequest, send } from "../support/raw-http.ts";
+import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
+
+export { publicModel };
+
+/** Ready from `beforeAll` on. */
+export interface Fixture {
+  readonly gateway: Gateway;
+  readonly upstream: Upstream;
+  readonly customer: Customer;
+  /** The official SDK as this customer would set it up, but for its retries. */
+  readonly openai: OpenAI;
+  /** The official SDK with another key. */
+  openaiWith(key: string): OpenAI;
+  /** A request with this customer's key and JSON content type, unless `headers` say otherwise. */
+  send(path: string, request?: RawRequest): Promise<RawReply>;
+  /** A chat completion, as {@link Fixture.send}. */
+  chat(body: unknown, headers?: Readonly<Record<string, string>>): Promise<RawReply>;
+}
+
+/** The smallest body. */
+export const ask = {
+  model: publicModel,
+  messages: [{ role: "user" as const, content: "Say hello." }],
+};
+
+/** Registers the fixture's start and end for a test file; the end checks books, holds and leaks. */
+export function useGateway(
+  options: (upstream: Upstream) => Partial<GatewayOptions> = () => ({}),
+): Fixture {
+  const fixture = new RunningFixture();
+  beforeAll(async () => {
+    fixture.upstream = await startUpstream();
+    const { baseUrl, secret } = fixture.upstream;
+    const vendors = { sim: { baseUrl, apiKey: secret } };
+    fixture.gateway = await startGateway({ vendors, ...options(fixture.upstream) });
+    fixture.customer = await fixture.gateway.customer();
+  });
+  beforeEach(() => fixture.upstream.clear());
+  afterAll(async () => {
+    await fixture.gateway?.close();
+    await fixture.upstream?.close();
+    expect(fixture.upstream.violations).toEqual([]);
+  });
+  return fixture;
+}
+
+class RunningFixture implements Fixture {
+  declare gateway: Gateway;
+  declare upstream: Upstream;
+  declare customer: Customer;
+
+  get openai(): OpenAI {
+    return this.openaiWith(this.customer.key);
+  }
+
+  openaiWith(key: string): OpenAI {
+    return new OpenAI({ apiKey: key, baseURL: `${this.gateway.url}/v1`, maxRetries: 0 });
+  }
+
+  send(path: string, request: RawRequest = {}): Promise<RawReply> {
+    const usual = {
+      authorization: `Bearer ${this.customer.key}`,
+      ...(request.body !== undefined && { "content-type": "application/json" }),
+    };
+    const headers = { ...usual, ...request.headers };
+    return send(`${this.gateway.url}${path}`, { ...request, headers });
+  }
+
+  chat(body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<RawReply> {
+    return this.send("/v1/chat/completions", { headers, body: JSON.stringify(body) });
+  }
+}
+
+/** The parsed body of a reply. */
+export function json(reply: RawReply): Record<string, unknown> {
+  return JSON.parse(reply.body.toString()) as Record<string, unknown>;
+}
+
+/** The `error` member of a reply's body, in the style of chat completions. */
+export function errorOf(reply: RawReply): Record<string, unknown> {
+  return json(reply)["error"] as Record<string, unknown>;
+}
+
+/** The `data:` values of an event stream, in order. */
+export function dataOf(body: Buffer): string[] {
+  return body
+    .toString()
+    .split(/\r?\n/)
+    .filter((line) => line.startsWith("data: "))
+    .map((line) => line.slice(6));
+}
+
+/** Runs `work` and expects that the customer's money is as it was before, with nothing held. */
+export async function expectFree<T>(
+  gateway: Gateway,
+  customer: Customer,
+  work: () => Promise<T>,
+): Promise<T> {
+  const before = await gateway.money(customer.accountId);
+  const result = await work();
+  await expect.poll(() => gateway.money(customer.accountId)).toEqual({ ...before, held: 0n });
+  return result;
+}
+
+/** A request id that no other test uses. */
+export function newRequestId(): string {
+  return `test-${crypto.randomUUID()}`;
+}

@@ -1,0 +1,56 @@
+/** GET /v1/models and /v1/models/{id}: the official SDK and ids that are hard to write. */
+import { describe, expect, it } from "vitest";
+import { json, useGateway } from "../harness.ts";
+
+const keys = ["public-model", "acme/chat", "acme/deep/er", "ünï code", "a%2Fb"];
+const fixture = useGateway(() => ({ models: Object.fromEntries(keys.map((key) => [key, {}])) }));
+
+describe("list", () => {
+  it("gives every model to the SDK", async () => {
+    const listed: string[] = [];
+    for await (const model of fixture.openai.models.list()) {
+      expect(model).toMatchObject({ object: "model", owned_by: expect.any(String) });
+      expect(Number.isInteger(model.created)).toBe(true);
+      listed.push(model.id);
+    }
+    expect(listed.toSorted()).toEqual(keys.toSorted());
+  });
+
+  it("shows a key only what it may use (R-AUTH-5)", async () => {
+    const { key } = await fixture.gateway.customer({ models: ["acme/chat"] });
+    const { data } = await fixture.openaiWith(key).models.list();
+    expect(data.map(({ id }) => id)).toEqual(["acme/chat"]);
+  });
+});
+
+describe("retrieve", () => {
+  it.each(keys)("gives %s to the SDK", async (key) => {
+    expect(await fixture.openai.models.retrieve(key)).toMatchObject({ id: key, object: "model" });
+  });
+
+  it.each([
+    ["acme/chat", "/v1/models/acme/chat"],
+    ["acme/chat", "/v1/models/acme%2Fchat"],
+    ["acme/chat", "/v1/models/acme%2fchat"],
+    ["acme/deep/er", "/v1/models/acme/deep%2Fer"],
+    ["a%2Fb", "/v1/models/a%252Fb"],
+    ["public-model", "/v1/models/public-model?x=y"],
+  ])("finds %s at %s", async (key, path) => {
+    const reply = await fixture.send(path, { method: "GET" });
+    expect(reply.status).toBe(200);
+    expect(json(reply)["id"]).toBe(key);
+  });
+});
+
+describe("request ids (R-ID-2, R-ID-7)", () => {
+  it.each(["/v1/models", "/v1/models/public-model", "/v1/models/none", "/api/ai/models"])(
+    "are not sent by %s",
+    async (path) => {
+      const headers = { "x-request-id": "mine", "request-id": "mine" };
+      const reply = await fixture.send(path, { method: "GET", headers });
+      expect(Object.keys(reply.headers)).not.toContain("x-request-id");
+      expect(Object.keys(reply.headers)).not.toContain("request-id");
+      expect(reply.body.toString()).not.toContain("request_id");
+    },
+  );
+});

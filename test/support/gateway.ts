@@ -1,0 +1,231 @@
+/** A whole gateway for a test: real listeners, real database, real money, a vendor that is simulated. */
+import { createClient, type Client } from "@connectrpc/connect";
+import { pino } from "pino";
+import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
+import type { CallRecord } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
+import { type App, buildApp } from "../../src/app.ts";
+import type { Config, ModelConfig, PriceConfig, VendorConfig } from "../../src/config/config.ts";
+import { createTestDatabase } from "./database.ts";
+
+/** What a test changes of the usual gateway. */
+export interface GatewayOptions {
+  /** The vendors by name; at least one. */
+  readonly vendors: Readonly<Record<string, TestVendor>>;
+  /** The models by key. Default: `public-model`, routed to `vendor-model` of the first vendor. */
+  readonly models?: Readonly<Record<string, TestModel>>;
+}
+
+/** A vendor: an address, and what the test changes of the usual settings. */
+export type TestVendor = Pick<VendorConfig, "baseUrl"> & Partial<VendorConfig>;
+
+/** A model; what it does not say is as the defaults below. */
+export type TestModel = Partial<Omit<ModelConfig, "key">>;
+
+/** A running gateway. */
+export interface Gateway {
+  /** The public address, without a trailing slash. */
+  readonly url: string;
+  readonly internalUrl: string;
+  readonly app: App;
+  readonly accounts: Client<typeof AccountService>;
+  readonly keys: Client<typeof KeyService>;
+  readonly billing: Client<typeof BillingService>;
+  /** Lines of the log so far. */
+  readonly log: readonly string[];
+  /** An account with money and a key. */
+  customer(options?: CustomerOptions): Promise<Customer>;
+  /** Resolves with the newest call by a request id as soon as it is recorded. */
+  call(requestId: string): Promise<CallRecord>;
+  /** Resolves with all calls by a request id as soon as there are `count`. */
+  calls(requestId: string, count: number): Promise<CallRecord[]>;
+  /** Money of an account, in nano-USD. */
+  money(accountId: string): Promise<Money>;
+  /** Ends everything; throws where the books are wrong, or money is still held. */
+  close(): Promise<void>;
+}
+
+export interface CustomerOptions {
+  /** Nano-USD. Default 100 USD. */
+  readonly balanceNanos?: bigint;
+  /** Models that the key may use. Default: all. */
+  readonly models?: readonly string[];
+}
+
+export interface Customer {
+  readonly accountId: string;
+  readonly keyId: string;
+  /** The secret. */
+  readonly key: string;
+}
+
+export interface Money {
+  readonly balance: bigint;
+  readonly held: bigint;
+  readonly available: bigint;
+}
+
+/** 0.25 and 2.00 USD per 1 M tokens, 0.025 for cached ones. */
+export const priceDefault: PriceConfig = {
+  input: 250_000_000n,
+  cachedInput: 25_000_000n,
+  cacheWrite: 250_000_000n,
+  output: 2_000_000_000n,
+  image: undefined,
+  second: undefined,
+  request: undefined,
+};
+
+/** What customers of the usual gateway call. */
+export const publicModel = "public-model";
+
+/** Starts a gateway on free ports, with a database of its own. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const database = await createTestDatabase();
+  const log: string[] = [];
+  const app = await buildApp({
+    settings: {
+      configPath: undefined,
+      dataDir: "/nonexistent",
+      listen: { host: "127.0.0.1", port: 0 },
+      internalListen: { host: "127.0.0.1", port: 0 },
+      databaseUrl: database.url,
+      publicUrl: undefined,
+      trustProxy: [],
+      operatorToken: undefined,
+    },
+    config: configOf(options),
+    log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),
+  });
+  const { publicUrl, internalUrl } = await app.listen();
+  const billing = createClient(BillingService, app.transport);
+  const customers: string[] = [];
+  const calls = async (requestId: string, count: number): Promise<CallRecord[]> => {
+    // A call is recorded when it is settled, which is after its reply: the only thing worth waiting for.
+    for (const end = Date.now() + 5_000; ; await new Promise((resolve) => setTimeout(resolve, 5))) {
+      const found = (await billing.findCalls({ requestId, pageSize: 1_000 })).calls;
+      if (found.length >= count) return found;
+      if (Date.now() > end) throw new Error(`${found.length} of ${count} calls by ${requestId}`);
+    }
+  };
+  return {
+    url: publicUrl.replace(/\/$/, ""),
+    internalUrl,
+    app,
+    accounts: createClient(AccountService, app.transport),
+    keys: createClient(KeyService, app.transport),
+    billing,
+    log,
+    calls,
+    async call(requestId) {
+      const [newest] = await calls(requestId, 1);
+      if (newest === undefined) throw new Error("unreachable");
+      return newest;
+    },
+    async customer(wanted = {}) {
+      const customer = await createCustomer(app, wanted);
+      customers.push(customer.accountId);
+      return customer;
+    },
+    money: (accountId) => moneyOf(billing, accountId),
+    async close() {
+      try {
+        await expectCleanBooks(billing, customers);
+      } finally {
+        await app.close();
+        await database.close();
+      }
+    },
+  };
+}
+
+async function createCustomer(
+  app: App,
+  { balanceNanos = 100_000_000_000n, models = [] }: CustomerOptions,
+): Promise<Customer> {
+  const accounts = createClient(AccountService, app.transport);
+  const { account } = await accounts.createAccount({ name: "test" });
+  const accountId = account?.accountId ?? "";
+  if (balanceNanos > 0n) {
+    const amount = { currencyCode: "USD", amountNanos: balanceNanos };
+    const billing = createClient(BillingService, app.transport);
+    await billing.topUp({ accountId, amount, reference: "test" });
+  }
+  const keys = createClient(KeyService, app.transport);
+  const created = await keys.createKey({ accountId, name: "test", models: [...models] });
+  return { accountId, keyId: created.key?.keyId ?? "", key: created.secret };
+}
+
+async function moneyOf(billing: Client<typeof BillingService>, accountId: string): Promise<Money> {
+  const { balance } = await billing.getBalance({ accountId });
+  return {
+    balance: balance?.balance?.amountNanos ?? -1n,
+    held: balance?.held?.amountNanos ?? -1n,
+    available: balance?.available?.amountNanos ?? -1n,
+  };
+}
+
+/** No rule of the books is broken, and no call has left its hold open (R-MON-2, R-MON-6). */
+async function expectCleanBooks(
+  billing: Client<typeof BillingService>,
+  customers: readonly string[],
+): Promise<void> {
+  for (const end = Date.now() + 5_000; ; await new Promise((resolve) => setTimeout(resolve, 10))) {
+    const all = await Promise.all(customers.map((id) => moneyOf(billing, id)));
+    const held = all.reduce((sum, money) => sum + money.held, 0n);
+    if (held === 0n) break;
+    if (Date.now() > end) throw new Error(`a hold is open: ${held} nano-USD`);
+  }
+  const { findings } = await billing.auditLedger({});
+  if (findings.length > 0) {
+    throw new Error(findings.map(({ rule, detail }) => `${rule}: ${detail}`).join("\n"));
+  }
+}
+
+function configOf({ vendors, models }: GatewayOptions): Config {
+  const [first = ""] = Object.keys(vendors);
+  return {
+    source: "test",
+    isDemo: false,
+    vendors: new Map(
+      Object.entries(vendors).map(([name, vendor]) => [name, vendorOf(name, vendor)]),
+    ),
+    models: new Map(
+      Object.entries(models ?? { [publicModel]: {} }).map(([key, model]) => [
+        key,
+        modelOf(key, model, first),
+      ]),
+    ),
+    webhooks: { allowHosts: [], caFile: undefined },
+    warnings: [],
+  };
+}
+
+function vendorOf(name: string, vendor: TestVendor): VendorConfig {
+  return {
+    name,
+    kind: "openai-compatible",
+    apiKey: undefined,
+    dialects: undefined,
+    timeouts: { connectMs: 2_000, firstByteMs: 5_000, idleMs: 5_000 },
+    maxInFlight: undefined,
+    onDisconnect: "abort",
+    nativePrefix: undefined,
+    runBaseUrl: undefined,
+    ...vendor,
+  };
+}
+
+function modelOf(key: string, model: TestModel, firstVendor: string): ModelConfig {
+  return {
+    key,
+    name: key,
+    type: ModelType.TEXT,
+    routes: [{ vendor: firstVendor, model: "vendor-model" }],
+    maxOutputTokens: 4_096,
+    price: priceDefault,
+    ...model,
+  };
+}
