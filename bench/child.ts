@@ -1,6 +1,5 @@
 /** The bench's processes: each on a core of its own where the machine lets us, asked over IPC. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 
@@ -100,34 +99,4 @@ class IpcChild implements Child {
     if (error === undefined) waiter?.resolve(value as never);
     else waiter?.reject(new Error(error));
   }
-}
-
-/** Lets the processes that `pid` started (its PostgreSQL) run on every core again: they inherit the
- * binding, and would take the contestant's time. */
-export function unpinDescendants(pid: number): void {
-  if (!isPinned) return;
-  const parents = new Map<number, number>();
-  for (const name of readdirSync("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, "utf8");
-      parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]));
-    } catch {
-      // The process ended while the list was read.
-    }
-  }
-  for (const child of parents.keys()) {
-    if (child !== pid && descendsFrom(child, pid, parents)) {
-      spawnSync("taskset", ["-a", "-cp", `0-${availableParallelism() - 1}`, String(child)]);
-    }
-  }
-}
-
-function descendsFrom(
-  pid: number,
-  ancestor: number,
-  parents: ReadonlyMap<number, number>,
-): boolean {
-  for (let at = parents.get(pid); at; at = parents.get(at)) if (at === ancestor) return true;
-  return false;
 }

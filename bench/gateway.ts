@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { type Child, start, unpinDescendants } from "./child.ts";
+import { type Child, start } from "./child.ts";
+import type { BenchDatabase } from "./database.ts";
 import { publicModel, scenarios, vendorModel } from "./scenario.ts";
 
 const uas = fileURLToPath(new URL("../bin/uas.js", import.meta.url));
@@ -23,8 +24,18 @@ export interface Installation {
   readonly logPath: string;
 }
 
-/** Writes a configuration whose one vendor listens on `upstreamPort`. */
-export async function install(folder: string, upstreamPort: number): Promise<Installation> {
+/** What an installation needs. */
+export interface InstallOptions {
+  /** Where its configuration and log go. */
+  readonly folder: string;
+  /** Where its one vendor listens. */
+  readonly upstreamPort: number;
+  readonly database: BenchDatabase;
+}
+
+/** Writes a configuration, one model for each scenario. */
+export async function install(options: InstallOptions): Promise<Installation> {
+  const { folder, upstreamPort, database } = options;
   const config = join(folder, "uas.yaml");
   const models = scenarios.map(({ name }) => {
     const route = `routes: [{ vendor: bench, model: ${vendorModel(name)} }]`;
@@ -36,8 +47,8 @@ export async function install(folder: string, upstreamPort: number): Promise<Ins
   writeFileSync(config, `${lines.join("\n")}\n`);
   const port = await freePort();
   const env = {
+    ...database.env,
     UAS_CONFIG: config,
-    UAS_DATA_DIR: join(folder, "data"),
     UAS_LISTEN: `127.0.0.1:${port}`,
     UAS_INTERNAL_LISTEN: `127.0.0.1:${await freePort()}`,
   };
@@ -55,7 +66,6 @@ export async function serve(installation: Installation): Promise<Child> {
   });
   closeSync(output);
   await ready(installation, () => child.ask("figures"));
-  unpinDescendants(child.pid);
   return child;
 }
 

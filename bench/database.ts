@@ -1,0 +1,40 @@
+/** The database of one bench run: started here, so that it is not bound to the contestants' core. */
+import { join } from "node:path";
+import { openDatabase } from "../src/db/database.ts";
+import { startEmbedded } from "../src/db/embedded.ts";
+import { createDatabase, dropDatabase, withDatabase } from "../test/support/test-server.ts";
+
+/** A migrated database that may be filled. */
+export interface BenchDatabase {
+  readonly url: string;
+  /** What makes the gateway use it. */
+  readonly env: Readonly<Record<string, string>>;
+  /** May be called twice. */
+  close(): Promise<void>;
+}
+
+/** Makes one on the server of `DATABASE_URL`, else in an embedded server below `folder`. */
+export async function openBenchDatabase(folder: string): Promise<BenchDatabase> {
+  const database = await makeDatabase(folder);
+  await (await openDatabase(database.url)).close();
+  return database;
+}
+
+async function makeDatabase(folder: string): Promise<BenchDatabase> {
+  const dataDir = join(folder, "data");
+  const adminUrl = process.env["DATABASE_URL"];
+  if (adminUrl) {
+    const name = await createDatabase(adminUrl, "template1");
+    const url = withDatabase(adminUrl, name);
+    const env = { DATABASE_URL: url, UAS_DATA_DIR: dataDir };
+    return { url, env, close: () => dropDatabase(adminUrl, name) };
+  }
+  const log = {
+    info: (): void => {},
+    warn: (line: string): void => void process.stderr.write(`${line}\n`),
+  };
+  const embedded = await startEmbedded({ dataDir, log });
+  let stopped: Promise<void> | undefined;
+  const close = (): Promise<void> => (stopped ??= embedded.stop());
+  return { url: embedded.url, env: { UAS_DATA_DIR: dataDir }, close };
+}

@@ -1,0 +1,149 @@
+/**
+ * `npm run bench`: the gateway against a bare proxy, under the same load, in one run. Everything is
+ * built in and on 127.0.0.1. How to read the figures: docs/performance.md.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ProcessFigures } from "./answer.ts";
+import { type Child, isPinned, start } from "./child.ts";
+import { openBenchDatabase, type BenchDatabase } from "./database.ts";
+import { audit, createKey, install, type Installation, measureStart, serve } from "./gateway.ts";
+import { benchLedger } from "./ledger.ts";
+import { type Contestant, measure, type Measurement, median } from "./measure.ts";
+import { type BenchOptions, readOptions, usage } from "./options.ts";
+import {
+  print,
+  printGoal,
+  printLedger,
+  printScenario,
+  rssGoalBytes,
+  startGoalMs,
+} from "./report.ts";
+import { publicModel, type Scenario, vendorModel } from "./scenario.ts";
+
+/** What must be undone, newest first. */
+type Cleanup = Array<() => Promise<void> | void>;
+
+async function main(): Promise<void> {
+  let options: BenchOptions;
+  try {
+    options = readOptions(process.argv.slice(2));
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${usage}`);
+    process.exitCode = 2;
+    return;
+  }
+  const cleanup: Cleanup = [];
+  try {
+    await run(options, cleanup);
+  } finally {
+    for (const undo of cleanup.toReversed()) await undo();
+  }
+}
+
+async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
+  print(
+    `Node ${process.versions.node}, ${availableParallelism()} cores, ` +
+      `${isPinned ? "contestants on core 0, vendor and load on core 1" : "not bound to cores"}; ` +
+      `${options.rounds} rounds of ${options.seconds} s, medians`,
+  );
+  print();
+  const folder = mkdtempSync(join(tmpdir(), "uas-bench-"));
+  cleanup.push(() => rmSync(folder, { recursive: true, force: true }));
+  const database = await openBenchDatabase(folder);
+  cleanup.push(() => database.close());
+  if (options.isLedgerMeasured) {
+    const durationMs = options.seconds * 1_000;
+    printLedger(await benchLedger({ url: database.url, concurrencies: [1, 64, 256], durationMs }));
+  }
+  if (options.scenarios.length > 0 || options.isStartMeasured) {
+    await benchGateway(options, { folder, database, cleanup });
+  }
+}
+
+interface Place {
+  readonly folder: string;
+  readonly database: BenchDatabase;
+  readonly cleanup: Cleanup;
+}
+
+async function benchGateway(options: BenchOptions, place: Place): Promise<void> {
+  const { folder, database, cleanup } = place;
+  const upstream = keep(start({ command: ["upstream.ts"], core: "load" }), cleanup);
+  const upstreamPort = await upstream.ask<number>("listen");
+  const installation = await install({ folder, upstreamPort, database });
+  const gateway = keep(await serve(installation), cleanup);
+  const { rssBytes } = await gateway.ask<ProcessFigures>("figures");
+  if (options.scenarios.length > 0) {
+    const bare = keep(start({ command: ["bare-proxy.ts"], core: "contestant" }), cleanup);
+    const contestants: readonly Contestant[] = [
+      {
+        name: "bare proxy",
+        process: bare,
+        port: await bare.ask<number>("listen", upstreamPort),
+        key: "",
+        model: vendorModel,
+      },
+      {
+        name: "gateway",
+        process: gateway,
+        port: installation.port,
+        key: await createKey(installation),
+        model: publicModel,
+      },
+    ];
+    const load = keep(start({ command: ["load.ts"], core: "load" }), cleanup);
+    for (const scenario of options.scenarios) {
+      await benchScenario({ scenario, contestants, load, options });
+    }
+    await audit(installation);
+  }
+  if (options.isStartMeasured) {
+    // Both leave the embedded server, which stops it: the start is measured with that of the database.
+    await gateway.stop();
+    if (!process.env["DATABASE_URL"]) await database.close();
+    await benchStart(installation, rssBytes);
+  }
+}
+
+interface ScenarioRun {
+  readonly scenario: Scenario;
+  readonly contestants: readonly Contestant[];
+  readonly load: Child;
+  readonly options: BenchOptions;
+}
+
+/** The contestants take turns, so that whatever else the machine does meets both. */
+async function benchScenario({ scenario, contestants, load, options }: ScenarioRun): Promise<void> {
+  const results = new Map<Contestant["name"], Measurement[]>();
+  for (let round = 0; round < options.rounds; round++) {
+    for (const contestant of contestants) {
+      const result = await measure(load, contestant, { scenario, seconds: options.seconds });
+      results.set(contestant.name, [...(results.get(contestant.name) ?? []), result]);
+    }
+  }
+  const of = (name: Contestant["name"]): Measurement => median(results.get(name) ?? []);
+  printScenario(scenario, of("bare proxy"), of("gateway"));
+}
+
+async function benchStart(installation: Installation, rssBytes: number): Promise<void> {
+  print("Start and memory");
+  const mebibytes = Math.round(rssBytes / 1024 / 1024);
+  printGoal(
+    `${mebibytes} MiB resident without load`,
+    mebibytes,
+    rssGoalBytes / 1024 / 1024,
+    " MiB",
+  );
+  const startMs = Math.round(await measureStart(installation));
+  printGoal(`${startMs} ms from npm start to ready`, startMs, startGoalMs, " ms");
+  print();
+}
+
+function keep(child: Child, cleanup: Cleanup): Child {
+  cleanup.push(() => child.stop());
+  return child;
+}
+
+await main();
