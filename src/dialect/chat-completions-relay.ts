@@ -59,9 +59,11 @@ export class ChatStreamRelay implements StreamRelay {
       this.#splicer.replace(place.start, place.end);
       return;
     }
-    const context = { splicer: this.#splicer, model: this.#model };
-    restoreModel(source, this.#scan, context);
-    if (this.#hideUsage) this.#hideNullUsage(source);
+    const { usageStart, modelStart } = this.#scan;
+    // Replacements go in ascending order.
+    if (usageStart < modelStart) this.#hideNullUsage(source);
+    restoreModel(source, this.#scan, { splicer: this.#splicer, model: this.#model });
+    if (usageStart > modelStart) this.#hideNullUsage(source);
   };
 
   /** Reads one chunk into {@link ChunkScan} and the stream's totals. */
@@ -85,16 +87,9 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   #hideNullUsage(source: Buffer): void {
-    const { usageStart, usageEnd, usageCutStart, usageCutEnd, modelStart } = this.#scan;
-    if (usageStart < 0 || !isNull(source, usageStart, usageEnd)) return;
-    // Replacements go in ascending order: behind the model's this is in order, before it is not.
-    if (this.#model === undefined || modelStart < usageStart) {
-      this.#splicer.replace(usageCutStart, usageCutEnd);
-      return;
-    }
-    this.#splicer.clear(this.#splicer.size - 1);
+    const { usageStart, usageEnd, usageCutStart, usageCutEnd } = this.#scan;
+    if (!this.#hideUsage || usageStart < 0 || !isNull(source, usageStart, usageEnd)) return;
     this.#splicer.replace(usageCutStart, usageCutEnd);
-    this.#splicer.replace(modelStart, this.#scan.modelEnd, this.#model);
   }
 
   /** Data over several lines: legal, though no vendor does it. Joined, read and written as one line. */

@@ -19,7 +19,7 @@ export class ChunkScan {
   choicesEmpty = false;
   /** Whether a choice says why it finished. */
   finished = false;
-  /** Bytes of text in deltas and messages: string values at any depth below them. */
+  /** Bytes of text in deltas and messages: string values at any depth below them, but for the role. */
   textBytes = 0;
 
   #memberStart = 0;
@@ -28,6 +28,7 @@ export class ChunkScan {
   #choicesStart = -1;
   #inText = false;
   #keyIsFinish = false;
+  #keyIsRole = false;
 
   /** Scans the JSON object from `start` to `end`. */
   scan(bytes: Uint8Array, start: number, end: number): void {
@@ -77,7 +78,7 @@ export class ChunkScan {
     this.choicesEmpty = this.finished = false;
     this.textBytes = 0;
     this.#choicesStart = -1;
-    this.#inText = this.#keyIsFinish = false;
+    this.#inText = this.#keyIsFinish = this.#keyIsRole = false;
   }
 
   #member(bytes: Uint8Array, valueStart: number, at: number, first: boolean): void {
@@ -115,7 +116,9 @@ export class ChunkScan {
       } else if (this.#keyIsFinish) {
         this.finished = true;
       }
-    } else if (this.#inText && !isKey) {
+    } else if (isKey) {
+      this.#keyIsRole = depth === 4 && spells(bytes, open, close, "role");
+    } else if (this.#inText && !this.#keyIsRole) {
       this.textBytes += close - open - 1;
     }
   }

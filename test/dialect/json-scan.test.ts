@@ -51,18 +51,40 @@ describe("R-ERR-7: the scanner accepts exactly what JSON.parse accepts", () => {
     const edit = fc.record({
       at: fc.nat(400),
       drop: fc.nat(3),
-      insert: fc.constantFrom("", "{", "}", "[", "]", ",", ":", '"', "\\", "\\u12", "0", "-", "1e", "tru", "\u0000", " ", "é"),
+      insert: fc.constantFrom(
+        "",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        '"',
+        "\\",
+        "\\u12",
+        "0",
+        "-",
+        "1e",
+        "tru",
+        "\u0000",
+        " ",
+        "é",
+      ),
     });
     fc.assert(
-      fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })), edit, (value, change) => {
-        const whole = JSON.stringify(value);
-        const at = change.at % (whole.length + 1);
-        const text = whole.slice(0, at) + change.insert + whole.slice(at + change.drop);
-        // Members that appear twice are told twice, where JSON.parse keeps the last.
-        const result = scanned(text);
-        const unique = result === "refused" ? result : [...new Map(result)];
-        expect(sorted(unique)).toEqual(sorted(parsed(text)));
-      }),
+      fc.property(
+        fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })),
+        edit,
+        (value, change) => {
+          const whole = JSON.stringify(value);
+          const at = change.at % (whole.length + 1);
+          const text = whole.slice(0, at) + change.insert + whole.slice(at + change.drop);
+          // Members that appear twice are told twice, where JSON.parse keeps the last.
+          const result = scanned(text);
+          const unique = result === "refused" ? result : [...new Map(result)];
+          expect(sorted(unique)).toEqual(sorted(parsed(text)));
+        },
+      ),
       { numRuns: 2000 },
     );
   });
