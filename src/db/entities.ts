@@ -1,4 +1,6 @@
+import { accountEntities } from "../account/entity.ts";
 import { billingEntities } from "../billing/entity.ts";
+import { keyEntities } from "../key/entity.ts";
 
 /** The tables of all rooms. A room adds its list here. */
-export const entities = [...billingEntities] as const;
+export const entities = [...accountEntities, ...keyEntities, ...billingEntities] as const;

@@ -1,7 +1,9 @@
 /** The migrations, oldest first. A new one is a file in migration/ and a line here; merged ones never change. */
 import type { MigrationObject } from "@mikro-orm/core";
+import { AccountKey0001 } from "./migration/0001-account-key.ts";
 import { Billing0002 } from "./migration/0002-billing.ts";
 
 export const migrations: readonly MigrationObject[] = [
+  { name: "0001-account-key", class: AccountKey0001 },
   { name: "0002-billing", class: Billing0002 },
 ];

@@ -1,0 +1,34 @@
+/** What the key room keeps. */
+import { defineEntity, p } from "@mikro-orm/core";
+
+/**
+ * An API key. `digest` is what it is found by; the key itself is kept nowhere. `changeTime` and, where the
+ * row becomes deleted, `deleteTime` are set by a trigger. `models`: null means every model. `state`: KeyState.
+ */
+export const ApiKeyEntity = defineEntity({
+  name: "ApiKeyEntity",
+  tableName: "api_key",
+  properties: {
+    id: p.uuid().primary(),
+    accountId: p.uuid(),
+    name: p.text(),
+    digest: p.blob().lazy().unique("api_key_digest_unique"),
+    masked: p.text(),
+    models: p.array().columnType("text[]").nullable(),
+    state: p.smallint().default(1),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    changeTime: p.datetime().columnType("timestamptz").defaultRaw("now()").lazy(),
+    deleteTime: p.datetime().columnType("timestamptz").nullable(),
+  },
+  indexes: [
+    { name: "api_key_account_id_id_index", properties: ["accountId", "id"] },
+    { name: "api_key_change_time_index", properties: ["changeTime"] },
+  ],
+  checks: [
+    { name: "api_key_models_check", expression: "cardinality(models) > 0" },
+    { name: "api_key_state_check", expression: "state >= 1 and state <= 3" },
+  ],
+});
+
+/** The tables of the key room. */
+export const keyEntities = [ApiKeyEntity] as const;
