@@ -51,7 +51,7 @@ function readOutline(bytes: Buffer): Outline {
     return scanObject(bytes, jsonDepthMax);
   } catch (error) {
     if (!(error instanceof JsonScanError)) throw error;
-    throw invalid(`the body is not valid JSON: ${error.message} at byte ${error.offset}`);
+    throw invalid(`The body is not valid JSON: ${error.message} at byte ${error.offset}`);
   }
 }
 
@@ -86,7 +86,7 @@ function requireMessages(bytes: Buffer, members: Members): void {
   const prompt = members.get("prompt");
   if (prompt !== undefined) {
     if (messages !== undefined) {
-      throw invalid('send either "messages" or "prompt", not both', "prompt");
+      throw invalid('Send either "messages" or "prompt", not both', "prompt");
     }
     if (bytes[prompt.valueStart] !== 0x22) throw invalid('"prompt" must be a string', "prompt");
   } else if (messages === undefined) {

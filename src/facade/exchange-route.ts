@@ -33,6 +33,7 @@ export function registerExchange(scope: FastifyInstance, context: RouteContext):
       if (state === undefined) throw new Error("the request was not authenticated");
       const abort = abortWith(reply.raw, context.stopping);
       const message = readRequest(request, { context, forwarded: text.forwardedHeaders });
+      request.isRecorded = true;
       const parts = await open({ transport, method, message, state, signal: abort.signal });
       const first = await parts.next();
       // Until here every failure is answered like any other; from here on the stream is ours.

@@ -25,8 +25,10 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Set before any body is read; `undefined` where the request was refused before. */
     state: RequestState | undefined;
+    /** The documented code of the error that it was answered with; empty on success. */
     errorCode: string;
-    startedMs: number;
+    /** Whether a service logs and records it. */
+    isRecorded: boolean;
   }
 }
 
@@ -34,7 +36,7 @@ declare module "fastify" {
 export async function registerScope(scope: FastifyInstance, options: ScopeOptions): Promise<void> {
   scope.decorateRequest("state", undefined);
   scope.decorateRequest("errorCode", "");
-  scope.decorateRequest("startedMs", 0);
+  scope.decorateRequest("isRecorded", false);
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) =>
     done(null, body),
@@ -128,29 +130,22 @@ const methods: readonly HTTPMethods[] = [
 
 /** Counts requests, and logs those that no call record tells of. */
 function observe(scope: FastifyInstance, { metrics, log }: ScopeOptions): void {
-  scope.addHook("onRequest", (request, _reply, done) => {
-    request.startedMs = performance.now();
+  scope.addHook("onRequest", (request, reply, done) => {
+    const startedMs = performance.now();
+    const { raw } = reply;
     metrics.requestsInFlight.inc();
-    done();
-  });
-  scope.addHook("onResponse", (request, reply, done) => {
-    metrics.requestsInFlight.dec();
-    const route = request.routeOptions.url ?? "";
-    const status = reply.raw.statusCode;
-    metrics.requests.inc({ route, status: String(status) });
-    if (!reply.sent || request.errorCode !== "" || request.method === "GET") {
-      log.info(
-        {
-          requestId: request.state?.requestId || undefined,
-          route,
-          method: request.method,
-          status,
-          errorCode: request.errorCode || undefined,
-          durationMs: Math.round(performance.now() - request.startedMs),
-        },
-        "request",
-      );
-    }
+    // `close` comes exactly once, also for a client that left and a stream that was hijacked.
+    raw.on("close", () => {
+      metrics.requestsInFlight.dec();
+      const route = request.routeOptions.url ?? "";
+      const status = raw.headersSent ? raw.statusCode : 499;
+      metrics.requests.inc({ route, status: String(status) });
+      if (request.isRecorded) return;
+      const { requestId = "" } = request.state ?? {};
+      const { errorCode, method } = request;
+      const durationMs = Math.round(performance.now() - startedMs);
+      log.info({ requestId, route, method, status, errorCode, durationMs }, "request");
+    });
     done();
   });
 }
