@@ -1,0 +1,82 @@
+/** A TCP proxy before a database that can hang, cut and refuse connections. */
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { Client } from "pg";
+
+/** See {@link startFaultProxy}. */
+export interface FaultProxy {
+  /** The database through the proxy. */
+  readonly url: string;
+  /** Keeps bytes back, in both directions: the server does not answer. */
+  hang(): void;
+  /** Lets bytes through again. */
+  resume(): void;
+  /** Destroys every connection; new ones are accepted unless {@link refuse}. */
+  cut(): void;
+  /** Refuses (or accepts again) new connections. */
+  refuse(isRefusing: boolean): void;
+  /** Cuts every connection when the server's next answer arrives: it has done its work, nobody hears. */
+  cutAtNextAnswer(): void;
+  close(): Promise<void>;
+}
+
+/** Starts a proxy before the database of `url`. Close it. */
+export async function startFaultProxy(url: string): Promise<FaultProxy> {
+  const { host, port } = new Client(url);
+  const target = host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
+  const sockets = new Set<Socket>();
+  let isRefusing = false;
+  let isHanging = false;
+  let cutsAtAnswer = false;
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+  const track = (socket: Socket): Socket => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("error", () => {});
+    if (isHanging) socket.pause();
+    return socket;
+  };
+  const server = createServer((socket) => {
+    if (isRefusing) {
+      socket.destroy();
+      return;
+    }
+    const client = track(socket);
+    const upstream = track(connect(target));
+    client.on("data", (bytes) => upstream.write(bytes));
+    upstream.on("data", (bytes) => {
+      if (!cutsAtAnswer) client.write(bytes);
+      else cut();
+      cutsAtAnswer = false;
+    });
+    client.on("close", () => upstream.destroy());
+    upstream.on("close", () => client.destroy());
+    // Listeners start the flow.
+    if (isHanging) for (const end of [client, upstream]) end.pause();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = new URL(url);
+  const through = new URL(`postgres://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  through.username = new Client(url).user ?? "";
+  through.password = address.password;
+  through.pathname = address.pathname;
+  return {
+    url: through.href,
+    hang() {
+      isHanging = true;
+      for (const socket of sockets) socket.pause();
+    },
+    resume() {
+      isHanging = false;
+      for (const socket of sockets) socket.resume();
+    },
+    cut,
+    refuse: (value) => void (isRefusing = value),
+    cutAtNextAnswer: () => void (cutsAtAnswer = true),
+    async close() {
+      cut();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
