@@ -1,6 +1,7 @@
 /** Decides as which user PostgreSQL runs: it refuses to run as root. */
 import { spawnSync, type SpawnOptions } from "node:child_process";
 import { chmodSync, chownSync, readFileSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 
 /** How to start a program so that PostgreSQL accepts its user. */
 export interface RunAs {
@@ -8,6 +9,11 @@ export interface RunAs {
   readonly prefix: readonly string[];
   /** The user and group to change to; empty: stay. */
   readonly ids: Pick<SpawnOptions, "uid" | "gid">;
+}
+
+interface Ids {
+  readonly uid: number;
+  readonly gid: number;
 }
 
 const asWeAre: RunAs = { prefix: [], ids: {} };
@@ -45,7 +51,8 @@ export function chooseRunAs(program: string, folder: string): RunAs {
   if (works(inNamespace, program)) return inNamespace;
   for (const name of unprivilegedUsers) {
     const ids = findUser(name);
-    if (ids && works({ prefix: [], ids }, program)) return { prefix: [], ids };
+    if (!ids || !canPass(ids, dirname(dirname(folder)))) continue;
+    if (works({ prefix: [], ids }, program)) return { prefix: [], ids };
   }
   throw new Error(
     "PostgreSQL does not run as root, and no other way is open here: user namespaces are off (`unshare --user` fails), and the users postgres and nobody cannot run it (are the project and the data folder under a folder that only root may enter, such as /root?). Start the gateway as an ordinary user, move the project to where other users may read it, or set DATABASE_URL to a PostgreSQL of version 15 or later.",
@@ -66,7 +73,15 @@ function works(runAs: RunAs, program: string): boolean {
   return spawnSync(command, args, { ...runAs.ids, cwd: "/", stdio: "ignore" }).status === 0;
 }
 
-function findUser(name: string): { uid: number; gid: number } | undefined {
+/** Whether a user may pass through a folder and all those above it. */
+function canPass(ids: Ids, folder: string): boolean {
+  const { uid, gid, mode } = statSync(folder);
+  const needed = uid === ids.uid ? 0o100 : gid === ids.gid ? 0o010 : 0o001;
+  const above = dirname(folder);
+  return (mode & needed) !== 0 && (above === folder || canPass(ids, above));
+}
+
+function findUser(name: string): Ids | undefined {
   const lines = readFileSync("/etc/passwd", "utf8").split("\n");
   const fields = lines.find((line) => line.startsWith(`${name}:`))?.split(":");
   return fields && { uid: Number(fields[2]), gid: Number(fields[3]) };
