@@ -347,7 +347,7 @@ export const KeyService: GenService<{
   },
   /**
    * Lets a disabled key make calls again. Enabling an enabled key changes nothing; a deleted one is
-   * refused with FAILED_PRECONDITION.
+   * refused with INVALID_ARGUMENT.
    *
    * @generated from rpc uas.key.v1.KeyService.EnableKey
    */
@@ -358,7 +358,7 @@ export const KeyService: GenService<{
   },
   /**
    * Stops new calls with a key; running streams finish. Disabling a disabled key changes nothing; a
-   * deleted one is refused with FAILED_PRECONDITION.
+   * deleted one is refused with INVALID_ARGUMENT.
    *
    * @generated from rpc uas.key.v1.KeyService.DisableKey
    */
