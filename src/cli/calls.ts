@@ -1,6 +1,7 @@
 /** `uas calls …`. */
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
+import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { CallEndingSchema, type CallRecord } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { UsageSourceSchema } from "../../gen/uas/type/v1/usage_pb.ts";
@@ -42,6 +43,8 @@ async function listCalls(
   transport: Transport,
   { account, limit }: { readonly account: string; readonly limit: number },
 ): Promise<Output> {
+  // The log of an account that does not exist is empty; a mistyped id should not look like that.
+  await createClient(AccountService, transport).getAccount({ accountId: account });
   const client = createClient(BillingService, transport);
   const calls = await everyPage(limit, async (page) => {
     const response = await client.listCalls({ accountId: account, ...page });

@@ -24,7 +24,10 @@ async function uas(...line: string[]) {
     cwd,
     out: (text) => void (out += text),
     err: (text) => void (err += text),
-    app: () => import("../../src/app.ts"),
+    app: async () => ({
+      ...(await import("../../src/app.ts")),
+      ...(await import("../../src/serve.ts")),
+    }),
   });
   const json = JSON.parse(out === "" ? "null" : out) as Readonly<Record<string, string>>;
   return { code, err, json };

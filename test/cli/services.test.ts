@@ -190,6 +190,7 @@ describe("calls", () => {
   const refused = { ...call, status: 402, errorCode: "insufficient_balance", vendor: "" };
   const asked: unknown[] = [];
   const routes = (router: ConnectRouter) => {
+    router.service(AccountService, { getAccount: () => ({ account: { accountId } }) });
     router.service(BillingService, {
       findCalls: ({ requestId, accountId: account, pageSize }) => {
         asked.push([requestId, account, pageSize]);
