@@ -5,7 +5,6 @@ import { expect } from "vitest";
 import { applyIn, type LedgerBatch, type LedgerVerdicts } from "../../src/billing/apply-in.ts";
 import { auditLedger } from "../../src/billing/audit.ts";
 import { book } from "../../src/billing/booking.ts";
-import type { CallRow } from "../../src/billing/call-row.ts";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { createTestDatabase } from "../support/database.ts";
 
@@ -76,35 +75,4 @@ async function balance(
     [accountId],
   );
   return { available: BigInt(rows[0]?.available ?? 0), held: BigInt(rows[0]?.held ?? 0) };
-}
-
-/** The record of a call. */
-export function callRow(id: string, accountId: string, rest: Partial<CallRow> = {}): CallRow {
-  return {
-    id,
-    request_id: id,
-    account_id: accountId,
-    key_id: "",
-    model: "demo",
-    vendor: "demo",
-    path: "/v1/chat/completions",
-    stream: false,
-    status: 200,
-    error_code: "",
-    ending: 1,
-    usage_source: 1,
-    input_tokens: 10,
-    cached_input_tokens: 0,
-    cache_write_tokens: 0,
-    output_tokens: 5,
-    reasoning_tokens: 0,
-    cost: "0",
-    held: "0",
-    price_version: "",
-    start_time: "2026-01-02T03:04:05.678Z",
-    duration_ms: 12,
-    first_byte_ms: 3,
-    upstream_request_id: "",
-    ...rest,
-  };
 }

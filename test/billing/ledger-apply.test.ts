@@ -4,7 +4,8 @@ import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { applyIn } from "../../src/billing/apply-in.ts";
 import { ormOptions } from "../../src/db/database.ts";
-import { type Billing, callRow, openBilling } from "./harness.ts";
+import { callRow } from "./call-row.ts";
+import { type Billing, openBilling } from "./harness.ts";
 
 const refused = (availableNanos: bigint) => ({ admitted: false, availableNanos });
 const closed = { admitted: false, availableNanos: 0n, closed: true };

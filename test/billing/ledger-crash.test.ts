@@ -2,7 +2,8 @@ import { randomUUIDv7 } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
-import { type Billing, callRow, openBilling } from "./harness.ts";
+import { callRow } from "./call-row.ts";
+import { type Billing, openBilling } from "./harness.ts";
 
 describe("the ledger under concurrency and crashes", () => {
   let billing: Billing;
@@ -63,18 +64,17 @@ describe("the ledger under concurrency and crashes", () => {
       }
     };
     const callers = Array.from({ length: 50 }, caller);
-    for (let round = 0, killed = 0; killed < 10 && round < 5_000; round++) {
-      const { rows } = await billing.pool.query<{ killed: number }>(
-        `select count(pg_terminate_backend(pid))::int as killed from pg_stat_activity
+    // Some hit a connection between two batches: only a batch that is sent again counts.
+    while (ledger.stats().resends < 10) {
+      await billing.pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
          where datname = current_database() and application_name = 'uas-ledger' and state = 'active'`,
       );
-      killed += rows[0]?.killed ?? 0;
     }
     state.isRunning = false;
     await Promise.all(callers);
     await ledger.flush();
     expect(ledger.stats()).toMatchObject({ waitingSettles: 0, openHolds: 0 });
-    expect(ledger.stats().resends).toBeGreaterThanOrEqual(5);
     await ledger.close();
     const spent = 13n * BigInt(settled.size);
     expect(await billing.balance(account)).toEqual({ available: 1_000_000_000n - spent, held: 0n });

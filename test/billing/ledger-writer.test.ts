@@ -5,7 +5,8 @@ import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { ErrorCode, GatewayError } from "../../src/errors.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
-import { type Billing, callRow, openBilling } from "./harness.ts";
+import { callRow } from "./call-row.ts";
+import { type Billing, openBilling } from "./harness.ts";
 
 describe("the ledger", () => {
   let billing: Billing;

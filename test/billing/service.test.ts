@@ -1,0 +1,280 @@
+import { randomUUIDv7 } from "node:crypto";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { createContextValues, type HandlerContext } from "@connectrpc/connect";
+import { Pool } from "pg";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
+import {
+  type AuditLedgerResponse,
+  type BillingService,
+  type FindCallsResponse,
+  type GetBalanceResponse,
+  type ListCallsResponse,
+  type ListLedgerEntriesResponse,
+  type RefundResponse,
+  type TopUpResponse,
+  AuditLedgerRequestSchema,
+  FindCallsRequestSchema,
+  GetBalanceRequestSchema,
+  ListCallsRequestSchema,
+  ListLedgerEntriesRequestSchema,
+  RefundRequestSchema,
+  TopUpRequestSchema,
+} from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { createBillingService } from "../../src/billing/service.ts";
+import { type Caller, callerKey, operator } from "../../src/caller.ts";
+import { ErrorCode } from "../../src/errors.ts";
+import { callRow } from "./call-row.ts";
+import { type Billing, openBilling } from "./harness.ts";
+
+/** Calls the RPCs as one caller, with plain objects. */
+function rpcs(service: ReturnType<typeof createBillingService>, caller: Caller) {
+  const context = { values: createContextValues().set(callerKey, caller) } as HandlerContext;
+  return {
+    getBalance: async (init: MessageInitShape<typeof GetBalanceRequestSchema>) =>
+      (await service.getBalance(
+        create(GetBalanceRequestSchema, init),
+        context,
+      )) as GetBalanceResponse,
+    topUp: async (init: MessageInitShape<typeof TopUpRequestSchema>) =>
+      (await service.topUp(create(TopUpRequestSchema, init), context)) as TopUpResponse,
+    refund: async (init: MessageInitShape<typeof RefundRequestSchema>) =>
+      (await service.refund(create(RefundRequestSchema, init), context)) as RefundResponse,
+    listLedgerEntries: async (init: MessageInitShape<typeof ListLedgerEntriesRequestSchema>) =>
+      (await service.listLedgerEntries(
+        create(ListLedgerEntriesRequestSchema, init),
+        context,
+      )) as ListLedgerEntriesResponse,
+    listCalls: async (init: MessageInitShape<typeof ListCallsRequestSchema>) =>
+      (await service.listCalls(create(ListCallsRequestSchema, init), context)) as ListCallsResponse,
+    findCalls: async (init: MessageInitShape<typeof FindCallsRequestSchema>) =>
+      (await service.findCalls(create(FindCallsRequestSchema, init), context)) as FindCallsResponse,
+    auditLedger: async () =>
+      (await service.auditLedger(create(AuditLedgerRequestSchema), context)) as AuditLedgerResponse,
+  } satisfies Record<keyof typeof BillingService.method, unknown>;
+}
+
+const usd = (amountNanos: bigint, currencyCode = "USD") => ({ amountNanos, currencyCode });
+const code = (errorCode: number) => expect.objectContaining({ code: errorCode });
+
+describe("the billing service", () => {
+  let billing: Billing;
+  let service: ReturnType<typeof createBillingService>;
+  let unknown: string;
+  beforeAll(async () => {
+    billing = await openBilling();
+    unknown = randomUUIDv7();
+    const accountExists = async (id: string): Promise<boolean> => id !== unknown;
+    service = createBillingService({ pool: billing.pool, accountExists });
+  });
+  afterEach(() => billing.expectClean());
+  afterAll(() => billing.close());
+
+  const ops = () => rpcs(service, operator);
+  const charge = async (accountId: string, cost: bigint, requestId?: string): Promise<string> => {
+    const id = randomUUIDv7();
+    await billing.apply({ accountId, holds: [{ id, amountNanos: cost }] });
+    const record = callRow(id, accountId, { held: `${cost}`, request_id: requestId ?? id });
+    await billing.apply({ accountId, settles: [{ id, costNanos: cost, record }] });
+    return id;
+  };
+
+  test("shows the balance with what running calls hold; an account without movement has zero", async () => {
+    const accountId = await billing.account(100n);
+    await billing.apply({ accountId, holds: [{ id: randomUUIDv7(), amountNanos: 30n }] });
+    expect((await ops().getBalance({ accountId })).balance).toMatchObject({
+      accountId,
+      balance: usd(100n),
+      held: usd(30n),
+      available: usd(70n),
+    });
+    expect((await ops().getBalance({ accountId: randomUUIDv7() })).balance).toMatchObject({
+      balance: usd(0n),
+      held: usd(0n),
+      available: usd(0n),
+    });
+  });
+
+  test("R-AUTH-6: a session sees its own account only; another one's looks like none", async () => {
+    const accountId = await billing.account(5n);
+    const own = rpcs(service, { kind: "session", accountId });
+    const other = rpcs(service, { kind: "session", accountId: randomUUIDv7() });
+    const key: Caller = { kind: "key", accountId, keyId: randomUUIDv7(), models: undefined };
+    expect((await own.getBalance({ accountId })).balance?.available?.amountNanos).toBe(5n);
+    expect((await own.listLedgerEntries({ accountId })).entries).toHaveLength(1);
+    const notFound = code(ErrorCode.NOT_FOUND);
+    for (const stranger of [other, rpcs(service, { kind: "anonymous" }), rpcs(service, key)]) {
+      await expect(stranger.getBalance({ accountId })).rejects.toEqual(notFound);
+      await expect(stranger.listLedgerEntries({ accountId })).rejects.toEqual(notFound);
+      await expect(stranger.listCalls({ accountId })).rejects.toEqual(notFound);
+      await expect(stranger.findCalls({ accountId, requestId: "r" })).rejects.toEqual(notFound);
+    }
+    const all = own.findCalls({ requestId: "r" });
+    await expect(all).rejects.toEqual(code(ErrorCode.INVALID_REQUEST));
+  });
+
+  test("R-MON-9: a top-up is booked once per reference, also when asked for 20 times at once", async () => {
+    const accountId = randomUUIDv7();
+    const request = { accountId, amount: usd(50n), reference: "invoice 7" };
+    const answers = await Promise.all(Array.from({ length: 20 }, () => ops().topUp(request)));
+    expect(answers.filter((answer) => !answer.replayed)).toHaveLength(1);
+    expect(answers.at(-1)?.balance?.balance).toMatchObject(usd(50n));
+    const other = ops().topUp({ ...request, amount: usd(51n) });
+    await expect(other).rejects.toEqual(code(ErrorCode.IDEMPOTENCY_KEY_REUSED));
+    const elsewhere = await ops().topUp({
+      ...request,
+      accountId: randomUUIDv7(),
+      amount: usd(1n, ""),
+    });
+    expect(elsewhere).toMatchObject({ replayed: false, balance: { available: usd(1n) } });
+    expect(await billing.balance(accountId)).toEqual({ available: 50n, held: 0n });
+  });
+
+  test("a top-up that is wrong is refused, says what, and books nothing", async () => {
+    const accountId = randomUUIDv7();
+    const right = { accountId, amount: usd(1n), reference: "r" };
+    const { amount: _, ...without } = right;
+    const wrong = [
+      without,
+      { ...right, amount: usd(0n) },
+      { ...right, amount: usd(-1n) },
+      { ...right, amount: usd(1_000_000_000_000_001n) },
+      { ...right, amount: usd(1n, "EUR") },
+      { ...right, reference: "" },
+      { ...right, reference: "x".repeat(201) },
+      { ...right, reference: "a\0b" },
+      { ...right, reference: "\ud800" },
+      { ...right, accountId: "1' or true --" },
+      { ...right, accountId: "" },
+    ];
+    for (const request of wrong) {
+      await expect(ops().topUp(request)).rejects.toEqual(code(ErrorCode.INVALID_REQUEST));
+    }
+    const missing = ops().topUp({ ...right, accountId: unknown });
+    await expect(missing).rejects.toEqual(code(ErrorCode.NOT_FOUND));
+    expect(await billing.balance(accountId)).toEqual({ available: 0n, held: 0n });
+    expect(await ops().topUp({ ...right, amount: usd(1_000_000_000_000_000n) })).toBeDefined();
+  });
+
+  test("R-MON-9: refunds give a charge back, never more than the customer paid for it", async () => {
+    const accountId = await billing.account(100n);
+    const callId = await charge(accountId, 60n);
+    const refund = (amountNanos: bigint, reference: string, id = callId) =>
+      ops().refund({ accountId, callId: id, amount: usd(amountNanos), reference });
+    expect(await refund(40n, "a")).toMatchObject({
+      replayed: false,
+      balance: { available: usd(80n) },
+    });
+    expect(await refund(40n, "a")).toMatchObject({
+      replayed: true,
+      balance: { available: usd(80n) },
+    });
+    await expect(refund(39n, "a")).rejects.toEqual(code(ErrorCode.IDEMPOTENCY_KEY_REUSED));
+    await expect(refund(21n, "b")).rejects.toEqual(code(ErrorCode.INSUFFICIENT_BALANCE));
+    await expect(refund(21n, "b")).rejects.toThrow("0.00000002 USD");
+    const race = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, n) => refund(15n, `race ${n}`)),
+    );
+    expect(race.filter((result) => result.status === "fulfilled")).toHaveLength(1);
+    const other = await billing.account(10n);
+    const foreign = await charge(other, 10n);
+    await expect(refund(1n, "c", foreign)).rejects.toEqual(code(ErrorCode.NOT_FOUND));
+    await expect(refund(1n, "c", randomUUIDv7())).rejects.toEqual(code(ErrorCode.NOT_FOUND));
+    await expect(refund(1n, "c", "x")).rejects.toEqual(code(ErrorCode.INVALID_REQUEST));
+    expect(await billing.balance(accountId)).toEqual({ available: 95n, held: 0n });
+  });
+
+  test("R-MON-9: what the platform paid of a charge is not the customer's to get back", async () => {
+    const accountId = await billing.account(10n);
+    const id = randomUUIDv7();
+    await billing.apply({ accountId, holds: [{ id, amountNanos: 10n }] });
+    await billing.apply({ accountId, settles: [{ id, costNanos: 25n }] });
+    const refund = { accountId, callId: id, amount: usd(11n), reference: "r" };
+    await expect(ops().refund(refund)).rejects.toEqual(code(ErrorCode.INSUFFICIENT_BALANCE));
+    expect(await ops().refund({ ...refund, amount: usd(10n) })).toMatchObject({ replayed: false });
+  });
+
+  test("lists the movements of an account newest first, page by page", async () => {
+    const accountId = await billing.account();
+    await ops().topUp({ accountId, amount: usd(100n), reference: "paid" });
+    const callId = await charge(accountId, 60n);
+    await ops().refund({ accountId, callId, amount: usd(5n), reference: "sorry" });
+    await billing.account(7n);
+    const { entries, nextPageToken } = await ops().listLedgerEntries({ accountId });
+    expect(nextPageToken).toBe("");
+    expect(
+      entries.map(({ kind, amount, reference }) => [kind, amount?.amountNanos, reference]),
+    ).toEqual([
+      [LedgerKind.REFUND, 5n, "sorry"],
+      [LedgerKind.CHARGE, -60n, ""],
+      [LedgerKind.TOP_UP, 100n, "paid"],
+    ]);
+    expect(entries[1]?.transactionId).toBe(callId);
+    expect(Number(entries[0]?.createTime?.seconds)).toBeGreaterThan(1_700_000_000);
+    const first = await ops().listLedgerEntries({ accountId, pageSize: 2 });
+    const second = await ops().listLedgerEntries({
+      accountId,
+      pageSize: 2,
+      pageToken: first.nextPageToken,
+    });
+    expect([...first.entries, ...second.entries]).toEqual(entries);
+    expect([first.entries.length, second.nextPageToken]).toEqual([2, ""]);
+  });
+
+  test("R-ID-4, R-ID-6: calls are listed per account, and found by a request id that repeats", async () => {
+    const [accountId, other] = [await billing.account(1_000n), await billing.account(1_000n)];
+    const ids: string[] = [];
+    for (let n = 0; n < 5; n++) ids.unshift(await charge(accountId, BigInt(n + 1), "same"));
+    const foreign = await charge(other, 1n, "same");
+    const { calls } = await ops().listCalls({ accountId });
+    expect(calls.map((call) => call.callId)).toEqual(ids);
+    expect(calls[0]).toMatchObject({
+      requestId: "same",
+      accountId,
+      model: "demo",
+      status: 200,
+      usage: { inputTokens: 10, outputTokens: 5 },
+      cost: usd(5n),
+      held: usd(5n),
+      durationMs: 12,
+      startTime: { seconds: 1767323045n, nanos: 678_000_000 },
+    });
+    const found = await ops().findCalls({ accountId, requestId: "same", pageSize: 3 });
+    expect(found.calls.map((call) => call.callId)).toEqual(ids.slice(0, 3));
+    const rest = { accountId, requestId: "same", pageToken: found.nextPageToken };
+    expect((await ops().findCalls(rest)).calls.map((call) => call.callId)).toEqual(ids.slice(3));
+    const all = await ops().findCalls({ requestId: "same" });
+    expect(all.calls.map((call) => call.callId)).toEqual([foreign, ...ids]);
+    for (const requestId of ["none", "SAME", "a\0b", "\ud800", "'"]) {
+      expect((await ops().findCalls({ requestId })).calls).toEqual([]);
+    }
+    const empty = ops().findCalls({ requestId: "" });
+    await expect(empty).rejects.toEqual(code(ErrorCode.INVALID_REQUEST));
+  });
+
+  test("R-ERR-7: a bad page is refused, never an error of ours", async () => {
+    const accountId = await billing.account(1n);
+    const bad = ["x", "!!", "AAAA", Buffer.from("1:'; drop").toString("base64url"), "\0"];
+    for (const pageToken of bad) {
+      const invalid = code(ErrorCode.INVALID_REQUEST);
+      await expect(ops().listCalls({ accountId, pageToken })).rejects.toEqual(invalid);
+      await expect(ops().listLedgerEntries({ accountId, pageToken })).rejects.toEqual(invalid);
+      await expect(ops().findCalls({ requestId: "r", pageToken })).rejects.toEqual(invalid);
+    }
+    const negative = ops().listCalls({ accountId, pageSize: -1 });
+    await expect(negative).rejects.toEqual(code(ErrorCode.INVALID_REQUEST));
+    expect((await ops().listCalls({ accountId, pageSize: 2_000_000_000 })).calls).toEqual([]);
+  });
+
+  test("R-MON-6: the audit is an RPC; a database that is away is 503", async () => {
+    expect((await ops().auditLedger()).findings).toEqual([]);
+    const pool = new Pool({ connectionString: "postgres://127.0.0.1:1/none" });
+    const away = createBillingService({ pool, accountExists: async () => true });
+    const unavailable = code(ErrorCode.SERVICE_UNAVAILABLE);
+    await expect(rpcs(away, operator).auditLedger()).rejects.toEqual(unavailable);
+    const accountId = randomUUIDv7();
+    const topUp = rpcs(away, operator).topUp({ accountId, amount: usd(1n), reference: "r" });
+    await expect(topUp).rejects.toEqual(unavailable);
+    await pool.end();
+  });
+});

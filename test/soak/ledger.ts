@@ -1,0 +1,59 @@
+/**
+ * The property test of the ledger, for as long as one likes: `node test/soak/ledger.ts --runs 10000`.
+ * On the server of `DATABASE_URL`, else on an embedded one of its own.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { Pool } from "pg";
+import { openDatabase } from "../../src/db/database.ts";
+import { startEmbedded } from "../../src/db/embedded.ts";
+import { startFaultProxy } from "../billing/fault-proxy.ts";
+import { checkLedger } from "../billing/ledger-model.ts";
+import { createDatabase, dropDatabase, withDatabase } from "../support/test-server.ts";
+
+/** How many sequences share a database: the audit after each reads all that the ones before have left. */
+const runsPerDatabase = 1_000;
+
+/** Runs `runs` sequences. Throws with the seed and the shortest counterexample where one fails. */
+export async function soakLedger(adminUrl: string, runs: number): Promise<void> {
+  for (let done = 0; done < runs; done += runsPerDatabase) {
+    const name = await createDatabase(adminUrl, "template1");
+    const url = withDatabase(adminUrl, name);
+    await (await openDatabase(url)).close();
+    const pool = new Pool({ connectionString: url, max: 4 });
+    const proxy = await startFaultProxy(url);
+    try {
+      await checkLedger(pool, proxy, Math.min(runsPerDatabase, runs - done));
+    } finally {
+      await pool.end();
+      await proxy.close();
+      await dropDatabase(adminUrl, name);
+    }
+    process.stdout.write(
+      `${Math.min(done + runsPerDatabase, runs)} sequences: the books are right\n`,
+    );
+  }
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { runs: { type: "string", default: "10000" } } });
+  const runs = Number(values.runs);
+  if (!Number.isSafeInteger(runs) || runs < 1)
+    throw new Error("--runs must be a whole number from 1");
+  const adminUrl = process.env["DATABASE_URL"];
+  if (adminUrl) return soakLedger(adminUrl, runs);
+  const dataDir = mkdtempSync(join(tmpdir(), "uas-soak-"));
+  const log = { info() {}, warn: (line: string) => void process.stderr.write(`${line}\n`) };
+  const embedded = await startEmbedded({ dataDir, log, testing: true });
+  try {
+    await soakLedger(embedded.url, runs);
+  } finally {
+    await embedded.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await main();
