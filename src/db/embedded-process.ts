@@ -80,6 +80,7 @@ export async function startServer(site: Site, before: Listen | undefined): Promi
   const binaries = findBinaries();
   const runAs = chooseRunAs(binaries.postgres, site.folder);
   const listen = await chooseListen(site.folder, site.sockets, before);
+  removeSocketMark(site, listen);
   const flags = [...settings, ...(site.testing ? testingSettings : []), ...listenFlags(listen)];
   const args = ["-D", site.folder, ...flags.flatMap((flag) => ["-c", flag])];
   const [command, rest] = commandLine(runAs, binaries.postgres, args);
@@ -104,12 +105,7 @@ export async function startServer(site: Site, before: Listen | undefined): Promi
 
 /** Reads the mark that a server leaves in its folder; `undefined` where there is none, or half of one. */
 export function readPostmaster(site: Site): Postmaster | undefined {
-  let text: string;
-  try {
-    text = fs.readFileSync(markFile(site.folder), "utf8");
-  } catch {
-    return undefined;
-  }
+  const text = readText(markFile(site.folder)) ?? "";
   const [pid, , , port, folder] = text.split("\n");
   // It is written line by line: an empty folder would lead a client to the default server. A negative
   // process id is that of a maintenance program, which nobody can connect to.
@@ -141,19 +137,37 @@ export function isServing(site: Site, pid: number): boolean {
   return found.stdout.includes(site.folder);
 }
 
-/** Removes the mark of a dead server: where its id is in use again, PostgreSQL would refuse to start. */
+/** Removes the mark of a dead server: where its process id is in use again, or where nobody has noticed
+ * its death yet, PostgreSQL would refuse to start. */
 export function removeMark(site: Site, dead: Postmaster): void {
-  const aside = `${markFile(site.folder)}.${process.pid}`;
+  removeFile(markFile(site.folder), dead.text);
+}
+
+/** The same for the mark of its socket. */
+function removeSocketMark(site: Site, listen: Listen): void {
+  if (listen.kind === "loopback") return;
+  const mark = join(listen.folder, `.s.PGSQL.${listen.port}.lock`);
+  const text = readText(mark);
+  if (text !== undefined && !isServing(site, Number.parseInt(text, 10))) removeFile(mark, text);
+}
+
+/** Removes a file where it still says what was judged: another process may have written a new one. */
+function removeFile(file: string, text: string): void {
+  const aside = `${file}.${process.pid}`;
   try {
-    fs.renameSync(markFile(site.folder), aside);
-    // Another process may have started a server meanwhile: its mark goes back.
-    if (fs.readFileSync(aside, "utf8") !== dead.text) {
-      fs.renameSync(aside, markFile(site.folder));
-      return;
-    }
-    fs.unlinkSync(aside);
+    fs.renameSync(file, aside);
+    if (fs.readFileSync(aside, "utf8") === text) fs.unlinkSync(aside);
+    else fs.renameSync(aside, file);
   } catch {
     // Somebody else removed it.
+  }
+}
+
+function readText(file: string): string | undefined {
+  try {
+    return fs.readFileSync(file, "utf8");
+  } catch {
+    return undefined;
   }
 }
 

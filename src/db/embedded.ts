@@ -50,8 +50,9 @@ const startsMax = 4;
 /** The longest wait between two starts, in milliseconds. */
 const startWaitMsMax = 500;
 
-/** What a server says while children of a killed one still run: it can start once they are gone. */
-const predecessorLives = "is still in use";
+/** What a server says while children of a killed one still run, or where another process was quicker to
+ * start one: reasons to try again. */
+const tooEarly = /is still in use|already exists/;
 
 /** How long a server may take to stop, in milliseconds, before it is left to stop by itself. */
 const stopTimeoutMs = 30_000;
@@ -156,7 +157,7 @@ class Keeper {
     const running = server.readPostmaster(this.#site);
     if (running && server.isServing(this.#site, running.pid)) return;
     if (this.#child && isRunning(this.#child)) return;
-    if (this.#starts >= startsMax && !this.#logTail().includes(predecessorLives)) {
+    if (this.#starts >= startsMax && !tooEarly.test(this.#logTail())) {
       throw this.#failure("could not be started");
     }
     if (running) server.removeMark(this.#site, running);

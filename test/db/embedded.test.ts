@@ -147,11 +147,12 @@ test("R-MON-2: a server that is killed comes back with everything that was commi
   expect(serverPid()).not.toBe(killed);
 });
 
-test("the mark of a dead server, its process id in use again, is no obstacle", async () => {
+test("the marks of a dead server, its process id in use again, are no obstacle", async () => {
   await (await start()).stop();
   const folder = join(dataDir, "postgres");
   const mark = [process.pid, folder, 1_700_000_000, 5432, folder, "", "1 1", "ready   ", ""];
   fs.writeFileSync(join(folder, "postmaster.pid"), mark.join("\n"));
+  fs.writeFileSync(join(folder, ".s.PGSQL.5432.lock"), mark.join("\n"));
   expect((await start()).adopted).toBe(false);
 });
 
