@@ -60,12 +60,12 @@ async function createAccount(
       const request = { accountId, amount: balance, reference };
       await createClient(BillingService, transport).topUp(request);
     } catch (error) {
-      const retry = `uas topup ${accountId} ${usdText(balance)} --reference ${reference}`;
+      const retry = `npx uas topup ${accountId} ${usdText(balance)} --reference ${reference}`;
       const message = `account ${accountId} was created, but not credited: ${failureMessage(error)}; retry with: ${retry}`;
       throw new CliError(message, { cause: error });
     }
   }
-  const hint = `Next, make a key: uas key create --account ${accountId}`;
+  const hint = `Next, make a key: npx uas key create --account ${accountId}`;
   return { json: { accountId }, text: `${facts({ accountId })}\n\n${hint}` };
 }
 

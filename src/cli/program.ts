@@ -69,7 +69,7 @@ function usageLine(text: string): string {
     .replace(/^error: /, "")
     .trim()
     .replace(/\s*\n\s*/g, " ");
-  return `uas: ${message}; see uas --help\n`;
+  return `uas: ${message}; see npx uas --help\n`;
 }
 
 function written({ json, text }: Output, asJson: boolean): string {
