@@ -5,13 +5,14 @@
 import type { Transport } from "@connectrpc/connect";
 import { InferenceService } from "../gen/uas/inference/v1/inference_service_pb.ts";
 import { type Backend, type OpenOptions, openBackend, silent } from "./backend.ts";
-import { createBillingJobs } from "./billing/jobs.ts";
+import { billingPartitions, createBillingJobs } from "./billing/jobs.ts";
 import { createLedger, type LedgerWriter } from "./billing/ledger-writer.ts";
 import { createPriceBook } from "./billing/price-book.ts";
 import { callCost, holdAmount } from "./billing/price.ts";
 import type { Config } from "./config/config.ts";
 import type { ServedKinds } from "./config/kinds.ts";
 import { drainMs } from "./config/limits.ts";
+import { ensurePartitions } from "./db/partition.ts";
 import { type DialectId, dialects } from "./dialect/index.ts";
 import { createEdges } from "./edges.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
@@ -104,6 +105,7 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
     isReady,
   });
   await authenticator.start();
+  await makePartitions(database.pool, warn);
   jobs.start();
   let closing: Promise<void> | undefined;
   return {
@@ -123,6 +125,19 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
       return closing;
     },
   };
+}
+
+/**
+ * Before the first call: PostgreSQL refuses a row that is on its way into the default partition while the
+ * month's own is made, and the record of a call would be lost.
+ */
+async function makePartitions(
+  pool: Backend["database"]["pool"],
+  warn: (message: string, fields: object) => void,
+): Promise<void> {
+  await ensurePartitions(pool, billingPartitions).catch((error: unknown) =>
+    warn("making partitions failed: tried again in the background", { error }),
+  );
 }
 
 function createVendors(config: Config): Map<string, Vendor> {
