@@ -32,7 +32,9 @@ export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): 
   const members = pickMembers(outline, options.platformAliases);
   const model = readModel(bytes, members);
   requireMessages(bytes, members);
-  const stream = options.alwaysStream || readBoolean(bytes, members, "stream");
+  // Read in any case: a route that always streams refuses nonsense like the others.
+  const asksForStream = readBoolean(bytes, members, "stream");
+  const stream = options.alwaysStream || asksForStream;
   return {
     model,
     stream,
