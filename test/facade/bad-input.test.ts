@@ -19,7 +19,7 @@ describe.each(routes)("%s", (path) => {
       fixture.send(row.query ? `${path}?${row.query}` : path, {
         method: row.method ?? "POST",
         headers: { "x-request-id": "bad-input", ...row.headers },
-        ...(row.method === "GET" ? {} : { body: row.body ?? good }),
+        ...(hasBody(row.method) && { body: row.body ?? good }),
       }),
     );
     expect(reply.status).toBe(row.status);
@@ -84,3 +84,8 @@ describe.each(routes)("%s", (path) => {
     }
   });
 });
+
+/** Node's client frames no body of the other methods: it would be read as the next request. */
+function hasBody(method = "POST"): boolean {
+  return ["POST", "PUT", "PATCH"].includes(method);
+}

@@ -1,4 +1,5 @@
 /** A client that does not read stops the vendor, not the gateway's memory. */
+import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, it } from "vitest";
 import { streamBufferBytesMax } from "../../../src/config/limits.ts";
@@ -35,6 +36,8 @@ it("pauses the vendor while the client does not read, and stops it when the clie
     )
     .toBe(true);
   expect(request.writtenBytes).toBeLessThan(streamBufferBytesMax + elsewhereBytesMax);
+  const closed = once(socket, "close");
   socket.destroy();
+  await closed;
   expect(await request.left).toBe(true);
 });
