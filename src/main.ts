@@ -1,4 +1,5 @@
 /** The entry of the `uas` command: connects the command line to this process. */
+import packageFacts from "../package.json" with { type: "json" };
 import { runCli } from "./cli/program.ts";
 
 /**
@@ -11,6 +12,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   process.exitCode = await runCli(argv, {
     env: process.env,
     cwd: process.cwd(),
+    version: packageFacts.version,
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     app: async () => ({ ...(await import("./app.ts")), ...(await import("./serve.ts")) }),

@@ -30,6 +30,8 @@ export interface Backend {
 export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /** The version of this program, for `--version`. */
+  readonly version: string;
   /** Writes to standard output. */
   readonly out: (text: string) => void;
   /** Writes to standard error. */

@@ -1,6 +1,5 @@
 /** The command line: parses arguments, runs one command, returns the exit code. */
 import { Command, CommanderError } from "commander";
-import packageFacts from "../../package.json" with { type: "json" };
 import { addAccountCommands } from "./account.ts";
 import { addCallsCommands } from "./calls.ts";
 import { addCheckCommand } from "./check.ts";
@@ -40,7 +39,7 @@ export function buildProgram(tools: CliTools): Command {
   const { context } = tools;
   const program = new Command("uas")
     .description("UAS Gateway: one address and one prepaid balance for hosted AI models")
-    .version(packageFacts.version, "-V, --version", "print the version")
+    .version(context.version, "-V, --version", "print the version")
     .option("--json", "print one JSON document instead of text")
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({

@@ -10,6 +10,7 @@ const page = readFileSync(join(import.meta.dirname, "../../docs/command-line.md"
 const context = {
   env: {},
   cwd: "/",
+  version: "",
   out: () => {},
   err: () => {},
   app: () => Promise.reject(new Error("not needed")),

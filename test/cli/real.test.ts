@@ -22,6 +22,7 @@ async function uas(...line: string[]) {
   const code = await runCli(["node", "uas", ...line, "--json"], {
     env: { DATABASE_URL: database.url },
     cwd,
+    version: "",
     out: (text) => void (out += text),
     err: (text) => void (err += text),
     app: async () => ({

@@ -49,6 +49,7 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
   const context: CliContext = {
     env,
     cwd,
+    version: "1.2.3",
     out: (text) => void (seen.out += text),
     err: (text) => void (seen.err += text),
     app: async () => app,

@@ -36,6 +36,10 @@ describe("exit code 2: wrong usage, in one line, without opening anything", () =
   });
 });
 
+it("--version prints the version", async () => {
+  expect(await run(["--version"])).toMatchObject({ code: 0, out: "1.2.3\n", err: "" });
+});
+
 describe("exit code 0: help that was asked for", () => {
   it.each([[["--help"]], [["help", "key"]], [["key", "create", "--help"]]])(
     "uas %j",
