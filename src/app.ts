@@ -94,7 +94,6 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
   const inference = serve(InferenceService, createInferenceService({ catalogue, exchange }));
   const services = [...backend.services, inference];
   const { authenticate } = authenticator;
-  const isReady = createReadiness(database.pool, calls);
   const edges = await createEdges({
     settings,
     log,
@@ -102,7 +101,7 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
     calls,
     services,
     authenticate,
-    isReady,
+    isReady: createReadiness(database.pool, calls),
   });
   await authenticator.start();
   await makePartitions(database.pool, warn);
