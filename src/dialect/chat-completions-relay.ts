@@ -3,6 +3,7 @@
 import { create } from "@bufbuild/protobuf";
 import { eventBytesMax } from "../config/limits.ts";
 import { type Usage, UsageSchema } from "../../gen/uas/type/v1/usage_pb.ts";
+import { AlikeEvents } from "./alike-events.ts";
 import { ChunkScan } from "./chunk-scan.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "./dialect.ts";
 import { type EventPlace, EventSplitter } from "./event-stream.ts";
@@ -32,6 +33,7 @@ export class ChatStreamRelay implements StreamRelay {
   readonly #splitter = new EventSplitter(eventBytesMax);
   readonly #splicer = new Splicer();
   readonly #scan = new ChunkScan();
+  readonly #alike = new AlikeEvents();
   readonly #model: Buffer | undefined;
   readonly #hideUsage: boolean;
 
@@ -41,12 +43,33 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   push(bytes: Buffer): Buffer {
-    const { source, length } = this.#splitter.push(bytes, this.#onEvent);
-    return this.#splicer.apply(source, length);
+    const source = this.#splitter.begin(bytes);
+    let text: string | undefined;
+    let at = 0;
+    for (;;) {
+      if (this.#alike.isReady) {
+        text ??= source.toString("latin1");
+        at = this.#passAlike(text, at);
+      }
+      const place = this.#splitter.next(at);
+      if (place === undefined) break;
+      this.#onEvent(source, place);
+      at = place.end;
+    }
+    const passed = this.#splicer.apply(source, at);
+    this.#splitter.finish(at);
+    return passed;
   }
 
-  // One function for the life of the stream: a closure for each read would be garbage for each read.
-  readonly #onEvent = (source: Buffer, place: EventPlace): void => {
+  /** Passes events that differ from one read before in their text only. */
+  #passAlike(text: string, start: number): number {
+    const { end, textBytes, out } = this.#alike.pass(text, start);
+    this.textBytes += textBytes;
+    if (out !== undefined) this.#splicer.replace(start, end, out);
+    return end;
+  }
+
+  #onEvent(source: Buffer, place: EventPlace): void {
     if (place.dataLines === 0) return;
     if (place.dataLines > 1) return this.#onSplitData(source, place);
     const { dataStart, dataEnd } = place;
@@ -54,6 +77,7 @@ export class ChatStreamRelay implements StreamRelay {
       if (isDone(source, dataStart, dataEnd)) this.finished = this.done = true;
       return;
     }
+    const before = this.#splicer.size;
     this.#onChunk(source, dataStart, dataEnd);
     if (this.#isInjectedUsage(source)) {
       this.#splicer.replace(place.start, place.end);
@@ -64,7 +88,25 @@ export class ChatStreamRelay implements StreamRelay {
     if (usageStart < modelStart) this.#hideNullUsage(source);
     restoreModel(source, this.#scan, { splicer: this.#splicer, model: this.#model });
     if (usageStart > modelStart) this.#hideNullUsage(source);
-  };
+    this.#learn(source, place, before);
+  }
+
+  /** Remembers the form of an event that has one text and nothing else that counts. */
+  #learn(source: Buffer, place: EventPlace, before: number): void {
+    const { texts, textStart, textEnd, finished, errorStart, usageStart, usageEnd } = this.#scan;
+    const isPlain =
+      texts === 1 &&
+      !finished &&
+      errorStart < 0 &&
+      (usageStart < 0 || isNull(source, usageStart, usageEnd)) &&
+      textEnd > textStart;
+    if (!isPlain) return;
+    const shift = this.#splicer.shift(before, textStart);
+    const out = this.#splicer.preview(before, source, place);
+    const { start, end } = place;
+    const outTextStart = textStart - start + shift;
+    this.#alike.learn({ source, start, end, textStart, textEnd, out, outTextStart });
+  }
 
   /** Reads one chunk into {@link ChunkScan} and the stream's totals. */
   #onChunk(source: Buffer, start: number, end: number): void {

@@ -22,6 +22,11 @@ export class ChunkScan {
   /** Bytes of text in deltas and messages: string values at any depth below them, but for the role. */
   textBytes = 0;
 
+  /** How many strings that text is spread over, and where the last one's text stands. */
+  texts = 0;
+  textStart = -1;
+  textEnd = -1;
+
   #memberStart = 0;
   #keyStart = 0;
   #keyEnd = 0;
@@ -76,7 +81,7 @@ export class ChunkScan {
     this.modelEnd = this.usageEnd = this.errorEnd = -1;
     this.usageCutStart = this.usageCutEnd = -1;
     this.choicesEmpty = this.finished = false;
-    this.textBytes = 0;
+    this.textBytes = this.texts = 0;
     this.#choicesStart = -1;
     this.#inText = this.#keyIsFinish = this.#keyIsRole = false;
   }
@@ -119,6 +124,9 @@ export class ChunkScan {
     } else if (isKey) {
       this.#keyIsRole = depth === 4 && spells(bytes, open, close, "role");
     } else if (this.#inText && !this.#keyIsRole) {
+      this.texts++;
+      this.textStart = open + 1;
+      this.textEnd = close;
       this.textBytes += close - open - 1;
     }
   }

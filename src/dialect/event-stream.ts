@@ -3,7 +3,7 @@
  * Lines end with LF, CRLF or CR; an event ends with an empty line.
  */
 
-/** One complete event, as places in the buffer that is being read. Valid during the callback only. */
+/** One complete event, as places in the buffer that is being read. Valid until the next one. */
 export interface EventPlace {
   /** Where the event's first byte stands. */
   start: number;
@@ -19,59 +19,60 @@ export interface EventPlace {
 /** Raised where an event grows beyond the limit. */
 export class EventTooLongError extends Error {}
 
-/** Splits a stream into events and keeps the incomplete rest for the next read. */
+/**
+ * Walks through the events of a stream, and keeps the incomplete rest of a read for the next one:
+ * `begin` with the bytes that arrived, `next` for each event, `finish`.
+ */
 export class EventSplitter {
   readonly #place: EventPlace = { start: 0, end: 0, dataStart: 0, dataEnd: 0, dataLines: 0 };
   readonly #eventBytesMax: number;
   #rest: Buffer | undefined;
+  #source: Buffer = empty;
+  #hasCr = false;
 
   constructor(eventBytesMax: number) {
     this.#eventBytesMax = eventBytesMax;
   }
 
-  /** The bytes that have arrived but do not make a whole event. */
-  get rest(): Buffer | undefined {
-    return this.#rest;
+  /** Takes the next bytes; returns the buffer that places refer to. */
+  begin(bytes: Buffer): Buffer {
+    this.#source = this.#rest === undefined ? bytes : Buffer.concat([this.#rest, bytes]);
+    // Streams with CR are rare: one native search tells whether to look for it at all.
+    this.#hasCr = this.#source.includes(0x0d);
+    return this.#source;
   }
 
-  /**
-   * Takes the next bytes and calls `onEvent` for each event that they complete.
-   *
-   * @returns the buffer that the places refer to, and how much of it is complete events.
-   * @throws EventTooLongError
-   */
-  push(
-    bytes: Buffer,
-    onEvent: (source: Buffer, place: EventPlace) => void,
-  ): { source: Buffer; length: number } {
-    const source = this.#rest === undefined ? bytes : Buffer.concat([this.#rest, bytes]);
+  /** The event that begins at `from`, or `undefined` where it is not complete. One object is reused. */
+  next(from: number): EventPlace | undefined {
+    const source = this.#source;
     const place = this.#place;
-    // Streams with CR are rare: one native search tells whether to look for it at all.
-    const hasCr = source.includes(0x0d);
-    let lineStart = 0;
-    reset(place, 0);
-    for (;;) {
-      const lineEnd = hasCr ? endOfLine(source, lineStart) : source.indexOf(0x0a, lineStart);
-      if (lineEnd < 0) break;
-      const next = afterLine(source, lineEnd);
-      if (next < 0) break;
-      if (lineEnd > lineStart) {
-        readLine(source, lineStart, lineEnd, place);
-      } else {
-        place.end = next;
-        onEvent(source, place);
-        reset(place, next);
+    reset(place, from);
+    for (let lineStart = from; ; ) {
+      const lineEnd = this.#hasCr ? endOfLine(source, lineStart) : source.indexOf(0x0a, lineStart);
+      if (lineEnd < 0) return undefined;
+      const after = afterLine(source, lineEnd);
+      if (after < 0) return undefined;
+      if (lineEnd === lineStart) {
+        place.end = after;
+        return place;
       }
-      lineStart = next;
+      readLine(source, lineStart, lineEnd, place);
+      lineStart = after;
     }
-    const length = place.start;
-    this.#rest = length === source.length ? undefined : source.subarray(length);
-    if (source.length - length > this.#eventBytesMax) {
+  }
+
+  /** Keeps what stands behind `end` for the next read. @throws EventTooLongError */
+  finish(end: number): void {
+    const source = this.#source;
+    this.#rest = end === source.length ? undefined : source.subarray(end);
+    this.#source = empty;
+    if (source.length - end > this.#eventBytesMax) {
       throw new EventTooLongError(`an event is longer than ${this.#eventBytesMax} bytes`);
     }
-    return { source, length };
   }
 }
+
+const empty = Buffer.alloc(0);
 
 function reset(place: EventPlace, start: number): void {
   place.start = start;

@@ -46,12 +46,27 @@ export class Splicer {
 
   /** Applies the replacements after the first `size` to all of `source`, and forgets them only. */
   take(size: number, source: Buffer): Buffer {
+    const taken = this.preview(size, source, { start: 0, end: source.length });
+    this.clear(size);
+    return taken;
+  }
+
+  /** What the replacements after the first `size` make of a part of `source`; they stay. */
+  preview(size: number, source: Buffer, { start, end }: { start: number; end: number }): Buffer {
     const inner = new Splicer();
     for (let i = size; i < this.#starts.length; i++) {
-      inner.replace(this.#starts[i] ?? 0, this.#ends[i] ?? 0, this.#texts[i]);
+      inner.replace((this.#starts[i] ?? 0) - start, (this.#ends[i] ?? 0) - start, this.#texts[i]);
     }
-    this.clear(size);
-    return inner.apply(source, source.length);
+    return inner.apply(source.subarray(start, end), end - start);
+  }
+
+  /** By how many bytes the replacements after the first `size` move what stands at `at`. */
+  shift(size: number, at: number): number {
+    let shift = 0;
+    for (let i = size; i < this.#starts.length && (this.#ends[i] ?? 0) <= at; i++) {
+      shift += (this.#texts[i]?.length ?? 0) - ((this.#ends[i] ?? 0) - (this.#starts[i] ?? 0));
+    }
+    return shift;
   }
 
   /** Forgets the replacements after the first `size`. */
