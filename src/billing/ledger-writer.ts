@@ -185,7 +185,8 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
   }
 
   onAdmitted(item: HoldItem): void {
-    this.#renewer.add(item.id);
+    // Its own time, not another look at the clock: this runs for every call.
+    this.#renewer.add(item.id, item.deadlineMs - holdWaitMs);
   }
 
   onSettled(item: SettleItem, verdict: SettleVerdict): void {

@@ -34,12 +34,15 @@ const answerTimeoutMs = 6_000;
 
 /**
  * A lock that is held too long fails the statement, so that one stuck account does not keep a shared
- * connection; and a statement whose client has gone ends soon. Plans are made for the values at hand:
- * those made while a table was empty must not stay.
+ * connection; and a statement whose client has gone ends soon (where the server's platform can notice).
+ * Plans are made for the values at hand: those made while a table was empty must not stay.
  */
-const sessionSettings =
-  "set lock_timeout = '900ms'; set statement_timeout = '5s'; set client_connection_check_interval = '1s'; " +
-  "set plan_cache_mode = force_custom_plan; set synchronous_commit = on";
+const sessionSettings = `
+  set lock_timeout = '900ms'; set statement_timeout = '5s';
+  set plan_cache_mode = force_custom_plan; set synchronous_commit = on;
+  do $$ begin
+    perform set_config('client_connection_check_interval', '1s', false);
+  exception when others then null; end $$`;
 
 /** A connection: idle, busy with one statement, or coming back. */
 export class Link {

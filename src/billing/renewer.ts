@@ -10,8 +10,8 @@ const lookMs = holdRenewMs / 3;
 /** The most holds of one statement. */
 const renewMax = 1_000;
 
-/** Waits for nobody (a locked hold is just being settled), and knows the database's clock only. */
-const renewStatement: Statement = {
+/** Renews holds by id. Waits for nobody (a locked hold is just being settled), and knows the database's clock only. */
+export const renewStatement: Statement = {
   name: "ledger_renew",
   text:
     "with live as (select id from hold where id = any($1::uuid[]) and state = 1 order by id " +
@@ -42,9 +42,9 @@ export class Renewer implements Source {
     return this.#due.size;
   }
 
-  /** A hold was made. */
-  add(id: string): void {
-    this.#due.set(id, performance.now() + holdRenewMs);
+  /** A hold was made that was asked for at `askedMs`, on the clock of `performance.now()`. */
+  add(id: string, askedMs: number): void {
+    this.#due.set(id, askedMs + holdRenewMs);
   }
 
   /** A hold was ended. */

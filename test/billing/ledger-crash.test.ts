@@ -2,8 +2,9 @@ import { randomUUIDv7 } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
+import { renewStatement } from "../../src/billing/renewer.ts";
 import { callRow } from "./call-row.ts";
-import { type Billing, openBilling } from "./harness.ts";
+import { type Billing, openBilling, topUp } from "./harness.ts";
 
 describe("the ledger under concurrency and crashes", () => {
   let billing: Billing;
@@ -114,16 +115,24 @@ describe("the ledger under concurrency and crashes", () => {
       ),
     );
     const state = { isRunning: true };
-    const sweeps = nodes.map(async (node) => {
-      while (state.isRunning) await node.sweep();
+    const others = nodes.map(async (node) => {
+      for (let topUps = 0n; ; topUps++) {
+        await node.sweep();
+        const { rows } = await billing.pool.query<{ id: string }>(
+          "select id from hold where state = 1",
+        );
+        await billing.pool.query(renewStatement.text, [rows.map((row) => row.id), 1]);
+        for (const account of accounts) await topUp(billing.pool, account, 1n);
+        if (!state.isRunning) return topUps + 1n;
+      }
     });
     await Promise.all(calls);
     state.isRunning = false;
-    await Promise.all(sweeps);
+    const added = (await Promise.all(others)).reduce((sum, topUps) => sum + topUps);
     for (const ledger of ledgers) await ledger.close();
     expect(await deadlocks()).toBe(before);
     for (const account of accounts) {
-      expect(await billing.balance(account)).toEqual({ available: 9_680n, held: 0n });
+      expect(await billing.balance(account)).toEqual({ available: 9_680n + added, held: 0n });
     }
   });
 

@@ -4,6 +4,7 @@ import { randomUUIDv7 } from "node:crypto";
 import * as fc from "fast-check";
 import type { Pool } from "pg";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { applyIn } from "../../src/billing/apply-in.ts";
 import { auditLedger } from "../../src/billing/audit.ts";
 import { type Booking, book } from "../../src/billing/booking.ts";
 import { type BillingJobs, createBillingJobs } from "../../src/billing/jobs.ts";
@@ -40,21 +41,26 @@ class ModelAccount {
     return { admitted: true };
   }
 
-  settle(id: string, cost: bigint): void {
-    const hold = this.holds.get(id);
-    if (!hold) {
-      this.holds.set(id, { amount: 0n, state: "ended", paid: 0n, refunded: 0n });
-      return;
+  /** Settles as one batch: each call pays from its own hold first, the rest comes from the pool by id. */
+  settle(costs: ReadonlyMap<string, bigint>): void {
+    const excess: [ModelHold, bigint][] = [];
+    for (const [id, cost] of [...costs].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+      const hold = this.holds.get(id);
+      if (!hold) this.holds.set(id, { amount: 0n, state: "ended", paid: 0n, refunded: 0n });
+      if (!hold || hold.state === "ended") continue;
+      const own = hold.state === "open" ? hold.amount : 0n;
+      hold.paid = cost < own ? cost : own;
+      hold.state = "ended";
+      this.held -= own;
+      this.available += own - hold.paid;
+      excess.push([hold, cost - hold.paid]);
     }
-    if (hold.state === "ended") return;
-    if (hold.state === "open") {
-      this.held -= hold.amount;
-      this.available += hold.amount;
+    for (const [hold, missing] of excess) {
+      const paid = missing < this.available ? missing : this.available;
+      hold.paid += paid;
+      this.available -= paid;
+      this.loss += missing - paid;
     }
-    hold.paid = cost < this.available ? cost : this.available;
-    this.available -= hold.paid;
-    this.loss += cost - hold.paid;
-    hold.state = "ended";
   }
 
   expire(id: string): void {
@@ -147,7 +153,30 @@ const settle = (slot: number, costNanos: bigint, isCut: boolean): Command =>
     const { accountId } = rig;
     const record = callRow(id, accountId, { held: `${held}` });
     await rig.stage.ledger.settle({ id, accountId, costNanos, record });
-    model.settle(id, costNanos);
+    model.settle(new Map([[id, costNanos]]));
+  });
+
+type Slots = readonly (readonly [slot: number, nanos: bigint])[];
+
+const batch = (settles: Slots, holds: Slots): Command =>
+  command(`batch(settle ${settles.join(" ")}; hold ${holds.join(" ")})`, async (model, rig) => {
+    const { accountId, stage } = rig;
+    // The first of equal ids counts, in the model's maps too.
+    const costs = new Map(settles.toReversed().map(([slot, nanos]) => [rig.id(slot), nanos]));
+    const verdicts = await applyIn(stage.pool, {
+      accountId,
+      settles: [...costs].map(([id, costNanos]) => {
+        const held = `${model.holds.get(id)?.amount ?? 0n}`;
+        return { id, costNanos, record: callRow(id, accountId, { held }) };
+      }),
+      holds: holds.map(([slot, amountNanos]) => ({ id: rig.id(slot), amountNanos })),
+    });
+    model.settle(costs);
+    const expected = holds.map(([slot, nanos]) => model.hold(rig.id(slot), nanos).admitted);
+    deepEqual(
+      verdicts.holds.map((verdict) => verdict.admitted),
+      expected,
+    );
   });
 
 const expireAndSweep = (slots: readonly number[]): Command =>
@@ -184,6 +213,7 @@ const crash = (): Command =>
 
 const slot = fc.integer({ min: 0, max: 5 });
 const nanos = (max: number) => fc.integer({ min: 0, max }).map(BigInt);
+const someSlots = fc.array(fc.tuple(slot, nanos(60)), { maxLength: 4 });
 const isRare = fc.integer({ min: 0, max: 9 }).map((n) => n === 0);
 const reference = fc.constantFrom("a", "b", "c", "d");
 
@@ -194,6 +224,7 @@ const ledgerCommands = fc.commands(
     fc.tuple(slot, nanos(60), isRare).map((args) => hold(...args)),
     fc.tuple(slot, nanos(90), isRare).map((args) => settle(...args)),
     fc.tuple(slot, nanos(90), isRare).map((args) => settle(...args)),
+    fc.tuple(someSlots, someSlots).map((args) => batch(...args)),
     fc.array(slot, { minLength: 1, maxLength: 3 }).map(expireAndSweep),
     fc.tuple(reference, nanos(99)).map(([ref, n]) => bookOne("top up", ref, n + 1n)),
     fc.tuple(reference, nanos(30), slot).map(([ref, n, s]) => bookOne("refund", ref, n + 1n, s)),
