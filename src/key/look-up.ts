@@ -19,7 +19,10 @@ export type Verdict =
     };
 
 /** How long a look-up may take in all, in milliseconds: without a database the answer is 503 within 1 s. */
-export const lookUpTimeoutMs = 900;
+const lookUpTimeoutMs = 900;
+
+/** When a statement's connection is given up, in milliseconds; nobody waits for it any more by then. */
+const giveUpMs = 2 * lookUpTimeoutMs;
 
 const statement = {
   name: "key_by_digest",
@@ -42,9 +45,10 @@ interface KeyRow {
 export async function lookUpKey(pool: Pool, digest: string): Promise<Verdict> {
   const { promise: timeout, reject } = Promise.withResolvers<never>();
   // One limit over waiting for a connection, making it and asking; the driver's own ones would add up.
-  const timer = setTimeout(() => reject(databaseUnavailable()), lookUpTimeoutMs);
+  // Where this process was held up itself, the answer may be here already: it is read before the immediate.
+  const timer = setTimeout(() => setImmediate(reject, databaseUnavailable()), lookUpTimeoutMs);
   try {
-    const query = { ...statement, values: [digestBytes(digest)], query_timeout: lookUpTimeoutMs };
+    const query = { ...statement, values: [digestBytes(digest)], query_timeout: giveUpMs };
     const { rows } = await Promise.race([pool.query<KeyRow>(query), timeout]);
     return judge(rows[0]);
   } catch (error) {
