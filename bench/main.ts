@@ -119,7 +119,8 @@ async function benchScenario({ scenario, contestants, load, options }: ScenarioR
   const results = new Map<Contestant["name"], Measurement[]>();
   for (let round = 0; round < options.rounds; round++) {
     for (const contestant of contestants) {
-      const result = await measure(load, contestant, { scenario, seconds: options.seconds });
+      const { seconds } = options;
+      const result = await measure(load, contestant, { scenario, seconds, isFirst: round === 0 });
       results.set(contestant.name, [...(results.get(contestant.name) ?? []), result]);
     }
   }

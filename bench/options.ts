@@ -4,7 +4,7 @@ import { type Scenario, scenarios } from "./scenario.ts";
 
 /** What to measure. */
 export interface BenchOptions {
-  /** Seconds of each single measurement. Default 3. */
+  /** Seconds of each single measurement. Default 2. */
   readonly seconds: number;
   /** How often the contestants take turns. Default 3: medians need an odd number. */
   readonly rounds: number;
@@ -16,7 +16,7 @@ export interface BenchOptions {
 }
 
 /** Says how to call the bench. */
-export const usage = `usage: npm run bench -- [--seconds 3] [--rounds 3] [--only json,flood,paced,large,start,ledger]
+export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--only json,flood,paced,large,start,ledger]
 `;
 
 /** @throws Error with a message for the user. */
@@ -24,7 +24,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      seconds: { type: "string", default: "3" },
+      seconds: { type: "string", default: "2" },
       rounds: { type: "string", default: "3" },
       only: { type: "string", default: "" },
     },
