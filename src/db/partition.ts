@@ -5,7 +5,8 @@
  * of time, and the primary key can stay the id alone. A default partition takes what no month covers,
  * so that a missing partition is never an error of a call. Months are calendar months in UTC.
  */
-import { escapeIdentifier, escapeLiteral, type Pool, type PoolClient } from "pg";
+import { setTimeout as sleep } from "node:timers/promises";
+import { DatabaseError, escapeIdentifier, escapeLiteral, type Pool, type PoolClient } from "pg";
 
 /** A range-partitioned table. Its default partition is `<table>_default`. */
 export interface PartitionedTable {
@@ -35,10 +36,19 @@ export interface PartitionBounds {
 const partitionLock = 0x7561_7061;
 
 /**
- * How long to wait for a table's lock. Everybody who comes later waits behind us, calls too: giving up
- * is better, for there are months of reserve.
+ * How long to wait for a table's lock. Everybody who comes later waits behind us, calls too, and a hold
+ * has 900 ms: better to give way and try again.
  */
-const lockTimeout = "1s";
+const lockTimeout = "300ms";
+
+/** How often to try. After that there are still months of reserve, and the default partition. */
+const triesMax = 5;
+
+/** How long to let the others go first before the next try, in milliseconds. */
+const givewayMs = 100;
+
+/** PostgreSQL's code for a lock that was not granted in time. */
+const lockNotAvailable = "55P03";
 
 /**
  * Makes the partitions of this and the coming months where they are missing. Safe to repeat, and on
@@ -86,12 +96,14 @@ export function createPartitionSql({ table, column }: PartitionedTable, month: D
     column,
   ].map(escapeIdentifier);
   const [low, high] = [escapeLiteral(from), escapeLiteral(to)];
-  // Not `create table … partition of`: that would lock the whole table against readers. The default
-  // partition has to be locked: nothing may be added to the month while it is moved. Its triggers
-  // are off meanwhile, for they guard against deleting; the partition gets its own when attached.
+  // The parent is locked first, as every query does: no deadlock. Attaching alone would lock it less,
+  // but a row on its way to the default partition would then be refused, for it is no longer meant
+  // for it; and with the default partition locked, hardly a query could go on anyway. The triggers of the
+  // default partition are off meanwhile, for they guard against deleting; the new one gets its own.
   return `
-    create table ${part} (like ${parent} including all);
+    lock table only ${parent} in access exclusive mode;
     lock table ${rest} in access exclusive mode;
+    create table ${part} (like ${parent} including all);
     alter table ${rest} disable trigger user;
     with moved as (delete from ${rest} where ${key} >= ${low} and ${key} < ${high} returning *)
       insert into ${part} select * from moved;
@@ -100,13 +112,24 @@ export function createPartitionSql({ table, column }: PartitionedTable, month: D
 }
 
 async function ensurePartition(pool: Pool, table: PartitionedTable, month: Date): Promise<boolean> {
-  const name = partitionName(table.table, month);
-  if (await exists(pool, table.table, name)) return false;
+  if (await exists(pool, table.table, partitionName(table.table, month))) return false;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await createPartition(pool, table, month);
+    } catch (error) {
+      const isLocked = error instanceof DatabaseError && error.code === lockNotAvailable;
+      if (!isLocked || tries === triesMax) throw error;
+    }
+    await sleep(givewayMs);
+  }
+}
+
+async function createPartition(pool: Pool, table: PartitionedTable, month: Date): Promise<boolean> {
   const client = await pool.connect();
   try {
     await client.query("begin");
     await client.query("select pg_advisory_xact_lock($1)", [partitionLock]);
-    const missing = !(await exists(client, table.table, name));
+    const missing = !(await exists(client, table.table, partitionName(table.table, month)));
     if (missing) {
       await client.query(`set local lock_timeout = '${lockTimeout}'`);
       await client.query(createPartitionSql(table, month));

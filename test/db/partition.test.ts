@@ -105,6 +105,40 @@ test("two nodes at once make each partition once", async () => {
   ]);
 });
 
+test("R-MON-2: rows that are being added meanwhile are never refused, and none is lost", async () => {
+  // One reads first in its transaction: whoever locks in another order would deadlock with it.
+  const done = new AbortController();
+  const months = ["2026-11-30", "2026-12-05", "2027-01-05", "2027-02-05"];
+  const writer = async (reads: boolean): Promise<number> => {
+    const client = await pool.connect();
+    let rows = 0;
+    for (; !done.signal.aborted; rows++) {
+      if (rows === 20) started();
+      const id = idAt(`${months[rows % 4]}T00:00:00Z`);
+      if (reads) await client.query("begin; select count(*) from event");
+      await client.query("insert into event values ($1, 'x')", [id]);
+      if (reads) await client.query("commit");
+    }
+    client.release();
+    return rows;
+  };
+  let started = () => {};
+  const going = new Promise<void>((resolve) => {
+    started = resolve;
+  });
+  const writers = [writer(true), writer(false), writer(false)];
+  await going;
+  const made = await ensurePartitions(pool, tables, { now }).finally(() => {
+    done.abort();
+  });
+  const written = (await Promise.all(writers)).reduce((sum, rows) => sum + rows, 0);
+  expect(made).toHaveLength(4);
+  const { rows } = await pool.query("select count(*)::int as count from event");
+  expect(rows).toEqual([{ count: written }]);
+  const rest = await pool.query("select from event_default");
+  expect(rest.rowCount).toBe(0);
+});
+
 test("a table that stays locked is an error, and the next run makes the partition", async () => {
   const holder = await pool.connect();
   await holder.query("begin; lock table event in access exclusive mode");
