@@ -6,7 +6,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/leaks.ts"],
-    // The tests start real servers: with more workers than cores they only wait for each other.
+    // The tests start real servers, also on busy machines of two cores.
     testTimeout: 20_000,
     hookTimeout: 30_000,
     restoreMocks: true,
