@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { auditLedger } from "../../src/billing/audit.ts";
 import { createLedger } from "../../src/billing/ledger-writer.ts";
 import { callRow } from "./call-row.ts";
-import { type Billing, openBilling } from "./harness.ts";
+import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
 
 describe("R-MON-6: the audit", () => {
   let billing: Billing;
@@ -12,7 +12,7 @@ describe("R-MON-6: the audit", () => {
 
   test("is clean while calls are running, at every moment", async () => {
     const account = await billing.account(1_000n);
-    const ledger = createLedger({ url: billing.url, connections: 1 });
+    const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs });
     const state = { isRunning: true };
     const callers = Array.from({ length: 10 }, async () => {
       while (state.isRunning) {

@@ -8,6 +8,9 @@ import { book } from "../../src/billing/booking.ts";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { createTestDatabase } from "../support/database.ts";
 
+/** How long holds of tests that are not about time may wait, in milliseconds: machines can be busy. */
+export const holdWaitMs = 60_000;
+
 /** See {@link openBilling}. */
 export type Billing = Awaited<ReturnType<typeof openBilling>>;
 

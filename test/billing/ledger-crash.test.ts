@@ -4,7 +4,7 @@ import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
 import { renewStatement } from "../../src/billing/renewer.ts";
 import { callRow } from "./call-row.ts";
-import { type Billing, openBilling, topUp } from "./harness.ts";
+import { type Billing, holdWaitMs, openBilling, topUp } from "./harness.ts";
 
 describe("the ledger under concurrency and crashes", () => {
   let billing: Billing;
@@ -15,7 +15,9 @@ describe("the ledger under concurrency and crashes", () => {
   test("R-MON-3: 200 callers on 2 nodes never overdraw a nearly empty account, and strand nothing", async () => {
     // The exhaustion of facts: each call holds 20 and costs 13; what is left at the end is less than a hold.
     const account = await billing.account(2_000n);
-    const ledgers = [0, 1].map(() => createLedger({ url: billing.url, connections: 2 }));
+    const ledgers = [0, 1].map(() =>
+      createLedger({ url: billing.url, connections: 2, holdWaitMs }),
+    );
     const watch = setInterval(() => void overdrawn(), 5);
     let lowest = 0n;
     const overdrawn = async (): Promise<void> => {
@@ -51,7 +53,7 @@ describe("the ledger under concurrency and crashes", () => {
 
   test("R-MON-2: backends killed in mid-batch lose nothing and double nothing", async () => {
     const account = await billing.account(1_000_000_000n);
-    const ledger = createLedger({ url: billing.url, connections: 2 });
+    const ledger = createLedger({ url: billing.url, connections: 2, holdWaitMs });
     const settled = new Set<string>();
     const state = { isRunning: true };
     const caller = async (): Promise<void> => {
@@ -85,7 +87,7 @@ describe("the ledger under concurrency and crashes", () => {
   test("R-MON-7: what a process leaves when it dies is free after its time, on any node", async () => {
     const account = await billing.account(1_000n);
     // It dies without close: nobody settles, nobody renews.
-    const dead = createLedger({ url: billing.url, connections: 1, holdTtlMs: 1 });
+    const dead = createLedger({ url: billing.url, connections: 1, holdTtlMs: 1, holdWaitMs });
     const ids = Array.from({ length: 20 }, () => randomUUIDv7());
     await Promise.all(ids.map((id) => dead.hold({ id, accountId: account, amountNanos: 50n })));
     expect(await billing.balance(account)).toEqual({ available: 0n, held: 1_000n });
@@ -100,7 +102,7 @@ describe("the ledger under concurrency and crashes", () => {
   test("sweeps, renewals, bookings and batches of the same accounts never deadlock", async () => {
     const accounts = await Promise.all(Array.from({ length: 4 }, () => billing.account(10_000n)));
     const ledgers = [0, 1].map(() =>
-      createLedger({ url: billing.url, connections: 2, holdTtlMs: 1 }),
+      createLedger({ url: billing.url, connections: 2, holdTtlMs: 1, holdWaitMs }),
     );
     const nodes = [0, 1].map(() => createBillingJobs({ pool: billing.pool }));
     const before = await deadlocks();

@@ -8,6 +8,7 @@ import { applyIn } from "../../src/billing/apply-in.ts";
 import { auditLedger } from "../../src/billing/audit.ts";
 import { type Booking, book } from "../../src/billing/booking.ts";
 import { type BillingJobs, createBillingJobs } from "../../src/billing/jobs.ts";
+import { holdWaitMs } from "./harness.ts";
 import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
 import { GatewayError } from "../../src/errors.ts";
 import type { FaultProxy } from "./fault-proxy.ts";
@@ -208,7 +209,7 @@ const crash = (): Command =>
     const { stage } = rig;
     stage.proxy.cut();
     await stage.ledger.close(0);
-    stage.ledger = createLedger({ url: stage.proxy.url, connections: 1 });
+    stage.ledger = createLedger({ url: stage.proxy.url, connections: 1, holdWaitMs });
   });
 
 const slot = fc.integer({ min: 0, max: 5 });
@@ -235,7 +236,7 @@ const ledgerCommands = fc.commands(
 
 /** Runs `numRuns` sequences of commands, each on a fresh account, and audits the books after each. */
 export async function checkLedger(pool: Pool, proxy: FaultProxy, numRuns: number): Promise<void> {
-  const ledger = createLedger({ url: proxy.url, connections: 1 });
+  const ledger = createLedger({ url: proxy.url, connections: 1, holdWaitMs });
   const stage: Stage = { pool, proxy, jobs: createBillingJobs({ pool }), ledger };
   const property = fc.asyncProperty(ledgerCommands, (commands) => runSequence(stage, commands));
   try {

@@ -6,7 +6,7 @@ import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { ErrorCode, GatewayError } from "../../src/errors.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { callRow } from "./call-row.ts";
-import { type Billing, openBilling } from "./harness.ts";
+import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
 
 describe("the ledger", () => {
   let billing: Billing;
@@ -27,7 +27,10 @@ describe("the ledger", () => {
     await billing.close();
   });
 
-  const open = (url = billing.url, rest: { holdTtlMs?: number } = {}): LedgerWriter => {
+  const open = (
+    url = billing.url,
+    rest: { holdTtlMs?: number; holdWaitMs?: number } = {},
+  ): LedgerWriter => {
     const ledger = createLedger({ url, connections: 2, ...rest });
     ledgers.push(ledger);
     return ledger;
@@ -49,7 +52,7 @@ describe("the ledger", () => {
     );
 
   test("R-MON-2: holds, settles, and writes the record with the money", async () => {
-    const ledger = open();
+    const ledger = open(billing.url, { holdWaitMs });
     const account = await billing.account(100n);
     const hold = ask(account, 60n);
     expect(await ledger.hold(hold)).toEqual({ admitted: true });
@@ -62,7 +65,7 @@ describe("the ledger", () => {
   });
 
   test("many accounts and operations at once, all of them answered", async () => {
-    const ledger = open();
+    const ledger = open(billing.url, { holdWaitMs });
     const accounts = await Promise.all(Array.from({ length: 10 }, () => billing.account(5_000n)));
     await Promise.all(
       accounts.flatMap((account) =>
@@ -164,7 +167,7 @@ describe("the ledger", () => {
   });
 
   test("texts of clients that PostgreSQL cannot store do not cost the record", async () => {
-    const ledger = open();
+    const ledger = open(billing.url, { holdWaitMs });
     const account = await billing.account(100n);
     const hold = await heldBy(ledger, account);
     const { id } = hold;
@@ -176,7 +179,7 @@ describe("the ledger", () => {
 
   test("R-MON-7: a running call's hold is renewed; the holds of a dead process are swept", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "performance"] });
-    const ledger = open(billing.url, { holdTtlMs: 3_600_000 });
+    const ledger = open(billing.url, { holdTtlMs: 3_600_000, holdWaitMs });
     const jobs = createBillingJobs({ pool: billing.pool });
     const account = await billing.account(100n);
     const live = ask(account, 10n);
@@ -194,7 +197,7 @@ describe("the ledger", () => {
   });
 
   test("R-MON-10: refused calls are recorded, without money", async () => {
-    const ledger = open();
+    const ledger = open(billing.url, { holdWaitMs });
     const account = await billing.account();
     const ids = Array.from({ length: 1_200 }, () => randomUUIDv7());
     for (const id of ids)
