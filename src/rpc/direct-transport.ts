@@ -75,7 +75,7 @@ export function createDirectTransport(
       values?: ContextValues,
     ): Promise<StreamResponse<I, O>> {
       const common = commonRequest(method, { signal, timeoutMs, header, values });
-      const message = typed(method.input, input);
+      const message = new Single(await first(method.input, input));
       const request = { ...common, stream: true, method, message } as unknown as StreamRequest;
       return (await handleOf(method)(request)) as unknown as StreamResponse<I, O>;
     },
@@ -119,8 +119,7 @@ function unary(method: DescMethod, run: Implementation): Handle {
 function streaming(method: DescMethod, run: Implementation): Handle {
   return async (request) => {
     const context = contextOf(request, method);
-    let input: unknown;
-    for await (const message of request.message as AsyncIterable<unknown>) input = message;
+    const input = await one(request.message as AsyncIterable<unknown>);
     const message = whole(method.output, run(input, context) as AsyncIterable<object>);
     return { stream: true, ...responseOf(context), method, message } as StreamResponse;
   };
@@ -163,9 +162,31 @@ function whole(schema: DescMessage, source: AsyncIterable<object>): AsyncIterabl
   };
 }
 
-async function* typed<I extends DescMessage>(
+/** A stream of one message, which its reader can take without walking through it. */
+class Single<T> implements AsyncIterable<T> {
+  readonly value: T;
+
+  constructor(value: T) {
+    this.value = value;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<T> {
+    yield this.value;
+  }
+}
+
+/** The one message of a request stream, unless an interceptor has put another stream in its place. */
+async function one(messages: AsyncIterable<unknown>): Promise<unknown> {
+  if (messages instanceof Single) return messages.value;
+  for await (const message of messages) return message;
+  throw new Error("a request without a message");
+}
+
+async function first<I extends DescMessage>(
   schema: I,
   input: AsyncIterable<MessageInitShape<I>>,
-): AsyncIterable<MessageShape<I>> {
-  for await (const message of input) yield create(schema, message);
+): Promise<MessageShape<I>> {
+  if (input instanceof Single) return input.value as MessageShape<I>;
+  for await (const message of input) return create(schema, message);
+  return create(schema);
 }
