@@ -16,7 +16,8 @@ import { ensurePartitions } from "./db/partition.ts";
 import { type DialectId, dialects } from "./dialect/index.ts";
 import { createEdges } from "./edges.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
-import { createExchange, type Pricing } from "./inference/exchange.ts";
+import { createExchange } from "./inference/exchange.ts";
+import type { Pricing } from "./inference/run.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createInferenceService } from "./inference/service.ts";
 import { createUpstream } from "./inference/upstream.ts";
@@ -110,7 +111,7 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
   return {
     transport: backend.transport,
     metrics,
-    listen: edges.listen,
+    listen: () => edges.listen(),
     close: ({ drainMs: limitMs = drainMs } = {}) => {
       closing ??= (async () => {
         await calls.drain(limitMs);

@@ -1,4 +1,5 @@
 /** The edges: the public listener (REST, Connect, gRPC-web) and the internal one (gRPC, Connect). */
+import type { DescService } from "@bufbuild/protobuf";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import type { Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
@@ -68,10 +69,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     ...routerOptions({ services, interceptors: publicInterceptors, shutdownSignal }),
     grpc: false,
   });
-  const standard = [
-    serve(Health, createHealthService(descriptions, isReady)),
-    serve(ServerReflection, createReflectionService([...descriptions, Health])),
-  ];
+  const standard = standardServices(descriptions, isReady);
   let internal: Awaited<ReturnType<typeof openInternalListener>> | undefined;
   return {
     async listen() {
@@ -101,6 +99,17 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
       clearTimeout(cut);
     },
   };
+}
+
+/** What gRPC expects beside the contract. */
+function standardServices(
+  descriptions: readonly DescService[],
+  isReady: () => Promise<boolean>,
+): Service[] {
+  return [
+    serve(Health, createHealthService(descriptions, isReady)),
+    serve(ServerReflection, createReflectionService([...descriptions, Health])),
+  ];
 }
 
 /** How long ended calls may take to say so, in milliseconds. */

@@ -19,6 +19,27 @@ export function createMetrics() {
   const registers = [registry];
   return {
     registry,
+    ...edgeMetrics(registers),
+    ...callMetrics(registers),
+    ...upstreamMetrics(registers),
+    /** Adds a gauge that is read when it is asked for. */
+    gauge(name: string, help: string, read: () => number): void {
+      const collect = function collect(this: Gauge): void {
+        this.set(read());
+      };
+      registry.registerMetric(new Gauge({ name, help, registers: [], collect }));
+    },
+  };
+}
+
+function edgeMetrics(registers: Registry[]) {
+  return {
+    authFailures: new Counter({
+      name: "uas_auth_failures_total",
+      help: "Refused credentials by true reason: missing, unknown, disabled, deleted.",
+      labelNames: ["reason"] as const,
+      registers,
+    }),
     requests: new Counter({
       name: "uas_requests_total",
       help: "Answered REST requests by route of the contract and HTTP status.",
@@ -30,6 +51,11 @@ export function createMetrics() {
       help: "REST requests that are being answered.",
       registers,
     }),
+  };
+}
+
+function callMetrics(registers: Registry[]) {
+  return {
     callDuration: new Histogram({
       name: "uas_call_duration_seconds",
       help: "Inference calls from the read request to their end.",
@@ -67,6 +93,11 @@ export function createMetrics() {
       help: "Calls refused with insufficient_balance.",
       registers,
     }),
+  };
+}
+
+function upstreamMetrics(registers: Registry[]) {
+  return {
     upstreamAttempts: new Counter({
       name: "uas_upstream_attempts_total",
       help: "Requests to vendors by outcome: ok, refused, rate_limited, failed, timeout, connect, overloaded, aborted.",
@@ -79,23 +110,5 @@ export function createMetrics() {
       labelNames: ["vendor", "reason"] as const,
       registers,
     }),
-    authFailures: new Counter({
-      name: "uas_auth_failures_total",
-      help: "Refused credentials by true reason: missing, unknown, disabled, deleted.",
-      labelNames: ["reason"] as const,
-      registers,
-    }),
-    gauge(name: string, help: string, read: () => number): void {
-      registry.registerMetric(
-        new Gauge({
-          name,
-          help,
-          registers: [],
-          collect() {
-            this.set(read());
-          },
-        }),
-      );
-    },
   };
 }

@@ -17,7 +17,8 @@ export interface ServeOptions {
 /** Runs a gateway until SIGTERM or SIGINT; resolves when it has drained. A second signal ends at once. */
 export async function serve({ settings, config }: ServeOptions): Promise<void> {
   const signal = firstSignal();
-  const { log, flush } = createLog({ secrets: secretsOf(settings, config) });
+  const logging = createLog({ secrets: secretsOf(settings, config) });
+  const { log } = logging;
   try {
     const app = await buildApp({ settings, config, log });
     try {
@@ -30,7 +31,7 @@ export async function serve({ settings, config }: ServeOptions): Promise<void> {
     }
     log.info("stopped");
   } finally {
-    flush();
+    logging.flush();
   }
 }
 

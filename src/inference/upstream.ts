@@ -50,23 +50,34 @@ export interface UpstreamOptions {
   readonly log: Logger;
 }
 
-export function createUpstream({ vendors, configs, metrics, log }: UpstreamOptions): Upstream {
-  const inFlight = new Map<string, number>();
+export function createUpstream(options: UpstreamOptions): Upstream {
+  return new RoutedUpstream(options);
+}
 
-  const enter = (name: string): boolean => {
-    const running = inFlight.get(name) ?? 0;
-    if (running >= (configs.get(name)?.maxInFlight ?? Number.POSITIVE_INFINITY)) return false;
-    inFlight.set(name, running + 1);
-    return true;
-  };
-  const leave = (name: string): void => void inFlight.set(name, (inFlight.get(name) ?? 1) - 1);
+class RoutedUpstream implements Upstream {
+  readonly #options: UpstreamOptions;
+  readonly #inFlight = new Map<string, number>();
+
+  constructor(options: UpstreamOptions) {
+    this.#options = options;
+  }
+
+  async open(ask: Ask): Promise<OpenReply> {
+    let last: GatewayError | undefined;
+    for (const route of ask.model.routes) {
+      const result = await this.#attempt(ask, route);
+      if (!(result instanceof GatewayError)) return result;
+      last = result;
+    }
+    throw last ?? unserved(undefined);
+  }
 
   /** Asks one vendor. Resolves to an error where another route may be tried. */
-  const attempt = async (ask: Ask, route: RouteConfig): Promise<OpenReply | GatewayError> => {
-    const vendor = vendors.get(route.vendor);
+  async #attempt(ask: Ask, route: RouteConfig): Promise<OpenReply | GatewayError> {
+    const vendor = this.#options.vendors.get(route.vendor);
     if (vendor === undefined || !vendor.dialects.has(ask.dialect)) return unserved(route);
-    if (!enter(vendor.name)) {
-      metrics.upstreamAttempts.inc({ vendor: vendor.name, outcome: "overloaded" });
+    if (!this.#enter(vendor.name)) {
+      this.#count(vendor.name, "overloaded");
       return overloaded();
     }
     let isOpen = false;
@@ -75,29 +86,29 @@ export function createUpstream({ vendors, configs, metrics, log }: UpstreamOptio
       const reply = await vendor.exchange(ask.callFor(route));
       const judged = await judge(reply);
       if (judged !== undefined && !judged.refusal.pass) {
-        return refuse(judged.refusal, { vendor: vendor.name, status: reply.status });
+        return this.#refuse(judged.refusal, { vendor: vendor.name, status: reply.status });
       }
-      metrics.upstreamAttempts.inc({ vendor: vendor.name, outcome: judged ? "refused" : "ok" });
+      this.#count(vendor.name, judged ? "refused" : "ok");
       isOpen = true;
       const refusal = judged && { error: judged.refusal.error, body: judged.body };
       const close = (): void => {
         reply.body.cancel();
-        leave(vendor.name);
+        this.#leave(vendor.name);
       };
       return { route, reply, refusal, close };
     } catch (error) {
-      return failed(error, vendor.name);
+      return this.#failed(error, vendor.name);
     } finally {
-      if (!isOpen) leave(vendor.name);
+      if (!isOpen) this.#leave(vendor.name);
     }
-  };
+  }
 
-  const refuse = (refusal: Refusal, at: { vendor: string; status: number }): GatewayError => {
+  #refuse(refusal: Refusal, at: { vendor: string; status: number }): GatewayError {
     const { error, alarm, mayRetry } = refusal;
     const isLimit = error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
-    const outcome = isLimit ? "rate_limited" : "failed";
-    metrics.upstreamAttempts.inc({ vendor: at.vendor, outcome });
+    this.#count(at.vendor, isLimit ? "rate_limited" : "failed");
     if (alarm !== undefined) {
+      const { metrics, log } = this.#options;
       metrics.upstreamAlarms.inc({ vendor: at.vendor, reason: alarm });
       log.error(
         { ...at, alarm },
@@ -106,33 +117,37 @@ export function createUpstream({ vendors, configs, metrics, log }: UpstreamOptio
     }
     if (!mayRetry) throw error;
     return error;
-  };
+  }
 
-  const failed = (error: unknown, vendor: string): GatewayError => {
+  #failed(error: unknown, vendor: string): GatewayError {
     if (!(error instanceof HttpFailure)) throw error;
     const { kind } = error;
     const isConnect = kind === "connect" || kind === "connect_timeout";
-    const outcome = isConnect ? "connect" : kind === "reset" ? "failed" : kind;
-    metrics.upstreamAttempts.inc({ vendor, outcome });
+    this.#count(vendor, isConnect ? "connect" : kind === "reset" ? "failed" : kind);
     if (kind === "aborted") throw error;
-    log.warn({ vendor, failure: kind, cause: error.message }, "a vendor gave no reply");
+    const fields = { vendor, failure: kind, cause: error.message };
+    this.#options.log.warn(fields, "a vendor gave no reply");
     const told = failureError(kind, error);
     // The request has been sent: it may be running, and another route would run it twice.
     if (!isConnect) throw told;
     return told;
-  };
+  }
 
-  return {
-    async open(ask) {
-      let last: GatewayError | undefined;
-      for (const route of ask.model.routes) {
-        const result = await attempt(ask, route);
-        if (!(result instanceof GatewayError)) return result;
-        last = result;
-      }
-      throw last ?? unserved(undefined);
-    },
-  };
+  #enter(name: string): boolean {
+    const running = this.#inFlight.get(name) ?? 0;
+    const max = this.#options.configs.get(name)?.maxInFlight ?? Number.POSITIVE_INFINITY;
+    if (running >= max) return false;
+    this.#inFlight.set(name, running + 1);
+    return true;
+  }
+
+  #leave(name: string): void {
+    this.#inFlight.set(name, (this.#inFlight.get(name) ?? 1) - 1);
+  }
+
+  #count(vendor: string, outcome: string): void {
+    this.#options.metrics.upstreamAttempts.inc({ vendor, outcome });
+  }
 }
 
 /** Reads a refusal whole; `undefined` where the vendor accepted. */
