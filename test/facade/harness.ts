@@ -107,9 +107,12 @@ export async function expectFree<T>(
   customer: Customer,
   work: () => Promise<T>,
 ): Promise<T> {
+  // The call before may still be settling: it does so after its reply.
+  const held = async (): Promise<bigint> => (await gateway.money(customer.accountId)).held;
+  await expect.poll(held).toBe(0n);
   const before = await gateway.money(customer.accountId);
   const result = await work();
-  await expect.poll(() => gateway.money(customer.accountId)).toEqual({ ...before, held: 0n });
+  await expect.poll(() => gateway.money(customer.accountId)).toEqual(before);
   return result;
 }
 
