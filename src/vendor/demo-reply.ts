@@ -47,7 +47,7 @@ interface ChatBody {
   readonly max_tokens?: number | null;
   readonly max_completion_tokens?: number | null;
   readonly tools?: readonly FunctionTool[];
-  readonly tool_choice?: string | { function?: { name?: string } };
+  readonly tool_choice?: string | { function?: { name?: string } } | null;
 }
 
 const roles = new Set(["system", "developer", "user", "assistant", "tool", "function"]);
@@ -91,6 +91,24 @@ function check(body: ChatBody): void {
       });
     }
   }
+  checkTools(body.tools ?? []);
+}
+
+/** The gateway passes tools on unread: what is wrong with them is for the vendor to say. */
+function checkTools(tools: unknown): void {
+  const isRight = (tool: FunctionTool | null): boolean => {
+    const { name, parameters } = tool?.function ?? {};
+    if (tool?.function === undefined) return typeof tool?.type === "string";
+    return typeof name === "string" && Array.isArray(parameters?.required ?? []);
+  };
+  if (Array.isArray(tools) && tools.every(isRight)) return;
+  throw new DemoRequestError(
+    400,
+    "tools: expected a list of functions with a name and parameters",
+    {
+      param: "tools",
+    },
+  );
 }
 
 /** Its one sentence, or what a tool answered. */
@@ -119,7 +137,8 @@ interface Call {
 function toolCall(body: ChatBody): Call | undefined {
   const isAnswered = body.messages.at(-1)?.role === "tool";
   if (isAnswered || body.tool_choice === "none") return undefined;
-  const wanted = typeof body.tool_choice === "object" ? body.tool_choice.function?.name : undefined;
+  const wanted =
+    typeof body.tool_choice === "object" ? body.tool_choice?.function?.name : undefined;
   const tool = body.tools?.find(
     (each) => each.function && (wanted === undefined || each.function.name === wanted),
   )?.function;
