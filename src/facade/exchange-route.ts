@@ -134,7 +134,9 @@ async function pass(reply: FastifyReply, head: ExchangeHead, options: PassOption
     for (;;) {
       const { done, value } = await parts.next();
       if (done) break;
-      if (value.part.case === "chunk") await writer.write(value.part.value);
+      if (value.part.case !== "chunk") continue;
+      const taken = writer.write(value.part.value);
+      if (taken !== undefined) await taken;
     }
     writer.end();
   } catch {

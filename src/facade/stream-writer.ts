@@ -18,10 +18,10 @@ export class StreamWriter {
 
   /** Writes a piece; waits while the client has not taken what was written before. Resolves at once
    * where the client has left: the signal tells the producer. */
-  write(bytes: Uint8Array): Promise<void> | void {
+  write(bytes: Uint8Array): Promise<void> | undefined {
     this.#timer?.refresh();
     const response = this.#response;
-    if (response.destroyed || response.write(bytes)) return;
+    if (response.destroyed || response.write(bytes)) return undefined;
     return new Promise((resolve) => {
       const onReady = (): void => {
         response.off("drain", onReady);

@@ -8,7 +8,7 @@ import type { Ledger } from "../billing/ledger.ts";
 import { type Caller, GatewayStopping } from "../caller.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { replyBytesMax } from "../config/limits.ts";
-import type { RelayOptions, TextDialect, TextRequest } from "../dialect/dialect.ts";
+import type { RelayOptions, StreamRelay, TextDialect, TextRequest } from "../dialect/dialect.ts";
 import { EventTooLongError } from "../dialect/event-stream.ts";
 import { textDialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError, internalError } from "../errors.ts";
@@ -67,6 +67,7 @@ export class Run {
   #whole: Buffer | undefined;
   #reported: Usage | undefined;
   #textBytes = 0;
+  #relay: StreamRelay | undefined;
   /** The terminal event is out: whatever happens now, the client has everything. */
   #isDone = false;
 
@@ -166,30 +167,33 @@ export class Run {
     return { status: reply.status, headers: replyHeaders(reply.headers, this.#whole?.length) };
   }
 
-  /** The bytes for the client. */
-  async *body(): AsyncGenerator<Buffer, void> {
+  /** The next bytes for the client; `undefined` at the end. */
+  async next(): Promise<Buffer | undefined> {
     if (this.#whole !== undefined) {
-      if (this.#whole.length > 0) yield this.#whole;
-      return;
+      const whole = this.#isDone || this.#whole.length === 0 ? undefined : this.#whole;
+      this.#isDone = true;
+      return whole;
     }
     const { reply, route } = this.#opened();
-    const relay = this.dialect.relayStream(this.#relayOptions(route.model));
-    for await (const bytes of reply.body) {
-      const passed = relay.push(bytes);
+    const relay = (this.#relay ??= this.dialect.relayStream(this.#relayOptions(route.model)));
+    while (!relay.failed) {
+      const { done, value } = await reply.body.next();
+      if (done) {
+        // The connection closed in good order, but had the vendor said that it was done?
+        if (relay.finished) return undefined;
+        throw new HttpFailure("reset", "the stream was cut");
+      }
+      const passed = relay.push(value);
       this.#reported = relay.usage;
       this.#textBytes = relay.textBytes;
       this.#isDone = relay.done;
       if (passed.length > 0) {
         this.call.answered();
-        yield passed;
-      }
-      if (relay.failed) {
-        this.call.end(CallEnding.UPSTREAM_FAILED, failureError("reset", undefined));
-        return;
+        return passed;
       }
     }
-    // The connection closed in good order, but the vendor had not said that it was done.
-    if (!relay.finished) throw new HttpFailure("reset", "the stream was cut");
+    this.call.end(CallEnding.UPSTREAM_FAILED, failureError("reset", undefined));
+    return undefined;
   }
 
   /** Names the ending of a call that failed, and what its client is told. */

@@ -9,6 +9,7 @@ import {
   type DescMethod,
   type DescMethodStreaming,
   type DescMethodUnary,
+  isMessage,
   type MessageInitShape,
   type MessageShape,
 } from "@bufbuild/protobuf";
@@ -145,17 +146,22 @@ function contextOf(request: AnyRequest, method: DescMethod): HandlerContext {
   };
 }
 
-/** Makes whole messages of what an implementation yields; those that are whole already stay. */
+/** Makes whole messages of what an implementation yields. One that yields whole ones, as its first shows,
+ * is read without a promise more for each. */
 function whole(schema: DescMessage, source: AsyncIterable<object>): AsyncIterable<object> {
-  const convert = (result: IteratorResult<object>): IteratorResult<object> =>
-    result.done
-      ? result
-      : { done: false, value: create(schema, result.value as MessageInitShape<DescMessage>) };
   return {
     [Symbol.asyncIterator]() {
       const inner = source[Symbol.asyncIterator]();
+      let isWhole = false;
+      const convert = (result: IteratorResult<object>): IteratorResult<object> => {
+        if (result.done) return result;
+        isWhole = isMessage(result.value, schema);
+        if (isWhole) return result;
+        const value = create(schema, result.value as MessageInitShape<DescMessage>);
+        return { done: false, value };
+      };
       return {
-        next: () => inner.next().then(convert),
+        next: () => (isWhole ? inner.next() : inner.next().then(convert)),
         return: () => inner.return?.() ?? Promise.resolve({ done: true, value: undefined }),
       };
     },
