@@ -47,11 +47,11 @@ export class ChatStreamRelay implements StreamRelay {
     let text: string | undefined;
     let at = 0;
     for (;;) {
-      if (this.#alike.isReady) {
+      if (this.#alike.isReady && at < source.length) {
         text ??= source.toString("latin1");
         at = this.#passAlike(text, at);
       }
-      const place = this.#splitter.next(at);
+      const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
       this.#onEvent(source, place);
       at = place.end;

@@ -28,7 +28,7 @@ export class EventSplitter {
   readonly #eventBytesMax: number;
   #rest: Buffer | undefined;
   #source: Buffer = empty;
-  #hasCr = false;
+  #hasCr: boolean | undefined;
 
   constructor(eventBytesMax: number) {
     this.#eventBytesMax = eventBytesMax;
@@ -37,8 +37,7 @@ export class EventSplitter {
   /** Takes the next bytes; returns the buffer that places refer to. */
   begin(bytes: Buffer): Buffer {
     this.#source = this.#rest === undefined ? bytes : Buffer.concat([this.#rest, bytes]);
-    // Streams with CR are rare: one native search tells whether to look for it at all.
-    this.#hasCr = this.#source.includes(0x0d);
+    this.#hasCr = undefined;
     return this.#source;
   }
 
@@ -47,6 +46,8 @@ export class EventSplitter {
     const source = this.#source;
     const place = this.#place;
     reset(place, from);
+    // Streams with CR are rare: one native search tells whether to look for it at all.
+    this.#hasCr ??= source.includes(0x0d);
     for (let lineStart = from; ; ) {
       const lineEnd = this.#hasCr ? endOfLine(source, lineStart) : source.indexOf(0x0a, lineStart);
       if (lineEnd < 0) return undefined;

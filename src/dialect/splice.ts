@@ -1,4 +1,7 @@
 /** Edits of bytes that leave everything else as it is. */
+import { asBuffer } from "./json-scan.ts";
+
+const nothing = Buffer.alloc(0);
 
 /** Collects replacements in one buffer, in ascending order, and applies them in one copy. Reusable. */
 export class Splicer {
@@ -21,7 +24,13 @@ export class Splicer {
   /** The first `length` bytes of `source` with the replacements applied; forgets them. Without any, a
    * view of `source`, not a copy. */
   apply(source: Buffer, length: number): Buffer {
-    if (this.#starts.length === 0) return source.subarray(0, length);
+    if (this.#starts.length === 0)
+      return length === source.length ? source : source.subarray(0, length);
+    if (this.#starts.length === 1 && this.#starts[0] === 0 && this.#ends[0] === length) {
+      const [text = nothing] = this.#texts;
+      this.clear();
+      return asBuffer(text);
+    }
     let size = length;
     for (let i = 0; i < this.#starts.length; i++) {
       size += (this.#texts[i]?.length ?? 0) - ((this.#ends[i] ?? 0) - (this.#starts[i] ?? 0));

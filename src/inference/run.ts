@@ -177,13 +177,12 @@ export class Run {
     const { reply, route } = this.#opened();
     const relay = (this.#relay ??= this.dialect.relayStream(this.#relayOptions(route.model)));
     while (!relay.failed) {
-      const { done, value } = await reply.body.next();
-      if (done) {
+      if (!(await reply.body.ready())) {
         // The connection closed in good order, but had the vendor said that it was done?
         if (relay.finished) return undefined;
         throw new HttpFailure("reset", "the stream was cut");
       }
-      const passed = relay.push(value);
+      const passed = relay.push(reply.body.take());
       this.#reported = relay.usage;
       this.#textBytes = relay.textBytes;
       this.#isDone = relay.done;

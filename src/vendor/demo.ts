@@ -83,13 +83,15 @@ function answer(
 }
 
 function toBody(pieces: AsyncGenerator<Buffer, undefined>): VendorBody {
+  let piece: Buffer = Buffer.alloc(0);
   return {
-    [Symbol.asyncIterator]() {
-      return this;
+    async ready() {
+      const { done, value } = await pieces.next();
+      if (!done) piece = value;
+      return !done;
     },
-    next: () => pieces.next(),
-    return: () => pieces.return(undefined),
-    cancel: () => void pieces.return(undefined),
+    take: () => piece,
     whole: async () => Buffer.concat(await Array.fromAsync(pieces)),
+    cancel: () => void pieces.return(undefined),
   };
 }

@@ -49,8 +49,13 @@ export interface VendorReply {
   readonly body: VendorBody;
 }
 
-/** A reply's body. */
-export interface VendorBody extends AsyncIterableIterator<Buffer, undefined> {
+/** A reply's body, read as `while (await body.ready()) use(body.take())`. */
+export interface VendorBody {
+  /** Resolves to whether there is something to take; false at the end. Rejects with HttpFailure where
+   * the reply broke. One reader at a time. */
+  ready(): Promise<boolean>;
+  /** What has arrived: all of it. */
+  take(): Buffer;
   /** Reads all of it; rejects with HttpFailure beyond `bytesMax`. */
   whole(bytesMax: number): Promise<Buffer>;
   /** Stops the vendor where it has not ended. */
