@@ -145,13 +145,17 @@ interface Edit {
   readonly text: string;
 }
 
-function bodyForVendor(body: ReadBody, vendorModel: string): Buffer {
+/** From this length on, in bytes, a body is not copied to be edited. */
+const largeBody = 64 * 1024;
+
+function bodyForVendor(body: ReadBody, vendorModel: string): readonly Buffer[] {
   const edits = [...modelEdits(body, vendorModel), ...promptEdits(body), ...streamEdits(body)];
   const splicer = new Splicer();
   for (const edit of edits.toSorted((a, b) => a.start - b.start)) {
     splicer.replace(edit.start, edit.end, Buffer.from(edit.text));
   }
-  return splicer.apply(body.bytes, body.bytes.length);
+  const { bytes } = body;
+  return bytes.length < largeBody ? [splicer.apply(bytes, bytes.length)] : splicer.pieces(bytes);
 }
 
 function modelEdits({ outline, members, model }: ReadBody, vendorModel: string): Edit[] {

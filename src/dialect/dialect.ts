@@ -55,9 +55,9 @@ export interface TextRequest {
   readonly choices: number;
   /** The length of the body in bytes. */
   readonly bytes: number;
-  /** The body for a vendor of the same dialect: another model name, usage asked for, else the same
-   * bytes. */
-  forVendor(model: string): Buffer;
+  /** The body for a vendor of the same dialect, in pieces to be sent one after the other: another model
+   * name, usage asked for, else the same bytes. */
+  forVendor(model: string): readonly Buffer[];
 }
 
 /** How a reply is passed on. */

@@ -46,6 +46,9 @@ export function scanObject(bytes: Uint8Array, depthMax: number): Outline {
   return scanner.object();
 }
 
+/** From this length on, in bytes, a string is skipped in words. */
+const longString = 64;
+
 const quote = 0x22;
 const backslash = 0x5c;
 const colon = 0x3a;
@@ -59,6 +62,7 @@ class Scanner {
   readonly #bytes: Uint8Array;
   readonly #depthMax: number;
   #at = 0;
+  #view: Uint32Array | undefined;
 
   constructor(bytes: Uint8Array, depthMax: number) {
     this.#bytes = bytes;
@@ -212,10 +216,11 @@ class Scanner {
 
   #string(): void {
     const bytes = this.#bytes;
-    let i = this.#at;
-    if (bytes[i] !== quote) this.#fail("expected a string in double quotes");
-    i++;
+    if (bytes[this.#at] !== quote) this.#fail("expected a string in double quotes");
+    let i = this.#at + 1;
+    const longFrom = i + longString;
     for (;;) {
+      if (i >= longFrom) i = this.#plainText(i);
       const byte = bytes[i];
       if (byte === quote) break;
       if (byte === undefined || byte < 0x20) {
@@ -226,6 +231,38 @@ class Scanner {
       else i++;
     }
     this.#at = i + 1;
+  }
+
+  /** Skips what is neither quote, backslash nor control character, four bytes at a time: pictures in
+   * base64 are megabytes of nothing else. */
+  #plainText(from: number): number {
+    const { bytes, words, offset } = this.#words();
+    const aligned = (from + offset + 3) >>> 2;
+    const wordsEnd = (bytes.length + offset) >>> 2;
+    if (((from + offset) & 3) !== 0) return from;
+    let at = aligned;
+    for (; at < wordsEnd; at++) {
+      const word = words[at] ?? 0;
+      const quotes = word ^ 0x22222222;
+      const escapes = word ^ 0x5c5c5c5c;
+      const found =
+        ((word - 0x20202020) & ~word) |
+        ((quotes - 0x01010101) & ~quotes) |
+        ((escapes - 0x01010101) & ~escapes);
+      if ((found & 0x80808080) !== 0) break;
+    }
+    return at * 4 - offset;
+  }
+
+  #words(): { bytes: Uint8Array; words: Uint32Array; offset: number } {
+    const bytes = this.#bytes;
+    const offset = bytes.byteOffset & 3;
+    this.#view ??= new Uint32Array(
+      bytes.buffer,
+      bytes.byteOffset - offset,
+      (bytes.length + offset) >>> 2,
+    );
+    return { bytes, words: this.#view, offset };
   }
 
   #escape(at: number): number {

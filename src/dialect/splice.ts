@@ -53,6 +53,23 @@ export class Splicer {
     return target;
   }
 
+  /** Applies the replacements to all of `source` and forgets them; what stays is not copied. */
+  pieces(source: Buffer): Buffer[] {
+    const pieces: Buffer[] = [];
+    let read = 0;
+    const add = (piece: Uint8Array | undefined): void => {
+      if (piece !== undefined && piece.length > 0) pieces.push(asBuffer(piece));
+    };
+    for (let i = 0; i < this.#starts.length; i++) {
+      add(source.subarray(read, this.#starts[i]));
+      add(this.#texts[i]);
+      read = this.#ends[i] ?? read;
+    }
+    add(source.subarray(read));
+    this.clear();
+    return pieces;
+  }
+
   /** Applies the replacements after the first `size` to all of `source`, and forgets them only. */
   take(size: number, source: Buffer): Buffer {
     const taken = this.preview(size, source, { start: 0, end: source.length });

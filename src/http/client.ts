@@ -2,6 +2,7 @@
  * Requests to vendors: one keep-alive pool per origin, timeouts, abort, and a reply whose body is read
  * at the pace of whoever takes it. No redirects, no retries, no decompression.
  */
+import { Readable } from "node:stream";
 import { type Dispatcher, Pool } from "undici";
 import type { VendorTimeouts } from "../config/config.ts";
 import { HttpFailure, readFailure } from "./failure.ts";
@@ -13,7 +14,8 @@ export interface HttpRequest {
   /** The path and query, with a leading slash. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array | undefined;
+  /** In pieces, to be sent one after the other; empty: no body. */
+  readonly body: readonly Uint8Array[];
   /** Aborts the request and its reply. */
   readonly signal: AbortSignal;
 }
@@ -63,14 +65,21 @@ function send(pool: Pool, request: HttpRequest): Promise<HttpReply> {
       reject(new HttpFailure("aborted", "aborted before it was sent"));
       return;
     }
-    const options: Dispatcher.DispatchOptions = {
-      method: request.method,
-      path: request.path,
-      headers: request.headers as Record<string, string>,
-      body: request.body ?? null,
-    };
-    pool.dispatch(options, new ReplyHandler(request.signal, resolve, reject));
+    const { method, path, headers, body, signal } = request;
+    const options: Dispatcher.DispatchOptions =
+      body.length <= 1
+        ? { method, path, headers: { ...headers }, body: body[0] ?? null }
+        : { method, path, headers: withLength(headers, body), body: Readable.from(body) };
+    pool.dispatch(options, new ReplyHandler(signal, resolve, reject));
   });
+}
+
+function withLength(
+  headers: Readonly<Record<string, string>>,
+  body: readonly Uint8Array[],
+): Record<string, string> {
+  const length = body.reduce((sum, piece) => sum + piece.length, 0);
+  return { ...headers, "content-length": String(length) };
 }
 
 class ReplyHandler implements Dispatcher.DispatchHandler {

@@ -34,7 +34,7 @@ function create(config: VendorConfig): Vendor {
 function exchange(call: VendorCall): VendorReply {
   let reply: DemoReply;
   try {
-    reply = replyTo(call.body.toString("utf8"));
+    reply = replyTo(Buffer.concat(call.body).toString("utf8"));
   } catch (error) {
     if (!(error instanceof DemoRequestError)) throw error;
     const body = {

@@ -35,7 +35,8 @@ export interface VendorCall {
   readonly query: string;
   /** Headers of the client that the dialect lets through. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
+  /** In pieces, to be sent one after the other. */
+  readonly body: readonly Buffer[];
   /** Whether the body asks for a stream. */
   readonly stream: boolean;
   readonly signal: AbortSignal;

@@ -90,6 +90,55 @@ describe("R-ERR-7: the scanner accepts exactly what JSON.parse accepts", () => {
   });
 });
 
+describe("R-ERR-7: long strings, which are skipped four bytes at a time", () => {
+  const piece = fc.oneof(
+    {
+      weight: 8,
+      arbitrary: fc
+        .string({ minLength: 20, maxLength: 90 })
+        .map((text) => JSON.stringify(text).slice(1, -1)),
+    },
+    {
+      weight: 1,
+      arbitrary: fc
+        .string({ unit: "grapheme", maxLength: 9 })
+        .map((text) => JSON.stringify(text).slice(1, -1)),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(
+        "\u0000",
+        "\n",
+        '"',
+        "\\",
+        '\\"',
+        "\\\\",
+        "\\u00e9",
+        "é",
+        "\u001f",
+        "\u007f",
+        "\u0080",
+      ),
+    },
+  );
+
+  it("are accepted exactly where JSON.parse accepts them, wherever they lie in memory", () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 9 }), fc.nat(7), (pieces, offset) => {
+        const text = `{"a":"${pieces.join("")}","b":1}`;
+        const memory = Buffer.alloc(Buffer.byteLength(text) + offset + 8, 0x22);
+        memory.write(text, offset);
+        const bytes = memory.subarray(offset, offset + Buffer.byteLength(text));
+        const result = parsed(text);
+        if (result === "refused") expect(() => scanObject(bytes, depthMax)).toThrow(JsonScanError);
+        else
+          expect(scanObject(bytes, depthMax).members.map((each) => each.key)).toEqual(["a", "b"]);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
 describe("R-ERR-7: limits", () => {
   const nested = (levels: number) => `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
 
