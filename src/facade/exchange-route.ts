@@ -24,6 +24,7 @@ export function registerExchange(scope: FastifyInstance, context: RouteContext):
   const method = route.method as DescMethodServerStreaming;
   const text = textDialects.get(dialect);
   if (text === undefined) throw new Error(`${route.url}: its dialect carries no text generation`);
+  const running = stopAll(context.stopping);
   scope.route({
     method: route.route.method,
     url: route.url,
@@ -31,7 +32,7 @@ export function registerExchange(scope: FastifyInstance, context: RouteContext):
     async handler(request, reply) {
       const { state } = request;
       if (state === undefined) throw new Error("the request was not authenticated");
-      const abort = abortWith(reply.raw, context.stopping);
+      const abort = abortWith(reply.raw, running);
       const message = readRequest(request, { context, forwarded: text.forwardedHeaders });
       request.isRecorded = true;
       const parts = await open({ transport, method, message, state, signal: abort.signal });
@@ -44,13 +45,22 @@ export function registerExchange(scope: FastifyInstance, context: RouteContext):
   });
 }
 
-/** Aborted when the client leaves before the end, or when the gateway must stop. */
-function abortWith(response: ServerResponse, stopping: AbortSignal): AbortController {
+/** Aborts the running requests of a listener when the gateway must stop. One listener for all: adding
+ * one to the signal for each request and taking it off again costs a microsecond. */
+function stopAll(stopping: AbortSignal): Set<AbortController> {
+  const running = new Set<AbortController>();
+  stopping.addEventListener("abort", () => {
+    for (const abort of running) abort.abort(stopping.reason);
+  });
+  return running;
+}
+
+/** Aborted when the client leaves before the end. */
+function abortWith(response: ServerResponse, running: Set<AbortController>): AbortController {
   const abort = new AbortController();
-  const onStop = (): void => abort.abort(stopping.reason);
-  stopping.addEventListener("abort", onStop);
+  running.add(abort);
   response.on("close", () => {
-    stopping.removeEventListener("abort", onStop);
+    running.delete(abort);
     if (!response.writableFinished) abort.abort();
   });
   return abort;

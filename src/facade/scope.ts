@@ -139,7 +139,7 @@ function observe(scope: FastifyInstance, { metrics, log }: ScopeOptions): void {
       metrics.requestsInFlight.dec();
       const route = request.routeOptions.url ?? "";
       const status = raw.headersSent ? raw.statusCode : 499;
-      metrics.requests.inc({ route, status: String(status) });
+      metrics.countRequest(route, status);
       if (request.isRecorded) return;
       const { requestId = "" } = request.state ?? {};
       const { errorCode, method } = request;

@@ -38,14 +38,13 @@ export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics:
   );
   // Without a hold the model's name may be the client's invention: it must not become a label.
   if (call.heldNanos === undefined) return;
-  metrics.callDuration.observe({ model, vendor, ending }, call.durationMs / 1000);
+  const series = metrics.callSeries(model, vendor, ending);
+  series.duration.observe(call.durationMs / 1000);
   metrics.overhead.observe(call.overheadMs / 1000);
-  if (call.firstByteMs > 0) metrics.firstByte.observe({ model, vendor }, call.firstByteMs / 1000);
-  if (call.costNanos > 0n) {
-    metrics.charged.inc({ model }, Number(call.costNanos) / Number(nanosPerUsd));
-  }
+  if (call.firstByteMs > 0) series.firstByte.observe(call.firstByteMs / 1000);
+  if (call.costNanos > 0n) series.charged.inc(Number(call.costNanos) / Number(nanosPerUsd));
   if (usage !== undefined) {
-    metrics.tokens.inc({ model, type: "input" }, usage.inputTokens);
-    metrics.tokens.inc({ model, type: "output" }, usage.outputTokens);
+    series.inputTokens.inc(usage.inputTokens);
+    series.outputTokens.inc(usage.outputTokens);
   }
 }

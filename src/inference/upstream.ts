@@ -84,7 +84,8 @@ class RoutedUpstream implements Upstream {
     try {
       ask.onAttempt(vendor.name);
       const reply = await vendor.exchange(ask.callFor(route));
-      const judged = await judge(reply);
+      const isAccepted = reply.status >= 200 && reply.status < 300;
+      const judged = isAccepted ? undefined : await judge(reply);
       if (judged !== undefined && !judged.refusal.pass) {
         return this.#refuse(judged.refusal, { vendor: vendor.name, status: reply.status });
       }
@@ -150,10 +151,9 @@ class RoutedUpstream implements Upstream {
   }
 }
 
-/** Reads a refusal whole; `undefined` where the vendor accepted. */
-async function judge(reply: VendorReply): Promise<{ refusal: Refusal; body: Buffer } | undefined> {
+/** Reads a refusal whole. */
+async function judge(reply: VendorReply): Promise<{ refusal: Refusal; body: Buffer }> {
   const { status, headers } = reply;
-  if (status >= 200 && status < 300) return undefined;
   const body = await reply.body.whole(refusalBytesMax);
   return { refusal: readRefusal({ status, headers, body }), body };
 }

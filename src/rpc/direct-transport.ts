@@ -9,6 +9,7 @@ import {
   type DescMethod,
   type DescMethodStreaming,
   type DescMethodUnary,
+  type DescService,
   isMessage,
   type MessageInitShape,
   type MessageShape,
@@ -62,10 +63,9 @@ export function createDirectTransport(
       input: MessageInitShape<I>,
       values?: ContextValues,
     ): Promise<UnaryResponse<I, O>> {
-      const common = commonRequest(method, { signal, timeoutMs, header, values });
-      const message = create(method.input, input);
-      const request = { ...common, stream: false, method, message } as UnaryRequest;
-      return (await handleOf(method)(request)) as UnaryResponse<I, O>;
+      const options = { signal, timeoutMs, header, values };
+      const request = new DirectUnaryRequest(method, options, create(method.input, input));
+      return (await handleOf(method)(request as UnaryRequest)) as UnaryResponse<I, O>;
     },
     async stream<I extends DescMessage, O extends DescMessage>(
       method: DescMethodStreaming<I, O>,
@@ -75,10 +75,11 @@ export function createDirectTransport(
       input: AsyncIterable<MessageInitShape<I>>,
       values?: ContextValues,
     ): Promise<StreamResponse<I, O>> {
-      const common = commonRequest(method, { signal, timeoutMs, header, values });
+      const options = { signal, timeoutMs, header, values };
       const message = new Single(await first(method.input, input));
-      const request = { ...common, stream: true, method, message } as unknown as StreamRequest;
-      return (await handleOf(method)(request)) as unknown as StreamResponse<I, O>;
+      const request = new DirectStreamRequest(method, options, message);
+      const response = await handleOf(method)(request as StreamRequest);
+      return response as unknown as StreamResponse<I, O>;
     },
   };
 }
@@ -90,15 +91,49 @@ interface CallOptions {
   readonly values: ContextValues | undefined;
 }
 
-function commonRequest(method: DescMethod, { signal, timeoutMs, header, values }: CallOptions) {
-  return {
-    service: method.parent,
-    requestMethod: "POST",
-    url: `direct:/${method.parent.typeName}/${method.name}`,
-    signal: withDeadline(signal, timeoutMs),
-    header: new Headers(header),
-    contextValues: values ?? createContextValues(),
-  };
+/** What a request has beside its message. Headers are made when they are asked for: in this process the
+ * context values say it all. */
+class Common {
+  readonly service: DescService;
+  readonly method: DescMethod;
+  readonly requestMethod = "POST";
+  readonly url = "direct:/";
+  readonly signal: AbortSignal;
+  readonly contextValues: ContextValues;
+  readonly #header: HeadersInit | undefined;
+  #headers: Headers | undefined;
+
+  constructor(method: DescMethod, { signal, timeoutMs, header, values }: CallOptions) {
+    this.service = method.parent;
+    this.method = method;
+    this.signal = withDeadline(signal, timeoutMs);
+    this.contextValues = values ?? createContextValues();
+    this.#header = header;
+  }
+
+  get header(): Headers {
+    return (this.#headers ??= new Headers(this.#header));
+  }
+}
+
+class DirectUnaryRequest extends Common {
+  readonly stream = false;
+  readonly message: unknown;
+
+  constructor(method: DescMethod, options: CallOptions, message: unknown) {
+    super(method, options);
+    this.message = message;
+  }
+}
+
+class DirectStreamRequest extends Common {
+  readonly stream = true;
+  readonly message: AsyncIterable<unknown>;
+
+  constructor(method: DescMethod, options: CallOptions, message: AsyncIterable<unknown>) {
+    super(method, options);
+    this.message = message;
+  }
 }
 
 function withDeadline(signal: AbortSignal | undefined, timeoutMs: number | undefined): AbortSignal {
@@ -109,7 +144,7 @@ function withDeadline(signal: AbortSignal | undefined, timeoutMs: number | undef
 
 function unary(method: DescMethod, run: Implementation): Handle {
   return async (request) => {
-    const context = contextOf(request, method);
+    const context = new DirectContext(request, method);
     const output = await run(request.message, context);
     const message = create(method.output, output as MessageInitShape<DescMessage>);
     return { stream: false, ...responseOf(context), method, message } as UnaryResponse;
@@ -119,7 +154,7 @@ function unary(method: DescMethod, run: Implementation): Handle {
 /** Server streaming only: the contract has no RPC that streams its requests. */
 function streaming(method: DescMethod, run: Implementation): Handle {
   return async (request) => {
-    const context = contextOf(request, method);
+    const context = new DirectContext(request, method);
     const input = await one(request.message as AsyncIterable<unknown>);
     const message = whole(method.output, run(input, context) as AsyncIterable<object>);
     return { stream: true, ...responseOf(context), method, message } as StreamResponse;
@@ -130,20 +165,46 @@ function responseOf({ service, responseHeader, responseTrailer }: HandlerContext
   return { service, header: responseHeader, trailer: responseTrailer };
 }
 
-function contextOf(request: AnyRequest, method: DescMethod): HandlerContext {
-  return {
-    method,
-    service: method.parent,
-    signal: request.signal,
-    timeoutMs: () => undefined,
-    requestMethod: request.requestMethod,
-    requestHeader: request.header,
-    responseHeader: new Headers(),
-    responseTrailer: new Headers(),
-    protocolName: "direct",
-    values: request.contextValues,
-    url: request.url,
-  };
+/** What an implementation gets to see of a request. */
+class DirectContext implements HandlerContext {
+  readonly protocolName = "direct";
+  readonly responseHeader = new Headers();
+  readonly responseTrailer = new Headers();
+  readonly #request: AnyRequest;
+  readonly method: DescMethod;
+
+  constructor(request: AnyRequest, method: DescMethod) {
+    this.#request = request;
+    this.method = method;
+  }
+
+  get service(): DescService {
+    return this.method.parent;
+  }
+
+  get signal(): AbortSignal {
+    return this.#request.signal;
+  }
+
+  get requestMethod(): string {
+    return this.#request.requestMethod;
+  }
+
+  get requestHeader(): Headers {
+    return this.#request.header;
+  }
+
+  get values(): ContextValues {
+    return this.#request.contextValues;
+  }
+
+  get url(): string {
+    return this.#request.url;
+  }
+
+  timeoutMs(): undefined {
+    return undefined;
+  }
 }
 
 /** Makes whole messages of what an implementation yields. One that yields whole ones, as its first shows,
