@@ -4,7 +4,7 @@ import { ErrorCode, GatewayError } from "../errors.ts";
 export class RunningCalls {
   #count = 0;
   #isOpen = true;
-  #onIdle: (() => void) | undefined;
+  readonly #onIdle = new Set<() => void>();
 
   /** How many run. */
   get count(): number {
@@ -25,7 +25,8 @@ export class RunningCalls {
   /** A call has ended, settlement included. */
   leave(): void {
     this.#count--;
-    if (this.#count === 0) this.#onIdle?.();
+    if (this.#count > 0) return;
+    for (const idle of this.#onIdle) idle();
   }
 
   /** Lets no new calls begin. Resolves when the running ones have ended, at the latest after
@@ -34,11 +35,13 @@ export class RunningCalls {
     this.#isOpen = false;
     if (this.#count === 0) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, timeoutMs);
-      this.#onIdle = () => {
+      const finish = (): void => {
         clearTimeout(timer);
+        this.#onIdle.delete(finish);
         resolve();
       };
+      const timer = setTimeout(finish, timeoutMs);
+      this.#onIdle.add(finish);
     });
   }
 }

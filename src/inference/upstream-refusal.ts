@@ -107,12 +107,17 @@ function isOurMoney(body: Buffer): boolean {
 
 /** `retry-after-ms` or `retry-after` (seconds or a date) as whole seconds from 1 to one day. */
 export function retryAfterSeconds(headers: Readonly<Record<string, string>>): number | undefined {
-  const ms = Number(headers["retry-after-ms"] ?? Number.NaN);
+  const ms = readNumber(headers["retry-after-ms"]);
   const text = headers["retry-after"] ?? "";
-  const seconds = Number.isFinite(ms)
-    ? ms / 1000
-    : /^\d+(\.\d+)?$/.test(text)
-      ? Number(text)
-      : (Date.parse(text) - Date.now()) / 1000;
+  const seconds = ms === undefined ? (readNumber(text) ?? untilDate(text)) : ms / 1000;
   return Number.isFinite(seconds) ? Math.min(Math.max(Math.ceil(seconds), 1), 86_400) : undefined;
+}
+
+function readNumber(text = ""): number | undefined {
+  return /^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined;
+}
+
+/** `Date.parse` takes `-5` for a month: only what names a day of the week is a date of HTTP. */
+function untilDate(text: string): number {
+  return /^[A-Z][a-z]+, /.test(text) ? (Date.parse(text) - Date.now()) / 1000 : Number.NaN;
 }

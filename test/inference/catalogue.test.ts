@@ -1,0 +1,81 @@
+/** Which models a caller sees and may call (R-AUTH-5, R-MDL-1). */
+import { describe, expect, it } from "vitest";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { Caller } from "../../src/caller.ts";
+import type { ModelConfig } from "../../src/config/config.ts";
+import { ErrorCode, GatewayError } from "../../src/errors.ts";
+import { createCatalogue, modelMessage } from "../../src/inference/catalogue.ts";
+import { priceDefault } from "../support/gateway.ts";
+
+function model(key: string): ModelConfig {
+  return {
+    key,
+    name: `Name of ${key}`,
+    type: ModelType.TEXT,
+    routes: [{ vendor: "v", model: "m" }],
+    maxOutputTokens: 99,
+    price: priceDefault,
+  };
+}
+
+function caller(models?: string[]): Caller {
+  const only = models && new Set(models);
+  return { kind: "key", accountId: "a", keyId: "k", models: only };
+}
+
+const all = ["b", "a/b", "Z", "a"];
+const catalogue = createCatalogue(new Map(all.map((key) => [key, model(key)])));
+
+function refusal(who: Caller, key: string): GatewayError {
+  try {
+    catalogue.authorize(who, key);
+  } catch (error) {
+    if (error instanceof GatewayError) return error;
+  }
+  throw new Error("it was not refused");
+}
+
+function listed(who: Caller): string[] {
+  return catalogue.list(who).map(({ key }) => key);
+}
+
+describe("the catalogue", () => {
+  it("lists every model in the order of the keys, whatever the file's", () => {
+    expect(listed(caller())).toEqual(["Z", "a", "a/b", "b"]);
+  });
+
+  it("R-AUTH-5: lists exactly what the key may use, and no name that there is not", () => {
+    expect(listed(caller(["b", "Z", "gone"]))).toEqual(["Z", "b"]);
+    expect(listed(caller([]))).toEqual([]);
+  });
+
+  it("R-MDL-1: gives out what is listed and nothing else", () => {
+    const some = caller(["a/b"]);
+    for (const key of all) {
+      if (listed(some).includes(key)) expect(catalogue.authorize(some, key).key).toBe(key);
+      else expect(refusal(some, key)).toMatchObject({ code: ErrorCode.ACCESS_DENIED });
+    }
+  });
+
+  it("R-MDL-1: says 404 of what does not exist, also to a key that is limited to it", () => {
+    for (const key of ["", "none", "__proto__", "constructor", "A", " a", "a/"]) {
+      const error = refusal(caller([key]), key);
+      expect(error).toMatchObject({ code: ErrorCode.MODEL_NOT_FOUND, param: "model" });
+      expect(error.message).toContain(`\`${key}\``);
+      expect(error.message).toContain("GET /v1/models");
+    }
+  });
+
+  it("repeats no more than 100 characters of a name", () => {
+    expect(refusal(caller(), "x".repeat(10_000)).message.length).toBeLessThan(250);
+  });
+
+  it("shows prices in USD, and only those that are charged", () => {
+    expect(modelMessage(model("a"))).toMatchObject({
+      modelKey: "a",
+      name: "Name of a",
+      maxOutputTokens: 99,
+      price: { input: "0.25", cachedInput: "0.025", output: "2", image: "", request: "" },
+    });
+  });
+});

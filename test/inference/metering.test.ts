@@ -1,0 +1,81 @@
+/** What a call is charged for (R-MON-8). */
+import { create } from "@bufbuild/protobuf";
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
+import { callCost } from "../../src/billing/price.ts";
+import { estimateTokens, meter } from "../../src/inference/metering.ts";
+import { priceDefault } from "../support/gateway.ts";
+
+function usage(inputTokens: number, outputTokens: number): Usage {
+  return create(UsageSchema, { inputTokens, outputTokens });
+}
+
+describe("R-MON-8", () => {
+  it("takes the vendor's figures where it reported any", () => {
+    const reported = usage(11, 7);
+    expect(meter({ reported, requestBytes: 4_000, textBytes: 4_000 })).toEqual({
+      usage: reported,
+      source: UsageSource.UPSTREAM,
+      isCharged: true,
+    });
+  });
+
+  it("charges output that the vendor reported although no text came: a tool call, say", () => {
+    const metered = meter({ reported: usage(11, 7), requestBytes: 9, textBytes: 0 });
+    expect(metered.isCharged).toBe(true);
+  });
+
+  it("charges text that came although the vendor reported none", () => {
+    const metered = meter({ reported: usage(11, 0), requestBytes: 9, textBytes: 5 });
+    expect(metered).toMatchObject({ isCharged: true, source: UsageSource.UPSTREAM });
+  });
+
+  it("charges nothing for an empty reply, but tells what was read", () => {
+    const reported = usage(11, 0);
+    const metered = meter({ reported, requestBytes: 9, textBytes: 0 });
+    expect(metered).toEqual({ usage: reported, source: UsageSource.UPSTREAM, isCharged: false });
+  });
+
+  it("charges nothing where the vendor failed before its first content", () => {
+    expect(meter({ reported: undefined, requestBytes: 4_000, textBytes: 0 })).toEqual({
+      usage: undefined,
+      source: UsageSource.UNSPECIFIED,
+      isCharged: false,
+    });
+  });
+
+  it("estimates a cut reply: one token for each four bytes begun, of question and answer", () => {
+    const metered = meter({ reported: undefined, requestBytes: 401, textBytes: 9 });
+    expect(metered).toMatchObject({ source: UsageSource.ESTIMATED, isCharged: true });
+    expect(metered.usage).toMatchObject({ inputTokens: 101, outputTokens: 3 });
+  });
+
+  it.each([
+    [0, 0],
+    [1, 1],
+    [4, 1],
+    [5, 2],
+  ])("%i bytes are %i tokens", (bytes, tokens) => {
+    expect(estimateTokens(bytes)).toBe(tokens);
+  });
+
+  it("charges exactly where there was output, and never more for less", () => {
+    const count = fc.nat({ max: 2 ** 31 - 1 });
+    const reported = fc.option(fc.tuple(count, count), { nil: undefined });
+    const bytes = fc.nat({ max: 64 * 1024 * 1024 });
+    fc.assert(
+      fc.property(reported, bytes, bytes, (counts, requestBytes, textBytes) => {
+        const known = counts && usage(...counts);
+        const metered = meter({ reported: known, requestBytes, textBytes });
+        expect(metered.isCharged).toBe(textBytes > 0 || (known?.outputTokens ?? 0) > 0);
+        if (metered.isCharged) expect(metered.usage).toBeDefined();
+        expect(metered.source === UsageSource.UPSTREAM).toBe(known !== undefined);
+        if (metered.source !== UsageSource.ESTIMATED || metered.usage === undefined) return;
+        const more = meter({ reported: undefined, requestBytes, textBytes: textBytes + 1 });
+        const cost = callCost(priceDefault, metered.usage);
+        expect(more.usage && callCost(priceDefault, more.usage)).toBeGreaterThanOrEqual(cost);
+      }),
+    );
+  });
+});

@@ -1,0 +1,70 @@
+/** The count of running calls: what a stopping gateway waits for. */
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ErrorCode } from "../../src/errors.ts";
+import { RunningCalls } from "../../src/inference/running-calls.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => {
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
+});
+
+/** Whether a promise has resolved by now. */
+async function isSettled(promise: Promise<unknown>): Promise<boolean> {
+  const pending = Symbol("pending");
+  for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+  return (await Promise.race([promise, Promise.resolve(pending)])) !== pending;
+}
+
+describe("running calls", () => {
+  it("counts those that run", () => {
+    const calls = new RunningCalls();
+    calls.enter();
+    calls.enter();
+    calls.leave();
+    expect(calls).toMatchObject({ count: 1, isOpen: true });
+  });
+
+  it("drains at once where none runs, and then refuses new ones with 503 and retry-after", async () => {
+    const calls = new RunningCalls();
+    await calls.drain(60_000);
+    expect(calls.isOpen).toBe(false);
+    expect(() => calls.enter()).toThrow(
+      expect.objectContaining({ code: ErrorCode.SERVICE_UNAVAILABLE, retryAfterSeconds: 1 }),
+    );
+    expect(calls.count).toBe(0);
+  });
+
+  it("refuses new ones from the first moment of a drain, and ends it with the last one", async () => {
+    const calls = new RunningCalls();
+    calls.enter();
+    calls.enter();
+    const drained = calls.drain(60_000);
+    expect(() => calls.enter()).toThrow();
+    calls.leave();
+    expect(await isSettled(drained)).toBe(false);
+    calls.leave();
+    expect(await isSettled(drained)).toBe(true);
+  });
+
+  it("waits no longer than it is told, and can be drained again", async () => {
+    const calls = new RunningCalls();
+    calls.enter();
+    const first = calls.drain(1_000);
+    vi.advanceTimersByTime(999);
+    expect(await isSettled(first)).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(await isSettled(first)).toBe(true);
+    const second = calls.drain(1_000);
+    calls.leave();
+    expect(await isSettled(second)).toBe(true);
+  });
+
+  it("ends every drain that waits, also where two do", async () => {
+    const calls = new RunningCalls();
+    calls.enter();
+    const both = [calls.drain(60_000), calls.drain(60_000)];
+    calls.leave();
+    for (const drained of both) expect(await isSettled(drained)).toBe(true);
+  });
+});

@@ -1,0 +1,145 @@
+/** What a vendor's refusal means for the customer: the whole table, status by status. */
+import * as fc from "fast-check";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import {
+  failureError,
+  readRefusal,
+  retryAfterSeconds,
+} from "../../src/inference/upstream-refusal.ts";
+
+afterEach(() => vi.useRealTimers());
+
+const json = { "content-type": "application/json; charset=utf-8" };
+
+function read(status: number, body = '{"error":{}}', headers: Record<string, string> = json) {
+  return readRefusal({ status, headers, body: Buffer.from(body) });
+}
+
+/** Status and code for the customer, alarm for the operator, whether another route may be tried. */
+type Row = [vendorStatus: number, body: string, says: string, alarm: string | undefined];
+
+const quota = '{"error":{"code":"insufficient_quota"}}';
+const hardLimit = '{"error":{"code":"billing_hard_limit_reached"}}';
+
+const refused: Row[] = [
+  [401, "{}", "503 service_unavailable", "credential"],
+  [402, "{}", "503 service_unavailable", "money"],
+  [403, "{}", "503 service_unavailable", "credential"],
+  [404, "{}", "502 upstream_error", "model"],
+  [408, "{}", "502 upstream_error", undefined],
+  [409, "{}", "502 upstream_error", undefined],
+  [418, "{}", "502 upstream_error", undefined],
+  [429, "{}", "429 rate_limit_exceeded", undefined],
+  [429, quota, "503 service_unavailable", "money"],
+  [429, hardLimit, "503 service_unavailable", "money"],
+  [500, "{}", "502 upstream_error", undefined],
+  [500, quota, "502 upstream_error", undefined],
+  [502, "{}", "502 upstream_error", undefined],
+  [503, "{}", "503 upstream_overloaded", undefined],
+  [504, "{}", "504 upstream_timeout", undefined],
+  [529, "{}", "503 upstream_overloaded", undefined],
+  [301, "{}", "502 upstream_error", undefined],
+];
+
+describe("R-ERR-3, R-ERR-4: a vendor's refusal", () => {
+  it.each(refused)("%i %s is %s, alarm %s", (status, body, says, alarm) => {
+    const refusal = read(status, body);
+    const { meaning } = refusal.error;
+    expect(`${meaning.status} ${meaning.word}`).toBe(says);
+    expect(refusal).toMatchObject({ pass: false, mayRetry: true, alarm });
+  });
+
+  it.each([
+    [400, "400 invalid_request"],
+    [413, "413 request_too_large"],
+    [422, "400 invalid_request"],
+  ])("%i in JSON is passed on as it is, and recorded as %s", (status, says) => {
+    const { pass, error, mayRetry, alarm } = read(status);
+    expect({ pass, mayRetry, alarm }).toEqual({ pass: true, mayRetry: false, alarm: undefined });
+    expect(`${error.meaning.status} ${error.meaning.word}`).toBe(says);
+  });
+
+  it.each([
+    ["a page", "<html>", { "content-type": "text/html" }],
+    ["no content type", "{}", {}],
+    ["no body", "", json],
+  ])("400 with %s is no answer in the dialect: told in our words", (_what, body, headers) => {
+    expect(read(400, body, headers)).toMatchObject({ pass: false, mayRetry: false });
+  });
+
+  it("never lets the vendor's judgement of our account reach the customer, nor its words", () => {
+    const secret = "sk-operators-own";
+    fc.assert(
+      fc.property(fc.integer({ min: 300, max: 599 }), fc.string(), (status, text) => {
+        const { pass, error } = read(status, `${text}${secret}`);
+        expect([401, 402, 403]).not.toContain(error.meaning.status);
+        if (pass) expect([400, 413, 422]).toContain(status);
+        expect(`${error.message}${error.internal}`).not.toContain(secret);
+        if ([429, 503].includes(error.meaning.status)) {
+          expect(error.retryAfterSeconds).toBeGreaterThanOrEqual(1);
+        }
+      }),
+    );
+  });
+
+  it("hands on how long the vendor wants to be left alone", () => {
+    const headers = { ...json, "retry-after": "17" };
+    for (const status of [429, 503, 529]) {
+      expect(read(status, "{}", headers).error.retryAfterSeconds).toBe(17);
+      expect(read(status).error.retryAfterSeconds).toBe(1);
+    }
+    // Its word about our own account is not the customer's time.
+    expect(read(429, quota, headers).error.retryAfterSeconds).toBe(30);
+  });
+});
+
+describe("retry-after", () => {
+  it.each<[what: string, headers: Record<string, string>, seconds: number | undefined]>([
+    ["nothing", {}, undefined],
+    ["seconds", { "retry-after": "20" }, 20],
+    ["a fraction", { "retry-after": "0.2" }, 1],
+    ["zero", { "retry-after": "0" }, 1],
+    ["milliseconds first", { "retry-after": "20", "retry-after-ms": "1500" }, 2],
+    ["milliseconds that are none", { "retry-after": "20", "retry-after-ms": "soon" }, 20],
+    ["empty milliseconds", { "retry-after": "20", "retry-after-ms": "" }, 20],
+    ["a date", { "retry-after": "Thu, 01 Jan 2026 00:00:30 GMT" }, 30],
+    ["a date that has passed", { "retry-after": "Thu, 01 Jan 2015 00:00:00 GMT" }, 1],
+    ["more than a day", { "retry-after": "999999999" }, 86_400],
+    ["infinity", { "retry-after-ms": "Infinity" }, undefined],
+    ["words", { "retry-after": "later" }, undefined],
+    ["a negative number", { "retry-after": "-5" }, undefined],
+    ["negative milliseconds", { "retry-after-ms": "-5" }, undefined],
+  ])("%s", (_what, headers, seconds) => {
+    vi.useFakeTimers({ now: Date.parse("2026-01-01T00:00:00Z") });
+    expect(retryAfterSeconds(headers)).toBe(seconds);
+  });
+
+  it("is nothing, or whole seconds from one to a day, whatever the vendor sends", () => {
+    const text = fc.oneof(fc.string(), fc.double().map(String), fc.date().map(String));
+    fc.assert(
+      fc.property(text, text, (seconds, ms) => {
+        const read = retryAfterSeconds({ "retry-after": seconds, "retry-after-ms": ms });
+        if (read === undefined) return;
+        expect(Number.isInteger(read)).toBe(true);
+        expect(read).toBeGreaterThanOrEqual(1);
+        expect(read).toBeLessThanOrEqual(86_400);
+      }),
+    );
+  });
+});
+
+describe("R-ERR-4: no reply at all", () => {
+  it.each([
+    ["connect", "502 upstream_error"],
+    ["reset", "502 upstream_error"],
+    ["aborted", "502 upstream_error"],
+    ["timeout", "504 upstream_timeout"],
+    ["connect_timeout", "504 upstream_timeout"],
+  ] as const)("%s is %s; its cause is for the log only", (kind, says) => {
+    const cause = new Error("10.0.0.7 refused");
+    const error = failureError(kind, cause);
+    expect(`${error.meaning.status} ${error.meaning.word}`).toBe(says);
+    expect(error.cause).toBe(cause);
+    expect(error.message).not.toContain("10.0.0.7");
+  });
+});
