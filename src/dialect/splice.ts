@@ -67,7 +67,7 @@ export class Splicer {
     }
     add(source.subarray(read));
     this.clear();
-    return pieces;
+    return gatherHead(pieces);
   }
 
   /** Applies the replacements after the first `size` to all of `source`, and forgets them only. */
@@ -101,4 +101,21 @@ export class Splicer {
     this.#ends.length = size;
     this.#texts.length = size;
   }
+}
+
+/** How much stands together at the beginning of pieces, in bytes. */
+const headBytes = 64 * 1024;
+
+/** Joins the first pieces, so that the first packet is a full one; the rest is not copied. */
+function gatherHead(pieces: Buffer[]): Buffer[] {
+  const head: Buffer[] = [];
+  const rest: Buffer[] = [];
+  let room = headBytes;
+  for (const piece of pieces) {
+    const taken = Math.min(room, piece.length);
+    if (taken > 0) head.push(piece.subarray(0, taken));
+    if (taken < piece.length) rest.push(piece.subarray(taken));
+    room -= taken;
+  }
+  return [Buffer.concat(head), ...rest];
 }

@@ -3,7 +3,7 @@ import { createAccountService } from "../../src/account/service.ts";
 import { anonymous } from "../../src/caller.ts";
 import { openDatabase } from "../../src/db/database.ts";
 import { ErrorCode } from "../../src/errors.ts";
-import { startFaultProxy } from "../billing/fault-proxy.ts";
+import { startFaultProxy } from "../support/fault-proxy.ts";
 import { codeOf, openRooms, type Rooms } from "../key/rooms.ts";
 
 const unknownId = "0190aaaa-0000-7000-8000-000000000000";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
+import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { checkLedger } from "./ledger-model.ts";
 

@@ -11,7 +11,7 @@ import { type BillingJobs, createBillingJobs } from "../../src/billing/jobs.ts";
 import { holdWaitMs } from "./harness.ts";
 import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
 import { GatewayError } from "../../src/errors.ts";
-import type { FaultProxy } from "./fault-proxy.ts";
+import type { FaultProxy } from "../support/fault-proxy.ts";
 import { callRow } from "./call-row.ts";
 
 /** What a hold is in the model. */

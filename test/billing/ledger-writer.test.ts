@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vite
 import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { ErrorCode, GatewayError } from "../../src/errors.ts";
-import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
+import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
 

@@ -117,12 +117,12 @@ describe("retry-after", () => {
   it("is nothing, or whole seconds from one to a day, whatever the vendor sends", () => {
     const text = fc.oneof(fc.string(), fc.double().map(String), fc.date().map(String));
     fc.assert(
-      fc.property(text, text, (seconds, ms) => {
-        const read = retryAfterSeconds({ "retry-after": seconds, "retry-after-ms": ms });
-        if (read === undefined) return;
-        expect(Number.isInteger(read)).toBe(true);
-        expect(read).toBeGreaterThanOrEqual(1);
-        expect(read).toBeLessThanOrEqual(86_400);
+      fc.property(text, text, (plain, ms) => {
+        const seconds = retryAfterSeconds({ "retry-after": plain, "retry-after-ms": ms });
+        if (seconds === undefined) return;
+        expect(Number.isInteger(seconds)).toBe(true);
+        expect(seconds).toBeGreaterThanOrEqual(1);
+        expect(seconds).toBeLessThanOrEqual(86_400);
       }),
     );
   });

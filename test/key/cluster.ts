@@ -2,7 +2,7 @@
 import { Pool } from "pg";
 import { expect } from "vitest";
 import { createAuthenticator } from "../../src/key/authenticate.ts";
-import { type FaultProxy, startFaultProxy } from "../billing/fault-proxy.ts";
+import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { openRooms, type Owner } from "./rooms.ts";
 
 /** What a node may be told. */

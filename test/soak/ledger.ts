@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 import { Pool } from "pg";
 import { openDatabase } from "../../src/db/database.ts";
 import { startEmbedded } from "../../src/db/embedded.ts";
-import { startFaultProxy } from "../billing/fault-proxy.ts";
+import { startFaultProxy } from "../support/fault-proxy.ts";
 import { checkLedger } from "../billing/ledger-model.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../support/test-server.ts";
 
