@@ -9,11 +9,13 @@ export type CheckAccess = (method: DescMethod, caller: Caller) => void;
 
 type Rule = { readonly kinds: ReadonlySet<Caller["kind"]>; readonly needs: string };
 
-const rules: ReadonlyMap<Access, Rule> = new Map([
-  [
-    Access.PUBLIC,
-    { kinds: new Set(["anonymous", "key", "session", "operator"] as const), needs: "" },
-  ],
+const anyone: Rule = {
+  kinds: new Set(["anonymous", "key", "session", "operator"] as const),
+  needs: "",
+};
+
+const rules: ReadonlyMap<Access, Rule> = new Map<Access, Rule>([
+  [Access.PUBLIC, anyone],
   [Access.KEY, { kinds: new Set(["key"] as const), needs: "an API key" }],
   [
     Access.SESSION,
@@ -22,9 +24,17 @@ const rules: ReadonlyMap<Access, Rule> = new Map([
   [Access.OPERATOR, { kinds: new Set(["operator"] as const), needs: "an operator" }],
 ]);
 
-/** @throws where a method of `services` does not declare who may call it */
-export function createAccessCheck(services: readonly DescService[]): CheckAccess {
+/**
+ * @param standard services that are not of this contract and declare nothing (health, reflection):
+ * whoever reaches them may call them. Default: none
+ * @throws where a method of `services` does not declare who may call it
+ */
+export function createAccessCheck(
+  services: readonly DescService[],
+  standard: readonly DescService[] = [],
+): CheckAccess {
   const byMethod = new Map<DescMethod, Rule>();
+  for (const method of standard.flatMap((service) => service.methods)) byMethod.set(method, anyone);
   for (const method of services.flatMap((service) => service.methods)) {
     const rule = rules.get(getOption(method, access));
     if (rule === undefined)
