@@ -46,11 +46,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   const { settings, log, metrics, calls, services, authenticate, isReady } = options;
   const stopping = new AbortController();
   const descriptions = services.map(({ service }) => service);
-  const standard = standardServices(descriptions, isReady);
-  const checkAccess = createAccessCheck(
-    descriptions,
-    standard.map(({ service }) => service),
-  );
+  const checkAccess = createAccessCheck(descriptions, [Health, ServerReflection]);
   const interceptors = (operatorToken: string | undefined): Interceptor[] => [
     requestId,
     createErrorMapping(log),
@@ -73,6 +69,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     ...routerOptions({ services, interceptors: publicInterceptors, shutdownSignal }),
     grpc: false,
   });
+  const standard = standardServices(descriptions, isReady);
   let internal: Awaited<ReturnType<typeof openInternalListener>> | undefined;
   return {
     async listen() {
