@@ -10,10 +10,8 @@ import { createLedger, type LedgerWriter } from "./billing/ledger-writer.ts";
 import { createPriceBook } from "./billing/price-book.ts";
 import { callCost, holdAmount } from "./billing/price.ts";
 import type { Config } from "./config/config.ts";
-import type { ServedKinds } from "./config/kinds.ts";
 import { drainMs } from "./config/limits.ts";
 import { ensurePartitions } from "./db/partition.ts";
-import { type DialectId, dialects } from "./dialect/index.ts";
 import { createEdges } from "./edges.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
 import { createExchange } from "./inference/exchange.ts";
@@ -29,14 +27,6 @@ import { vendorKinds } from "./vendor/index.ts";
 import type { Vendor } from "./vendor/vendor.ts";
 
 export { openBackend };
-
-/** What this version can serve of each kind of vendor, for the configuration's checks. */
-export const servedKinds: ServedKinds = new Map(
-  Object.entries(vendorKinds).map(([name, kind]) => [
-    name,
-    { ...kind, dialects: kind.dialects.map((dialect) => dialects[dialect as DialectId].word) },
-  ]),
-);
 
 /** A gateway that is built. */
 export interface App {

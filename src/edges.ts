@@ -15,6 +15,7 @@ import { createDirectTransport } from "./rpc/direct-transport.ts";
 import { createHealthService, createReflectionService } from "./rpc/health.ts";
 import { createAuthenticate } from "./rpc/interceptor/authenticate.ts";
 import { createErrorMapping } from "./rpc/interceptor/error.ts";
+import { readerGone } from "./rpc/interceptor/reader-gone.ts";
 import { requestId } from "./rpc/interceptor/request-id.ts";
 import { openInternalListener, type PlainAnswer } from "./rpc/internal-listener.ts";
 import { listenOn } from "./rpc/listen.ts";
@@ -66,7 +67,11 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   });
   const shutdownSignal = stopping.signal;
   await facade.register(fastifyConnectPlugin, {
-    ...routerOptions({ services, interceptors: publicInterceptors, shutdownSignal }),
+    ...routerOptions({
+      services,
+      interceptors: [readerGone, ...publicInterceptors],
+      shutdownSignal,
+    }),
     grpc: false,
   });
   const standard = standardServices(descriptions, isReady);
@@ -80,7 +85,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
         openInternalListener({
           address,
           services: [...services, ...standard],
-          interceptors: interceptors(settings.operatorToken),
+          interceptors: [readerGone, ...interceptors(settings.operatorToken)],
           shutdownSignal,
           page: pages(metrics, isReady),
         }),
@@ -97,6 +102,8 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
       }, endMs);
       await closed;
       clearTimeout(cut);
+      // Calls whose clients did not read have heard only now that nobody will.
+      await calls.drain(endMs);
     },
   };
 }

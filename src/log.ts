@@ -32,10 +32,24 @@ export function createLog({ secrets, sink, level = "info" }: LogOptions): {
     sink === undefined ? createStdoutSink() : { ...noFlush, write: sink.write.bind(sink) };
   const scrub = createScrubber(secrets);
   const log = pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "msg" },
+    { level, base: null, timestamp: createTimestamp(), messageKey: "msg" },
     { write: (line: string) => buffered.write(scrub(line)) },
   );
   return { log, flush: () => buffered.flush() };
+}
+
+/** ISO 8601 with milliseconds; written once for all lines of the same millisecond. */
+function createTimestamp(): () => string {
+  let lastMs = 0;
+  let text = "";
+  return () => {
+    const nowMs = Date.now();
+    if (nowMs !== lastMs) {
+      lastMs = nowMs;
+      text = `,"time":"${new Date(nowMs).toISOString()}"`;
+    }
+    return text;
+  };
 }
 
 const noFlush = { flush(): void {} };

@@ -139,8 +139,9 @@ export function isRefused(error: unknown): boolean {
 }
 
 function sqlState(error: unknown): string | undefined {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+  // What the server reports has a severity; by its form alone EPIPE would pass for an SQLSTATE.
+  if (!(error instanceof Error) || !("severity" in error) || !("code" in error)) return undefined;
+  return typeof error.code === "string" ? error.code : undefined;
 }
 
 /** The settings have to be answered in time too: a server that accepts and then hangs is no server. */

@@ -27,8 +27,7 @@ export async function configOf(
   options: { readonly path?: string | undefined; readonly unresolved: "refuse" | "placeholder" },
 ): Promise<Config> {
   const { env, cwd } = context;
-  const { servedKinds } = await context.app();
-  return loadConfig({ ...options, env, cwd, kinds: servedKinds });
+  return loadConfig({ ...options, env, cwd, kinds: await context.servedKinds() });
 }
 
 /** The services of this installation, for the length of one command. */

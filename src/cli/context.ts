@@ -5,8 +5,6 @@ import type { ServedKinds } from "../config/kinds.ts";
 
 /** The part of the program that commands call. app.ts is one. */
 export interface CliApp {
-  /** What this version can serve, for reading the configuration. */
-  readonly servedKinds: ServedKinds;
   /** Opens the services in this process, on the same database as the running gateway. */
   readonly openBackend: (options: OpenOptions) => Promise<Backend>;
   /** Runs the gateway; resolves after a signal and the drain. */
@@ -36,6 +34,9 @@ export interface CliContext {
   readonly out: (text: string) => void;
   /** Writes to standard error. */
   readonly err: (text: string) => void;
+  /** What this version can serve, for reading the configuration. Apart from {@link app}, which takes a
+   * second to load and which `check` does not need. */
+  readonly servedKinds: () => Promise<ServedKinds>;
   /** Loads the program. Late, so that `--help` and wrong usage answer at once. */
   readonly app: () => Promise<CliApp>;
 }

@@ -226,8 +226,10 @@ export class Run {
   async settle(): Promise<void> {
     const { call } = this;
     this.#open?.close();
-    // The reader went away between two reads: nobody threw.
-    call.end(this.#isDone ? CallEnding.COMPLETED : CallEnding.CLIENT_GONE);
+    // The reader went away between two reads, or did not read while the gateway stopped: nobody threw.
+    const isStop = this.#context.signal.reason instanceof GatewayStopping;
+    const unread = isStop ? CallEnding.GATEWAY_STOPPED : CallEnding.CLIENT_GONE;
+    call.end(this.#isDone ? CallEnding.COMPLETED : unread);
     if (call.heldNanos === undefined) {
       this.#options.ledger.record(call.toRow());
       reportCall(call, this.#options);

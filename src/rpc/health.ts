@@ -1,12 +1,13 @@
 /** The two standard services of gRPC: health and reflection. connect-es brings neither. */
 import { createRegistry, type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import { Code, type ServiceImpl } from "@connectrpc/connect";
 import {
   Health,
   HealthCheckResponse_ServingStatus as Status,
 } from "../../gen/health/v1/health_pb.ts";
 import { ServerReflection } from "../../gen/reflection_pb.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
 
 /** Health as gRPC load balancers ask for it. The empty service name means the whole server. */
 export function createHealthService(
@@ -18,7 +19,10 @@ export function createHealthService(
   return {
     check({ service }) {
       if (names.has(service)) return status();
-      throw new ConnectError(`no service ${service}`, Code.NotFound);
+      throw new GatewayError(
+        ErrorCode.NOT_FOUND,
+        `There is no service ${service.slice(0, 200)} here`,
+      );
     },
     async list() {
       const now = await status();

@@ -13,6 +13,7 @@ const context = {
   version: "",
   out: () => {},
   err: () => {},
+  servedKinds: () => Promise.reject(new Error("not needed")),
   app: () => Promise.reject(new Error("not needed")),
 };
 

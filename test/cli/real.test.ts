@@ -25,6 +25,7 @@ async function uas(...line: string[]) {
     version: "",
     out: (text) => void (out += text),
     err: (text) => void (err += text),
+    servedKinds: async () => (await import("../../src/served-kinds.ts")).servedKinds,
     app: async () => ({
       ...(await import("../../src/app.ts")),
       ...(await import("../../src/serve.ts")),

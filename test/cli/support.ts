@@ -35,7 +35,6 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
   const opened: OpenOptions[] = [];
   const served: OpenOptions[] = [];
   const app: CliApp = {
-    servedKinds,
     async openBackend(options) {
       if (refusal) throw refusal;
       opened.push(options);
@@ -52,6 +51,7 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
     version: "1.2.3",
     out: (text) => void (seen.out += text),
     err: (text) => void (seen.err += text),
+    servedKinds: async () => servedKinds,
     app: async () => app,
   };
   try {

@@ -1,4 +1,4 @@
-import type { Interceptor } from "@connectrpc/connect";
+import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { requestIdKey, resolveRequestId } from "../../caller.ts";
 
 /** Gives every RPC a request id, the caller's where it sent a good one, and echoes it. */
@@ -8,7 +8,12 @@ export const requestId: Interceptor = (next) => async (request) => {
   if (id !== "") return next(request);
   id = resolveRequestId(header.get("x-request-id"), header.get("request-id"));
   contextValues.set(requestIdKey, id);
-  const response = await next(request);
-  response.header.set("x-request-id", id);
-  return response;
+  try {
+    const response = await next(request);
+    response.header.set("x-request-id", id);
+    return response;
+  } catch (error) {
+    if (error instanceof ConnectError) error.metadata.set("x-request-id", id);
+    throw error;
+  }
 };
