@@ -7,7 +7,13 @@ import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { type App, buildApp } from "../../src/app.ts";
-import type { Config, ModelConfig, PriceConfig, VendorConfig } from "../../src/config/config.ts";
+import type {
+  Config,
+  ModelConfig,
+  PriceConfig,
+  Settings,
+  VendorConfig,
+} from "../../src/config/config.ts";
 import { createTestDatabase } from "./database.ts";
 
 /** What a test changes of the usual gateway. */
@@ -16,6 +22,10 @@ export interface GatewayOptions {
   readonly vendors: Readonly<Record<string, TestVendor>>;
   /** The models by key. Default: `public-model`, routed to `vendor-model` of the first vendor. */
   readonly models?: Readonly<Record<string, TestModel>>;
+  /** What the environment says differently. Default: free ports, no operator token. */
+  readonly settings?: Partial<Settings>;
+  /** Gives the address at which the gateway finds its database, of the real one. Default: the same. */
+  readonly databaseAt?: (url: string) => Promise<string>;
 }
 
 /** A vendor: an address, and what the test changes of the usual settings. */
@@ -91,10 +101,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       dataDir: "/nonexistent",
       listen: { host: "127.0.0.1", port: 0 },
       internalListen: { host: "127.0.0.1", port: 0 },
-      databaseUrl: database.url,
+      databaseUrl: (await options.databaseAt?.(database.url)) ?? database.url,
       publicUrl: undefined,
       trustProxy: [],
       operatorToken: undefined,
+      ...options.settings,
     },
     config: configOf(options),
     log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),
