@@ -1,0 +1,62 @@
+/** A gateway as `npm start` makes it on a fresh machine, but for its ports and its database. */
+import { createClient } from "@connectrpc/connect";
+import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
+import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
+import { type App, buildApp } from "../../src/app.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { readSettings } from "../../src/config/settings.ts";
+import { servedKinds } from "../../src/served-kinds.ts";
+import { createTestDatabase } from "../support/database.ts";
+
+/** A running gateway with the built-in demo, an account and a key. */
+export interface DemoGateway {
+  readonly app: App;
+  readonly publicUrl: string;
+  readonly internalUrl: string;
+  /** What a reader's shell has set, and where the command line finds the database. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Resolves when a call by this request id is recorded. */
+  recorded(requestId: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts it. `cwd` has no configuration. */
+export async function startDemoGateway(cwd: string): Promise<DemoGateway> {
+  const database = await createTestDatabase();
+  const env = {
+    DATABASE_URL: database.url,
+    UAS_LISTEN: "127.0.0.1:0",
+    UAS_INTERNAL_LISTEN: "127.0.0.1:0",
+    UAS_OPERATOR_TOKEN: "operator-of-this-test",
+  };
+  const config = loadConfig({ env: {}, cwd, kinds: servedKinds, unresolved: "refuse" });
+  const app = await buildApp({ settings: readSettings(env, cwd), config });
+  const urls = await app.listen();
+  const { account } = await createClient(AccountService, app.transport).createAccount({
+    name: "dev",
+  });
+  const accountId = account?.accountId ?? "";
+  const billing = createClient(BillingService, app.transport);
+  const amount = { currencyCode: "USD", amountNanos: 10_000_000_000n };
+  await billing.topUp({ accountId, amount, reference: "test" });
+  const { secret } = await createClient(KeyService, app.transport).createKey({ accountId });
+  return {
+    app,
+    ...urls,
+    env: { ...env, UAS_API_KEY: secret, ACCOUNT: accountId },
+    async recorded(requestId) {
+      // A call is recorded when it is settled, which is after its reply.
+      for (const end = Date.now() + 5_000; ; await new Promise((done) => setTimeout(done, 5))) {
+        if ((await billing.findCalls({ requestId })).calls.length > 0) return;
+        if (Date.now() > end) throw new Error(`no call by ${requestId}`);
+      }
+    },
+    async close() {
+      const { findings } = await billing.auditLedger({});
+      await app.close();
+      await database.close();
+      if (findings.length > 0) throw new Error(findings.map(({ detail }) => detail).join("\n"));
+    },
+  };
+}

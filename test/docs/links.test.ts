@@ -1,0 +1,38 @@
+/** Every link between the pages leads somewhere, and every file that a page names exists. */
+import { existsSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { expect, test } from "vitest";
+import { pages, readPage, root } from "./page.ts";
+
+/** A heading's anchor, as GitHub makes it. */
+function anchor(heading: string): string {
+  const plain = heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "");
+  return plain.trim().replaceAll(" ", "-");
+}
+
+function anchorsOf(path: string): string[] {
+  const text = readPage(path).replaceAll(/^```[^]*?^```/gm, "");
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => anchor(heading));
+}
+
+test.each(pages)("%s: links lead somewhere", (page) => {
+  const links = [...readPage(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link);
+  const broken = links.filter((link) => {
+    if (/^[a-z]+:/.test(link)) return false;
+    const [file = "", hash] = link.split("#");
+    const target = file === "" ? page : normalize(join(dirname(page), file));
+    if (!existsSync(join(root, target))) return true;
+    return hash !== undefined && !anchorsOf(target).includes(hash);
+  });
+  expect(broken).toEqual([]);
+});
+
+test.each(pages)("%s: files that it names exist", (page) => {
+  const named = [
+    ...readPage(page).matchAll(/`((?:src|test|tools|bench|proto|docs|bin|gen)\/[\w./-]*)`/g),
+  ];
+  const missing = named
+    .map(([, path = ""]) => path)
+    .filter((path) => !existsSync(join(root, path)));
+  expect(missing).toEqual([]);
+});

@@ -1,0 +1,141 @@
+/** What the README shows a reader to paste works on a fresh start. */
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { knownVariables } from "../../src/config/settings.ts";
+import { problemsOf } from "../config/support.ts";
+import { type DemoGateway, startDemoGateway } from "./demo-gateway.ts";
+import { blocksOf, readPage, root, rowsOf } from "./page.ts";
+
+const page = readPage("README.md");
+const cwd = mkdtempSync(join(tmpdir(), "uas-docs-"));
+let gateway: DemoGateway;
+
+beforeAll(async () => {
+  gateway = await startDemoGateway(cwd);
+});
+afterAll(async () => {
+  await gateway?.close();
+  rmSync(cwd, { recursive: true, force: true });
+});
+
+interface Ran {
+  readonly code: unknown;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs what a block says, with this gateway's addresses. */
+async function run(program: string, args: readonly string[]): Promise<Ran> {
+  const child = spawn(program, args, {
+    cwd: root,
+    env: {
+      ...gateway.env,
+      PATH: process.env["PATH"],
+      HOME: cwd,
+      NODE_OPTIONS: "--disable-warning=ExperimentalWarning",
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let out = "";
+  let err = "";
+  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  return { code, out, err };
+}
+
+/** Without a shell and curl, as on a bare Windows, there is nobody to paste these lines. */
+const hasCurl = spawnSync("sh", ["-c", "curl --version"]).status === 0;
+
+const commands = blocksOf(page, ["sh"]).map(({ text }) => text);
+const programs = blocksOf(page, ["js"]).map(({ text }) => text);
+
+/** The block for this gateway: its addresses, and failure wherever curl is refused. */
+function here(text: string): string {
+  return text
+    .replaceAll("http://127.0.0.1:8080", gateway.publicUrl)
+    .replaceAll("http://127.0.0.1:8081", gateway.internalUrl)
+    .replaceAll("127.0.0.1:8081", new URL(gateway.internalUrl).host)
+    .replaceAll("curl http", "curl -sS --fail http")
+    .replaceAll("curl -N", "curl -sS --fail -N")
+    .replaceAll("npx buf", "node_modules/.bin/buf")
+    .replaceAll("npx uas", `"${process.execPath}" bin/uas.js`);
+}
+
+/** Some blocks start six processes. */
+const timeout = 60_000;
+
+describe.runIf(hasCurl)("README.md: lines for the shell", { timeout }, () => {
+  it("has them", () => {
+    expect(commands.length).toBeGreaterThan(4);
+  });
+
+  it.each(commands.map((text) => [text.split("\n")[0] ?? "", text]))("%s", async (_name, text) => {
+    for (const [, id = ""] of text.matchAll(/calls show (\S+)/g)) await gateway.recorded(id);
+    const ran = await run("sh", ["-euc", here(text)]);
+    expect(ran.code, ran.err + ran.out).toBe(0);
+    expect(ran.out).not.toContain('"error"');
+    expect(ran.out.length).toBeGreaterThan(10);
+  });
+
+  it("shows the exact cost of the call that it made", async () => {
+    const shown = await run(process.execPath, [
+      "bin/uas.js",
+      "calls",
+      "show",
+      "my-call-1",
+      "--json",
+    ]);
+    const { inputTokens, outputTokens, cost } = JSON.parse(shown.out) as Record<string, unknown>;
+    const nanos = Math.floor(Number(inputTokens) * 250 + Number(outputTokens) * 2_000);
+    expect(Math.round(Number(cost) * 1e9)).toBe(nanos);
+    expect(nanos).toBeGreaterThan(0);
+  });
+});
+
+describe("README.md: programs", { timeout }, () => {
+  it.each(programs.map((text) => [text.split("\n")[0] ?? "", text]))("%s", async (_name, text) => {
+    const ran = await run(process.execPath, ["--input-type=module", "-e", here(text)]);
+    expect(ran.code, ran.err).toBe(0);
+    // The SDK prints the text; the raw chunks end as a stream in this dialect ends.
+    expect(ran.out).toMatch(/You said: Hello$|data: \[DONE\]\s*$/);
+  });
+});
+
+describe("README.md", () => {
+  it("shows a configuration that is right", () => {
+    const blocks = blocksOf(page, ["yaml"]);
+    expect(blocks.length).toBe(1);
+    for (const { text } of blocks) {
+      expect(problemsOf(text, { env: { OPENAI_API_KEY: "k" } })).toEqual([]);
+    }
+  });
+
+  it("names scripts that exist, and every script", () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+      scripts: Record<string, string>;
+    };
+    const named = new Set(
+      [...page.matchAll(/npm (?:run )?(start|test|(?<=run )[a-z:]+)/g)].map(
+        ([, name = ""]) => name,
+      ),
+    );
+    const parts = new Set(["lint", "types"]); // of `check`
+    expect([...named].toSorted()).toEqual(
+      Object.keys(scripts)
+        .filter((name) => !parts.has(name))
+        .toSorted(),
+    );
+  });
+
+  it("lists every variable of the environment", () => {
+    const names = rowsOf(page)
+      .map(([name = ""]) => name)
+      .filter((name) => /^[A-Z_]+$/.test(name));
+    const read = [...knownVariables, "DATABASE_URL"].filter((name) => name !== "UAS_API_KEY");
+    expect(names.toSorted()).toEqual(read.toSorted());
+  });
+});
