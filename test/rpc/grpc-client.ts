@@ -121,3 +121,13 @@ export function detailsOf(error: grpc.ServiceError): ErrorDetail[] {
   }
   return details;
 }
+
+/** The error that a call is refused with. Throws where it is not. */
+export async function refusalOf(call: Promise<unknown>): Promise<grpc.ServiceError> {
+  const error = await call.then(
+    () => undefined,
+    (cause: unknown) => cause as grpc.ServiceError,
+  );
+  if (error === undefined) throw new Error("it was not refused");
+  return error;
+}

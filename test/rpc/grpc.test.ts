@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { ErrorCode } from "../../src/errors.ts";
 import { publicModel } from "../support/gateway.ts";
-import { answer, failure, hang } from "../support/upstream/behaviour.ts";
-import { detailsOf, GrpcClient, type Message } from "./grpc-client.ts";
+import { answer, failure, flood, hang } from "../support/upstream/behaviour.ts";
+import { detailsOf, GrpcClient, type Message, refusalOf } from "./grpc-client.ts";
 import { bearer, demoModel, exchangeOf, operatorToken, useGateway } from "./harness.ts";
 
 const fixture = useGateway();
@@ -46,15 +46,6 @@ function textOf(parts: readonly Message[]): string {
   return Buffer.concat(
     parts.map(({ chunk }) => (chunk as Buffer | null) ?? Buffer.alloc(0)),
   ).toString();
-}
-
-async function refusalOf(call: Promise<unknown>): Promise<grpc.ServiceError> {
-  const error = await call.then(
-    () => undefined,
-    (cause: unknown) => cause as grpc.ServiceError,
-  );
-  if (error === undefined) throw new Error("it was not refused");
-  return error;
 }
 
 describe("unary calls", () => {
@@ -256,6 +247,22 @@ describe("Exchange", () => {
     expect(call.cost?.amountNanos).toBeGreaterThan(0n);
   });
 
+  it("R-MON-2: a reader that takes nothing more and then leaves is recorded and settled too", async () => {
+    fixture.upstream.script(flood(64 * 1024 * 1024));
+    const id = "grpc-unread-1";
+    const input = messageOf(publicModel, { stream: true });
+    const stream = client.stream(exchangePath, input, { metadata: asKey(id) });
+    const ended = new Promise((resolve) => stream.once("error", resolve));
+    await expect
+      .poll(() => fixture.upstream.requests[0]?.isBlocked, { timeout: 10_000 })
+      .toBe(true);
+    stream.cancel();
+    await ended;
+    expect(await fixture.upstream.last().left).toBe(true);
+    const call = await fixture.gateway.call(id);
+    expect(call).toMatchObject({ ending: CallEnding.CLIENT_GONE, status: 200 });
+  });
+
   it("ends at its deadline, stops the vendor, and costs nothing before the first content", async () => {
     fixture.upstream.script(hang);
     const id = "grpc-deadline-1";
@@ -269,30 +276,5 @@ describe("Exchange", () => {
       status: 499,
       cost: { amountNanos: 0n },
     });
-  });
-});
-
-describe("health", () => {
-  it("tells everybody what is served", async () => {
-    for (const service of ["", "uas.inference.v1.InferenceService"]) {
-      const { message } = await client.unary("/grpc.health.v1.Health/Check", { service });
-      expect(message).toEqual({ status: "SERVING" });
-    }
-    const error = await refusalOf(
-      client.unary("/grpc.health.v1.Health/Check", { service: "none" }),
-    );
-    expect(error.code).toBe(grpc.status.NOT_FOUND);
-  });
-
-  it("can be watched, also what does not exist", async () => {
-    for (const [service, status] of [
-      ["", "SERVING"],
-      ["none", "SERVICE_UNKNOWN"],
-    ]) {
-      const stream = client.stream("/grpc.health.v1.Health/Watch", { service });
-      stream.on("error", () => {});
-      expect(await new Promise((resolve) => stream.once("data", resolve))).toEqual({ status });
-      stream.cancel();
-    }
   });
 });

@@ -196,8 +196,13 @@ class Recorded implements RecordedRequest, Exchange {
     } else {
       this.isBlocked = true;
       await new Promise<void>((resolve) => {
-        this.response.once("drain", resolve);
-        this.response.once("close", resolve);
+        const proceed = (): void => {
+          this.response.off("drain", proceed);
+          this.response.off("close", proceed);
+          resolve();
+        };
+        this.response.on("drain", proceed);
+        this.response.on("close", proceed);
       });
       this.isBlocked = false;
     }
