@@ -32,11 +32,14 @@ export function createLog({ secrets, sink, level = "info" }: LogOptions): {
     sink === undefined ? createStdoutSink() : { ...noFlush, write: sink.write.bind(sink) };
   const scrub = createScrubber(secrets);
   const log = pino(
-    { level, base: null, timestamp: createTimestamp(), messageKey: "msg" },
+    { level, base: null, timestamp: createTimestamp(), messageKey: "msg", serializers },
     { write: (line: string) => buffered.write(scrub(line)) },
   );
   return { log, flush: () => buffered.flush() };
 }
+
+/** Errors by either name; pino itself knows `err` only, and writes others as `{}`. */
+const serializers = { err: pino.stdSerializers.err, error: pino.stdSerializers.err };
 
 /** ISO 8601 with milliseconds; written once for all lines of the same millisecond. */
 function createTimestamp(): () => string {
@@ -57,13 +60,24 @@ const noFlush = { flush(): void {} };
 /** Replaces every secret in a text. */
 export function createScrubber(secrets: readonly string[]): (text: string) => string {
   const known = [...new Set(secrets)].filter((secret) => secret.length >= secretCharsMin);
-  // In a JSON line a secret with a quote or backslash appears escaped.
-  const forms = known.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
+  // The longest first: one secret may begin with another.
+  const forms = [...new Set(known.flatMap(formsOf))].toSorted((a, b) => b.length - a.length);
   return (text) => {
-    let clean = text.includes("uas_") ? text.replace(platformKey, "uas_[hidden]") : text;
+    let clean = text;
     for (const form of forms) if (clean.includes(form)) clean = clean.replaceAll(form, "[hidden]");
-    return clean;
+    return clean.includes("uas_") ? clean.replace(platformKey, "uas_[hidden]") : clean;
   };
+}
+
+/** How a secret can stand in a line: as it is, in JSON, in JSON within JSON, and in a URL. */
+function formsOf(secret: string): string[] {
+  const escaped = escape(secret);
+  return [secret, escaped, escape(escaped), escape(encodeURIComponent(secret.toWellFormed()))];
+}
+
+/** The text as it stands between the quotes of JSON. */
+function escape(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
 }
 
 /** Lines wait at most this long, in milliseconds: one system call for many lines. */

@@ -35,21 +35,38 @@ export async function serve({ settings, config }: ServeOptions): Promise<void> {
   }
 }
 
+/** Signals that follow the first within this time are its echo, in milliseconds: Ctrl-C under npm comes
+ * twice, from the terminal and from npm. */
+const echoMs = 300;
+
+/** Resolves with the first signal; a second one, be it the same or the other, ends the process. */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
+    let firstMs: number | undefined;
     const onSignal = (signal: NodeJS.Signals): void => {
+      if (firstMs !== undefined && performance.now() - firstMs > echoMs) process.exit(1);
+      firstMs ??= performance.now();
       resolve(signal);
-      process.once(signal, () => process.exit(1));
     };
-    process.once("SIGTERM", onSignal);
-    process.once("SIGINT", onSignal);
+    process.on("SIGTERM", onSignal);
+    process.on("SIGINT", onSignal);
   });
 }
 
 function secretsOf({ operatorToken, databaseUrl }: Settings, { vendors }: Config): string[] {
-  const password = databaseUrl && URL.canParse(databaseUrl) ? new URL(databaseUrl).password : "";
   const keys = [...vendors.values()].map((vendor) => vendor.apiKey);
-  return [operatorToken, password, ...keys].filter((secret) => secret !== undefined);
+  const all = [operatorToken, ...passwordsOf(databaseUrl ?? ""), ...keys];
+  return all.filter((secret) => secret !== undefined);
+}
+
+/** The password of a database's address, as it is written there and as it is meant. */
+function passwordsOf(databaseUrl: string): string[] {
+  const password = URL.parse(databaseUrl)?.password ?? "";
+  try {
+    return [password, decodeURIComponent(password)];
+  } catch {
+    return [password];
+  }
 }
 
 /** What the demo account may spend. */
