@@ -79,3 +79,11 @@ export function missingKey(): GatewayError {
 export function invalidKey(): GatewayError {
   return new GatewayError(ErrorCode.UNAUTHENTICATED, "Invalid API Key");
 }
+
+/** What is said to calls that come while the gateway stops. */
+export function gatewayStopping(): GatewayError {
+  return new GatewayError(
+    ErrorCode.SERVICE_UNAVAILABLE,
+    "The gateway is stopping and takes no new calls; retry after the time in the retry-after header",
+  );
+}

@@ -2,6 +2,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import type { Interceptor } from "@connectrpc/connect";
+import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { Health } from "../gen/health/v1/health_pb.ts";
 import { ServerReflection } from "../gen/reflection_pb.ts";
@@ -17,7 +18,11 @@ import { createAuthenticate } from "./rpc/interceptor/authenticate.ts";
 import { createErrorMapping } from "./rpc/interceptor/error.ts";
 import { readerGone } from "./rpc/interceptor/reader-gone.ts";
 import { requestId } from "./rpc/interceptor/request-id.ts";
-import { openInternalListener, type PlainAnswer } from "./rpc/internal-listener.ts";
+import {
+  type InternalListener,
+  openInternalListener,
+  type PlainAnswer,
+} from "./rpc/internal-listener.ts";
 import { listenOn } from "./rpc/listen.ts";
 import { routerOptions } from "./rpc/router.ts";
 import { type Service, serve } from "./rpc/service.ts";
@@ -75,7 +80,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     grpc: false,
   });
   const standard = standardServices(descriptions, isReady);
-  let internal: Awaited<ReturnType<typeof openInternalListener>> | undefined;
+  let internal: InternalListener | undefined;
   return {
     async listen() {
       const publicUrl = await listenOn(settings.listen, "UAS_LISTEN", (address) =>
@@ -92,20 +97,27 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
       );
       return { publicUrl, internalUrl: internal.url };
     },
-    async close() {
+    async close(): Promise<void> {
       stopping.abort(new GatewayStopping("the gateway is stopping"));
       await calls.drain(endMs);
-      const closed = Promise.all([facade.close(), internal?.close()]);
-      const cut = setTimeout(() => {
-        facade.server.closeAllConnections();
-        internal?.destroy();
-      }, endMs);
-      await closed;
-      clearTimeout(cut);
+      await closeWithin(facade, internal);
       // Calls whose clients did not read have heard only now that nobody will.
       await calls.drain(endMs);
     },
   };
+}
+
+/** Closes both listeners; cuts what is still connected after {@link endMs}. */
+async function closeWithin(
+  facade: FastifyInstance,
+  internal: InternalListener | undefined,
+): Promise<void> {
+  const cut = setTimeout(() => {
+    facade.server.closeAllConnections();
+    internal?.destroy();
+  }, endMs);
+  await Promise.all([facade.close(), internal?.close()]);
+  clearTimeout(cut);
 }
 
 /** What gRPC expects beside the contract. */

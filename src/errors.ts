@@ -225,15 +225,27 @@ export function toRpcError(error: GatewayError): ConnectError {
   return new ConnectError(error.message, meaning.rpc, undefined, [detail], error);
 }
 
+/** What Connect's own errors mean, which carry no detail. */
+const plainCodes: ReadonlyMap<Code, SentErrorCode> = new Map([
+  [Code.InvalidArgument, ErrorCode.INVALID_REQUEST],
+  [Code.Unimplemented, ErrorCode.INVALID_REQUEST],
+  [Code.ResourceExhausted, ErrorCode.REQUEST_TOO_LARGE],
+  [Code.Unauthenticated, ErrorCode.UNAUTHENTICATED],
+  [Code.Unavailable, ErrorCode.SERVICE_UNAVAILABLE],
+  [Code.DeadlineExceeded, ErrorCode.UPSTREAM_TIMEOUT],
+  [Code.Canceled, ErrorCode.SERVICE_UNAVAILABLE],
+  [Code.Aborted, ErrorCode.SERVICE_UNAVAILABLE],
+]);
+
 /** The error that an RPC carried: in this process the very one, from another what its detail tells. */
 export function fromRpcError(error: ConnectError): GatewayError {
   if (error.cause instanceof GatewayError) return error.cause;
   const [detail] = error.findDetails(ErrorDetailSchema);
   if (detail === undefined || !(detail.code in errorMeanings)) {
-    const isInvalid = error.code === Code.InvalidArgument || error.code === Code.Unimplemented;
-    return isInvalid
-      ? new GatewayError(ErrorCode.INVALID_REQUEST, error.rawMessage, { cause: error })
-      : internalError(error);
+    const code = plainCodes.get(error.code);
+    return code === undefined
+      ? internalError(error)
+      : new GatewayError(code, error.rawMessage, { cause: error });
   }
   const { param, retryAfterSeconds, metadata } = detail;
   return new GatewayError(detail.code as SentErrorCode, error.rawMessage, {

@@ -42,10 +42,10 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
   const { pool, sweepMs = holdSweepMs, warn = () => {} } = options;
   const timers: NodeJS.Timeout[] = [];
   const sweep = (): Promise<number> => sweepHolds(pool, warn);
-  const sweepJob = singly(sweep, (error) => warn("sweeping expired holds failed", { error }));
+  const sweepJob = singly(sweep, (error) => warn("sweeping expired holds failed", { err: error }));
   const partitionJob = singly(
     () => makePartitions(pool),
-    (error) => warn("making partitions failed: tried again in an hour", { error }),
+    (error) => warn("making partitions failed: tried again in an hour", { err: error }),
   );
   return {
     start() {
@@ -103,7 +103,7 @@ async function sweepHolds(pool: Pool, warn: Warn): Promise<number> {
         freed += await sweepAccount(pool, accountId, ids);
       } catch (error) {
         // One stuck account must not keep the money of the others.
-        warn("the expired holds of an account could not be swept", { accountId, error });
+        warn("the expired holds of an account could not be swept", { accountId, err: error });
       }
     }
     if (found < sweepMax || freed === before) return freed;

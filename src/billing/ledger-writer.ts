@@ -90,7 +90,8 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
   #waiting: HoldItem[] = [];
   #deadlineTimer: NodeJS.Timeout | undefined;
   #closing = false;
-  #waitingSettles = 0;
+  /** Settlements of callers that are not durable yet. */
+  readonly #settling = new Set<SettleItem>();
   #resends = 0;
   #abandonedHolds = 0;
   #unknownSettles = 0;
@@ -135,11 +136,12 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
     const { id, accountId, costNanos, record } = operation;
     if (costNanos < 0n) return Promise.reject(new RangeError("a cost cannot be negative"));
     const cost = costNanos.toString();
-    this.#waitingSettles++;
     return new Promise((resolve, reject) => {
       const same = record.id === id && record.cost === cost && record.account_id === accountId;
       const row = same ? record : { ...record, id, cost, account_id: accountId };
-      this.#lane(accountId).addSettle({ id, cost, record: row, resolve, reject });
+      const item: SettleItem = { id, cost, record: row, resolve, reject };
+      this.#settling.add(item);
+      this.#lane(accountId).addSettle(item);
     });
   }
 
@@ -155,7 +157,7 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
     return {
       openHolds: this.#renewer.size,
       waitingHolds: this.#waiting.filter((item) => isPending(item)).length,
-      waitingSettles: this.#waitingSettles,
+      waitingSettles: this.#settling.size,
       waitingRecords: this.#callLog.size,
       droppedRecords: this.#callLog.dropped,
       resends: this.#resends,
@@ -180,6 +182,10 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
     clearTimeout(timer);
     const stats = this.stats();
     for (const item of this.#waiting) this.#abandon(item);
+    for (const { id, cost, reject } of this.#settling) {
+      this.#warn("a settlement could not be made durable: its cost is lost", { callId: id, cost });
+      reject(unavailable("the gateway stopped before the call was settled"));
+    }
     this.#lookForDeadlines();
     await this.#dispatcher.close();
     return stats;
@@ -196,7 +202,7 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
 
   onSettled(item: SettleItem, verdict: SettleVerdict): void {
     this.#renewer.delete(item.id);
-    if (item.record) this.#waitingSettles--;
+    this.#settling.delete(item);
     if (verdict !== "unknown") return;
     this.#unknownSettles++;
     this.#warn("a call was settled that had held nothing: not charged", { callId: item.id });
@@ -204,10 +210,10 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
 
   onRefused(item: SettleItem, error: unknown): void {
     this.#refusedSettles++;
-    if (item.record) this.#waitingSettles--;
-    else this.#renewer.delete(item.id);
+    this.#settling.delete(item);
+    if (!item.record) this.#renewer.delete(item.id);
     const what = item.record ? "the record of a call" : "a settlement";
-    this.#warn(`the database refused ${what}: it is lost`, { callId: item.id, error });
+    this.#warn(`the database refused ${what}: it is lost`, { callId: item.id, err: error });
   }
 
   onEmpty(lane: Lane): void {
@@ -225,7 +231,7 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
 
   #onResend(error: unknown): void {
     this.#resends++;
-    this.#warn("a ledger statement is sent again", { error });
+    this.#warn("a ledger statement is sent again", { err: error });
   }
 
   /** One look for all holds: a timer for each would cost more than the rest of a hold. */

@@ -129,8 +129,11 @@ export class Link {
 /** Whether the connection is gone: no SQLSTATE, or one that says so. The outcome is then unknown. */
 export function isLost(error: unknown): boolean {
   const code = sqlState(error);
-  return code === undefined || code.startsWith("08") || code.startsWith("57P");
+  return code === undefined || code.startsWith("08") || code.startsWith("57P") || code === readOnly;
 }
+
+/** The address leads to a standby now: another connection may find the primary. */
+const readOnly = "25006";
 
 /** Whether the statement itself is at fault (bad data, a broken constraint): again would fail again. */
 export function isRefused(error: unknown): boolean {

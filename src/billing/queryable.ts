@@ -1,7 +1,6 @@
 /** What the reading side of billing needs of the database. */
 import type { QueryResultRow } from "pg";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { isLost } from "./link.ts";
+import { answering as answeringOne } from "../database-lost.ts";
 
 /** Runs SQL: a pool or a connection of the driver. */
 export interface Queryable {
@@ -13,17 +12,7 @@ export interface Queryable {
 export function answering(pool: Queryable): Queryable {
   return {
     // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the driver's own signature
-    async query<R extends QueryResultRow>(text: string, values?: unknown[]) {
-      try {
-        return await pool.query<R>(text, values);
-      } catch (error) {
-        if (!isLost(error)) throw error;
-        throw new GatewayError(
-          ErrorCode.SERVICE_UNAVAILABLE,
-          "the database cannot be reached right now; try again in a moment",
-          { cause: error },
-        );
-      }
-    },
+    query: <R extends QueryResultRow>(text: string, values?: unknown[]) =>
+      answeringOne(pool.query<R>(text, values)),
   };
 }

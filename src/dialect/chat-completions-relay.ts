@@ -36,13 +36,18 @@ export class ChatStreamRelay implements StreamRelay {
   readonly #alike = new AlikeEvents();
   readonly #model: Buffer | undefined;
   readonly #hideUsage: boolean;
+  /** How many choices have not finished yet. */
+  #openChoices: number;
 
   constructor(options: RelayOptions) {
     this.#model = modelBytes(options);
+    this.#openChoices = options.choices;
     this.#hideUsage = options.hideUsage;
   }
 
   push(bytes: Buffer): Buffer {
+    // Nothing follows an error, above all no terminal event.
+    if (this.failed) return nothing;
     const source = this.#splitter.begin(bytes);
     let text: string | undefined;
     let at = 0;
@@ -55,10 +60,19 @@ export class ChatStreamRelay implements StreamRelay {
       if (place === undefined) break;
       this.#onEvent(source, place);
       at = place.end;
+      if (this.failed) break;
     }
     const passed = this.#splicer.apply(source, at);
     this.#splitter.finish(at);
     return passed;
+  }
+
+  end(): Buffer {
+    const { rest } = this.#splitter;
+    if (rest === undefined || this.failed || !isWholeEvent(rest)) return nothing;
+    // What the vendor did not end with an empty line: with one, it is an event, whatever it lacked.
+    const missing = rest.at(-1) === 0x0a || rest.at(-1) === 0x0d ? "\n" : "\n\n";
+    return this.push(Buffer.from(missing));
   }
 
   /** Passes events that differ from one read before in their text only. */
@@ -93,10 +107,10 @@ export class ChatStreamRelay implements StreamRelay {
 
   /** Remembers the form of an event that has one text and nothing else that counts. */
   #learn(source: Buffer, place: EventPlace, before: number): void {
-    const { texts, textStart, textEnd, finished, errorStart, usageStart, usageEnd } = this.#scan;
+    const { texts, textStart, textEnd, finishes, errorStart, usageStart, usageEnd } = this.#scan;
     const isPlain =
       texts === 1 &&
-      !finished &&
+      finishes === 0 &&
       errorStart < 0 &&
       (usageStart < 0 || isNull(source, usageStart, usageEnd)) &&
       textEnd > textStart;
@@ -113,7 +127,8 @@ export class ChatStreamRelay implements StreamRelay {
     const scan = this.#scan;
     scan.scan(source, start, end);
     this.textBytes += scan.textBytes;
-    if (scan.finished) this.finished = true;
+    this.#openChoices -= scan.finishes;
+    if (this.#openChoices <= 0) this.finished = true;
     if (scan.errorStart >= 0 && !isNull(source, scan.errorStart, scan.errorEnd)) this.failed = true;
     if (scan.usageStart >= 0 && !isNull(source, scan.usageStart, scan.usageEnd)) {
       this.usage = readUsage(source, scan.usageStart, scan.usageEnd) ?? this.usage;
@@ -214,4 +229,18 @@ function count(value: unknown): number | undefined {
   const isCount =
     typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 31;
   return isCount ? value : undefined;
+}
+
+const nothing = Buffer.alloc(0);
+
+/** Whether what is left is an event that lacks only its end, and none that was cut in its middle. */
+function isWholeEvent(rest: Buffer): boolean {
+  const data = /^data: ?(.*)$/m.exec(rest.toString("utf8").trimEnd())?.[1] ?? "";
+  if (data === "[DONE]") return true;
+  try {
+    JSON.parse(data);
+    return true;
+  } catch {
+    return false;
+  }
 }

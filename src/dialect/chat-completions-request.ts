@@ -39,8 +39,10 @@ export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): 
     model,
     stream,
     wantsUsage: stream && includesUsage(bytes, members),
-    maxOutputTokens:
-      readCount(bytes, members, "max_completion_tokens") ?? readCount(bytes, members, "max_tokens"),
+    maxOutputTokens: largest(
+      readCount(bytes, members, "max_completion_tokens"),
+      readCount(bytes, members, "max_tokens"),
+    ),
     choices: readCount(bytes, members, "n", 128) ?? 1,
     bytes: bytes.length,
     forVendor: (vendorModel) =>
@@ -62,13 +64,30 @@ type Members = ReadonlyMap<string, Member>;
 function pickMembers(outline: Outline, aliases: boolean): Members {
   const picked = new Map<string, Member>();
   for (const member of outline.members) {
-    if (!readMembers.has(member.key) && !(aliases && aliasMembers.has(member.key))) continue;
+    if (!readMembers.has(member.key) && !(aliases && aliasMembers.has(member.key))) {
+      refuseLookalike(member.key);
+      continue;
+    }
     if (picked.has(member.key)) {
       throw invalid(`"${member.key}" stands twice in the body; send it once`, member.key);
     }
     picked.set(member.key, member);
   }
   return picked;
+}
+
+const lookalike = new RegExp(`^(?:${[...readMembers].join("|")})$`, "iu");
+
+/** Some vendors' parsers take `Model` for `model`: the allowlist, the price and the hold would then be
+ * those of another model. */
+function refuseLookalike(key: string): void {
+  if (!lookalike.test(key)) return;
+  throw invalid(`"${key}" is not known; did you mean "${key.toLowerCase()}"?`, key);
+}
+
+/** The larger limit, where both names are there: nobody knows which one a vendor goes by. */
+function largest(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 }
 
 function readModel(bytes: Buffer, members: Members): string {

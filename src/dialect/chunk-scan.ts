@@ -17,8 +17,8 @@ export class ChunkScan {
   errorEnd = -1;
   /** Whether `choices` is an empty array. */
   choicesEmpty = false;
-  /** Whether a choice says why it finished. */
-  finished = false;
+  /** How many choices say why they finished. An empty reason is none. */
+  finishes = 0;
   /** Bytes of text in deltas and messages: string values at any depth below them, but for the role. */
   textBytes = 0;
 
@@ -80,8 +80,8 @@ export class ChunkScan {
     this.modelStart = this.usageStart = this.errorStart = -1;
     this.modelEnd = this.usageEnd = this.errorEnd = -1;
     this.usageCutStart = this.usageCutEnd = -1;
-    this.choicesEmpty = this.finished = false;
-    this.textBytes = this.texts = 0;
+    this.choicesEmpty = false;
+    this.textBytes = this.texts = this.finishes = 0;
     this.#choicesStart = -1;
     this.#inText = this.#keyIsFinish = this.#keyIsRole = false;
   }
@@ -118,8 +118,8 @@ export class ChunkScan {
       if (isKey) {
         this.#inText = spells(bytes, open, close, "delta") || spells(bytes, open, close, "message");
         this.#keyIsFinish = spells(bytes, open, close, "finish_reason");
-      } else if (this.#keyIsFinish) {
-        this.finished = true;
+      } else if (this.#keyIsFinish && close > open + 1) {
+        this.finishes++;
       }
     } else if (isKey) {
       this.#keyIsRole = depth === 4 && spells(bytes, open, close, "role");

@@ -66,6 +66,8 @@ export interface RelayOptions {
   readonly publicModel: string | undefined;
   /** Whether to hide usage that only the gateway asked for. */
   readonly hideUsage: boolean;
+  /** How many choices were asked for: all of them must finish. */
+  readonly choices: number;
 }
 
 /** A whole reply after relaying. */
@@ -86,6 +88,8 @@ export interface StreamRelay {
    * @throws EventTooLongError
    */
   push(bytes: Buffer): Buffer;
+  /** The vendor has closed the stream: returns what it left without the end of its event. */
+  end(): Buffer;
   /** What the vendor reported so far. */
   readonly usage: Usage | undefined;
   /** Bytes of generated text so far. */

@@ -34,6 +34,11 @@ export class EventSplitter {
     this.#eventBytesMax = eventBytesMax;
   }
 
+  /** What has arrived of an event that is not complete. */
+  get rest(): Buffer | undefined {
+    return this.#rest;
+  }
+
   /** Takes the next bytes; returns the buffer that places refer to. */
   begin(bytes: Buffer): Buffer {
     this.#source = this.#rest === undefined ? bytes : Buffer.concat([this.#rest, bytes]);

@@ -133,14 +133,12 @@ async function pass(reply: FastifyReply, head: ExchangeHead, options: PassOption
   const { raw } = reply;
   reply.hijack();
   const isWhole = "content-length" in head.headers;
-  // Headers that the hooks have set: Fastify sends them itself only for replies of its own.
-  raw.writeHead(head.status, {
-    ...(reply.getHeaders() as Record<string, string>),
-    ...head.headers,
-  });
   const writer = new StreamWriter(raw, isWhole ? undefined : keepAlive);
-  if (!isWhole) raw.flushHeaders();
   try {
+    // Headers that the hooks have set: Fastify sends them itself only for replies of its own.
+    const ours = reply.getHeaders() as Record<string, string>;
+    raw.writeHead(head.status, { ...head.headers, ...ours });
+    if (!isWhole) raw.flushHeaders();
     for (;;) {
       const { done, value } = await parts.next();
       if (done) break;

@@ -70,7 +70,9 @@ function noSuchPath(method: string, url: string): GatewayError {
 
 /** What Node's parser refuses never reaches a route: answered by hand. */
 function clientErrorHandler(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === "ECONNRESET" || !socket.writable) {
+  const { _httpMessage: running } = socket as Socket & { _httpMessage?: { headersSent: boolean } };
+  // In the middle of a reply, another one would be read as a part of it.
+  if (error.code === "ECONNRESET" || !socket.writable || running?.headersSent) {
     socket.destroy();
     return;
   }

@@ -1,6 +1,13 @@
 /** One dialect's routes: who calls, what its bodies are, how its errors look. */
-import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
-import { type Caller, invalidKey, missingKey, presentedKey, resolveRequestId } from "../caller.ts";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import {
+  type Caller,
+  gatewayStopping,
+  invalidKey,
+  missingKey,
+  presentedKey,
+  resolveRequestId,
+} from "../caller.ts";
 import type { DialectId } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { sendError, toGatewayError } from "./errors.ts";
@@ -65,7 +72,10 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
       requestId = resolveRequestId(text(headers["x-request-id"]), text(headers["request-id"]));
       reply.header("x-request-id", requestId);
     }
-    if (!options.isOpen()) throw draining(reply);
+    if (!options.isOpen()) {
+      reply.header("connection", "close");
+      throw gatewayStopping();
+    }
     const query = queryKey(request.url);
     if (query !== undefined) {
       // The key stands in the URL: keep the answer out of caches, and the URL out of referrers.
@@ -96,7 +106,7 @@ function refuseOtherMethods(
 ): void {
   const allowed = new Set(routes.map((each) => each.route.method));
   if (allowed.has("GET")) allowed.add("HEAD");
-  const others = methods.filter((method) => !allowed.has(method));
+  const others = scope.supportedMethods.filter((method) => !allowed.has(method));
   const allow = [...allowed].join(", ");
   const omitId = routes.every((each) => each.route.omitRequestId);
   scope.route({
@@ -118,16 +128,6 @@ function refuseOtherMethods(
   });
 }
 
-const methods: readonly HTTPMethods[] = [
-  "GET",
-  "HEAD",
-  "POST",
-  "PUT",
-  "PATCH",
-  "DELETE",
-  "OPTIONS",
-];
-
 /** Counts requests, and logs those that no call record tells of. */
 function observe(scope: FastifyInstance, { metrics, log }: ScopeOptions): void {
   scope.addHook("onRequest", (request, reply, done) => {
@@ -148,14 +148,6 @@ function observe(scope: FastifyInstance, { metrics, log }: ScopeOptions): void {
     });
     done();
   });
-}
-
-function draining(reply: FastifyReply): GatewayError {
-  reply.header("connection", "close");
-  return new GatewayError(
-    ErrorCode.SERVICE_UNAVAILABLE,
-    "The gateway is stopping and takes no new calls; retry after the time in the retry-after header",
-  );
 }
 
 /** The value of `?api-key=`. */

@@ -19,9 +19,11 @@ export type Exchange = (
 
 export function createExchange(options: ExchangeOptions): Exchange {
   return async function* exchange(request, context) {
-    options.calls.enter();
     const run = new Run(options, request, context);
+    let isCounted = false;
     try {
+      options.calls.enter();
+      isCounted = true;
       run.read();
       await run.hold();
       await run.ask();
@@ -39,10 +41,24 @@ export function createExchange(options: ExchangeOptions): Exchange {
       if (!run.isHeadOut) throw told;
       if (run.call.ending !== CallEnding.COMPLETED) yield chunk(run.dialect.errorEvent(told));
     } finally {
-      await run.settle();
-      options.calls.leave();
+      // The client waits for its settlement a moment, so that it can find its call at once; not longer:
+      // the reply is out, and the settlement is made whether anybody waits for it or not.
+      await orLater(run.settle().finally(() => isCounted && options.calls.leave()));
     }
   };
+}
+
+/** How long a client waits for its settlement, in milliseconds. */
+const settleWaitMs = 1_000;
+
+/** Resolves with `work`, at the latest after {@link settleWaitMs}. Its failure has been reported. */
+async function orLater(work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, settleWaitMs);
+  });
+  await Promise.race([work.catch(() => {}), late]);
+  clearTimeout(timer);
 }
 
 function chunk(value: Uint8Array): ExchangeResponse {

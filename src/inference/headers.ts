@@ -1,5 +1,9 @@
 /** Which headers pass through the gateway: those named here, and no others. */
 
+import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { bodyBytesMax } from "../config/limits.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+
 type Headers = Readonly<Record<string, string>>;
 
 /** Headers of a vendor's reply that its customer gets to see. Its rate limits, its organization and its
@@ -31,4 +35,31 @@ export function replyHeaders(headers: Headers, length: number | undefined): Reco
   if (length !== undefined) return { ...passed, "content-length": String(length) };
   // Proxies that buffer would hold the stream back.
   return { ...passed, "cache-control": "no-cache", "x-accel-buffering": "no" };
+}
+
+const visible = /^[\x21-\x7e]*$/;
+const headerText = /^[\x20-\x7e]*$/;
+
+/**
+ * Checks what a caller of the RPC can get wrong and HTTP would not let through.
+ *
+ * @throws GatewayError INVALID_REQUEST or REQUEST_TOO_LARGE
+ */
+export function checkRequest({ body, query, headers }: ExchangeRequest): void {
+  if (body.length > bodyBytesMax) {
+    throw new GatewayError(
+      ErrorCode.REQUEST_TOO_LARGE,
+      `The body is longer than ${bodyBytesMax} bytes; send less, or refer to large files by URL`,
+    );
+  }
+  if (!visible.test(query))
+    throw invalid("query", "The query has characters that a URL cannot have");
+  for (const name in headers) {
+    if (headerText.test(headers[name] ?? "")) continue;
+    throw invalid("headers", "A header has characters that a header cannot have");
+  }
+}
+
+function invalid(param: string, message: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
 }

@@ -11,6 +11,8 @@ export interface Delivered {
   readonly requestBytes: number;
   /** Bytes of generated text that came. */
   readonly textBytes: number;
+  /** Whether the reply reached its end: else a figure that was reported on the way may be too low. */
+  readonly isWhole: boolean;
 }
 
 /** What the call consumed, and who says so. */
@@ -25,8 +27,13 @@ export interface Metered {
  * The vendor's figures where it reported any; else one token per four bytes. A reply without any
  * content is free, whatever was read for it.
  */
-export function meter({ reported, requestBytes, textBytes }: Delivered): Metered {
+export function meter({ reported, requestBytes, textBytes, isWhole }: Delivered): Metered {
   if (reported !== undefined) {
+    const delivered = isWhole ? 0 : estimateTokens(textBytes);
+    if (reported.outputTokens < delivered) {
+      const usage = { ...reported, outputTokens: delivered };
+      return { usage, source: UsageSource.ESTIMATED, isCharged: true };
+    }
     const isCharged = reported.outputTokens > 0 || textBytes > 0;
     return { usage: reported, source: UsageSource.UPSTREAM, isCharged };
   }

@@ -1,6 +1,7 @@
 /** Tells the log and the metrics what became of a call: one line each. */
 import type { Logger } from "pino";
-import { CallEndingSchema } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding, CallEndingSchema } from "../../gen/uas/billing/v1/billing_pb.ts";
+import type { GatewayError } from "../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { formatUsd, nanosPerUsd } from "../money.ts";
 import type { Call } from "./call.ts";
@@ -47,4 +48,14 @@ export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics:
     series.inputTokens.inc(usage.inputTokens);
     series.outputTokens.inc(usage.outputTokens);
   }
+}
+
+/** Tells the operator why a call failed: what its client is not told. */
+export function explainFailure(call: Call, told: GatewayError, log: Logger): void {
+  const { ending, start, vendor } = call;
+  const { internal, cause, meaning } = told;
+  const fields = { requestId: start.requestId, callId: start.id, vendor, internal, err: cause };
+  if (ending === CallEnding.GATEWAY_FAILED) log.error(fields, "a call failed");
+  else if (ending === CallEnding.UPSTREAM_FAILED) log.warn(fields, "a vendor failed a call");
+  else if (meaning.source === "gateway") log.warn(fields, "a call could not be served");
 }

@@ -14,12 +14,12 @@ import { textDialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError, internalError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { Metrics } from "../metrics.ts";
-import { formatUsd } from "../money.ts";
 import { Call } from "./call.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { estimateTokens, meter } from "./metering.ts";
-import { reportCall } from "./report.ts";
-import { forwarded, replyHeaders } from "./headers.ts";
+import { insufficient, unusable } from "./failures.ts";
+import { explainFailure, reportCall } from "./report.ts";
+import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import { failureError } from "./upstream-refusal.ts";
 import type { OpenReply, Upstream } from "./upstream.ts";
@@ -97,6 +97,7 @@ export class Run {
   /** Reads the body as far as needed and finds the model. */
   read(): void {
     const { alwaysStream, platformAliases, body } = this.#request;
+    checkRequest(this.#request);
     this.#text = this.dialect.readRequest(body, { alwaysStream, platformAliases });
     this.call.stream = this.#text.stream;
     this.call.model = this.#text.model;
@@ -146,6 +147,8 @@ export class Run {
       return;
     }
     const type = reply.headers["content-type"] ?? "";
+    const encoding = reply.headers["content-encoding"] ?? "identity";
+    if (encoding !== "identity") throw unusable(`content-encoding ${encoding}, not asked for`);
     if (type.startsWith("text/event-stream")) return;
     if (!type.includes("json")) throw unusable(`content-type ${type || "(none)"}`);
     const whole = await reply.body.whole(replyBytesMax);
@@ -178,14 +181,15 @@ export class Run {
     const relay = (this.#relay ??= this.dialect.relayStream(this.#relayOptions(route.model)));
     while (!relay.failed) {
       if (!(await reply.body.ready())) {
+        const last = relay.end();
+        this.#track(relay);
+        if (last.length > 0) return last;
         // The connection closed in good order, but had the vendor said that it was done?
         if (relay.finished) return undefined;
         throw new HttpFailure("reset", "the stream was cut");
       }
       const passed = relay.push(reply.body.take());
-      this.#reported = relay.usage;
-      this.#textBytes = relay.textBytes;
-      this.#isDone = relay.done;
+      this.#track(relay);
       if (passed.length > 0) {
         this.call.answered();
         return passed;
@@ -193,6 +197,12 @@ export class Run {
     }
     this.call.end(CallEnding.UPSTREAM_FAILED, failureError("reset", undefined));
     return undefined;
+  }
+
+  #track({ usage, textBytes, done }: StreamRelay): void {
+    this.#reported = usage;
+    this.#textBytes = textBytes;
+    this.#isDone = done;
   }
 
   /** Names the ending of a call that failed, and what its client is told. */
@@ -215,10 +225,7 @@ export class Run {
       const isOurs = told.code === ErrorCode.INTERNAL_ERROR;
       call.end(isOurs ? CallEnding.GATEWAY_FAILED : CallEnding.UPSTREAM_FAILED, told);
     }
-    if (told.meaning.source === "gateway") {
-      const { requestId, id } = call.start;
-      this.#options.log.error({ requestId, callId: id, err: told.cause ?? told }, "a call failed");
-    }
+    explainFailure(call, told, this.#options.log);
     return told;
   }
 
@@ -240,6 +247,7 @@ export class Run {
       reported: this.#reported,
       requestBytes: text.bytes,
       textBytes: this.#textBytes,
+      isWhole: call.ending === CallEnding.COMPLETED,
     });
     call.usage = usage;
     call.usageSource = source;
@@ -255,6 +263,7 @@ export class Run {
     return {
       publicModel: vendorModel === text.model ? undefined : text.model,
       hideUsage: text.stream && !text.wantsUsage,
+      choices: text.choices,
     };
   }
 
@@ -277,22 +286,4 @@ export class Run {
     if (this.#open === undefined) throw new Error("not asked yet");
     return this.#open;
   }
-}
-
-function insufficient(neededNanos: bigint, availableNanos: bigint): GatewayError {
-  const needed = formatUsd(neededNanos);
-  const available = formatUsd(availableNanos);
-  return new GatewayError(
-    ErrorCode.INSUFFICIENT_BALANCE,
-    `Insufficient balance: this call needs ${needed} USD, ${available} USD is available; top up the account or lower max_tokens`,
-    { metadata: { needed, available } },
-  );
-}
-
-function unusable(internal: string): GatewayError {
-  return new GatewayError(
-    ErrorCode.UPSTREAM_ERROR,
-    "The model's vendor answered something unusable; try again",
-    { internal },
-  );
 }

@@ -1,4 +1,4 @@
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { gatewayStopping } from "../caller.ts";
 
 /** Counts the calls that run, so that a stopping gateway can let them finish. */
 export class RunningCalls {
@@ -18,7 +18,7 @@ export class RunningCalls {
 
   /** A call begins. @throws GatewayError SERVICE_UNAVAILABLE once closed */
   enter(): void {
-    if (!this.#isOpen) throw stopping();
+    if (!this.#isOpen) throw gatewayStopping();
     this.#count++;
   }
 
@@ -44,12 +44,4 @@ export class RunningCalls {
       this.#onIdle.add(finish);
     });
   }
-}
-
-/** What is said to calls that come while the gateway stops. */
-export function stopping(): GatewayError {
-  return new GatewayError(
-    ErrorCode.SERVICE_UNAVAILABLE,
-    "The gateway is stopping and takes no new calls; retry after the time in the retry-after header",
-  );
 }

@@ -137,9 +137,12 @@ async function plainAnswer(
   method: string | undefined,
   url: string | undefined,
 ): Promise<PlainAnswer> {
-  const answer = method === "GET" ? await page((url ?? "").split("?")[0] ?? "") : undefined;
-  return answer ?? notFound;
+  if (method !== "GET") return notFound;
+  const path = (url ?? "").split("?")[0] ?? "";
+  return (await page(path).catch(() => broken)) ?? notFound;
 }
+
+const broken: PlainAnswer = { status: 500, contentType: "text/plain", body: "failed\n" };
 
 const notFound: PlainAnswer = {
   status: 404,

@@ -5,11 +5,12 @@ import { chatCompletions } from "../../src/dialect/chat-completions.ts";
 /** Passes a stream in the given pieces. */
 function relayed(
   stream: string,
-  options: { model?: string; hide?: boolean; cuts?: number[] } = {},
+  options: { model?: string; hide?: boolean; cuts?: number[]; choices?: number } = {},
 ) {
   const relay = chatCompletions.relayStream({
     publicModel: options.model,
     hideUsage: options.hide ?? false,
+    choices: options.choices ?? 1,
   });
   const bytes = Buffer.from(stream);
   const cuts = [...(options.cuts ?? []), bytes.length].map((cut) => cut % (bytes.length + 1));
@@ -181,6 +182,32 @@ describe("R-ERR-6: how a stream ended", () => {
     expect(relayed(open + finish + done).relay).toMatchObject({ finished: true, done: true });
   });
 
+  it("is not finished by an empty reason, nor before all choices are", () => {
+    const reason = (index: number, finish_reason: string) =>
+      event({ ...chunk({}), choices: [{ index, delta: {}, finish_reason }] });
+    expect(relayed(reason(0, "")).relay.finished).toBe(false);
+    expect(relayed(reason(0, "stop"), { choices: 2 }).relay.finished).toBe(false);
+    expect(relayed(reason(0, "stop") + reason(1, "length"), { choices: 2 }).relay.finished).toBe(
+      true,
+    );
+  });
+
+  it("gives out the last event also without its empty line, but not one that was cut", () => {
+    const whole = relayed(`${event(chunk({ content: "a" }))}data: [DONE]`);
+    expect(whole.relay.end().toString()).toBe("data: [DONE]\n\n");
+    expect(whole.relay.done).toBe(true);
+    const cut = relayed(event(chunk({ content: "a" })).slice(0, -20));
+    expect(cut.relay.end().toString()).toBe("");
+    expect(relayed('data: {"choices":[]}\n').relay.end().toString()).toBe(
+      'data: {"choices":[]}\n\n',
+    );
+  });
+
+  it("ends with the error frame: no terminal event behind it", () => {
+    const error = event({ error: { message: "x" } });
+    expect(relayed(error + done).text).toBe(error);
+  });
+
   it("is failed with an error frame; a null error is none", () => {
     expect(relayed(event({ error: { message: "x" } })).relay.failed).toBe(true);
     expect(relayed(event(chunk({ content: "a" }, { error: null }))).relay.failed).toBe(false);
@@ -205,7 +232,11 @@ describe("R-TXT-1: whole replies", () => {
       body,
       usage: told,
       textBytes,
-    } = chatCompletions.relayReply(reply({ usage }), { publicModel: "public/é", hideUsage: false });
+    } = chatCompletions.relayReply(reply({ usage }), {
+      publicModel: "public/é",
+      hideUsage: false,
+      choices: 1,
+    });
     expect(body.toString()).toBe(
       reply({ usage }).toString().replace('"vendor-model"', '"public/é"'),
     );

@@ -153,8 +153,17 @@ describe("R-ERR-7: bad bodies are refused by name", () => {
     ["model", '{"model":"a","messages":[],"model":"b"}'],
     ["model", String.raw`{"model":"a","messages":[],"mod\u0065l":"b"}`],
     ["max_tokens", '{"model":"a","messages":[],"max_tokens":1,"max_tokens":999999}'],
+    ["Model", { model: "m", messages, Model: "dearer" }],
+    ["MAX_TOKENS", { model: "m", messages, max_tokens: 1, MAX_TOKENS: 100_000 }],
+    ["N", { model: "m", messages, N: 100 }],
+    ["me\u017f\u017fages", { model: "m", messages, "me\u017f\u017fages": [] }],
   ])("%s in %j", (param, body) => {
     expect(refusal(body)).toMatchObject({ param, meaning: { status: 400 } });
+  });
+
+  it("holding the larger of two limits: nobody knows which one a vendor goes by", () => {
+    const limits = { max_completion_tokens: 1, max_tokens: 100_000 };
+    expect(read({ model: "m", messages, ...limits }).maxOutputTokens).toBe(100_000);
   });
 
   it("without reading numbers that it does not need", () => {

@@ -14,7 +14,7 @@ function usage(inputTokens: number, outputTokens: number): Usage {
 describe("R-MON-8", () => {
   it("takes the vendor's figures where it reported any", () => {
     const reported = usage(11, 7);
-    expect(meter({ reported, requestBytes: 4_000, textBytes: 4_000 })).toEqual({
+    expect(meter({ reported, requestBytes: 4_000, textBytes: 4_000, isWhole: true })).toEqual({
       usage: reported,
       source: UsageSource.UPSTREAM,
       isCharged: true,
@@ -22,23 +22,25 @@ describe("R-MON-8", () => {
   });
 
   it("charges output that the vendor reported although no text came: a tool call, say", () => {
-    const metered = meter({ reported: usage(11, 7), requestBytes: 9, textBytes: 0 });
+    const metered = meter({ reported: usage(11, 7), requestBytes: 9, textBytes: 0, isWhole: true });
     expect(metered.isCharged).toBe(true);
   });
 
   it("charges text that came although the vendor reported none", () => {
-    const metered = meter({ reported: usage(11, 0), requestBytes: 9, textBytes: 5 });
+    const metered = meter({ reported: usage(11, 0), requestBytes: 9, textBytes: 5, isWhole: true });
     expect(metered).toMatchObject({ isCharged: true, source: UsageSource.UPSTREAM });
   });
 
   it("charges nothing for an empty reply, but tells what was read", () => {
     const reported = usage(11, 0);
-    const metered = meter({ reported, requestBytes: 9, textBytes: 0 });
+    const metered = meter({ reported, requestBytes: 9, textBytes: 0, isWhole: true });
     expect(metered).toEqual({ usage: reported, source: UsageSource.UPSTREAM, isCharged: false });
   });
 
   it("charges nothing where the vendor failed before its first content", () => {
-    expect(meter({ reported: undefined, requestBytes: 4_000, textBytes: 0 })).toEqual({
+    expect(
+      meter({ reported: undefined, requestBytes: 4_000, textBytes: 0, isWhole: true }),
+    ).toEqual({
       usage: undefined,
       source: UsageSource.UNSPECIFIED,
       isCharged: false,
@@ -46,7 +48,7 @@ describe("R-MON-8", () => {
   });
 
   it("estimates a cut reply: one token for each four bytes begun, of question and answer", () => {
-    const metered = meter({ reported: undefined, requestBytes: 401, textBytes: 9 });
+    const metered = meter({ reported: undefined, requestBytes: 401, textBytes: 9, isWhole: true });
     expect(metered).toMatchObject({ source: UsageSource.ESTIMATED, isCharged: true });
     expect(metered.usage).toMatchObject({ inputTokens: 101, outputTokens: 3 });
   });
@@ -67,12 +69,17 @@ describe("R-MON-8", () => {
     fc.assert(
       fc.property(reported, bytes, bytes, (counts, requestBytes, textBytes) => {
         const known = counts && usage(...counts);
-        const metered = meter({ reported: known, requestBytes, textBytes });
+        const metered = meter({ reported: known, requestBytes, textBytes, isWhole: true });
         expect(metered.isCharged).toBe(textBytes > 0 || (known?.outputTokens ?? 0) > 0);
         if (metered.isCharged) expect(metered.usage).toBeDefined();
         expect(metered.source === UsageSource.UPSTREAM).toBe(known !== undefined);
         if (metered.source !== UsageSource.ESTIMATED || metered.usage === undefined) return;
-        const more = meter({ reported: undefined, requestBytes, textBytes: textBytes + 1 });
+        const more = meter({
+          reported: undefined,
+          requestBytes,
+          textBytes: textBytes + 1,
+          isWhole: true,
+        });
         const cost = callCost(priceDefault, metered.usage);
         expect(more.usage && callCost(priceDefault, more.usage)).toBeGreaterThanOrEqual(cost);
       }),
