@@ -1,0 +1,110 @@
+/** A real process before a simulated vendor: what the tests of stopping and dying stand on. */
+import { Pool } from "pg";
+import { auditLedger } from "../../src/billing/audit.ts";
+import { createBillingJobs } from "../../src/billing/jobs.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { type RawReply, send } from "../support/raw-http.ts";
+import { type Behaviour, type Exchange } from "../support/upstream/exchange.ts";
+import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
+import { makePlace, Process } from "./process.ts";
+import { createServices } from "./services.ts";
+
+/** See {@link openServed}. */
+export type Served = Awaited<ReturnType<typeof openServed>>;
+
+/** The token of the processes' operator. */
+export const operatorToken = "operator-canary-77aa";
+
+/** Opens a database, a vendor and a folder; starts processes on them. Close it. */
+export async function openServed() {
+  const database = await createTestDatabase();
+  const upstream = await startUpstream();
+  const place = makePlace({ "uas.yaml": yamlOf(upstream) });
+  const pool = new Pool({ connectionString: database.url, max: 2 });
+  const processes: Process[] = [];
+  const env = {
+    DATABASE_URL: database.url,
+    VENDOR_KEY: upstream.secret,
+    UAS_OPERATOR_TOKEN: operatorToken,
+  };
+  return {
+    upstream,
+    pool,
+    ...createServices(database.url),
+    async start(): Promise<Process & { readonly url: string; readonly internalUrl: string }> {
+      const process = new Process(place, env);
+      processes.push(process);
+      return Object.assign(process, await process.listening());
+    },
+    /** Money of all accounts, in nano-USD. */
+    async held(): Promise<bigint> {
+      const { rows } = await pool.query<{ held: string }>(
+        "select sum(held)::text as held from balance",
+      );
+      return BigInt(rows[0]?.held ?? 0);
+    },
+    /** Lets every open hold expire now, and sweeps: what living nodes do within a minute. */
+    async expireHolds(): Promise<number> {
+      await pool.query(
+        "update hold set expires_at = clock_timestamp() - interval '1 s' where state = 1",
+      );
+      return createBillingJobs({ pool }).sweep();
+    },
+    audit: () => auditLedger(pool),
+    async close(): Promise<void> {
+      for (const process of processes) await process.kill();
+      await pool.end();
+      await upstream.close();
+      await database.close();
+      place.close();
+    },
+  };
+}
+
+function yamlOf({ baseUrl }: Upstream): string {
+  const price = '{ input: "0.25", output: "2.00" }';
+  return `version: 1
+vendors:
+  sim: { kind: openai-compatible, base_url: "${baseUrl}", api_key: "\${env:VENDOR_KEY}" }
+models:
+  m: { type: TEXT, routes: [{ vendor: sim, model: vendor-model }], max_output_tokens: 100, price: ${price} }
+`;
+}
+
+/** A streamed chat completion. */
+export function stream(url: string, key: string, requestId = "stream"): Promise<RawReply> {
+  return send(`${url}/v1/chat/completions`, {
+    headers: {
+      authorization: `Bearer ${key}`,
+      "content-type": "application/json",
+      "x-request-id": requestId,
+    },
+    body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }], stream: true }),
+  });
+}
+
+/** A vendor that begins a stream and ends it when it is told to. */
+export function gated(): {
+  readonly behaviour: Behaviour;
+  readonly begun: Promise<void>;
+  finish(): void;
+} {
+  const begun = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  const chunk = (delta: object, more: object = {}): Buffer =>
+    Buffer.from(
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: null }], ...more })}\n\n`,
+    );
+  const behaviour = async (exchange: Exchange): Promise<void> => {
+    exchange.response.writeHead(200, { "content-type": "text/event-stream" });
+    await exchange.write(chunk({ content: "begun" }));
+    begun.resolve();
+    await gate.promise;
+    await exchange.write(chunk({ content: " and finished" }));
+    const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+    await exchange.write(Buffer.from(`data: ${JSON.stringify({ choices: [], usage })}\n\n`));
+    await exchange.write(Buffer.from("data: [DONE]\n\n"));
+    exchange.response.end();
+  };
+  return { behaviour, begun: begun.promise, finish: () => gate.resolve() };
+}

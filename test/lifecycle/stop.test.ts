@@ -1,0 +1,156 @@
+/** The end of a process: drained, impatient, or killed. No hold is lost, no money is wrong. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { send } from "../support/raw-http.ts";
+import { failure } from "../support/upstream/behaviour.ts";
+import { until } from "./process.ts";
+import { gated, openServed, operatorToken, type Served, stream } from "./served.ts";
+
+let served: Served;
+beforeAll(async () => {
+  served = await openServed();
+});
+beforeEach(() => served.upstream.clear());
+afterAll(() => served?.close());
+
+describe("SIGTERM", () => {
+  it("drains: not ready at once, no new calls, running streams finish whole and are settled, exit 0", async () => {
+    const { key } = await served.customer();
+    const process = await served.start();
+    const { url, internalUrl } = process;
+    const gate = gated();
+    served.upstream.always(gate.behaviour);
+    const running = stream(url, key, "drained");
+    await gate.begun;
+    expect(await served.held()).toBeGreaterThan(0n);
+    process.signal("SIGTERM");
+    await process.logged("draining");
+    const get = async (address: string): Promise<number> =>
+      (await send(address, { method: "GET" })).status;
+    expect(await get(`${url}/readyz`)).toBe(503);
+    expect(await get(`${internalUrl}/readyz`)).toBe(503);
+    expect(await get(`${url}/healthz`)).toBe(200);
+
+    const refused = await stream(url, key, "too-late");
+    expect(refused.status).toBe(503);
+    expect(refused.headers).toMatchObject({
+      "retry-after": "1",
+      "x-request-id": "too-late",
+      connection: "close",
+    });
+    expect(JSON.parse(refused.body.toString())).toMatchObject({
+      error: { code: "service_unavailable", type: "api_error" },
+    });
+    expect(served.upstream.requests).toHaveLength(1);
+
+    gate.finish();
+    const { body, status, isCut } = await running;
+    expect({ status, isCut }).toEqual({ status: 200, isCut: false });
+    expect(body.toString()).toMatch(/begun[\s\S]* and finished[\s\S]*data: \[DONE\]\n\n$/);
+    const { code, err } = await process.ended;
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(process.out).toContain('"msg":"stopped"');
+    expect(await served.held()).toBe(0n);
+    expect(await served.calls("drained")).toMatchObject([
+      { ending: CallEnding.COMPLETED, cost: { amountNanos: 10n * 250n + 5n * 2_000n } },
+    ]);
+    expect(await served.audit()).toEqual([]);
+  });
+
+  it("a second signal ends at once, be it the same or another", async () => {
+    const { key } = await served.customer();
+    const process = await served.start();
+    const gate = gated();
+    served.upstream.always(gate.behaviour);
+    const running = stream(process.url, key).catch(() => undefined);
+    await gate.begun;
+    process.signal("SIGTERM");
+    await process.logged("draining");
+    // Again and again: what comes at once could be the first one's echo.
+    await until("it has ended", () => {
+      if (process.isRunning) process.signal("SIGINT");
+      return process.isRunning ? undefined : true;
+    });
+    expect((await process.ended).code).toBe(1);
+    gate.finish();
+    await running;
+    await served.expireHolds();
+    expect(await served.held()).toBe(0n);
+    expect(await served.audit()).toEqual([]);
+  });
+});
+
+describe("kill -9", () => {
+  it("R-MON-7: money of calls that were running is free again by expiry, and the books are right", async () => {
+    const { key, accountId } = await served.customer();
+    const first = await served.start();
+    const gates = [gated(), gated(), gated()];
+    served.upstream.script(...gates.map(({ behaviour }) => behaviour));
+    const running = gates.map(() => stream(first.url, key, "killed").catch(() => undefined));
+    await Promise.all(gates.map(({ begun }) => begun));
+    await first.kill();
+    await Promise.all(running);
+    for (const gate of gates) gate.finish();
+    expect(await served.held()).toBeGreaterThan(0n);
+    expect(await served.audit()).toEqual([]);
+    // The next process serves at once, with what is not held.
+    const second = await served.start();
+    const reply = await stream(second.url, key, "after");
+    expect(reply.status).toBe(200);
+    await expect.poll(() => served.calls("after")).toHaveLength(1);
+    expect(await served.expireHolds()).toBe(3);
+    expect(await served.held()).toBe(0n);
+    const { rows } = await served.pool.query<{ available: string }>(
+      "select available::text from balance where account_id = $1",
+      [accountId],
+    );
+    const [call] = await served.calls("after");
+    expect(BigInt(rows[0]?.available ?? 0) + (call?.cost?.amountNanos ?? 0n)).toBe(1_000_000_000n);
+    expect(await served.audit()).toEqual([]);
+    expect((await second.stop()).code).toBe(0);
+  });
+});
+
+describe("R-AUTH-4", () => {
+  it("nothing that a process writes has a key of any slot, a vendor's secret or the operator token", async () => {
+    const { key } = await served.customer();
+    const process = await served.start();
+    const { url, internalUrl } = process;
+    const unknown = `uas_${"CANARY".repeat(5)}zz`;
+    const body = JSON.stringify({ model: "m", messages: [] });
+    served.upstream.script(
+      failure(401, { message: `bad key ${served.upstream.secret}` }),
+      failure(500),
+    );
+    let requests = 0;
+    for (const secret of [key, unknown, operatorToken]) {
+      for (const base of [url, internalUrl]) {
+        for (const path of [
+          "/v1/chat/completions",
+          "/v1/models/x",
+          "/none",
+          "/uas.key.v1.KeyService/ListKeys",
+        ]) {
+          for (const [query, slot] of [
+            ["", { authorization: `Bearer ${secret}` }],
+            ["", { "x-api-key": secret }],
+            [`?api-key=${secret}`, {}],
+          ] as const) {
+            const headers = { ...slot, "content-type": "application/json" };
+            await send(`${base}${path}${query}`, { headers, body });
+            requests++;
+          }
+        }
+      }
+    }
+    expect(requests).toBe(72);
+    const { out, err, code } = await process.stop();
+    expect(code).toBe(0);
+    const said = `${out}${err}`;
+    expect(said.split("\n").length).toBeGreaterThan(10);
+    for (const secret of [key, unknown, operatorToken, served.upstream.secret]) {
+      expect(said.includes(secret), `${secret.slice(0, 8)}…`).toBe(false);
+      expect(said.includes(secret.slice(8, -4)), `${secret.slice(0, 8)}… in part`).toBe(false);
+    }
+  });
+});
