@@ -22,9 +22,7 @@ export const scenarios: readonly Scenario[] = [
     name: "json",
     title: "JSON replies, closed loop",
     unit: "request",
-    // Enough that the gateway has always something to do while calls wait for the database's commit: a
-    // process that keeps falling asleep pays for each awakening, and that is not what is measured.
-    connections: 256,
+    connections: 64,
     bodyBytes: 1_000,
     stream: false,
     goal: 2.5,
