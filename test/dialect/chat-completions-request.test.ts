@@ -42,7 +42,8 @@ describe("R-TXT-1: a body in the vendor's own dialect passes byte for byte", () 
   it("but for the model name", () => {
     fc.assert(
       fc.property(anyBody, (body) => {
-        fc.pre(!/"(stream|max_tokens|n|stream_options|max_completion_tokens)"/.test(body));
+        // Members that the gateway reads, in any case, have tests of their own.
+        fc.pre(!/"(stream|max_tokens|n|stream_options|max_completion_tokens)"/iu.test(body));
         const sent = sentBody(read(body), "vendor/é");
         // Only the first `"model"` key at the top is a key with that very value.
         expect(sent).toBe(body.replace(/("model": ?)"public"/, '$1"vendor/é"'));
