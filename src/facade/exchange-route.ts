@@ -39,7 +39,7 @@ export function registerExchange(scope: FastifyInstance, context: RouteContext):
       const first = await parts.next();
       // Until here every failure is answered like any other; from here on the stream is ours.
       if (first.done || first.value.part.case !== "head") throw new Error("no head came first");
-      await pass(reply, first.value.part.value, { parts, keepAlive: text.keepAlive, state });
+      await pass(reply, first.value.part.value, { parts, keepAlive: text.keepAlive });
       return reply;
     },
   });
@@ -124,7 +124,6 @@ async function* single<T>(value: T): AsyncIterable<T> {
 interface PassOptions {
   readonly parts: Parts;
   readonly keepAlive: Buffer;
-  readonly state: RequestState;
 }
 
 /** Passes the reply on; the call is settled when `parts` has ended. */

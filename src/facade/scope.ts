@@ -67,11 +67,7 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
   const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { headers } = request;
-    let requestId = "";
-    if (!route.route.omitRequestId) {
-      requestId = resolveRequestId(text(headers["x-request-id"]), text(headers["request-id"]));
-      reply.header("x-request-id", requestId);
-    }
+    const requestId = route.route.omitRequestId ? "" : echoRequestId(request, reply);
     if (!options.isOpen()) {
       reply.header("connection", "close");
       throw gatewayStopping();
@@ -98,6 +94,13 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
   register(scope, { ...options, onRequest, route });
 }
 
+/** Resolves the request's id and sends it back with whatever is answered. */
+function echoRequestId({ headers }: FastifyRequest, reply: FastifyReply): string {
+  const id = resolveRequestId(text(headers["x-request-id"]), text(headers["request-id"]));
+  reply.header("x-request-id", id);
+  return id;
+}
+
 /** Answers 405 where the path exists for other methods, before any key is looked at. */
 function refuseOtherMethods(
   scope: FastifyInstance,
@@ -113,11 +116,7 @@ function refuseOtherMethods(
     method: others,
     url,
     onRequest: async (request, reply) => {
-      const { headers } = request;
-      if (!omitId) {
-        const id = resolveRequestId(text(headers["x-request-id"]), text(headers["request-id"]));
-        reply.header("x-request-id", id);
-      }
+      if (!omitId) echoRequestId(request, reply);
       reply.header("allow", allow);
       throw new GatewayError(
         ErrorCode.METHOD_NOT_ALLOWED,
