@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
+import { nothing } from "../bytes.ts";
 import type { Ledger } from "../billing/ledger.ts";
 import { type Caller, GatewayStopping } from "../caller.ts";
 import type { ModelConfig } from "../config/config.ts";
@@ -170,33 +171,41 @@ export class Run {
     return { status: reply.status, headers: replyHeaders(reply.headers, this.#whole?.length) };
   }
 
-  /** The next bytes for the client; `undefined` at the end. */
-  async next(): Promise<Buffer | undefined> {
+  /** Resolves to whether there are bytes to {@link take}; false at the end. */
+  ready(): Promise<boolean> {
     if (this.#whole !== undefined) {
-      const whole = this.#isDone || this.#whole.length === 0 ? undefined : this.#whole;
+      return Promise.resolve(!this.#isDone && this.#whole.length > 0);
+    }
+    if (this.#relay?.failed) {
+      this.call.end(CallEnding.UPSTREAM_FAILED, failureError("reset", undefined));
+      return Promise.resolve(false);
+    }
+    return this.#opened().reply.body.ready();
+  }
+
+  /** What has come for the client; empty where no event is complete yet. */
+  take(): Buffer {
+    if (this.#whole !== undefined) {
       this.#isDone = true;
-      return whole;
+      return this.#whole;
     }
     const { reply, route } = this.#opened();
     const relay = (this.#relay ??= this.dialect.relayStream(this.#relayOptions(route.model)));
-    while (!relay.failed) {
-      if (!(await reply.body.ready())) {
-        const last = relay.end();
-        this.#track(relay);
-        if (last.length > 0) return last;
-        // The connection closed in good order, but had the vendor said that it was done?
-        if (relay.finished) return undefined;
-        throw new HttpFailure("reset", "the stream was cut");
-      }
-      const passed = relay.push(reply.body.take());
-      this.#track(relay);
-      if (passed.length > 0) {
-        this.call.answered();
-        return passed;
-      }
-    }
-    this.call.end(CallEnding.UPSTREAM_FAILED, failureError("reset", undefined));
-    return undefined;
+    const passed = relay.push(reply.body.take());
+    this.#track(relay);
+    if (passed.length > 0) this.call.answered();
+    return passed;
+  }
+
+  /** What is left for the client once {@link ready} has said no. Throws where the stream was cut. */
+  rest(): Buffer {
+    const relay = this.#relay;
+    if (this.#whole !== undefined || relay?.failed) return nothing;
+    const last = relay?.end() ?? nothing;
+    if (relay) this.#track(relay);
+    // The connection closed in good order, but had the vendor said that it was done?
+    if (last.length === 0 && !relay?.finished) throw new HttpFailure("reset", "the stream was cut");
+    return last;
   }
 
   #track({ usage, textBytes, done }: StreamRelay): void {
