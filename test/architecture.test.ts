@@ -25,7 +25,7 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   config: ["gen", "limits", "money"],
   // Only */entity.ts of the rooms; checked on its own below.
   db: ["account", "key", "billing", "inference"],
-  dialect: ["gen", "limits", "errors"],
+  dialect: ["gen", "limits", "errors", "bytes"],
   http: base,
   vendor: [...base, "dialect", "http"],
   account: room,

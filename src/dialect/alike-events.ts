@@ -90,7 +90,10 @@ export class AlikeEvents {
     }
     const { outHead, outTail, between } = mould;
     if (texts.length > 0 && (outHead !== head || outTail !== tail)) {
-      run.out = Buffer.from(outHead + texts.join(between) + outTail, "latin1");
+      // Joined together with both ends: adding them later would copy all of it once more.
+      texts[0] = outHead + (texts[0] ?? "");
+      texts.push((texts.pop() ?? "") + outTail);
+      run.out = Buffer.from(texts.join(between), "latin1");
     }
     return run;
   }

@@ -1,6 +1,7 @@
 /** The reply half of chat completions on a relayed hop: bytes in, the same bytes out but for the model
  * name and the usage that only the gateway asked for. */
 import { create } from "@bufbuild/protobuf";
+import { nothing } from "../bytes.ts";
 import { eventBytesMax } from "../config/limits.ts";
 import { type Usage, UsageSchema } from "../../gen/uas/type/v1/usage_pb.ts";
 import { AlikeEvents } from "./alike-events.ts";
@@ -45,10 +46,10 @@ export class ChatStreamRelay implements StreamRelay {
     this.#hideUsage = options.hideUsage;
   }
 
-  push(bytes: Buffer): Buffer {
+  push(pieces: readonly Buffer[]): Buffer {
     // Nothing follows an error, above all no terminal event.
     if (this.failed) return nothing;
-    const source = this.#splitter.begin(bytes);
+    const source = this.#splitter.begin(pieces);
     let text: string | undefined;
     let at = 0;
     for (;;) {
@@ -63,7 +64,7 @@ export class ChatStreamRelay implements StreamRelay {
       if (this.failed) break;
     }
     const passed = this.#splicer.apply(source, at);
-    this.#splitter.finish(at);
+    this.#splitter.finish(at, passed);
     return passed;
   }
 
@@ -72,7 +73,7 @@ export class ChatStreamRelay implements StreamRelay {
     if (rest === undefined || this.failed || !isWholeEvent(rest)) return nothing;
     // What the vendor did not end with an empty line: with one, it is an event, whatever it lacked.
     const missing = rest.at(-1) === 0x0a || rest.at(-1) === 0x0d ? "\n" : "\n\n";
-    return this.push(Buffer.from(missing));
+    return this.push([Buffer.from(missing)]);
   }
 
   /** Passes events that differ from one read before in their text only. */
@@ -230,8 +231,6 @@ function count(value: unknown): number | undefined {
     typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 31;
   return isCount ? value : undefined;
 }
-
-const nothing = Buffer.alloc(0);
 
 /** Whether what is left is an event that lacks only its end, and none that was cut in its middle. */
 function isWholeEvent(rest: Buffer): boolean {

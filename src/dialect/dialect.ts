@@ -82,12 +82,12 @@ export interface RelayedReply {
 /** A stream while it is relayed. */
 export interface StreamRelay {
   /**
-   * Takes the next bytes from the vendor, returns those for the client: whole events only. Empty
+   * Takes the next bytes from the vendor, in pieces; returns those for the client: whole events only. Empty
    * where none is complete yet.
    *
    * @throws EventTooLongError
    */
-  push(bytes: Buffer): Buffer;
+  push(pieces: readonly Buffer[]): Buffer;
   /** The vendor has closed the stream: returns what it left without the end of its event. */
   end(): Buffer;
   /** What the vendor reported so far. */

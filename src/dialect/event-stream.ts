@@ -2,6 +2,8 @@
  * Finds the events of a `text/event-stream` in bytes that arrive in any pieces. Knows nothing of JSON.
  * Lines end with LF, CRLF or CR; an event ends with an empty line.
  */
+import { nothing } from "../bytes.ts";
+import { Gather } from "./gather.ts";
 
 /** One complete event, as places in the buffer that is being read. Valid until the next one. */
 export interface EventPlace {
@@ -26,8 +28,9 @@ export class EventTooLongError extends Error {}
 export class EventSplitter {
   readonly #place: EventPlace = { start: 0, end: 0, dataStart: 0, dataEnd: 0, dataLines: 0 };
   readonly #eventBytesMax: number;
+  readonly #gather = new Gather();
   #rest: Buffer | undefined;
-  #source: Buffer = empty;
+  #source: Buffer = nothing;
   #hasCr: boolean | undefined;
 
   constructor(eventBytesMax: number) {
@@ -39,9 +42,9 @@ export class EventSplitter {
     return this.#rest;
   }
 
-  /** Takes the next bytes; returns the buffer that places refer to. */
-  begin(bytes: Buffer): Buffer {
-    this.#source = this.#rest === undefined ? bytes : Buffer.concat([this.#rest, bytes]);
+  /** Takes the next bytes, in pieces; returns the buffer that places refer to. */
+  begin(pieces: readonly Buffer[]): Buffer {
+    this.#source = this.#gather.join(this.#rest === undefined ? pieces : [this.#rest, ...pieces]);
     this.#hasCr = undefined;
     return this.#source;
   }
@@ -67,18 +70,22 @@ export class EventSplitter {
     }
   }
 
-  /** Keeps what stands behind `end` for the next read. @throws EventTooLongError */
-  finish(end: number): void {
+  /**
+   * Keeps what stands behind `end` for the next read.
+   *
+   * @param passed what goes on to the client, which may be a part of the source
+   * @throws EventTooLongError
+   */
+  finish(end: number, passed: Buffer): void {
     const source = this.#source;
-    this.#rest = end === source.length ? undefined : source.subarray(end);
-    this.#source = empty;
+    this.#gather.keep(passed);
+    this.#rest = end === source.length ? undefined : Buffer.from(source.subarray(end));
+    this.#source = nothing;
     if (source.length - end > this.#eventBytesMax) {
       throw new EventTooLongError(`an event is longer than ${this.#eventBytesMax} bytes`);
     }
   }
 }
-
-const empty = Buffer.alloc(0);
 
 function reset(place: EventPlace, start: number): void {
   place.start = start;

@@ -1,7 +1,6 @@
 /** Edits of bytes that leave everything else as it is. */
+import { nothing } from "../bytes.ts";
 import { asBuffer } from "./json-scan.ts";
-
-const nothing = Buffer.alloc(0);
 
 /** Collects replacements in one buffer, in ascending order, and applies them in one copy. Reusable. */
 export class Splicer {

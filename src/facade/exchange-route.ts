@@ -128,16 +128,32 @@ interface PassOptions {
 
 /** Passes the reply on; the call is settled when `parts` has ended. */
 async function pass(reply: FastifyReply, head: ExchangeHead, options: PassOptions): Promise<void> {
-  const { parts, keepAlive } = options;
+  const { parts } = options;
   const { raw } = reply;
   reply.hijack();
-  const isWhole = "content-length" in head.headers;
+  try {
+    await write(reply, head, options);
+  } catch {
+    // The service could not even say in its dialect that it failed: a clean end would be a lie.
+    raw.destroy();
+  } finally {
+    await parts.return?.();
+  }
+}
+
+async function write(
+  reply: FastifyReply,
+  { status, headers }: ExchangeHead,
+  { parts, keepAlive }: PassOptions,
+): Promise<void> {
+  const { raw } = reply;
+  const isWhole = "content-length" in headers;
+  // Headers that the hooks have set: Fastify sends them itself only for replies of its own.
+  const ours = reply.getHeaders() as Record<string, string>;
+  raw.writeHead(status, { ...headers, ...ours });
+  if (!isWhole) raw.flushHeaders();
   const writer = new StreamWriter(raw, isWhole ? undefined : keepAlive);
   try {
-    // Headers that the hooks have set: Fastify sends them itself only for replies of its own.
-    const ours = reply.getHeaders() as Record<string, string>;
-    raw.writeHead(head.status, { ...head.headers, ...ours });
-    if (!isWhole) raw.flushHeaders();
     for (;;) {
       const { done, value } = await parts.next();
       if (done) break;
@@ -146,11 +162,7 @@ async function pass(reply: FastifyReply, head: ExchangeHead, options: PassOption
       if (taken !== undefined) await taken;
     }
     writer.end();
-  } catch {
-    // The service could not even say in its dialect that it failed: a clean end would be a lie.
-    raw.destroy();
   } finally {
     writer.close();
-    await parts.return?.();
   }
 }

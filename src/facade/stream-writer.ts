@@ -9,18 +9,31 @@ const silentLooks = 4;
  * place at the vendor meanwhile. */
 const stallMs = 120_000;
 
+/**
+ * Up to which size a piece is copied into its HTTP chunk, in bytes. Node.js hands a chunk to the system as
+ * three pieces in a `writev`, which costs 3 µs more than one; copying as much costs the same from here on.
+ */
+const copiedBytesMax = 16 * 1024;
+
 /** Writes a reply at the pace of its client. One write for each piece; never more than one ahead. */
 export class StreamWriter {
   readonly #response: ServerResponse;
+  /** Whether this class makes the HTTP chunks. An HTTP/1.0 client gets none. */
+  readonly #isChunked: boolean;
   readonly #filler: Buffer | undefined;
   readonly #timer: NodeJS.Timeout | undefined;
   /** Looks since the last write. */
   #looks = 0;
 
-  /** @param filler what to send into silence; `undefined`: nothing. */
+  /**
+   * @param response whose head is out
+   * @param filler what to send into silence; `undefined`: nothing.
+   */
   constructor(response: ServerResponse, filler: Buffer | undefined) {
     this.#response = response;
     this.#filler = filler;
+    this.#isChunked = response.chunkedEncoding;
+    response.chunkedEncoding = false;
     if (filler !== undefined) this.#timer = setInterval(this.#look, lookMs).unref();
   }
 
@@ -29,7 +42,7 @@ export class StreamWriter {
   write(bytes: Uint8Array): Promise<void> | undefined {
     this.#looks = 0;
     const response = this.#response;
-    if (response.destroyed || response.write(bytes)) return undefined;
+    if (response.destroyed || this.#send(bytes)) return undefined;
     return new Promise((resolve) => {
       const stalled = setTimeout(() => response.destroy(), stallMs);
       const onReady = (): void => {
@@ -45,12 +58,32 @@ export class StreamWriter {
 
   /** Ends the reply in good order. */
   end(): void {
-    if (!this.#response.destroyed) this.#response.end();
+    if (this.#response.destroyed) return;
+    if (this.#isChunked) this.#response.end(lastChunk);
+    else this.#response.end();
   }
 
   /** Stops the timer. */
   close(): void {
     clearInterval(this.#timer);
+  }
+
+  /** Returns whether more may be written at once. */
+  #send(bytes: Uint8Array): boolean {
+    const response = this.#response;
+    if (!this.#isChunked) return response.write(bytes);
+    const size = `${bytes.length.toString(16)}\r\n`;
+    if (bytes.length > copiedBytesMax) {
+      response.write(size, "latin1");
+      response.write(bytes);
+      return response.write("\r\n", "latin1");
+    }
+    const chunk = Buffer.allocUnsafe(size.length + bytes.length + 2);
+    chunk.write(size, 0, "latin1");
+    chunk.set(bytes, size.length);
+    chunk[chunk.length - 2] = 0x0d;
+    chunk[chunk.length - 1] = 0x0a;
+    return response.write(chunk);
   }
 
   readonly #look = (): void => {
@@ -59,7 +92,9 @@ export class StreamWriter {
     this.#looks = 0;
     const response = this.#response;
     if (this.#filler && !response.destroyed && !response.writableNeedDrain) {
-      response.write(this.#filler);
+      this.#send(this.#filler);
     }
   };
 }
+
+const lastChunk = "0\r\n\r\n";

@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import { join } from "../bytes.ts";
 import { streamBufferBytesMax } from "../config/limits.ts";
 import { HttpFailure } from "./failure.ts";
 
@@ -36,13 +37,13 @@ export class ReplyBody {
     });
   }
 
-  /** What has arrived; empty where nothing has. */
-  take(): Buffer {
+  /** What has arrived, in pieces; empty where nothing has. */
+  take(): Buffer[] {
     const pieces = this.#waiting;
     this.#waiting = [];
     this.#waitingBytes = 0;
     if (this.#controller.paused) this.#controller.resume();
-    return joined(pieces);
+    return pieces;
   }
 
   /** Stops reading: closes the connection where the reply has not ended. */
@@ -56,15 +57,16 @@ export class ReplyBody {
     const pieces: Buffer[] = [];
     let size = 0;
     while (await this.ready()) {
-      const piece = this.take();
-      size += piece.length;
+      for (const piece of this.take()) {
+        size += piece.length;
+        pieces.push(piece);
+      }
       if (size > bytesMax) {
         this.cancel();
         throw new HttpFailure("reset", `the reply is longer than ${bytesMax} bytes`);
       }
-      pieces.push(piece);
     }
-    return joined(pieces);
+    return join(pieces);
   }
 
   /** Takes bytes from the connection. */
@@ -97,18 +99,3 @@ export class ReplyBody {
     waiter.resolve(isThere);
   }
 }
-
-/** The pieces as one. Buffer.concat checks each of them anew and takes four times as long. */
-function joined(pieces: readonly Buffer[]): Buffer {
-  const [first = empty] = pieces;
-  if (pieces.length <= 1) return first;
-  const whole = Buffer.allocUnsafe(pieces.reduce((sum, piece) => sum + piece.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
-}
-
-const empty = Buffer.alloc(0);

@@ -83,11 +83,11 @@ function answer(
 }
 
 function toBody(pieces: AsyncGenerator<Buffer, undefined>): VendorBody {
-  let piece: Buffer = Buffer.alloc(0);
+  let piece: readonly Buffer[] = [];
   return {
     async ready() {
       const { done, value } = await pieces.next();
-      if (!done) piece = value;
+      if (!done) piece = [value];
       return !done;
     },
     take: () => piece,

@@ -55,8 +55,8 @@ export interface VendorBody {
   /** Resolves to whether there is something to take; false at the end. Rejects with HttpFailure where
    * the reply broke. One reader at a time. */
   ready(): Promise<boolean>;
-  /** What has arrived: all of it. */
-  take(): Buffer;
+  /** What has arrived: all of it, in pieces. */
+  take(): readonly Buffer[];
   /** Reads all of it; rejects with HttpFailure beyond `bytesMax`. */
   whole(bytesMax: number): Promise<Buffer>;
   /** Stops the vendor where it has not ended. */

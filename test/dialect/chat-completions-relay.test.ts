@@ -18,10 +18,10 @@ function relayed(
   let start = 0;
   for (const cut of cuts.toSorted((a, b) => a - b)) {
     // A fresh copy for each piece, as sockets deliver them.
-    out.push(relay.push(Buffer.from(bytes.subarray(start, cut))));
+    out.push(relay.push([Buffer.from(bytes.subarray(start, cut))]));
     start = cut;
   }
-  out.push(relay.push(bytes.subarray(start)));
+  out.push(relay.push([bytes.subarray(start)]));
   return { text: Buffer.concat(out).toString(), relay };
 }
 
