@@ -179,6 +179,11 @@ export interface GatewayErrorOptions {
   readonly retryAfterSeconds?: number;
   /** The values that the message mentions. Never a secret. Default: none. */
   readonly metadata?: Readonly<Record<string, string>>;
+  /** What `error.details` of the JSON bodies tells beside the message, for example the vendor's own code.
+   * Default: nothing. */
+  readonly details?: Readonly<Record<string, string | string[]>>;
+  /** The HTTP status, where it is another than the code's. Default: the code's. */
+  readonly status?: number;
   /** What the operator's log needs beside the message; callers never see it. Default: none. */
   readonly internal?: string;
   /** What led here; goes to the log only. */
@@ -191,6 +196,8 @@ export class GatewayError extends Error {
   readonly param: string | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly metadata: Readonly<Record<string, string>>;
+  readonly details: Readonly<Record<string, string | string[]>>;
+  readonly status: number;
   readonly internal: string | undefined;
 
   constructor(code: SentErrorCode, message: string, options: GatewayErrorOptions = {}) {
@@ -199,6 +206,8 @@ export class GatewayError extends Error {
     this.code = code;
     this.param = options.param;
     const { status } = errorMeanings[code];
+    this.status = options.status ?? status;
+    this.details = options.details ?? {};
     this.retryAfterSeconds =
       options.retryAfterSeconds ?? (status === 429 || status === 503 ? 1 : undefined);
     this.metadata = options.metadata ?? {};

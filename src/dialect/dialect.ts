@@ -2,19 +2,28 @@
 import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../errors.ts";
+import type { CallerCodec, VendorCodec } from "./codec.ts";
 
 /** What every dialect offers: its name, its errors and its replies to RPCs that are no text generation. */
 export interface Dialect {
   /** The dialect's name in configuration, logs and tables, for example `chat-completions`. */
   readonly word: string;
-  /** The body of an error answer. */
-  errorBody(error: GatewayError): JsonObject;
+  /** The response headers that carry the request id, in lower case. */
+  readonly requestIdHeaders: readonly string[];
+  /** The body of an error answer. @param requestId empty: the answer tells none */
+  errorBody(error: GatewayError, requestId: string): JsonObject;
   /** The body for an RPC's response message. */
   replyBody(schema: DescMessage, message: Message): JsonObject;
 }
 
-/** What a dialect for text generation offers beside it. */
-export interface TextDialect extends Dialect {
+/** A style that vendors speak. */
+export interface VendorDialect extends VendorCodec {
+  /** The dialect's name in configuration, logs and tables, for example `gemini`. */
+  readonly word: string;
+}
+
+/** A style that both clients and vendors speak. */
+export interface TextDialect extends Dialect, CallerCodec, VendorCodec {
   /** Request headers that a vendor of this dialect gets to see, in lower case. */
   readonly forwardedHeaders: ReadonlySet<string>;
   /** What fills a silent stream: ignored by every client. */
@@ -29,8 +38,6 @@ export interface TextDialect extends Dialect {
   relayReply(body: Buffer, options: RelayOptions): RelayedReply;
   /** Does the same for a stream, piece by piece. */
   relayStream(options: RelayOptions): StreamRelay;
-  /** The event that ends a stream which failed. No terminal event follows it. */
-  errorEvent(error: GatewayError): Buffer;
 }
 
 /** How the route reads bodies. */
@@ -100,4 +107,6 @@ export interface StreamRelay {
   readonly done: boolean;
   /** Whether the vendor reported an error in the stream. */
   readonly failed: boolean;
+  /** The event that ends a stream which failed. No terminal event follows it. */
+  errorEvent(error: GatewayError): Buffer;
 }

@@ -1,21 +1,44 @@
 /** The dialects. A new one does not compile until it stands here. */
 import { Dialect as DialectEnum } from "../../gen/uas/http/v1/http_pb.ts";
-import { chatCompletions } from "./chat-completions.ts";
-import type { Dialect, TextDialect } from "./dialect.ts";
+import { chatCompletions } from "./chat-completions/dialect.ts";
+import type { Dialect, TextDialect, VendorDialect } from "./dialect.ts";
+import { gemini } from "./gemini/dialect.ts";
+import { messages } from "./messages/dialect.ts";
 import { platform } from "./platform.ts";
+import { responses } from "./responses/dialect.ts";
 
-/** A dialect that exists: all but UNSPECIFIED. */
+type Value<Name extends keyof typeof DialectEnum> = (typeof DialectEnum)[Name];
+
+/** A dialect that routes can have: all but those that only vendors speak. */
 export type DialectId = Exclude<
   (typeof DialectEnum)[keyof typeof DialectEnum],
-  typeof DialectEnum.UNSPECIFIED
+  Value<"UNSPECIFIED" | "GEMINI">
+>;
+
+/** A dialect that vendors can speak. */
+export type VendorDialectId = Exclude<
+  (typeof DialectEnum)[keyof typeof DialectEnum],
+  Value<"UNSPECIFIED" | "PLATFORM">
 >;
 
 export const dialects: Readonly<Record<DialectId, Dialect>> = {
   [DialectEnum.CHAT_COMPLETIONS]: chatCompletions,
   [DialectEnum.PLATFORM]: platform,
+  [DialectEnum.RESPONSES]: responses,
+  [DialectEnum.MESSAGES]: messages,
 };
 
-/** Those that can carry a text generation. */
+/** What vendors can speak. */
+export const vendorDialects: Readonly<Record<VendorDialectId, VendorDialect>> = {
+  [DialectEnum.CHAT_COMPLETIONS]: chatCompletions,
+  [DialectEnum.RESPONSES]: responses,
+  [DialectEnum.MESSAGES]: messages,
+  [DialectEnum.GEMINI]: gemini,
+};
+
+/** Those that can carry a client's text generation. */
 export const textDialects: ReadonlyMap<DialectEnum, TextDialect> = new Map([
   [DialectEnum.CHAT_COMPLETIONS, chatCompletions],
+  [DialectEnum.RESPONSES, responses],
+  [DialectEnum.MESSAGES, messages],
 ]);

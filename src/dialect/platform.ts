@@ -20,6 +20,7 @@ import { errorBody } from "./error-body.ts";
 
 export const platform: Dialect = {
   word: "platform",
+  requestIdHeaders: ["x-request-id"],
   errorBody,
   replyBody(schema: DescMessage, message: Message): JsonObject {
     if (isMessage(message, ListModelsResponseSchema)) return listModels(message);

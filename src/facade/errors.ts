@@ -54,8 +54,14 @@ export function errorHeaders(error: GatewayError): Record<string, string> {
   if (error.retryAfterSeconds !== undefined) {
     headers["retry-after"] = String(error.retryAfterSeconds);
   }
-  if (neverRetry.has(error.meaning.status)) headers["x-should-retry"] = "false";
+  if (neverRetry.has(error.status)) headers["x-should-retry"] = "false";
   return headers;
+}
+
+/** The request id that the answer tells in its header; empty: none. */
+function requestIdOf(reply: FastifyReply): string {
+  const id = reply.getHeader("x-request-id");
+  return typeof id === "string" ? id : "";
 }
 
 /** Sends an error in a dialect. */
@@ -65,8 +71,8 @@ export function sendError(
   error: GatewayError,
 ): FastifyReply {
   return reply
-    .code(error.meaning.status)
+    .code(error.status)
     .headers(errorHeaders(error))
     .type("application/json; charset=utf-8")
-    .send(JSON.stringify(dialects[dialect].errorBody(error)));
+    .send(JSON.stringify(dialects[dialect].errorBody(error, requestIdOf(reply))));
 }

@@ -82,7 +82,7 @@ function clientErrorHandler(error: NodeJS.ErrnoException, socket: Socket): void 
     ? `The request head is longer than ${headerBytesMax} bytes`
     : "The HTTP request is malformed or incomplete";
   const told = new GatewayError(ErrorCode.INVALID_REQUEST, text);
-  const body = JSON.stringify(dialects[fallbackDialect].errorBody(told));
+  const body = JSON.stringify(dialects[fallbackDialect].errorBody(told, ""));
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,

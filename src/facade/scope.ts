@@ -8,7 +8,7 @@ import {
   presentedKey,
   resolveRequestId,
 } from "../caller.ts";
-import type { DialectId } from "../dialect/index.ts";
+import { type DialectId, dialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { sendError, toGatewayError } from "./errors.ts";
 import { registerExchange } from "./exchange-route.ts";
@@ -58,16 +58,19 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
     return sendError(reply, options.dialect, told);
   });
   observe(scope, options);
+  const idHeaders = dialects[options.dialect].requestIdHeaders;
   for (const [url, routes] of Map.groupBy(options.routes, (each) => each.url)) {
     for (const route of routes) registerRoute(scope, options, route);
-    refuseOtherMethods(scope, url, routes);
+    refuseOtherMethods(scope, { url, routes, idHeaders });
   }
 }
 
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
   const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { headers } = request;
-    const requestId = route.route.omitRequestId ? "" : echoRequestId(request, reply);
+    const requestId = route.route.omitRequestId
+      ? ""
+      : echoRequestId(request, reply, dialects[options.dialect].requestIdHeaders);
     if (!options.isOpen()) {
       reply.header("connection", "close");
       throw gatewayStopping();
@@ -95,18 +98,26 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
 }
 
 /** Resolves the request's id and sends it back with whatever is answered. */
-function echoRequestId({ headers }: FastifyRequest, reply: FastifyReply): string {
+function echoRequestId(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  names: readonly string[],
+): string {
   const id = resolveRequestId(text(headers["x-request-id"]), text(headers["request-id"]));
-  reply.header("x-request-id", id);
+  for (const name of names) reply.header(name, id);
   return id;
 }
 
+/** All routes of one path. */
+interface PathRoutes {
+  readonly url: string;
+  readonly routes: readonly RestRoute[];
+  /** The headers that carry the request id. */
+  readonly idHeaders: readonly string[];
+}
+
 /** Answers 405 where the path exists for other methods, before any key is looked at. */
-function refuseOtherMethods(
-  scope: FastifyInstance,
-  url: string,
-  routes: readonly RestRoute[],
-): void {
+function refuseOtherMethods(scope: FastifyInstance, { url, routes, idHeaders }: PathRoutes): void {
   const allowed = new Set(routes.map((each) => each.route.method));
   if (allowed.has("GET")) allowed.add("HEAD");
   const others = scope.supportedMethods.filter((method) => !allowed.has(method));
@@ -116,7 +127,7 @@ function refuseOtherMethods(
     method: others,
     url,
     onRequest: async (request, reply) => {
-      if (!omitId) echoRequestId(request, reply);
+      if (!omitId) echoRequestId(request, reply, idHeaders);
       reply.header("allow", allow);
       throw new GatewayError(
         ErrorCode.METHOD_NOT_ALLOWED,

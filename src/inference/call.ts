@@ -68,7 +68,7 @@ export class Call {
     this.ending = ending;
     if (error === undefined) return;
     this.errorCode = error.meaning.word;
-    if (this.status === 0) this.status = error.meaning.status;
+    if (this.status === 0) this.status = error.status;
   }
 
   /** Milliseconds from start to now. */

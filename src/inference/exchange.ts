@@ -97,7 +97,7 @@ class Exchanging implements AsyncIterableIterator<ExchangeResponse, undefined> {
     } catch (error) {
       const told = run.fail(error);
       this.#phase = "ending";
-      if (run.call.ending !== CallEnding.COMPLETED) return chunk(run.dialect.errorEvent(told));
+      if (run.call.ending !== CallEnding.COMPLETED) return chunk(run.errorEvent(told));
     }
     return this.#end();
   }

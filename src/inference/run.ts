@@ -189,9 +189,8 @@ export class Run {
       this.#isDone = true;
       return this.#whole;
     }
-    const { reply, route } = this.#opened();
-    const relay = (this.#relay ??= this.dialect.relayStream(this.#relayOptions(route.model)));
-    const passed = relay.push(reply.body.take());
+    const relay = this.#streamRelay();
+    const passed = relay.push(this.#opened().reply.body.take());
     this.#track(relay);
     if (passed.length > 0) this.call.answered();
     return passed;
@@ -206,6 +205,16 @@ export class Run {
     // The connection closed in good order, but had the vendor said that it was done?
     if (last.length === 0 && !relay?.finished) throw new HttpFailure("reset", "the stream was cut");
     return last;
+  }
+
+  /** The event that ends a stream which failed. */
+  errorEvent(told: GatewayError): Buffer {
+    return this.#streamRelay().errorEvent(told);
+  }
+
+  #streamRelay(): StreamRelay {
+    const { model } = this.#opened().route;
+    return (this.#relay ??= this.dialect.relayStream(this.#relayOptions(model)));
   }
 
   #track({ usage, textBytes, done }: StreamRelay): void {

@@ -24,6 +24,14 @@ export function createInferenceService({
         signal,
       }),
 
+    generate() {
+      throw new GatewayError(ErrorCode.INVALID_REQUEST, "Not served yet; use Exchange");
+    },
+
+    streamGenerate() {
+      throw new GatewayError(ErrorCode.INVALID_REQUEST, "Not served yet; use Exchange");
+    },
+
     listModels(request, { values }) {
       const page = readPage(request, { defaultSize: 1000 });
       const { after } = page;

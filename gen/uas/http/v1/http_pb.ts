@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/http/v1/http.proto.
  */
 export const file_uas_http_v1_http: GenFile = /*@__PURE__*/
-  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSKWAQoFUm91dGUSDgoGbWV0aG9kGAEgASgJEgwKBHBhdGgYAiABKAkSJQoHZGlhbGVjdBgDIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSFwoPb21pdF9yZXF1ZXN0X2lkGAQgASgIEhUKDWFsd2F5c19zdHJlYW0YBSABKAgSGAoQcGxhdGZvcm1fYWxpYXNlcxgGIAEoCCpWCgdEaWFsZWN0EhcKE0RJQUxFQ1RfVU5TUEVDSUZJRUQQABIcChhESUFMRUNUX0NIQVRfQ09NUExFVElPTlMQARIUChBESUFMRUNUX1BMQVRGT1JNEAIqbAoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhEKDUFDQ0VTU19QVUJMSUMQARIOCgpBQ0NFU1NfS0VZEAISEgoOQUNDRVNTX1NFU1NJT04QAxITCg9BQ0NFU1NfT1BFUkFUT1IQBDpKCgVyb3V0ZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLWHAyADKAsyEi51YXMuaHR0cC52MS5Sb3V0ZVIFcm91dGU6TQoGYWNjZXNzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYtocDIAEoDjITLnVhcy5odHRwLnYxLkFjY2Vzc1IGYWNjZXNzYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSKWAQoFUm91dGUSDgoGbWV0aG9kGAEgASgJEgwKBHBhdGgYAiABKAkSJQoHZGlhbGVjdBgDIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSFwoPb21pdF9yZXF1ZXN0X2lkGAQgASgIEhUKDWFsd2F5c19zdHJlYW0YBSABKAgSGAoQcGxhdGZvcm1fYWxpYXNlcxgGIAEoCCqXAQoHRGlhbGVjdBIXChNESUFMRUNUX1VOU1BFQ0lGSUVEEAASHAoYRElBTEVDVF9DSEFUX0NPTVBMRVRJT05TEAESFAoQRElBTEVDVF9QTEFURk9STRACEhUKEURJQUxFQ1RfUkVTUE9OU0VTEAMSFAoQRElBTEVDVF9NRVNTQUdFUxAEEhIKDkRJQUxFQ1RfR0VNSU5JEAUqbAoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhEKDUFDQ0VTU19QVUJMSUMQARIOCgpBQ0NFU1NfS0VZEAISEgoOQUNDRVNTX1NFU1NJT04QAxITCg9BQ0NFU1NfT1BFUkFUT1IQBDpKCgVyb3V0ZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLWHAyADKAsyEi51YXMuaHR0cC52MS5Sb3V0ZVIFcm91dGU6TQoGYWNjZXNzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYtocDIAEoDjITLnVhcy5odHRwLnYxLkFjY2Vzc1IGYWNjZXNzYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * One documented REST route.
@@ -100,6 +100,27 @@ export const Dialect = {
    * @generated from enum value: DIALECT_PLATFORM = 2;
    */
   PLATFORM: 2,
+
+  /**
+   * Responses: `{input}` in, `{output}` out, `response.*` events without an end mark.
+   *
+   * @generated from enum value: DIALECT_RESPONSES = 3;
+   */
+  RESPONSES: 3,
+
+  /**
+   * Messages: `{messages, max_tokens}` in, `{content}` out, `message_*` and `content_block_*` events.
+   *
+   * @generated from enum value: DIALECT_MESSAGES = 4;
+   */
+  MESSAGES: 4,
+
+  /**
+   * Gemini: `{contents}` in, `{candidates}` out. Spoken by vendors only.
+   *
+   * @generated from enum value: DIALECT_GEMINI = 5;
+   */
+  GEMINI: 5,
 } as const;
 
 /**

@@ -6,6 +6,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Dialect } from "../../http/v1/http_pb.ts";
 import { file_uas_http_v1_http } from "../../http/v1/http_pb.ts";
+import type { GenerateEvent, Generation, Reply } from "./generate_pb.ts";
+import { file_uas_inference_v1_generate } from "./generate_pb.ts";
 import type { Model } from "./model_pb.ts";
 import { file_uas_inference_v1_model } from "./model_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -14,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/inference/v1/inference_service.proto.
  */
 export const file_uas_inference_v1_inference_service: GenFile = /*@__PURE__*/
-  fileDesc("Cih1YXMvaW5mZXJlbmNlL3YxL2luZmVyZW5jZV9zZXJ2aWNlLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIoUCCg9FeGNoYW5nZVJlcXVlc3QSJQoHZGlhbGVjdBgBIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSDAoEcGF0aBgCIAEoCRINCgVxdWVyeRgDIAEoCRI/CgdoZWFkZXJzGAQgAygLMi4udWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZVJlcXVlc3QuSGVhZGVyc0VudHJ5EgwKBGJvZHkYBSABKAwSFQoNYWx3YXlzX3N0cmVhbRgGIAEoCBIYChBwbGF0Zm9ybV9hbGlhc2VzGAcgASgIGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlsKEEV4Y2hhbmdlUmVzcG9uc2USLgoEaGVhZBgBIAEoCzIeLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VIZWFkSAASDwoFY2h1bmsYAiABKAxIAEIGCgRwYXJ0IowBCgxFeGNoYW5nZUhlYWQSDgoGc3RhdHVzGAEgASgFEjwKB2hlYWRlcnMYAiADKAsyKy51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZC5IZWFkZXJzRW50cnkaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiOgoRTGlzdE1vZGVsc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVgoSTGlzdE1vZGVsc1Jlc3BvbnNlEicKBm1vZGVscxgBIAMoCzIXLnVhcy5pbmZlcmVuY2UudjEuTW9kZWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiQKD0dldE1vZGVsUmVxdWVzdBIRCgltb2RlbF9rZXkYASABKAkiOgoQR2V0TW9kZWxSZXNwb25zZRImCgVtb2RlbBgBIAEoCzIXLnVhcy5pbmZlcmVuY2UudjEuTW9kZWwyoAQKEEluZmVyZW5jZVNlcnZpY2US7QEKCEV4Y2hhbmdlEiEudWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZVJlcXVlc3QaIi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlUmVzcG9uc2UilwGquxgeCgRQT1NUEhQvdjEvY2hhdC9jb21wbGV0aW9ucxgBqrsYJAoEUE9TVBIYL2FwaS9haS9jaGF0L2NvbXBsZXRpb25zGAEwAaq7GBwKBFBPU1QSEC9hcGkvYWkvZ2VuZXJhdGUYATABqrsYJQoEUE9TVBIXL2FwaS9haS9zdHJlYW0tZ2VuZXJhdGUYASgBMAGwuxgCMAESlgEKCkxpc3RNb2RlbHMSIy51YXMuaW5mZXJlbmNlLnYxLkxpc3RNb2RlbHNSZXF1ZXN0GiQudWFzLmluZmVyZW5jZS52MS5MaXN0TW9kZWxzUmVzcG9uc2UiPZACAaq7GBUKA0dFVBIKL3YxL21vZGVscxgBIAGquxgZCgNHRVQSDi9hcGkvYWkvbW9kZWxzGAIgAbC7GAISggEKCEdldE1vZGVsEiEudWFzLmluZmVyZW5jZS52MS5HZXRNb2RlbFJlcXVlc3QaIi51YXMuaW5mZXJlbmNlLnYxLkdldE1vZGVsUmVzcG9uc2UiL5ACAaq7GCQKA0dFVBIZL3YxL21vZGVscy97bW9kZWxfa2V5PSoqfRgBIAGwuxgCYgZwcm90bzM", [file_uas_http_v1_http, file_uas_inference_v1_model]);
+  fileDesc("Cih1YXMvaW5mZXJlbmNlL3YxL2luZmVyZW5jZV9zZXJ2aWNlLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIoUCCg9FeGNoYW5nZVJlcXVlc3QSJQoHZGlhbGVjdBgBIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSDAoEcGF0aBgCIAEoCRINCgVxdWVyeRgDIAEoCRI/CgdoZWFkZXJzGAQgAygLMi4udWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZVJlcXVlc3QuSGVhZGVyc0VudHJ5EgwKBGJvZHkYBSABKAwSFQoNYWx3YXlzX3N0cmVhbRgGIAEoCBIYChBwbGF0Zm9ybV9hbGlhc2VzGAcgASgIGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlsKEEV4Y2hhbmdlUmVzcG9uc2USLgoEaGVhZBgBIAEoCzIeLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VIZWFkSAASDwoFY2h1bmsYAiABKAxIAEIGCgRwYXJ0IowBCgxFeGNoYW5nZUhlYWQSDgoGc3RhdHVzGAEgASgFEjwKB2hlYWRlcnMYAiADKAsyKy51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZC5IZWFkZXJzRW50cnkaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiQwoPR2VuZXJhdGVSZXF1ZXN0EjAKCmdlbmVyYXRpb24YASABKAsyHC51YXMuaW5mZXJlbmNlLnYxLkdlbmVyYXRpb24iSwoQR2VuZXJhdGVSZXNwb25zZRImCgVyZXBseRgBIAEoCzIXLnVhcy5pbmZlcmVuY2UudjEuUmVwbHkSDwoHZHJvcHBlZBgCIAMoCSJJChVTdHJlYW1HZW5lcmF0ZVJlcXVlc3QSMAoKZ2VuZXJhdGlvbhgBIAEoCzIcLnVhcy5pbmZlcmVuY2UudjEuR2VuZXJhdGlvbiJZChZTdHJlYW1HZW5lcmF0ZVJlc3BvbnNlEi4KBWV2ZW50GAEgASgLMh8udWFzLmluZmVyZW5jZS52MS5HZW5lcmF0ZUV2ZW50Eg8KB2Ryb3BwZWQYAiADKAkiOgoRTGlzdE1vZGVsc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVgoSTGlzdE1vZGVsc1Jlc3BvbnNlEicKBm1vZGVscxgBIAMoCzIXLnVhcy5pbmZlcmVuY2UudjEuTW9kZWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiQKD0dldE1vZGVsUmVxdWVzdBIRCgltb2RlbF9rZXkYASABKAkiOgoQR2V0TW9kZWxSZXNwb25zZRImCgVtb2RlbBgBIAEoCzIXLnVhcy5pbmZlcmVuY2UudjEuTW9kZWwy5gUKEEluZmVyZW5jZVNlcnZpY2US7QEKCEV4Y2hhbmdlEiEudWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZVJlcXVlc3QaIi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlUmVzcG9uc2UilwGquxgeCgRQT1NUEhQvdjEvY2hhdC9jb21wbGV0aW9ucxgBqrsYJAoEUE9TVBIYL2FwaS9haS9jaGF0L2NvbXBsZXRpb25zGAEwAaq7GBwKBFBPU1QSEC9hcGkvYWkvZ2VuZXJhdGUYATABqrsYJQoEUE9TVBIXL2FwaS9haS9zdHJlYW0tZ2VuZXJhdGUYASgBMAGwuxgCMAESVwoIR2VuZXJhdGUSIS51YXMuaW5mZXJlbmNlLnYxLkdlbmVyYXRlUmVxdWVzdBoiLnVhcy5pbmZlcmVuY2UudjEuR2VuZXJhdGVSZXNwb25zZSIEsLsYAhJrCg5TdHJlYW1HZW5lcmF0ZRInLnVhcy5pbmZlcmVuY2UudjEuU3RyZWFtR2VuZXJhdGVSZXF1ZXN0GigudWFzLmluZmVyZW5jZS52MS5TdHJlYW1HZW5lcmF0ZVJlc3BvbnNlIgSwuxgCMAESlgEKCkxpc3RNb2RlbHMSIy51YXMuaW5mZXJlbmNlLnYxLkxpc3RNb2RlbHNSZXF1ZXN0GiQudWFzLmluZmVyZW5jZS52MS5MaXN0TW9kZWxzUmVzcG9uc2UiPZACAaq7GBUKA0dFVBIKL3YxL21vZGVscxgBIAGquxgZCgNHRVQSDi9hcGkvYWkvbW9kZWxzGAIgAbC7GAISggEKCEdldE1vZGVsEiEudWFzLmluZmVyZW5jZS52MS5HZXRNb2RlbFJlcXVlc3QaIi51YXMuaW5mZXJlbmNlLnYxLkdldE1vZGVsUmVzcG9uc2UiL5ACAaq7GCQKA0dFVBIZL3YxL21vZGVscy97bW9kZWxfa2V5PSoqfRgBIAGwuxgCYgZwcm90bzM", [file_uas_http_v1_http, file_uas_inference_v1_generate, file_uas_inference_v1_model]);
 
 /**
  * Request of [InferenceService.Exchange][].
@@ -146,6 +148,105 @@ export const ExchangeHeadSchema: GenMessage<ExchangeHead> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_inference_service, 2);
 
 /**
+ * Request of [InferenceService.Generate][].
+ *
+ * @generated from message uas.inference.v1.GenerateRequest
+ */
+export type GenerateRequest = Message<"uas.inference.v1.GenerateRequest"> & {
+  /**
+   * What to generate.
+   *
+   * @generated from field: uas.inference.v1.Generation generation = 1;
+   */
+  generation?: Generation | undefined;
+};
+
+/**
+ * Describes the message uas.inference.v1.GenerateRequest.
+ * Use `create(GenerateRequestSchema)` to create a new message.
+ */
+export const GenerateRequestSchema: GenMessage<GenerateRequest> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 3);
+
+/**
+ * Response of [InferenceService.Generate][].
+ *
+ * @generated from message uas.inference.v1.GenerateResponse
+ */
+export type GenerateResponse = Message<"uas.inference.v1.GenerateResponse"> & {
+  /**
+   * The reply.
+   *
+   * @generated from field: uas.inference.v1.Reply reply = 1;
+   */
+  reply?: Reply | undefined;
+
+  /**
+   * What the vendor's style could not carry of the request, by the names of [Generation][].
+   *
+   * @generated from field: repeated string dropped = 2;
+   */
+  dropped: string[];
+};
+
+/**
+ * Describes the message uas.inference.v1.GenerateResponse.
+ * Use `create(GenerateResponseSchema)` to create a new message.
+ */
+export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 4);
+
+/**
+ * Request of [InferenceService.StreamGenerate][].
+ *
+ * @generated from message uas.inference.v1.StreamGenerateRequest
+ */
+export type StreamGenerateRequest = Message<"uas.inference.v1.StreamGenerateRequest"> & {
+  /**
+   * What to generate.
+   *
+   * @generated from field: uas.inference.v1.Generation generation = 1;
+   */
+  generation?: Generation | undefined;
+};
+
+/**
+ * Describes the message uas.inference.v1.StreamGenerateRequest.
+ * Use `create(StreamGenerateRequestSchema)` to create a new message.
+ */
+export const StreamGenerateRequestSchema: GenMessage<StreamGenerateRequest> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 5);
+
+/**
+ * Response of [InferenceService.StreamGenerate][].
+ *
+ * @generated from message uas.inference.v1.StreamGenerateResponse
+ */
+export type StreamGenerateResponse = Message<"uas.inference.v1.StreamGenerateResponse"> & {
+  /**
+   * What happened.
+   *
+   * @generated from field: uas.inference.v1.GenerateEvent event = 1;
+   */
+  event?: GenerateEvent | undefined;
+
+  /**
+   * On the first response only: what the vendor's style could not carry of the request, by the names of
+   * [Generation][].
+   *
+   * @generated from field: repeated string dropped = 2;
+   */
+  dropped: string[];
+};
+
+/**
+ * Describes the message uas.inference.v1.StreamGenerateResponse.
+ * Use `create(StreamGenerateResponseSchema)` to create a new message.
+ */
+export const StreamGenerateResponseSchema: GenMessage<StreamGenerateResponse> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 6);
+
+/**
  * Request of [InferenceService.ListModels][].
  *
  * @generated from message uas.inference.v1.ListModelsRequest
@@ -171,7 +272,7 @@ export type ListModelsRequest = Message<"uas.inference.v1.ListModelsRequest"> & 
  * Use `create(ListModelsRequestSchema)` to create a new message.
  */
 export const ListModelsRequestSchema: GenMessage<ListModelsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 3);
+  messageDesc(file_uas_inference_v1_inference_service, 7);
 
 /**
  * Response of [InferenceService.ListModels][].
@@ -199,7 +300,7 @@ export type ListModelsResponse = Message<"uas.inference.v1.ListModelsResponse"> 
  * Use `create(ListModelsResponseSchema)` to create a new message.
  */
 export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 4);
+  messageDesc(file_uas_inference_v1_inference_service, 8);
 
 /**
  * Request of [InferenceService.GetModel][].
@@ -220,7 +321,7 @@ export type GetModelRequest = Message<"uas.inference.v1.GetModelRequest"> & {
  * Use `create(GetModelRequestSchema)` to create a new message.
  */
 export const GetModelRequestSchema: GenMessage<GetModelRequest> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 5);
+  messageDesc(file_uas_inference_v1_inference_service, 9);
 
 /**
  * Response of [InferenceService.GetModel][].
@@ -241,7 +342,7 @@ export type GetModelResponse = Message<"uas.inference.v1.GetModelResponse"> & {
  * Use `create(GetModelResponseSchema)` to create a new message.
  */
 export const GetModelResponseSchema: GenMessage<GetModelResponse> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 6);
+  messageDesc(file_uas_inference_v1_inference_service, 10);
 
 /**
  * Calls hosted models, charged to the balance of the caller's account.
@@ -261,6 +362,26 @@ export const InferenceService: GenService<{
     methodKind: "server_streaming";
     input: typeof ExchangeRequestSchema;
     output: typeof ExchangeResponseSchema;
+  },
+  /**
+   * Generates text for a typed caller and returns the whole reply. Charged and logged as a call.
+   *
+   * @generated from rpc uas.inference.v1.InferenceService.Generate
+   */
+  generate: {
+    methodKind: "unary";
+    input: typeof GenerateRequestSchema;
+    output: typeof GenerateResponseSchema;
+  },
+  /**
+   * Generates text for a typed caller and returns it while it is produced. Charged and logged as a call.
+   *
+   * @generated from rpc uas.inference.v1.InferenceService.StreamGenerate
+   */
+  streamGenerate: {
+    methodKind: "server_streaming";
+    input: typeof StreamGenerateRequestSchema;
+    output: typeof StreamGenerateResponseSchema;
   },
   /**
    * Lists the models that the caller may use, by model key.

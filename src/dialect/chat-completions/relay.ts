@@ -1,14 +1,16 @@
 /** The reply half of chat completions on a relayed hop: bytes in, the same bytes out but for the model
  * name and the usage that only the gateway asked for. */
 import { create } from "@bufbuild/protobuf";
-import { nothing } from "../bytes.ts";
-import { eventBytesMax } from "../config/limits.ts";
-import { type Usage, UsageSchema } from "../../gen/uas/type/v1/usage_pb.ts";
+import { nothing } from "../../bytes.ts";
+import { eventBytesMax } from "../../config/limits.ts";
+import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { GatewayError } from "../../errors.ts";
+import { errorBody } from "../error-body.ts";
 import { AlikeEvents } from "./alike-events.ts";
 import { ChunkScan } from "./chunk-scan.ts";
-import type { RelayedReply, RelayOptions, StreamRelay } from "./dialect.ts";
-import { type EventPlace, EventSplitter } from "./event-stream.ts";
-import { Splicer } from "./splice.ts";
+import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
+import { type EventPlace, EventSplitter } from "../event-stream.ts";
+import { Splicer } from "../splice.ts";
 
 /** See {@link TextDialect.relayReply}. */
 export function relayChatReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -74,6 +76,10 @@ export class ChatStreamRelay implements StreamRelay {
     // What the vendor did not end with an empty line: with one, it is an event, whatever it lacked.
     const missing = rest.at(-1) === 0x0a || rest.at(-1) === 0x0d ? "\n" : "\n\n";
     return this.push([Buffer.from(missing)]);
+  }
+
+  errorEvent(error: GatewayError): Buffer {
+    return Buffer.from(`data: ${JSON.stringify(errorBody(error))}\n\n`);
   }
 
   /** Passes events that differ from one read before in their text only. */

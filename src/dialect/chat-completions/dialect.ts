@@ -3,13 +3,18 @@ import { type DescMessage, isMessage, type JsonObject, type Message } from "@buf
 import {
   GetModelResponseSchema,
   ListModelsResponseSchema,
-} from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import type { Model } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { GatewayError } from "../errors.ts";
-import { readChatRequest } from "./chat-completions-request.ts";
-import { ChatStreamRelay, relayChatReply } from "./chat-completions-relay.ts";
-import type { RelayOptions, TextDialect } from "./dialect.ts";
-import { errorBody } from "./error-body.ts";
+} from "../../../gen/uas/inference/v1/inference_service_pb.ts";
+import type { Model } from "../../../gen/uas/inference/v1/model_pb.ts";
+import { readChatRequest } from "./read-request.ts";
+import { ChatStreamRelay, relayChatReply } from "./relay.ts";
+import type { RelayOptions, TextDialect } from "../dialect.ts";
+import { errorBody } from "../error-body.ts";
+import { decodeChatError, decodeChatReply } from "./decode-reply.ts";
+import { decodeChatRequest } from "./decode-request.ts";
+import { ChatStreamDecoder } from "./decode-stream.ts";
+import { encodeChatReply } from "./encode-reply.ts";
+import { encodeChatRequest } from "./encode-request.ts";
+import { ChatStreamEncoder } from "./encode-stream.ts";
 
 export const chatCompletions: TextDialect = {
   word: "chat-completions",
@@ -18,8 +23,16 @@ export const chatCompletions: TextDialect = {
   readRequest: readChatRequest,
   relayReply: relayChatReply,
   relayStream: (options: RelayOptions) => new ChatStreamRelay(options),
+  memberNames: { max_output_tokens: "max_completion_tokens" },
+  requestIdHeaders: ["x-request-id"],
+  decodeRequest: decodeChatRequest,
+  encodeRequest: encodeChatRequest,
+  decodeReply: decodeChatReply,
+  encodeReply: encodeChatReply,
+  decodeStream: () => new ChatStreamDecoder(),
+  encodeStream: (options) => new ChatStreamEncoder(options),
+  decodeError: decodeChatError,
   errorBody,
-  errorEvent: (error: GatewayError) => Buffer.from(`data: ${JSON.stringify(errorBody(error))}\n\n`),
   replyBody(schema: DescMessage, message: Message): JsonObject {
     if (isMessage(message, ListModelsResponseSchema)) {
       return { object: "list", data: message.models.map(modelJson) };

@@ -1,0 +1,139 @@
+/** Reads single members of a request body by their place in its bytes; shared by the relaying halves. */
+import { jsonDepthMax } from "../config/limits.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { JsonScanError, type Member, type Outline, scanObject, sliceText } from "./json-scan.ts";
+import { Splicer } from "./splice.ts";
+
+/** The members that the gateway reads itself, by name. */
+export type Members = ReadonlyMap<string, Member>;
+
+/** A change of a body: the bytes from `start` to `end` (exclusive) become `text`. */
+export interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** From this length on, in bytes, a body is not copied to be edited. */
+const largeBody = 64 * 1024;
+
+/** The outline of a body. @throws GatewayError INVALID_REQUEST where it is no JSON object */
+export function readOutline(bytes: Buffer): Outline {
+  try {
+    return scanObject(bytes, jsonDepthMax);
+  } catch (error) {
+    if (!(error instanceof JsonScanError)) throw error;
+    throw invalid(`The body is not valid JSON: ${error.message} at byte ${error.offset}`);
+  }
+}
+
+/**
+ * Picks the members of `known`. Twice in one body, they could mean one thing to the gateway and another
+ * to the vendor; and some vendors' parsers take `Model` for `model`: the allowlist, the price and the
+ * hold would then be those of another model.
+ *
+ * @throws GatewayError INVALID_REQUEST for both
+ */
+export function pickMembers(outline: Outline, known: KnownMembers): Members {
+  const picked = new Map<string, Member>();
+  for (const member of outline.members) {
+    if (!known.names.has(member.key)) {
+      if (known.lookalike.test(member.key)) {
+        const meant = member.key.toLowerCase();
+        throw invalid(`"${member.key}" is not known; did you mean "${meant}"?`, member.key);
+      }
+      continue;
+    }
+    if (picked.has(member.key)) {
+      throw invalid(`"${member.key}" stands twice in the body; send it once`, member.key);
+    }
+    picked.set(member.key, member);
+  }
+  return picked;
+}
+
+/** The names that a style's gateway reads, and what looks like them. */
+export interface KnownMembers {
+  readonly names: ReadonlySet<string>;
+  readonly lookalike: RegExp;
+}
+
+/**
+ * @param names all lower case
+ * @param aliases further names, of which no lookalikes are refused
+ */
+export function knownMembers(
+  names: readonly string[],
+  aliases: readonly string[] = [],
+): KnownMembers {
+  return {
+    names: new Set([...names, ...aliases]),
+    lookalike: new RegExp(`^(?:${names.join("|")})$`, "iu"),
+  };
+}
+
+/** The model's name under one of `keys`, the first that is there. */
+export function readModel(bytes: Buffer, members: Members, ...keys: readonly string[]): string {
+  const key = keys.find((each) => members.has(each));
+  const member = key === undefined ? undefined : members.get(key);
+  if (member === undefined) {
+    throw invalid('"model" is missing: name one of those that GET /v1/models lists', "model");
+  }
+  const model: unknown = JSON.parse(sliceText(bytes, member));
+  if (typeof model !== "string" || model === "") {
+    throw invalid(`"${member.key}" must be a non-empty string`, member.key);
+  }
+  return model;
+}
+
+/** A flag; false where it is absent or null. */
+export function readBoolean(bytes: Buffer, members: Members, key: string): boolean {
+  const text = textOf(bytes, members, key);
+  if (text === undefined || text === "false") return false;
+  if (text === "true") return true;
+  throw invalid(`"${key}" must be true or false`, key);
+}
+
+/** What a whole number may be. Default: from 1 to 2³¹ − 1. */
+export interface CountRange {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/** A whole number; `undefined` where it is absent or null. */
+export function readCount(
+  bytes: Buffer,
+  members: Members,
+  key: string,
+  { min = 1, max = 2 ** 31 - 1 }: CountRange = {},
+): number | undefined {
+  const text = textOf(bytes, members, key);
+  if (text === undefined) return undefined;
+  const value: unknown = JSON.parse(text);
+  if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
+    return value;
+  }
+  throw invalid(`"${key}" must be a whole number from ${min} to ${max}`, key);
+}
+
+/** The member's JSON text; `undefined` where it is absent or null. */
+export function textOf(bytes: Buffer, members: Members, key: string): string | undefined {
+  const member = members.get(key);
+  if (member === undefined) return undefined;
+  const text = sliceText(bytes, member);
+  return text === "null" ? undefined : text;
+}
+
+/** The body with `edits` applied, in pieces to be sent one after the other. */
+export function applyEdits(bytes: Buffer, edits: readonly Edit[]): readonly Buffer[] {
+  const splicer = new Splicer();
+  for (const edit of edits.toSorted((a, b) => a.start - b.start)) {
+    splicer.replace(edit.start, edit.end, Buffer.from(edit.text));
+  }
+  return bytes.length < largeBody ? [splicer.apply(bytes, bytes.length)] : splicer.pieces(bytes);
+}
+
+/** What a client is told of a body that cannot be served. */
+export function invalid(message: string, param?: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message, param === undefined ? {} : { param });
+}

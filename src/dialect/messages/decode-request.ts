@@ -1,0 +1,10 @@
+import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { DecodeRequestOptions } from "../codec.ts";
+
+/** See {@link CallerCodec.decodeRequest}. */
+export function decodeMessagesRequest(
+  _body: Uint8Array,
+  _options: DecodeRequestOptions,
+): Generation {
+  throw new Error("not written yet");
+}

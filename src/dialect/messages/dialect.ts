@@ -1,0 +1,32 @@
+/** Messages: request bodies, replies, stream events and errors, between bytes and meaning. */
+import type { TextDialect } from "../dialect.ts";
+import { decodeMessagesError, decodeMessagesReply } from "./decode-reply.ts";
+import { decodeMessagesRequest } from "./decode-request.ts";
+import { MessagesStreamDecoder } from "./decode-stream.ts";
+import { encodeMessagesReply } from "./encode-reply.ts";
+import { encodeMessagesRequest } from "./encode-request.ts";
+import { MessagesStreamEncoder } from "./encode-stream.ts";
+import { messagesErrorBody } from "./error-body.ts";
+import { readMessagesRequest } from "./read-request.ts";
+import { MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
+import { messagesReplyBody } from "./reply-body.ts";
+
+export const messages: TextDialect = {
+  word: "messages",
+  requestIdHeaders: ["x-request-id", "request-id"],
+  forwardedHeaders: new Set(["accept", "anthropic-version", "anthropic-beta"]),
+  keepAlive: Buffer.from('event: ping\ndata: {"type": "ping"}\n\n'),
+  memberNames: { stop: "stop_sequences", max_output_tokens: "max_tokens" },
+  readRequest: readMessagesRequest,
+  relayReply: relayMessagesReply,
+  relayStream: (options) => new MessagesStreamRelay(options),
+  decodeRequest: decodeMessagesRequest,
+  encodeRequest: encodeMessagesRequest,
+  decodeReply: decodeMessagesReply,
+  encodeReply: encodeMessagesReply,
+  decodeStream: () => new MessagesStreamDecoder(),
+  encodeStream: (options) => new MessagesStreamEncoder(options),
+  decodeError: decodeMessagesError,
+  errorBody: messagesErrorBody,
+  replyBody: messagesReplyBody,
+};

@@ -1,0 +1,33 @@
+/** Responses: request bodies, replies, stream events and errors, between bytes and meaning. */
+import { chatCompletions } from "../chat-completions/dialect.ts";
+import type { TextDialect } from "../dialect.ts";
+import { errorBody } from "../error-body.ts";
+import { decodeResponsesError, decodeResponsesReply } from "./decode-reply.ts";
+import { decodeResponsesRequest } from "./decode-request.ts";
+import { ResponsesStreamDecoder } from "./decode-stream.ts";
+import { encodeResponsesReply } from "./encode-reply.ts";
+import { encodeResponsesRequest } from "./encode-request.ts";
+import { ResponsesStreamEncoder } from "./encode-stream.ts";
+import { readResponsesRequest } from "./read-request.ts";
+import { relayResponsesReply, ResponsesStreamRelay } from "./relay.ts";
+
+export const responses: TextDialect = {
+  word: "responses",
+  requestIdHeaders: ["x-request-id"],
+  forwardedHeaders: new Set(["accept", "openai-beta"]),
+  keepAlive: Buffer.from(": keep-alive\n\n"),
+  memberNames: {},
+  readRequest: readResponsesRequest,
+  relayReply: relayResponsesReply,
+  relayStream: (options) => new ResponsesStreamRelay(options),
+  decodeRequest: decodeResponsesRequest,
+  encodeRequest: encodeResponsesRequest,
+  decodeReply: decodeResponsesReply,
+  encodeReply: encodeResponsesReply,
+  decodeStream: () => new ResponsesStreamDecoder(),
+  encodeStream: (options) => new ResponsesStreamEncoder(options),
+  decodeError: decodeResponsesError,
+  errorBody,
+  // Models and the like look as in chat completions.
+  replyBody: chatCompletions.replyBody,
+};
