@@ -1,0 +1,96 @@
+/**
+ * Carries one vendor's reasoning seal through a client that speaks another style, inside that style's own
+ * opaque field: `signature` or redacted `data` in messages, `encrypted_content` in responses (R-TXT-3).
+ * Whatever is wrapped is the client's to keep and to send back: it is no secret, and a forged wrap only
+ * makes the vendor refuse the request.
+ */
+import { create } from "@bufbuild/protobuf";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import {
+  type ReasoningSeal,
+  ReasoningSealSchema,
+} from "../../gen/uas/inference/v1/conversation_pb.ts";
+
+/** What every wrap begins with. No vendor's seal does: none has a dot. */
+const mark = "uas1.";
+
+const dialects = Object.values(Dialect);
+
+/** What a wrap carries beside the seal, where the client's style has no other place for it. */
+export interface SealContents {
+  /** The reasoning's text. Default: none. */
+  readonly text?: string;
+  /** Its summaries, each for itself. Default: none. */
+  readonly summaries?: readonly string[];
+  /** The id that the item had on the vendor's wire. Default: none. */
+  readonly itemId?: string;
+}
+
+/** What a wrap held. */
+export interface OpenedSeal {
+  /** The vendor's seal; `undefined`: the reasoning had none, or the wrap is damaged. */
+  readonly seal: ReasoningSeal | undefined;
+  readonly text: string;
+  readonly summaries: string[];
+  readonly itemId: string;
+}
+
+/** The members are short: the wrap goes to and fro with every request. */
+interface Wire {
+  readonly d: number;
+  readonly s?: string;
+  readonly x?: string;
+  readonly t?: string;
+  readonly i?: string;
+  readonly m?: readonly string[];
+}
+
+/**
+ * Wraps a seal for a client of another style.
+ *
+ * @param seal `undefined`: the reasoning has none, but the client's style demands one
+ */
+export function wrapSeal(seal: ReasoningSeal | undefined, contents: SealContents = {}): string {
+  const { text = "", summaries = [], itemId = "" } = contents;
+  const wire: Wire = {
+    d: seal?.dialect ?? 0,
+    ...(seal?.signature && { s: seal.signature }),
+    ...(seal?.data && { x: seal.data }),
+    ...(text && { t: text }),
+    ...(itemId && { i: itemId }),
+    ...(summaries.length > 0 && { m: summaries }),
+  };
+  return mark + Buffer.from(JSON.stringify(wire)).toString("base64url");
+}
+
+/**
+ * Opens what {@link wrapSeal} made; `undefined` where it is no wrap but the style's own seal. A damaged
+ * wrap opens to nothing at all, so that it never gets to a vendor.
+ */
+export function openSeal(opaque: string): OpenedSeal | undefined {
+  if (!opaque.startsWith(mark)) return undefined;
+  const wire = readWire(opaque.slice(mark.length));
+  const signature = textOf(wire["s"]);
+  const data = textOf(wire["x"]);
+  const dialect = dialects.find((known) => known === wire["d"]) ?? Dialect.UNSPECIFIED;
+  const sealed = signature !== "" || data !== "";
+  return {
+    seal: sealed ? create(ReasoningSealSchema, { dialect, signature, data }) : undefined,
+    text: textOf(wire["t"]),
+    summaries: Array.isArray(wire["m"]) ? wire["m"].map(textOf) : [],
+    itemId: textOf(wire["i"]),
+  };
+}
+
+function readWire(encoded: string): Readonly<Record<string, unknown>> {
+  try {
+    const wire: unknown = JSON.parse(Buffer.from(encoded, "base64url").toString());
+    return typeof wire === "object" && wire !== null ? (wire as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
