@@ -1,0 +1,280 @@
+/**
+ * Reads parsed JSON by member. {@link JsonReader} is for bodies of clients: whatever is wrong becomes a 400
+ * that names the member, and what was not read is left over as extras. The functions below it are for
+ * bodies of vendors: what has not the expected type is as good as absent.
+ */
+import { create } from "@bufbuild/protobuf";
+import { type Extra, ExtraSchema } from "../../gen/uas/inference/v1/conversation_pb.ts";
+import type { GatewayError } from "../errors.ts";
+import { invalid, readOutline } from "./body-members.ts";
+import { UnreadableReplyError } from "./codec.ts";
+import { asBuffer, sliceText } from "./json-scan.ts";
+
+/** A JSON object as JSON.parse makes it. */
+export type JsonRecord = Readonly<Record<string, unknown>>;
+
+/**
+ * Reads a request body.
+ *
+ * @throws GatewayError INVALID_REQUEST where it is not one JSON object in UTF-8 of the allowed depth, or
+ * has a member twice: it could mean one thing here and another to the vendor
+ */
+export function parseObject(body: Uint8Array): JsonReader {
+  const bytes = asBuffer(body);
+  const spelled = new Map<string, string>();
+  for (const member of readOutline(bytes).members) {
+    if (spelled.has(member.key)) {
+      throw invalid(`"${member.key}" stands twice in the body; send it once`, member.key);
+    }
+    // Of a long list nobody wants the text; of a number its spelling may be more than JavaScript keeps.
+    const short = member.valueEnd - member.valueStart <= spelledBytesMax;
+    spelled.set(member.key, short ? sliceText(bytes, member) : "");
+  }
+  const record = JSON.parse(bytes.toString("utf8")) as JsonRecord;
+  return new JsonReader(record, undefined, "", spelled);
+}
+
+/** Up to this length, in bytes, a top-level member is kept as it is spelled. */
+const spelledBytesMax = 4096;
+
+/** What a number may be. */
+export interface NumberRange {
+  readonly min: number;
+  readonly max: number;
+}
+
+/**
+ * One object of a request body. Reading a member marks it as known; `extras` tells what was never read.
+ * A null is as good as absent everywhere. All readers throw a GatewayError INVALID_REQUEST where the member
+ * has another type than asked for; its `param` is the member's path, for example `messages[1].content[0].text`.
+ */
+export class JsonReader {
+  readonly #record: JsonRecord;
+  readonly #parent: JsonReader | undefined;
+  readonly #place: string;
+  readonly #spelled: ReadonlyMap<string, string> | undefined;
+  readonly #read = new Set<string>();
+
+  constructor(
+    record: JsonRecord,
+    parent?: JsonReader,
+    place = "",
+    spelled?: ReadonlyMap<string, string>,
+  ) {
+    this.#record = record;
+    this.#parent = parent;
+    this.#place = place;
+    this.#spelled = spelled;
+  }
+
+  /** Where the object stands in the body; empty for the body itself. */
+  get path(): string {
+    return this.#parent === undefined ? this.#place : this.#parent.pathOf(this.#place);
+  }
+
+  /** Where a member stands in the body. */
+  pathOf(name: string): string {
+    const path = this.path;
+    return path === "" || name === "" ? path + name : `${path}.${name}`;
+  }
+
+  /** The error that is to be thrown for a member; without a name, for the object. */
+  invalid(message: string, name = ""): GatewayError {
+    const path = this.pathOf(name);
+    return path === "" ? invalid(message) : invalid(`"${path}" ${message}`, path);
+  }
+
+  /** Whether the member is there and not null. Does not mark it as known. */
+  has(name: string): boolean {
+    return Object.hasOwn(this.#record, name) && this.#record[name] !== null;
+  }
+
+  /** The names of all members that are not null. */
+  names(): string[] {
+    return Object.keys(this.#record).filter((name) => this.has(name));
+  }
+
+  /** Any value; `undefined` where it is absent or null. */
+  value(name: string): unknown {
+    this.#read.add(name);
+    return this.has(name) ? this.#record[name] : undefined;
+  }
+
+  /** The member's JSON; of a short top-level member as it is spelled. Empty: absent. */
+  json(name: string): string {
+    const value = this.value(name);
+    if (value === undefined) return "";
+    return this.#spelled?.get(name) || JSON.stringify(value);
+  }
+
+  /** A string; empty where it is absent. */
+  text(name: string): string {
+    return this.optionalText(name) ?? "";
+  }
+
+  /** A string; `undefined` where it is absent. */
+  optionalText(name: string): string | undefined {
+    const value = this.value(name);
+    if (value === undefined || typeof value === "string") return value;
+    throw this.invalid("must be a string", name);
+  }
+
+  /** A string that must be there and not be empty. */
+  requiredText(name: string): string {
+    const value = this.value(name);
+    if (typeof value === "string" && value !== "") return value;
+    throw this.invalid("must be a non-empty string", name);
+  }
+
+  /** One of `words`; `undefined` where it is absent. */
+  word<Word extends string>(name: string, words: readonly Word[]): Word | undefined {
+    const value = this.value(name);
+    if (value === undefined) return undefined;
+    const found = words.find((word) => word === value);
+    if (found !== undefined) return found;
+    throw this.invalid(`must be one of ${words.map((word) => `"${word}"`).join(", ")}`, name);
+  }
+
+  /** A flag; `undefined` where it is absent. */
+  flag(name: string): boolean | undefined {
+    const value = this.value(name);
+    if (value === undefined || typeof value === "boolean") return value;
+    throw this.invalid("must be true or false", name);
+  }
+
+  /** A number; `undefined` where it is absent. */
+  number(name: string, { min, max }: NumberRange): number | undefined {
+    const value = this.value(name);
+    if (value === undefined) return undefined;
+    if (typeof value === "number" && value >= min && value <= max) return value;
+    throw this.invalid(`must be a number from ${min} to ${max}`, name);
+  }
+
+  /** A whole number, by default from 1 to 2³¹ − 1; `undefined` where it is absent. */
+  count(name: string, { min = 1, max = 2 ** 31 - 1 }: Partial<NumberRange> = {}) {
+    const value = this.value(name);
+    if (value === undefined) return undefined;
+    if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
+      return value;
+    }
+    throw this.invalid(`must be a whole number from ${min} to ${max}`, name);
+  }
+
+  /** A whole number of 64 bits, exact at the top level; `undefined` where it is absent. */
+  int64(name: string): bigint | undefined {
+    const text = this.json(name);
+    if (text === "") return undefined;
+    if (/^-?\d{1,19}$/.test(text)) {
+      const value = BigInt(text);
+      if (BigInt.asIntN(64, value) === value) return value;
+    }
+    throw this.invalid("must be a whole number of 64 bits", name);
+  }
+
+  /** An object; `undefined` where it is absent. */
+  object(name: string): JsonReader | undefined {
+    const value = this.value(name);
+    if (value === undefined) return undefined;
+    if (isRecord(value)) return new JsonReader(value, this, name);
+    throw this.invalid("must be an object", name);
+  }
+
+  /** An object that must be there. */
+  requiredObject(name: string): JsonReader {
+    const object = this.object(name);
+    if (object === undefined) throw this.invalid("is missing", name);
+    return object;
+  }
+
+  /** Whether the member is an array. */
+  isArray(name: string): boolean {
+    return Array.isArray(this.#record[name]);
+  }
+
+  /** An array of objects; empty where it is absent. */
+  objects(name: string): JsonReader[] {
+    return this.#array(name, "an array of objects").map((item, i) => {
+      if (isRecord(item)) return new JsonReader(item, this, `${name}[${i}]`);
+      throw this.invalid("must be an object", `${name}[${i}]`);
+    });
+  }
+
+  /** An array of strings; empty where it is absent. */
+  texts(name: string): string[] {
+    return this.#array(name, "an array of strings").map((item, i) => {
+      if (typeof item === "string") return item;
+      throw this.invalid("must be a string", `${name}[${i}]`);
+    });
+  }
+
+  /** The whole object as JSON. */
+  toJson(): string {
+    return JSON.stringify(this.#record);
+  }
+
+  /** What was never read: for the contract's `extras`. */
+  extras(): Extra[] {
+    return this.names()
+      .filter((name) => !this.#read.has(name))
+      .map((name) => create(ExtraSchema, { name, json: this.json(name) }));
+  }
+
+  #array(name: string, what: string): readonly unknown[] {
+    const value = this.value(name);
+    if (value === undefined) return [];
+    if (Array.isArray(value)) return value as unknown[];
+    throw this.invalid(`must be ${what}`, name);
+  }
+}
+
+/**
+ * A vendor's whole reply.
+ *
+ * @throws UnreadableReplyError where it is no JSON object
+ */
+export function parseReply(body: Buffer): JsonRecord {
+  const value = parseRecord(body.toString("utf8"));
+  if (value !== undefined) return value;
+  throw new UnreadableReplyError("the vendor's reply is not a JSON object");
+}
+
+/** An object from JSON text; `undefined` where it is none. */
+export function parseRecord(text: string): JsonRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a value is a JSON object. */
+export function isRecord(value: unknown): value is JsonRecord {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A member that is an object; `undefined` where it is none. */
+export function recordAt(record: JsonRecord, name: string): JsonRecord | undefined {
+  const value = record[name];
+  return isRecord(value) ? value : undefined;
+}
+
+/** The objects of a member that is an array; empty where it is none. */
+export function recordsAt(record: JsonRecord, name: string): JsonRecord[] {
+  const value = record[name];
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+/** A member that is a string; empty where it is none. */
+export function textAt(record: JsonRecord, name: string): string {
+  const value = record[name];
+  return typeof value === "string" ? value : "";
+}
+
+/** A member that is a whole number from 0 to 2³¹ − 1; `undefined` where it is none. */
+export function countAt(record: JsonRecord, name: string): number | undefined {
+  const value = record[name];
+  const isCount =
+    typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 31;
+  return isCount ? value : undefined;
+}
