@@ -12,8 +12,15 @@ export interface Dialect {
   readonly requestIdHeaders: readonly string[];
   /** The body of an error answer. @param requestId empty: the answer tells none */
   errorBody(error: GatewayError, requestId: string): JsonObject;
+  /**
+   * The request fields of an RPC, by their names in the contract, that the parameters of a query set.
+   * Absent: the parameters have those names themselves.
+   *
+   * @throws GatewayError INVALID_REQUEST
+   */
+  readonly queryFields?: (query: JsonObject) => JsonObject;
   /** The body for an RPC's response message. */
-  replyBody(schema: DescMessage, message: Message): JsonObject;
+  readonly replyBody: (schema: DescMessage, message: Message) => JsonObject;
 }
 
 /** A style that vendors speak. */

@@ -15,6 +15,7 @@ import { emptyBody } from "./errors.ts";
 import type { RouteContext } from "./route-context.ts";
 import type { RequestState } from "./scope.ts";
 import { StreamWriter } from "./stream-writer.ts";
+import { constraintsOf } from "./when-header.ts";
 
 type Parts = AsyncIterator<ExchangeResponse>;
 
@@ -28,6 +29,7 @@ export function registerExchange(scope: FastifyInstance, context: RouteContext):
   scope.route({
     method: route.route.method,
     url: route.url,
+    constraints: constraintsOf(route),
     onRequest,
     async handler(request, reply) {
       const { state } = request;

@@ -2,7 +2,7 @@
  * The REST surface: one Fastify scope per dialect, so that malformed JSON, 401, 404, 405, 413 and 415
  * come out in that dialect without a branch anywhere; one route per `route` option of the contract.
  */
-import { STATUS_CODES } from "node:http";
+import { type IncomingHttpHeaders, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { fastify, type FastifyInstance } from "fastify";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
@@ -13,12 +13,15 @@ import { sendError, toGatewayError } from "./errors.ts";
 import type { FacadeOptions } from "./options.ts";
 import { type RestRoute, routeTable } from "./route-table.ts";
 import { registerScope } from "./scope.ts";
+import { sentOf, whenHeaderStrategy } from "./when-header.ts";
 
 /** How long a client may take to send one request, in milliseconds. */
 const requestTimeoutMs = 300_000;
 
 /** Creates the server; it does not listen yet. */
 export async function createFacade(options: FacadeOptions): Promise<FastifyInstance> {
+  const routes = routeTable(options.services);
+  const styleOf = createStyleOf(routes);
   const app = fastify({
     logger: false,
     bodyLimit: bodyBytesMax,
@@ -27,15 +30,16 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
     return503OnClosing: false,
     trustProxy: options.trustProxy.length > 0 ? [...options.trustProxy] : false,
     clientErrorHandler,
-    frameworkErrors: (error, _request, reply) =>
-      void sendError(reply, fallbackDialect, toGatewayError(error)),
+    frameworkErrors: (error, request, reply) =>
+      void sendError(reply, styleOf(request.headers), toGatewayError(error)),
   });
+  app.addConstraintStrategy(whenHeaderStrategy(routes));
   app.setNotFoundHandler((request, reply) =>
-    sendError(reply, fallbackDialect, noSuchPath(request.method, request.url)),
+    sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url)),
   );
   registerProbes(app, options);
-  for (const [dialect, routes] of byDialect(routeTable(options.services))) {
-    await app.register((scope) => registerScope(scope, { ...options, dialect, routes }));
+  for (const [dialect, own] of Map.groupBy(routes, (each) => each.dialect)) {
+    await app.register((scope) => registerScope(scope, { ...options, dialect, routes: own }));
   }
   return app;
 }
@@ -43,8 +47,12 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
 /** The dialect of errors where no route tells one. */
 const fallbackDialect = Dialect.CHAT_COMPLETIONS;
 
-function byDialect(routes: readonly RestRoute[]): Map<DialectId, RestRoute[]> {
-  return Map.groupBy(routes, (each) => each.dialect);
+/** The dialect of errors where no route was found: that of the routes which the request's headers choose. */
+function createStyleOf(routes: readonly RestRoute[]): (headers: IncomingHttpHeaders) => DialectId {
+  const chosen = new Map(routes.map(({ whenHeader = "", dialect }) => [whenHeader, dialect]));
+  chosen.delete("");
+  const asked = [...chosen.keys()];
+  return (headers) => chosen.get(sentOf(asked, headers) ?? "") ?? fallbackDialect;
 }
 
 /** `/healthz`: the process answers. `/readyz`: it can serve calls. Both without a key. */

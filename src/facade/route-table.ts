@@ -10,6 +10,9 @@ export interface RestRoute {
   readonly dialect: DialectId;
   /** The path in the router's form: `/v1/models/*`. */
   readonly url: string;
+  /** The header whose presence makes a request one for this route, in lower case; `undefined`: any
+   * request. */
+  readonly whenHeader: string | undefined;
   /** The request field that takes the rest of the path; `undefined`: none. */
   readonly restField: string | undefined;
 }
@@ -26,5 +29,6 @@ function restRoute(method: DescMethod, each: Route): RestRoute {
   if (!(each.dialect in dialects)) throw new Error(`${each.path}: no such dialect`);
   const restField = /\{(\w+)=\*\*\}$/.exec(each.path)?.[1];
   const url = each.path.replace(/\{\w+=\*\*\}$/, "*").replace(/\{(\w+)\}/g, ":$1");
-  return { method, route: each, dialect: each.dialect as DialectId, url, restField };
+  const whenHeader = each.whenHeader || undefined;
+  return { method, route: each, dialect: each.dialect as DialectId, url, whenHeader, restField };
 }

@@ -15,6 +15,7 @@ import { registerExchange } from "./exchange-route.ts";
 import type { FacadeOptions } from "./options.ts";
 import type { RestRoute } from "./route-table.ts";
 import { registerUnary } from "./unary-route.ts";
+import { constraintsOf } from "./when-header.ts";
 
 export interface ScopeOptions extends FacadeOptions {
   readonly dialect: DialectId;
@@ -59,10 +60,8 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
   });
   observe(scope, options);
   const idHeaders = dialects[options.dialect].requestIdHeaders;
-  for (const [url, routes] of Map.groupBy(options.routes, (each) => each.url)) {
-    for (const route of routes) registerRoute(scope, options, route);
-    refuseOtherMethods(scope, { url, routes, idHeaders });
-  }
+  for (const route of options.routes) registerRoute(scope, options, route);
+  for (const routes of placesOf(options.routes)) refuseOtherMethods(scope, { routes, idHeaders });
 }
 
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
@@ -108,16 +107,21 @@ function echoRequestId(
   return id;
 }
 
-/** All routes of one path. */
-interface PathRoutes {
-  readonly url: string;
-  readonly routes: readonly RestRoute[];
+/** The routes by path and header. */
+function placesOf(routes: readonly RestRoute[]): Iterable<readonly [RestRoute, ...RestRoute[]]> {
+  const places = Map.groupBy(routes, ({ url, whenHeader = "" }) => `${url} ${whenHeader}`);
+  return places.values() as Iterable<readonly [RestRoute, ...RestRoute[]]>;
+}
+
+/** All routes of one place. */
+interface PlaceRoutes {
+  readonly routes: readonly [RestRoute, ...RestRoute[]];
   /** The headers that carry the request id. */
   readonly idHeaders: readonly string[];
 }
 
 /** Answers 405 where the path exists for other methods, before any key is looked at. */
-function refuseOtherMethods(scope: FastifyInstance, { url, routes, idHeaders }: PathRoutes): void {
+function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: PlaceRoutes): void {
   const allowed = new Set(routes.map((each) => each.route.method));
   if (allowed.has("GET")) allowed.add("HEAD");
   const others = scope.supportedMethods.filter((method) => !allowed.has(method));
@@ -125,7 +129,8 @@ function refuseOtherMethods(scope: FastifyInstance, { url, routes, idHeaders }: 
   const omitId = routes.every((each) => each.route.omitRequestId);
   scope.route({
     method: others,
-    url,
+    url: routes[0].url,
+    constraints: constraintsOf(routes[0]),
     onRequest: async (request, reply) => {
       if (!omitId) echoRequestId(request, reply, idHeaders);
       reply.header("allow", allow);

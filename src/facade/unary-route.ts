@@ -6,14 +6,17 @@ import { callerKey, requestIdKey } from "../caller.ts";
 import { dialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import type { RouteContext } from "./route-context.ts";
+import { constraintsOf } from "./when-header.ts";
 
 /** Registers one. */
 export function registerUnary(scope: FastifyInstance, context: RouteContext): void {
   const { route, transport, dialect, onRequest } = context;
   const method = route.method as DescMethodUnary;
+  const { queryFields = (query) => query, replyBody } = dialects[dialect];
   scope.route({
     method: route.route.method,
     url: route.url,
+    constraints: constraintsOf(route),
     onRequest,
     async handler(request, reply) {
       const { state } = request;
@@ -21,12 +24,12 @@ export function registerUnary(scope: FastifyInstance, context: RouteContext): vo
       const values = createContextValues().set(callerKey, state.caller);
       if (state.requestId !== "") values.set(requestIdKey, state.requestId);
       const input = readInput(method, {
-        ...(request.query as JsonObject),
+        ...queryFields(request.query as JsonObject),
         ...pathFields(route.restField, request.params as Record<string, string>),
       });
       const header = { authorization: `Bearer ${state.key}` };
       const answer = await transport.unary(method, undefined, undefined, header, input, values);
-      const body = dialects[dialect].replyBody(method.output, answer.message);
+      const body = replyBody(method.output, answer.message);
       return reply.type("application/json; charset=utf-8").send(JSON.stringify(body));
     },
   });

@@ -3,9 +3,9 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { type Caller, callerKey, requestIdKey } from "../caller.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
-import { nextPageToken, readPage } from "../page-token.ts";
 import { type Catalogue, modelMessage } from "./catalogue.ts";
 import type { Exchange } from "./exchange.ts";
+import { modelPage } from "./model-page.ts";
 
 export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;
@@ -32,19 +32,8 @@ export function createInferenceService({
       throw new GatewayError(ErrorCode.INVALID_REQUEST, "Not served yet; use Exchange");
     },
 
-    listModels(request, { values }) {
-      const page = readPage(request, { defaultSize: 1000 });
-      const { after } = page;
-      const models = catalogue
-        .list(keyCaller(values.get(callerKey)))
-        .filter((model) => after === undefined || model.key > after);
-      const shown = models.slice(0, page.limit);
-      const last = shown.at(-1);
-      return {
-        models: shown.map(modelMessage),
-        nextPageToken: last && models.length > shown.length ? nextPageToken(last.key) : "",
-      };
-    },
+    listModels: (request, { values }) =>
+      modelPage(catalogue.list(keyCaller(values.get(callerKey))), request),
 
     getModel({ modelKey }, { values }) {
       return {

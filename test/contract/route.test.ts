@@ -8,8 +8,16 @@ const dialects = new Map<number, string>(
 );
 
 function describe({ method, path, dialect, ...flags }: Route, rpc: string): string {
+  const { whenHeader } = flags;
   const set = Object.entries(flags).filter(([, value]) => value === true);
-  return [method, path, dialects.get(dialect), ...set.map(([name]) => name), rpc].join(" ");
+  return [
+    method,
+    path,
+    ...(whenHeader === "" ? [] : [`if ${whenHeader}`]),
+    dialects.get(dialect),
+    ...set.map(([name]) => name),
+    rpc,
+  ].join(" ");
 }
 
 test("the documented HTTP surface is exactly this", async () => {
@@ -29,18 +37,25 @@ test("the documented HTTP surface is exactly this", async () => {
     "POST /v1/v1/messages MESSAGES inference.v1.InferenceService/Exchange",
     "GET /v1/models CHAT_COMPLETIONS omitRequestId inference.v1.InferenceService/ListModels",
     "GET /api/ai/models PLATFORM omitRequestId inference.v1.InferenceService/ListModels",
+    "GET /v1/models if anthropic-version MESSAGES omitRequestId inference.v1.InferenceService/ListModels",
+    "GET /v1/v1/models CHAT_COMPLETIONS omitRequestId inference.v1.InferenceService/ListModels",
+    "GET /v1/v1/models if anthropic-version MESSAGES omitRequestId inference.v1.InferenceService/ListModels",
     "GET /v1/models/{model_key=**} CHAT_COMPLETIONS omitRequestId inference.v1.InferenceService/GetModel",
+    "GET /v1/models/{model_key=**} if anthropic-version MESSAGES omitRequestId inference.v1.InferenceService/GetModel",
+    "GET /v1/v1/models/{model_key=**} CHAT_COMPLETIONS omitRequestId inference.v1.InferenceService/GetModel",
+    "GET /v1/v1/models/{model_key=**} if anthropic-version MESSAGES omitRequestId inference.v1.InferenceService/GetModel",
   ]);
 });
 
 test("no two routes are the same, and each says its method, path and dialect", async () => {
   const methods = await findMethods();
   const routes = methods.flatMap(({ method }) => getOption(method, route));
-  const places = routes.map(({ method, path }) => `${method} ${path}`);
+  const places = routes.map(({ method, path, whenHeader }) => `${method} ${path} ${whenHeader}`);
   expect(new Set(places).size).toBe(places.length);
-  for (const { method, path, dialect } of routes) {
+  for (const { method, path, dialect, whenHeader } of routes) {
     expect(method).toMatch(/^(GET|POST)$/);
     expect(path).toMatch(/^\/[a-z0-9/_{}=*-]+$/);
     expect(dialect).toBeGreaterThan(0);
+    expect(whenHeader).toBe(whenHeader.toLowerCase());
   }
 });

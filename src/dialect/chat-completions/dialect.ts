@@ -1,10 +1,4 @@
 /** Chat completions: request bodies, replies, stream events and errors, between bytes and meaning. */
-import { type DescMessage, isMessage, type JsonObject, type Message } from "@bufbuild/protobuf";
-import {
-  GetModelResponseSchema,
-  ListModelsResponseSchema,
-} from "../../../gen/uas/inference/v1/inference_service_pb.ts";
-import type { Model } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { readChatRequest } from "./read-request.ts";
 import { ChatStreamRelay, relayChatReply } from "./relay.ts";
 import type { RelayOptions, TextDialect } from "../dialect.ts";
@@ -15,6 +9,7 @@ import { ChatStreamDecoder } from "./decode-stream.ts";
 import { encodeChatReply } from "./encode-reply.ts";
 import { encodeChatRequest } from "./encode-request.ts";
 import { ChatStreamEncoder } from "./encode-stream.ts";
+import { chatReplyBody } from "./reply-body.ts";
 
 export const chatCompletions: TextDialect = {
   word: "chat-completions",
@@ -33,18 +28,5 @@ export const chatCompletions: TextDialect = {
   encodeStream: (options) => new ChatStreamEncoder(options),
   decodeError: decodeChatError,
   errorBody,
-  replyBody(schema: DescMessage, message: Message): JsonObject {
-    if (isMessage(message, ListModelsResponseSchema)) {
-      return { object: "list", data: message.models.map(modelJson) };
-    }
-    if (isMessage(message, GetModelResponseSchema) && message.model !== undefined) {
-      return modelJson(message.model);
-    }
-    throw new TypeError(`chat completions have no form for ${schema.typeName}`);
-  },
+  replyBody: chatReplyBody,
 };
-
-/** `created` is 0: when the vendor made the model is not known here, and the style wants a number. */
-function modelJson(model: Model): JsonObject {
-  return { id: model.modelKey, object: "model", created: 0, owned_by: "uas" };
-}

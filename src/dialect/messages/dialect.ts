@@ -7,6 +7,7 @@ import { encodeMessagesReply } from "./encode-reply.ts";
 import { encodeMessagesRequest } from "./encode-request.ts";
 import { MessagesStreamEncoder } from "./encode-stream.ts";
 import { messagesErrorBody } from "./error-body.ts";
+import { messagesQueryFields } from "./query-fields.ts";
 import { readMessagesRequest } from "./read-request.ts";
 import { MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
 import { messagesReplyBody } from "./reply-body.ts";
@@ -28,5 +29,6 @@ export const messages: TextDialect = {
   encodeStream: (options) => new MessagesStreamEncoder(options),
   decodeError: decodeMessagesError,
   errorBody: messagesErrorBody,
+  queryFields: messagesQueryFields,
   replyBody: messagesReplyBody,
 };

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/http/v1/http.proto.
  */
 export const file_uas_http_v1_http: GenFile = /*@__PURE__*/
-  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSKWAQoFUm91dGUSDgoGbWV0aG9kGAEgASgJEgwKBHBhdGgYAiABKAkSJQoHZGlhbGVjdBgDIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSFwoPb21pdF9yZXF1ZXN0X2lkGAQgASgIEhUKDWFsd2F5c19zdHJlYW0YBSABKAgSGAoQcGxhdGZvcm1fYWxpYXNlcxgGIAEoCCqXAQoHRGlhbGVjdBIXChNESUFMRUNUX1VOU1BFQ0lGSUVEEAASHAoYRElBTEVDVF9DSEFUX0NPTVBMRVRJT05TEAESFAoQRElBTEVDVF9QTEFURk9STRACEhUKEURJQUxFQ1RfUkVTUE9OU0VTEAMSFAoQRElBTEVDVF9NRVNTQUdFUxAEEhIKDkRJQUxFQ1RfR0VNSU5JEAUqbAoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhEKDUFDQ0VTU19QVUJMSUMQARIOCgpBQ0NFU1NfS0VZEAISEgoOQUNDRVNTX1NFU1NJT04QAxITCg9BQ0NFU1NfT1BFUkFUT1IQBDpKCgVyb3V0ZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLWHAyADKAsyEi51YXMuaHR0cC52MS5Sb3V0ZVIFcm91dGU6TQoGYWNjZXNzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYtocDIAEoDjITLnVhcy5odHRwLnYxLkFjY2Vzc1IGYWNjZXNzYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSKrAQoFUm91dGUSDgoGbWV0aG9kGAEgASgJEgwKBHBhdGgYAiABKAkSJQoHZGlhbGVjdBgDIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSFwoPb21pdF9yZXF1ZXN0X2lkGAQgASgIEhUKDWFsd2F5c19zdHJlYW0YBSABKAgSGAoQcGxhdGZvcm1fYWxpYXNlcxgGIAEoCBITCgt3aGVuX2hlYWRlchgHIAEoCSqXAQoHRGlhbGVjdBIXChNESUFMRUNUX1VOU1BFQ0lGSUVEEAASHAoYRElBTEVDVF9DSEFUX0NPTVBMRVRJT05TEAESFAoQRElBTEVDVF9QTEFURk9STRACEhUKEURJQUxFQ1RfUkVTUE9OU0VTEAMSFAoQRElBTEVDVF9NRVNTQUdFUxAEEhIKDkRJQUxFQ1RfR0VNSU5JEAUqbAoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhEKDUFDQ0VTU19QVUJMSUMQARIOCgpBQ0NFU1NfS0VZEAISEgoOQUNDRVNTX1NFU1NJT04QAxITCg9BQ0NFU1NfT1BFUkFUT1IQBDpKCgVyb3V0ZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLWHAyADKAsyEi51YXMuaHR0cC52MS5Sb3V0ZVIFcm91dGU6TQoGYWNjZXNzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYtocDIAEoDjITLnVhcy5odHRwLnYxLkFjY2Vzc1IGYWNjZXNzYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * One documented REST route.
@@ -65,6 +65,15 @@ export type Route = Message<"uas.http.v1.Route"> & {
    * @generated from field: bool platform_aliases = 6;
    */
   platformAliases: boolean;
+
+  /**
+   * The request header, in lower case, whose presence makes a request one for this route: where two
+   * styles use one path for different things, it tells them apart. A route of the same path without one
+   * takes the other requests. Empty: whatever the headers.
+   *
+   * @generated from field: string when_header = 7;
+   */
+  whenHeader: string;
 };
 
 /**
@@ -192,7 +201,8 @@ export const AccessSchema: GenEnum<Access> = /*@__PURE__*/
   enumDesc(file_uas_http_v1_http, 1);
 
 /**
- * The documented REST routes that reach this RPC, each exactly once in the whole contract.
+ * The documented REST routes that reach this RPC, each exactly once in the whole contract:
+ * method, path and `when_header` together.
  *
  * @generated from extension: repeated uas.http.v1.Route route = 50101;
  */
