@@ -132,6 +132,7 @@ export class Run {
       onAttempt: (vendor) => this.call.asked(vendor),
       callFor: (route) => ({
         dialect: this.#request.dialect,
+        model: route.model,
         query: this.#request.query,
         headers: forwarded(this.#request.headers, this.dialect.forwardedHeaders),
         body: text.forVendor(route.model),

@@ -1,9 +1,15 @@
 /** The kinds of vendor that this version can serve. A new one is a file here and a line below. */
+import { anthropic } from "./anthropic.ts";
 import { demo } from "./demo.ts";
+import { gemini } from "./gemini.ts";
 import { openaiCompatible } from "./openai-compatible.ts";
+import { openai } from "./openai.ts";
 import type { VendorKind } from "./vendor.ts";
 
 export const vendorKinds: Readonly<Record<string, VendorKind>> = {
+  anthropic,
   demo,
+  gemini,
+  openai,
   "openai-compatible": openaiCompatible,
 };

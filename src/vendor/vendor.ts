@@ -25,12 +25,30 @@ export interface Vendor {
    * @throws HttpFailure where no reply came
    */
   exchange(call: VendorCall): Promise<VendorReply>;
+  /**
+   * What a refusal says about the operator's own account, where its status alone does not tell; pure.
+   * Absent: the status always tells.
+   *
+   * @param body the first part of the refusal's body
+   * @returns `undefined`: nothing; judge it by its status
+   */
+  readonly faultOf?: (status: number, body: Buffer) => VendorFault | undefined;
+  /**
+   * When a refused call makes sense again, in whole seconds from 1 on, where the vendor tells it in the
+   * body and not in `retry-after`; pure. Absent: it never does.
+   */
+  readonly retryAfterOf?: (body: Buffer) => number | undefined;
   close(): Promise<void>;
 }
+
+/** What the operator must act on: the key or its rights, the account's money, a model's name. */
+export type VendorFault = "credential" | "money" | "model";
 
 /** A text generation in a dialect that the vendor speaks. */
 export interface VendorCall {
   readonly dialect: Dialect;
+  /** The vendor's name of the model: some want it in the address. */
+  readonly model: string;
   /** The query to pass on, without its question mark; usually empty. */
   readonly query: string;
   /** Headers of the client that the dialect lets through. */
