@@ -55,9 +55,11 @@ function createStyleOf(routes: readonly RestRoute[]): (headers: IncomingHttpHead
   return (headers) => chosen.get(sentOf(asked, headers) ?? "") ?? fallbackDialect;
 }
 
-/** `/healthz`: the process answers. `/readyz`: it can serve calls. Both without a key. */
+/** `/healthz`: the process answers. `/readyz`: it can serve calls. `/api/hello`: there is a gateway here,
+ * which Claude Code asks before its first call. All without a key. */
 function registerProbes(app: FastifyInstance, { isReady, isOpen }: FacadeOptions): void {
   app.get("/healthz", (_request, reply) => reply.type("text/plain").send("ok\n"));
+  app.get("/api/hello", (_request, reply) => reply.send({ message: "hello" }));
   app.get("/readyz", async (_request, reply) => {
     const ready = isOpen() && (await isReady());
     return reply

@@ -134,13 +134,29 @@ function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: Place
     onRequest: async (request, reply) => {
       if (!omitId) echoRequestId(request, reply, idHeaders);
       reply.header("allow", allow);
-      throw new GatewayError(
-        ErrorCode.METHOD_NOT_ALLOWED,
-        `${request.method} is not allowed here: use ${allow}`,
-      );
+      if (!isWebSocket(request)) throw notAllowed(request.method, allow);
+      // Whatever follows on this connection is hardly HTTP.
+      reply.header("connection", "close");
+      throw noWebSocket(allow);
     },
     handler: () => undefined,
   });
+}
+
+function notAllowed(method: string, allow: string): GatewayError {
+  const told = `${method} is not allowed here: use ${allow}`;
+  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, told);
+}
+
+function isWebSocket({ headers }: FastifyRequest): boolean {
+  return headers.upgrade?.toLowerCase() === "websocket";
+}
+
+/** Clients that would rather talk through a WebSocket take 426 for "not here, ask by HTTP", at once; any
+ * other status they try again for seconds. */
+function noWebSocket(allow: string): GatewayError {
+  const told = `WebSockets are not served here: send the request by ${allow}, and have its reply streamed by \`"stream": true\``;
+  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, told, { status: 426 });
 }
 
 /** Counts requests, and logs those that no call record tells of. */
