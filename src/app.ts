@@ -15,7 +15,7 @@ import { ensurePartitions } from "./db/partition.ts";
 import { createEdges } from "./edges.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
 import { createExchange } from "./inference/exchange.ts";
-import type { Pricing } from "./inference/run.ts";
+import type { Pricing } from "./inference/run-options.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createInferenceService } from "./inference/service.ts";
 import { createUpstream } from "./inference/upstream.ts";

@@ -88,6 +88,7 @@ function readRequest(
     body,
     alwaysStream: route.route.alwaysStream,
     platformAliases: route.route.platformAliases,
+    strict: request.headers["x-uas-strict"] === "true",
   });
 }
 

@@ -1,141 +1,89 @@
-/**
- * The life of one text generation, phase by phase: read → hold → ask → pass on, and settle last, which
- * always runs. It knows dialects by their interface only, and nothing of REST.
- */
+/** The two doors of a text generation: bytes in a wire style, and the contract's own messages. */
+import { randomUUIDv7 } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import {
+  type GenerateEvent,
+  type Generation,
+  type Reply,
+} from "../../gen/uas/inference/v1/generate_pb.ts";
 import {
   type ExchangeRequest,
   type ExchangeResponse,
   ExchangeResponseSchema,
+  type GenerateResponse,
+  GenerateResponseSchema,
+  type StreamGenerateResponse,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { type ExchangeContext, type ExchangeOptions, Run } from "./run.ts";
+import { type Parts, RunParts } from "./run-parts.ts";
+import { Run } from "./run.ts";
+import type { ExchangeContext, ExchangeOptions } from "./run-options.ts";
+import { TypedDoor } from "./typed-door.ts";
+import { WireDoor } from "./wire-door.ts";
 
-/** Runs one call. A failure before the head is thrown; one after it ends the body as its dialect does. */
-export type Exchange = (
-  request: ExchangeRequest,
-  context: ExchangeContext,
-) => AsyncIterableIterator<ExchangeResponse>;
+/** Runs calls. A failure before the first message is thrown. */
+export interface Exchange {
+  /** Bytes in and bytes out. A failure after the head ends the body as its dialect does. */
+  wire(request: ExchangeRequest, context: ExchangeContext): AsyncIterableIterator<ExchangeResponse>;
+  /** A whole reply. */
+  generate(generation: Generation, context: ExchangeContext): Promise<GenerateResponse>;
+  /** A reply while it is produced. A failure in its middle is thrown. */
+  streamGenerate(
+    generation: Generation,
+    context: ExchangeContext,
+  ): AsyncIterableIterator<StreamGenerateResponse>;
+}
 
 export function createExchange(options: ExchangeOptions): Exchange {
-  return (request, context) => new Exchanging(options, new Run(options, request, context));
-}
+  const { calls } = options;
+  return {
+    wire(request, context) {
+      const callId = randomUUIDv7();
+      const run = new Run(options, new WireDoor({ request, callId }), { context, callId });
+      return new RunParts({ run, calls, parts: wireParts });
+    },
 
-type Part = IteratorResult<ExchangeResponse, undefined>;
+    async generate(generation, context) {
+      const door = new TypedDoor({ ...generation, stream: false });
+      const run = new Run(options, door, { context, callId: randomUUIDv7() });
+      for await (const _ of new RunParts({ run, calls, parts: typedParts() }));
+      return create(GenerateResponseSchema, {
+        reply: door.reply as Reply,
+        dropped: [...run.dropped],
+      });
+    },
 
-/**
- * The parts of one reply. By hand, not as a generator: that would cost three promises for each part
- * instead of one, a tenth of what passing a chunk costs.
- */
-class Exchanging implements AsyncIterableIterator<ExchangeResponse, undefined> {
-  readonly #run: Run;
-  readonly #calls: ExchangeOptions["calls"];
-  #phase: "opening" | "passing" | "ending" = "opening";
-  /** The read under way, or the last one. */
-  #read: Promise<unknown> = Promise.resolve();
-  #isCounted = false;
-  #ended: Promise<void> | undefined;
-
-  constructor({ calls }: ExchangeOptions, run: Run) {
-    this.#calls = calls;
-    this.#run = run;
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  next(): Promise<Part> {
-    const part =
-      this.#phase === "passing"
-        ? this.#pass()
-        : this.#phase === "opening"
-          ? this.#open()
-          : this.#end();
-    this.#read = part;
-    return part;
-  }
-
-  /** Ends the call after the read that is under way. One that was never read has not begun. */
-  async return(): Promise<Part> {
-    if (this.#phase === "opening") this.#ended = Promise.resolve();
-    await this.#read.catch(() => {});
-    return this.#end();
-  }
-
-  async #open(): Promise<Part> {
-    const run = this.#run;
-    this.#phase = "ending";
-    try {
-      this.#calls.enter();
-      this.#isCounted = true;
-      run.read();
-      await run.hold();
-      await run.ask();
-      const value = create(ExchangeResponseSchema, { part: { case: "head", value: run.head() } });
-      this.#phase = "passing";
-      return { done: false, value };
-    } catch (error) {
-      const told = run.fail(error);
-      await this.#end();
-      throw told;
-    }
-  }
-
-  async #pass(): Promise<Part> {
-    const run = this.#run;
-    try {
-      while (await run.ready()) {
-        const bytes = run.take();
-        if (bytes.length === 0) continue;
-        run.call.passed();
-        return chunk(bytes);
-      }
-      const rest = run.rest();
-      if (rest.length > 0) return chunk(rest);
-      run.call.end(CallEnding.COMPLETED);
-    } catch (error) {
-      const told = run.fail(error);
-      this.#phase = "ending";
-      if (run.call.ending !== CallEnding.COMPLETED) return chunk(run.errorEvent(told));
-    }
-    return this.#end();
-  }
-
-  /** The client waits for its settlement a moment, so that it can find its call at once; not longer: the
-   * reply is out, and the settlement is made whether anybody waits for it or not. */
-  async #end(): Promise<Part> {
-    this.#phase = "ending";
-    this.#ended ??= orLater(
-      this.#run.settle().finally(() => {
-        if (this.#isCounted) this.#calls.leave();
-      }),
-    );
-    await this.#ended;
-    return { done: true, value: undefined };
-  }
-}
-
-/** How long a client waits for its settlement, in milliseconds. */
-const settleWaitMs = 1_000;
-
-/** Resolves with `work`, at the latest after {@link settleWaitMs}. Its failure has been reported. */
-function orLater(work: Promise<void>): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, settleWaitMs);
-    const onEnd = (): void => {
-      clearTimeout(timer);
-      resolve();
-    };
-    work.then(onEnd, onEnd);
-  });
-}
-
-/** As `create` would make it, without going through the schema for each chunk. */
-function chunk(value: Uint8Array): Part {
-  const message: ExchangeResponse = {
-    $typeName: ExchangeResponseSchema.typeName,
-    part: { case: "chunk", value },
+    streamGenerate(generation, context) {
+      const door = new TypedDoor({ ...generation, stream: true });
+      const run = new Run(options, door, { context, callId: randomUUIDv7() });
+      return new RunParts({ run, calls, parts: typedParts() });
+    },
   };
-  return { done: false, value: message };
+}
+
+const wireParts: Parts<Buffer, ExchangeResponse> = {
+  head: (run) => create(ExchangeResponseSchema, { part: { case: "head", value: run.head() } }),
+  // As `create` would make it, without going through the schema for each chunk.
+  of: (value) => [{ $typeName: ExchangeResponseSchema.typeName, part: { case: "chunk", value } }],
+};
+
+function typedParts(): Parts<GenerateEvent[], StreamGenerateResponse> {
+  let dropped: string[] = [];
+  return {
+    head(run) {
+      run.head();
+      dropped = [...run.dropped];
+      return undefined;
+    },
+    of(events) {
+      const [first, ...more] = events.map((event) => message(event));
+      if (first === undefined) throw new Error("nothing to send");
+      first.dropped = dropped;
+      dropped = [];
+      return [first, ...more];
+    },
+  };
+}
+
+function message(event: GenerateEvent): StreamGenerateResponse {
+  return { $typeName: "uas.inference.v1.StreamGenerateResponse", event, dropped: [] };
 }

@@ -1,108 +1,72 @@
 /** One run of an exchange: its state, and its phases as methods. */
-import { randomUUIDv7 } from "node:crypto";
-import type { Logger } from "pino";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
-import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { nothing } from "../bytes.ts";
-import type { Ledger } from "../billing/ledger.ts";
-import { type Caller, GatewayStopping } from "../caller.ts";
+import { GatewayStopping } from "../caller.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { replyBytesMax } from "../config/limits.ts";
-import type { RelayOptions, StreamRelay, TextDialect, TextRequest } from "../dialect/dialect.ts";
+import { UnreadableReplyError } from "../dialect/codec.ts";
 import { EventTooLongError } from "../dialect/event-stream.ts";
-import { textDialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError, internalError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
-import type { Metrics } from "../metrics.ts";
+import type { VendorCall } from "../vendor/vendor.ts";
 import { Call } from "./call.ts";
-import type { Catalogue } from "./catalogue.ts";
+import type { ExchangeContext, ExchangeOptions, RunStart } from "./run-options.ts";
+import type { AskedText, Chunk, Door, PlannedRoute, PreparedCall, ReplyStream } from "./door.ts";
 import { estimateTokens, meter } from "./metering.ts";
 import { insufficient, unusable } from "./failures.ts";
 import { explainFailure, reportCall } from "./report.ts";
-import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
-import type { RunningCalls } from "./running-calls.ts";
 import { failureError } from "./upstream-refusal.ts";
-import type { OpenReply, Upstream } from "./upstream.ts";
-
-/** Prices, as billing keeps them. */
-export interface Pricing {
-  /** The version that a charge is made with now. */
-  version(model: ModelConfig): string;
-  /** What to hold, in nano-USD, rounded up. */
-  hold(model: ModelConfig, tokens: { input: number; output: number }): bigint;
-  /** What to charge, in nano-USD, rounded down. */
-  cost(model: ModelConfig, usage: Usage): bigint;
-}
-
-export interface ExchangeOptions {
-  readonly catalogue: Catalogue;
-  readonly ledger: Ledger;
-  readonly pricing: Pricing;
-  readonly upstream: Upstream;
-  readonly calls: RunningCalls;
-  readonly metrics: Metrics;
-  readonly log: Logger;
-}
-
-/** Who calls, and until when. */
-export interface ExchangeContext {
-  readonly caller: Extract<Caller, { kind: "key" }>;
-  readonly requestId: string;
-  /** Aborted when the client leaves or the gateway stops. */
-  readonly signal: AbortSignal;
-}
+import type { OpenReply } from "./upstream.ts";
 
 /** The state of one run; its methods are the phases. */
-export class Run {
+export class Run<Out extends Chunk> {
   readonly call: Call;
   isHeadOut = false;
 
   readonly #options: ExchangeOptions;
-  readonly #request: ExchangeRequest;
+  readonly #door: Door<Out>;
   readonly #context: ExchangeContext;
-  readonly #dialect: TextDialect | undefined;
-  #text: TextRequest | undefined;
+  #text: AskedText | undefined;
   #model: ModelConfig | undefined;
+  #routes: readonly PlannedRoute[] = [];
+  /** The request for the first route: what is wrong with it must be known before money is held. */
+  #first: PreparedCall | undefined;
+  #dropped: readonly string[] = [];
   #open: OpenReply | undefined;
-  #whole: Buffer | undefined;
+  #whole: Out | undefined;
+  #wholeLength: number | undefined;
   #reported: Usage | undefined;
   #textBytes = 0;
-  #relay: StreamRelay | undefined;
+  #stream: ReplyStream<Out> | undefined;
   /** The terminal event is out: whatever happens now, the client has everything. */
   #isDone = false;
 
-  constructor(options: ExchangeOptions, request: ExchangeRequest, context: ExchangeContext) {
+  constructor(options: ExchangeOptions, door: Door<Out>, start: RunStart) {
     this.#options = options;
-    this.#request = request;
-    this.#context = context;
-    this.#dialect = textDialects.get(request.dialect);
-    const { accountId, keyId } = context.caller;
-    this.call = new Call({
-      id: randomUUIDv7(),
-      requestId: context.requestId,
-      accountId,
-      keyId,
-      path: request.path,
-    });
+    this.#door = door;
+    this.#context = start.context;
+    const { caller, requestId } = start.context;
+    const { accountId, keyId } = caller;
+    this.call = new Call({ id: start.callId, requestId, accountId, keyId, path: door.path });
   }
 
-  get dialect(): TextDialect {
-    if (this.#dialect !== undefined) return this.#dialect;
-    throw new GatewayError(
-      ErrorCode.INVALID_REQUEST,
-      "dialect: name one that carries text generation",
-    );
+  /** What the vendor's style could not carry of the request. */
+  get dropped(): readonly string[] {
+    return this.#dropped;
   }
 
-  /** Reads the body as far as needed and finds the model. */
+  /** Reads the request as far as needed and finds the model. */
   read(): void {
-    const { alwaysStream, platformAliases, body } = this.#request;
-    checkRequest(this.#request);
-    this.#text = this.dialect.readRequest(body, { alwaysStream, platformAliases });
-    this.call.stream = this.#text.stream;
-    this.call.model = this.#text.model;
-    this.#model = this.#options.catalogue.authorize(this.#context.caller, this.#text.model);
+    const text = this.#door.read();
+    this.#text = text;
+    this.call.stream = text.stream;
+    this.call.model = text.model;
+    const model = this.#options.catalogue.authorize(this.#context.caller, text.model);
+    this.#model = model;
+    this.#routes = this.#options.upstream.plan(model, this.#door.dialect);
+    const [first] = this.#routes;
+    if (first?.dialect !== undefined) this.#first = this.#door.prepare(model, first);
   }
 
   /** Sets the most aside that the call can cost. */
@@ -124,28 +88,19 @@ export class Run {
   /** Asks the model's vendors until one answers. A reply that is not streamed is read whole here, so
    * that a broken one is still an error and not half a reply. */
   async ask(): Promise<void> {
-    const { text, model } = this.#known();
-    const { signal } = this.#context;
     this.#open = await this.#options.upstream.open({
-      model,
-      dialect: this.#request.dialect,
+      routes: this.#routes,
       onAttempt: (vendor) => this.call.asked(vendor),
-      callFor: (route) => ({
-        dialect: this.#request.dialect,
-        model: route.model,
-        query: this.#request.query,
-        headers: forwarded(this.#request.headers, this.dialect.forwardedHeaders),
-        body: text.forVendor(route.model),
-        stream: text.stream,
-        signal,
-      }),
+      callFor: (planned) => this.#callFor(planned),
     });
-    const { reply, refusal, route } = this.#open;
-    this.call.upstreamRequestId = reply.headers["x-request-id"] ?? "";
+    const { reply, refusal, planned } = this.#open;
+    this.call.upstreamRequestId = upstreamRequestId(reply.headers);
     if (refusal !== undefined) {
-      this.#whole = refusal.body;
       this.call.status = reply.status;
       this.call.end(CallEnding.UPSTREAM_REFUSED, refusal.error);
+      const told = this.#door.refusal({ ...refusal, status: reply.status }, planned);
+      if (told instanceof GatewayError) throw told;
+      this.#setWhole(told);
       return;
     }
     const type = reply.headers["content-type"] ?? "";
@@ -158,18 +113,45 @@ export class Run {
     if (whole[0] !== 0x7b && !whole.toString("latin1", 0, 64).trimStart().startsWith("{")) {
       throw unusable("a body that is no JSON object");
     }
-    const relayed = this.dialect.relayReply(whole, this.#relayOptions(route.model));
-    this.#reported = relayed.usage;
-    this.#textBytes = relayed.textBytes;
-    this.#whole = relayed.body;
+    const { body, usage, textBytes } = this.#door.whole(whole, planned);
+    this.#reported = usage;
+    this.#textBytes = textBytes;
+    this.#setWhole(body);
+  }
+
+  #callFor(planned: PlannedRoute): VendorCall {
+    const { text, model } = this.#known();
+    const isFirst = planned === this.#routes[0];
+    const prepared = (isFirst && this.#first) || this.#door.prepare(model, planned);
+    this.#dropped = prepared.dropped;
+    return {
+      dialect: planned.dialect ?? Dialect.UNSPECIFIED,
+      model: planned.route.model,
+      query: planned.dialect === this.#door.dialect ? this.#door.query : "",
+      headers: prepared.headers,
+      body: prepared.body,
+      stream: text.stream,
+      signal: this.#context.signal,
+    };
+  }
+
+  #setWhole(body: Out): void {
+    this.#whole = body;
+    this.#wholeLength = body.length;
   }
 
   /** What the client's reply begins with. */
   head(): { readonly status: number; readonly headers: Record<string, string> } {
-    const { reply } = this.#opened();
+    const { reply, planned } = this.#opened();
     this.isHeadOut = true;
     this.call.status = reply.status;
-    return { status: reply.status, headers: replyHeaders(reply.headers, this.#whole?.length) };
+    const headers = this.#door.headers({
+      upstream: reply.headers,
+      length: this.#wholeLength,
+      dropped: this.#dropped,
+      isRelayed: planned.dialect === this.#door.dialect,
+    });
+    return { status: reply.status, headers };
   }
 
   /** Resolves to whether there are bytes to {@link take}; false at the end. */
@@ -177,7 +159,7 @@ export class Run {
     if (this.#whole !== undefined) {
       return Promise.resolve(!this.#isDone && this.#whole.length > 0);
     }
-    if (this.#relay?.failed) {
+    if (this.#stream?.failed) {
       this.call.end(CallEnding.UPSTREAM_FAILED, failureError("reset", undefined));
       return Promise.resolve(false);
     }
@@ -185,40 +167,41 @@ export class Run {
   }
 
   /** What has come for the client; empty where no event is complete yet. */
-  take(): Buffer {
+  take(): Out {
     if (this.#whole !== undefined) {
       this.#isDone = true;
       return this.#whole;
     }
-    const relay = this.#streamRelay();
-    const passed = relay.push(this.#opened().reply.body.take());
-    this.#track(relay);
+    const stream = this.#replyStream();
+    const passed = stream.push(this.#opened().reply.body.take());
+    this.#track(stream);
     if (passed.length > 0) this.call.answered();
     return passed;
   }
 
-  /** What is left for the client once {@link ready} has said no. Throws where the stream was cut. */
-  rest(): Buffer {
-    const relay = this.#relay;
-    if (this.#whole !== undefined || relay?.failed) return nothing;
-    const last = relay?.end() ?? nothing;
-    if (relay) this.#track(relay);
+  /** What is left for the client once {@link ready} has said no; `undefined`: nothing. Throws where the
+   * stream was cut. */
+  rest(): Out | undefined {
+    if (this.#whole !== undefined || this.#stream?.failed) return undefined;
+    const stream = this.#replyStream();
+    const last = stream.end();
+    this.#track(stream);
+    if (last.length > 0) return last;
     // The connection closed in good order, but had the vendor said that it was done?
-    if (last.length === 0 && !relay?.finished) throw new HttpFailure("reset", "the stream was cut");
-    return last;
+    if (!stream.finished) throw new HttpFailure("reset", "the stream was cut");
+    return undefined;
   }
 
-  /** The event that ends a stream which failed. */
-  errorEvent(told: GatewayError): Buffer {
-    return this.#streamRelay().errorEvent(told);
+  /** The event that ends a stream which failed; empty: the caller is told by the failure itself. */
+  errorEvent(told: GatewayError): Out {
+    return this.#replyStream().errorEvent(told);
   }
 
-  #streamRelay(): StreamRelay {
-    const { model } = this.#opened().route;
-    return (this.#relay ??= this.dialect.relayStream(this.#relayOptions(model)));
+  #replyStream(): ReplyStream<Out> {
+    return (this.#stream ??= this.#door.stream(this.#opened().planned));
   }
 
-  #track({ usage, textBytes, done }: StreamRelay): void {
+  #track({ usage, textBytes, done }: ReplyStream<Out>): void {
     this.#reported = usage;
     this.#textBytes = textBytes;
     this.#isDone = done;
@@ -277,26 +260,19 @@ export class Run {
     await this.#options.ledger.settle({ id, accountId, costNanos, record: call.toRow() });
   }
 
-  #relayOptions(vendorModel: string): RelayOptions {
-    const { text } = this.#known();
-    return {
-      publicModel: vendorModel === text.model ? undefined : text.model,
-      hideUsage: text.stream && !text.wantsUsage,
-      choices: text.choices,
-    };
-  }
-
   #told(error: unknown): GatewayError {
     if (error instanceof GatewayError) return error;
     if (this.#context.signal.reason instanceof GatewayStopping) {
       return new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, "The gateway is stopping; try again");
     }
     if (error instanceof HttpFailure) return failureError(error.kind, error);
-    if (error instanceof EventTooLongError) return unusable(error.message);
+    if (error instanceof EventTooLongError || error instanceof UnreadableReplyError) {
+      return unusable(error.message);
+    }
     return internalError(error);
   }
 
-  #known(): { text: TextRequest; model: ModelConfig } {
+  #known(): { text: AskedText; model: ModelConfig } {
     if (this.#text === undefined || this.#model === undefined) throw new Error("not read yet");
     return { text: this.#text, model: this.#model };
   }
@@ -305,4 +281,9 @@ export class Run {
     if (this.#open === undefined) throw new Error("not asked yet");
     return this.#open;
   }
+}
+
+/** The vendor's own id of the call, under any of the names that vendors use. */
+function upstreamRequestId(headers: Readonly<Record<string, string>>): string {
+  return headers["x-request-id"] ?? headers["request-id"] ?? "";
 }

@@ -1,11 +1,13 @@
 /** InferenceService: calls hosted models for the caller's account. */
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { type Caller, callerKey, requestIdKey } from "../caller.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { type Catalogue, modelMessage } from "./catalogue.ts";
 import type { Exchange } from "./exchange.ts";
 import { modelPage } from "./model-page.ts";
+import type { ExchangeContext } from "./run-options.ts";
 
 export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;
@@ -17,20 +19,12 @@ export function createInferenceService({
   exchange,
 }: InferenceServiceOptions): ServiceImpl<typeof InferenceService> {
   return {
-    exchange: (request, { values, signal }) =>
-      exchange(request, {
-        caller: keyCaller(values.get(callerKey)),
-        requestId: values.get(requestIdKey),
-        signal,
-      }),
+    exchange: (request, context) => exchange.wire(request, contextOf(context)),
 
-    generate() {
-      throw new GatewayError(ErrorCode.INVALID_REQUEST, "Not served yet; use Exchange");
-    },
+    generate: ({ generation }, context) => exchange.generate(asked(generation), contextOf(context)),
 
-    streamGenerate() {
-      throw new GatewayError(ErrorCode.INVALID_REQUEST, "Not served yet; use Exchange");
-    },
+    streamGenerate: ({ generation }, context) =>
+      exchange.streamGenerate(asked(generation), contextOf(context)),
 
     listModels: (request, { values }) =>
       modelPage(catalogue.list(keyCaller(values.get(callerKey))), request),
@@ -41,6 +35,18 @@ export function createInferenceService({
       };
     },
   };
+}
+
+function contextOf({ values, signal }: HandlerContext): ExchangeContext {
+  const caller = keyCaller(values.get(callerKey));
+  return { caller, requestId: values.get(requestIdKey), signal };
+}
+
+function asked(generation: Generation | undefined): Generation {
+  if (generation !== undefined) return generation;
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, "generation: say what to generate", {
+    param: "generation",
+  });
 }
 
 /** The access option lets nobody else through; an operator calling in process has no account to charge. */

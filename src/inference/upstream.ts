@@ -6,10 +6,14 @@ import { ErrorCode, GatewayError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
+import type { PlannedRoute } from "./door.ts";
 import { failureError, readRefusal, type Refusal } from "./upstream-refusal.ts";
 
 /** Opens replies. */
 export interface Upstream {
+  /** The model's routes in order, each with the dialect to ask in: the caller's where its vendor speaks it,
+   * else the one that the vendor speaks best. @param dialect the caller's; `undefined`: it has none */
+  plan(model: ModelConfig, dialect: Dialect | undefined): readonly PlannedRoute[];
   /**
    * Asks the model's vendors in order until one accepts or passes judgement on the request. Another
    * route is tried only where nothing can have been done: no connection, 429, 5xx, or a refused
@@ -22,17 +26,16 @@ export interface Upstream {
 
 /** What to ask. */
 export interface Ask {
-  readonly model: ModelConfig;
-  readonly dialect: Dialect;
+  readonly routes: readonly PlannedRoute[];
   /** The call for a route. */
-  readonly callFor: (route: RouteConfig) => VendorCall;
+  readonly callFor: (planned: PlannedRoute) => VendorCall;
   /** Told of each vendor before it is asked. */
   readonly onAttempt: (vendor: string) => void;
 }
 
 /** A vendor's answer that goes to the customer. */
 export interface OpenReply {
-  readonly route: RouteConfig;
+  readonly planned: PlannedRoute;
   readonly reply: VendorReply;
   /** The vendor refused the request as invalid: this is its whole answer. `undefined`: it accepted. */
   readonly refusal: { readonly error: GatewayError; readonly body: Buffer } | undefined;
@@ -62,10 +65,19 @@ class RoutedUpstream implements Upstream {
     this.#options = options;
   }
 
+  plan(model: ModelConfig, dialect: Dialect | undefined): readonly PlannedRoute[] {
+    return model.routes.map((route) => {
+      const spoken = this.#options.vendors.get(route.vendor)?.dialects;
+      const speaksIt = dialect !== undefined && spoken?.has(dialect);
+      const [best] = spoken ?? [];
+      return { route, dialect: speaksIt ? dialect : best };
+    });
+  }
+
   async open(ask: Ask): Promise<OpenReply> {
     let last: GatewayError | undefined;
-    for (const route of ask.model.routes) {
-      const result = await this.#attempt(ask, route);
+    for (const planned of ask.routes) {
+      const result = await this.#attempt(ask, planned);
       if (!(result instanceof GatewayError)) return result;
       last = result;
     }
@@ -73,9 +85,9 @@ class RoutedUpstream implements Upstream {
   }
 
   /** Asks one vendor. Resolves to an error where another route may be tried. */
-  async #attempt(ask: Ask, route: RouteConfig): Promise<OpenReply | GatewayError> {
-    const vendor = this.#options.vendors.get(route.vendor);
-    if (vendor === undefined || !vendor.dialects.has(ask.dialect)) return unserved(route);
+  async #attempt(ask: Ask, planned: PlannedRoute): Promise<OpenReply | GatewayError> {
+    const vendor = this.#options.vendors.get(planned.route.vendor);
+    if (vendor === undefined || planned.dialect === undefined) return unserved(planned.route);
     if (!this.#enter(vendor.name)) {
       this.#count(vendor.name, "overloaded");
       return overloaded();
@@ -83,7 +95,7 @@ class RoutedUpstream implements Upstream {
     let isOpen = false;
     try {
       ask.onAttempt(vendor.name);
-      const reply = await vendor.exchange(ask.callFor(route));
+      const reply = await vendor.exchange(ask.callFor(planned));
       const isAccepted = reply.status >= 200 && reply.status < 300;
       const judged = isAccepted ? undefined : await judge(reply);
       if (judged !== undefined && !judged.refusal.pass) {
@@ -96,7 +108,7 @@ class RoutedUpstream implements Upstream {
         reply.body.cancel();
         this.#leave(vendor.name);
       };
-      return { route, reply, refusal, close };
+      return { planned, reply, refusal, close };
     } catch (error) {
       return this.#failed(error, vendor.name);
     } finally {

@@ -1,0 +1,112 @@
+/** A whole reply and the events of a streamed one, each made from the other. Pure. */
+import { create } from "@bufbuild/protobuf";
+import {
+  type Part,
+  PartSchema,
+  type Reasoning,
+  type ReasoningSeal,
+} from "../../gen/uas/inference/v1/conversation_pb.ts";
+import {
+  type GenerateEvent,
+  GenerateEventSchema,
+  PartDeltaSchema,
+  type Reply,
+} from "../../gen/uas/inference/v1/generate_pb.ts";
+
+/** The reply as the events that a stream of it would have had. */
+export function replyEvents(reply: Reply): GenerateEvent[] {
+  const { id, model, created, usage } = reply;
+  return [
+    event({ case: "start", value: { id, model, created } }),
+    ...reply.parts.flatMap(partEvents),
+    event({
+      case: "end",
+      value: {
+        stopReason: reply.stopReason,
+        stopSequence: reply.stopSequence,
+        stopDetail: reply.stopDetail,
+        serviceTier: reply.serviceTier,
+        ...(usage && { usage }),
+      },
+    }),
+  ];
+}
+
+/** Bytes of generated text in a reply: what it is estimated by where the vendor tells no usage. */
+export function replyTextBytes(reply: Reply): number {
+  let bytes = 0;
+  for (const { kind } of reply.parts) {
+    if (kind.case === "text" || kind.case === "refusal")
+      bytes += Buffer.byteLength(kind.value.text);
+    else if (kind.case === "toolCall") bytes += Buffer.byteLength(kind.value.input);
+    else if (kind.case === "reasoning") {
+      bytes += Buffer.byteLength(kind.value.text + kind.value.summaries.join(""));
+    }
+  }
+  return bytes;
+}
+
+type EventInit = NonNullable<Parameters<typeof create<typeof GenerateEventSchema>>[1]>["kind"];
+
+function event(kind: EventInit): GenerateEvent {
+  return create(GenerateEventSchema, kind === undefined ? {} : { kind });
+}
+
+function partEvents(part: Part, index: number): GenerateEvent[] {
+  return [
+    event({ case: "partStart", value: { index, part: emptied(part) } }),
+    ...deltas(part).map((delta) =>
+      event({ case: "partDelta", value: create(PartDeltaSchema, { index, delta }) }),
+    ),
+    event({ case: "partEnd", value: { index } }),
+  ];
+}
+
+/** The part as it begins: what deltas bring is not there yet. */
+function emptied(part: Part): Part {
+  const { kind } = part;
+  if (kind.case === "text") return create(PartSchema, { kind: { case: "text", value: {} } });
+  if (kind.case === "refusal") return create(PartSchema, { kind: { case: "refusal", value: {} } });
+  if (kind.case === "toolCall") {
+    return create(PartSchema, { kind: { case: "toolCall", value: { ...kind.value, input: "" } } });
+  }
+  if (kind.case !== "reasoning") return part;
+  const { itemId } = kind.value;
+  const seal = wholeSeal(kind.value);
+  return create(PartSchema, {
+    kind: { case: "reasoning", value: { itemId, ...(seal && { seal }) } },
+  });
+}
+
+type Delta = NonNullable<Parameters<typeof create<typeof PartDeltaSchema>>[1]>["delta"] & object;
+
+function deltas({ kind }: Part): Delta[] {
+  if (kind.case === "refusal") return texts(kind.value.text);
+  if (kind.case === "reasoning") return reasoningDeltas(kind.value);
+  if (kind.case === "text") {
+    const citations = kind.value.citations.map((value): Delta => ({ case: "citation", value }));
+    return [...texts(kind.value.text), ...citations];
+  }
+  if (kind.case !== "toolCall" || kind.value.input === "") return [];
+  return [{ case: "input", value: kind.value.input }];
+}
+
+function reasoningDeltas(reasoning: Reasoning): Delta[] {
+  const { text, summaries, seal } = reasoning;
+  const late: Delta[] =
+    seal === undefined || wholeSeal(reasoning) ? [] : [{ case: "seal", value: seal }];
+  const summarized = summaries.flatMap((summary): Delta[] => [
+    { case: "summaryStart", value: true },
+    { case: "summary", value: summary },
+  ]);
+  return [...summarized, ...texts(text), ...late];
+}
+
+/** The seal that stands in place of the reasoning: it comes at once. A signature comes at the end. */
+function wholeSeal({ seal }: Reasoning): ReasoningSeal | undefined {
+  return seal?.data ? seal : undefined;
+}
+
+function texts(text: string): Delta[] {
+  return text === "" ? [] : [{ case: "text", value: text }];
+}

@@ -1,0 +1,166 @@
+/** Replies between two styles: what a vendor says in its own, written in the caller's. Pure. */
+import type { GenerateEvent } from "../../gen/uas/inference/v1/generate_pb.ts";
+import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
+import { nothing } from "../bytes.ts";
+import { ErrorCode, GatewayError, type SentErrorCode } from "../errors.ts";
+import type {
+  CallerCodec,
+  ReplyOptions,
+  StreamDecoder,
+  StreamEncoder,
+  VendorCodec,
+} from "./codec.ts";
+import type { RelayedReply, StreamRelay } from "./dialect.ts";
+import { replyEvents, replyTextBytes } from "./reply-events.ts";
+import type { ToolRestorer } from "./tool-restorer.ts";
+
+/** Two styles that do not know each other. */
+export interface Translation {
+  readonly vendor: VendorCodec;
+  readonly caller: CallerCodec;
+  readonly options: ReplyOptions;
+  /** Gives tools their own names back. */
+  readonly tools: ToolRestorer;
+}
+
+/**
+ * Translates a whole reply.
+ *
+ * @throws UnreadableReplyError
+ */
+export function translateReply(body: Buffer, translation: Translation): RelayedReply {
+  const { vendor, caller, options, tools } = translation;
+  const reply = tools.reply(vendor.decodeReply(body));
+  reply.model = options.model;
+  return {
+    body: caller.encodeReply(reply, options),
+    usage: reply.usage,
+    textBytes: replyTextBytes(reply),
+  };
+}
+
+/**
+ * Writes a whole reply as a stream: for a vendor that does not stream what was asked for as a stream.
+ *
+ * @throws UnreadableReplyError
+ */
+export function translateToStream(body: Buffer, translation: Translation): RelayedReply {
+  const { vendor, caller, options, tools } = translation;
+  const reply = tools.reply(vendor.decodeReply(body));
+  reply.model = options.model;
+  const encoder = caller.encodeStream(options);
+  const text = replyEvents(reply).map((event) => encoder.push(event));
+  return {
+    body: Buffer.from(text.join("")),
+    usage: reply.usage,
+    textBytes: replyTextBytes(reply),
+  };
+}
+
+/** A stream while it is translated. */
+export class TranslatedStream implements StreamRelay {
+  readonly #events: EventStream;
+  readonly #encoder: StreamEncoder;
+
+  constructor({ vendor, caller, options, tools }: Translation) {
+    this.#events = new EventStream(vendor.decodeStream(), tools);
+    this.#encoder = caller.encodeStream(options);
+  }
+
+  get usage(): Usage | undefined {
+    return this.#events.usage;
+  }
+
+  get textBytes(): number {
+    return this.#events.textBytes;
+  }
+
+  get finished(): boolean {
+    return this.#events.finished;
+  }
+
+  get done(): boolean {
+    return this.#events.finished;
+  }
+
+  get failed(): boolean {
+    return this.#events.failure !== undefined;
+  }
+
+  push(pieces: readonly Buffer[]): Buffer {
+    return this.failed ? nothing : this.#write(this.#events.push(pieces));
+  }
+
+  end(): Buffer {
+    return this.failed ? nothing : this.#write(this.#events.end());
+  }
+
+  errorEvent(error: GatewayError): Buffer {
+    return Buffer.from(this.#encoder.fail(error));
+  }
+
+  #write(events: readonly GenerateEvent[]): Buffer {
+    let text = "";
+    for (const event of events) {
+      text +=
+        event.kind.case === "error"
+          ? this.#encoder.fail(this.#events.failure ?? streamFailure(event.kind.value))
+          : this.#encoder.push(event);
+    }
+    return text === "" ? nothing : Buffer.from(text);
+  }
+}
+
+/** A vendor's stream as events, and what they say of the call. */
+export class EventStream {
+  usage: Usage | undefined;
+  /** Bytes of generated text so far. */
+  textBytes = 0;
+  /** Whether the vendor ended the reply itself. */
+  finished = false;
+  /** What the vendor reported in place of an end. */
+  failure: GatewayError | undefined;
+
+  readonly #decoder: StreamDecoder;
+  readonly #tools: ToolRestorer;
+
+  constructor(decoder: StreamDecoder, tools: ToolRestorer) {
+    this.#decoder = decoder;
+    this.#tools = tools;
+  }
+
+  /** The events that `pieces` complete. Nothing follows an end or an error. */
+  push(pieces: readonly Buffer[]): GenerateEvent[] {
+    return this.#note(this.#tools.events(this.#decoder.push(pieces)));
+  }
+
+  /** The vendor has closed the stream. */
+  end(): GenerateEvent[] {
+    return this.#note(this.#tools.events(this.#decoder.end()));
+  }
+
+  #note(events: GenerateEvent[]): GenerateEvent[] {
+    if (this.finished || this.failure !== undefined) return [];
+    for (const [at, { kind }] of events.entries()) {
+      if (kind.case === "partDelta") {
+        const { delta } = kind.value;
+        if (typeof delta.value === "string") this.textBytes += Buffer.byteLength(delta.value);
+      } else if (kind.case === "start") {
+        this.usage = kind.value.usage ?? this.usage;
+      } else if (kind.case === "end") {
+        this.usage = kind.value.usage ?? this.usage;
+        this.finished = true;
+        return events.slice(0, at + 1);
+      } else if (kind.case === "error") {
+        this.failure = streamFailure(kind.value);
+        return events.slice(0, at + 1);
+      }
+    }
+    return events;
+  }
+}
+
+function streamFailure({ code, message }: { code: ErrorCode; message: string }): GatewayError {
+  const known = code === ErrorCode.UNSPECIFIED ? ErrorCode.UPSTREAM_ERROR : (code as SentErrorCode);
+  return new GatewayError(known, message || "The model's vendor failed; try again");
+}

@@ -1,0 +1,102 @@
+/** The caller's side of a run: bytes in a wire style, or the contract's own messages. */
+import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { ModelConfig, RouteConfig } from "../config/config.ts";
+import type { GatewayError } from "../errors.ts";
+
+/** What routing and billing need of a request. */
+export interface AskedText {
+  /** The model as the customer named it. */
+  readonly model: string;
+  /** Whether the reply is streamed. */
+  readonly stream: boolean;
+  /** The most tokens that one choice may have; `undefined`: no limit. */
+  readonly maxOutputTokens: number | undefined;
+  /** How many choices are asked for. At least 1. */
+  readonly choices: number;
+  /** The size of the request in bytes. */
+  readonly bytes: number;
+}
+
+/** A route, and the style in which its vendor is asked. */
+export interface PlannedRoute {
+  readonly route: RouteConfig;
+  /** The dialect that its vendor is asked in; `undefined`: it has none, or is not there. */
+  readonly dialect: Dialect | undefined;
+}
+
+/** What a vendor is sent. */
+export interface PreparedCall {
+  readonly headers: Readonly<Record<string, string>>;
+  /** In pieces, to be sent one after the other. */
+  readonly body: readonly Buffer[];
+  /** What the vendor's style cannot carry, in the caller's words. */
+  readonly dropped: readonly string[];
+}
+
+/** What goes to a caller at once: bytes, or events. Empty: nothing yet. */
+export type Chunk = { readonly length: number };
+
+/** A reply that came whole, as it goes to the caller. */
+export interface WholeReply<Out> {
+  readonly body: Out;
+  readonly usage: Usage | undefined;
+  readonly textBytes: number;
+}
+
+/** A streamed reply on its way to the caller: what {@link StreamRelay} is for bytes. */
+export interface ReplyStream<Out> {
+  push(pieces: readonly Buffer[]): Out;
+  end(): Out;
+  /** What ends a stream that failed; empty: the failure itself is thrown. */
+  errorEvent(error: GatewayError): Out;
+  readonly usage: Usage | undefined;
+  readonly textBytes: number;
+  readonly finished: boolean;
+  readonly done: boolean;
+  readonly failed: boolean;
+}
+
+/** What is known of a reply when its head goes out. */
+export interface ReplyHead {
+  /** The vendor's headers, by lower-case name. */
+  readonly upstream: Readonly<Record<string, string>>;
+  /** The length of a whole reply in bytes; `undefined`: it is streamed. */
+  readonly length: number | undefined;
+  /** What the vendor's style could not carry of the request. */
+  readonly dropped: readonly string[];
+  /** Whether the vendor was asked in the caller's own style. */
+  readonly isRelayed: boolean;
+}
+
+/** A vendor's refusal of a request as invalid. */
+export interface Refused {
+  readonly status: number;
+  readonly body: Buffer;
+  /** What it means. */
+  readonly error: GatewayError;
+}
+
+/** One request of a caller. */
+export interface Door<Out> {
+  /** The dialect that vendors are asked in where they speak it; `undefined`: any. */
+  readonly dialect: Dialect | undefined;
+  /** For the call log. */
+  readonly path: string;
+  /** The query to pass on, without its question mark. */
+  readonly query: string;
+  /** Reads the request. @throws GatewayError INVALID_REQUEST */
+  read(): AskedText;
+  /** Makes the request for a vendor. @throws GatewayError INVALID_REQUEST where it cannot be carried */
+  prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall;
+  /** Reads a reply that came whole. @throws UnreadableReplyError */
+  whole(body: Buffer, planned: PlannedRoute): WholeReply<Out>;
+  /** Reads a reply that comes as a stream. */
+  stream(planned: PlannedRoute): ReplyStream<Out>;
+  /** The headers of a reply, by lower-case name. @param length of a whole one; `undefined`: streamed */
+  headers(reply: ReplyHead): Record<string, string>;
+  /** A vendor's refusal of the request as invalid: what to pass on as it is, or the error to tell. */
+  refusal(refused: Refused, planned: PlannedRoute): Out | GatewayError;
+  /** What of the reply the caller's style could not carry. */
+  readonly droppedOfReply: readonly string[];
+}

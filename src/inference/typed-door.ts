@@ -1,0 +1,143 @@
+/** Requests and replies in the contract's own messages. */
+import { toBinary } from "@bufbuild/protobuf";
+import {
+  type GenerateEvent,
+  type Generation,
+  GenerationSchema,
+  type Reply,
+} from "../../gen/uas/inference/v1/generate_pb.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { UnreadableReplyError } from "../dialect/codec.ts";
+import { replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
+import { EventStream } from "../dialect/translate.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { toolRestorer, vendorDialect, vendorFault } from "./crossing.ts";
+import type {
+  AskedText,
+  Door,
+  PlannedRoute,
+  PreparedCall,
+  Refused,
+  ReplyStream,
+  WholeReply,
+} from "./door.ts";
+
+export class TypedDoor implements Door<GenerateEvent[]> {
+  readonly dialect = undefined;
+  readonly query = "";
+  readonly droppedOfReply: readonly string[] = [];
+  /** The reply, once it has come whole. */
+  reply: Reply | undefined;
+  readonly #generation: Generation;
+
+  constructor(generation: Generation) {
+    this.#generation = generation;
+  }
+
+  get path(): string {
+    const method = this.#generation.stream ? "StreamGenerate" : "Generate";
+    return `/uas.inference.v1.InferenceService/${method}`;
+  }
+
+  read(): AskedText {
+    const generation = this.#generation;
+    const { model, stream, maxOutputTokens } = generation;
+    if (model === "") throw invalid("generation.model", "name one of those that ListModels lists");
+    if ((generation.conversation?.turns.length ?? 0) === 0) {
+      throw invalid("generation.conversation.turns", "send at least one turn");
+    }
+    if (maxOutputTokens !== undefined && maxOutputTokens < 1) {
+      throw invalid("generation.max_output_tokens", "send a whole number from 1 on, or none");
+    }
+    const bytes = toBinary(GenerationSchema, generation).length;
+    return { model, stream, maxOutputTokens, choices: 1, bytes };
+  }
+
+  prepare(model: ModelConfig, { route, dialect }: PlannedRoute): PreparedCall {
+    const encoded = vendorDialect(dialect).encodeRequest(this.#generation, {
+      model: route.model,
+      stream: this.#generation.stream,
+      maxOutputTokens: model.maxOutputTokens,
+      sourceDialect: undefined,
+    });
+    return { headers: encoded.headers, body: [encoded.body], dropped: encoded.dropped };
+  }
+
+  whole(body: Buffer, { dialect }: PlannedRoute): WholeReply<GenerateEvent[]> {
+    const tools = toolRestorer(this.#generation);
+    const reply = tools.reply(vendorDialect(dialect).decodeReply(body));
+    reply.model = this.#generation.model;
+    this.reply = reply;
+    return { body: replyEvents(reply), usage: reply.usage, textBytes: replyTextBytes(reply) };
+  }
+
+  stream({ dialect }: PlannedRoute): ReplyStream<GenerateEvent[]> {
+    if (!this.#generation.stream) throw new UnreadableReplyError("a stream, not asked for");
+    const tools = toolRestorer(this.#generation);
+    return new TypedStream(new EventStream(vendorDialect(dialect).decodeStream(), tools), {
+      model: this.#generation.model,
+    });
+  }
+
+  headers(): Record<string, string> {
+    return {};
+  }
+
+  refusal(refused: Refused, { dialect }: PlannedRoute): GatewayError {
+    return vendorFault(refused, dialect);
+  }
+}
+
+/** A vendor's stream as the caller's events. */
+class TypedStream implements ReplyStream<GenerateEvent[]> {
+  readonly #events: EventStream;
+  readonly #model: string;
+
+  constructor(events: EventStream, { model }: { readonly model: string }) {
+    this.#events = events;
+    this.#model = model;
+  }
+
+  get usage(): ReplyStream<GenerateEvent[]>["usage"] {
+    return this.#events.usage;
+  }
+
+  get textBytes(): number {
+    return this.#events.textBytes;
+  }
+
+  get finished(): boolean {
+    return this.#events.finished;
+  }
+
+  get done(): boolean {
+    return this.#events.finished;
+  }
+
+  get failed(): boolean {
+    return this.#events.failure !== undefined;
+  }
+
+  push(pieces: readonly Buffer[]): GenerateEvent[] {
+    return this.#named(this.#events.push(pieces));
+  }
+
+  end(): GenerateEvent[] {
+    return this.#named(this.#events.end());
+  }
+
+  /** Nothing: a typed caller gets the error itself. */
+  errorEvent(): GenerateEvent[] {
+    return [];
+  }
+
+  /** The public name of the model in place of the vendor's. */
+  #named(events: GenerateEvent[]): GenerateEvent[] {
+    for (const { kind } of events) if (kind.case === "start") kind.value.model = this.#model;
+    return events;
+  }
+}
+
+function invalid(param: string, fix: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${fix}`, { param });
+}
