@@ -13,8 +13,9 @@ import {
 import { type JsonRecord, parseRecord } from "../json.ts";
 import { type EncodeContext, refused } from "./context.ts";
 import { encodeMedia } from "./encode-media.ts";
+import { geminiToolName } from "./encode-tools.ts";
 import { encodeToolResult } from "./encode-tool-result.ts";
-import { sealPlaces } from "./seal-places.ts";
+import { openPlace } from "./seal-places.ts";
 import type { GeminiContent, GeminiPart } from "./wire.ts";
 
 /** A conversation as Gemini has it. */
@@ -113,9 +114,9 @@ class TurnWriter {
     const said = text || summaries.join("\n\n");
     const thought: GeminiPart[] = said === "" ? [] : [{ text: said, thought: true }];
     if (seal === undefined) return thought;
-    const thoughtSignature = seal.signature;
-    if (seal.data === sealPlaces.thought) return [{ text: said, thought: true, thoughtSignature }];
-    if (seal.data !== sealPlaces.content) {
+    const { signature: thoughtSignature, place } = openPlace(seal);
+    if (place === "thought") return [{ text: said, thought: true, thoughtSignature }];
+    if (place === "call") {
       this.#waiting.push(thoughtSignature);
       return thought;
     }
@@ -132,7 +133,7 @@ class TurnWriter {
     context.extras(extras);
     switch (kind.case) {
       case "text":
-        if (kind.value.citations.length > 0) context.drop("turns.citations");
+        if (kind.value.citations.length > 0) context.drop("citations");
         return textPart(kind.value.text);
       case "refusal":
         return textPart(kind.value.text);
@@ -152,12 +153,12 @@ class TurnWriter {
   }
 
   #toolCall({ id, name, type, input, namespace }: ToolCall): GeminiPart {
-    if (namespace !== "") this.#context.drop("turns.tool_call.namespace");
-    this.#names.set(id, name);
+    const wireName = geminiToolName({ name, namespace });
+    this.#names.set(id, wireName);
     const thoughtSignature = this.#waiting.shift();
     const args = argumentsOf(type, input);
     return {
-      functionCall: { ...(id && { id }), name, args },
+      functionCall: { ...(id && { id }), name: wireName, args },
       ...(thoughtSignature !== undefined && { thoughtSignature }),
     };
   }

@@ -63,11 +63,11 @@ function mimeDefault({ type }: MediaPart): string | undefined {
 /** What may help and has no place here. */
 function noteHints(media: MediaPart, context: EncodeContext): void {
   const { detail, filename, title, context: about, citations } = media;
-  if (detail !== "" && detail !== "auto") context.drop("media.detail");
-  if (filename !== "") context.drop("media.filename");
-  if (title !== "") context.drop("media.title");
-  if (about !== "") context.drop("media.context");
-  if (citations) context.drop("media.citations");
+  if (detail !== "" && detail !== "auto") context.drop("detail");
+  if (filename !== "") context.drop("filename");
+  if (title !== "") context.drop("title");
+  if (about !== "") context.drop("context");
+  if (citations) context.drop("citations");
 }
 
 function mimeOfName(name: string): string | undefined {

@@ -2,6 +2,7 @@
 import type { Part, ToolResult } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type EncodeContext, refused } from "./context.ts";
 import { encodeMedia } from "./encode-media.ts";
+import { geminiToolName } from "./encode-tools.ts";
 import type { GeminiBlob, GeminiPart } from "./wire.ts";
 
 /** What writing a result needs beside it. */
@@ -22,8 +23,7 @@ export function encodeToolResult(
   { context, names }: ToolResultContext,
 ): GeminiPart[] {
   const { toolCallId: id, isError } = result;
-  const name = names.get(id) || result.name;
-  if (name === "") throw refused(`the result for "${id}" belongs to no call of a tool before it`);
+  const name = names.get(id) ?? ownName(result);
   const texts: string[] = [];
   const within: GeminiBlob[] = [];
   const behind: GeminiPart[] = [];
@@ -43,6 +43,12 @@ export function encodeToolResult(
     ...(parts.length > 0 && { parts }),
   };
   return [{ functionResponse }, ...behind];
+}
+
+/** The name that the result itself tells. */
+function ownName({ name, toolCallId }: ToolResult): string {
+  if (name !== "") return geminiToolName({ name, namespace: "" });
+  throw refused(`the result for "${toolCallId}" belongs to no call of a tool before it`);
 }
 
 function resultPart({ kind, cacheHint, extras }: Part, context: EncodeContext): GeminiPart {

@@ -2,15 +2,28 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   type Conversation,
+  type CustomTool,
   type FunctionTool,
   type OpaquePart,
   type Tool,
   type ToolChoice,
   ToolChoiceMode,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { customInputSchema } from "../custom-tools.ts";
 import { type JsonRecord, parseRecord } from "../json.ts";
+import { toolNameFor } from "../tool-names.ts";
 import { type EncodeContext, refused } from "./context.ts";
 import type { FunctionCallingConfig, GeminiRequest } from "./wire.ts";
+
+/** What Gemini calls a tool. */
+export const geminiToolName = toolNameFor({ charsMax: 128, dots: true });
+
+/** A tool as the caller calls it, and as Gemini gets it. */
+interface Declaration {
+  readonly called: string;
+  readonly name: string;
+  readonly wire: JsonRecord;
+}
 
 /** The tools' part of a request. @throws GatewayError INVALID_REQUEST where Gemini has no such tool */
 export function encodeTools(
@@ -19,69 +32,68 @@ export function encodeTools(
 ): Pick<GeminiRequest, "tools" | "toolConfig"> {
   // True is what Gemini does; it cannot be told not to.
   if (parallelToolCalls === false) context.drop("parallel_tool_calls");
-  const functions: JsonRecord[] = [];
+  const functions: Declaration[] = [];
   const own: JsonRecord[] = [];
   for (const tool of tools) {
-    if (tool.kind.case === "function") functions.push(declaration(tool, tool.kind.value, context));
-    else own.push(ownTool(tool));
+    if (tool.cacheHint !== undefined) context.drop("cache_hint");
+    const { kind } = tool;
+    if (kind.case === "function") functions.push(declare(tool, kind.value, context));
+    else if (kind.case === "custom") functions.push(declareCustom(tool, kind.value, context));
+    else own.push(ownTool(kind.value));
   }
-  checkNames(functions);
   const offered = isLimited(toolChoice)
-    ? functions.filter(({ name }) => toolChoice.allowed.some((each) => each.name === name))
+    ? functions.filter(({ called }) => toolChoice.allowed.some(({ name }) => name === called))
     : functions;
   const functionCallingConfig = encodeChoice(toolChoice, offered);
-  const written = offered.length > 0 ? [{ functionDeclarations: offered }, ...own] : own;
+  const functionDeclarations = offered.map(({ wire }) => wire);
+  const written = functionDeclarations.length > 0 ? [{ functionDeclarations }, ...own] : own;
   return {
     ...(written.length > 0 && { tools: written }),
     ...(functionCallingConfig && { toolConfig: { functionCallingConfig } }),
   };
 }
 
-function declaration(tool: Tool, called: FunctionTool, context: EncodeContext): JsonRecord {
-  const { name, description, parametersJson, strict } = called;
-  noteHints(tool, context);
+function declare(tool: Tool, made: FunctionTool, context: EncodeContext): Declaration {
+  const { name: called, description, parametersJson, strict } = made;
   if (strict === true) context.drop("tools.strict");
   const schema = parametersJson === "" ? undefined : parseRecord(parametersJson);
   if (schema === undefined && parametersJson !== "") {
-    throw refused(`the parameters of the tool "${name}" must be a JSON object`, "tools");
+    throw refused(`the parameters of the tool "${called}" must be a JSON object`, "tools");
   }
-  return {
+  const name = geminiToolName({ name: called, namespace: tool.namespace });
+  const wire = {
     name,
     ...(description && { description }),
     ...(schema && { parametersJsonSchema: schema }),
     ...context.extras(tool.extras),
   };
+  return { called, name, wire };
 }
 
-function noteHints(tool: Tool, context: EncodeContext): void {
-  if (tool.cacheHint !== undefined) context.drop("cache_hint");
-  if (tool.namespace !== "") context.drop("tools.namespace");
+/** Gemini knows functions only: one with a single text stands for a tool that takes free text. */
+function declareCustom(tool: Tool, made: CustomTool, context: EncodeContext): Declaration {
+  const { name: called, description, formatJson } = made;
+  const type = formatJson === "" ? "text" : parseRecord(formatJson)?.["type"];
+  if (type !== "text") context.drop("tools.format");
+  const name = geminiToolName({ name: called, namespace: tool.namespace });
+  const wire = {
+    name,
+    ...(description && { description }),
+    parametersJsonSchema: parseRecord(customInputSchema),
+    ...context.extras(tool.extras),
+  };
+  return { called, name, wire };
 }
 
-/** A tool of Gemini itself. Those of others, and tools that take free text, it has not. */
-function ownTool({ kind }: Tool): JsonRecord {
-  if (kind.case === "opaque" && kind.value.dialect === Dialect.GEMINI) {
-    return parseRecord(kind.value.json) ?? {};
-  }
-  throw refused(unknownTool(kind), "tools");
-}
-
-function unknownTool(kind: Tool["kind"]): string {
-  if (kind.case === "custom") {
-    return `this model's vendor has no tools that take free text: make "${kind.value.name}" a function`;
-  }
-  const type = kind.case === "opaque" ? kind.value.type : "(none)";
-  return `the tool "${type}" is not one of this model's vendor: leave it out or use another model`;
-}
-
-/** Without its namespace a name may not be the only one of its kind; Gemini would refuse that darkly. */
-function checkNames(functions: readonly JsonRecord[]): void {
-  const names = new Set<unknown>();
-  for (const { name } of functions) {
-    if (names.has(name))
-      throw refused(`the tool "${String(name)}" is there twice: rename one`, "tools");
-    names.add(name);
-  }
+/** A tool of Gemini itself: those of other vendors it has not. */
+function ownTool(tool: OpaquePart | undefined): JsonRecord {
+  const own = tool?.dialect === Dialect.GEMINI ? parseRecord(tool.json) : undefined;
+  if (own !== undefined) return own;
+  const type = tool?.type ?? "(none)";
+  throw refused(
+    `the tool "${type}" is not one of this model's vendor: leave it out or use another model`,
+    "tools",
+  );
 }
 
 /** Whether the choice leaves only some of the tools. Gemini can be told so only where it must call one. */
@@ -91,30 +103,35 @@ function isLimited(choice: ToolChoice | undefined): choice is ToolChoice {
 
 function encodeChoice(
   choice: ToolChoice | undefined,
-  functions: readonly JsonRecord[],
+  functions: readonly Declaration[],
 ): FunctionCallingConfig | undefined {
   if (choice === undefined) return undefined;
   if (choice.opaque !== undefined) return ownChoice(choice.opaque);
-  const { mode, tool, allowed } = choice;
+  const { mode } = choice;
   const mustCall = mode === ToolChoiceMode.REQUIRED || mode === ToolChoiceMode.NAMED;
   if (functions.length === 0) {
-    if (mustCall)
-      throw refused("a tool must be called, but there is none: send tools", "tool_choice");
-    return undefined;
+    if (!mustCall) return undefined;
+    throw refused("a tool must be called, but there is none: send tools", "tool_choice");
   }
   if (mode === ToolChoiceMode.AUTO) return { mode: "AUTO" };
   if (mode === ToolChoiceMode.NONE) return { mode: "NONE" };
-  if (!mustCall) return undefined;
-  const names =
-    mode === ToolChoiceMode.NAMED ? [tool?.name ?? ""] : allowed.map(({ name }) => name);
-  for (const name of names) {
-    if (functions.some((each) => each["name"] === name)) continue;
-    throw refused(`the tool "${name}" is to be called, but is not among the tools`, "tool_choice");
-  }
-  return { mode: "ANY", ...(names.length > 0 && { allowedFunctionNames: names }) };
+  return mustCall ? mustCallOneOf(choice, functions) : undefined;
 }
 
-function ownChoice({ dialect, type, json }: OpaquePart): FunctionCallingConfig | undefined {
+function mustCallOneOf(
+  { mode, tool, allowed }: ToolChoice,
+  functions: readonly Declaration[],
+): FunctionCallingConfig {
+  const wanted = mode === ToolChoiceMode.NAMED && tool !== undefined ? [tool] : allowed;
+  const allowedFunctionNames = wanted.map(({ name }) => {
+    const found = functions.find(({ called }) => called === name);
+    if (found !== undefined) return found.name;
+    throw refused(`the tool "${name}" is to be called, but is not among the tools`, "tool_choice");
+  });
+  return { mode: "ANY", ...(allowedFunctionNames.length > 0 && { allowedFunctionNames }) };
+}
+
+function ownChoice({ dialect, type, json }: OpaquePart): FunctionCallingConfig {
   const config = dialect === Dialect.GEMINI ? parseRecord(json) : undefined;
   const mode = (["AUTO", "NONE", "ANY"] as const).find((each) => each === config?.["mode"]);
   if (mode !== undefined) return { ...config, mode };

@@ -1,11 +1,6 @@
 /** Events, made by hand: `create` costs more than all the rest of a chunk. */
-import {
-  type Part,
-  type Reasoning,
-  type ReasoningSeal,
-} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type { Part, Reasoning } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent, PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 
 type Kind = GenerateEvent["kind"];
 
@@ -53,14 +48,4 @@ export function emptyReasoning(): Part["kind"] {
     itemId: "",
   };
   return { case: "reasoning", value };
-}
-
-/** Gemini's seal. @param place where the signature stood, one of {@link sealPlaces} */
-export function sealOf(signature: string, place: string): ReasoningSeal {
-  return {
-    $typeName: "uas.inference.v1.ReasoningSeal",
-    dialect: Dialect.GEMINI,
-    signature,
-    data: place,
-  };
 }

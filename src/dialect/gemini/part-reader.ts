@@ -10,8 +10,8 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent, PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../json.ts";
-import { emptyReasoning, emptyText, partDelta, partEnd, partStart, sealOf } from "./events.ts";
-import { sealPlaces } from "./seal-places.ts";
+import { emptyReasoning, emptyText, partDelta, partEnd, partStart } from "./events.ts";
+import { type SealPlace, sealOf } from "./seal-places.ts";
 
 /** Reads the parts of one reply, in order. */
 export class PartReader {
@@ -47,7 +47,7 @@ export class PartReader {
     if (typeof text === "string") {
       const isThought = part["thought"] === true;
       if (text !== "") this.#text(isThought ? "reasoning" : "text", text, events);
-      const place = isThought ? sealPlaces.thought : sealPlaces.content;
+      const place = isThought ? "thought" : "content";
       if (signature !== "") this.#seal(signature, place, events);
       return;
     }
@@ -55,7 +55,7 @@ export class PartReader {
     if (part["thought"] === true) return;
     const call = recordAt(part, "functionCall");
     if (call !== undefined) {
-      if (signature !== "") this.#seal(signature, sealPlaces.call, events);
+      if (signature !== "") this.#seal(signature, "call", events);
       this.#call(call, replyId, events);
       return;
     }
@@ -63,7 +63,7 @@ export class PartReader {
     if (blob !== undefined) this.#whole({ case: "media", value: mediaOf(blob) }, events);
     else this.#opaque(part, events);
     if (blob !== undefined && signature !== "") {
-      this.#seal(signature, sealPlaces.content, events);
+      this.#seal(signature, "content", events);
     }
   }
 
@@ -73,8 +73,8 @@ export class PartReader {
   }
 
   /** A call's or thought's seal belongs to the reasoning before it; a text's to one behind it. */
-  #seal(signature: string, place: string, events: GenerateEvent[]): void {
-    if (place === sealPlaces.content) this.close(events);
+  #seal(signature: string, place: SealPlace, events: GenerateEvent[]): void {
+    if (place === "content") this.close(events);
     this.#begin("reasoning", events);
     this.#delta({ case: "seal", value: sealOf(signature, place) }, events);
     this.close(events);
@@ -117,7 +117,7 @@ export class PartReader {
     // Nothing at all, or a signature alone: Gemini sends such at the end of some streams.
     if (type === undefined) {
       const signature = textAt(part, "thoughtSignature");
-      if (signature !== "") this.#seal(signature, sealPlaces.content, events);
+      if (signature !== "") this.#seal(signature, "content", events);
       return;
     }
     const json = JSON.stringify(part);
