@@ -119,6 +119,5 @@ function callJson(call: CallRecord) {
     upstreamRequestId: orNull(call.upstreamRequestId),
     stream: call.stream,
     path: call.path,
-    dropped: call.dropped,
   };
 }

@@ -3,6 +3,9 @@
  * string, `input`, and its calls are unwrapped on their way back.
  */
 
+import type { CustomTool } from "../../gen/uas/inference/v1/conversation_pb.ts";
+import { parseRecord, recordAt, textAt } from "./json.ts";
+
 /** The JSON Schema of the function that stands for such a tool, as JSON. */
 export const customInputSchema = JSON.stringify({
   type: "object",
@@ -24,4 +27,15 @@ export function unwrapCustomInput(args: string): string {
   } catch {
     return args;
   }
+}
+
+/** What the function is described as: a grammar that its input must follow is told in words, since no style
+ * of functions can enforce it. */
+export function customDescription({ description, formatJson }: CustomTool): string {
+  const format = parseRecord(formatJson);
+  if (format === undefined || textAt(format, "type") !== "grammar") return description;
+  // Chat completions nest it, responses do not.
+  const grammar = recordAt(format, "grammar") ?? format;
+  const rule = `The input must follow this ${textAt(grammar, "syntax")} grammar:\n${textAt(grammar, "definition")}`;
+  return description === "" ? rule : `${description}\n\n${rule}`;
 }

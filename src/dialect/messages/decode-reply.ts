@@ -1,12 +1,75 @@
-import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import type { VendorError } from "../codec.ts";
+/** The vendor's side of messages: whole replies and refusals. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { type Part, PartSchema, ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { type Reply, ReplySchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { UnreadableReplyError, type VendorError } from "../codec.ts";
+import { type JsonRecord, parseRecord, parseReply, recordAt, recordsAt, textAt } from "../json.ts";
+import { readCitation } from "./citation.ts";
+import { readServedTier } from "./service-tier.ts";
+import { readEnding } from "./stop-reason.ts";
+import { readUsage } from "./usage.ts";
 
 /** See {@link VendorCodec.decodeReply}. */
-export function decodeMessagesReply(_body: Buffer): Reply {
-  throw new Error("not written yet");
+export function decodeMessagesReply(body: Buffer): Reply {
+  const record = parseReply(body);
+  if (!Array.isArray(record["content"])) {
+    throw new UnreadableReplyError("the vendor's reply has no content");
+  }
+  const wire = recordAt(record, "usage") ?? {};
+  const usage = readUsage(wire);
+  return create(ReplySchema, {
+    id: textAt(record, "id"),
+    model: textAt(record, "model"),
+    parts: recordsAt(record, "content").map(readBlock),
+    ...readEnding(record),
+    ...(usage && { usage }),
+    serviceTier: readServedTier(textAt(wire, "service_tier")),
+  });
+}
+
+type PartKind = NonNullable<MessageInitShape<typeof PartSchema>["kind"]>;
+
+/** A content block of a vendor, whole. */
+export function readBlock(block: JsonRecord): Part {
+  return create(PartSchema, { kind: readKind(block) });
+}
+
+function readKind(block: JsonRecord): PartKind {
+  const type = textAt(block, "type");
+  switch (type) {
+    case "text": {
+      const citations = recordsAt(block, "citations").map(readCitation);
+      return { case: "text", value: { text: textAt(block, "text"), citations } };
+    }
+    case "thinking": {
+      const signature = textAt(block, "signature");
+      const seal = { dialect: Dialect.MESSAGES, signature };
+      const text = textAt(block, "thinking");
+      return { case: "reasoning", value: { text, ...(signature !== "" && { seal }) } };
+    }
+    case "redacted_thinking": {
+      const seal = { dialect: Dialect.MESSAGES, data: textAt(block, "data") };
+      return { case: "reasoning", value: { seal } };
+    }
+    case "tool_use": {
+      const input = JSON.stringify(block["input"] ?? {});
+      const id = textAt(block, "id");
+      const name = textAt(block, "name");
+      return { case: "toolCall", value: { id, name, type: ToolType.FUNCTION, input } };
+    }
+    default: {
+      const json = JSON.stringify(block);
+      return { case: "opaque", value: { dialect: Dialect.MESSAGES, type, json } };
+    }
+  }
 }
 
 /** See {@link VendorCodec.decodeError}. */
-export function decodeMessagesError(_body: Buffer): VendorError | undefined {
-  throw new Error("not written yet");
+export function decodeMessagesError(body: Buffer): VendorError | undefined {
+  const error = recordAt(parseRecord(body.toString("utf8")) ?? {}, "error");
+  const message = error && textAt(error, "message");
+  if (error === undefined || !message) return undefined;
+  const details = recordAt(error, "details") ?? {};
+  return { message, code: textAt(details, "error_code") || textAt(error, "type") };
 }

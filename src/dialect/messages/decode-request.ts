@@ -1,10 +1,164 @@
-import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
+/** The client's side of messages: a request body into what it asks for. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  ConversationSchema,
+  type Extra,
+  ExtraSchema,
+  Role,
+  type Turn,
+  TurnSchema,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import {
+  type Generation,
+  GenerationSchema,
+  ReasoningMode,
+  type ReasoningOptionsSchema,
+  ResponseFormatType,
+} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { ErrorCode, GatewayError } from "../../errors.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
+import { type JsonReader, parseObject } from "../json.ts";
+import { decodeContent } from "./decode-blocks.ts";
+import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
+import { readServiceTier } from "./service-tier.ts";
 
-/** See {@link CallerCodec.decodeRequest}. */
+const roles = { system: Role.SYSTEM, user: Role.USER, assistant: Role.ASSISTANT } as const;
+const roleWords = ["user", "assistant", "system"] as const;
+
+/** Members without which the request would be another one, and which no other style knows. */
+const unservable = ["safeguards", "mcp_servers"];
+
+/** See {@link CallerCodec.decodeRequest}. This style has no platform aliases. */
 export function decodeMessagesRequest(
-  _body: Uint8Array,
+  body: Uint8Array,
   _options: DecodeRequestOptions,
 ): Generation {
-  throw new Error("not written yet");
+  const reader = parseObject(body);
+  refuseUnservable(reader);
+  const model = reader.requiredText("model");
+  const extras: Extra[] = [];
+  const turns = [...decodeSystem(reader), ...decodeMessages(reader)];
+  const conversation = create(ConversationSchema, {
+    turns,
+    tools: decodeTools(reader),
+    ...decodeToolChoice(reader, extras),
+  });
+  const generation = create(GenerationSchema, { model, conversation });
+  decodeSampling(reader, generation);
+  decodeOutput(reader, generation, extras);
+  decodeMetadata(reader, generation, extras);
+  generation.stream = reader.flag("stream") ?? false;
+  generation.extras = [...extras, ...reader.extras()];
+  return generation;
+}
+
+/**
+ * A thread that lives at the vendor cannot be followed across styles. The SDK sends the whole history
+ * again where it is told so in just these words.
+ */
+function refuseUnservable(reader: JsonReader): void {
+  if (reader.has("thread")) {
+    const text = '"thread" cannot be kept for this model: send the whole conversation without it';
+    throw new GatewayError(ErrorCode.INVALID_REQUEST, text, {
+      param: "thread",
+      details: { error_code: "thread_unsupported_request", unsupported: ["thread"] },
+    });
+  }
+  const found = unservable.find((name) => reader.has(name));
+  if (found !== undefined) {
+    throw reader.invalid("is not available for this model: leave it out", found);
+  }
+}
+
+/** The text above all messages, as a turn of its own. */
+function decodeSystem(reader: JsonReader): Turn[] {
+  if (!reader.has("system")) return [];
+  const { parts, plain } = decodeContent(reader, "system");
+  return [create(TurnSchema, { role: Role.SYSTEM, parts, plain })];
+}
+
+function decodeMessages(reader: JsonReader): Turn[] {
+  const messages = reader.objects("messages");
+  if (messages.length === 0) {
+    throw reader.invalid("must be an array with at least one message", "messages");
+  }
+  return messages.map((message) => {
+    const word = message.word("role", roleWords);
+    if (word === undefined) throw message.invalid("is missing", "role");
+    const { parts, plain } = decodeContent(message, "content");
+    const role = roles[word];
+    return create(TurnSchema, { role, parts, plain, extras: message.extras() });
+  });
+}
+
+function decodeSampling(reader: JsonReader, generation: Generation): void {
+  generation.maxOutputTokens = reader.count("max_tokens");
+  generation.temperature = reader.number("temperature", { min: 0, max: 1 });
+  generation.topP = reader.number("top_p", { min: 0, max: 1 });
+  generation.topK = reader.count("top_k", { min: 0 });
+  generation.stop = reader.texts("stop_sequences");
+  generation.serviceTier = readServiceTier(reader.text("service_tier"));
+}
+
+function decodeMetadata(reader: JsonReader, generation: Generation, extras: Extra[]): void {
+  const metadata = reader.object("metadata");
+  if (metadata === undefined) return;
+  generation.endUser = metadata.text("user_id");
+  extras.push(...nested("metadata", metadata));
+}
+
+/** How much to think, and in what form to answer. */
+function decodeOutput(reader: JsonReader, generation: Generation, extras: Extra[]): void {
+  const config = reader.object("output_config");
+  const effort = config?.text("effort") ?? "";
+  const thinking = decodeThinking(reader, extras);
+  if (thinking !== undefined || effort !== "") {
+    generation.reasoning = create(GenerationSchema, {
+      reasoning: { ...thinking, effort },
+    }).reasoning;
+  }
+  if (config === undefined) return;
+  const format = config.object("format");
+  if (format?.text("type") === "json_schema") {
+    const schemaJson = format.requiredObject("schema").toJson();
+    const type = ResponseFormatType.JSON_SCHEMA;
+    generation.responseFormat = create(GenerationSchema, {
+      responseFormat: { type, schemaJson },
+    }).responseFormat;
+  } else if (format !== undefined) {
+    throw format.invalid('must be "json_schema"', "type");
+  }
+  extras.push(...nested("output_config", config));
+}
+
+function decodeThinking(
+  reader: JsonReader,
+  extras: Extra[],
+): MessageInitShape<typeof ReasoningOptionsSchema> | undefined {
+  const thinking = reader.object("thinking");
+  if (thinking === undefined) return undefined;
+  const type = thinking.text("type");
+  const summary = thinking.text("display");
+  switch (type) {
+    case "disabled":
+      return { mode: ReasoningMode.DISABLED };
+    case "adaptive":
+      return { mode: ReasoningMode.ADAPTIVE, summary };
+    case "enabled": {
+      const budgetTokens = thinking.count("budget_tokens");
+      if (budgetTokens === undefined) throw thinking.invalid("is missing", "budget_tokens");
+      return { mode: ReasoningMode.BUDGET, budgetTokens, summary };
+    }
+    default:
+      // `between_tools`, and what is yet to come: the contract has no word for it.
+      extras.push(create(ExtraSchema, { name: "thinking", json: thinking.toJson() }));
+      return undefined;
+  }
+}
+
+/** What was not read of an object, under the path of each member. */
+function nested(name: string, reader: JsonReader): Extra[] {
+  return reader
+    .extras()
+    .map((extra) => create(ExtraSchema, { name: `${name}.${extra.name}`, json: extra.json }));
 }

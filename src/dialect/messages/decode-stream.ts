@@ -1,13 +1,140 @@
-import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
+/** The vendor's side of messages: streamed replies. */
+import { create } from "@bufbuild/protobuf";
+import { eventBytesMax } from "../../config/limits.ts";
+import {
+  type GenerateEvent,
+  GenerateEventSchema,
+  StopReason,
+} from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { StreamDecoder } from "../codec.ts";
+import { UnreadableReplyError } from "../codec.ts";
+import { EventSplitter } from "../event-stream.ts";
+import { type JsonRecord, parseRecord, recordAt, textAt } from "../json.ts";
+import { BlockDecoder } from "./decode-block-stream.ts";
+import { readServedTier } from "./service-tier.ts";
+import { type Ending, readEnding } from "./stop-reason.ts";
+import { readUsage } from "./usage.ts";
+import { failureCode } from "./vendor-failure.ts";
 
 /** See {@link VendorCodec.decodeStream}. */
 export class MessagesStreamDecoder implements StreamDecoder {
-  push(_pieces: readonly Buffer[]): GenerateEvent[] {
-    throw new Error("not written yet");
+  readonly #splitter = new EventSplitter(eventBytesMax);
+  readonly #blocks = new BlockDecoder();
+  /** What was told of the usage so far: later figures are totals, and replace the earlier. */
+  #usage: Record<string, unknown> = {};
+  #ending: Ending | undefined;
+  /** Whether the last event has been returned. */
+  #isOver = false;
+
+  push(pieces: readonly Buffer[]): GenerateEvent[] {
+    const events: GenerateEvent[] = [];
+    const source = this.#splitter.begin(pieces);
+    let at = 0;
+    while (at < source.length) {
+      const place = this.#splitter.next(at);
+      if (place === undefined) break;
+      at = place.end;
+      if (place.dataLines === 0 || this.#isOver) continue;
+      const data =
+        place.dataLines === 1
+          ? source.toString("utf8", place.dataStart, place.dataEnd)
+          : joinedData(source.toString("utf8", place.start, place.end));
+      this.#onData(data, events);
+    }
+    this.#splitter.finish(at, source);
+    return events;
   }
 
   end(): GenerateEvent[] {
-    throw new Error("not written yet");
+    // The last event counts also without the empty line behind it.
+    const events =
+      this.#splitter.rest === undefined || this.#isOver ? [] : this.push([Buffer.from("\n\n")]);
+    const isComplete = this.#ending !== undefined && !this.#blocks.isOpen;
+    if (!this.#isOver && isComplete) events.push(this.#end());
+    return events;
   }
+
+  #onData(data: string, events: GenerateEvent[]): void {
+    const record = parseRecord(data);
+    if (record === undefined) {
+      // Some gateways end every stream like this.
+      if (data.trim() === "[DONE]") return;
+      throw new UnreadableReplyError("an event of the vendor's stream is not a JSON object");
+    }
+    switch (record["type"]) {
+      case "content_block_delta":
+        this.#blocks.delta(record, events);
+        break;
+      case "content_block_start":
+        this.#blocks.start(record, events);
+        break;
+      case "content_block_stop":
+        this.#blocks.stop(record, events);
+        break;
+      case "message_start":
+        events.push(this.#start(recordAt(record, "message") ?? {}));
+        break;
+      case "message_delta":
+        this.#onMessageDelta(record);
+        break;
+      case "message_stop":
+        events.push(this.#end());
+        break;
+      case "error":
+        events.push(this.#fail(recordAt(record, "error") ?? {}));
+        break;
+      default:
+        // `ping`, and what is yet to come. A stream of another style has no type at all.
+        if (typeof record["type"] !== "string") {
+          throw new UnreadableReplyError("an event of the vendor's stream has no type");
+        }
+    }
+  }
+
+  #start(message: JsonRecord): GenerateEvent {
+    this.#addUsage(message);
+    const usage = readUsage(this.#usage);
+    const id = textAt(message, "id");
+    const model = textAt(message, "model");
+    return create(GenerateEventSchema, {
+      kind: { case: "start", value: { id, model, ...(usage && { usage }) } },
+    });
+  }
+
+  #onMessageDelta(record: JsonRecord): void {
+    this.#addUsage(record);
+    const ending = readEnding(recordAt(record, "delta") ?? {});
+    if (ending.stopReason !== StopReason.UNSPECIFIED) this.#ending = ending;
+  }
+
+  #addUsage(record: JsonRecord): void {
+    for (const [name, value] of Object.entries(recordAt(record, "usage") ?? {})) {
+      if (value !== null) this.#usage[name] = value;
+    }
+  }
+
+  #end(): GenerateEvent {
+    this.#isOver = true;
+    const usage = readUsage(this.#usage);
+    const serviceTier = readServedTier(textAt(this.#usage, "service_tier"));
+    return create(GenerateEventSchema, {
+      kind: { case: "end", value: { ...this.#ending, serviceTier, ...(usage && { usage }) } },
+    });
+  }
+
+  #fail(error: JsonRecord): GenerateEvent {
+    this.#isOver = true;
+    const code = failureCode(textAt(error, "type"));
+    const message = textAt(error, "message");
+    return create(GenerateEventSchema, { kind: { case: "error", value: { code, message } } });
+  }
+}
+
+/** Data over several lines: legal, though no vendor does it. */
+function joinedData(event: string): string {
+  return event
+    .split(/\r\n|\n|\r/)
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => line.slice(line[5] === " " ? 6 : 5))
+    .join("\n");
 }

@@ -1,0 +1,110 @@
+/** Content blocks of a request, into parts. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type CacheHint,
+  CacheHintSchema,
+  type Citation,
+  type Part,
+  PartSchema,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { type JsonReader, parseRecord } from "../json.ts";
+import { readCitation } from "./citation.ts";
+import { decodeDocument, decodeImage } from "./decode-media.ts";
+import { readRedacted, readThinking } from "./reasoning.ts";
+
+/** What stands in a part. */
+export type PartKind = NonNullable<MessageInitShape<typeof PartSchema>["kind"]>;
+
+/** Content: parts, and whether they came as one string. */
+export interface Content {
+  readonly parts: Part[];
+  readonly plain: boolean;
+}
+
+/** Reads a member that is a string or an array of blocks. Absent, it is empty. */
+export function decodeContent(reader: JsonReader, name: string): Content {
+  if (reader.has(name) && !reader.isArray(name)) {
+    const text = reader.text(name);
+    const part = create(PartSchema, { kind: { case: "text", value: { text } } });
+    return { parts: [part], plain: true };
+  }
+  return { parts: reader.objects(name).map(decodeBlock), plain: false };
+}
+
+function decodeBlock(block: JsonReader): Part {
+  const type = block.requiredText("type");
+  const kind = decodeKind(block, type);
+  // What only this style knows stays whole, its cache hint included.
+  if (kind === undefined) return create(PartSchema, { kind: opaqueKind(block, type) });
+  const cacheHint = decodeCacheHint(block);
+  return create(PartSchema, { kind, extras: block.extras(), ...(cacheHint && { cacheHint }) });
+}
+
+function decodeKind(block: JsonReader, type: string): PartKind | undefined {
+  switch (type) {
+    case "text":
+      return {
+        case: "text",
+        value: { text: block.text("text"), citations: decodeCitations(block) },
+      };
+    case "image":
+      return decodeImage(block);
+    case "document":
+      return decodeDocument(block);
+    case "tool_use":
+      return decodeToolUse(block);
+    case "tool_result":
+      return decodeToolResult(block);
+    case "thinking":
+      return {
+        case: "reasoning",
+        value: readThinking(block.text("thinking"), block.text("signature")),
+      };
+    case "redacted_thinking":
+      return { case: "reasoning", value: readRedacted(block.text("data")) };
+    default:
+      return undefined;
+  }
+}
+
+function opaqueKind(block: JsonReader, type: string): PartKind {
+  return {
+    case: "opaque",
+    value: { dialect: Dialect.MESSAGES, type, json: block.toJson() },
+  };
+}
+
+function decodeCitations(block: JsonReader): Citation[] {
+  return block
+    .objects("citations")
+    .map((citation) => readCitation(parseRecord(citation.toJson()) ?? {}));
+}
+
+function decodeToolUse(block: JsonReader): PartKind {
+  // The SDK sends replies back as they came; that the model called it itself goes without saying.
+  if (block.has("caller") && block.object("caller")?.text("type") !== "direct") {
+    return opaqueKind(block, "tool_use");
+  }
+  const id = block.requiredText("id");
+  const name = block.requiredText("name");
+  const input = block.json("input") || "{}";
+  return { case: "toolCall", value: { id, name, type: ToolType.FUNCTION, input } };
+}
+
+function decodeToolResult(block: JsonReader): PartKind {
+  const { parts, plain } = decodeContent(block, "content");
+  const toolCallId = block.requiredText("tool_use_id");
+  const isError = block.flag("is_error") ?? false;
+  return {
+    case: "toolResult",
+    value: { toolCallId, parts, plain, isError, type: ToolType.FUNCTION },
+  };
+}
+
+/** The hint of a block or a tool; `undefined`: none. */
+export function decodeCacheHint(block: JsonReader): CacheHint | undefined {
+  const control = block.object("cache_control");
+  return control && create(CacheHintSchema, { ttl: control.text("ttl") });
+}

@@ -1,0 +1,129 @@
+/** Tools and the choice among them, for a vendor. */
+import {
+  type Conversation,
+  type CustomTool,
+  type FunctionTool,
+  type Tool,
+  ToolChoiceMode,
+  type ToolName,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { customDescription, customInputSchema } from "../custom-tools.ts";
+import { parseRecord, textAt } from "../json.ts";
+import { toolNameFor } from "../tool-names.ts";
+import { type JsonBranch, JsonText, type JsonTree } from "./json-text.ts";
+import { type RequestWriter, refused } from "./request-writer.ts";
+
+/** A tool's name as this style allows it. */
+export const wireToolName = toolNameFor({ charsMax: 128, dots: false });
+
+/** The members `tools` and `tool_choice`, as far as there are any. */
+export function encodeTools(conversation: Conversation, writer: RequestWriter): JsonBranch {
+  const allowed = allowedTools(conversation);
+  const tools = allowed.map((tool) => encodeTool(tool, writer));
+  if (tools.length === 0 && !writer.isOwn) return {};
+  const choice = encodeChoice(conversation, writer);
+  return {
+    ...(tools.length > 0 && { tools }),
+    ...(choice !== undefined && { tool_choice: choice }),
+  };
+}
+
+/** Those of the tools that the choice leaves: the style has no other way to name them. */
+function allowedTools({ tools, toolChoice }: Conversation): readonly Tool[] {
+  const allowed = toolChoice?.allowed ?? [];
+  if (allowed.length === 0) return tools;
+  const names = new Set(allowed.map(({ name }) => name));
+  return tools.filter((tool) => names.has(nameOf(tool)) || names.has(joinedName(tool)));
+}
+
+function nameOf({ kind }: Tool): string {
+  if (kind.case === "opaque") return textAt(parseRecord(kind.value.json) ?? {}, "name");
+  return kind.case === undefined ? "" : kind.value.name;
+}
+
+/** How a choice may name a tool that stands in a namespace. */
+function joinedName(tool: Tool): string {
+  return `${tool.namespace}__${nameOf(tool)}`;
+}
+
+function encodeTool(tool: Tool, writer: RequestWriter): JsonTree {
+  const { kind } = tool;
+  switch (kind.case) {
+    case "function":
+      return withMembers(encodeFunction(kind.value, tool, writer), tool, writer);
+    case "custom":
+      return withMembers(encodeCustom(kind.value, tool), tool, writer);
+    case "opaque":
+      return writer.opaque(kind.value, "tools");
+    case undefined:
+    default:
+      throw refused("A tool is neither a function nor a custom tool", "tools");
+  }
+}
+
+function withMembers(members: JsonBranch, tool: Tool, writer: RequestWriter): JsonBranch {
+  return { ...members, ...writer.cacheControl(tool.cacheHint), ...writer.extras(tool.extras) };
+}
+
+function encodeFunction(value: FunctionTool, tool: Tool, writer: RequestWriter): JsonBranch {
+  const { name, description, parametersJson, strict } = value;
+  // Not to be strict is the rule here.
+  const tells = strict === true || (strict === false && writer.isOwn);
+  return {
+    name: wireToolName({ name, namespace: tool.namespace }),
+    ...(description !== "" && { description }),
+    input_schema: new JsonText(inputSchema(parametersJson)),
+    ...(tells && { strict }),
+  };
+}
+
+/** The style demands an object schema, also where a function takes nothing. */
+function inputSchema(json: string): string {
+  if (json === "") return '{"type":"object","properties":{}}';
+  const schema = parseRecord(json);
+  if (schema === undefined) throw refused("A function's parameters must be a JSON Schema", "tools");
+  if (schema["type"] === "object") return json;
+  return JSON.stringify({ ...schema, type: "object" });
+}
+
+function encodeCustom(value: CustomTool, { namespace }: Tool): JsonBranch {
+  const description = customDescription(value);
+  return {
+    name: wireToolName({ name: value.name, namespace }),
+    ...(description !== "" && { description }),
+    input_schema: new JsonText(customInputSchema),
+  };
+}
+
+function encodeChoice(conversation: Conversation, writer: RequestWriter): JsonTree | undefined {
+  const { toolChoice, parallelToolCalls } = conversation;
+  if (toolChoice?.opaque !== undefined) return writer.opaque(toolChoice.opaque, "tool_choice");
+  const single = parallelToolCalls === false && { disable_parallel_tool_use: true };
+  switch (toolChoice?.mode) {
+    case ToolChoiceMode.NONE:
+      return { type: "none" };
+    case ToolChoiceMode.REQUIRED:
+      return { type: "any", ...single };
+    case ToolChoiceMode.NAMED:
+      return { type: "tool", name: namedTool(conversation, toolChoice.tool), ...single };
+    case ToolChoiceMode.AUTO:
+      return { type: "auto", ...single };
+    case ToolChoiceMode.UNSPECIFIED:
+    case undefined:
+    default:
+      // That it must not call several at once needs a choice to stand in.
+      return single === false ? undefined : { type: "auto", ...single };
+  }
+}
+
+function namedTool({ tools }: Conversation, named: ToolName | undefined): string {
+  if (named === undefined)
+    throw refused("The tool that must be called is not named", "tool_choice");
+  const { name } = named;
+  const tool = tools.find((each) => nameOf(each) === name || joinedName(each) === name);
+  return wireToolName(
+    tool === undefined
+      ? { name, namespace: "" }
+      : { name: nameOf(tool), namespace: tool.namespace },
+  );
+}

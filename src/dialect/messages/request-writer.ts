@@ -1,0 +1,71 @@
+/** What the parts of an encoder share while a request is written. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import type {
+  CacheHint,
+  Extra,
+  OpaquePart,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { ErrorCode, GatewayError } from "../../errors.ts";
+import { type JsonBranch, JsonText } from "./json-text.ts";
+
+/** The most blocks that may end a cached prefix: the vendor refuses a request with more. */
+const cacheHintsMax = 4;
+
+const ttls: ReadonlySet<string> = new Set(["5m", "1h"]);
+
+/** Collects what could not be carried, and what the version of the wire depends on. */
+export class RequestWriter {
+  /** Whether the request came in this very style: its extras and opaque parts go back as they were. */
+  readonly isOwn: boolean;
+  /** Whether something is sent that only the older version of the wire takes. */
+  needsOldVersion = false;
+  readonly #dropped = new Set<string>();
+  #cacheHints = 0;
+
+  constructor(sourceDialect: Dialect | undefined) {
+    this.isOwn = sourceDialect === Dialect.MESSAGES;
+  }
+
+  /** What could not be carried, each once. */
+  get dropped(): readonly string[] {
+    return [...this.#dropped];
+  }
+
+  /** Reports a field of the contract, by its path, or an extra, by its name. */
+  drop(name: string): void {
+    this.#dropped.add(name);
+  }
+
+  /** The extras as members, where they are of this style; otherwise none. */
+  extras(extras: readonly Extra[]): JsonBranch {
+    if (!this.isOwn) {
+      for (const { name } of extras) this.drop(name);
+      return {};
+    }
+    return Object.fromEntries(extras.map(({ name, json }) => [name, new JsonText(json)]));
+  }
+
+  /** What only this style knows, as it was. @throws GatewayError INVALID_REQUEST for that of another */
+  opaque({ dialect, type, json }: OpaquePart, what: string): JsonText {
+    if (dialect === Dialect.MESSAGES) return new JsonText(json);
+    throw refused(`${what} of type "${type}" is not available for this model: leave it out`, what);
+  }
+
+  /** The member that ends a cached prefix. */
+  cacheControl(hint: CacheHint | undefined): JsonBranch {
+    if (hint === undefined) return {};
+    if (this.#cacheHints >= cacheHintsMax && !this.isOwn) {
+      this.drop("cache_hint");
+      return {};
+    }
+    this.#cacheHints++;
+    const { ttl } = hint;
+    const isKnown = ttls.has(ttl) || (this.isOwn && ttl !== "");
+    return { cache_control: { type: "ephemeral", ...(isKnown && { ttl }) } };
+  }
+}
+
+/** What is told of a request that this style cannot ask for. */
+export function refused(message: string, param: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
+}

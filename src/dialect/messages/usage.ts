@@ -1,0 +1,58 @@
+/** Usage: this style counts tokens read from and written to the cache beside the input, ours within it. */
+import { create } from "@bufbuild/protobuf";
+import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { countAt, type JsonRecord, recordAt } from "../json.ts";
+
+/** The largest count that the contract can carry. */
+const countMax = 2 ** 31 - 1;
+
+/** The vendor's figures; `undefined` where it tells neither input nor output. */
+export function readUsage(record: JsonRecord): Usage | undefined {
+  const fresh = countAt(record, "input_tokens");
+  const output = countAt(record, "output_tokens");
+  if (fresh === undefined && output === undefined) return undefined;
+  const cached = countAt(record, "cache_read_input_tokens") ?? 0;
+  const written = countAt(record, "cache_creation_input_tokens") ?? 0;
+  const details = recordAt(record, "output_tokens_details");
+  const reasoning = (details && countAt(details, "thinking_tokens")) ?? 0;
+  return create(UsageSchema, {
+    inputTokens: Math.min((fresh ?? 0) + cached + written, countMax),
+    cachedInputTokens: cached,
+    cacheWriteTokens: written,
+    outputTokens: output ?? 0,
+    reasoningTokens: Math.min(reasoning, output ?? 0),
+  });
+}
+
+/** Usage as the wire tells it. No member is null: some SDKs refuse a null where a number may be missing. */
+export interface WireUsage {
+  readonly input_tokens: number;
+  readonly cache_creation_input_tokens: number;
+  readonly cache_read_input_tokens: number;
+  readonly output_tokens: number;
+  readonly output_tokens_details?: { readonly thinking_tokens: number };
+  readonly service_tier?: string;
+}
+
+/** Usage for a client. */
+export function writeUsage(usage: Usage): WireUsage {
+  const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
+  const { reasoningTokens } = usage;
+  return {
+    input_tokens: Math.max(inputTokens - cachedInputTokens - cacheWriteTokens, 0),
+    cache_creation_input_tokens: cacheWriteTokens,
+    cache_read_input_tokens: cachedInputTokens,
+    output_tokens: outputTokens,
+    ...(reasoningTokens > 0 && { output_tokens_details: { thinking_tokens: reasoningTokens } }),
+  };
+}
+
+/** Usage for a client where the vendor told none: the estimate of the input. */
+export function estimatedUsage(inputTokens: number): WireUsage {
+  return {
+    input_tokens: Math.max(inputTokens, 1),
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 0,
+    output_tokens: 0,
+  };
+}
