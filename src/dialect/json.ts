@@ -34,7 +34,7 @@ export function parseObject(body: Uint8Array): JsonReader {
   return new JsonReader(record, undefined, "", spelled);
 }
 
-/** Up to this length, in bytes, a top-level member is kept as it is spelled. */
+/** Up to this length, in bytes, a member of the top level is kept as it is spelled. */
 const spelledBytesMax = 4096;
 
 /** What a number may be. */
@@ -54,6 +54,7 @@ export class JsonReader {
   readonly #place: string;
   readonly #spelled: ReadonlyMap<string, string> | undefined;
   readonly #read = new Set<string>();
+  readonly #children: [string, JsonReader][] = [];
 
   constructor(
     record: JsonRecord,
@@ -74,8 +75,7 @@ export class JsonReader {
 
   /** Where a member stands in the body. */
   pathOf(name: string): string {
-    const path = this.path;
-    return path === "" || name === "" ? path + name : `${path}.${name}`;
+    return [this.path, name].filter((step) => step !== "").join(".");
   }
 
   /** The error that is to be thrown for a member; without a name, for the object. */
@@ -175,8 +175,10 @@ export class JsonReader {
   object(name: string): JsonReader | undefined {
     const value = this.value(name);
     if (value === undefined) return undefined;
-    if (isRecord(value)) return new JsonReader(value, this, name);
-    throw this.invalid("must be an object", name);
+    if (!isRecord(value)) throw this.invalid("must be an object", name);
+    const child = new JsonReader(value, this, name);
+    this.#children.push([name, child]);
+    return child;
   }
 
   /** An object that must be there. */
@@ -186,9 +188,19 @@ export class JsonReader {
     return object;
   }
 
-  /** Whether the member is an array. */
+  /** Whether the member is an array. Does not mark it as known. */
   isArray(name: string): boolean {
     return Array.isArray(this.#record[name]);
+  }
+
+  /** Whether the member is an object. Does not mark it as known. */
+  isObject(name: string): boolean {
+    return isRecord(this.#record[name]);
+  }
+
+  /** Whether the member is a string. Does not mark it as known. */
+  isText(name: string): boolean {
+    return typeof this.#record[name] === "string";
   }
 
   /** An array of objects; empty where it is absent. */
@@ -217,6 +229,14 @@ export class JsonReader {
     return this.names()
       .filter((name) => !this.#read.has(name))
       .map((name) => create(ExtraSchema, { name, json: this.json(name) }));
+  }
+
+  /** The same with those of the objects that `object` gave: `function.x` for `x` in `function`. */
+  deepExtras(): Extra[] {
+    const inner = this.#children.flatMap(([name, child]) =>
+      child.deepExtras().map((extra) => ({ ...extra, name: `${name}.${extra.name}` })),
+    );
+    return [...this.extras(), ...inner];
   }
 
   #array(name: string, what: string): readonly unknown[] {

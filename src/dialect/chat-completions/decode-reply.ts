@@ -1,12 +1,114 @@
-import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import type { VendorError } from "../codec.ts";
+/** A vendor's whole reply, or its refusal of a request. */
+import { create } from "@bufbuild/protobuf";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  type Part,
+  PartSchema,
+  type ToolCall,
+  ToolCallSchema,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { type Reply, ReplySchema, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { UnreadableReplyError, type VendorError } from "../codec.ts";
+import { countAt, type JsonRecord, parseReply, recordAt, recordsAt, textAt } from "../json.ts";
+import { decodeCitation } from "./citation.ts";
+import { decodeFinishReason, isFailure } from "./finish-reason.ts";
+import { readInput, readReasoning, readText } from "./message-content.ts";
+import { decodeUsage } from "./usage.ts";
+import { readVendorError } from "./vendor-error.ts";
 
 /** See {@link VendorCodec.decodeReply}. */
-export function decodeChatReply(_body: Buffer): Reply {
-  throw new Error("not written yet");
+export function decodeChatReply(body: Buffer): Reply {
+  const wire = parseReply(body);
+  const failure = readVendorError(wire);
+  if (failure !== undefined)
+    throw new UnreadableReplyError(`the vendor failed: ${failure.message}`);
+  const [choice] = recordsAt(wire, "choices");
+  const message = choice && recordAt(choice, "message");
+  if (choice === undefined || message === undefined) {
+    throw new UnreadableReplyError("the vendor's reply has no choice with a message");
+  }
+  const finishReason = textAt(choice, "finish_reason");
+  if (isFailure(finishReason)) throw new UnreadableReplyError(`the reply ended in ${finishReason}`);
+  const id = textAt(wire, "id");
+  const parts = decodeMessage(message, id);
+  const usage = decodeUsage(recordAt(wire, "usage"));
+  return create(ReplySchema, {
+    id,
+    model: textAt(wire, "model"),
+    parts,
+    ...decodeStop(choice, parts),
+    ...(usage && { usage }),
+    serviceTier: textAt(wire, "service_tier"),
+    created: BigInt(countAt(wire, "created") ?? 0),
+  });
+}
+
+function decodeMessage(message: JsonRecord, replyId: string): Part[] {
+  const parts: Part[] = [];
+  const reasoning = readReasoning(message);
+  if (reasoning !== undefined) {
+    const { text, member } = reasoning;
+    const seal = { dialect: Dialect.CHAT_COMPLETIONS, signature: member };
+    parts.push(create(PartSchema, { kind: { case: "reasoning", value: { text, seal } } }));
+  }
+  const text = readText(message);
+  if (text !== "") {
+    const citations = recordsAt(message, "annotations").map(decodeCitation);
+    parts.push(create(PartSchema, { kind: { case: "text", value: { text, citations } } }));
+  }
+  const refusal = textAt(message, "refusal");
+  if (refusal !== "") {
+    parts.push(create(PartSchema, { kind: { case: "refusal", value: { text: refusal } } }));
+  }
+  for (const [i, call] of recordsAt(message, "tool_calls").entries()) {
+    parts.push(callPart(decodeCall(call, madeCallId(replyId, i))));
+  }
+  const legacy = recordAt(message, "function_call");
+  if (legacy !== undefined) {
+    parts.push(callPart(decodeCall({ function: legacy }, madeCallId(replyId, 0))));
+  }
+  return parts;
+}
+
+function callPart(value: ToolCall): Part {
+  return create(PartSchema, { kind: { case: "toolCall", value } });
+}
+
+function decodeCall(call: JsonRecord, madeId: string): ToolCall {
+  const custom = recordAt(call, "custom");
+  const called = custom ?? recordAt(call, "function") ?? {};
+  return create(ToolCallSchema, {
+    id: textAt(call, "id") || madeId,
+    name: textAt(called, "name"),
+    type: custom ? ToolType.CUSTOM : ToolType.FUNCTION,
+    input: readInput(called, custom ? "input" : "arguments"),
+  });
+}
+
+/** An id for a call to which the vendor gave none. Unique in a conversation, as the reply's id is. */
+export function madeCallId(replyId: string, number: number): string {
+  return `call_${replyId.replaceAll(/[^\w-]/g, "").slice(-24)}_${number}`;
+}
+
+/** A text behind `stop_reason` tells which stop text came: some compatible vendors have that. */
+function decodeStop(choice: JsonRecord, parts: readonly Part[]) {
+  const contents = {
+    hasCalls: parts.some(({ kind }) => kind.case === "toolCall"),
+    hasRefusal: parts.some(({ kind }) => kind.case === "refusal"),
+  };
+  const stopReason = decodeFinishReason(textAt(choice, "finish_reason"), contents);
+  const stopSequence = textAt(choice, "stop_reason");
+  const isStopped = stopSequence !== "" && stopReason === StopReason.END;
+  return isStopped ? { stopReason: StopReason.STOP_SEQUENCE, stopSequence } : { stopReason };
 }
 
 /** See {@link VendorCodec.decodeError}. */
-export function decodeChatError(_body: Buffer): VendorError | undefined {
-  throw new Error("not written yet");
+export function decodeChatError(body: Buffer): VendorError | undefined {
+  try {
+    return readVendorError(parseReply(body));
+  } catch (error) {
+    if (error instanceof UnreadableReplyError) return undefined;
+    throw error;
+  }
 }

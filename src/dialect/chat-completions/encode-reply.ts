@@ -1,7 +1,102 @@
+/** A whole reply for a client. */
+import {
+  type Part,
+  type ToolCall,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
+import type { JsonRecord } from "../json.ts";
+import { encodeCitation } from "./citation.ts";
+import { encodeFinishReason } from "./finish-reason.ts";
+import { LostMembers, replyId } from "./reply-members.ts";
+import { encodeUsage } from "./usage.ts";
 
 /** See {@link CallerCodec.encodeReply}. */
-export function encodeChatReply(_reply: Reply, _options: ReplyOptions): Buffer {
-  throw new Error("not written yet");
+export function encodeChatReply(reply: Reply, options: ReplyOptions): Buffer {
+  const lost = new LostMembers(options);
+  const { id, created, usage, serviceTier, stopReason } = reply;
+  const message = encodeMessage(reply, lost);
+  const choice = {
+    index: 0,
+    message,
+    logprobs: null,
+    finish_reason: encodeFinishReason(stopReason),
+  };
+  const body = {
+    id: replyId(id, options.callId),
+    object: "chat.completion",
+    created: Number(created) || options.created,
+    model: options.model,
+    choices: [choice],
+    ...(usage && { usage: encodeUsage(usage) }),
+    ...(serviceTier && { service_tier: serviceTier }),
+  };
+  return Buffer.from(JSON.stringify(body));
+}
+
+function encodeMessage(reply: Reply, lost: LostMembers): JsonRecord {
+  const said: Said = { content: "", refusal: "", reasoning: [], calls: [], annotations: [] };
+  for (const part of reply.parts) add(said, part, lost);
+  said.refusal += lost.ending(reply, said.refusal !== "");
+  const { content, refusal, reasoning, calls, annotations } = said;
+  const saysNothing = content === "" && (calls.length > 0 || refusal !== "");
+  return {
+    role: "assistant",
+    content: saysNothing ? null : content,
+    refusal: refusal === "" ? null : refusal,
+    ...(reasoning.length > 0 && { reasoning_content: reasoning.join("\n\n") }),
+    ...(annotations.length > 0 && { annotations }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+}
+
+/** The parts of a reply, by the members that they become. */
+interface Said {
+  content: string;
+  refusal: string;
+  readonly reasoning: string[];
+  readonly calls: JsonRecord[];
+  readonly annotations: JsonRecord[];
+}
+
+function add(said: Said, part: Part, lost: LostMembers): void {
+  const { kind } = part;
+  switch (kind.case) {
+    case "text": {
+      const start = said.content.length;
+      said.content += kind.value.text;
+      for (const citation of kind.value.citations) {
+        const annotation = encodeCitation(citation, { start, end: said.content.length });
+        if (annotation === undefined) lost.add("citations");
+        else said.annotations.push(annotation);
+      }
+      return;
+    }
+    case "refusal":
+      said.refusal += kind.value.text;
+      return;
+    case "reasoning": {
+      const { text, summaries, seal } = kind.value;
+      said.reasoning.push(...[text, ...summaries].filter((each) => each !== ""));
+      lost.addSeal(seal);
+      return;
+    }
+    case "toolCall":
+      said.calls.push(encodeCall(kind.value));
+      return;
+    case "media":
+    case "toolResult":
+    case "opaque":
+    case undefined:
+    default:
+      lost.addPart(part);
+  }
+}
+
+/** Clients parse a function's arguments: nothing at all is no JSON. */
+function encodeCall({ id, name, type, input }: ToolCall): JsonRecord {
+  return type === ToolType.CUSTOM
+    ? { id, type: "custom", custom: { name, input } }
+    : { id, type: "function", function: { name, arguments: input || "{}" } };
 }

@@ -1,7 +1,124 @@
-import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
+/** A request for a vendor. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  type Generation,
+  ReasoningMode,
+  type ReasoningOptions,
+  type ResponseFormat,
+  ResponseFormatType,
+} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { invalid } from "../body-members.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
+import { encodeMessages } from "./encode-messages.ts";
+import { encodeTools } from "./encode-tools.ts";
+import { parseJson, WireBody } from "./wire-body.ts";
+
+/** The most stop texts that vendors of this style take. */
+const stopMax = 4;
 
 /** See {@link VendorCodec.encodeRequest}. */
-export function encodeChatRequest(_generation: Generation, _target: RequestTarget): EncodedRequest {
-  throw new Error("not written yet");
+export function encodeChatRequest(generation: Generation, target: RequestTarget): EncodedRequest {
+  const isOwn = target.sourceDialect === Dialect.CHAT_COMPLETIONS;
+  const wire = new WireBody(isOwn);
+  const { conversation } = generation;
+  const body: Record<string, unknown> = {
+    model: target.model,
+    messages: encodeMessages(conversation?.turns ?? [], wire),
+    ...(conversation && encodeTools(conversation, wire)),
+    ...encodeSampling(generation, wire),
+    ...encodeEffort(generation.reasoning, wire),
+    ...(generation.responseFormat && encodeFormat(generation.responseFormat)),
+    ...encodeLabels(generation),
+    ...(target.stream && { stream: true, stream_options: { include_usage: true } }),
+  };
+  wire.writeExtras(body, generation.extras);
+  return { body: Buffer.from(JSON.stringify(body)), headers: {}, dropped: wire.dropped };
+}
+
+function encodeSampling(generation: Generation, wire: WireBody): object {
+  const { maxOutputTokens, temperature, topP, topK, stop, seed } = generation;
+  const { presencePenalty, frequencyPenalty } = generation;
+  if (stop.length > stopMax) {
+    throw invalid(
+      `"stop" has ${stop.length} texts, but the model's vendor takes ${stopMax} at most`,
+      "stop",
+    );
+  }
+  if (topK !== undefined) wire.drop("top_k");
+  return {
+    ...(maxOutputTokens !== undefined && { max_completion_tokens: maxOutputTokens }),
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(stop.length > 0 && { stop }),
+    ...(seed !== undefined && { seed: seedNumber(seed) }),
+    ...(presencePenalty !== undefined && { presence_penalty: presencePenalty }),
+    ...(frequencyPenalty !== undefined && { frequency_penalty: frequencyPenalty }),
+  };
+}
+
+/** With all its digits, of which a JavaScript number has too few. The types do not know the function yet. */
+function seedNumber(seed: bigint): unknown {
+  const { rawJSON } = JSON as unknown as { rawJSON: (json: string) => unknown };
+  return rawJSON(seed.toString());
+}
+
+/** From how many tokens on, exclusive, a budget is more than low, and more than medium. */
+const lowBudgetMax = 1024;
+const mediumBudgetMax = 8192;
+
+function encodeEffort(reasoning: ReasoningOptions | undefined, wire: WireBody): object {
+  if (reasoning === undefined) return {};
+  if (reasoning.summary !== "" && reasoning.summary !== "auto") wire.drop("reasoning.summary");
+  const effort = reasoning.effort || effortOf(reasoning);
+  // Many models know no effort `none` and refuse it; thinking in spite of it costs a little.
+  if (effort === "" && reasoning.mode === ReasoningMode.DISABLED) wire.drop("reasoning.mode");
+  return effort === "" ? {} : { reasoning_effort: effort };
+}
+
+function effortOf({ mode, budgetTokens }: ReasoningOptions): string {
+  switch (mode) {
+    case ReasoningMode.ADAPTIVE:
+      return "medium";
+    case ReasoningMode.BUDGET:
+      if (budgetTokens <= lowBudgetMax) return "low";
+      return budgetTokens <= mediumBudgetMax ? "medium" : "high";
+    case ReasoningMode.UNSPECIFIED:
+    case ReasoningMode.DISABLED:
+    default:
+      return "";
+  }
+}
+
+function encodeFormat(format: ResponseFormat): object {
+  switch (format.type) {
+    case ResponseFormatType.TEXT:
+      return { response_format: { type: "text" } };
+    case ResponseFormatType.JSON_OBJECT:
+      return { response_format: { type: "json_object" } };
+    case ResponseFormatType.JSON_SCHEMA: {
+      const { description, schemaJson, strict } = format;
+      const json_schema = {
+        // Not every style names its schema; here the name is required.
+        name: format.name || "reply",
+        ...(description && { description }),
+        ...(schemaJson && { schema: parseJson(schemaJson, "response_format.schema_json") }),
+        ...(strict !== undefined && { strict }),
+      };
+      return { response_format: { type: "json_schema", json_schema } };
+    }
+    case ResponseFormatType.UNSPECIFIED:
+    default:
+      return {};
+  }
+}
+
+function encodeLabels({ verbosity, endUser, serviceTier, cacheKey, extras }: Generation): object {
+  // Every vendor knows the deprecated `user`; only where it stands for itself, the newer name is needed.
+  const userName = extras.some(({ name }) => name === "user") ? "safety_identifier" : "user";
+  return {
+    ...(verbosity && { verbosity }),
+    ...(endUser && { [userName]: endUser }),
+    ...(serviceTier && { service_tier: serviceTier }),
+    ...(cacheKey && { prompt_cache_key: cacheKey }),
+  };
 }

@@ -1,16 +1,220 @@
-import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import type { GatewayError } from "../../errors.ts";
+/** A streamed reply for a client. */
+import {
+  type Citation,
+  type Part,
+  type Reasoning,
+  type ToolCall,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type {
+  GenerateEvent,
+  PartDelta,
+  ReplyEnd,
+  ReplyError,
+  ReplyStart,
+} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { ErrorCode, errorMeanings, GatewayError, type SentErrorCode } from "../../errors.ts";
 import type { ReplyOptions, StreamEncoder } from "../codec.ts";
+import { errorBody } from "../error-body.ts";
+import { encodeCitation } from "./citation.ts";
+import { encodeFinishReason } from "./finish-reason.ts";
+import { LostMembers, replyId } from "./reply-members.ts";
+import { encodeUsage } from "./usage.ts";
 
-/** See {@link CallerCodec.encodeStream}. */
+/** A part under way. */
+interface OpenPart {
+  readonly kind: "text" | "refusal" | "reasoning" | "function" | "custom";
+  /** What stands before its text in a chunk, and what behind it. */
+  readonly before: string;
+  readonly after: string;
+  /** Where its text begins in the whole content, in characters. */
+  readonly start: number;
+  /** Whether anything of its text has been written. */
+  isBegun: boolean;
+}
+
+/**
+ * See {@link CallerCodec.encodeStream}. What changes from one chunk to the next is the text alone: it is put
+ * between two prepared texts.
+ */
 export class ChatStreamEncoder implements StreamEncoder {
-  constructor(_options: ReplyOptions) {}
+  readonly #options: ReplyOptions;
+  readonly #lost: LostMembers;
+  /** A chunk up to its choices, and from their end on. */
+  #head = "";
+  readonly #tail: string;
+  /** By their numbers. */
+  readonly #parts: (OpenPart | undefined)[] = [];
+  #calls = 0;
+  #contentChars = 0;
+  #hasRefusal = false;
+  #hasReasoning = false;
 
-  push(_event: GenerateEvent): string {
-    throw new Error("not written yet");
+  constructor(options: ReplyOptions) {
+    this.#options = options;
+    this.#lost = new LostMembers(options);
+    this.#tail = options.generation.includeUsage ? '],"usage":null}\n\n' : "]}\n\n";
   }
 
-  fail(_error: GatewayError): string {
-    throw new Error("not written yet");
+  push({ kind }: GenerateEvent): string {
+    switch (kind.case) {
+      case "start":
+        return this.#onStart(kind.value);
+      case "partStart":
+        return kind.value.part ? this.#onPart(kind.value.index, kind.value.part) : "";
+      case "partDelta":
+        return this.#onDelta(kind.value);
+      case "partEnd":
+        return this.#onPartEnd(kind.value.index);
+      case "end":
+        return this.#onEnd(kind.value);
+      case "error":
+        return this.fail(toError(kind.value));
+      case undefined:
+      default:
+        return "";
+    }
   }
+
+  fail(error: GatewayError): string {
+    return `data: ${JSON.stringify(errorBody(error))}\n\n`;
+  }
+
+  #onStart(start: Pick<ReplyStart, "id" | "created">): string {
+    const { callId, created, model } = this.#options;
+    const head = JSON.stringify({
+      id: replyId(start.id, callId),
+      object: "chat.completion.chunk",
+      created: Number(start.created) || created,
+      model,
+    });
+    this.#head = `data: ${head.slice(0, -1)},"choices":[`;
+    return this.#chunk('{"role":"assistant","content":"","refusal":null}');
+  }
+
+  #chunk(delta: string): string {
+    return `${this.#head}{"index":0,"delta":${delta},"finish_reason":null}${this.#tail}`;
+  }
+
+  #onPart(index: number, part: Part): string {
+    const { kind } = part;
+    switch (kind.case) {
+      case "text": {
+        this.#open(index, "text", '{"content":', "}");
+        const { text, citations } = kind.value;
+        return this.#text(index, text) + citations.map((each) => this.#cite(index, each)).join("");
+      }
+      case "refusal":
+        this.#hasRefusal = true;
+        this.#open(index, "refusal", '{"refusal":', "}");
+        return this.#text(index, kind.value.text);
+      case "reasoning":
+        this.#open(index, "reasoning", '{"reasoning_content":', "}");
+        this.#lost.addSeal(kind.value.seal);
+        return this.#text(index, shownReasoning(kind.value));
+      case "toolCall":
+        return this.#onCall(index, kind.value);
+      case "media":
+      case "toolResult":
+      case "opaque":
+      case undefined:
+      default:
+        this.#lost.addPart(part);
+        return "";
+    }
+  }
+
+  #open(index: number, kind: OpenPart["kind"], before: string, after: string): void {
+    this.#parts[index] = {
+      kind,
+      before: `${this.#head}{"index":0,"delta":${before}`,
+      after: `${after},"finish_reason":null}${this.#tail}`,
+      start: this.#contentChars,
+      isBegun: false,
+    };
+  }
+
+  #onCall(index: number, call: ToolCall): string {
+    const number = this.#calls++;
+    const type = call.type === ToolType.CUSTOM ? "custom" : "function";
+    const member = type === "custom" ? "input" : "arguments";
+    const before = `{"tool_calls":[{"index":${number},"${type}":{"${member}":`;
+    this.#open(index, type, before, "}}]}");
+    const named = { name: call.name, [member]: "" };
+    const first = { index: number, id: call.id, type, [type]: named };
+    return this.#chunk(`{"tool_calls":[${JSON.stringify(first)}]}`) + this.#text(index, call.input);
+  }
+
+  #onDelta({ index, delta }: PartDelta): string {
+    switch (delta.case) {
+      case "text":
+      case "input":
+      case "summary":
+        return this.#text(index, delta.value);
+      case "summaryStart":
+        return this.#parts[index]?.isBegun ? this.#text(index, "\n\n") : "";
+      case "citation":
+        return this.#cite(index, delta.value);
+      case "seal":
+        this.#lost.addSeal(delta.value);
+        return "";
+      case undefined:
+      default:
+        return "";
+    }
+  }
+
+  #text(index: number, text: string): string {
+    const part = this.#parts[index];
+    if (part === undefined || text === "") return "";
+    const { before, after, kind } = part;
+    if (kind === "text") this.#contentChars += text.length;
+    if (part.isBegun) return before + JSON.stringify(text) + after;
+    part.isBegun = true;
+    // There is one member for all reasoning: what follows is kept apart from what was there before.
+    const gap = kind === "reasoning" && this.#hasReasoning ? "\n\n" : "";
+    if (kind === "reasoning") this.#hasReasoning = true;
+    return before + JSON.stringify(gap + text) + after;
+  }
+
+  #cite(index: number, citation: Citation): string {
+    const start = this.#parts[index]?.start ?? 0;
+    const annotation = encodeCitation(citation, { start, end: this.#contentChars });
+    if (annotation !== undefined) return this.#chunk(JSON.stringify({ annotations: [annotation] }));
+    this.#lost.add("citations");
+    return "";
+  }
+
+  /** Clients parse a function's arguments: nothing at all is no JSON. */
+  #onPartEnd(index: number): string {
+    const part = this.#parts[index];
+    return part?.kind === "function" && !part.isBegun ? this.#text(index, "{}") : "";
+  }
+
+  #onEnd(end: ReplyEnd): string {
+    const begin = this.#head === "" ? this.#onStart({ id: "", created: 0n }) : "";
+    const refusal = this.#lost.ending(end, this.#hasRefusal);
+    const { usage, serviceTier } = end;
+    const tier = serviceTier === "" ? "" : `,"service_tier":${JSON.stringify(serviceTier)}`;
+    const reason = encodeFinishReason(end.stopReason);
+    const { includeUsage } = this.#options.generation;
+    return [
+      begin,
+      refusal === "" ? "" : this.#chunk(JSON.stringify({ refusal })),
+      `${this.#head}{"index":0,"delta":{},"finish_reason":"${reason}"}]${tier}${this.#tail.slice(1)}`,
+      includeUsage && usage
+        ? `${this.#head}]${tier},"usage":${JSON.stringify(encodeUsage(usage))}}\n\n`
+        : "",
+      "data: [DONE]\n\n",
+    ].join("");
+  }
+}
+
+function shownReasoning({ text, summaries }: Reasoning): string {
+  return [text, ...summaries].filter((each) => each !== "").join("\n\n");
+}
+
+function toError({ code, message }: ReplyError): GatewayError {
+  const sent = code in errorMeanings ? (code as SentErrorCode) : ErrorCode.UPSTREAM_ERROR;
+  return new GatewayError(sent, message);
 }

@@ -1,16 +1,17 @@
 /** The reply half of chat completions on a relayed hop: bytes in, the same bytes out but for the model
  * name and the usage that only the gateway asked for. */
-import { create } from "@bufbuild/protobuf";
 import { nothing } from "../../bytes.ts";
 import { eventBytesMax } from "../../config/limits.ts";
-import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../../errors.ts";
 import { errorBody } from "../error-body.ts";
 import { AlikeEvents } from "./alike-events.ts";
 import { ChunkScan } from "./chunk-scan.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
 import { type EventPlace, EventSplitter } from "../event-stream.ts";
+import { parseRecord } from "../json.ts";
 import { Splicer } from "../splice.ts";
+import { decodeUsage } from "./usage.ts";
 
 /** See {@link TextDialect.relayReply}. */
 export function relayChatReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -202,40 +203,9 @@ function isNull(source: Buffer, start: number, end: number): boolean {
   return end - start === 4 && source[start] === 0x6e;
 }
 
-interface WireUsage {
-  prompt_tokens?: unknown;
-  completion_tokens?: unknown;
-  prompt_tokens_details?: { cached_tokens?: unknown; cache_write_tokens?: unknown } | null;
-  completion_tokens_details?: { reasoning_tokens?: unknown } | null;
-}
-
-/** The vendor's figures; `undefined` where the two totals are not whole numbers from 0 on. */
+/** The vendor's figures; `undefined` where they are unusable. */
 function readUsage(source: Buffer, start: number, end: number): Usage | undefined {
-  let wire: WireUsage | null;
-  try {
-    wire = JSON.parse(source.toString("utf8", start, end)) as WireUsage | null;
-  } catch {
-    return undefined;
-  }
-  const input = count(wire?.prompt_tokens);
-  const output = count(wire?.completion_tokens);
-  if (!wire || input === undefined || output === undefined) return undefined;
-  const cached = Math.min(count(wire.prompt_tokens_details?.cached_tokens) ?? 0, input);
-  const written = count(wire.prompt_tokens_details?.cache_write_tokens) ?? 0;
-  const reasoning = count(wire.completion_tokens_details?.reasoning_tokens) ?? 0;
-  return create(UsageSchema, {
-    inputTokens: input,
-    cachedInputTokens: cached,
-    cacheWriteTokens: Math.min(written, input - cached),
-    outputTokens: output,
-    reasoningTokens: Math.min(reasoning, output),
-  });
-}
-
-function count(value: unknown): number | undefined {
-  const isCount =
-    typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 31;
-  return isCount ? value : undefined;
+  return decodeUsage(parseRecord(source.toString("utf8", start, end)));
 }
 
 /** Whether what is left is an event that lacks only its end, and none that was cut in its middle. */

@@ -1,0 +1,195 @@
+/**
+ * The turns of a conversation as messages for a vendor. What came in this style is written as it was. What
+ * came in another is put into the order that vendors of this one demand: all results of tools right behind
+ * the calls, calls and text of one turn of the model in one message; and into the forms that all of them
+ * know: plain strings, and `system` for `developer`.
+ */
+import { type Part, Role, type Turn } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { invalid } from "../body-members.ts";
+import {
+  encodeCall,
+  encodeOpaque,
+  encodePart,
+  encodeReasoning,
+  encodeResult,
+  textsOf,
+  type Wire,
+} from "./encode-content.ts";
+import type { WireBody } from "./wire-body.ts";
+
+/** Writes turns as messages. @throws GatewayError INVALID_REQUEST for what messages cannot hold */
+export function encodeMessages(turns: readonly Turn[], wire: WireBody): Wire[] {
+  if (wire.isOwn) {
+    return turns.flatMap((turn) =>
+      turn.role === Role.ASSISTANT ? [encodeOwnAssistant(turn, wire)] : encodeOthers([turn], wire),
+    );
+  }
+  return runs(turns).flatMap((run) =>
+    run[0]?.role === Role.ASSISTANT ? encodeAssistants(run, wire) : encodeOthers(run, wire),
+  );
+}
+
+/** Turns of the model that follow each other, and turns of others that do. */
+function runs(turns: readonly Turn[]): Turn[][] {
+  const all: Turn[][] = [];
+  for (const turn of turns) {
+    const last = all.at(-1);
+    const isSame = (last?.[0]?.role === Role.ASSISTANT) === (turn.role === Role.ASSISTANT);
+    if (last !== undefined && isSame) last.push(turn);
+    else all.push([turn]);
+  }
+  return all;
+}
+
+/** Turns of the user and the system: results first, then what belongs to them, then the rest in order. */
+function encodeOthers(turns: readonly Turn[], wire: WireBody): Wire[] {
+  const results: Wire[] = [];
+  const attachments: Wire[] = [];
+  for (const part of turns.flatMap(({ parts }) => parts)) {
+    if (part.kind.case !== "toolResult") continue;
+    const encoded = encodeResult(part.kind.value, part, wire);
+    results.push(encoded.message);
+    attachments.push(...encoded.attachments);
+  }
+  if (attachments.length > 0) results.push({ role: "user", content: attachments });
+  return [...results, ...turns.flatMap((turn) => encodeSpoken(turn, wire))];
+}
+
+function encodeSpoken(turn: Turn, wire: WireBody): Wire[] {
+  const parts = turn.parts.filter(({ kind }) => kind.case !== "toolResult");
+  const isEmpty = parts.length === 0 && (!wire.isOwn || turn.parts.length > 0);
+  if (isEmpty) return [];
+  const pieces = parts.flatMap((part) => encodePart(part, wire));
+  const content =
+    turn.role === Role.SYSTEM ? systemContent(turn, pieces, wire) : userContent(turn, pieces, wire);
+  const message: Wire = {
+    role: roleWord(turn, wire),
+    content,
+    ...(turn.name && { name: turn.name }),
+  };
+  wire.writeExtras(message, turn.extras);
+  return [message];
+}
+
+/** Few vendors know `developer`, and those that do take `system` for the same. */
+function roleWord({ role, roleWord: word }: Turn, { isOwn }: WireBody): string {
+  switch (role) {
+    case Role.SYSTEM:
+      return (isOwn && word) || "system";
+    case Role.USER:
+      return "user";
+    case Role.UNSPECIFIED:
+    case Role.ASSISTANT:
+    default:
+      throw invalid(
+        "A turn has no role; it must be the system's, the user's or the model's",
+        "role",
+      );
+  }
+}
+
+function systemContent(turn: Turn, pieces: readonly Wire[], { isOwn }: WireBody): unknown {
+  if (isOwn) return turn.plain ? textsOf(pieces).join("") : pieces;
+  if (pieces.some(({ type }) => type !== "text")) {
+    throw invalid("The model's vendor takes text only in system messages", "messages");
+  }
+  return textsOf(pieces).join("\n\n");
+}
+
+function userContent(turn: Turn, pieces: readonly Wire[], { isOwn }: WireBody): unknown {
+  if (isOwn) return turn.plain ? textsOf(pieces).join("") : pieces;
+  const [only] = pieces;
+  return pieces.length === 1 && only?.["type"] === "text" ? only["text"] : pieces;
+}
+
+function encodeOwnAssistant(turn: Turn, wire: WireBody): Wire {
+  const said = sort(turn.parts, wire);
+  const texts = textsOf(said.content);
+  const refusals = said.content.filter(({ type }) => type === "refusal");
+  const plain = texts.length > 0 ? texts.join("") : null;
+  const message: Wire = {
+    role: "assistant",
+    content: turn.plain ? plain : said.content,
+    ...(turn.plain && refusals.length > 0 && { refusal: refusals.map(refusalText).join("") }),
+    ...said.members,
+    ...(said.calls.length > 0 && { tool_calls: said.calls }),
+    ...(turn.name && { name: turn.name }),
+  };
+  wire.writeExtras(message, turn.extras);
+  return message;
+}
+
+/** With calls among them, all of it is one message: results must follow it at once. */
+function encodeAssistants(turns: readonly Turn[], wire: WireBody): Wire[] {
+  const hasCalls = turns.some(({ parts }) => parts.some(({ kind }) => kind.case === "toolCall"));
+  if (!hasCalls) return turns.flatMap((turn) => encodeSaid(turn.parts, turn, wire));
+  const parts = turns.flatMap((turn) => turn.parts);
+  const extras = turns.flatMap((turn) => turn.extras);
+  return encodeSaid(parts, { extras, name: turns.find(({ name }) => name)?.name ?? "" }, wire);
+}
+
+type Speaker = Pick<Turn, "extras" | "name">;
+
+function encodeSaid(parts: readonly Part[], { extras, name }: Speaker, wire: WireBody): Wire[] {
+  const { content, calls, members } = sort(parts, wire);
+  const isEmpty = content.length + calls.length + Object.keys(members).length === 0;
+  if (isEmpty) return [];
+  const message: Wire = {
+    role: "assistant",
+    content: content.length > 0 ? saidText(parts) : null,
+    ...members,
+    ...(calls.length > 0 && { tool_calls: calls }),
+    ...(name && { name }),
+  };
+  wire.writeExtras(message, extras);
+  return [message];
+}
+
+/** Texts that cite sources are pieces of one; others are apart. A refusal is what was said, too. */
+function saidText(parts: readonly Part[]): string {
+  let all = "";
+  let wasCited = true;
+  for (const { kind } of parts) {
+    if (kind.case !== "text" && kind.case !== "refusal") continue;
+    const isCited = kind.case === "text" && kind.value.citations.length > 0;
+    all += (all === "" || wasCited || isCited ? "" : "\n\n") + kind.value.text;
+    wasCited = isCited;
+  }
+  return all;
+}
+
+/** What the model said, by where it stands in a message. */
+interface Said {
+  readonly content: Wire[];
+  readonly calls: Wire[];
+  readonly members: Wire;
+}
+
+function sort(parts: readonly Part[], wire: WireBody): Said {
+  const said: Said = { content: [], calls: [], members: {} };
+  for (const part of parts) {
+    const { kind } = part;
+    if (kind.case === "toolCall") said.calls.push(encodeCall(kind.value, part, wire));
+    else if (kind.case === "reasoning") addReasoning(said, encodeReasoning(kind.value, wire));
+    else if (kind.case === "opaque" && kind.value.type === "audio") {
+      said.members["audio"] = encodeOpaque(kind.value);
+    } else if (kind.case === "media") {
+      throw invalid(
+        "The model's vendor takes no pictures or files that the model sent",
+        "messages",
+      );
+    } else said.content.push(...encodePart(part, wire));
+  }
+  return said;
+}
+
+function addReasoning({ members }: Said, added: Readonly<Record<string, string>>): void {
+  for (const [member, text] of Object.entries(added)) {
+    const before = members[member];
+    members[member] = typeof before === "string" ? `${before}\n\n${text}` : text;
+  }
+}
+
+function refusalText({ refusal }: Wire): string {
+  return typeof refusal === "string" ? refusal : "";
+}

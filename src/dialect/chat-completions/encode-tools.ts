@@ -1,0 +1,147 @@
+/** Tools and the choice among them, as a vendor gets them. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  type Conversation,
+  type CustomTool,
+  type FunctionTool,
+  type OpaquePart,
+  type Tool,
+  type ToolChoice,
+  ToolChoiceMode,
+  type ToolName,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { invalid } from "../body-members.ts";
+import { toolNameFor } from "../tool-names.ts";
+import { parseJson, type WireBody } from "./wire-body.ts";
+
+/** What this style calls a tool. */
+export const chatToolName = toolNameFor({ charsMax: 64, dots: false });
+
+type Wire = Record<string, unknown>;
+
+/**
+ * The members `tools`, `tool_choice`, `parallel_tool_calls` and `web_search_options` of a body.
+ *
+ * @throws GatewayError INVALID_REQUEST for a tool of another style
+ */
+export function encodeTools(conversation: Conversation, wire: WireBody): Wire {
+  const { toolChoice: choice, parallelToolCalls } = conversation;
+  const members: Wire = {};
+  const tools: Wire[] = [];
+  for (const tool of chosen(conversation, wire)) {
+    const search = webSearch(tool);
+    if (search === undefined) tools.push(encodeTool(tool, wire));
+    else members["web_search_options"] = search;
+  }
+  if (tools.length > 0) members["tools"] = tools;
+  // Vendors refuse a choice where there is nothing to choose from.
+  if (tools.length > 0 || wire.isOwn) {
+    const encoded = choice && encodeChoice(choice, conversation.tools, wire);
+    if (encoded !== undefined) members["tool_choice"] = encoded;
+    if (parallelToolCalls !== undefined) members["parallel_tool_calls"] = parallelToolCalls;
+  }
+  return members;
+}
+
+/** The tools that are allowed: few vendors know the form that names them in the choice. */
+function chosen({ tools, toolChoice }: Conversation, { isOwn }: WireBody): readonly Tool[] {
+  const allowed = toolChoice?.allowed ?? [];
+  if (isOwn || allowed.length === 0) return tools;
+  const names = new Set(allowed.map(({ name }) => name));
+  return tools.filter(({ kind }) => kind.case === "opaque" || names.has(kind.value?.name ?? ""));
+}
+
+function webSearch({ kind }: Tool): unknown {
+  if (kind.case !== "opaque" || !isOwnOpaque(kind.value)) return undefined;
+  if (kind.value.type !== "web_search_options") return undefined;
+  return parseJson(kind.value.json, "web_search_options");
+}
+
+function encodeTool(tool: Tool, wire: WireBody): Wire {
+  const encoded = encodeKind(tool, wire);
+  if (tool.cacheHint) wire.drop("cache_hint");
+  wire.writeExtras(encoded, tool.extras);
+  return encoded;
+}
+
+function encodeKind({ kind, namespace }: Tool, wire: WireBody): Wire {
+  switch (kind.case) {
+    case "function":
+      return { type: "function", function: encodeFunction(kind.value, namespace, wire) };
+    case "custom":
+      return { type: "custom", custom: encodeCustom(kind.value, namespace) };
+    case "opaque":
+      if (isOwnOpaque(kind.value)) return parseJson(kind.value.json, "tools") as Wire;
+      throw invalid(
+        `The model's vendor has no tool "${kind.value.type}"; leave it out, or use a model that has it`,
+        "tools",
+      );
+    case undefined:
+    default:
+      throw invalid("A tool is empty; say what it is", "tools");
+  }
+}
+
+function encodeFunction(tool: FunctionTool, namespace: string, { isOwn }: WireBody): Wire {
+  const { name, description, parametersJson, strict } = tool;
+  return {
+    name: chatToolName({ name, namespace }),
+    ...(description && { description }),
+    ...(parametersJson && { parameters: parseJson(parametersJson, "tools.parameters_json") }),
+    // Not every vendor takes a function without a schema.
+    ...(!parametersJson && !isOwn && { parameters: { type: "object", properties: {} } }),
+    ...(strict !== undefined && { strict }),
+  };
+}
+
+function encodeCustom({ name, description, formatJson }: CustomTool, namespace: string): Wire {
+  return {
+    name: chatToolName({ name, namespace }),
+    ...(description && { description }),
+    ...(formatJson && { format: parseJson(formatJson, "tools.format_json") }),
+  };
+}
+
+function encodeChoice(choice: ToolChoice, tools: readonly Tool[], { isOwn }: WireBody): unknown {
+  if (choice.opaque !== undefined) {
+    if (isOwnOpaque(choice.opaque)) return parseJson(choice.opaque.json, "tool_choice");
+    throw invalid(
+      `The model's vendor knows no tool choice "${choice.opaque.type}"; use "auto" or a function's name`,
+      "tool_choice",
+    );
+  }
+  const mode = modeWord(choice, tools);
+  if (choice.allowed.length === 0 || !isOwn) return mode;
+  const allowed = choice.allowed.map((name) => namedTool(name, tools));
+  return { type: "allowed_tools", allowed_tools: { mode, tools: allowed } };
+}
+
+function modeWord({ mode, tool }: ToolChoice, tools: readonly Tool[]): unknown {
+  switch (mode) {
+    case ToolChoiceMode.AUTO:
+      return "auto";
+    case ToolChoiceMode.NONE:
+      return "none";
+    case ToolChoiceMode.REQUIRED:
+      return "required";
+    case ToolChoiceMode.NAMED:
+      if (tool === undefined) throw invalid("The tool choice names no tool", "tool_choice");
+      return namedTool(tool, tools);
+    case ToolChoiceMode.UNSPECIFIED:
+    default:
+      return undefined;
+  }
+}
+
+function namedTool({ name, type }: ToolName, tools: readonly Tool[]): Wire {
+  const found = tools.find(({ kind }) => kind.case !== "opaque" && kind.value?.name === name);
+  const wireName = chatToolName({ name, namespace: found?.namespace ?? "" });
+  return type === ToolType.CUSTOM
+    ? { type: "custom", custom: { name: wireName } }
+    : { type: "function", function: { name: wireName } };
+}
+
+function isOwnOpaque({ dialect }: OpaquePart): boolean {
+  return dialect === Dialect.CHAT_COMPLETIONS;
+}

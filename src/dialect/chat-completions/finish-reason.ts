@@ -1,0 +1,63 @@
+/** Why a reply ended, both ways. */
+import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
+
+/** What a vendor's reason means, with what the reply holds. */
+export interface ReplyContents {
+  readonly hasCalls: boolean;
+  readonly hasRefusal: boolean;
+}
+
+/** The words of the style, and those that compatible vendors have in their place. */
+const reasons: ReadonlyMap<string, StopReason> = new Map([
+  ["stop", StopReason.END],
+  ["eos", StopReason.END],
+  ["end_turn", StopReason.END],
+  ["stop_sequence", StopReason.STOP_SEQUENCE],
+  ["length", StopReason.LENGTH],
+  ["max_tokens", StopReason.LENGTH],
+  ["model_length", StopReason.LENGTH],
+  ["tool_calls", StopReason.TOOL_CALLS],
+  ["tool_use", StopReason.TOOL_CALLS],
+  ["function_call", StopReason.TOOL_CALLS],
+  ["content_filter", StopReason.CONTENT_FILTER],
+  ["refusal", StopReason.REFUSAL],
+]);
+
+/** The reasons that tell of a failure instead: the reply is not complete. */
+const failures: ReadonlySet<string> = new Set(["error", "insufficient_system_resource"]);
+
+/** Whether the vendor failed, going by its reason. */
+export function isFailure(finishReason: string): boolean {
+  return failures.has(finishReason);
+}
+
+/** Reads a vendor's reason. */
+export function decodeFinishReason(
+  finishReason: string,
+  { hasCalls, hasRefusal }: ReplyContents,
+): StopReason {
+  const reason = reasons.get(finishReason) ?? StopReason.UNSPECIFIED;
+  if (reason !== StopReason.END && reason !== StopReason.UNSPECIFIED) return reason;
+  // `stop` is what vendors say of a call that the choice named, and of a refusal.
+  if (hasCalls) return StopReason.TOOL_CALLS;
+  return hasRefusal ? StopReason.REFUSAL : reason;
+}
+
+/** The reason for a client. A refusal is told by the text of it. */
+export function encodeFinishReason(reason: StopReason): string {
+  switch (reason) {
+    case StopReason.TOOL_CALLS:
+      return "tool_calls";
+    case StopReason.LENGTH:
+      return "length";
+    case StopReason.CONTENT_FILTER:
+      return "content_filter";
+    case StopReason.UNSPECIFIED:
+    case StopReason.END:
+    case StopReason.STOP_SEQUENCE:
+    case StopReason.REFUSAL:
+    case StopReason.PAUSE:
+    default:
+      return "stop";
+  }
+}

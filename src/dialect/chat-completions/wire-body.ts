@@ -1,0 +1,58 @@
+/** What all parts of a request body that is being written share: whose style it came in, and what is lost. */
+import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { invalid } from "../body-members.ts";
+
+/** A request body while it is written. */
+export class WireBody {
+  /** Whether the request came in this style: then it is written as it was, where that makes a difference. */
+  readonly isOwn: boolean;
+  readonly #dropped = new Set<string>();
+
+  constructor(isOwn: boolean) {
+    this.isOwn = isOwn;
+  }
+
+  /** What could not be carried. Each name once. */
+  get dropped(): readonly string[] {
+    return [...this.#dropped];
+  }
+
+  /** Notes that something cannot be carried. */
+  drop(name: string): void {
+    this.#dropped.add(name);
+  }
+
+  /** Writes extras of this style back into the object that they came from: `function.x` into its member
+   * `function`. Those of other styles are dropped. */
+  writeExtras(target: Record<string, unknown>, extras: readonly Extra[]): void {
+    for (const { name, json } of extras) {
+      if (this.isOwn) writeAt(target, name, parseJson(json, name));
+      else this.drop(name);
+    }
+  }
+}
+
+/** JSON from the contract. @throws GatewayError INVALID_REQUEST where it is none; `param` names the field */
+export function parseJson(json: string, param: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    throw invalid(`"${param}" is not valid JSON`, param);
+  }
+}
+
+function writeAt(target: Record<string, unknown>, name: string, value: unknown): void {
+  const dot = name.indexOf(".");
+  const inner = dot < 0 ? undefined : target[name.slice(0, dot)];
+  if (typeof inner === "object" && inner !== null) {
+    writeAt(inner as Record<string, unknown>, name.slice(dot + 1), value);
+    return;
+  }
+  // Not by assignment: `__proto__` is a name like any other.
+  Object.defineProperty(target, name, {
+    value,
+    configurable: true,
+    enumerable: true,
+    writable: true,
+  });
+}
