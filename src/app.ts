@@ -14,6 +14,7 @@ import { drainMs } from "./config/limits.ts";
 import { ensurePartitions } from "./db/partition.ts";
 import { createEdges } from "./edges.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
+import { createCountTokens } from "./inference/count-tokens.ts";
 import { createExchange } from "./inference/exchange.ts";
 import type { Pricing } from "./inference/run-options.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
@@ -82,7 +83,11 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
     cost: ({ price }, usage) => callCost(price, usage),
   };
   const exchange = createExchange({ catalogue, ledger, pricing, upstream, calls, metrics, log });
-  const inference = serve(InferenceService, createInferenceService({ catalogue, exchange }));
+  const countTokens = createCountTokens({ catalogue, upstream, calls });
+  const inference = serve(
+    InferenceService,
+    createInferenceService({ catalogue, exchange, countTokens }),
+  );
   const services = [...backend.services, inference];
   const { authenticate } = authenticator;
   const edges = await createEdges({

@@ -33,6 +33,8 @@ export interface VendorDialect extends VendorCodec {
 export interface TextDialect extends Dialect, CallerCodec, VendorCodec {
   /** Request headers that a vendor of this dialect gets to see, in lower case. */
   readonly forwardedHeaders: ReadonlySet<string>;
+  /** How clients ask for a count of tokens. Absent: the style has no way. */
+  readonly tokenCount?: TokenCount;
   /** What fills a silent stream: ignored by every client. */
   readonly keepAlive: Buffer;
   /**
@@ -45,6 +47,14 @@ export interface TextDialect extends Dialect, CallerCodec, VendorCodec {
   relayReply(body: Buffer, options: RelayOptions): RelayedReply;
   /** Does the same for a stream, piece by piece. */
   relayStream(options: RelayOptions): StreamRelay;
+}
+
+/** How a style asks how many tokens a request has. */
+export interface TokenCount {
+  /** The members that such a request must have, beside `model`. */
+  readonly required: readonly string[];
+  /** The body that tells a count. */
+  readonly body: (inputTokens: number) => JsonObject;
 }
 
 /** How the route reads bodies. */

@@ -1,8 +1,7 @@
 /** Routes that carry a text generation: bytes in, bytes out. */
-import type { ServerResponse } from "node:http";
 import { create, type DescMethodServerStreaming } from "@bufbuild/protobuf";
 import { createContextValues, type Transport } from "@connectrpc/connect";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply } from "fastify";
 import {
   type ExchangeHead,
   type ExchangeRequest,
@@ -11,11 +10,12 @@ import {
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { callerKey, requestIdKey } from "../caller.ts";
 import { textDialects } from "../dialect/index.ts";
-import { emptyBody } from "./errors.ts";
+import { abortWith, stopAll } from "./abort.ts";
 import type { RouteContext } from "./route-context.ts";
 import type { RequestState } from "./scope.ts";
 import { StreamWriter } from "./stream-writer.ts";
 import { constraintsOf } from "./when-header.ts";
+import { readWireRequest } from "./wire-request.ts";
 
 type Parts = AsyncIterator<ExchangeResponse>;
 
@@ -35,7 +35,10 @@ export function registerExchange(scope: FastifyInstance, context: RouteContext):
       const { state } = request;
       if (state === undefined) throw new Error("the request was not authenticated");
       const abort = abortWith(reply.raw, running);
-      const message = readRequest(request, { context, forwarded: text.forwardedHeaders });
+      const message = create(ExchangeRequestSchema, {
+        ...readWireRequest(request, context, text.forwardedHeaders),
+        strict: request.headers["x-uas-strict"] === "true",
+      });
       request.isRecorded = true;
       const parts = await open({ transport, method, message, state, signal: abort.signal });
       const first = await parts.next();
@@ -45,59 +48,6 @@ export function registerExchange(scope: FastifyInstance, context: RouteContext):
       return reply;
     },
   });
-}
-
-/** Aborts the running requests of a listener when the gateway must stop. One listener for all: adding
- * one to the signal for each request and taking it off again costs a microsecond. */
-function stopAll(stopping: AbortSignal): Set<AbortController> {
-  const running = new Set<AbortController>();
-  stopping.addEventListener("abort", () => {
-    for (const abort of running) abort.abort(stopping.reason);
-  });
-  return running;
-}
-
-/** Aborted when the client leaves before the end. */
-function abortWith(response: ServerResponse, running: Set<AbortController>): AbortController {
-  const abort = new AbortController();
-  running.add(abort);
-  response.on("close", () => {
-    running.delete(abort);
-    if (!response.writableFinished) abort.abort();
-  });
-  return abort;
-}
-
-function readRequest(
-  request: FastifyRequest,
-  { context, forwarded }: { context: RouteContext; forwarded: ReadonlySet<string> },
-): ExchangeRequest {
-  const { route, dialect } = context;
-  const { body } = request;
-  if (!Buffer.isBuffer(body) || body.length === 0) throw emptyBody();
-  const headers: Record<string, string> = {};
-  for (const name of forwarded) {
-    const value = request.headers[name];
-    if (typeof value === "string") headers[name] = value;
-  }
-  return create(ExchangeRequestSchema, {
-    dialect,
-    path: route.route.path,
-    query: passedQuery(request.url),
-    headers,
-    body,
-    alwaysStream: route.route.alwaysStream,
-    platformAliases: route.route.platformAliases,
-    strict: request.headers["x-uas-strict"] === "true",
-  });
-}
-
-/** The query without the key. */
-function passedQuery(url: string): string {
-  const at = url.indexOf("?");
-  if (at < 0) return "";
-  const pairs = url.slice(at + 1).split("&");
-  return pairs.filter((pair) => !new URLSearchParams(pair).has("api-key")).join("&");
 }
 
 interface OpenOptions {

@@ -1,4 +1,5 @@
 /** One dialect's routes: who calls, what its bodies are, how its errors look. */
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import {
   type Caller,
@@ -16,6 +17,7 @@ import type { FacadeOptions } from "./options.ts";
 import type { RestRoute } from "./route-table.ts";
 import { registerUnary } from "./unary-route.ts";
 import { constraintsOf } from "./when-header.ts";
+import { isWireMethod, registerWire } from "./wire-route.ts";
 
 export interface ScopeOptions extends FacadeOptions {
   readonly dialect: DialectId;
@@ -92,8 +94,13 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
     if (caller === undefined) throw invalidKey();
     request.state = { requestId, key, caller };
   };
-  const register = route.method.methodKind === "unary" ? registerUnary : registerExchange;
-  register(scope, { ...options, onRequest, route });
+  registrarOf(route.method)(scope, { ...options, onRequest, route });
+}
+
+/** How the routes of a method work, by the form of the method. */
+function registrarOf(method: DescMethod): typeof registerUnary {
+  if (isWireMethod(method)) return registerWire;
+  return method.methodKind === "unary" ? registerUnary : registerExchange;
 }
 
 /** Resolves the request's id and sends it back with whatever is answered. */

@@ -3,6 +3,8 @@ import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import type { GatewayError } from "../errors.ts";
+import type { OperationName } from "../vendor/vendor.ts";
+import type { Delivered, Metered } from "./metering.ts";
 
 /** What routing and billing need of a request. */
 export interface AskedText {
@@ -81,6 +83,10 @@ export interface Refused {
 export interface Door<Out> {
   /** The dialect that vendors are asked in where they speak it; `undefined`: any. */
   readonly dialect: Dialect | undefined;
+  /** What vendors are asked for. Absent: a text generation. */
+  readonly operation?: OperationName;
+  /** What the call is charged for. Absent: as a text generation. */
+  readonly meter?: (delivered: Delivered) => Metered;
   /** For the call log. */
   readonly path: string;
   /** The query to pass on, without its question mark. */

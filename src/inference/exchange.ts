@@ -7,6 +7,9 @@ import {
   type Reply,
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import {
+  type EmbedRequest,
+  type EmbedResponse,
+  EmbedResponseSchema,
   type ExchangeRequest,
   type ExchangeResponse,
   ExchangeResponseSchema,
@@ -14,6 +17,7 @@ import {
   GenerateResponseSchema,
   type StreamGenerateResponse,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { EmbedDoor } from "./embed-door.ts";
 import { type Parts, RunParts } from "./run-parts.ts";
 import { Run } from "./run.ts";
 import type { ExchangeContext, ExchangeOptions } from "./run-options.ts";
@@ -24,6 +28,8 @@ import { WireDoor } from "./wire-door.ts";
 export interface Exchange {
   /** Bytes in and bytes out. A failure after the head ends the body as its dialect does. */
   wire(request: ExchangeRequest, context: ExchangeContext): AsyncIterableIterator<ExchangeResponse>;
+  /** Embeddings, bytes in and bytes out. */
+  embed(request: EmbedRequest, context: ExchangeContext): Promise<EmbedResponse>;
   /** A whole reply. */
   generate(generation: Generation, context: ExchangeContext): Promise<GenerateResponse>;
   /** A reply while it is produced. A failure in its middle is thrown. */
@@ -40,6 +46,16 @@ export function createExchange(options: ExchangeOptions): Exchange {
       const callId = randomUUIDv7();
       const run = new Run(options, new WireDoor({ request, callId }), { context, callId });
       return new RunParts({ run, calls, parts: wireParts });
+    },
+
+    async embed(request, context) {
+      const run = new Run(options, new EmbedDoor(request), { context, callId: randomUUIDv7() });
+      const response = create(EmbedResponseSchema);
+      for await (const { part } of new RunParts({ run, calls, parts: wireParts })) {
+        if (part.case === "head") response.head = part.value;
+        else if (part.case === "chunk") response.body = part.value;
+      }
+      return response;
     },
 
     async generate(generation, context) {

@@ -21,3 +21,12 @@ export function unusable(internal: string): GatewayError {
     { internal },
   );
 }
+
+/** None of the model's vendors has what was asked for. */
+export function incapable(model: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `The model \`${model}\` cannot do this: name another one of those that GET /v1/models lists`,
+    { param: "model" },
+  );
+}

@@ -1,10 +1,16 @@
 /** Which headers pass through the gateway: those named here, and no others. */
 
-import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { bodyBytesMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 
 type Headers = Readonly<Record<string, string>>;
+
+/** What every request in a wire style has. */
+export interface WireRequest {
+  readonly query: string;
+  readonly headers: Headers;
+  readonly body: Uint8Array;
+}
 
 /** Headers of a vendor's reply that its customer gets to see. Its rate limits, its organization and its
  * cookies are the operator's business. */
@@ -45,7 +51,7 @@ const headerText = /^[\x20-\x7e]*$/;
  *
  * @throws GatewayError INVALID_REQUEST or REQUEST_TOO_LARGE
  */
-export function checkRequest({ body, query, headers }: ExchangeRequest): void {
+export function checkRequest({ body, query, headers }: WireRequest): void {
   if (body.length > bodyBytesMax) {
     throw new GatewayError(
       ErrorCode.REQUEST_TOO_LARGE,

@@ -51,3 +51,13 @@ export function meter({ reported, requestBytes, textBytes, isWhole }: Delivered)
 export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / bytesPerToken);
 }
+
+/** What embeddings are charged for: what was read for them, once they are there. */
+export function meterInput({ reported, requestBytes, isWhole }: Delivered): Metered {
+  if (reported !== undefined) {
+    return { usage: reported, source: UsageSource.UPSTREAM, isCharged: true };
+  }
+  if (!isWhole) return { usage: undefined, source: UsageSource.UNSPECIFIED, isCharged: false };
+  const usage = create(UsageSchema, { inputTokens: estimateTokens(requestBytes) });
+  return { usage, source: UsageSource.ESTIMATED, isCharged: true };
+}

@@ -14,7 +14,7 @@ import { Call } from "./call.ts";
 import type { ExchangeContext, ExchangeOptions, RunStart } from "./run-options.ts";
 import type { AskedText, Chunk, Door, PlannedRoute, PreparedCall, ReplyStream } from "./door.ts";
 import { estimateTokens, meter } from "./metering.ts";
-import { insufficient, unusable } from "./failures.ts";
+import { incapable, insufficient, unusable } from "./failures.ts";
 import { explainFailure, reportCall } from "./report.ts";
 import { failureError } from "./upstream-refusal.ts";
 import type { OpenReply } from "./upstream.ts";
@@ -64,9 +64,11 @@ export class Run<Out extends Chunk> {
     this.call.model = text.model;
     const model = this.#options.catalogue.authorize(this.#context.caller, text.model);
     this.#model = model;
-    this.#routes = this.#options.upstream.plan(model, this.#door.dialect);
+    const { dialect, operation } = this.#door;
+    this.#routes = this.#options.upstream.plan(model, dialect, operation);
     const [first] = this.#routes;
-    if (first?.dialect !== undefined) this.#first = this.#door.prepare(model, first);
+    if (first === undefined) throw incapable(model.key);
+    if (first.dialect !== undefined) this.#first = this.#door.prepare(model, first);
   }
 
   /** Sets the most aside that the call can cost. */
@@ -90,6 +92,7 @@ export class Run<Out extends Chunk> {
   async ask(): Promise<void> {
     this.#open = await this.#options.upstream.open({
       routes: this.#routes,
+      operation: this.#door.operation,
       onAttempt: (vendor) => this.call.asked(vendor),
       callFor: (planned) => this.#callFor(planned),
     });
@@ -106,7 +109,11 @@ export class Run<Out extends Chunk> {
     const type = reply.headers["content-type"] ?? "";
     const encoding = reply.headers["content-encoding"] ?? "identity";
     if (encoding !== "identity") throw unusable(`content-encoding ${encoding}, not asked for`);
-    if (type.startsWith("text/event-stream")) return;
+    if (type.startsWith("text/event-stream")) {
+      // Now, so that a door which reads no streams can still refuse.
+      this.#replyStream();
+      return;
+    }
     if (!type.includes("json")) throw unusable(`content-type ${type || "(none)"}`);
     const whole = await reply.body.whole(replyBytesMax);
     this.call.answered();
@@ -245,7 +252,7 @@ export class Run<Out extends Chunk> {
       return;
     }
     const { text, model } = this.#known();
-    const { usage, source, isCharged } = meter({
+    const { usage, source, isCharged } = (this.#door.meter ?? meter)({
       reported: this.#reported,
       requestBytes: text.bytes,
       textBytes: this.#textBytes,

@@ -5,6 +5,7 @@ import type { InferenceService } from "../../gen/uas/inference/v1/inference_serv
 import { type Caller, callerKey, requestIdKey } from "../caller.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { type Catalogue, modelMessage } from "./catalogue.ts";
+import type { CountTokens } from "./count-tokens.ts";
 import type { Exchange } from "./exchange.ts";
 import { modelPage } from "./model-page.ts";
 import type { ExchangeContext } from "./run-options.ts";
@@ -12,14 +13,20 @@ import type { ExchangeContext } from "./run-options.ts";
 export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;
   readonly exchange: Exchange;
+  readonly countTokens: CountTokens;
 }
 
 export function createInferenceService({
   catalogue,
   exchange,
+  countTokens,
 }: InferenceServiceOptions): ServiceImpl<typeof InferenceService> {
   return {
     exchange: (request, context) => exchange.wire(request, contextOf(context)),
+
+    countTokens: (request, context) => countTokens(request, contextOf(context)),
+
+    embed: (request, context) => exchange.embed(request, contextOf(context)),
 
     generate: ({ generation }, context) => exchange.generate(asked(generation), contextOf(context)),
 

@@ -5,15 +5,21 @@ import type { ModelConfig, RouteConfig, VendorConfig } from "../config/config.ts
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { Metrics } from "../metrics.ts";
-import type { Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
+import type { OperationName, Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
 import type { PlannedRoute } from "./door.ts";
 import { failureError, readRefusal, type Refusal } from "./upstream-refusal.ts";
 
 /** Opens replies. */
 export interface Upstream {
   /** The model's routes in order, each with the dialect to ask in: the caller's where its vendor speaks it,
-   * else the one that the vendor speaks best. @param dialect the caller's; `undefined`: it has none */
-  plan(model: ModelConfig, dialect: Dialect | undefined): readonly PlannedRoute[];
+   * else the one that the vendor speaks best. For another operation than text generation only those whose
+   * vendors can be asked for it in the caller's dialect: maybe none.
+   * @param dialect the caller's; `undefined`: it has none */
+  plan(
+    model: ModelConfig,
+    dialect: Dialect | undefined,
+    operation?: OperationName,
+  ): readonly PlannedRoute[];
   /**
    * Asks the model's vendors in order until one accepts or passes judgement on the request. Another
    * route is tried only where nothing can have been done: no connection, 429, 5xx, or a refused
@@ -27,6 +33,8 @@ export interface Upstream {
 /** What to ask. */
 export interface Ask {
   readonly routes: readonly PlannedRoute[];
+  /** What to ask for. Default: a text generation. */
+  readonly operation?: OperationName | undefined;
   /** The call for a route. */
   readonly callFor: (planned: PlannedRoute) => VendorCall;
   /** Told of each vendor before it is asked. */
@@ -65,7 +73,17 @@ class RoutedUpstream implements Upstream {
     this.#options = options;
   }
 
-  plan(model: ModelConfig, dialect: Dialect | undefined): readonly PlannedRoute[] {
+  plan(
+    model: ModelConfig,
+    dialect: Dialect | undefined,
+    operation?: OperationName,
+  ): readonly PlannedRoute[] {
+    if (operation !== undefined) {
+      const can = ({ vendor }: RouteConfig): boolean =>
+        dialect !== undefined &&
+        this.#options.vendors.get(vendor)?.[operation]?.dialects.has(dialect) === true;
+      return model.routes.filter(can).map((route) => ({ route, dialect }));
+    }
     return model.routes.map((route) => {
       const spoken = this.#options.vendors.get(route.vendor)?.dialects;
       const speaksIt = dialect !== undefined && spoken?.has(dialect);
@@ -95,7 +113,9 @@ class RoutedUpstream implements Upstream {
     let isOpen = false;
     try {
       ask.onAttempt(vendor.name);
-      const reply = await vendor.exchange(ask.callFor(planned));
+      const send = ask.operation === undefined ? undefined : vendor[ask.operation]?.send;
+      const call = ask.callFor(planned);
+      const reply = await (send === undefined ? vendor.exchange(call) : send(call));
       const isAccepted = reply.status >= 200 && reply.status < 300;
       const judged = isAccepted ? undefined : await judge(reply);
       if (judged !== undefined && !judged.refusal.pass) {

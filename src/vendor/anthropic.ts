@@ -26,6 +26,7 @@ function create(config: VendorConfig): Vendor {
     credential: apiKey === undefined ? {} : { "x-api-key": apiKey },
     defaultHeaders: { "anthropic-version": versionDefault },
     target: ({ query }) => ({ path, query }),
+    countTokens: new Map([[Dialect.MESSAGES, `${path}/count_tokens`]]),
     faultOf: anthropicFault,
   });
 }

@@ -1,9 +1,9 @@
 /** What vendors share that are reached by one POST per text generation. */
-import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { type VendorDialectId, vendorDialects } from "../dialect/index.ts";
 import { createHttpClient } from "../http/client.ts";
-import type { Vendor, VendorCall } from "./vendor.ts";
+import type { Vendor, VendorCall, VendorOperation } from "./vendor.ts";
 
 /** What one kind does in its own way. */
 export interface HttpVendorOptions {
@@ -15,6 +15,10 @@ export interface HttpVendorOptions {
   readonly target: (call: VendorCall) => Target;
   /** Headers that go with a call where the caller sent none of that name. Default: none. */
   readonly defaultHeaders?: Readonly<Record<string, string>>;
+  /** Where tokens are counted, by dialect. Default: nowhere. */
+  readonly countTokens?: ReadonlyMap<Dialect, string>;
+  /** Where embeddings are made. Default: nowhere. */
+  readonly embed?: string;
   readonly faultOf?: NonNullable<Vendor["faultOf"]>;
   readonly retryAfterOf?: NonNullable<Vendor["retryAfterOf"]>;
 }
@@ -29,32 +33,46 @@ export interface Target {
 
 /** Makes a vendor of a kind. */
 export function createHttpVendor(config: VendorConfig, options: HttpVendorOptions): Vendor {
-  const { credential, target, defaultHeaders, faultOf, retryAfterOf } = options;
+  const { credential, target, defaultHeaders, faultOf, retryAfterOf, countTokens, embed } = options;
   const base = new URL(config.baseUrl);
   const basePath = base.pathname.replace(/\/+$/, "");
   const client = createHttpClient(base.origin, config.timeouts);
+  const dialects = spoken(options.dialects, config);
+  const post = (call: VendorCall, { path, query }: Target) =>
+    client.send({
+      method: "POST",
+      path: `${basePath}${path}${query === "" ? "" : `?${query}`}`,
+      headers: {
+        ...defaultHeaders,
+        ...call.headers,
+        "content-type": "application/json",
+        ...credential,
+      },
+      body: call.body,
+      signal: call.signal,
+    });
+  const operation = (paths: ReadonlyMap<Dialect, string>): VendorOperation => ({
+    dialects: new Set(paths.keys()),
+    send: (call) => post(call, { path: pathOf(paths, call.dialect), query: call.query }),
+  });
   return {
     name: config.name,
-    dialects: spoken(options.dialects, config),
-    exchange: (call) => {
-      const { path, query } = target(call);
-      return client.send({
-        method: "POST",
-        path: `${basePath}${path}${query === "" ? "" : `?${query}`}`,
-        headers: {
-          ...defaultHeaders,
-          ...call.headers,
-          "content-type": "application/json",
-          ...credential,
-        },
-        body: call.body,
-        signal: call.signal,
-      });
-    },
+    dialects,
+    exchange: (call) => post(call, target(call)),
+    ...(countTokens && { countTokens: operation(onlyThose(countTokens, dialects)) }),
+    ...(embed && { embed: operation(new Map([[Dialect.CHAT_COMPLETIONS, embed]])) }),
     ...(faultOf && { faultOf }),
     ...(retryAfterOf && { retryAfterOf }),
     close: () => client.close(),
   };
+}
+
+/** Without what the configuration does not allow. */
+function onlyThose(
+  paths: ReadonlyMap<Dialect, string>,
+  allowed: ReadonlySet<Dialect>,
+): ReadonlyMap<Dialect, string> {
+  return new Map([...paths].filter(([dialect]) => allowed.has(dialect)));
 }
 
 /** The address of a dialect, from a table. @throws TypeError where the kind does not speak it */

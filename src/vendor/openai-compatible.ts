@@ -19,6 +19,7 @@ function create(config: VendorConfig): Vendor {
     dialects: openaiCompatible.dialects,
     credential: bearer(config.apiKey),
     target: ({ query }) => ({ path: "/chat/completions", query }),
+    embed: "/embeddings",
     faultOf: openaiFault,
   });
 }

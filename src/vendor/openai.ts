@@ -24,6 +24,8 @@ function create(config: VendorConfig): Vendor {
     dialects: openai.dialects,
     credential: bearer(config.apiKey),
     target: ({ dialect, query }) => ({ path: pathOf(paths, dialect), query }),
+    countTokens: new Map([[Dialect.RESPONSES, "/responses/input_tokens"]]),
+    embed: "/embeddings",
     faultOf: openaiFault,
   });
 }

@@ -25,6 +25,10 @@ export interface Vendor {
    * @throws HttpFailure where no reply came
    */
   exchange(call: VendorCall): Promise<VendorReply>;
+  /** Counts the tokens of a request for text generation without running it. Absent: it cannot. */
+  readonly countTokens?: VendorOperation;
+  /** Makes embeddings; requests have OpenAI's form. Absent: it cannot. */
+  readonly embed?: VendorOperation;
   /**
    * What a refusal says about the operator's own account, where its status alone does not tell; pure.
    * Absent: the status always tells.
@@ -41,10 +45,21 @@ export interface Vendor {
   close(): Promise<void>;
 }
 
+/** What can be asked of a vendor beside text generation. */
+export type OperationName = "countTokens" | "embed";
+
+/** Something that a vendor can do beside text generation. */
+export interface VendorOperation {
+  /** The dialects in which it can be asked for it. */
+  readonly dialects: ReadonlySet<Dialect>;
+  /** Asks for it. @throws HttpFailure where no reply came */
+  readonly send: (call: VendorCall) => Promise<VendorReply>;
+}
+
 /** What the operator must act on: the key or its rights, the account's money, a model's name. */
 export type VendorFault = "credential" | "money" | "model";
 
-/** A text generation in a dialect that the vendor speaks. */
+/** A text generation, or another operation, in a dialect that the vendor speaks. */
 export interface VendorCall {
   readonly dialect: Dialect;
   /** The vendor's name of the model: some want it in the address. */

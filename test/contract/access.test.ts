@@ -16,6 +16,8 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "billing.v1.BillingService/FindCalls": "SESSION",
   "billing.v1.BillingService/AuditLedger": "OPERATOR",
   "inference.v1.InferenceService/Exchange": "KEY",
+  "inference.v1.InferenceService/CountTokens": "KEY",
+  "inference.v1.InferenceService/Embed": "KEY",
   "inference.v1.InferenceService/Generate": "KEY",
   "inference.v1.InferenceService/ListModels": "KEY",
   "inference.v1.InferenceService/StreamGenerate": "KEY",

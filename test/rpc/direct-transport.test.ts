@@ -35,6 +35,8 @@ function clientOf(implementation: Partial<Inference>, more: readonly Interceptor
   };
   const whole: Inference = {
     exchange: refused,
+    countTokens: refused,
+    embed: refused,
     generate: refused,
     streamGenerate: refused,
     listModels: refused,

@@ -17,6 +17,7 @@ export const messages: TextDialect = {
   requestIdHeaders: ["x-request-id", "request-id"],
   forwardedHeaders: new Set(["accept", "anthropic-version", "anthropic-beta"]),
   keepAlive: Buffer.from('event: ping\ndata: {"type": "ping"}\n\n'),
+  tokenCount: { required: ["messages"], body: (count) => ({ input_tokens: count }) },
   memberNames: { stop: "stop_sequences", max_output_tokens: "max_tokens" },
   readRequest: readMessagesRequest,
   relayReply: relayMessagesReply,

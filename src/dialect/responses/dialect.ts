@@ -16,6 +16,10 @@ export const responses: TextDialect = {
   requestIdHeaders: ["x-request-id"],
   forwardedHeaders: new Set(["accept", "openai-beta"]),
   keepAlive: Buffer.from(": keep-alive\n\n"),
+  tokenCount: {
+    required: [],
+    body: (count) => ({ object: "response.input_tokens", input_tokens: count }),
+  },
   memberNames: {},
   readRequest: readResponsesRequest,
   relayReply: relayResponsesReply,

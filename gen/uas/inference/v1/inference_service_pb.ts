@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/inference/v1/inference_service.proto.
  */
 export const file_uas_inference_v1_inference_service: GenFile = /*@__PURE__*/
-  fileDesc("Cih1YXMvaW5mZXJlbmNlL3YxL2luZmVyZW5jZV9zZXJ2aWNlLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIpUCCg9FeGNoYW5nZVJlcXVlc3QSJQoHZGlhbGVjdBgBIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSDAoEcGF0aBgCIAEoCRINCgVxdWVyeRgDIAEoCRI/CgdoZWFkZXJzGAQgAygLMi4udWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZVJlcXVlc3QuSGVhZGVyc0VudHJ5EgwKBGJvZHkYBSABKAwSFQoNYWx3YXlzX3N0cmVhbRgGIAEoCBIYChBwbGF0Zm9ybV9hbGlhc2VzGAcgASgIEg4KBnN0cmljdBgIIAEoCBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJbChBFeGNoYW5nZVJlc3BvbnNlEi4KBGhlYWQYASABKAsyHi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZEgAEg8KBWNodW5rGAIgASgMSABCBgoEcGFydCKMAQoMRXhjaGFuZ2VIZWFkEg4KBnN0YXR1cxgBIAEoBRI8CgdoZWFkZXJzGAIgAygLMisudWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZUhlYWQuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkMKD0dlbmVyYXRlUmVxdWVzdBIwCgpnZW5lcmF0aW9uGAEgASgLMhwudWFzLmluZmVyZW5jZS52MS5HZW5lcmF0aW9uIksKEEdlbmVyYXRlUmVzcG9uc2USJgoFcmVwbHkYASABKAsyFy51YXMuaW5mZXJlbmNlLnYxLlJlcGx5Eg8KB2Ryb3BwZWQYAiADKAkiSQoVU3RyZWFtR2VuZXJhdGVSZXF1ZXN0EjAKCmdlbmVyYXRpb24YASABKAsyHC51YXMuaW5mZXJlbmNlLnYxLkdlbmVyYXRpb24iWQoWU3RyZWFtR2VuZXJhdGVSZXNwb25zZRIuCgVldmVudBgBIAEoCzIfLnVhcy5pbmZlcmVuY2UudjEuR2VuZXJhdGVFdmVudBIPCgdkcm9wcGVkGAIgAygJImEKEUxpc3RNb2RlbHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEhEKCWFmdGVyX2tleRgDIAEoCRISCgpiZWZvcmVfa2V5GAQgASgJImgKEkxpc3RNb2RlbHNSZXNwb25zZRInCgZtb2RlbHMYASADKAsyFy51YXMuaW5mZXJlbmNlLnYxLk1vZGVsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghoYXNfbW9yZRgDIAEoCCIkCg9HZXRNb2RlbFJlcXVlc3QSEQoJbW9kZWxfa2V5GAEgASgJIjoKEEdldE1vZGVsUmVzcG9uc2USJgoFbW9kZWwYASABKAsyFy51YXMuaW5mZXJlbmNlLnYxLk1vZGVsMpgJChBJbmZlcmVuY2VTZXJ2aWNlEoIDCghFeGNoYW5nZRIhLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VSZXF1ZXN0GiIudWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZVJlc3BvbnNlIqwCqrsYHgoEUE9TVBIUL3YxL2NoYXQvY29tcGxldGlvbnMYAaq7GCQKBFBPU1QSGC9hcGkvYWkvY2hhdC9jb21wbGV0aW9ucxgBMAGquxgcCgRQT1NUEhAvYXBpL2FpL2dlbmVyYXRlGAEwAaq7GCUKBFBPU1QSFy9hcGkvYWkvc3RyZWFtLWdlbmVyYXRlGAEoATABqrsYFwoEUE9TVBINL3YxL3Jlc3BvbnNlcxgDqrsYFgoEUE9TVBIML3YxL21lc3NhZ2VzGASquxghCgRQT1NUEhcvdjEvdjEvY2hhdC9jb21wbGV0aW9ucxgBqrsYGgoEUE9TVBIQL3YxL3YxL3Jlc3BvbnNlcxgDqrsYGQoEUE9TVBIPL3YxL3YxL21lc3NhZ2VzGASwuxgCMAESVwoIR2VuZXJhdGUSIS51YXMuaW5mZXJlbmNlLnYxLkdlbmVyYXRlUmVxdWVzdBoiLnVhcy5pbmZlcmVuY2UudjEuR2VuZXJhdGVSZXNwb25zZSIEsLsYAhJrCg5TdHJlYW1HZW5lcmF0ZRInLnVhcy5pbmZlcmVuY2UudjEuU3RyZWFtR2VuZXJhdGVSZXF1ZXN0GigudWFzLmluZmVyZW5jZS52MS5TdHJlYW1HZW5lcmF0ZVJlc3BvbnNlIgSwuxgCMAESjgIKCkxpc3RNb2RlbHMSIy51YXMuaW5mZXJlbmNlLnYxLkxpc3RNb2RlbHNSZXF1ZXN0GiQudWFzLmluZmVyZW5jZS52MS5MaXN0TW9kZWxzUmVzcG9uc2UitAGQAgGquxgVCgNHRVQSCi92MS9tb2RlbHMYASABqrsYGQoDR0VUEg4vYXBpL2FpL21vZGVscxgCIAGquxgoCgNHRVQSCi92MS9tb2RlbHMYBCABOhFhbnRocm9waWMtdmVyc2lvbqq7GBgKA0dFVBINL3YxL3YxL21vZGVscxgBIAGquxgrCgNHRVQSDS92MS92MS9tb2RlbHMYBCABOhFhbnRocm9waWMtdmVyc2lvbrC7GAISpwIKCEdldE1vZGVsEiEudWFzLmluZmVyZW5jZS52MS5HZXRNb2RlbFJlcXVlc3QaIi51YXMuaW5mZXJlbmNlLnYxLkdldE1vZGVsUmVzcG9uc2Ui0wGQAgGquxgkCgNHRVQSGS92MS9tb2RlbHMve21vZGVsX2tleT0qKn0YASABqrsYNwoDR0VUEhkvdjEvbW9kZWxzL3ttb2RlbF9rZXk9Kip9GAQgAToRYW50aHJvcGljLXZlcnNpb26quxgnCgNHRVQSHC92MS92MS9tb2RlbHMve21vZGVsX2tleT0qKn0YASABqrsYOgoDR0VUEhwvdjEvdjEvbW9kZWxzL3ttb2RlbF9rZXk9Kip9GAQgAToRYW50aHJvcGljLXZlcnNpb26wuxgCYgZwcm90bzM", [file_uas_http_v1_http, file_uas_inference_v1_generate, file_uas_inference_v1_model]);
+  fileDesc("Cih1YXMvaW5mZXJlbmNlL3YxL2luZmVyZW5jZV9zZXJ2aWNlLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIpUCCg9FeGNoYW5nZVJlcXVlc3QSJQoHZGlhbGVjdBgBIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSDAoEcGF0aBgCIAEoCRINCgVxdWVyeRgDIAEoCRI/CgdoZWFkZXJzGAQgAygLMi4udWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZVJlcXVlc3QuSGVhZGVyc0VudHJ5EgwKBGJvZHkYBSABKAwSFQoNYWx3YXlzX3N0cmVhbRgGIAEoCBIYChBwbGF0Zm9ybV9hbGlhc2VzGAcgASgIEg4KBnN0cmljdBgIIAEoCBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJbChBFeGNoYW5nZVJlc3BvbnNlEi4KBGhlYWQYASABKAsyHi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZEgAEg8KBWNodW5rGAIgASgMSABCBgoEcGFydCKMAQoMRXhjaGFuZ2VIZWFkEg4KBnN0YXR1cxgBIAEoBRI8CgdoZWFkZXJzGAIgAygLMisudWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZUhlYWQuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkMKD0dlbmVyYXRlUmVxdWVzdBIwCgpnZW5lcmF0aW9uGAEgASgLMhwudWFzLmluZmVyZW5jZS52MS5HZW5lcmF0aW9uIksKEEdlbmVyYXRlUmVzcG9uc2USJgoFcmVwbHkYASABKAsyFy51YXMuaW5mZXJlbmNlLnYxLlJlcGx5Eg8KB2Ryb3BwZWQYAiADKAkiSQoVU3RyZWFtR2VuZXJhdGVSZXF1ZXN0EjAKCmdlbmVyYXRpb24YASABKAsyHC51YXMuaW5mZXJlbmNlLnYxLkdlbmVyYXRpb24iWQoWU3RyZWFtR2VuZXJhdGVSZXNwb25zZRIuCgVldmVudBgBIAEoCzIfLnVhcy5pbmZlcmVuY2UudjEuR2VuZXJhdGVFdmVudBIPCgdkcm9wcGVkGAIgAygJIswBChJDb3VudFRva2Vuc1JlcXVlc3QSJQoHZGlhbGVjdBgBIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSDQoFcXVlcnkYAiABKAkSQgoHaGVhZGVycxgDIAMoCzIxLnVhcy5pbmZlcmVuY2UudjEuQ291bnRUb2tlbnNSZXF1ZXN0LkhlYWRlcnNFbnRyeRIMCgRib2R5GAQgASgMGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBInwKE0NvdW50VG9rZW5zUmVzcG9uc2USFAoMaW5wdXRfdG9rZW5zGAEgASgFEhMKC2lzX2VzdGltYXRlGAIgASgIEiwKBGhlYWQYAyABKAsyHi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZBIMCgRib2R5GAQgASgMIqcBCgxFbWJlZFJlcXVlc3QSDAoEcGF0aBgBIAEoCRINCgVxdWVyeRgCIAEoCRI8CgdoZWFkZXJzGAMgAygLMisudWFzLmluZmVyZW5jZS52MS5FbWJlZFJlcXVlc3QuSGVhZGVyc0VudHJ5EgwKBGJvZHkYBCABKAwaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSwoNRW1iZWRSZXNwb25zZRIsCgRoZWFkGAEgASgLMh4udWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZUhlYWQSDAoEYm9keRgCIAEoDCJhChFMaXN0TW9kZWxzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIRCglhZnRlcl9rZXkYAyABKAkSEgoKYmVmb3JlX2tleRgEIAEoCSJoChJMaXN0TW9kZWxzUmVzcG9uc2USJwoGbW9kZWxzGAEgAygLMhcudWFzLmluZmVyZW5jZS52MS5Nb2RlbBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIaGFzX21vcmUYAyABKAgiJAoPR2V0TW9kZWxSZXF1ZXN0EhEKCW1vZGVsX2tleRgBIAEoCSI6ChBHZXRNb2RlbFJlc3BvbnNlEiYKBW1vZGVsGAEgASgLMhcudWFzLmluZmVyZW5jZS52MS5Nb2RlbDKvDAoQSW5mZXJlbmNlU2VydmljZRKCAwoIRXhjaGFuZ2USIS51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlUmVxdWVzdBoiLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VSZXNwb25zZSKsAqq7GB4KBFBPU1QSFC92MS9jaGF0L2NvbXBsZXRpb25zGAGquxgkCgRQT1NUEhgvYXBpL2FpL2NoYXQvY29tcGxldGlvbnMYATABqrsYHAoEUE9TVBIQL2FwaS9haS9nZW5lcmF0ZRgBMAGquxglCgRQT1NUEhcvYXBpL2FpL3N0cmVhbS1nZW5lcmF0ZRgBKAEwAaq7GBcKBFBPU1QSDS92MS9yZXNwb25zZXMYA6q7GBYKBFBPU1QSDC92MS9tZXNzYWdlcxgEqrsYIQoEUE9TVBIXL3YxL3YxL2NoYXQvY29tcGxldGlvbnMYAaq7GBoKBFBPU1QSEC92MS92MS9yZXNwb25zZXMYA6q7GBkKBFBPU1QSDy92MS92MS9tZXNzYWdlcxgEsLsYAjABElcKCEdlbmVyYXRlEiEudWFzLmluZmVyZW5jZS52MS5HZW5lcmF0ZVJlcXVlc3QaIi51YXMuaW5mZXJlbmNlLnYxLkdlbmVyYXRlUmVzcG9uc2UiBLC7GAISawoOU3RyZWFtR2VuZXJhdGUSJy51YXMuaW5mZXJlbmNlLnYxLlN0cmVhbUdlbmVyYXRlUmVxdWVzdBooLnVhcy5pbmZlcmVuY2UudjEuU3RyZWFtR2VuZXJhdGVSZXNwb25zZSIEsLsYAjABEogCCgtDb3VudFRva2VucxIkLnVhcy5pbmZlcmVuY2UudjEuQ291bnRUb2tlbnNSZXF1ZXN0GiUudWFzLmluZmVyZW5jZS52MS5Db3VudFRva2Vuc1Jlc3BvbnNlIqsBkAIBqrsYIwoEUE9TVBIZL3YxL21lc3NhZ2VzL2NvdW50X3Rva2VucxgEqrsYJAoEUE9TVBIaL3YxL3Jlc3BvbnNlcy9pbnB1dF90b2tlbnMYA6q7GCYKBFBPU1QSHC92MS92MS9tZXNzYWdlcy9jb3VudF90b2tlbnMYBKq7GCcKBFBPU1QSHS92MS92MS9yZXNwb25zZXMvaW5wdXRfdG9rZW5zGAOwuxgCEokBCgVFbWJlZBIeLnVhcy5pbmZlcmVuY2UudjEuRW1iZWRSZXF1ZXN0Gh8udWFzLmluZmVyZW5jZS52MS5FbWJlZFJlc3BvbnNlIj+quxgYCgRQT1NUEg4vdjEvZW1iZWRkaW5ncxgBqrsYGwoEUE9TVBIRL3YxL3YxL2VtYmVkZGluZ3MYAbC7GAISjgIKCkxpc3RNb2RlbHMSIy51YXMuaW5mZXJlbmNlLnYxLkxpc3RNb2RlbHNSZXF1ZXN0GiQudWFzLmluZmVyZW5jZS52MS5MaXN0TW9kZWxzUmVzcG9uc2UitAGQAgGquxgVCgNHRVQSCi92MS9tb2RlbHMYASABqrsYGQoDR0VUEg4vYXBpL2FpL21vZGVscxgCIAGquxgoCgNHRVQSCi92MS9tb2RlbHMYBCABOhFhbnRocm9waWMtdmVyc2lvbqq7GBgKA0dFVBINL3YxL3YxL21vZGVscxgBIAGquxgrCgNHRVQSDS92MS92MS9tb2RlbHMYBCABOhFhbnRocm9waWMtdmVyc2lvbrC7GAISpwIKCEdldE1vZGVsEiEudWFzLmluZmVyZW5jZS52MS5HZXRNb2RlbFJlcXVlc3QaIi51YXMuaW5mZXJlbmNlLnYxLkdldE1vZGVsUmVzcG9uc2Ui0wGQAgGquxgkCgNHRVQSGS92MS9tb2RlbHMve21vZGVsX2tleT0qKn0YASABqrsYNwoDR0VUEhkvdjEvbW9kZWxzL3ttb2RlbF9rZXk9Kip9GAQgAToRYW50aHJvcGljLXZlcnNpb26quxgnCgNHRVQSHC92MS92MS9tb2RlbHMve21vZGVsX2tleT0qKn0YASABqrsYOgoDR0VUEhwvdjEvdjEvbW9kZWxzL3ttb2RlbF9rZXk9Kip9GAQgAToRYW50aHJvcGljLXZlcnNpb26wuxgCYgZwcm90bzM", [file_uas_http_v1_http, file_uas_inference_v1_generate, file_uas_inference_v1_model]);
 
 /**
  * Request of [InferenceService.Exchange][].
@@ -255,6 +255,162 @@ export const StreamGenerateResponseSchema: GenMessage<StreamGenerateResponse> = 
   messageDesc(file_uas_inference_v1_inference_service, 6);
 
 /**
+ * Request of [InferenceService.CountTokens][].
+ *
+ * @generated from message uas.inference.v1.CountTokensRequest
+ */
+export type CountTokensRequest = Message<"uas.inference.v1.CountTokensRequest"> & {
+  /**
+   * The dialect of the body and of the reply: messages or responses.
+   *
+   * @generated from field: uas.http.v1.Dialect dialect = 1;
+   */
+  dialect: Dialect;
+
+  /**
+   * The query to pass on, without its question mark and without any key. Usually empty.
+   *
+   * @generated from field: string query = 2;
+   */
+  query: string;
+
+  /**
+   * The headers to pass on, by lower-case name. Names that the dialect does not list are dropped.
+   *
+   * @generated from field: map<string, string> headers = 3;
+   */
+  headers: { [key: string]: string };
+
+  /**
+   * The request body: one JSON object in UTF-8, at most 20 MiB.
+   *
+   * @generated from field: bytes body = 4;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message uas.inference.v1.CountTokensRequest.
+ * Use `create(CountTokensRequestSchema)` to create a new message.
+ */
+export const CountTokensRequestSchema: GenMessage<CountTokensRequest> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 7);
+
+/**
+ * Response of [InferenceService.CountTokens][].
+ *
+ * @generated from message uas.inference.v1.CountTokensResponse
+ */
+export type CountTokensResponse = Message<"uas.inference.v1.CountTokensResponse"> & {
+  /**
+   * The count, at least 1. 0 where the vendor refused the request as invalid: then the head has its
+   * status, 400 to 422, and the body is its answer.
+   *
+   * @generated from field: int32 input_tokens = 1;
+   */
+  inputTokens: number;
+
+  /**
+   * Whether the gateway estimated: a token for every four bytes of text, and 1600 for each picture or file
+   * in the body.
+   *
+   * @generated from field: bool is_estimate = 2;
+   */
+  isEstimate: boolean;
+
+  /**
+   * Status and headers.
+   *
+   * @generated from field: uas.inference.v1.ExchangeHead head = 3;
+   */
+  head?: ExchangeHead | undefined;
+
+  /**
+   * The count in the dialect.
+   *
+   * @generated from field: bytes body = 4;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message uas.inference.v1.CountTokensResponse.
+ * Use `create(CountTokensResponseSchema)` to create a new message.
+ */
+export const CountTokensResponseSchema: GenMessage<CountTokensResponse> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 8);
+
+/**
+ * Request of [InferenceService.Embed][].
+ *
+ * @generated from message uas.inference.v1.EmbedRequest
+ */
+export type EmbedRequest = Message<"uas.inference.v1.EmbedRequest"> & {
+  /**
+   * The public path that was called, for the call log, at most 256 characters.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * The query to pass on, without its question mark and without any key. Usually empty.
+   *
+   * @generated from field: string query = 2;
+   */
+  query: string;
+
+  /**
+   * The headers to pass on, by lower-case name. Names that chat completions do not list are dropped.
+   *
+   * @generated from field: map<string, string> headers = 3;
+   */
+  headers: { [key: string]: string };
+
+  /**
+   * The request body: one JSON object in UTF-8, at most 20 MiB.
+   *
+   * @generated from field: bytes body = 4;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message uas.inference.v1.EmbedRequest.
+ * Use `create(EmbedRequestSchema)` to create a new message.
+ */
+export const EmbedRequestSchema: GenMessage<EmbedRequest> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 9);
+
+/**
+ * Response of [InferenceService.Embed][].
+ *
+ * @generated from message uas.inference.v1.EmbedResponse
+ */
+export type EmbedResponse = Message<"uas.inference.v1.EmbedResponse"> & {
+  /**
+   * Status and headers. Not 200 where the vendor refused the request as invalid.
+   *
+   * @generated from field: uas.inference.v1.ExchangeHead head = 1;
+   */
+  head?: ExchangeHead | undefined;
+
+  /**
+   * The reply: the vendor's, with the public name of the model.
+   *
+   * @generated from field: bytes body = 2;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message uas.inference.v1.EmbedResponse.
+ * Use `create(EmbedResponseSchema)` to create a new message.
+ */
+export const EmbedResponseSchema: GenMessage<EmbedResponse> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 10);
+
+/**
  * Request of [InferenceService.ListModels][].
  *
  * @generated from message uas.inference.v1.ListModelsRequest
@@ -296,7 +452,7 @@ export type ListModelsRequest = Message<"uas.inference.v1.ListModelsRequest"> & 
  * Use `create(ListModelsRequestSchema)` to create a new message.
  */
 export const ListModelsRequestSchema: GenMessage<ListModelsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 7);
+  messageDesc(file_uas_inference_v1_inference_service, 11);
 
 /**
  * Response of [InferenceService.ListModels][].
@@ -332,7 +488,7 @@ export type ListModelsResponse = Message<"uas.inference.v1.ListModelsResponse"> 
  * Use `create(ListModelsResponseSchema)` to create a new message.
  */
 export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 8);
+  messageDesc(file_uas_inference_v1_inference_service, 12);
 
 /**
  * Request of [InferenceService.GetModel][].
@@ -353,7 +509,7 @@ export type GetModelRequest = Message<"uas.inference.v1.GetModelRequest"> & {
  * Use `create(GetModelRequestSchema)` to create a new message.
  */
 export const GetModelRequestSchema: GenMessage<GetModelRequest> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 9);
+  messageDesc(file_uas_inference_v1_inference_service, 13);
 
 /**
  * Response of [InferenceService.GetModel][].
@@ -374,7 +530,7 @@ export type GetModelResponse = Message<"uas.inference.v1.GetModelResponse"> & {
  * Use `create(GetModelResponseSchema)` to create a new message.
  */
 export const GetModelResponseSchema: GenMessage<GetModelResponse> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 10);
+  messageDesc(file_uas_inference_v1_inference_service, 14);
 
 /**
  * Calls hosted models, charged to the balance of the caller's account.
@@ -414,6 +570,28 @@ export const InferenceService: GenService<{
     methodKind: "server_streaming";
     input: typeof StreamGenerateRequestSchema;
     output: typeof StreamGenerateResponseSchema;
+  },
+  /**
+   * Counts the tokens that a text generation would read, in the caller's dialect. The model's vendor counts
+   * where it can in this dialect; else the gateway estimates. Neither charged nor logged as a call.
+   *
+   * @generated from rpc uas.inference.v1.InferenceService.CountTokens
+   */
+  countTokens: {
+    methodKind: "unary";
+    input: typeof CountTokensRequestSchema;
+    output: typeof CountTokensResponseSchema;
+  },
+  /**
+   * Carries a request for embeddings in OpenAI's form, bytes in and bytes out. Charged by what was read,
+   * and logged as a call.
+   *
+   * @generated from rpc uas.inference.v1.InferenceService.Embed
+   */
+  embed: {
+    methodKind: "unary";
+    input: typeof EmbedRequestSchema;
+    output: typeof EmbedResponseSchema;
   },
   /**
    * Lists the models that the caller may use, by model key.

@@ -1,0 +1,52 @@
+/** Routes to RPCs that take a body in a wire style, and answer with one: bytes in, bytes out. */
+import { create, type DescMethod, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
+import { createContextValues } from "@connectrpc/connect";
+import type { FastifyInstance } from "fastify";
+import type { ExchangeHead } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { callerKey, requestIdKey } from "../caller.ts";
+import { textDialects } from "../dialect/index.ts";
+import { abortWith, stopAll } from "./abort.ts";
+import type { RouteContext } from "./route-context.ts";
+import { constraintsOf } from "./when-header.ts";
+import { readWireRequest } from "./wire-request.ts";
+
+/** What such RPCs answer. */
+type WireResponse = Message & { readonly head?: ExchangeHead; readonly body: Uint8Array };
+
+/** Whether a method is such an RPC. */
+export function isWireMethod({ methodKind, input, output }: DescMethod): boolean {
+  return methodKind === "unary" && "body" in input.field && "body" in output.field;
+}
+
+/** Registers one. */
+export function registerWire(scope: FastifyInstance, context: RouteContext): void {
+  const { route, transport, dialect, onRequest } = context;
+  const method = route.method as DescMethodUnary;
+  const text = textDialects.get(dialect);
+  if (text === undefined) throw new Error(`${route.url}: its dialect has no bodies of its own`);
+  const running = stopAll(context.stopping);
+  // What changes nothing leaves no record.
+  const isRecorded = method.idempotency !== Idempotency.NO_SIDE_EFFECTS;
+  scope.route({
+    method: route.route.method,
+    url: route.url,
+    constraints: constraintsOf(route),
+    onRequest,
+    async handler(request, reply) {
+      const { state } = request;
+      if (state === undefined) throw new Error("the request was not authenticated");
+      const { signal } = abortWith(reply.raw, running);
+      const input = create(method.input, readWireRequest(request, context, text.forwardedHeaders));
+      request.isRecorded = isRecorded;
+      const values = createContextValues()
+        .set(callerKey, state.caller)
+        .set(requestIdKey, state.requestId);
+      const header = { authorization: `Bearer ${state.key}`, "x-request-id": state.requestId };
+      const answer = await transport.unary(method, signal, undefined, header, input, values);
+      const { head, body } = answer.message as WireResponse;
+      if (head === undefined) throw new Error("no head came");
+      return reply.code(head.status).headers(head.headers).send(body);
+    },
+  });
+}

@@ -1,0 +1,217 @@
+/** POST /v1/embeddings: passed on as it is, charged by what was read. */
+import OpenAI from "openai";
+import OpenAIV6 from "openai-v6";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
+import { errorOf, expectFree, newRequestId, useGateway } from "../harness.ts";
+
+const secret = "sk-embeddings-vendor";
+const running: { vendor?: PlainVendor } = {};
+const reply = {
+  object: "list",
+  data: [{ object: "embedding", index: 0, embedding: [0.25, -1.5e-7] }],
+  model: "vendor-embed",
+  usage: { prompt_tokens: 12, total_tokens: 12 },
+  unknown: { kept: true },
+};
+beforeAll(async () => {
+  running.vendor = await startPlainVendor(() => ({ body: JSON.stringify(reply) }));
+});
+beforeEach(() => {
+  vendor().requests.length = 0;
+  vendor().answer = () => ({ body: JSON.stringify(reply) });
+});
+afterAll(() => running.vendor?.close());
+
+function vendor(): PlainVendor {
+  if (running.vendor === undefined) throw new Error("not started");
+  return running.vendor;
+}
+
+const route = { routes: [{ vendor: "embedder", model: "vendor-embed" }] };
+const fixture = useGateway(() => ({
+  vendors: {
+    embedder: { baseUrl: `${vendor().url}/v1`, apiKey: secret, kind: "openai-compatible" },
+    openai: { baseUrl: `${vendor().url}/v1`, apiKey: secret, kind: "openai" },
+    anthropic: { baseUrl: vendor().url, apiKey: secret, kind: "anthropic" },
+  },
+  models: {
+    embed: route,
+    "vendor-embed": route,
+    "openai-embed": { routes: [{ vendor: "openai", model: "text-embedding-3-small" }] },
+    "text-only": { routes: [{ vendor: "anthropic", model: "claude" }] },
+  },
+}));
+const ask = { model: "embed", input: "Hello" };
+
+function embed(body: unknown, headers: Readonly<Record<string, string>> = {}) {
+  return fixture.send("/v1/embeddings", { body: JSON.stringify(body), headers });
+}
+
+describe("the official SDK", () => {
+  it.each([
+    ["7", OpenAI],
+    ["6", OpenAIV6],
+  ])("version %s gets vectors from lists and base64", async (_version, Client) => {
+    const client = new Client({
+      apiKey: fixture.customer.key,
+      baseURL: `${fixture.gateway.url}/v1`,
+      maxRetries: 0,
+    });
+    // Without encoding_format the SDK asks for base64 and decodes it itself.
+    const floats = Buffer.from(new Float32Array([0.5, -2]).buffer).toString("base64");
+    const data = [{ object: "embedding", index: 0, embedding: floats }];
+    vendor().answer = () => ({ body: JSON.stringify({ ...reply, data }) });
+    const decoded = await client.embeddings.create({ model: "embed", input: ["a", "b"] });
+    expect(decoded.data[0]?.embedding).toEqual([0.5, -2]);
+    expect(JSON.parse(vendor().requests[0]?.body ?? "")).toEqual({
+      model: "vendor-embed",
+      input: ["a", "b"],
+      encoding_format: "base64",
+    });
+    vendor().answer = () => ({ body: JSON.stringify(reply) });
+    const plain = await client.embeddings.create({
+      model: "embed",
+      input: [1, 2, 3],
+      encoding_format: "float",
+    });
+    expect(plain).toMatchObject({ ...reply, model: "embed" });
+  });
+});
+
+it("changes the model's name and nothing else, both ways (R-TXT-1)", async () => {
+  const sent =
+    ' {"input" : ["é\\u00e9", 2.50], "model":"embed" ,"dimensions":1e2,"x":{"model":"embed"}} ';
+  const answered =
+    ' { "model" : "vendor-embed", "n": 2.50, "data":[{"model":"vendor-embed"}],"usage":{"prompt_tokens":3} }\n';
+  vendor().answer = () => ({ body: answered });
+  const headers = { "x-request-id": newRequestId() };
+  const got = await fixture.send("/v1/embeddings?a=b&api-key=", { body: sent, headers });
+  expect(got.body.toString()).toBe(answered.replace('"vendor-embed"', '"embed"'));
+  const [request] = vendor().requests;
+  expect(request?.body).toBe(sent.replace('"model":"embed"', '"model":"vendor-embed"'));
+  expect(request?.url).toBe("/v1/embeddings?a=b");
+  expect(request?.headers.authorization).toBe(`Bearer ${secret}`);
+  expect(got.headers).toMatchObject(headers);
+  expect(got.headers["content-length"]).toBe(String(got.body.length));
+});
+
+it("leaves every byte where both names are the same", async () => {
+  await embed({ ...ask, model: "vendor-embed" });
+  expect(JSON.parse(vendor().requests[0]?.body ?? "")).toMatchObject({ model: "vendor-embed" });
+});
+
+it("reaches OpenAI, and paths with /v1 twice (R-TXT-6)", async () => {
+  const got = await fixture.send("/v1/v1/embeddings", {
+    body: JSON.stringify({ ...ask, model: "openai-embed" }),
+  });
+  expect(got.status).toBe(200);
+  expect(JSON.parse(vendor().requests[0]?.body ?? "")).toMatchObject({
+    model: "text-embedding-3-small",
+  });
+});
+
+describe("money", () => {
+  it("is the price of what was read (R-MON-8)", async () => {
+    const id = newRequestId();
+    const { accountId } = fixture.customer;
+    const before = await fixture.gateway.money(accountId);
+    await embed(ask, { "x-request-id": id });
+    const call = await fixture.gateway.call(id);
+    expect(call).toMatchObject({
+      model: "embed",
+      vendor: "embedder",
+      path: "/v1/embeddings",
+      status: 200,
+      ending: CallEnding.COMPLETED,
+      usageSource: UsageSource.UPSTREAM,
+    });
+    expect(call.usage).toMatchObject({ inputTokens: 12, outputTokens: 0 });
+    // 0.25 USD for a million tokens.
+    expect(call.cost?.amountNanos).toBe(3_000n);
+    const after = await fixture.gateway.money(accountId);
+    expect(before.balance - after.balance).toBe(3_000n);
+    expect(after.held).toBe(0n);
+  });
+
+  it.each([
+    ["nothing", {}],
+    ["nonsense", { usage: { prompt_tokens: -1 } }],
+    ["null", { usage: null }],
+  ])("is estimated where the vendor reports %s", async (_name, change) => {
+    vendor().answer = () => ({ body: JSON.stringify({ ...reply, usage: undefined, ...change }) });
+    const id = newRequestId();
+    await embed(ask, { "x-request-id": id });
+    const call = await fixture.gateway.call(id);
+    expect(call.usageSource).toBe(UsageSource.ESTIMATED);
+    expect(call.usage?.inputTokens).toBe(Math.ceil(JSON.stringify(ask).length / 4));
+    expect(call.usage?.outputTokens).toBe(0);
+  });
+
+  it("402 where there is none", async () => {
+    const { key } = await fixture.gateway.customer({ balanceNanos: 1n });
+    const refused = await embed(ask, { authorization: `Bearer ${key}` });
+    expect(refused.status).toBe(402);
+    expect(refused.headers["x-should-retry"]).toBe("false");
+    expect(vendor().requests).toHaveLength(0);
+  });
+});
+
+describe("refused, free of charge", () => {
+  const body = JSON.stringify(ask);
+  it.each([
+    { status: 400, name: "no JSON", body: "{" },
+    { status: 400, name: "no input", body: '{"model":"embed"}', param: "input" },
+    { status: 400, name: "no model", body: '{"input":"x"}', param: "model" },
+    { status: 400, name: "model twice", body: '{"model":"embed","model":"x","input":"x"}' },
+    { status: 400, name: "a vendor without", body: body.replace('"embed"', '"text-only"') },
+    { status: 404, name: "no such model", body: body.replace('"embed"', '"none"') },
+    { status: 401, name: "no key", headers: { authorization: "" } },
+    { status: 415, name: "no JSON type", headers: { "content-type": "text/plain" } },
+    { status: 405, name: "GET", method: "GET" },
+  ])("$status: $name", async ({ status, method, body: sent, headers, param }) => {
+    const got = await expectFree(fixture.gateway, fixture.customer, () =>
+      fixture.send("/v1/embeddings", {
+        method: method ?? "POST",
+        ...(method === undefined && { body: sent ?? body }),
+        headers: { "x-request-id": "refused", ...headers },
+      }),
+    );
+    expect(got.status).toBe(status);
+    expect(errorOf(got)).toMatchObject({ message: expect.any(String), code: expect.any(String) });
+    if (param !== undefined) expect(errorOf(got)["param"]).toBe(param);
+    expect(got.headers["x-request-id"]).toBe("refused");
+    expect(vendor().requests).toHaveLength(0);
+  });
+
+  it("400 of the vendor: its own words (R-ERR-4)", async () => {
+    const told = '{"error":{"message":"too long","type":"invalid_request_error"}}';
+    vendor().answer = () => ({ status: 400, body: told });
+    const id = newRequestId();
+    const got = await expectFree(fixture.gateway, fixture.customer, () =>
+      embed(ask, { "x-request-id": id }),
+    );
+    expect([got.status, got.body.toString()]).toEqual([400, told]);
+    expect((await fixture.gateway.call(id)).ending).toBe(CallEnding.UPSTREAM_REFUSED);
+  });
+
+  it.each([
+    ["a reply that is no JSON", { body: "<html>" }, 502],
+    ["a cut reply", { body: '{"data":[' }, 502],
+    [
+      "an event stream",
+      { body: "data: {}\n\n", headers: { "content-type": "text/event-stream" } },
+      502,
+    ],
+    ["its own failure", { status: 500, body: "{}" }, 502],
+    ["too many requests", { status: 429, body: "{}", headers: { "retry-after": "7" } }, 429],
+    ["our key refused", { status: 401, body: "{}" }, 503],
+  ])("%s of the vendor", async (_name, answer, status) => {
+    vendor().answer = () => answer;
+    const got = await expectFree(fixture.gateway, fixture.customer, () => embed(ask));
+    expect(got.status).toBe(status);
+    if (status === 429) expect(got.headers["retry-after"]).toBe("7");
+  });
+});
