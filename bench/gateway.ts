@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type Child, start } from "./child.ts";
 import type { BenchDatabase } from "./database.ts";
-import { publicModel, scenarios, vendorModel } from "./scenario.ts";
+import { pacedModel, publicModel, scenarios, vendorModel } from "./scenario.ts";
+import { styleNames } from "./style.ts";
 
 const uas = fileURLToPath(new URL("../bin/uas.js", import.meta.url));
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -42,12 +43,24 @@ export async function install(options: InstallOptions): Promise<Installation> {
     const price = `price: { input: "0.25", output: "2.00" }`;
     return `  ${publicModel(name)}: { type: TEXT, ${route}, max_output_tokens: 4096, ${price} }`;
   });
-  const vendor = `  bench: { kind: openai-compatible, base_url: "http://127.0.0.1:${upstreamPort}/v1" }`;
-  const lines = ["version: 1", "vendors:", vendor, "models:", ...models];
+  const paced = styleNames.map((style) => {
+    const route = `routes: [{ vendor: ${style}, model: ${vendorModel("paced")} }]`;
+    const price = `price: { input: "0.25", output: "2.00" }`;
+    return `  ${pacedModel(style)}: { type: TEXT, ${route}, max_output_tokens: 4096, ${price} }`;
+  });
+  const base = `http://127.0.0.1:${upstreamPort}`;
+  const vendors = [
+    `  bench: { kind: openai-compatible, base_url: "${base}/v1" }`,
+    `  chat: { kind: openai-compatible, base_url: "${base}/v1" }`,
+    `  responses: { kind: openai, base_url: "${base}/v1", api_key: "\${env:BENCH_KEY}", dialects: [responses] }`,
+    `  messages: { kind: anthropic, base_url: "${base}", api_key: "\${env:BENCH_KEY}" }`,
+  ];
+  const lines = ["version: 1", "vendors:", ...vendors, "models:", ...models, ...paced];
   writeFileSync(config, `${lines.join("\n")}\n`);
   const port = await freePort();
   const env = {
     ...database.env,
+    BENCH_KEY: "none",
     UAS_CONFIG: config,
     UAS_LISTEN: `127.0.0.1:${port}`,
     UAS_INTERNAL_LISTEN: `127.0.0.1:${await freePort()}`,

@@ -114,6 +114,7 @@ function callRow(id: string, accountId: string): CallRow {
     duration_ms: 900,
     first_byte_ms: 200,
     upstream_request_id: "req_0123456789",
+    dropped: "",
   };
 }
 

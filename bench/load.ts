@@ -2,6 +2,7 @@
 import { connect, type Socket } from "node:net";
 import { answerWith } from "./answer.ts";
 import { floodChunks, type Scenario } from "./scenario.ts";
+import { type Style, styles } from "./style.ts";
 
 /** Whom to load with what. */
 export interface LoadOptions {
@@ -25,6 +26,9 @@ export interface Latency {
   readonly p50: number;
   readonly p99: number;
 }
+
+/** How much of the end of a stream is kept: the last event of every style. */
+const tailBytes = 4_096;
 
 class Load {
   readonly options: LoadOptions;
@@ -132,16 +136,19 @@ class Connection {
   #onStreamData(bytes: Buffer): void {
     if (this.#load.options.scenario.name === "paced") this.#readStamps(bytes);
     this.#tail =
-      bytes.length >= 64 ? bytes.subarray(-64) : Buffer.concat([this.#tail, bytes]).subarray(-64);
-    if (this.#tail.toString("latin1").endsWith("0\r\n\r\n")) {
-      if (!this.#tail.includes("data: [DONE]")) this.#fail("a stream ended without [DONE]");
+      bytes.length >= tailBytes
+        ? bytes.subarray(-tailBytes)
+        : Buffer.concat([this.#tail, bytes]).subarray(-tailBytes);
+    if (this.#tail.subarray(-7).toString("latin1").endsWith("0\r\n\r\n")) {
+      const { terminal } = styleOf(this.#load.options.scenario);
+      if (!this.#tail.includes(terminal)) this.#fail(`a stream ended without ${terminal}`);
       this.#onReply();
     }
   }
 
   #readStamps(bytes: Buffer): void {
     const now = Number(process.hrtime.bigint() / 1000n);
-    const mark = '"content":"';
+    const { mark } = styleOf(this.#load.options.scenario);
     for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, at + 20)) {
       const sent = Number(bytes.toString("latin1", at + mark.length, at + mark.length + 16));
       if (!(sent > 0)) continue;
@@ -160,16 +167,17 @@ class Connection {
   }
 }
 
+function styleOf({ style = "chat" }: Scenario): Style {
+  return styles[style];
+}
+
 function requestBytes({ scenario, port, model, key }: LoadOptions): Buffer {
   const content = "x".repeat(Math.max(0, scenario.bodyBytes - 120));
-  const body = JSON.stringify({
-    model,
-    ...(scenario.stream && { stream: true }),
-    max_tokens: 4_000,
-    messages: [{ role: "user", content }],
-  });
+  const style = styleOf(scenario);
+  const asked = style.request(model, content) as Record<string, unknown>;
+  const body = JSON.stringify({ ...asked, stream: scenario.stream ? true : undefined });
   const head = [
-    "POST /v1/chat/completions HTTP/1.1",
+    `POST ${style.path} HTTP/1.1`,
     `host: 127.0.0.1:${port}`,
     "content-type: application/json",
     ...(key ? [`authorization: Bearer ${key}`] : []),

@@ -7,6 +7,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ProcessFigures } from "./answer.ts";
 import { type Child, isPinned, start } from "./child.ts";
+import { benchCross } from "./cross.ts";
 import { openBenchDatabase, type BenchDatabase } from "./database.ts";
 import { audit, createKey, install, type Installation, measureStart, serve } from "./gateway.ts";
 import { benchLedger } from "./ledger.ts";
@@ -57,7 +58,7 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
     const durationMs = options.seconds * 1_000;
     printLedger(await benchLedger({ url: database.url, concurrencies: [1, 64, 256], durationMs }));
   }
-  if (options.scenarios.length > 0 || options.isStartMeasured) {
+  if (options.scenarios.length > 0 || options.isCrossMeasured || options.isStartMeasured) {
     await benchGateway(options, { folder, database, cleanup });
   }
 }
@@ -75,6 +76,9 @@ async function benchGateway(options: BenchOptions, place: Place): Promise<void> 
   const installation = await install({ folder, upstreamPort, database });
   const gateway = keep(await serve(installation), cleanup);
   const { rssBytes } = await gateway.ask<ProcessFigures>("figures");
+  const load = keep(start({ command: ["load.ts"], core: "load" }), cleanup);
+  const key =
+    options.scenarios.length > 0 || options.isCrossMeasured ? await createKey(installation) : "";
   if (options.scenarios.length > 0) {
     const bare = keep(start({ command: ["bare-proxy.ts"], core: "contestant" }), cleanup);
     const contestants: readonly Contestant[] = [
@@ -89,16 +93,16 @@ async function benchGateway(options: BenchOptions, place: Place): Promise<void> 
         name: "gateway",
         process: gateway,
         port: installation.port,
-        key: await createKey(installation),
+        key,
         model: publicModel,
       },
     ];
-    const load = keep(start({ command: ["load.ts"], core: "load" }), cleanup);
     for (const scenario of options.scenarios) {
       await benchScenario({ scenario, contestants, load, options });
     }
-    await audit(installation);
   }
+  if (options.isCrossMeasured) await benchCross(options, { installation, gateway, load, key });
+  if (key !== "") await audit(installation);
   if (options.isStartMeasured) {
     // Both leave the embedded server, which stops it: the start is measured with that of the database.
     await gateway.stop();

@@ -11,12 +11,14 @@ export interface BenchOptions {
   readonly scenarios: readonly Scenario[];
   /** Whether to measure start and memory. */
   readonly isStartMeasured: boolean;
+  /** Whether to measure translation between styles. */
+  readonly isCrossMeasured: boolean;
   /** Whether to measure the ledger alone. */
   readonly isLedgerMeasured: boolean;
 }
 
 /** Says how to call the bench. */
-export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--only json,flood,paced,large,start,ledger]
+export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--only json,flood,paced,large,cross,start,ledger]
 `;
 
 /** @throws Error with a message for the user. */
@@ -31,13 +33,14 @@ export function readOptions(args: readonly string[]): BenchOptions {
   });
   const only = new Set(values.only.split(",").filter(Boolean));
   const isWanted = (name: string): boolean => only.size === 0 || only.has(name);
-  const known = new Set<string>([...scenarios.map(({ name }) => name), "start", "ledger"]);
+  const known = new Set<string>([...scenarios.map(({ name }) => name), "cross", "start", "ledger"]);
   for (const name of only) if (!known.has(name)) throw new Error(`nothing is called "${name}"`);
   return {
     seconds: positive(values.seconds, "seconds"),
     rounds: Math.ceil(positive(values.rounds, "rounds")),
     scenarios: scenarios.filter(({ name }) => isWanted(name)),
     isStartMeasured: isWanted("start"),
+    isCrossMeasured: isWanted("cross"),
     isLedgerMeasured: isWanted("ledger"),
   };
 }

@@ -1,7 +1,7 @@
 /** Prints what was measured. */
 import type { LedgerBenchResult } from "./ledger.ts";
 import type { Measurement } from "./measure.ts";
-import type { Scenario } from "./scenario.ts";
+import { crossGoal, type Scenario } from "./scenario.ts";
 
 /** Goals beside the ratios of scenario.ts. */
 export const startGoalMs = 3_000;
@@ -21,6 +21,38 @@ export function printScenario(scenario: Scenario, bare: Measurement, gateway: Me
   print(`  ${row(["gateway", ...figures(gateway)])}`);
   printGoal(`${ratio.toFixed(2)}× the bare proxy's CPU`, ratio, scenario.goal, "×");
   print();
+}
+
+/** What one direction of translation took. */
+export interface CrossResult {
+  readonly title: string;
+  readonly measurement: Measurement;
+}
+
+/** Prints every direction of translation beside relaying. */
+export function printCross(relayed: Measurement, results: readonly CrossResult[]): void {
+  print("Translating between styles, 200 streams × 50 chunks/s");
+  print(`  ${crossRow(["caller from vendor", "p50 ms", "p99 ms", "CPU µs/chunk", "× relay"])}`);
+  print(`  ${crossRow(["chat, relayed", ...crossFigures(relayed, relayed)])}`);
+  for (const { title, measurement } of results) {
+    print(`  ${crossRow([title, ...crossFigures(measurement, relayed)])}`);
+  }
+  const most = Math.max(...results.map((each) => each.measurement.cpuMicros / relayed.cpuMicros));
+  printGoal(`at most ${most.toFixed(2)}× the CPU of relaying`, most, crossGoal, "×");
+  print();
+}
+
+function crossFigures({ latency, cpuMicros }: Measurement, relayed: Measurement): string[] {
+  return [
+    latency.p50.toFixed(2),
+    latency.p99.toFixed(2),
+    cpuMicros.toFixed(1),
+    (cpuMicros / relayed.cpuMicros).toFixed(2),
+  ];
+}
+
+function crossRow([name = "", ...columns]: readonly string[]): string {
+  return name.padEnd(26) + columns.map((column) => column.padStart(14)).join("");
 }
 
 /** Calls per second that one hot account must take. */

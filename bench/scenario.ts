@@ -1,4 +1,5 @@
 /** What is measured, and how much more CPU than the bare proxy the gateway may take for it. */
+import { type StyleName, styleNames } from "./style.ts";
 
 /** One kind of load. */
 export interface Scenario {
@@ -11,11 +12,30 @@ export interface Scenario {
   /** The length of the request body in bytes. */
   readonly bodyBytes: number;
   readonly stream: boolean;
+  /** The style in which the load asks. Default: chat. */
+  readonly style?: StyleName;
   /** The most that the gateway may take, as a multiple of the bare proxy's CPU per unit. */
   readonly goal: number;
 }
 
 export type ScenarioName = "json" | "flood" | "paced" | "large";
+
+/** Paced streams from one style into another, beside the same streams relayed. */
+export interface CrossScenario {
+  readonly title: string;
+  readonly caller: StyleName;
+  readonly vendor: StyleName;
+}
+
+/** Every direction. */
+export const crossScenarios: readonly CrossScenario[] = styleNames.flatMap((caller) =>
+  styleNames
+    .filter((vendor) => vendor !== caller)
+    .map((vendor) => ({ title: `${caller} from ${vendor}`, caller, vendor })),
+);
+
+/** The most CPU per chunk that translating may take, as a multiple of relaying. */
+export const crossGoal = 2.5;
 
 export const scenarios: readonly Scenario[] = [
   {
@@ -74,4 +94,16 @@ export function vendorModel(name: ScenarioName): string {
 /** The name that customers of the gateway call it by. */
 export function publicModel(name: ScenarioName): string {
   return `public-${name}`;
+}
+
+/** The gateway's model for paced streams of a vendor that speaks `style`. */
+export function pacedModel(style: StyleName): string {
+  return `public-paced-${style}`;
+}
+
+/** The load of paced streams. */
+export function pacedScenario(): Scenario {
+  const paced = scenarios.find(({ name }) => name === "paced");
+  if (paced === undefined) throw new Error("no scenario is called paced");
+  return paced;
 }

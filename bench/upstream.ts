@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { answerWith } from "./answer.ts";
 import { floodChunks, pacedChunks, pacedGapMs } from "./scenario.ts";
+import { type StyleName, styleNames, styles } from "./style.ts";
 
 /** How many chunks leave in one system call while flooding. Each is an HTTP chunk of its own, as
  * vendors send them: without the frames, the bare proxy would pass 64 chunks on as one. */
@@ -28,32 +29,20 @@ const reply = Buffer.from(
   }),
 );
 
-function event(delta: unknown, rest: Record<string, unknown> = {}): string {
-  const chunk = {
-    id: "chatcmpl-bench",
-    object: "chat.completion.chunk",
-    created: 1_760_000_000,
-    model: "vendor-flood",
-    service_tier: "default",
-    system_fingerprint: "fp_bench",
-    choices: [{ index: 0, delta, logprobs: null, finish_reason: null }],
-    usage: null,
-    ...rest,
-  };
-  return `data: ${JSON.stringify(chunk)}\n\n`;
-}
-
-const finish = { choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: "stop" }] };
-const usage = { prompt_tokens: 250, completion_tokens: 2000, total_tokens: 2250 };
-const tail = Buffer.from(
-  `${event({}, finish)}${event({}, { choices: [], usage })}data: [DONE]\n\n`,
-);
-const template = Buffer.from(event({ content: "0000000000000000" }));
+const noStamp = "0".repeat(16);
+const tail = Buffer.from(styles.chat.closing);
+const template = Buffer.from(styles.chat.delta(noStamp));
 const frame = `${template.length.toString(16)}\r\n${template.toString()}\r\n`;
 const group = Buffer.from(frame.repeat(floodGroup));
 
-/** A paced chunk carries its time of sending, so that the load generator can tell its delay. */
-const stampPlace = template.indexOf('0"}') - 15;
+/** The deltas of paced streams by style. Each carries its time of sending in place of the zeros, so that the
+ * load generator can tell its delay. */
+const pacedDeltas = new Map(
+  styleNames.map((name) => {
+    const bytes = Buffer.from(styles[name].delta(noStamp));
+    return [name, { bytes, stampPlace: bytes.indexOf(noStamp) }];
+  }),
+);
 
 const server = createServer((request, response) => {
   request.once("data", (first: Buffer) => {
@@ -78,10 +67,15 @@ function respond(
   } else if (model === "flood" || model === "paced") {
     response.writeHead(200, { "content-type": "text/event-stream", "x-request-id": "req_bench" });
     if (model === "flood") flood(response);
-    else pacer.add(response);
+    else pacer.add(response, styleOf(request.url ?? ""));
   } else {
     response.writeHead(404).end(`no model for ${request.url}`);
   }
+}
+
+/** The style that an address is of. */
+function styleOf(url: string): StyleName {
+  return styleNames.find((name) => url.endsWith(styles[name].vendorPath)) ?? "chat";
 }
 
 /** Writes ready frames straight to the socket: this process must be faster than the contestants. */
@@ -102,10 +96,15 @@ function flood(response: ServerResponse): void {
   more();
 }
 
+interface PacedStream {
+  readonly style: StyleName;
+  sent: number;
+}
+
 /** One clock for all paced streams; each has its own millisecond of the gap, so that they do not come
  * in bursts. */
 class Pacer {
-  readonly #slots: Array<Map<ServerResponse, number>> = Array.from(
+  readonly #slots: Array<Map<ServerResponse, PacedStream>> = Array.from(
     { length: pacedGapMs },
     () => new Map(),
   );
@@ -117,11 +116,11 @@ class Pacer {
     setInterval(() => this.#run(), 1);
   }
 
-  add(response: ServerResponse): void {
+  add(response: ServerResponse, style: StyleName): void {
     const slot = this.#slots[this.#next++ % pacedGapMs];
-    slot?.set(response, 0);
+    slot?.set(response, { style, sent: 0 });
     response.once("close", () => slot?.delete(response));
-    response.write(event({ role: "assistant", content: "" }));
+    response.write(styles[style].opening);
   }
 
   #run(): void {
@@ -129,22 +128,25 @@ class Pacer {
     for (; this.#ticks < due; this.#ticks++) this.#send(this.#slots[this.#ticks % pacedGapMs]);
   }
 
-  #send(slot: Map<ServerResponse, number> = new Map()): void {
-    for (const [response, sent] of slot) {
-      if (sent >= pacedChunks) {
-        response.end(tail);
+  #send(slot: Map<ServerResponse, PacedStream> = new Map()): void {
+    for (const [response, stream] of slot) {
+      if (stream.sent >= pacedChunks) {
+        response.end(styles[stream.style].closing);
         slot.delete(response);
         continue;
       }
-      response.write(stamped());
-      slot.set(response, sent + 1);
+      response.write(stamped(stream.style));
+      stream.sent++;
     }
   }
 }
 
-function stamped(): Buffer {
-  const bytes = Buffer.from(template);
-  bytes.write(String(process.hrtime.bigint() / 1000n).padStart(16, "0"), stampPlace, "latin1");
+function stamped(style: StyleName): Buffer {
+  const delta = pacedDeltas.get(style);
+  if (delta === undefined) throw new Error(`no style ${style}`);
+  const bytes = Buffer.from(delta.bytes);
+  const micros = String(process.hrtime.bigint() / 1000n).padStart(16, "0");
+  bytes.write(micros, delta.stampPlace, "latin1");
   return bytes;
 }
 

@@ -31,4 +31,6 @@ export interface CallRow {
   readonly duration_ms: number;
   readonly first_byte_ms: number;
   readonly upstream_request_id: string;
+  /** What the other style could not carry, comma separated. Null in records of older versions. */
+  readonly dropped: string | null;
 }

@@ -92,6 +92,7 @@ export const CallEntity = defineEntity({
     durationMs: p.integer(),
     firstByteMs: p.integer(),
     upstreamRequestId: p.text(),
+    dropped: p.text().nullable(),
   },
   indexes: [
     { name: "call_account_id_id_index", properties: ["accountId", "id"] },

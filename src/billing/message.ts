@@ -88,6 +88,7 @@ export function callMessage(row: StoredCallRow): CallRecord {
     durationMs: row.duration_ms,
     firstByteMs: row.first_byte_ms,
     upstreamRequestId: row.upstream_request_id,
+    dropped: row.dropped ? row.dropped.split(",") : [],
     stream: row.stream,
     path: row.path,
     held: money(BigInt(row.held)),

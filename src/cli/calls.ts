@@ -119,5 +119,6 @@ function callJson(call: CallRecord) {
     upstreamRequestId: orNull(call.upstreamRequestId),
     stream: call.stream,
     path: call.path,
+    dropped: call.dropped,
   };
 }

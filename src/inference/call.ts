@@ -33,6 +33,8 @@ export class Call {
   heldNanos: bigint | undefined;
   priceVersion = "";
   upstreamRequestId = "";
+  /** What could not be carried between two styles. */
+  dropped: readonly string[] = [];
 
   readonly #startMs = performance.now();
   #firstByteMs = 0;
@@ -116,6 +118,7 @@ export class Call {
       duration_ms: Math.round(this.durationMs),
       first_byte_ms: Math.round(this.#firstByteMs),
       upstream_request_id: storable(this.upstreamRequestId),
+      dropped: storable(this.dropped.join(",")),
     };
   }
 }

@@ -242,6 +242,7 @@ export class Run<Out extends Chunk> {
   async settle(): Promise<void> {
     const { call } = this;
     this.#open?.close();
+    call.dropped = [...new Set([...this.#dropped, ...this.#door.droppedOfReply])];
     // The reader went away between two reads, or did not read while the gateway stopped: nobody threw.
     const isStop = this.#context.signal.reason instanceof GatewayStopping;
     const unread = isStop ? CallEnding.GATEWAY_STOPPED : CallEnding.CLIENT_GONE;

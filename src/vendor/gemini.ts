@@ -61,6 +61,7 @@ export function geminiFault(_status: number, body: Buffer): VendorFault | undefi
   }
   const message = textMember(error, "message");
   const status = textMember(error, "status");
+  if (/^API key (not valid|expired)\b/.test(message)) return "credential";
   if (status === "FAILED_PRECONDITION" && /\bbilling\b/i.test(message)) return "money";
   if (status === "FAILED_PRECONDITION" && /\blocation is not supported\b/i.test(message)) {
     return "credential";

@@ -27,6 +27,7 @@ export function callRow(id: string, accountId: string, rest: Partial<CallRow> = 
     duration_ms: 12,
     first_byte_ms: 3,
     upstream_request_id: "",
+    dropped: "",
     ...rest,
   };
 }

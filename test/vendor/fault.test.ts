@@ -82,6 +82,7 @@ describe("R-ERR-3 gemini: a wrong key comes as an invalid argument", () => {
 
   it.each([
     ["INVALID_ARGUMENT", "API key not valid.", [reason("API_KEY_INVALID")], "credential"],
+    ["INVALID_ARGUMENT", "API key expired. Please renew the API key.", [], "credential"],
     ["PERMISSION_DENIED", "m", [{ "@type": "x" }, reason("SERVICE_DISABLED")], "credential"],
     ["PERMISSION_DENIED", "m", [reason("BILLING_DISABLED")], "money"],
     ["FAILED_PRECONDITION", "Please enable billing on your project.", [], "money"],

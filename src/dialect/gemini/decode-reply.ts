@@ -1,12 +1,71 @@
-import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import type { VendorError } from "../codec.ts";
+import { create } from "@bufbuild/protobuf";
+import type { Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import {
+  type GenerateEvent,
+  type PartDelta,
+  type Reply,
+  ReplySchema,
+} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { UnreadableReplyError, type VendorError } from "../codec.ts";
+import { isRecord, parseReply, recordAt, textAt } from "../json.ts";
+import { ReplyReader } from "./reply-reader.ts";
 
 /** See {@link VendorCodec.decodeReply}. */
-export function decodeGeminiReply(_body: Buffer): Reply {
-  throw new Error("not written yet");
+export function decodeGeminiReply(body: Buffer): Reply {
+  const reader = new ReplyReader();
+  const events: GenerateEvent[] = [];
+  reader.read(parseReply(body), events);
+  reader.end(events);
+  const reply = create(ReplySchema);
+  for (const each of events) apply(reply, each);
+  if (!reader.isOver) throw new UnreadableReplyError("the reply has no candidate that finished");
+  return reply;
 }
 
-/** See {@link VendorCodec.decodeError}. */
-export function decodeGeminiError(_body: Buffer): VendorError | undefined {
-  throw new Error("not written yet");
+function apply(reply: Reply, { kind }: GenerateEvent): void {
+  switch (kind.case) {
+    case "start":
+      reply.id = kind.value.id;
+      reply.model = kind.value.model;
+      break;
+    case "partStart":
+      if (kind.value.part !== undefined) reply.parts.push(kind.value.part);
+      break;
+    case "partDelta":
+      add(reply.parts[kind.value.index], kind.value.delta);
+      break;
+    case "end": {
+      const { stopReason, stopDetail, usage } = kind.value;
+      Object.assign(reply, { stopReason, stopDetail, ...(usage && { usage }) });
+      break;
+    }
+    case "error":
+      throw new UnreadableReplyError(kind.value.message);
+    case "partEnd":
+    case undefined:
+      break;
+  }
+}
+
+function add(part: Part | undefined, delta: PartDelta["delta"]): void {
+  const kind = part?.kind;
+  if (kind?.case === "text" && delta.case === "text") kind.value.text += delta.value;
+  if (kind?.case === "text" && delta.case === "citation") kind.value.citations.push(delta.value);
+  if (kind?.case === "reasoning" && delta.case === "text") kind.value.text += delta.value;
+  if (kind?.case === "reasoning" && delta.case === "seal") kind.value.seal = delta.value;
+  if (kind?.case === "toolCall" && delta.case === "input") kind.value.input += delta.value;
+}
+
+/** See {@link VendorCodec.decodeError}. A stream that is refused comes as a list of one. */
+export function decodeGeminiError(body: Buffer): VendorError | undefined {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(body.toString("utf8"));
+  } catch {
+    return undefined;
+  }
+  const first: unknown = Array.isArray(parsed) ? parsed[0] : parsed;
+  const error = isRecord(first) ? recordAt(first, "error") : undefined;
+  if (error === undefined) return undefined;
+  return { message: textAt(error, "message"), code: textAt(error, "status") };
 }

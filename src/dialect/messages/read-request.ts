@@ -1,6 +1,31 @@
+/** The request half of relaying messages. */
+import { invalid, knownMembers, type Members, readCount } from "../body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
+import { findMembers, sameStyleRequest } from "../same-style-request.ts";
+
+const known = knownMembers(["model", "messages", "max_tokens", "stream"]);
 
 /** See {@link TextDialect.readRequest}. */
-export function readMessagesRequest(_body: Uint8Array, _options: ReadRequestOptions): TextRequest {
-  throw new Error("not written yet");
+export function readMessagesRequest(body: Uint8Array, options: ReadRequestOptions): TextRequest {
+  const found = findMembers(body, known);
+  requireMessages(found.bytes, found.members);
+  // 0 is legal: it only warms the vendor's prompt cache.
+  const maxTokens = readCount(found.bytes, found.members, "max_tokens", { min: 0 });
+  if (maxTokens === undefined) {
+    throw invalid(
+      '"max_tokens" is missing: say how many tokens the reply may have at most',
+      "max_tokens",
+    );
+  }
+  return sameStyleRequest(found, options, maxTokens);
+}
+
+function requireMessages(bytes: Buffer, members: Members): void {
+  const messages = members.get("messages");
+  if (messages === undefined) {
+    throw invalid('"messages" is missing: send an array with at least one message', "messages");
+  }
+  if (bytes[messages.valueStart] !== 0x5b) {
+    throw invalid('"messages" must be an array', "messages");
+  }
 }

@@ -1,31 +1,119 @@
-import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+/** The reply half of messages on a relayed hop: bytes in, the same bytes out but for the model name. */
 import type { GatewayError } from "../../errors.ts";
-import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
+import type { RelayedReply, RelayOptions } from "../dialect.ts";
+import { EventRelay, restoreReplyModel } from "../event-relay.ts";
+import { isRecord, type JsonRecord, recordAt } from "../json.ts";
+import { ObjectScan, openBrace } from "../object-scan.ts";
+import { reportedUsage, tokenCount } from "../reported-usage.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { messagesErrorBody } from "./error-body.ts";
 
 /** See {@link TextDialect.relayReply}. */
-export function relayMessagesReply(_body: Buffer, _options: RelayOptions): RelayedReply {
-  throw new Error("not written yet");
+export function relayMessagesReply(body: Buffer, options: RelayOptions): RelayedReply {
+  const scan = new ObjectScan().scan(body, 0, body.length);
+  const usage = scan.value("usage");
+  const block = new ObjectScan();
+  let textBytes = 0;
+  for (const { start, end } of scan.elements("content")) {
+    textBytes += blockTextBytes(block.scan(body, start, end));
+  }
+  return {
+    body: restoreReplyModel(body, scan, options),
+    usage: isRecord(usage) ? readUsage(usage) : undefined,
+    textBytes,
+  };
 }
 
 /** See {@link TextDialect.relayStream}. */
-export class MessagesStreamRelay implements StreamRelay {
-  usage: Usage | undefined;
-  textBytes = 0;
-  finished = false;
-  done = false;
-  failed = false;
+export class MessagesStreamRelay extends EventRelay {
+  readonly #event = new ObjectScan();
+  readonly #inner = new ObjectScan();
+  /** Usage as told so far: what message_start says, overwritten by each message_delta. */
+  #told: JsonRecord = {};
 
-  constructor(_options: RelayOptions) {}
-
-  push(_pieces: readonly Buffer[]): Buffer {
-    throw new Error("not written yet");
+  errorEvent(error: GatewayError): Buffer {
+    return Buffer.from(`event: error\ndata: ${JSON.stringify(messagesErrorBody(error, ""))}\n\n`);
   }
 
-  end(): Buffer {
-    throw new Error("not written yet");
+  protected onData(bytes: Buffer, start: number, end: number): void {
+    // Nothing follows an error, above all no terminal event.
+    if (this.failed) return this.hideEvent();
+    const event = this.#event.scan(bytes, start, end);
+    if (event.is("type", "content_block_delta")) {
+      this.textBytes += deltaTextBytes(this.#member(bytes, "delta"));
+      return;
+    }
+    switch (event.string("type") || this.eventName()) {
+      case "message_start":
+        return this.#onStart(this.#member(bytes, "message"));
+      case "content_block_start":
+        this.textBytes += blockTextBytes(this.#member(bytes, "content_block"));
+        return;
+      case "message_delta":
+        return this.#onMessageDelta(this.#member(bytes, "delta"));
+      case "message_stop":
+        this.finished = this.done = true;
+        return;
+      case "error":
+        this.failed = true;
+    }
   }
 
-  errorEvent(_error: GatewayError): Buffer {
-    throw new Error("not written yet");
+  #onStart(message: ObjectScan): void {
+    this.restoreModel(message);
+    this.#onUsage(message.value("usage"));
   }
+
+  #onMessageDelta(delta: ObjectScan): void {
+    if (delta.stringBytes("stop_reason") > 0) this.finished = true;
+    this.#onUsage(this.#event.value("usage"));
+  }
+
+  /** A figure that is absent or null keeps the value that was told before. */
+  #onUsage(usage: unknown): void {
+    if (!isRecord(usage)) return;
+    const told = Object.entries(usage).filter(([, value]) => value !== null);
+    this.#told = { ...this.#told, ...Object.fromEntries(told) };
+    this.usage = readUsage(this.#told) ?? this.usage;
+  }
+
+  /** The members of one of the event's objects. */
+  #member(bytes: Buffer, name: string): ObjectScan {
+    const member = this.#event.find(name);
+    return this.#inner.scan(bytes, this.#event.start(member), this.#event.end(member));
+  }
+}
+
+/** Bytes of text in a delta. Signatures and what was encrypted are no text of the model. */
+function deltaTextBytes(delta: ObjectScan): number {
+  return (
+    delta.stringBytes("text") ||
+    delta.stringBytes("partial_json") ||
+    delta.stringBytes("thinking") ||
+    delta.stringBytes("content")
+  );
+}
+
+/** Bytes of text in a content block: a whole one, or one as it starts. */
+function blockTextBytes(block: ObjectScan): number {
+  const text = block.stringBytes("text") + block.stringBytes("thinking");
+  if (block.kind("input") !== openBrace) return text;
+  const input = block.find("input");
+  const inputBytes = block.end(input) - block.start(input);
+  // An empty input, as calls start with.
+  return text + (inputBytes > 2 ? inputBytes : 0);
+}
+
+/** The style's `input_tokens` leaves out what was read from the cache or written into it. */
+function readUsage(usage: JsonRecord): Usage | undefined {
+  const fresh = tokenCount(usage["input_tokens"]);
+  const cached = tokenCount(usage["cache_read_input_tokens"]) ?? 0;
+  const written = tokenCount(usage["cache_creation_input_tokens"]) ?? 0;
+  return reportedUsage({
+    input: fresh === undefined ? undefined : fresh + cached + written,
+    cached,
+    written,
+    output: usage["output_tokens"],
+    reasoning: recordAt(usage, "output_tokens_details")?.["thinking_tokens"],
+  });
 }

@@ -1,6 +1,48 @@
+/** The request half of relaying responses. */
+import {
+  invalid,
+  knownMembers,
+  type Members,
+  readBoolean,
+  readCount,
+  textOf,
+} from "../body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
+import { findMembers, sameStyleRequest } from "../same-style-request.ts";
+
+const known = knownMembers([
+  "model",
+  "input",
+  "stream",
+  "max_output_tokens",
+  "previous_response_id",
+  "background",
+]);
 
 /** See {@link TextDialect.readRequest}. */
-export function readResponsesRequest(_body: Uint8Array, _options: ReadRequestOptions): TextRequest {
-  throw new Error("not written yet");
+export function readResponsesRequest(body: Uint8Array, options: ReadRequestOptions): TextRequest {
+  const found = findMembers(body, known);
+  const { bytes, members } = found;
+  checkInput(bytes, members);
+  const maxOutputTokens = readCount(bytes, members, "max_output_tokens");
+  return sameStyleRequest(found, options, maxOutputTokens);
+}
+
+/** All of it may be absent: a stored prompt or an earlier response can be enough. */
+function checkInput(bytes: Buffer, members: Members): void {
+  const input = textOf(bytes, members, "input")?.[0];
+  if (input !== undefined && input !== '"' && input !== "[") {
+    throw invalid('"input" must be a string or an array', "input");
+  }
+  const previous = textOf(bytes, members, "previous_response_id")?.[0];
+  if (previous !== undefined && previous !== '"') {
+    throw invalid('"previous_response_id" must be a string', "previous_response_id");
+  }
+  // Such a reply says nothing of what it will cost, and nobody would ever ask for it here.
+  if (readBoolean(bytes, members, "background")) {
+    throw invalid(
+      '"background" is not supported: leave it out, and stream replies that take long',
+      "background",
+    );
+  }
 }

@@ -1,31 +1,133 @@
+/** The reply half of responses on a relayed hop: bytes in, the same bytes out but for the model name. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../../errors.ts";
-import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
+import type { RelayedReply, RelayOptions } from "../dialect.ts";
+import { errorBody } from "../error-body.ts";
+import { EventRelay, restoreReplyModel } from "../event-relay.ts";
+import { isRecord, recordAt } from "../json.ts";
+import { ObjectScan } from "../object-scan.ts";
+import { reportedUsage } from "../reported-usage.ts";
 
 /** See {@link TextDialect.relayReply}. */
-export function relayResponsesReply(_body: Buffer, _options: RelayOptions): RelayedReply {
-  throw new Error("not written yet");
+export function relayResponsesReply(body: Buffer, options: RelayOptions): RelayedReply {
+  const scan = new ObjectScan().scan(body, 0, body.length);
+  return {
+    body: restoreReplyModel(body, scan, options),
+    usage: readUsage(scan.value("usage")),
+    textBytes: outputTextBytes(body, scan),
+  };
 }
 
 /** See {@link TextDialect.relayStream}. */
-export class ResponsesStreamRelay implements StreamRelay {
-  usage: Usage | undefined;
-  textBytes = 0;
-  finished = false;
-  done = false;
-  failed = false;
+export class ResponsesStreamRelay extends EventRelay {
+  readonly #event = new ObjectScan();
+  readonly #response = new ObjectScan();
+  #nextSequence = 0;
 
-  constructor(_options: RelayOptions) {}
-
-  push(_pieces: readonly Buffer[]): Buffer {
-    throw new Error("not written yet");
+  /** In both shapes that are in use: nested, as the live service sends it and older SDKs expect it, and
+   * flat, as it is published. */
+  errorEvent(error: GatewayError): Buffer {
+    const { error: told } = errorBody(error);
+    const { word } = error.meaning;
+    const event = {
+      type: "error",
+      sequence_number: this.#nextSequence,
+      code: word,
+      message: error.message,
+      param: error.param ?? null,
+      error: told,
+    };
+    return Buffer.from(`event: error\ndata: ${JSON.stringify(event)}\n\n`);
   }
 
-  end(): Buffer {
-    throw new Error("not written yet");
+  protected onData(bytes: Buffer, start: number, end: number): void {
+    const event = this.#event.scan(bytes, start, end);
+    const type = event.find("type");
+    // After an error only its summary follows, no other terminal event.
+    if (this.failed && !event.is("type", "response.failed")) return this.hideEvent();
+    this.#onSequence(bytes);
+    if (isDelta(bytes, event.end(type))) {
+      if (!event.is("type", "response.audio.delta")) this.textBytes += event.stringBytes("delta");
+      return;
+    }
+    this.#onEvent(event.string("type") || this.eventName());
+    const response = event.find("response");
+    if (response >= 0) {
+      this.#onResponse(bytes, event.start(response), event.end(response));
+    }
   }
 
-  errorEvent(_error: GatewayError): Buffer {
-    throw new Error("not written yet");
+  #onEvent(type: string): void {
+    if (type === "response.completed" || type === "response.incomplete") {
+      this.finished = this.done = true;
+    } else if (type === "response.failed" || type === "error" || this.#hasError()) {
+      this.failed = true;
+    }
   }
+
+  /** The style's SDK takes any event with an `error` for one. */
+  #hasError(): boolean {
+    return Boolean(this.#event.value("error"));
+  }
+
+  #onResponse(bytes: Buffer, start: number, end: number): void {
+    const response = this.#response.scan(bytes, start, end);
+    this.restoreModel(response);
+    this.usage = readUsage(response.value("usage")) ?? this.usage;
+    // A vendor that neither counts nor streams what it made.
+    if (this.done && this.textBytes === 0) this.textBytes = outputTextBytes(bytes, response);
+  }
+
+  #onSequence(bytes: Buffer): void {
+    const member = this.#event.find("sequence_number");
+    if (member < 0) return;
+    const end = this.#event.end(member);
+    let value = 0;
+    for (let i = this.#event.start(member); i < end; i++) {
+      const digit = (bytes[i] ?? 0) - 0x30;
+      if (digit < 0 || digit > 9) return;
+      value = value * 10 + digit;
+    }
+    this.#nextSequence = value + 1;
+  }
+}
+
+/** Whether the string that ends at `end`, its quote included, is the type of a delta. */
+function isDelta(bytes: Buffer, end: number): boolean {
+  return (
+    bytes[end - 7] === 0x2e &&
+    bytes[end - 6] === 0x64 &&
+    bytes[end - 5] === 0x65 &&
+    bytes[end - 4] === 0x6c &&
+    bytes[end - 3] === 0x74 &&
+    bytes[end - 2] === 0x61
+  );
+}
+
+/** Bytes of text in a response's output: messages, refusals, reasoning, calls. */
+function outputTextBytes(bytes: Buffer, response: ObjectScan): number {
+  const item = new ObjectScan();
+  const part = new ObjectScan();
+  let size = 0;
+  for (const { start, end } of response.elements("output")) {
+    item.scan(bytes, start, end);
+    for (const name of ["arguments", "input", "code"]) size += item.stringBytes(name);
+    for (const place of [...item.elements("content"), ...item.elements("summary")]) {
+      part.scan(bytes, place.start, place.end);
+      size += part.stringBytes("text") + part.stringBytes("refusal");
+    }
+  }
+  return size;
+}
+
+function readUsage(usage: unknown): Usage | undefined {
+  if (!isRecord(usage)) return undefined;
+  const input = recordAt(usage, "input_tokens_details");
+  return reportedUsage({
+    input: usage["input_tokens"],
+    cached: input?.["cached_tokens"],
+    written: input?.["cache_write_tokens"],
+    output: usage["output_tokens"],
+    reasoning: recordAt(usage, "output_tokens_details")?.["reasoning_tokens"],
+  });
 }

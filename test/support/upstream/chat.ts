@@ -27,6 +27,8 @@ export interface Completion {
   readonly text: readonly string[];
   /** Pieces of `reasoning_content`, before the text. */
   readonly reasoning: readonly string[];
+  /** Pieces of a refusal; none where it is omitted. */
+  readonly refusal?: readonly string[];
   readonly toolCalls: readonly ToolCall[];
   readonly finish: string;
   /** null: the vendor reports none at all. */
@@ -37,11 +39,12 @@ export interface Completion {
 
 /** The reply as one object. */
 export function wholeReply(completion: Completion): Record<string, unknown> {
-  const { text, reasoning, toolCalls } = completion;
+  const { text, reasoning, toolCalls, refusal = [] } = completion;
+  const isSilent = text.length === 0 && (toolCalls.length > 0 || refusal.length > 0);
   const message = {
     role: "assistant",
-    content: text.length === 0 && toolCalls.length > 0 ? null : text.join(""),
-    refusal: null,
+    content: isSilent ? null : text.join(""),
+    refusal: refusal.length > 0 ? refusal.join("") : null,
     ...(reasoning.length > 0 && { reasoning_content: reasoning.join("") }),
     annotations: [],
     ...(toolCalls.length > 0 && { tool_calls: toolCalls.map(wholeToolCall) }),
@@ -72,6 +75,7 @@ export function streamChunks(
     { role: "assistant", content: "", refusal: null },
     ...completion.reasoning.map((piece) => ({ reasoning_content: piece })),
     ...completion.text.map((piece) => ({ content: piece })),
+    ...(completion.refusal ?? []).map((piece) => ({ refusal: piece })),
     ...completion.toolCalls.flatMap(toolDeltas),
   ];
   const chunks = deltas.map((delta) => chunk(completion, delta, { finish: null, usage }));

@@ -8,6 +8,7 @@ import { answer, bytes } from "./behaviour.ts";
 import type { Behaviour, ChatBody, Exchange, RecordedRequest } from "./exchange.ts";
 import { isObject } from "./exchange.ts";
 import { platformMembers, refusalOf, type Rules, violationsOf } from "./rules.ts";
+import type { StrictStyle } from "./strict.ts";
 
 /** What a simulation accepts. */
 export interface UpstreamOptions {
@@ -17,12 +18,17 @@ export interface UpstreamOptions {
   readonly models?: readonly string[];
   /** More top-level members to refuse beside the platform's own names. Default none. */
   readonly refusedMembers?: readonly string[];
+  /** Speaks this style in full strictness, and answers as the conversation says. Default: chat completions
+   * that let members pass which OpenAI would not know, and `answer()`. */
+  readonly style?: StrictStyle;
 }
 
 /** A running simulation. */
 export interface Upstream {
   /** The address for `base_url`, with `/v1`. */
   readonly baseUrl: string;
+  /** The same without a path. */
+  readonly origin: string;
   readonly secret: string;
   /** Every request since the start or the last {@link Upstream.clear}, oldest first. */
   readonly requests: readonly RecordedRequest[];
@@ -34,7 +40,7 @@ export interface Upstream {
   request(count: number): Promise<RecordedRequest>;
   /** Answers the next requests so, in order; those after them as {@link Upstream.always} says. */
   script(...behaviours: readonly Behaviour[]): void;
-  /** Answers all requests that are not scripted so. Default: `answer()`. */
+  /** Answers all requests that are not scripted so. Default: `answer()`, or the style's own. */
   always(behaviour: Behaviour): void;
   /** Forgets requests and scripts, keeps violations. */
   clear(): void;
@@ -49,12 +55,16 @@ export async function startUpstream(options: UpstreamOptions = {}): Promise<Upst
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const simulation = new Simulation(host, {
-    secret: options.secret ?? vendorSecretDefault,
-    models: new Set(options.models ?? ["vendor-model"]),
-    refusedMembers: new Set([...platformMembers, ...(options.refusedMembers ?? [])]),
+  const simulation = new Simulation(
     host,
-  });
+    {
+      secret: options.secret ?? vendorSecretDefault,
+      models: new Set(options.models ?? ["vendor-model"]),
+      refusedMembers: new Set([...platformMembers, ...(options.refusedMembers ?? [])]),
+      host,
+    },
+    options.style,
+  );
   server.on("request", (request, response) => void simulation.onRequest(request, response));
   return Object.assign(simulation, {
     close: () =>
@@ -67,18 +77,23 @@ export async function startUpstream(options: UpstreamOptions = {}): Promise<Upst
 
 class Simulation {
   readonly baseUrl: string;
+  readonly origin: string;
   readonly secret: string;
   readonly requests: Recorded[] = [];
   readonly violations: string[] = [];
   readonly #rules: Rules;
+  readonly #style: StrictStyle | undefined;
   readonly #script: Behaviour[] = [];
-  #always: Behaviour = answer();
+  #always: Behaviour;
   #arrivals: Array<() => void> = [];
 
-  constructor(host: string, rules: Rules) {
-    this.baseUrl = `http://${host}/v1`;
+  constructor(host: string, rules: Rules, style: StrictStyle | undefined) {
+    this.origin = `http://${host}`;
+    this.baseUrl = `${this.origin}/v1`;
     this.secret = rules.secret;
     this.#rules = rules;
+    this.#style = style;
+    this.#always = style?.answer ?? answer();
   }
 
   last(): RecordedRequest {
@@ -106,7 +121,7 @@ class Simulation {
   clear(): void {
     this.requests.length = 0;
     this.#script.length = 0;
-    this.#always = answer();
+    this.#always = this.#style?.answer ?? answer();
   }
 
   async onRequest(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -117,22 +132,25 @@ class Simulation {
       return;
     }
     this.requests.push(recorded);
-    this.violations.push(...violationsOf(recorded, this.#rules));
+    const style = this.#style;
+    this.violations.push(...violationsOf(recorded, this.#rules, style?.ownHeaders));
+    this.violations.push(...(style?.violationsOf(recorded) ?? []));
     for (const arrived of this.#arrivals.splice(0)) arrived();
-    const refusal = refusalOf(recorded, this.#rules);
-    const behaviour = refusal
-      ? bytes(
-          JSON.stringify({
-            error: { ...refusal, status: undefined, type: "invalid_request_error" },
-          }),
-          {
-            status: refusal.status,
-          },
-        )
-      : (this.#script.shift() ?? this.#always);
+    const refusal = style
+      ? style.refusalOf(recorded, this.#rules)
+      : lenientRefusalOf(recorded, this.#rules);
+    const behaviour = refusal ?? this.#script.shift() ?? this.#always;
     // A behaviour that waits is told by its signal that the gateway has left: no failure of the test.
     await Promise.resolve(behaviour(recorded)).catch(() => {});
   }
+}
+
+/** Why the vendor that is not strict refuses, as its answer. */
+function lenientRefusalOf(request: RecordedRequest, rules: Rules): Behaviour | undefined {
+  const refusal = refusalOf(request, rules);
+  if (refusal === undefined) return undefined;
+  const { status, ...error } = refusal;
+  return bytes(JSON.stringify({ error: { ...error, type: "invalid_request_error" } }), { status });
 }
 
 /** One request and its running exchange. */

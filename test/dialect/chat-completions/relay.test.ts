@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { chatCompletions } from "../../src/dialect/chat-completions/dialect.ts";
+import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
 
 /** Passes a stream in the given pieces. */
 function relayed(

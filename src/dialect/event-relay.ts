@@ -1,0 +1,130 @@
+/** What the relays of styles with named events have in common: bytes in, the same bytes out but for the
+ * places that a style replaces. */
+import { eventBytesMax } from "../config/limits.ts";
+import { nothing } from "../bytes.ts";
+import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { GatewayError } from "../errors.ts";
+import type { RelayOptions, StreamRelay } from "./dialect.ts";
+import { type EventPlace, EventSplitter } from "./event-stream.ts";
+import { type ObjectScan, quote } from "./object-scan.ts";
+import { Splicer } from "./splice.ts";
+
+/** See {@link StreamRelay}. A style reads events in `onData` and sets the public members. */
+export abstract class EventRelay implements StreamRelay {
+  usage: Usage | undefined;
+  textBytes = 0;
+  finished = false;
+  done = false;
+  failed = false;
+
+  readonly #splitter = new EventSplitter(eventBytesMax);
+  readonly #splicer = new Splicer();
+  readonly #model: Buffer | undefined;
+  #source: Buffer = nothing;
+  #place: EventPlace | undefined;
+  /** Where the bytes that `onData` sees stand in the source. */
+  #shift = 0;
+
+  constructor(options: RelayOptions) {
+    this.#model = modelJson(options);
+  }
+
+  /** Reads the JSON of one event, from `start` to `end`. */
+  protected abstract onData(bytes: Buffer, start: number, end: number): void;
+
+  abstract errorEvent(error: GatewayError): Buffer;
+
+  push(pieces: readonly Buffer[]): Buffer {
+    const source = this.#splitter.begin(pieces);
+    this.#source = source;
+    let at = 0;
+    while (at < source.length) {
+      const place = this.#splitter.next(at);
+      if (place === undefined) break;
+      this.#place = place;
+      if (place.dataLines === 1) this.onData(source, place.dataStart, place.dataEnd);
+      else if (place.dataLines > 1) this.#onSplitData(source, place);
+      at = place.end;
+    }
+    this.#source = nothing;
+    const passed = this.#splicer.apply(source, at);
+    this.#splitter.finish(at, passed);
+    return passed;
+  }
+
+  end(): Buffer {
+    const { rest } = this.#splitter;
+    if (rest === undefined || !isWholeEvent(rest)) return nothing;
+    // What the vendor did not end with an empty line: with one, it is an event, whatever it lacked.
+    const missing = rest.at(-1) === 0x0a || rest.at(-1) === 0x0d ? "\n" : "\n\n";
+    return this.push([Buffer.from(missing)]);
+  }
+
+  /** The name on the event's `event` line; empty: it has none. */
+  protected eventName(): string {
+    const { start = 0, end = 0 } = this.#place ?? {};
+    const text = this.#source.toString("latin1", start, end);
+    return /^event: ?(.*)$/m.exec(text)?.[1] ?? "";
+  }
+
+  /** Takes the whole event out. */
+  protected hideEvent(): void {
+    if (this.#place !== undefined) this.#splicer.replace(this.#place.start, this.#place.end);
+  }
+
+  /** Puts the public name where the vendor wrote a string; a null stays. */
+  protected restoreModel(scan: ObjectScan): void {
+    if (this.#model === undefined || scan.kind("model") !== quote) return;
+    const member = scan.find("model");
+    this.#splicer.replace(
+      scan.start(member) + this.#shift,
+      scan.end(member) + this.#shift,
+      this.#model,
+    );
+  }
+
+  /**
+   * Data over several lines: legal, though no vendor does it. Read with everything else blanked out, so
+   * that places stay the same: between two lines of JSON, white space means nothing.
+   */
+  #onSplitData(source: Buffer, { start, end }: EventPlace): void {
+    const text = source.toString("latin1", start, end);
+    const blanked = text.replaceAll(/(^data: ?)?(.*)(\r\n|\n|\r|$)/gm, blankLine);
+    this.#shift = start;
+    this.onData(Buffer.from(blanked, "latin1"), 0, blanked.length);
+    this.#shift = 0;
+  }
+}
+
+/** A line with nothing but the value of its `data` left. */
+function blankLine(line: string, data: string | undefined, value: string): string {
+  if (data === undefined) return " ".repeat(line.length);
+  return (" ".repeat(data.length) + value).padEnd(line.length);
+}
+
+/** The public model name as it stands in JSON; `undefined`: leave what the vendor wrote. */
+export function modelJson({ publicModel }: RelayOptions): Buffer | undefined {
+  return publicModel === undefined ? undefined : Buffer.from(JSON.stringify(publicModel));
+}
+
+/** Puts the public model name into a whole reply. */
+export function restoreReplyModel(body: Buffer, scan: ObjectScan, options: RelayOptions): Buffer {
+  const model = modelJson(options);
+  if (model === undefined || scan.kind("model") !== quote) return body;
+  const member = scan.find("model");
+  const splicer = new Splicer();
+  splicer.replace(scan.start(member), scan.end(member), model);
+  return splicer.apply(body, body.length);
+}
+
+/** Whether what is left is an event that lacks only its end, and none that was cut in its middle. */
+function isWholeEvent(rest: Buffer): boolean {
+  const lines = rest.toString("utf8").split(/\r\n|\n|\r/);
+  const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5));
+  try {
+    JSON.parse(data.join("\n"));
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,183 @@
+/** Turns, as contents: roles user and model that alternate, system messages apart. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  type OpaquePart,
+  type Part,
+  type Reasoning,
+  type ReasoningSeal,
+  Role,
+  type ToolCall,
+  ToolType,
+  type Turn,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { type JsonRecord, parseRecord } from "../json.ts";
+import { type EncodeContext, refused } from "./context.ts";
+import { encodeMedia } from "./encode-media.ts";
+import { geminiToolName } from "./encode-tools.ts";
+import { encodeToolResult } from "./encode-tool-result.ts";
+import { openPlace } from "./seal-places.ts";
+import type { GeminiContent, GeminiPart } from "./wire.ts";
+
+/** A conversation as Gemini has it. */
+export interface EncodedContents {
+  readonly contents: readonly GeminiContent[];
+  /** What the system messages say; empty: there are none. */
+  readonly system: readonly GeminiPart[];
+}
+
+/**
+ * What stands where a function call's signature is missing: Google's own word for a call that another model
+ * made. Gemini 3 refuses a call without any.
+ */
+const foreignSignature = "skip_thought_signature_validator";
+
+/**
+ * Writes the turns. Turns of the same role become one content, so that the answers to parallel calls stand
+ * together, as Gemini wants. System messages go in front of all, wherever they stood.
+ *
+ * @throws GatewayError INVALID_REQUEST where something cannot be said to Gemini
+ */
+export function encodeContents(turns: readonly Turn[], context: EncodeContext): EncodedContents {
+  const system: GeminiPart[] = [];
+  const contents: GeminiContent[] = [];
+  const writer = new TurnWriter(context);
+  for (const turn of turns) {
+    if (turn.name !== "") context.drop("turns.name");
+    context.extras(turn.extras);
+    if (turn.role === Role.SYSTEM) {
+      system.push(...writer.system(turn));
+      continue;
+    }
+    const parts = writer.parts(turn);
+    const role = turn.role === Role.ASSISTANT ? "model" : "user";
+    const last = contents.at(-1);
+    if (last?.role === role) last.parts.push(...parts);
+    else if (parts.length > 0) contents.push({ role, parts });
+  }
+  if (context.traits.needsSignatures) contents.forEach(signFirstCall);
+  if (contents.length > 0) return { contents, system };
+  if (system.length === 0) throw refused("the messages are empty: send at least one with content");
+  // Gemini wants something to answer; a system message on its own is that elsewhere.
+  return { contents: [{ role: "user", parts: system }], system: [] };
+}
+
+/** Only the first of parallel calls carries a signature. */
+function signFirstCall({ parts }: GeminiContent): void {
+  const first = parts.find((part) => part.functionCall !== undefined);
+  if (first !== undefined) first.thoughtSignature ??= foreignSignature;
+}
+
+/** Writes one turn after the other, and knows what the calls so far were called. */
+class TurnWriter {
+  readonly #context: EncodeContext;
+  readonly #names = new Map<string, string>();
+  /** Signatures whose function calls are still to come, in order. */
+  #waiting: string[] = [];
+
+  constructor(context: EncodeContext) {
+    this.#context = context;
+  }
+
+  system({ parts }: Turn): GeminiPart[] {
+    return parts.flatMap((part) => {
+      if (part.kind.case !== "text") throw refused("a system message may only hold text");
+      return this.#part(part);
+    });
+  }
+
+  parts(turn: Turn): GeminiPart[] {
+    this.#waiting = [];
+    const parts: GeminiPart[] = [];
+    for (const part of turn.parts) parts.push(...this.#signed(part, parts));
+    // The calls are gone, but the signatures are still the model's: it takes them with an empty text.
+    for (const thoughtSignature of this.#waiting) parts.push({ text: "", thoughtSignature });
+    return parts;
+  }
+
+  /** A part; the seal of a medium goes to the last one of `before`. */
+  #signed(part: Part, before: readonly GeminiPart[]): GeminiPart[] {
+    const { kind } = part;
+    if (kind.case !== "reasoning") return this.#part(part);
+    const { seal } = kind.value;
+    if (seal !== undefined && seal.dialect !== Dialect.GEMINI) {
+      this.#context.drop("turns.reasoning");
+      return [];
+    }
+    return this.#reasoning(kind.value, seal, before.at(-1));
+  }
+
+  #reasoning(
+    { text, summaries }: Reasoning,
+    seal: ReasoningSeal | undefined,
+    last: GeminiPart | undefined,
+  ): GeminiPart[] {
+    const said = text || summaries.join("\n\n");
+    const thought: GeminiPart[] = said === "" ? [] : [{ text: said, thought: true }];
+    if (seal === undefined) return thought;
+    const { signature: thoughtSignature, place } = openPlace(seal);
+    if (place === "thought") return [{ text: said, thought: true, thoughtSignature }];
+    if (place === "call") {
+      this.#waiting.push(thoughtSignature);
+      return thought;
+    }
+    if (last?.inlineData === undefined || last.thoughtSignature !== undefined) {
+      return [...thought, { text: "", thoughtSignature }];
+    }
+    last.thoughtSignature = thoughtSignature;
+    return thought;
+  }
+
+  #part({ kind, cacheHint, extras }: Part): GeminiPart[] {
+    const context = this.#context;
+    if (cacheHint !== undefined) context.drop("cache_hint");
+    context.extras(extras);
+    switch (kind.case) {
+      case "text":
+        if (kind.value.citations.length > 0) context.drop("citations");
+        return textPart(kind.value.text);
+      case "refusal":
+        return textPart(kind.value.text);
+      case "media":
+        return [encodeMedia(kind.value, context)];
+      case "toolCall":
+        return [this.#toolCall(kind.value)];
+      case "toolResult":
+        return encodeToolResult(kind.value, { context, names: this.#names });
+      case "opaque":
+        return [opaquePart(kind.value)];
+      case "reasoning":
+      case undefined:
+        break;
+    }
+    return [];
+  }
+
+  #toolCall({ id, name, type, input, namespace }: ToolCall): GeminiPart {
+    const wireName = geminiToolName({ name, namespace });
+    this.#names.set(id, wireName);
+    const thoughtSignature = this.#waiting.shift();
+    const args = argumentsOf(type, input);
+    return {
+      functionCall: { ...(id && { id }), name: wireName, args },
+      ...(thoughtSignature !== undefined && { thoughtSignature }),
+    };
+  }
+}
+
+/** Gemini refuses parts without content. */
+function textPart(text: string): GeminiPart[] {
+  return text === "" ? [] : [{ text }];
+}
+
+/** Gemini wants an object. What is none (free text, JSON that the model broke) is shown as it was. */
+function argumentsOf(type: ToolType, input: string): JsonRecord {
+  if (type === ToolType.CUSTOM) return { input };
+  return input.trim() === "" ? {} : (parseRecord(input) ?? { input });
+}
+
+/** A part of Gemini's own, whole. */
+function opaquePart({ dialect, type, json }: OpaquePart): GeminiPart {
+  const part = dialect === Dialect.GEMINI ? parseRecord(json) : undefined;
+  if (part !== undefined) return part;
+  throw refused(`"${type}" means nothing to this model's vendor: leave it out`);
+}

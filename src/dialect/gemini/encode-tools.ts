@@ -1,0 +1,139 @@
+/** Tools and the choice among them, as function declarations. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  type Conversation,
+  type CustomTool,
+  type FunctionTool,
+  type OpaquePart,
+  type Tool,
+  type ToolChoice,
+  ToolChoiceMode,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { customInputSchema } from "../custom-tools.ts";
+import { type JsonRecord, parseRecord } from "../json.ts";
+import { toolNameFor } from "../tool-names.ts";
+import { type EncodeContext, refused } from "./context.ts";
+import type { FunctionCallingConfig, GeminiRequest } from "./wire.ts";
+
+/** What Gemini calls a tool. */
+export const geminiToolName = toolNameFor({ charsMax: 128, dots: true });
+
+/** A tool as the caller calls it, and as Gemini gets it. */
+interface Declaration {
+  readonly called: string;
+  readonly name: string;
+  readonly wire: JsonRecord;
+}
+
+/** The tools' part of a request. @throws GatewayError INVALID_REQUEST where Gemini has no such tool */
+export function encodeTools(
+  { tools, toolChoice, parallelToolCalls }: Conversation,
+  context: EncodeContext,
+): Pick<GeminiRequest, "tools" | "toolConfig"> {
+  // True is what Gemini does; it cannot be told not to.
+  if (parallelToolCalls === false) context.drop("parallel_tool_calls");
+  const functions: Declaration[] = [];
+  const own: JsonRecord[] = [];
+  for (const tool of tools) {
+    if (tool.cacheHint !== undefined) context.drop("cache_hint");
+    const { kind } = tool;
+    if (kind.case === "function") functions.push(declare(tool, kind.value, context));
+    else if (kind.case === "custom") functions.push(declareCustom(tool, kind.value, context));
+    else own.push(ownTool(kind.value));
+  }
+  const offered = isLimited(toolChoice)
+    ? functions.filter(({ called }) => toolChoice.allowed.some(({ name }) => name === called))
+    : functions;
+  const functionCallingConfig = encodeChoice(toolChoice, offered);
+  const functionDeclarations = offered.map(({ wire }) => wire);
+  const written = functionDeclarations.length > 0 ? [{ functionDeclarations }, ...own] : own;
+  return {
+    ...(written.length > 0 && { tools: written }),
+    ...(functionCallingConfig && { toolConfig: { functionCallingConfig } }),
+  };
+}
+
+function declare(tool: Tool, made: FunctionTool, context: EncodeContext): Declaration {
+  const { name: called, description, parametersJson, strict } = made;
+  if (strict === true) context.drop("tools.strict");
+  const schema = parametersJson === "" ? undefined : parseRecord(parametersJson);
+  if (schema === undefined && parametersJson !== "") {
+    throw refused(`the parameters of the tool "${called}" must be a JSON object`, "tools");
+  }
+  const name = geminiToolName({ name: called, namespace: tool.namespace });
+  const wire = {
+    name,
+    ...(description && { description }),
+    ...(schema && { parametersJsonSchema: schema }),
+    ...context.extras(tool.extras),
+  };
+  return { called, name, wire };
+}
+
+/** Gemini knows functions only: one with a single text stands for a tool that takes free text. */
+function declareCustom(tool: Tool, made: CustomTool, context: EncodeContext): Declaration {
+  const { name: called, description, formatJson } = made;
+  const type = formatJson === "" ? "text" : parseRecord(formatJson)?.["type"];
+  if (type !== "text") context.drop("tools.format");
+  const name = geminiToolName({ name: called, namespace: tool.namespace });
+  const wire = {
+    name,
+    ...(description && { description }),
+    parametersJsonSchema: parseRecord(customInputSchema),
+    ...context.extras(tool.extras),
+  };
+  return { called, name, wire };
+}
+
+/** A tool of Gemini itself: those of other vendors it has not. */
+function ownTool(tool: OpaquePart | undefined): JsonRecord {
+  const own = tool?.dialect === Dialect.GEMINI ? parseRecord(tool.json) : undefined;
+  if (own !== undefined) return own;
+  const type = tool?.type ?? "(none)";
+  throw refused(
+    `the tool "${type}" is not one of this model's vendor: leave it out or use another model`,
+    "tools",
+  );
+}
+
+/** Whether the choice leaves only some of the tools. Gemini can be told so only where it must call one. */
+function isLimited(choice: ToolChoice | undefined): choice is ToolChoice {
+  return choice !== undefined && choice.allowed.length > 0 && choice.mode === ToolChoiceMode.AUTO;
+}
+
+function encodeChoice(
+  choice: ToolChoice | undefined,
+  functions: readonly Declaration[],
+): FunctionCallingConfig | undefined {
+  if (choice === undefined) return undefined;
+  if (choice.opaque !== undefined) return ownChoice(choice.opaque);
+  const { mode } = choice;
+  const mustCall = mode === ToolChoiceMode.REQUIRED || mode === ToolChoiceMode.NAMED;
+  if (functions.length === 0) {
+    if (!mustCall) return undefined;
+    throw refused("a tool must be called, but there is none: send tools", "tool_choice");
+  }
+  if (mode === ToolChoiceMode.AUTO) return { mode: "AUTO" };
+  if (mode === ToolChoiceMode.NONE) return { mode: "NONE" };
+  return mustCall ? mustCallOneOf(choice, functions) : undefined;
+}
+
+function mustCallOneOf(
+  { mode, tool, allowed }: ToolChoice,
+  functions: readonly Declaration[],
+): FunctionCallingConfig {
+  const wanted = mode === ToolChoiceMode.NAMED && tool !== undefined ? [tool] : allowed;
+  const allowedFunctionNames = wanted.map(({ name }) => {
+    const found = functions.find(({ called }) => called === name);
+    if (found !== undefined) return found.name;
+    throw refused(`the tool "${name}" is to be called, but is not among the tools`, "tool_choice");
+  });
+  return { mode: "ANY", ...(allowedFunctionNames.length > 0 && { allowedFunctionNames }) };
+}
+
+function ownChoice({ dialect, type, json }: OpaquePart): FunctionCallingConfig {
+  const config = dialect === Dialect.GEMINI ? parseRecord(json) : undefined;
+  const mode = (["AUTO", "NONE", "ANY"] as const).find((each) => each === config?.["mode"]);
+  if (mode !== undefined) return { ...config, mode };
+  throw refused(`the tool choice "${type}" is none of this model's vendor's`, "tool_choice");
+}

@@ -1,0 +1,80 @@
+/** The JSON of generateContent requests, as far as it is written here. */
+import type { JsonRecord } from "../json.ts";
+
+/** A request body. */
+export interface GeminiRequest {
+  readonly contents: readonly GeminiContent[];
+  readonly systemInstruction?: { readonly parts: readonly GeminiPart[] };
+  readonly tools?: readonly JsonRecord[];
+  readonly toolConfig?: { readonly functionCallingConfig: FunctionCallingConfig };
+  readonly generationConfig?: GenerationConfig;
+  readonly serviceTier?: string;
+}
+
+/** What one side said, whole. */
+export interface GeminiContent {
+  readonly role: "user" | "model";
+  readonly parts: GeminiPart[];
+}
+
+/** One part: its content, and the signature that came with it. */
+export interface GeminiPart {
+  text?: string;
+  thought?: true;
+  inlineData?: GeminiBlob;
+  fileData?: { readonly fileUri: string; readonly mimeType?: string };
+  functionCall?: FunctionCall;
+  functionResponse?: FunctionResponse;
+  thoughtSignature?: string;
+}
+
+/** Bytes in base64. */
+export interface GeminiBlob {
+  readonly mimeType: string;
+  readonly data: string;
+}
+
+/** The model calls a function. */
+export interface FunctionCall {
+  readonly id?: string;
+  readonly name: string;
+  readonly args: JsonRecord;
+}
+
+/** What the function answered. */
+export interface FunctionResponse {
+  readonly id?: string;
+  readonly name: string;
+  readonly response: JsonRecord;
+  readonly parts?: ReadonlyArray<{ readonly inlineData: GeminiBlob }>;
+}
+
+/** Which functions may be called. */
+export interface FunctionCallingConfig {
+  readonly mode: "AUTO" | "NONE" | "ANY";
+  /** With ANY only. */
+  readonly allowedFunctionNames?: readonly string[];
+}
+
+/** How to generate. */
+export interface GenerationConfig {
+  readonly candidateCount?: number;
+  readonly maxOutputTokens?: number;
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly topK?: number;
+  readonly stopSequences?: readonly string[];
+  readonly seed?: number;
+  readonly presencePenalty?: number;
+  readonly frequencyPenalty?: number;
+  readonly responseMimeType?: string;
+  readonly responseJsonSchema?: JsonRecord;
+  readonly thinkingConfig?: ThinkingConfig;
+}
+
+/** How much to think. Never both a budget and a level: Gemini refuses that. */
+export interface ThinkingConfig {
+  readonly includeThoughts?: boolean;
+  readonly thinkingBudget?: number;
+  readonly thinkingLevel?: "MINIMAL" | "LOW" | "MEDIUM" | "HIGH";
+}

@@ -1,0 +1,77 @@
+/** The request half of relaying, where a style asks for usage by itself: the model's name is all that
+ * changes. */
+import {
+  applyEdits,
+  type Edit,
+  type KnownMembers,
+  type Members,
+  pickMembers,
+  readBoolean,
+  readModel,
+  readOutline,
+} from "./body-members.ts";
+import type { ReadRequestOptions, TextRequest } from "./dialect.ts";
+import { asBuffer, type Outline } from "./json-scan.ts";
+
+/** A request body whose members have been found. */
+export interface FoundBody {
+  /** The model as the customer named it. */
+  readonly model: string;
+  readonly bytes: Buffer;
+  readonly members: Members;
+  readonly outline: Outline;
+}
+
+/**
+ * Finds the members that a style reads, and reads the model's name.
+ *
+ * @throws GatewayError INVALID_REQUEST, see {@link pickMembers}
+ */
+export function findMembers(body: Uint8Array, known: KnownMembers): FoundBody {
+  const bytes = asBuffer(body);
+  const outline = readOutline(bytes);
+  const members = pickMembers(outline, known);
+  return { bytes, outline, members, model: readModel(bytes, members, "model") };
+}
+
+/**
+ * The request as routing and billing see it.
+ *
+ * @param maxOutputTokens see {@link TextRequest.maxOutputTokens}
+ * @throws GatewayError INVALID_REQUEST
+ */
+export function sameStyleRequest(
+  body: FoundBody,
+  { alwaysStream }: ReadRequestOptions,
+  maxOutputTokens: number | undefined,
+): TextRequest {
+  const { bytes, members, model } = body;
+  // Read in any case: a route that always streams refuses nonsense like the others.
+  const asksForStream = readBoolean(bytes, members, "stream");
+  return {
+    model,
+    stream: alwaysStream || asksForStream,
+    wantsUsage: true,
+    maxOutputTokens,
+    choices: 1,
+    bytes: bytes.length,
+    forVendor: (vendorModel) =>
+      applyEdits(bytes, [
+        ...(vendorModel === model ? [] : modelEdits(body, vendorModel)),
+        ...(alwaysStream && !asksForStream ? streamEdits(body) : []),
+      ]),
+  };
+}
+
+function modelEdits({ members }: FoundBody, vendorModel: string): Edit[] {
+  const member = members.get("model");
+  if (member === undefined) return [];
+  return [{ start: member.valueStart, end: member.valueEnd, text: JSON.stringify(vendorModel) }];
+}
+
+function streamEdits({ members, outline }: FoundBody): Edit[] {
+  const flag = members.get("stream");
+  return flag === undefined
+    ? [{ start: outline.end, end: outline.end, text: ',"stream":true' }]
+    : [{ start: flag.valueStart, end: flag.valueEnd, text: "true" }];
+}

@@ -1,0 +1,34 @@
+/** Opaque reasoning that only the simulation that issued it accepts, and only byte for byte. */
+import { createHmac } from "node:crypto";
+
+/** What a vendor seals: who it is, which item, and what was thought. */
+export interface Sealed {
+  /** The style, so that one vendor's seals mean nothing to another. */
+  readonly issuer: string;
+  /** The item's id; empty where the style has none. */
+  readonly id: string;
+  readonly text: string;
+}
+
+/** Signs without carrying: the signature of a thinking block. */
+export function sign({ issuer, id, text }: Sealed): string {
+  return createHmac("sha512", `simulated-${issuer}`).update(`${id}\0${text}`).digest("base64");
+}
+
+/** Carries what was thought: encrypted content, redacted data. */
+export function seal(sealed: Sealed): string {
+  const content = Buffer.from(JSON.stringify(sealed)).toString("base64url");
+  return `gAAAAAB${content}.${sign(sealed).slice(0, 43)}`;
+}
+
+/** What was sealed; `undefined` where a byte differs, or it is another issuer's. */
+export function unseal(opaque: string, issuer: string): Sealed | undefined {
+  const content = /^gAAAAAB([\w-]+)\./.exec(opaque)?.[1];
+  if (content === undefined) return undefined;
+  try {
+    const sealed = JSON.parse(Buffer.from(content, "base64url").toString()) as Sealed;
+    return sealed.issuer === issuer && seal(sealed) === opaque ? sealed : undefined;
+  } catch {
+    return undefined;
+  }
+}
