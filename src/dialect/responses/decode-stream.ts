@@ -1,13 +1,170 @@
-import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import type { StreamDecoder } from "../codec.ts";
+/** A vendor's streamed response. */
+import { create } from "@bufbuild/protobuf";
+import { nothing } from "../../bytes.ts";
+import { eventBytesMax } from "../../config/limits.ts";
+import {
+  type GenerateEvent,
+  GenerateEventSchema,
+} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
+import { type EventPlace, EventSplitter } from "../event-stream.ts";
+import { countAt, type JsonRecord, parseRecord, recordAt, recordsAt, textAt } from "../json.ts";
+import { createdAt } from "./decode-reply.ts";
+import { failureOf, stopReasonOf } from "./ending.ts";
+import { itemOf, StreamItems } from "./stream-items.ts";
+import { readUsage } from "./usage.ts";
 
-/** See {@link VendorCodec.decodeStream}. */
+/** See {@link VendorCodec.decodeStream}. Events of unknown types are passed over. */
 export class ResponsesStreamDecoder implements StreamDecoder {
-  push(_pieces: readonly Buffer[]): GenerateEvent[] {
-    throw new Error("not written yet");
+  readonly #splitter = new EventSplitter(eventBytesMax);
+  readonly #items = new StreamItems();
+  #events: GenerateEvent[] = [];
+  #started = false;
+  #ended = false;
+
+  push(pieces: readonly Buffer[]): GenerateEvent[] {
+    const source = this.#splitter.begin(pieces);
+    let at = 0;
+    while (at < source.length) {
+      const place = this.#splitter.next(at);
+      if (place === undefined) break;
+      this.#read(source, place);
+      at = place.end;
+    }
+    this.#splitter.finish(at, nothing);
+    return this.#take();
   }
 
   end(): GenerateEvent[] {
-    throw new Error("not written yet");
+    const { rest } = this.#splitter;
+    // The last event may lack its empty line.
+    return rest === undefined ? [] : this.push([Buffer.from("\n\n")]);
   }
+
+  #take(): GenerateEvent[] {
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+
+  #read(source: Buffer, place: EventPlace): void {
+    if (place.dataLines === 0 || this.#ended) return;
+    const data =
+      place.dataLines === 1
+        ? source.toString("utf8", place.dataStart, place.dataEnd)
+        : joinedData(source.toString("utf8", place.start, place.end));
+    if (data === "[DONE]") return;
+    const event = parseRecord(data);
+    if (event === undefined) throw new UnreadableReplyError("an event is not a JSON object");
+    this.#onEvent(event);
+  }
+
+  #onEvent(event: JsonRecord): void {
+    const type = textAt(event, "type");
+    switch (type) {
+      case "response.created":
+      case "response.in_progress":
+      case "response.queued":
+        this.#start(recordAt(event, "response") ?? {});
+        return;
+      case "response.completed":
+      case "response.incomplete":
+        this.#finish(recordAt(event, "response") ?? {});
+        return;
+      case "response.failed":
+        this.#fail(recordAt(event, "response") ?? {});
+        return;
+      case "error":
+        this.#fail(event);
+        return;
+      default:
+        if (type === "" && recordAt(event, "error") !== undefined) return this.#fail(event);
+        this.#onItemEvent(type, event);
+    }
+  }
+
+  #onItemEvent(type: string, event: JsonRecord): void {
+    const handler = handlers.get(type);
+    if (handler === undefined) return;
+    if (!this.#started) this.#start({});
+    handler(this.#items, event, countAt(event, "output_index") ?? 0);
+    this.#events.push(...this.#items.take());
+  }
+
+  #start(response: JsonRecord): void {
+    if (this.#started) return;
+    this.#started = true;
+    const usage = readUsage(response);
+    const value = {
+      id: textAt(response, "id"),
+      model: textAt(response, "model"),
+      created: createdAt(response),
+      ...(usage && { usage }),
+    };
+    this.#events.push(create(GenerateEventSchema, { kind: { case: "start", value } }));
+  }
+
+  #finish(response: JsonRecord): void {
+    this.#start(response);
+    // Some vendors tell the reply in its last event only.
+    if (this.#items.isEmpty) {
+      recordsAt(response, "output").forEach((item, i) => this.#items.done(i, item));
+    }
+    this.#items.endItems();
+    this.#events.push(...this.#items.take());
+    this.#ended = true;
+    const usage = readUsage(response);
+    const value = {
+      stopReason: stopReasonOf(response, this.#items.said),
+      serviceTier: textAt(response, "service_tier"),
+      ...(usage && { usage }),
+    };
+    this.#events.push(create(GenerateEventSchema, { kind: { case: "end", value } }));
+  }
+
+  #fail(record: JsonRecord): void {
+    this.#ended = true;
+    const value = failureOf(record);
+    this.#events.push(create(GenerateEventSchema, { kind: { case: "error", value } }));
+  }
+}
+
+type Handler = (items: StreamItems, event: JsonRecord, at: number) => void;
+
+const contentIndex = (event: JsonRecord): number => countAt(event, "content_index") ?? 0;
+const delta = (event: JsonRecord): string => textAt(event, "delta");
+const input: Handler = (items, event, at) => items.input(at, delta(event));
+
+/** What each event of an item does. The events that tell a whole text or input again need nothing: the
+ * item's own last event tells it too. */
+const handlers: ReadonlyMap<string, Handler> = new Map(
+  Object.entries<Handler>({
+    "response.output_item.added": (items, event, at) => items.add(at, itemOf(event)),
+    "response.output_item.done": (items, event, at) => items.done(at, itemOf(event)),
+    "response.content_part.added": (items, event, at) =>
+      items.addContent(at, contentIndex(event), recordAt(event, "part") ?? {}),
+    "response.content_part.done": (items, event, at) =>
+      items.endContent(at, contentIndex(event), recordAt(event, "part") ?? {}),
+    "response.output_text.delta": (items, event, at) =>
+      items.text(at, contentIndex(event), delta(event), "output_text"),
+    "response.output_text.annotation.added": (items, event, at) =>
+      items.annotation(at, contentIndex(event), recordAt(event, "annotation") ?? {}),
+    "response.refusal.delta": (items, event, at) =>
+      items.text(at, contentIndex(event), delta(event), "refusal"),
+    "response.function_call_arguments.delta": input,
+    "response.custom_tool_call_input.delta": input,
+    "response.reasoning_summary_part.added": (items, _event, at) => items.addSummary(at),
+    "response.reasoning_summary_text.delta": (items, event, at) =>
+      items.summary(at, countAt(event, "summary_index") ?? 0, delta(event)),
+    "response.reasoning_text.delta": (items, event, at) => items.reasoningText(at, delta(event)),
+  }),
+);
+
+/** The data of an event that has it on several lines. */
+function joinedData(event: string): string {
+  return event
+    .split(/\r\n|\r|\n/)
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => line.slice(line[5] === " " ? 6 : 5))
+    .join("\n");
 }

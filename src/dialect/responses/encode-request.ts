@@ -1,10 +1,152 @@
+/** A responses request, written for a vendor. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { ConversationSchema, type Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { create } from "@bufbuild/protobuf";
 import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { invalid } from "../body-members.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
+import { isRecord, type JsonRecord } from "../json.ts";
+import { encryptedReasoning } from "./decode-request.ts";
+import { EncodeContext } from "./encode-context.ts";
+import { encodeTurns } from "./encode-items.ts";
+import { asksForReasoning, encodeReasoning, encodeText } from "./encode-settings.ts";
+import { encodeTooling } from "./encode-tools.ts";
+import { nameFor } from "./item-ids.ts";
+import { webSearchOfOptions } from "./web-search.ts";
+
+/** The fewest output tokens that the style can ask for. */
+const outputTokensMin = 16;
 
 /** See {@link VendorCodec.encodeRequest}. */
 export function encodeResponsesRequest(
-  _generation: Generation,
-  _target: RequestTarget,
+  generation: Generation,
+  target: RequestTarget,
 ): EncodedRequest {
-  throw new Error("not written yet");
+  const context = new EncodeContext(target.sourceDialect);
+  refuseUnspeakable(generation, context);
+  const conversation = generation.conversation ?? create(ConversationSchema);
+  const body = {
+    model: target.model,
+    ...encodeTurns(conversation.turns, context),
+    ...encodeTooling(conversation, context),
+    ...encodeSettings(generation, context),
+    ...(target.stream && { stream: true }),
+    // What is translated is kept by the gateway, if by anybody.
+    ...(!context.isOwn && { store: false }),
+  };
+  dropUnknown(generation, context);
+  const whole = context.isOwn
+    ? withOwnExtras(body, generation.extras)
+    : withForeignExtras(body, generation.extras, context);
+  return { body: Buffer.from(JSON.stringify(whole)), headers: {}, dropped: context.dropped };
+}
+
+function refuseUnspeakable({ stop, extras }: Generation, { isOwn }: EncodeContext): void {
+  if (stop.length > 0) {
+    throw invalid(
+      "Stop texts are not supported with this model: leave them out, and cut the reply yourself",
+      "stop",
+    );
+  }
+  if (isOwn) return;
+  for (const { name, json } of extras) {
+    if (name === "n" && json !== "1") {
+      throw invalid("This model gives one choice per request: send n = 1", "n");
+    }
+    if ((name === "modalities" && json.includes('"audio"')) || name === "audio") {
+      throw invalid("This model cannot speak: ask for text only", name);
+    }
+  }
+}
+
+function encodeSettings(generation: Generation, context: EncodeContext): JsonRecord {
+  const { maxOutputTokens: max, temperature, topP, cacheKey, endUser } = generation;
+  const reasoning = generation.reasoning && encodeReasoning(generation.reasoning);
+  const text = encodeText(generation, context);
+  const tier = serviceTier(generation, context);
+  const include = includeOf(generation, context);
+  return {
+    ...(max !== undefined && {
+      max_output_tokens: context.isOwn ? max : Math.max(max, outputTokensMin),
+    }),
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(reasoning && { reasoning }),
+    ...(include.length > 0 && { include }),
+    ...(text && { text }),
+    ...(endUser && { safety_identifier: nameFor(endUser) }),
+    ...(tier && { service_tier: tier }),
+    ...(cacheKey && { prompt_cache_key: nameFor(cacheKey) }),
+  };
+}
+
+/** Reasoning is always asked for in sealed form too, so that the next turn can carry it. */
+function includeOf({ reasoning }: Generation, { isOwn }: EncodeContext): string[] {
+  const isAsked = reasoning?.encrypted === true || (!isOwn && asksForReasoning(reasoning));
+  return isAsked ? [encryptedReasoning] : [];
+}
+
+function serviceTier({ serviceTier: tier }: Generation, { source }: EncodeContext): string {
+  return source === Dialect.MESSAGES && tier === "standard_only" ? "default" : tier;
+}
+
+/** Hints that this style has no word for. */
+function dropUnknown(generation: Generation, { drop }: EncodeContext): void {
+  if (generation.topK !== undefined) drop("top_k");
+  if (generation.seed !== undefined) drop("seed");
+  if (generation.presencePenalty !== undefined) drop("presence_penalty");
+  if (generation.frequencyPenalty !== undefined) drop("frequency_penalty");
+}
+
+/** Puts extras where their path says: beside the body's own members, or inside one of them. */
+function withOwnExtras(body: JsonRecord, extras: readonly Extra[]): JsonRecord {
+  let whole = body;
+  for (const { name, json } of extras) {
+    const value: unknown = JSON.parse(json);
+    const path = /^(?:text|reasoning)\./.test(name) ? name.split(".") : [name];
+    const merged =
+      name === "include" ? [...includedIn(whole), ...includedIn({ include: value })] : value;
+    whole = withMember(whole, path, merged);
+  }
+  return whole;
+}
+
+function includedIn({ include }: JsonRecord): unknown[] {
+  return Array.isArray(include) ? include : [];
+}
+
+function withMember(record: JsonRecord, path: readonly string[], value: unknown): JsonRecord {
+  const [name = "", ...rest] = path;
+  const old = Object.hasOwn(record, name) ? record[name] : undefined;
+  const inner = rest.length === 0 ? value : withMember(isRecord(old) ? old : {}, rest, value);
+  // Not by assignment: a member may be called `__proto__`.
+  const others = Object.entries(record).filter(([key]) => key !== name);
+  return Object.fromEntries([...others, [name, inner]]);
+}
+
+/** Members of chat completions that mean the same here. */
+const shared: ReadonlySet<string> = new Set([
+  "metadata",
+  "prompt_cache_retention",
+  "prompt_cache_options",
+]);
+
+function withForeignExtras(
+  body: JsonRecord,
+  extras: readonly Extra[],
+  { source, drop }: EncodeContext,
+): JsonRecord {
+  let whole = body;
+  for (const extra of extras) {
+    const isChat = source === Dialect.CHAT_COMPLETIONS;
+    if (isChat && extra.name === "web_search_options") {
+      const tools = Array.isArray(whole["tools"]) ? (whole["tools"] as unknown[]) : [];
+      whole = { ...whole, tools: [...tools, webSearchOfOptions(extra)] };
+    } else if (isChat && shared.has(extra.name)) {
+      whole = { ...whole, [extra.name]: JSON.parse(extra.json) as unknown };
+    } else if (extra.name !== "n") {
+      drop(extra.name);
+    }
+  }
+  return whole;
 }

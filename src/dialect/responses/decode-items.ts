@@ -1,0 +1,147 @@
+/** The items of a responses request as turns: one turn for each item, so that each goes back as it came. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  PartSchema,
+  type Reasoning,
+  ReasoningSchema,
+  ReasoningSealSchema,
+  Role,
+  ToolType,
+  type Turn,
+  TurnSchema,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type { JsonReader } from "../json.ts";
+import { openSeal } from "../seal.ts";
+import { decodeContent, extrasOf, textPart } from "./decode-content.ts";
+
+/**
+ * Reads an item of `input`.
+ *
+ * @throws GatewayError INVALID_REQUEST, naming the member at fault
+ */
+export function decodeItem(item: JsonReader): Turn {
+  const type = item.text("type") || (item.has("role") ? "message" : "item_reference");
+  switch (type) {
+    case "message":
+      return messageTurn(item);
+    case "function_call":
+      return callTurn(item, ToolType.FUNCTION);
+    case "custom_tool_call":
+      return callTurn(item, ToolType.CUSTOM);
+    case "function_call_output":
+      return resultTurn(item, ToolType.FUNCTION);
+    case "custom_tool_call_output":
+      return resultTurn(item, ToolType.CUSTOM);
+    case "reasoning":
+      return turnOf(Role.ASSISTANT, item, { case: "reasoning", value: decodeReasoning(item) });
+    default:
+      return opaqueTurn(item, type);
+  }
+}
+
+/** Instructions as the turn that they begin the conversation with. */
+export function instructionsTurn(text: string): Turn {
+  return create(TurnSchema, {
+    role: Role.SYSTEM,
+    roleWord: "instructions",
+    parts: [textPart(text)],
+    plain: true,
+  });
+}
+
+const roles = {
+  user: Role.USER,
+  assistant: Role.ASSISTANT,
+  system: Role.SYSTEM,
+  developer: Role.SYSTEM,
+} as const;
+
+const roleWords = ["user", "assistant", "system", "developer"] as const;
+
+function messageTurn(item: JsonReader): Turn {
+  const word = item.word("role", roleWords);
+  if (word === undefined) throw item.invalid("is missing", "role");
+  const role = roles[word];
+  return create(TurnSchema, {
+    role,
+    roleWord: role === Role.SYSTEM ? word : "",
+    itemId: item.text("id"),
+    ...decodeContent(item, "content"),
+    extras: extrasOf(item),
+  });
+}
+
+function callTurn(item: JsonReader, type: ToolType): Turn {
+  const member = type === ToolType.CUSTOM ? "input" : "arguments";
+  return turnOf(Role.ASSISTANT, item, {
+    case: "toolCall",
+    value: {
+      id: item.requiredText("call_id"),
+      name: item.requiredText("name"),
+      type,
+      input: item.text(member),
+      namespace: item.text("namespace"),
+      itemId: item.text("id"),
+    },
+  });
+}
+
+function resultTurn(item: JsonReader, type: ToolType): Turn {
+  return turnOf(Role.USER, item, {
+    case: "toolResult",
+    value: {
+      toolCallId: item.requiredText("call_id"),
+      type,
+      itemId: item.text("id"),
+      ...decodeContent(item, "output"),
+    },
+  });
+}
+
+function decodeReasoning(item: JsonReader): Reasoning {
+  const opaque = item.text("encrypted_content");
+  const summaries = item.objects("summary").map((part) => part.text("text"));
+  const content = item.objects("content").map((part) => part.text("text"));
+  const itemId = item.text("id");
+  const opened = opaque === "" ? undefined : openSeal(opaque);
+  if (opened !== undefined) {
+    const { seal, ...shown } = opened;
+    return create(ReasoningSchema, { ...shown, ...(seal && { seal }) });
+  }
+  return create(ReasoningSchema, {
+    text: content.join(""),
+    summaries,
+    itemId,
+    ...(opaque && {
+      seal: create(ReasoningSealSchema, { dialect: Dialect.RESPONSES, data: opaque }),
+    }),
+  });
+}
+
+const systemTypes: ReadonlySet<string> = new Set([
+  "additional_tools",
+  "configuration_update",
+  "compaction_trigger",
+]);
+
+/** A built-in tool's call or result, a reference, or something newer than this gateway. */
+function opaqueTurn(item: JsonReader, type: string): Turn {
+  // All of it is in the part: nothing is left over.
+  for (const name of item.names()) item.value(name);
+  const isResult = type.endsWith("_output") || type === "mcp_approval_response";
+  const role = isResult ? Role.USER : systemTypes.has(type) ? Role.SYSTEM : Role.ASSISTANT;
+  return turnOf(role, item, {
+    case: "opaque",
+    value: { dialect: Dialect.RESPONSES, type, json: item.toJson() },
+  });
+}
+
+type KindInit = NonNullable<MessageInitShape<typeof PartSchema>["kind"]>;
+
+function turnOf(role: Role, item: JsonReader, kind: KindInit): Turn {
+  return create(TurnSchema, {
+    role,
+    parts: [create(PartSchema, { kind, extras: extrasOf(item) })],
+  });
+}

@@ -1,0 +1,62 @@
+/** What writing a request keeps track of. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { invalid } from "../body-members.ts";
+import type { JsonRecord } from "../json.ts";
+import { itemIdFor, type ItemType } from "./item-ids.ts";
+
+/** One request while it is written. */
+export class EncodeContext {
+  /** The style that the request came in; `undefined`: a typed caller. */
+  readonly source: Dialect | undefined;
+  /** Whether that is this style: its extras go back as they came. */
+  readonly isOwn: boolean;
+  readonly #dropped = new Set<string>();
+
+  constructor(source: Dialect | undefined) {
+    this.source = source;
+    this.isOwn = source === Dialect.RESPONSES;
+  }
+
+  /** What could not be carried, each once. */
+  get dropped(): string[] {
+    return [...this.#dropped];
+  }
+
+  /** Notes what cannot be carried. A function, so that it can be handed on. */
+  readonly drop = (name: string): void => {
+    this.#dropped.add(name);
+  };
+
+  /** The object with the extras of its own style. */
+  withExtras(object: JsonRecord, extras: readonly Extra[]): JsonRecord {
+    if (extras.length === 0) return object;
+    if (!this.isOwn) {
+      for (const { name } of extras) this.drop(name);
+      return object;
+    }
+    // Not by assignment: a member may be called `__proto__`.
+    const added = extras.map(({ name, json }): [string, unknown] => [name, JSON.parse(json)]);
+    return Object.fromEntries([...Object.entries(object), ...added]);
+  }
+
+  /** The members that tell an item's id and that it is complete; none where it has no id to be told. */
+  identity(type: ItemType, id: string): JsonRecord {
+    const told = this.isOwn ? id : itemIdFor(type, id);
+    return told === "" ? {} : { id: told };
+  }
+}
+
+/**
+ * Parses JSON that the contract carries as text.
+ *
+ * @param param its place in the contract
+ * @throws GatewayError INVALID_REQUEST where it is none
+ */
+export function parsedJson(text: string, param: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid(`"${param}" is not valid JSON`, param);
+  }
+}

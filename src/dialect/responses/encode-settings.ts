@@ -1,0 +1,116 @@
+/** The settings of a generation as responses have them. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  type Generation,
+  ReasoningMode,
+  type ReasoningOptions,
+  type ResponseFormat,
+  ResponseFormatType,
+} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { isRecord, type JsonRecord } from "../json.ts";
+import { type EncodeContext, parsedJson } from "./encode-context.ts";
+
+/** Writes `reasoning`; `undefined` where nothing is said of it. */
+export function encodeReasoning(options: ReasoningOptions): JsonRecord | undefined {
+  const effort = effortOf(options);
+  const summary = summaryOf(options);
+  if (effort === "" && summary === "") return undefined;
+  return { ...(effort && { effort }), ...(summary && { summary }) };
+}
+
+/** Whether the model is asked to reason. */
+export function asksForReasoning(options: ReasoningOptions | undefined): boolean {
+  return options !== undefined && effortOf(options) !== "none" && effortOf(options) !== "";
+}
+
+/** Up to these budgets, in tokens, the effort is low or medium. */
+const lowBudgetMax = 2048;
+const mediumBudgetMax = 8192;
+
+function effortOf({ mode, effort, budgetTokens }: ReasoningOptions): string {
+  switch (mode) {
+    case ReasoningMode.DISABLED:
+      return "none";
+    case ReasoningMode.ADAPTIVE:
+      return effort || "medium";
+    case ReasoningMode.BUDGET:
+      if (effort !== "") return effort;
+      if (budgetTokens <= lowBudgetMax) return "low";
+      return budgetTokens <= mediumBudgetMax ? "medium" : "high";
+    case ReasoningMode.UNSPECIFIED:
+    default:
+      return effort;
+  }
+}
+
+/** In messages, whoever asks for reasoning sees it unless they say otherwise. */
+function summaryOf({ mode, summary }: ReasoningOptions): string {
+  const isShown = mode === ReasoningMode.ADAPTIVE || mode === ReasoningMode.BUDGET;
+  switch (summary) {
+    case "omitted":
+      return "";
+    case "summarized":
+      return "auto";
+    default:
+      return summary || (isShown ? "auto" : "");
+  }
+}
+
+/** Writes `text`; `undefined` where nothing is said of it. */
+export function encodeText(generation: Generation, context: EncodeContext): JsonRecord | undefined {
+  const { responseFormat, verbosity } = generation;
+  const format = responseFormat && encodeFormat(responseFormat, context);
+  if (format === undefined && verbosity === "") return undefined;
+  return { ...(format && { format }), ...(verbosity && { verbosity }) };
+}
+
+function encodeFormat(format: ResponseFormat, context: EncodeContext): JsonRecord | undefined {
+  switch (format.type) {
+    case ResponseFormatType.TEXT:
+      return { type: "text" };
+    case ResponseFormatType.JSON_OBJECT:
+      return { type: "json_object" };
+    case ResponseFormatType.JSON_SCHEMA: {
+      const { name, description, schemaJson } = format;
+      const schema = parsedJson(schemaJson, "response_format.schema_json");
+      const strict = strictOf(format, schema, context);
+      return {
+        type: "json_schema",
+        name: name || "reply",
+        ...(description && { description }),
+        schema,
+        ...(strict !== undefined && { strict }),
+      };
+    }
+    case ResponseFormatType.UNSPECIFIED:
+    default:
+      return undefined;
+  }
+}
+
+/** In messages every schema is followed exactly; here only one that is closed and leaves nothing optional
+ * can be, and the vendor refuses to promise it for any other. */
+function strictOf(
+  { strict }: ResponseFormat,
+  schema: unknown,
+  { source, drop }: EncodeContext,
+): boolean | undefined {
+  if (source !== Dialect.MESSAGES) return strict;
+  if (isClosed(schema)) return true;
+  drop("response_format.strict");
+  return false;
+}
+
+/** Whether every object of a schema names all its members, requires them and allows no others. */
+function isClosed(schema: unknown): boolean {
+  if (Array.isArray(schema)) return schema.every(isClosed);
+  if (!isRecord(schema)) return true;
+  const { properties, required, additionalProperties } = schema;
+  if (schema["type"] === "object" || isRecord(properties)) {
+    const names = isRecord(properties) ? Object.keys(properties) : [];
+    const needed: readonly unknown[] = Array.isArray(required) ? required : [];
+    if (additionalProperties !== false || names.some((name) => !needed.includes(name)))
+      return false;
+  }
+  return Object.values(schema).every(isClosed);
+}

@@ -1,0 +1,128 @@
+/** Tools and their choice as responses have them. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  type Conversation,
+  type FunctionTool,
+  type OpaquePart,
+  type Tool,
+  type ToolChoice,
+  ToolChoiceMode,
+  type ToolName,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { invalid } from "../body-members.ts";
+import type { JsonRecord } from "../json.ts";
+import { type EncodeContext, parsedJson } from "./encode-context.ts";
+import { webSearchTool } from "./web-search.ts";
+
+/** Writes `tools`, `tool_choice` and `parallel_tool_calls`, as far as they are there. */
+export function encodeTooling(conversation: Conversation, context: EncodeContext): JsonRecord {
+  const { tools, toolChoice, parallelToolCalls } = conversation;
+  const choice = toolChoice && encodeChoice(toolChoice);
+  return {
+    ...(tools.length > 0 && { tools: encodeTools(tools, context) }),
+    ...(choice !== undefined && { tool_choice: choice }),
+    ...(parallelToolCalls !== undefined && { parallel_tool_calls: parallelToolCalls }),
+  };
+}
+
+/** Writes tools; those of a namespace that follow each other stand in it together. */
+export function encodeTools(tools: readonly Tool[], context: EncodeContext): JsonRecord[] {
+  const written: JsonRecord[] = [];
+  let open: { readonly name: string; readonly tools: JsonRecord[] } | undefined;
+  for (const tool of tools) {
+    const { namespace, namespaceDescription } = tool;
+    const json = encodeTool(tool, context);
+    if (namespace === "") {
+      open = undefined;
+      written.push(json);
+      continue;
+    }
+    if (open?.name !== namespace) {
+      open = { name: namespace, tools: [] };
+      const description = namespaceDescription;
+      written.push({ type: "namespace", name: namespace, description, tools: open.tools });
+    }
+    open.tools.push(json);
+  }
+  return written;
+}
+
+function encodeTool({ kind, extras, cacheHint }: Tool, context: EncodeContext): JsonRecord {
+  if (cacheHint !== undefined) context.drop("cache_hint");
+  switch (kind.case) {
+    case "function":
+      return context.withExtras(functionTool(kind.value, context), extras);
+    case "custom": {
+      const { name, description, formatJson } = kind.value;
+      const format = formatJson && parsedJson(formatJson, "tools.custom.format_json");
+      const tool = {
+        type: "custom",
+        name,
+        ...(description && { description }),
+        ...(format !== "" && { format }),
+      };
+      return context.withExtras(tool, extras);
+    }
+    case "opaque":
+      return opaqueTool(kind.value, context);
+    case undefined:
+    default:
+      throw invalid("A tool must tell what it is", "tools");
+  }
+}
+
+/** Without a word about it, this style makes schemas strict, and optional members with them required. */
+function functionTool(tool: FunctionTool, { isOwn }: EncodeContext): JsonRecord {
+  const { name, description, parametersJson, strict } = tool;
+  const parameters =
+    parametersJson === ""
+      ? { type: "object", properties: {} }
+      : parsedJson(parametersJson, "tools.function.parameters_json");
+  return {
+    type: "function",
+    name,
+    ...(description && { description }),
+    parameters,
+    ...(strict === undefined && isOwn ? {} : { strict: strict === true }),
+  };
+}
+
+function opaqueTool(tool: OpaquePart, context: EncodeContext): JsonRecord {
+  if (tool.dialect === Dialect.RESPONSES) {
+    return parsedJson(tool.json, "tools.opaque.json") as JsonRecord;
+  }
+  const search = webSearchTool(tool, context);
+  if (search !== undefined) return search;
+  throw invalid(`The tool "${tool.type}" is not supported with this model: leave it out`, "tools");
+}
+
+const words: ReadonlyMap<ToolChoiceMode, string> = new Map([
+  [ToolChoiceMode.AUTO, "auto"],
+  [ToolChoiceMode.NONE, "none"],
+  [ToolChoiceMode.REQUIRED, "required"],
+]);
+
+/** Writes a choice of tools; `undefined`: the default. */
+export function encodeChoice(choice: ToolChoice): unknown {
+  const { mode, tool, allowed, opaque } = choice;
+  if (opaque !== undefined) {
+    if (opaque.dialect === Dialect.RESPONSES) return parsedJson(opaque.json, "tool_choice");
+    throw invalid(`"${opaque.type}" is not supported with this model`, "tool_choice");
+  }
+  if (mode === ToolChoiceMode.NAMED) {
+    if (tool === undefined) throw invalid("A named tool choice must name the tool", "tool_choice");
+    return named(tool);
+  }
+  if (allowed.length === 0 || mode === ToolChoiceMode.NONE) return words.get(mode);
+  const isRequired = mode === ToolChoiceMode.REQUIRED;
+  return {
+    type: "allowed_tools",
+    mode: isRequired ? "required" : "auto",
+    tools: allowed.map(named),
+  };
+}
+
+function named({ name, type }: ToolName): JsonRecord {
+  return { type: type === ToolType.CUSTOM ? "custom" : "function", name };
+}

@@ -1,0 +1,182 @@
+/** Pictures, documents and sound in responses content. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type MediaPart,
+  MediaPartSchema,
+  MediaType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { invalid } from "../body-members.ts";
+import type { JsonReader, JsonRecord } from "../json.ts";
+
+type MediaInit = MessageInitShape<typeof MediaPartSchema>;
+
+/** The content parts that carry media, by their type on the wire. */
+const readers: Readonly<Record<string, (part: JsonReader) => MediaInit>> = {
+  input_image: (part) => ({
+    type: MediaType.IMAGE,
+    detail: part.text("detail"),
+    ...sourceOf(part, { url: "image_url", data: "" }),
+  }),
+  input_file: (part) => ({
+    type: MediaType.DOCUMENT,
+    filename: part.text("filename"),
+    detail: part.text("detail"),
+    ...sourceOf(part, { url: "file_url", data: "file_data" }),
+  }),
+  input_audio: (part) => {
+    const sound = part.requiredObject("input_audio");
+    return {
+      type: MediaType.AUDIO,
+      mimeType: `audio/${sound.requiredText("format")}`,
+      source: { case: "base64", value: sound.requiredText("data") },
+    };
+  },
+};
+
+/** Reads a content part that carries media; `undefined` where it is of another type. */
+export function decodeMedia(part: JsonReader): MediaPart | undefined {
+  const reader = readers[part.text("type")];
+  return reader && create(MediaPartSchema, reader(part));
+}
+
+interface SourceNames {
+  readonly url: string;
+  /** Empty: the style has none. */
+  readonly data: string;
+}
+
+function sourceOf(part: JsonReader, names: SourceNames): MediaInit {
+  const id = part.text("file_id");
+  if (id !== "") return { source: { case: "fileId", value: id } };
+  const data = names.data === "" ? "" : part.text(names.data);
+  if (data !== "") return fromDataUrl(data) ?? { source: { case: "base64", value: data } };
+  const url = part.requiredText(names.url);
+  const media = fromDataUrl(url);
+  if (media !== undefined) return media;
+  if (/^https?:\/\//i.test(url)) return { source: { case: "url", value: url } };
+  throw part.invalid("must be an http or https address, or a data: URL", names.url);
+}
+
+const dataUrl = /^data:([^,]{0,255}?)(;base64)?,/i;
+
+function fromDataUrl(url: string): MediaInit | undefined {
+  const found = dataUrl.exec(url.slice(0, 300));
+  if (found === null) return undefined;
+  const data = url.slice(found[0].length);
+  const value = found[2] === undefined ? Buffer.from(unescaped(data)).toString("base64") : data;
+  return { mimeType: found[1] ?? "", source: { case: "base64", value } };
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** What decides how media are written. */
+export interface MediaTarget {
+  /** Whether the request came in this style: its file ids are then the vendor's own. */
+  readonly isOwn: boolean;
+  readonly drop: (name: string) => void;
+}
+
+/**
+ * Writes media as a content part.
+ *
+ * @throws GatewayError INVALID_REQUEST for what the vendor could not find or read
+ */
+export function encodeMedia(media: MediaPart, target: MediaTarget): JsonRecord {
+  if (media.citations) target.drop("citations");
+  switch (media.type) {
+    case MediaType.IMAGE:
+      return {
+        type: "input_image",
+        ...imageSource(media, target),
+        // The vendors' types demand it.
+        detail: media.detail || "auto",
+      };
+    case MediaType.AUDIO:
+      return { type: "input_audio", input_audio: audio(media) };
+    case MediaType.DOCUMENT:
+      return documentPart(media, target);
+    case MediaType.UNSPECIFIED:
+    default:
+      throw invalid("A media part must tell its type: image, document or audio");
+  }
+}
+
+function imageSource(media: MediaPart, target: MediaTarget): JsonRecord {
+  const { source } = media;
+  switch (source.case) {
+    case "url":
+      return { image_url: source.value };
+    case "fileId":
+      return { file_id: fileId(source.value, target) };
+    case "base64":
+      return { image_url: `data:${imageType(media, source.value)};base64,${source.value}` };
+    case "text":
+    case undefined:
+    default:
+      throw invalid("An image must have an address or its bytes in base64");
+  }
+}
+
+/** How the base64 of each kind of picture begins. */
+const beginnings: ReadonlyArray<readonly [string, string]> = [
+  ["iVBOR", "image/png"],
+  ["/9j/", "image/jpeg"],
+  ["R0lG", "image/gif"],
+  ["UklG", "image/webp"],
+];
+
+function imageType({ mimeType }: MediaPart, base64: string): string {
+  if (mimeType !== "") return mimeType;
+  const found = beginnings.find(([beginning]) => base64.startsWith(beginning));
+  if (found !== undefined) return found[1];
+  throw invalid("An image in base64 must tell its media type, for example image/png");
+}
+
+function fileId(id: string, { isOwn }: MediaTarget): string {
+  if (isOwn) return id;
+  throw invalid(`The file "${id}" is not known to the model's vendor; send its content instead`);
+}
+
+function audio({ source, mimeType }: MediaPart): JsonRecord {
+  if (source.case !== "base64") throw invalid("Audio must be sent in base64");
+  const format = mimeType.replace(/^audio\/(?:x-)?/, "").replace(/^mpeg$/, "mp3");
+  return { data: source.value, format: format === "wave" ? "wav" : format };
+}
+
+function documentPart(media: MediaPart, target: MediaTarget): JsonRecord {
+  const { source, filename, detail, title, context, mimeType } = media;
+  const named = { ...(filename && { filename }), ...(detail && { detail }) };
+  const head = [title, context].filter((line) => line !== "");
+  switch (source.case) {
+    case "text":
+      // Every vendor reads text; few read text files.
+      return { type: "input_text", text: [...head, source.value].join("\n\n") };
+    case "url":
+    case "fileId":
+    case "base64":
+      break;
+    case undefined:
+    default:
+      throw invalid("A document must have an address, its bytes in base64 or its text");
+  }
+  if (context !== "") target.drop("context");
+  if (source.case === "url") return { type: "input_file", ...named, file_url: source.value };
+  if (source.case === "fileId") {
+    return { type: "input_file", ...named, file_id: fileId(source.value, target) };
+  }
+  const data = mimeType === "" ? source.value : `data:${mimeType};base64,${source.value}`;
+  const name = target.isOwn ? filename : filename || title || defaultName(mimeType);
+  return { type: "input_file", ...named, ...(name && { filename: name }), file_data: data };
+}
+
+/** Bytes without a name are refused. */
+function defaultName(mimeType: string): string {
+  const [, kind = ""] = mimeType.split(/[/;]/);
+  return `document.${kind === "plain" ? "txt" : kind || "pdf"}`;
+}

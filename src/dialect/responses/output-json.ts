@@ -1,0 +1,162 @@
+/** The output items of a response, as they are written for clients. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  type Citation,
+  type Extra,
+  type Reasoning,
+  type ToolCall,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type { JsonRecord } from "../json.ts";
+import { wrapSeal } from "../seal.ts";
+import { annotationJson } from "./encode-content.ts";
+import { itemIdFor, type ItemType, itemPrefixes } from "./item-ids.ts";
+
+/** How far an item is. */
+export type ItemStatus = "in_progress" | "completed" | "incomplete";
+
+/** Makes the ids of one reply, and tells what was left out of it. */
+export class OutputNames {
+  readonly #callId: string;
+  readonly #drop: (name: string) => void;
+  readonly #callIds = new Set<string>();
+  readonly #itemIds = new Set<string>();
+  readonly #dropped = new Set<string>();
+
+  constructor(callId: string, drop: (name: string) => void) {
+    this.#callId = callId;
+    this.#drop = drop;
+  }
+
+  /** Notes what cannot be told, once. */
+  drop(name: string): void {
+    if (this.#dropped.has(name)) return;
+    this.#dropped.add(name);
+    this.#drop(name);
+  }
+
+  /** The id of the item at `index`: the vendor's, where it is one of this style's that was not used yet. */
+  item(type: ItemType, index: number, given = ""): string {
+    const known = itemIdFor(type, given);
+    const isUsable = known !== "" && !this.#itemIds.has(known);
+    const id = isUsable ? known : `${itemPrefixes[type]}${this.#callId}_${index}`;
+    this.#itemIds.add(id);
+    return id;
+  }
+
+  /** What a call's result will refer to: clients refuse a reply that has one twice. */
+  call(index: number, given: string): string {
+    const id = given === "" || this.#callIds.has(given) ? `call_${this.#callId}_${index}` : given;
+    this.#callIds.add(id);
+    return id;
+  }
+}
+
+/** A message of the model. */
+export interface MessageJson {
+  readonly id: string;
+  readonly status: ItemStatus;
+  readonly content: readonly JsonRecord[];
+  /** JSON; empty: none. */
+  readonly phase: string;
+}
+
+/** Writes a message. */
+export function messageItem({ id, status, content, phase }: MessageJson): JsonRecord {
+  return {
+    id,
+    type: "message",
+    status,
+    role: "assistant",
+    ...(phase && { phase: JSON.parse(phase) as unknown }),
+    content,
+  };
+}
+
+/** The phase that a vendor of this style gave a message, as JSON; empty: none. */
+export function phaseIn(extras: readonly Extra[]): string {
+  return extras.find(({ name }) => name === "phase")?.json ?? "";
+}
+
+/** Tells which members of a part are lost. */
+export function dropExtras(extras: readonly Extra[], names: OutputNames): void {
+  for (const { name } of extras) if (name !== "phase") names.drop(name);
+}
+
+/** Writes a text with what it refers to. */
+export function textContent(
+  text: string,
+  citations: readonly Citation[],
+  names: OutputNames,
+): JsonRecord {
+  const annotations: unknown[] = [];
+  for (const citation of citations) {
+    const annotation = annotationJson(citation, text.length);
+    if (annotation === undefined) names.drop("citations");
+    else annotations.push(annotation);
+  }
+  return { type: "output_text", annotations, logprobs: [], text };
+}
+
+/** Writes a refusal. */
+export function refusalContent(refusal: string): JsonRecord {
+  return { type: "refusal", refusal };
+}
+
+/** What an item of a call is made of. */
+export interface CallJson {
+  readonly id: string;
+  readonly callId: string;
+  readonly call: ToolCall;
+  readonly input: string;
+  readonly status: ItemStatus;
+}
+
+/** The kind of item that a call is. */
+export function callType({ type }: ToolCall): "function_call" | "custom_tool_call" {
+  return type === ToolType.CUSTOM ? "custom_tool_call" : "function_call";
+}
+
+/** Writes a call. */
+export function callItem({ id, callId, call, input, status }: CallJson): JsonRecord {
+  return {
+    id,
+    type: callType(call),
+    status,
+    call_id: callId,
+    name: call.name,
+    ...(call.namespace && { namespace: call.namespace }),
+    ...(call.type === ToolType.CUSTOM ? { input } : { arguments: input }),
+  };
+}
+
+/** What a client gets to see of reasoning. */
+export type ShownReasoning = Pick<Reasoning, "text" | "summaries">;
+
+/**
+ * How reasoning is shown: as this style's vendors gave it where it is theirs, which its id tells; any
+ * other as a summary, because most clients show nothing else.
+ */
+function shownReasoning(reasoning: Reasoning): ShownReasoning {
+  const { text, summaries, itemId } = reasoning;
+  if (text === "" || itemId !== "") return { text, summaries };
+  return { text: "", summaries: [...summaries, text] };
+}
+
+/** Writes reasoning. Another style's seal is carried along, so that it comes back with the next turn. */
+export function reasoningItem(
+  id: string,
+  reasoning: Reasoning,
+  { text, summaries }: ShownReasoning = shownReasoning(reasoning),
+): JsonRecord {
+  const { seal } = reasoning;
+  const isOwn = seal?.dialect === Dialect.RESPONSES;
+  const sealed = seal === undefined ? "" : isOwn ? seal.data : wrapSeal(seal, reasoning);
+  return {
+    id,
+    type: "reasoning",
+    summary: summaries.map((each) => ({ type: "summary_text", text: each })),
+    ...(text && { content: [{ type: "reasoning_text", text }] }),
+    ...(sealed && { encrypted_content: sealed }),
+  };
+}

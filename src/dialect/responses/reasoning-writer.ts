@@ -1,0 +1,158 @@
+/** Reasoning in a streamed response. */
+import type { Reasoning, ReasoningSeal } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type { PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { JsonRecord } from "../json.ts";
+import { type DeltaWriter, membersOf } from "./event-writer.ts";
+import { reasoningItem } from "./output-json.ts";
+import { itemAdded, itemDone, type ItemPlace, type PartWriter } from "./part-writer.ts";
+
+/** A text that is under way. */
+interface OpenText {
+  readonly deltas: DeltaWriter;
+  /** Its place among those of its kind. */
+  readonly members: JsonRecord;
+  /** Whether it is a summary to the vendor too; else text that is shown as one. */
+  readonly isSummary: boolean;
+  text: string;
+}
+
+/**
+ * Writes reasoning. The text itself is shown as such where it comes from a vendor of this style, which its
+ * id tells; any other as a summary, because most clients show nothing else.
+ */
+export class ReasoningWriter implements PartWriter {
+  readonly #place: ItemPlace;
+  readonly #begun: Reasoning;
+  readonly #showsText: boolean;
+  /** What the vendor gave. */
+  readonly #summaries: string[] = [];
+  #text = "";
+  #seal: ReasoningSeal | undefined;
+  /** What the client sees as summaries. */
+  readonly #shown: string[] = [];
+  #openSummary: OpenText | undefined;
+  #openText: OpenText | undefined;
+
+  constructor(place: ItemPlace, reasoning: Reasoning) {
+    this.#place = place;
+    this.#begun = reasoning;
+    this.#seal = reasoning.seal;
+    this.#showsText = reasoning.itemId !== "";
+  }
+
+  begin(): string {
+    const { text, summaries } = this.#begun;
+    let out = itemAdded(this.#place, { id: this.#place.id, type: "reasoning", summary: [] });
+    for (const summary of summaries) out += this.#startSummary(true) + this.#summarize(summary);
+    if (text !== "") out += this.#write(text);
+    return out;
+  }
+
+  delta(delta: PartDelta["delta"]): string {
+    switch (delta.case) {
+      case "text":
+        return delta.value === "" ? "" : this.#write(delta.value);
+      case "summaryStart":
+        return this.#startSummary(true);
+      case "summary":
+        return this.#summarize(delta.value);
+      case "seal":
+        this.#seal = delta.value;
+        return "";
+      case "input":
+      case "citation":
+      case undefined:
+      default:
+        return "";
+    }
+  }
+
+  end(): string {
+    const out = this.#endSummary() + this.#endText();
+    const reasoning: Reasoning = {
+      ...this.#begun,
+      text: this.#text,
+      summaries: this.#summaries,
+      ...(this.#seal && { seal: this.#seal }),
+    };
+    const shown = { text: this.#showsText ? this.#text : "", summaries: this.#shown };
+    return out + itemDone(this.#place, reasoningItem(this.#place.id, reasoning, shown));
+  }
+
+  #write(text: string): string {
+    this.#text += text;
+    if (this.#showsText) return this.#showText(text);
+    const isOpen = this.#openSummary?.isSummary === false;
+    return (isOpen ? "" : this.#startSummary(false)) + this.#show(text);
+  }
+
+  #summarize(text: string): string {
+    const isOpen = this.#openSummary?.isSummary === true;
+    const begun = isOpen ? "" : this.#startSummary(true);
+    this.#summaries[this.#summaries.length - 1] += text;
+    return begun + this.#show(text);
+  }
+
+  #startSummary(isSummary: boolean): string {
+    const ended = this.#endSummary();
+    if (isSummary) this.#summaries.push("");
+    const { events } = this.#place;
+    const members = this.#members({ summary_index: this.#shown.length });
+    const deltas = events.deltas("response.reasoning_summary_text.delta", members);
+    this.#openSummary = { deltas, members, isSummary, text: "" };
+    this.#shown.push("");
+    const part = { type: "summary_text", text: "" };
+    const type = "response.reasoning_summary_part.added";
+    return ended + events.event(type, membersOf({ ...members, part }));
+  }
+
+  #show(text: string): string {
+    const open = this.#openSummary;
+    if (open === undefined || text === "") return "";
+    open.text += text;
+    return open.deltas.write(text);
+  }
+
+  #endSummary(): string {
+    const open = this.#openSummary;
+    if (open === undefined) return "";
+    this.#openSummary = undefined;
+    const { members, text } = open;
+    this.#shown[this.#shown.length - 1] = text;
+    const part = { type: "summary_text", text };
+    const { events } = this.#place;
+    return (
+      events.event("response.reasoning_summary_text.done", membersOf({ ...members, text })) +
+      events.event("response.reasoning_summary_part.done", membersOf({ ...members, part }))
+    );
+  }
+
+  #showText(text: string): string {
+    const { events } = this.#place;
+    const members = this.#members({ content_index: 0 });
+    let begun = "";
+    if (this.#openText === undefined) {
+      const part = { type: "reasoning_text", text: "" };
+      begun = events.event("response.content_part.added", membersOf({ ...members, part }));
+      const deltas = events.deltas("response.reasoning_text.delta", members);
+      this.#openText = { deltas, members, isSummary: false, text: "" };
+    }
+    return begun + this.#openText.deltas.write(text);
+  }
+
+  #endText(): string {
+    if (this.#openText === undefined) return "";
+    const { members } = this.#openText;
+    const text = this.#text;
+    const part = { type: "reasoning_text", text };
+    const { events } = this.#place;
+    return (
+      events.event("response.reasoning_text.done", membersOf({ ...members, text })) +
+      events.event("response.content_part.done", membersOf({ ...members, part }))
+    );
+  }
+
+  #members(index: JsonRecord): JsonRecord {
+    return { item_id: this.#place.id, output_index: this.#place.at, ...index };
+  }
+}
