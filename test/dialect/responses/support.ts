@@ -45,7 +45,10 @@ export function encode(
 }
 
 /** What a reply to `generation` is written with. */
-export function replyOptions(generation: Generation, onDropped = (_: string) => {}): ReplyOptions {
+export function replyOptions(
+  generation: Generation,
+  onDropped: ReplyOptions["onDropped"] = () => {},
+): ReplyOptions {
   return {
     model: "public-model",
     callId: "0123456789abcdef0123456789abcdef",
@@ -105,7 +108,7 @@ export function end(value: MessageInitShape<typeof ReplyEndSchema> = {}): Genera
   const stopReason = StopReason.END;
   return event({
     case: "end",
-    value: create(ReplyEndSchema, { stopReason, usage, ...value } as typeof value),
+    value: create(ReplyEndSchema, { stopReason, usage, ...value }),
   });
 }
 
