@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import { callCost } from "../../src/billing/price.ts";
-import { estimateTokens, meter } from "../../src/inference/metering.ts";
+import { estimateTokens, meter, meterInput } from "../../src/inference/metering.ts";
 import { priceDefault } from "../support/gateway.ts";
 
 function usage(inputTokens: number, outputTokens: number): Usage {
@@ -84,5 +84,28 @@ describe("R-MON-8", () => {
         expect(more.usage && callCost(priceDefault, more.usage)).toBeGreaterThanOrEqual(cost);
       }),
     );
+  });
+});
+
+describe("embeddings", () => {
+  it("are charged by what the vendor read, delivered whole or not", () => {
+    for (const isWhole of [true, false]) {
+      const delivered = { reported: usage(5, 0), requestBytes: 400, textBytes: 0, isWhole };
+      expect(meterInput(delivered)).toMatchObject({
+        usage: { inputTokens: 5, outputTokens: 0 },
+        source: UsageSource.UPSTREAM,
+        isCharged: true,
+      });
+    }
+  });
+
+  it("are estimated where they came and nothing was reported, and free where they did not come", () => {
+    const delivered = { reported: undefined, requestBytes: 9, textBytes: 0 };
+    expect(meterInput({ ...delivered, isWhole: true })).toMatchObject({
+      usage: { inputTokens: 3, outputTokens: 0 },
+      source: UsageSource.ESTIMATED,
+      isCharged: true,
+    });
+    expect(meterInput({ ...delivered, isWhole: false })).toMatchObject({ isCharged: false });
   });
 });
