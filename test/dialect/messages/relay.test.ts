@@ -77,8 +77,8 @@ describe("R-TXT-1: a stream in the vendor's own dialect passes byte for byte", (
   it("keeps the spelling of numbers, duplicate members, white space and several data lines", () => {
     const odd =
       'event:message_start\ndata: {"type" : "message_start",\nid: 1\ndata:"message": { "a":2.50, "a":1e400 , "model" : "vendor-model" ,\ndata: "é":12345678901234567890 } }\n\n';
-    expect(relayed(style, odd, { model: "public" }).text).toBe(
-      odd.replace("vendor-model", "public"),
+    expect(relayed(style, text("a") + odd, { model: "public" }).text).toBe(
+      text("a") + odd.replace("vendor-model", "public"),
     );
   });
 
@@ -129,6 +129,8 @@ describe("R-MON-8: what a stream consumed", () => {
     ]) {
       expect(relayed(style, start("m", { usage: bad })).relay.usage).toBeUndefined();
     }
+    const { relay } = relayed(style, start("m", { usage }) + ended({ output_tokens: "many" }));
+    expect(relay.usage).toMatchObject({ inputTokens: 25, outputTokens: 1 });
   });
 
   it("is estimated by the text of deltas: text, thinking, tool arguments, no signatures", () => {

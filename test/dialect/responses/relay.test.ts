@@ -89,8 +89,8 @@ describe("R-TXT-1: a stream in the vendor's own dialect passes byte for byte", (
   it("keeps the spelling of numbers, duplicate members, white space and several data lines", () => {
     const odd =
       'data: { "response" : { "a":2.50, "a":1e400 , "model" : "vendor-model" ,\r\ndata:"é":12345678901234567890 } ,\r\n: comment\r\ndata: "type" : "response.created" }\r\n\r\n';
-    expect(relayed(style, odd, { model: "public" }).text).toBe(
-      odd.replace("vendor-model", "public"),
+    expect(relayed(style, text("a") + odd, { model: "public" }).text).toBe(
+      text("a") + odd.replace("vendor-model", "public"),
     );
   });
 
@@ -104,7 +104,8 @@ describe("R-TXT-1: a stream in the vendor's own dialect passes byte for byte", (
 
 describe("R-MON-8: what a stream consumed", () => {
   it.each(["completed", "incomplete", "failed"])("is read from response.%s", (type) => {
-    const { relay } = relayed(style, text("hi") + about(`response.${type}`, { usage }));
+    const begun = text("hi") + about(`response.${type}`, { usage });
+    const { relay } = relayed(style, begun + about("response.failed", { usage: null }));
     expect(relay.usage).toMatchObject({
       inputTokens: 30,
       cachedInputTokens: 8,
@@ -132,6 +133,7 @@ describe("R-MON-8: what a stream consumed", () => {
       delta("response.function_call_arguments.delta", '{"a":1}'),
       delta("response.audio.delta", "UklGRg=="),
       delta("response.shell_call_output_content.delta", { stdout: "out" }),
+      delta("response.unlike_a_delta", "xyz"),
       event({ type: "response.output_text.done", text: "abcd" }),
     ];
     // Bytes as they stand on the wire: quotes in arguments with their backslashes.
@@ -143,7 +145,7 @@ describe("R-MON-8: what a stream consumed", () => {
     const output = [{ type: "message", content: [{ type: "output_text", text: "whole" }] }];
     const last = about("response.completed", { output });
     expect(relayed(style, last).relay.textBytes).toBe(5);
-    expect(relayed(style, text("whole") + last).relay.textBytes).toBe(5);
+    expect(relayed(style, text("of two parts") + last).relay.textBytes).toBe(12);
   });
 });
 
