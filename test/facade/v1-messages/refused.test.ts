@@ -34,6 +34,25 @@ describe.each(["/v1/messages", "/v1/v1/messages", "/v1/messages?beta=true"])("%s
       code: "unsupported_media_type",
     },
     { status: 400, type: "invalid_request_error", body: "" },
+    { status: 400, type: "invalid_request_error", body: ask.slice(0, -1) },
+    { status: 400, type: "invalid_request_error", body: "[]" },
+    { status: 400, type: "invalid_request_error", body: ask.replace(',"max_tokens":16', "") },
+    {
+      status: 400,
+      type: "invalid_request_error",
+      body: ask.replace('"max_tokens":16', '"max_tokens":-1'),
+    },
+    {
+      status: 400,
+      type: "invalid_request_error",
+      body: ask.replace('"messages"', '"stream":"yes","messages"'),
+    },
+    {
+      status: 404,
+      type: "not_found_error",
+      body: ask.replace(publicModel, "none"),
+      code: "model_not_found",
+    },
   ])("$status $type", async ({ status, type, headers, method, body, code }) => {
     const reply = await expectFree(fixture.gateway, fixture.customer, () =>
       fixture.send(path, {
@@ -55,6 +74,33 @@ describe.each(["/v1/messages", "/v1/v1/messages", "/v1/messages?beta=true"])("%s
     expect(reply.headers).toMatchObject({ "x-request-id": "refused", "request-id": "refused" });
     expect(reply.headers["x-should-retry"]).toBe(status === 401 ? "false" : undefined);
     expect(reply.body.toString()).not.toContain(unknownKey);
+    expect(fixture.upstream.requests).toHaveLength(0);
+  });
+});
+
+describe("money and rights", () => {
+  it.each([
+    {
+      status: 402,
+      type: "billing_error",
+      code: "insufficient_balance",
+      customer: { balanceNanos: 0n },
+    },
+    {
+      status: 403,
+      type: "permission_error",
+      code: "access_denied",
+      customer: { models: ["other"] },
+    },
+  ])("$status $type", async ({ status, type, code, customer }) => {
+    const { key } = await fixture.gateway.customer(customer);
+    const reply = await fixture.send("/v1/messages", {
+      headers: { ...version, authorization: "", "x-api-key": key },
+      body: ask,
+    });
+    expect(reply.status).toBe(status);
+    expect(json(reply)).toMatchObject({ error: { type, details: { error_code: code } } });
+    expect(reply.headers["x-should-retry"]).toBe("false");
     expect(fixture.upstream.requests).toHaveLength(0);
   });
 });

@@ -29,6 +29,8 @@ describe.each(["/v1/responses", "/v1/v1/responses", "/v1/v1/chat/completions"])(
       code: "unsupported_media_type",
     },
     { status: 400, type: "invalid_request_error", body: "" },
+    { status: 400, type: "invalid_request_error", body: ask.slice(0, -1) },
+    { status: 400, type: "invalid_request_error", body: "[]" },
   ])("$status $type", async ({ status, type, headers, method, body, code }) => {
     const reply = await expectFree(fixture.gateway, fixture.customer, () =>
       fixture.send(path, {
@@ -49,5 +51,30 @@ describe.each(["/v1/responses", "/v1/v1/responses", "/v1/v1/chat/completions"])(
     expect(reply.headers["x-should-retry"]).toBe(status === 401 ? "false" : undefined);
     expect(reply.body.toString()).not.toContain(unknownKey);
     expect(fixture.upstream.requests).toHaveLength(0);
+  });
+});
+
+describe("what the body asks for", () => {
+  it.each([
+    { status: 400, code: "invalid_request", body: ask.replace("{", '{"stream":1,') },
+    { status: 400, code: "invalid_request", body: ask.replace("{", '{"max_output_tokens":0,') },
+    { status: 404, code: "model_not_found", body: ask.replace(publicModel, "none") },
+  ])("$status $code", async ({ status, code, body }) => {
+    const reply = await fixture.send("/v1/responses", { body });
+    expect(reply.status).toBe(status);
+    expect(errorOf(reply)).toMatchObject({ code, param: expect.any(String) });
+    expect(fixture.upstream.requests).toHaveLength(0);
+  });
+
+  it.each([
+    { status: 402, code: "insufficient_balance", customer: { balanceNanos: 0n } },
+    { status: 403, code: "access_denied", customer: { models: ["other"] } },
+  ])("$status $code", async ({ status, code, customer }) => {
+    const { key } = await fixture.gateway.customer(customer);
+    const headers = { authorization: `Bearer ${key}` };
+    const reply = await fixture.send("/v1/responses", { headers, body: ask });
+    expect(reply.status).toBe(status);
+    expect(errorOf(reply)).toMatchObject({ type: code, code });
+    expect(reply.headers["x-should-retry"]).toBe("false");
   });
 });
