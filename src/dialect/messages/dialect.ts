@@ -12,13 +12,29 @@ import { readMessagesRequest } from "./read-request.ts";
 import { MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
 import { messagesReplyBody } from "./reply-body.ts";
 
+/** What this style calls the contract's fields. */
+const memberNames: Readonly<Record<string, string>> = {
+  stop: "stop_sequences",
+  max_output_tokens: "max_tokens",
+  end_user: "metadata.user_id",
+  reasoning: "thinking",
+  "reasoning.mode": "thinking.type",
+  "reasoning.effort": "output_config.effort",
+  "reasoning.budget_tokens": "thinking.budget_tokens",
+  "reasoning.summary": "thinking.display",
+  response_format: "output_config.format",
+  parallel_tool_calls: "tool_choice.disable_parallel_tool_use",
+  cache_hint: "cache_control",
+  "turns.reasoning": "messages.thinking",
+};
+
 export const messages: TextDialect = {
   word: "messages",
   requestIdHeaders: ["x-request-id", "request-id"],
   forwardedHeaders: new Set(["accept", "anthropic-version", "anthropic-beta"]),
   keepAlive: Buffer.from('event: ping\ndata: {"type": "ping"}\n\n'),
   tokenCount: { required: ["messages"], body: (count) => ({ input_tokens: count }) },
-  memberNames: { stop: "stop_sequences", max_output_tokens: "max_tokens" },
+  memberNames,
   readRequest: readMessagesRequest,
   relayReply: relayMessagesReply,
   relayStream: (options) => new MessagesStreamRelay(options),

@@ -118,7 +118,7 @@ function encodeReasoning(
   writer: RequestWriter,
 ): Block | undefined {
   if (seal?.dialect !== Dialect.MESSAGES) {
-    writer.drop("messages.reasoning");
+    writer.drop("turns.reasoning");
     return undefined;
   }
   const { signature, data } = seal;

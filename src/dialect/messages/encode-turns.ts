@@ -55,7 +55,7 @@ function encodeTurn(turn: Turn, writer: RequestWriter): Message {
   const { parts, plain, extras, name } = turn;
   const role = words.get(turn.role);
   if (role === undefined) throw refused("A message has no role", "messages");
-  if (name !== "") writer.drop("messages.name");
+  if (name !== "") writer.drop("turns.name");
   if (parts.some((part) => isOldOnly(role, part))) writer.needsOldVersion = true;
   const blocks = parts.flatMap((part) => encodePart(part, writer) ?? []);
   return {
