@@ -20,27 +20,30 @@ export interface RefusedReply {
   readonly headers: Readonly<Record<string, string>>;
   /** The first part of its body. */
   readonly body: Buffer;
+  /** What the vendor's own words say that its status does not. `undefined`: nothing. */
+  readonly fault: Refusal["alarm"];
+  /** After how many seconds the vendor asks to try again. `undefined`: it does not say. */
+  readonly retryAfter: number | undefined;
 }
 
 /** Reads a reply with a status outside 200–299. */
 export function readRefusal(reply: RefusedReply): Refusal {
-  const { status } = reply;
+  const { status, fault, retryAfter } = reply;
+  if (fault === "credential" || fault === "money") return ours(fault);
+  if (fault === "model") return missingModel();
   if (status === 401 || status === 403) return ours("credential");
   if (status === 402 || (status === 429 && isOurMoney(reply.body))) return ours("money");
-  if (status === 404) {
-    const text = "The model is not available at its vendor now; try another model or try later";
-    return { ...refusal(ErrorCode.UPSTREAM_ERROR, text), alarm: "model" };
-  }
+  if (status === 404) return missingModel();
   if (status === 400 || status === 413 || status === 422) return passed(reply);
   if (status === 429) {
     const text =
       "The model's vendor asks to slow down; retry after the time in the retry-after header";
-    return refusal(ErrorCode.RATE_LIMIT_EXCEEDED, text, retryAfterSeconds(reply.headers) ?? 1);
+    return refusal(ErrorCode.RATE_LIMIT_EXCEEDED, text, retryAfter ?? 1);
   }
   if (status === 503 || status === 529) {
     const text =
       "The model's vendor has no capacity now; retry after the time in the retry-after header";
-    return refusal(ErrorCode.UPSTREAM_OVERLOADED, text, retryAfterSeconds(reply.headers) ?? 1);
+    return refusal(ErrorCode.UPSTREAM_OVERLOADED, text, retryAfter ?? 1);
   }
   if (status === 504) {
     return refusal(
@@ -75,6 +78,11 @@ function refusal(code: SentErrorCode, message: string, retryAfter?: number): Ref
     mayRetry: true,
     alarm: undefined,
   };
+}
+
+function missingModel(): Refusal {
+  const text = "The model is not available at its vendor now; try another model or try later";
+  return { ...refusal(ErrorCode.UPSTREAM_ERROR, text), alarm: "model" };
 }
 
 /** The vendor refused our credential or our account's money: none of the customer's business. */

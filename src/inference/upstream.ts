@@ -7,7 +7,7 @@ import { HttpFailure } from "../http/failure.ts";
 import type { Metrics } from "../metrics.ts";
 import type { OperationName, Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
 import type { PlannedRoute } from "./door.ts";
-import { failureError, readRefusal, type Refusal } from "./upstream-refusal.ts";
+import { failureError, readRefusal, type Refusal, retryAfterSeconds } from "./upstream-refusal.ts";
 
 /** Opens replies. */
 export interface Upstream {
@@ -117,7 +117,7 @@ class RoutedUpstream implements Upstream {
       const call = ask.callFor(planned);
       const reply = await (send === undefined ? vendor.exchange(call) : send(call));
       const isAccepted = reply.status >= 200 && reply.status < 300;
-      const judged = isAccepted ? undefined : await judge(reply);
+      const judged = isAccepted ? undefined : await judge(reply, vendor);
       if (judged !== undefined && !judged.refusal.pass) {
         return this.#refuse(judged.refusal, { vendor: vendor.name, status: reply.status });
       }
@@ -184,10 +184,15 @@ class RoutedUpstream implements Upstream {
 }
 
 /** Reads a refusal whole. */
-async function judge(reply: VendorReply): Promise<{ refusal: Refusal; body: Buffer }> {
+async function judge(
+  reply: VendorReply,
+  vendor: Vendor,
+): Promise<{ refusal: Refusal; body: Buffer }> {
   const { status, headers } = reply;
   const body = await reply.body.whole(refusalBytesMax);
-  return { refusal: readRefusal({ status, headers, body }), body };
+  const fault = vendor.faultOf?.(status, body);
+  const retryAfter = retryAfterSeconds(headers) ?? vendor.retryAfterOf?.(body);
+  return { refusal: readRefusal({ status, headers, body, fault, retryAfter }), body };
 }
 
 function overloaded(): GatewayError {

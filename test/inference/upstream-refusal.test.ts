@@ -11,8 +11,19 @@ afterEach(() => vi.useRealTimers());
 
 const json = { "content-type": "application/json; charset=utf-8" };
 
-function read(status: number, body = '{"error":{}}', headers: Record<string, string> = json) {
-  return readRefusal({ status, headers, body: Buffer.from(body) });
+function read(
+  status: number,
+  body = '{"error":{}}',
+  headers: Record<string, string> = json,
+  fault?: "credential" | "money" | "model",
+) {
+  return readRefusal({
+    status,
+    headers,
+    body: Buffer.from(body),
+    fault,
+    retryAfter: retryAfterSeconds(headers),
+  });
 }
 
 /** Status and code for the customer, alarm for the operator, whether another route may be tried. */
@@ -141,5 +152,17 @@ describe("R-ERR-4: no reply at all", () => {
     expect(`${error.meaning.status} ${error.meaning.word}`).toBe(says);
     expect(error.cause).toBe(cause);
     expect(error.message).not.toContain("10.0.0.7");
+  });
+});
+
+describe("R-ERR-3: what a vendor says in its own words counts before its status", () => {
+  it.each([
+    ["credential", "503 service_unavailable"],
+    ["money", "503 service_unavailable"],
+    ["model", "502 upstream_error"],
+  ] as const)("a 400 that means %s", (fault, says) => {
+    const { pass, error, alarm, mayRetry } = read(400, "{}", json, fault);
+    expect(`${error.meaning.status} ${error.meaning.word}`).toBe(says);
+    expect({ pass, alarm, mayRetry }).toEqual({ pass: false, alarm: fault, mayRetry: true });
   });
 });
