@@ -53,9 +53,15 @@ function firstSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-function secretsOf({ operatorToken, databaseUrl }: Settings, { vendors }: Config): string[] {
+function secretsOf(settings: Settings, { vendors }: Config): string[] {
+  const { operatorToken, databaseUrl, masterKey } = settings;
   const keys = [...vendors.values()].map((vendor) => vendor.apiKey);
-  const all = [operatorToken, ...passwordsOf(databaseUrl ?? ""), ...keys];
+  const all = [
+    masterKey?.toString("base64"),
+    operatorToken,
+    ...passwordsOf(databaseUrl ?? ""),
+    ...keys,
+  ];
   return all.filter((secret) => secret !== undefined);
 }
 

@@ -108,6 +108,9 @@ export interface Settings {
   readonly publicUrl: string | undefined;
   /** `UAS_TRUST_PROXY`: addresses and ranges of proxies whose `x-forwarded-*` count. Default none. */
   readonly trustProxy: readonly string[];
+  /** `UAS_MASTER_KEY`: 32 bytes, what the keys of stored secrets are made from. `undefined`: the one of the
+   * data folder, see master-key.ts. */
+  readonly masterKey: Buffer | undefined;
   /** `UAS_OPERATOR_TOKEN`; `undefined`: operator RPCs are refused. */
   readonly operatorToken: string | undefined;
 }

@@ -50,3 +50,27 @@ export const pageSizeMax = 1_000;
 
 /** How long a running call may go on after SIGTERM, in milliseconds. */
 export const drainMs = 60_000;
+
+/** How long a response that is kept here lives after it, or one built on it, was made, in milliseconds:
+ * 30 days. */
+export const storedResponseTtlMs = 30 * 24 * 60 * 60 * 1_000;
+
+/** The longest response that is kept, with its input, in bytes: 8 MiB. A longer one is answered as any
+ * other, but cannot be read or continued by its id. */
+export const storedResponseBytesMax = 8 * 1024 * 1024;
+
+/** How much an account may have kept, in bytes: 1 GiB. Beyond it those go first that would end first. */
+export const storedAccountBytesMax = 1024 * 1024 * 1024;
+
+/** The most responses of one conversation that a request can continue by id: each one is looked up. */
+export const storedChainMax = 1_000;
+
+/** The longest id of a response, in characters: the router takes no longer one. */
+export const responseIdCharsMax = 100;
+
+/** How long reasoning is kept for a chat client that comes back with a tool's result, in milliseconds: a
+ * day. */
+export const keptReasoningTtlMs = 24 * 60 * 60 * 1_000;
+
+/** The most reasoning that is kept of one turn, in bytes. */
+export const keptReasoningBytesMax = 1024 * 1024;

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { type Parsed, parseListen, parseOrigin, parseProxies } from "./address.ts";
 import type { ListenAddress, Settings } from "./config.ts";
+import { decodeMasterKey } from "./master-key.ts";
 import { ConfigError } from "./problems.ts";
 import { nearest } from "./suggest.ts";
 
@@ -50,6 +51,7 @@ export function readSettings(env: Environment, cwd: string): ReadSettings {
     databaseUrl: read("DATABASE_URL", parseDatabaseUrl),
     publicUrl: read("UAS_PUBLIC_URL", parseOrigin),
     trustProxy: read("UAS_TRUST_PROXY", parseProxies) ?? [],
+    masterKey: read("UAS_MASTER_KEY", parseMasterKey),
     operatorToken: read("UAS_OPERATOR_TOKEN", parseToken),
     warnings: unknownVariables(env),
   };
@@ -70,6 +72,12 @@ function parseDatabaseUrl(text: string): Parsed<string> {
   const fix =
     "write postgresql://user:password@host:5432/database, or unset it for the embedded one";
   return { problem: `must be the address of a PostgreSQL server: ${fix}` };
+}
+
+function parseMasterKey(text: string): Parsed<Buffer> {
+  const value = decodeMasterKey(text);
+  if (value !== undefined) return { value };
+  return { problem: "must be 32 bytes in base64: make one with `openssl rand -base64 32`" };
 }
 
 function parseToken(text: string): Parsed<string> {

@@ -108,6 +108,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       databaseUrl: (await options.databaseAt?.(database.url)) ?? database.url,
       publicUrl: undefined,
       trustProxy: [],
+      masterKey: Buffer.alloc(32, 1),
       operatorToken: undefined,
       ...options.settings,
     },
