@@ -2,6 +2,7 @@
 import type { Pool } from "pg";
 import { holdSweepMs } from "../config/limits.ts";
 import { ensurePartitions, type PartitionedTable } from "../db/partition.ts";
+import { singly } from "../singly.ts";
 
 type Warn = (message: string, fields: Readonly<Record<string, unknown>>) => void;
 
@@ -63,24 +64,6 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
     },
     sweep,
   };
-}
-
-/** Runs a job unless it runs already. `ended` waits for the run under way. */
-function singly(
-  job: () => Promise<unknown>,
-  failed: (error: unknown) => void,
-): { (): Promise<void>; ended(): Promise<void> } {
-  let running: Promise<void> | undefined;
-  const runOnce = async (): Promise<void> => {
-    try {
-      await job();
-    } catch (error) {
-      failed(error);
-    } finally {
-      running = undefined;
-    }
-  };
-  return Object.assign(() => (running ??= runOnce()), { ended: async () => running });
 }
 
 /**
