@@ -1,0 +1,62 @@
+/** What inference keeps: replies for their account, and reasoning for clients that cannot carry it. */
+import { defineEntity, p } from "@mikro-orm/core";
+
+/**
+ * A reply of the responses style. `vendor`: who keeps it; empty: it is kept here, and `response` and `input`
+ * are its JSON. `itemIds`: the ids of the items in both. `previousId`: the response that it continues.
+ */
+export const StoredResponseEntity = defineEntity({
+  name: "StoredResponseEntity",
+  tableName: "stored_response",
+  properties: {
+    accountId: p.uuid().primary(),
+    id: p.text().primary(),
+    model: p.text(),
+    vendor: p.text(),
+    previousId: p.text().nullable(),
+    response: p.blob().nullable().lazy(),
+    input: p.blob().nullable().lazy(),
+    itemIds: p.array().columnType("text[]"),
+    bytes: p.integer(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    expiresAt: p.datetime().columnType("timestamptz"),
+  },
+  indexes: [
+    { name: "stored_response_expires_at_index", properties: ["expiresAt"] },
+    { name: "stored_response_account_id_expires_at_index", properties: ["accountId", "expiresAt"] },
+    { name: "stored_response_item_ids_index", properties: ["itemIds"], type: "gin" },
+  ],
+  checks: [
+    { name: "stored_response_bytes_check", expression: "bytes >= 0" },
+    {
+      name: "stored_response_kept_check",
+      expression: "(vendor = '') = (response is not null and input is not null)",
+    },
+  ],
+});
+
+/**
+ * The reasoning of a turn that called tools, found by the SHA-256 of each call's id. `sealed` is in the row of
+ * the turn's first call; `firstDigest` leads there from the others.
+ */
+export const KeptReasoningEntity = defineEntity({
+  name: "KeptReasoningEntity",
+  tableName: "kept_reasoning",
+  properties: {
+    accountId: p.uuid().primary(),
+    digest: p.blob().primary(),
+    firstDigest: p.blob(),
+    sealed: p.blob().nullable().lazy(),
+    expiresAt: p.datetime().columnType("timestamptz"),
+  },
+  indexes: [{ name: "kept_reasoning_expires_at_index", properties: ["expiresAt"] }],
+  checks: [
+    {
+      name: "kept_reasoning_sealed_check",
+      expression: "(digest = first_digest) = (sealed is not null)",
+    },
+  ],
+});
+
+/** The tables of inference. */
+export const inferenceEntities = [StoredResponseEntity, KeptReasoningEntity] as const;

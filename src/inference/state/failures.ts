@@ -1,0 +1,42 @@
+/** What callers are told of responses that are not there. */
+import { ErrorCode, GatewayError } from "../../errors.ts";
+
+/** The caller's account has no response by this id. Somebody else's is told no different. */
+export function noSuchResponse(id: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.NOT_FOUND,
+    `Response with id '${shorten(id)}' not found: it was never kept (\`store\`: false), was deleted, or is older than 30 days`,
+    { param: "response_id" },
+  );
+}
+
+/** A request continues a response that the account has not. */
+export function noSuchPrevious(id: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `Previous response with id '${shorten(id)}' not found: it was not kept, was deleted or has expired; send the conversation in \`input\` instead`,
+    { param: "previous_response_id" },
+  );
+}
+
+/** A request continues a conversation that is longer than any request may be. */
+export function chainTooLong(): GatewayError {
+  return new GatewayError(
+    ErrorCode.REQUEST_TOO_LARGE,
+    "The conversation that `previous_response_id` continues is too long to be sent to the model; send a shorter one in `input`",
+    { param: "previous_response_id" },
+  );
+}
+
+/** A vendor keeps the response, and is not in the configuration any more. */
+export function keeperGone(id: string, vendor: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.NOT_FOUND,
+    `Response with id '${shorten(id)}' is kept by a vendor that this gateway does not use any more`,
+    { param: "response_id", internal: `no vendor ${vendor} that keeps responses` },
+  );
+}
+
+function shorten(id: string): string {
+  return id.length <= 100 ? id : `${id.slice(0, 100)}…`;
+}

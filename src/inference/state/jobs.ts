@@ -1,0 +1,77 @@
+/** What the kept state needs by itself: that what has expired is deleted, and limits hold. */
+import type { Pool } from "pg";
+import { singly } from "../../singly.ts";
+import type { ResponseStore } from "./response-store.ts";
+
+/** What {@link createStateJobs} needs. */
+export interface StateJobsOptions {
+  /** The plain pool of the database. */
+  readonly pool: Pool;
+  readonly store: ResponseStore;
+  /** How often, in milliseconds. Default ten minutes: what has expired is not given out meanwhile. */
+  readonly everyMs?: number;
+  /** Told what an operator should know, without secrets. Default: nobody. */
+  readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+/** The jobs of a process. Every node may run them at once. */
+export interface StateJobs {
+  /** Begins, with a first run in the background. */
+  start(): void;
+  /** Ends; what is under way is waited for. */
+  stop(): Promise<void>;
+  /** Deletes what has expired, now. Returns how many rows that were. */
+  expire(): Promise<number>;
+}
+
+const everyMsDefault = 10 * 60 * 1_000;
+
+/** How many rows go in one statement: a long one would hold up others. */
+const batch = 1_000;
+
+const tables = ["stored_response", "kept_reasoning"] as const;
+
+/** Makes the jobs; {@link StateJobs.start} begins. */
+export function createStateJobs(options: StateJobsOptions): StateJobs {
+  const { pool, store, everyMs = everyMsDefault, warn = () => {} } = options;
+  let timer: NodeJS.Timeout | undefined;
+  const expire = async (): Promise<number> => {
+    let deleted = 0;
+    for (const table of tables) deleted += await expireRows(pool, table);
+    return deleted;
+  };
+  const job = singly(
+    async () => {
+      await expire();
+      await store.trim();
+    },
+    (error) => warn("deleting expired state failed: tried again later", { err: error }),
+  );
+  return {
+    start() {
+      if (timer !== undefined) return;
+      void job();
+      timer = setInterval(() => void job(), everyMs);
+      timer.unref();
+    },
+    async stop() {
+      clearInterval(timer);
+      timer = undefined;
+      await job.ended();
+    },
+    expire,
+  };
+}
+
+/** In batches; rows that somebody else deletes or extends at this moment are left to them. */
+async function expireRows(pool: Pool, table: (typeof tables)[number]): Promise<number> {
+  for (let deleted = 0; ; ) {
+    const { rowCount } = await pool.query(
+      `delete from ${table} where ctid = any(array(
+         select ctid from ${table} where expires_at < now()
+         order by expires_at limit ${batch} for update skip locked))`,
+    );
+    deleted += rowCount ?? 0;
+    if ((rowCount ?? 0) < batch) return deleted;
+  }
+}

@@ -1,0 +1,128 @@
+/** ResponseService: responses that are kept, for the account that they were made for. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { ListInputItemsRequest } from "../../../gen/uas/inference/v1/response_service_pb.ts";
+import type { ResponseService } from "../../../gen/uas/inference/v1/response_service_pb.ts";
+import { type Caller, callerKey } from "../../caller.ts";
+import type { JsonRecord } from "../../dialect/json.ts";
+import { ErrorCode, GatewayError } from "../../errors.ts";
+import { noSuchResponse } from "./failures.ts";
+import { itemId, listedItems } from "./input-items.ts";
+import type { ResponseStore, StoredResponse } from "./response-store.ts";
+import type { VendorState } from "./vendor-state.ts";
+
+/** What {@link createResponseService} needs. */
+export interface ResponseServiceOptions {
+  readonly store: ResponseStore;
+  readonly vendorState: VendorState;
+}
+
+/** Implements `uas.inference.v1.ResponseService`. */
+export function createResponseService(
+  options: ResponseServiceOptions,
+): ServiceImpl<typeof ResponseService> {
+  const { store, vendorState } = options;
+  const find = async (accountId: string, responseId: string): Promise<StoredResponse> => {
+    const found = await store.find(accountId, responseId);
+    if (found === undefined) throw noSuchResponse(responseId);
+    return found;
+  };
+  return {
+    async getResponse({ responseId, include }, { values, signal }) {
+      const found = await find(accountOf(values.get(callerKey)), responseId);
+      if (found.kind === "here") return { response: found.response };
+      const query = queryOf({ include });
+      return {
+        response: await vendorState.ask({ ...found, action: "get", responseId, query, signal }),
+      };
+    },
+
+    async deleteResponse({ responseId }, { values, signal }) {
+      const accountId = accountOf(values.get(callerKey));
+      const found = await find(accountId, responseId);
+      if (found.kind === "vendor") {
+        // Forgotten only then: what the vendor still has must stay within reach.
+        await vendorState.ask({ ...found, action: "delete", responseId, query: "", signal });
+      }
+      if (!(await store.delete(accountId, responseId))) throw noSuchResponse(responseId);
+      return { responseId };
+    },
+
+    async listInputItems(request, { values, signal }) {
+      const { responseId, limit, after, order, include } = request;
+      const page = readListRequest(request);
+      const found = await find(accountOf(values.get(callerKey)), responseId);
+      if (found.kind === "here") {
+        return { page: Buffer.from(JSON.stringify(listPage(found.input, responseId, page))) };
+      }
+      const query = queryOf({ include, limit: limit || "", after, order });
+      return {
+        page: await vendorState.ask({
+          ...{ ...found, action: "list-input-items", responseId, query, signal },
+        }),
+      };
+    },
+  };
+}
+
+/** The access option lets nobody else through; an operator calling in process has no account. */
+function accountOf(caller: Caller | undefined): string {
+  if (caller?.kind === "key") return caller.accountId;
+  throw new GatewayError(ErrorCode.ACCESS_DENIED, "Responses belong to accounts: send an API key");
+}
+
+/** The most items of a page, and how many where the request does not say: those of the style. */
+const limitMax = 100;
+const limitDefault = 20;
+
+interface ListPage {
+  readonly limit: number;
+  readonly after: string;
+  readonly isAscending: boolean;
+}
+
+function readListRequest({ limit, after, order }: ListInputItemsRequest): ListPage {
+  if (limit < 0 || limit > limitMax) {
+    throw invalid(`limit: send a whole number from 1 to ${limitMax}`, "limit");
+  }
+  if (order !== "" && order !== "asc" && order !== "desc") {
+    throw invalid('order: send "asc" or "desc"', "order");
+  }
+  return { limit: limit || limitDefault, after, isAscending: order === "asc" };
+}
+
+function listPage(
+  input: readonly JsonRecord[],
+  responseId: string,
+  { limit, after, isAscending }: ListPage,
+): JsonRecord {
+  const listed = listedItems(input, responseId);
+  const items = isAscending ? listed : listed.toReversed();
+  const start = after === "" ? 0 : items.findIndex((item) => itemId(item) === after) + 1;
+  if (after !== "" && start === 0) {
+    throw invalid("after: there is no such item; send the `last_id` of the page before", "after");
+  }
+  const data = items.slice(start, start + limit);
+  const ids = data.map((item) => itemId(item) ?? null);
+  const [first = null] = ids;
+  const hasMore = start + limit < items.length;
+  return { object: "list", data, first_id: first, last_id: ids.at(-1) ?? null, has_more: hasMore };
+}
+
+/** A query as SDKs of the style write it. */
+function queryOf({
+  include,
+  ...single
+}: Readonly<Record<string, string | number | readonly string[]>> & {
+  readonly include: readonly string[];
+}): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(single)) {
+    if (value !== "") query.set(name, String(value));
+  }
+  for (const each of include) query.append("include[]", each);
+  return query.toString();
+}
+
+function invalid(message: string, param: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
+}

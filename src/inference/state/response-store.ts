@@ -1,0 +1,252 @@
+/**
+ * Replies of the responses style, kept per account. Each one keeps its own input and the id of the response
+ * that it continues; the conversation is put together when it goes on.
+ */
+import type { Pool } from "pg";
+import {
+  responseIdCharsMax,
+  storedAccountBytesMax,
+  storedChainMax,
+  storedResponseBytesMax,
+  storedResponseTtlMs,
+} from "../../config/limits.ts";
+import { answering } from "../../database-lost.ts";
+import { type JsonRecord, parseRecord, recordsAt } from "../../dialect/json.ts";
+import { readChain, type StoredChain } from "./chain.ts";
+import { inputItems, itemId, listedItems } from "./input-items.ts";
+
+/** Keeps responses. All methods throw GatewayError SERVICE_UNAVAILABLE where the database is away. */
+export interface ResponseStore {
+  /**
+   * What a request with this `previous_response_id` goes on from. `undefined`: the account has no such
+   * response. Ask before any vendor is: a vendor knows nothing of accounts.
+   *
+   * @throws GatewayError INVALID_REQUEST, REQUEST_TOO_LARGE: see {@link readChain}
+   */
+  resolve(accountId: string, previousResponseId: string): Promise<StoredChain | undefined>;
+  /**
+   * Keeps a response, durably: the client can use its id from then on. One by the same id is replaced.
+   *
+   * @returns false where it is too long to be kept
+   */
+  save(response: NewResponse): Promise<boolean>;
+  /** Notes that a vendor keeps a response. @returns false where its id is none that can be asked for */
+  remember(response: VendorResponse): Promise<boolean>;
+  /** The response by an id; `undefined`: the account has none. */
+  find(accountId: string, id: string): Promise<StoredResponse | undefined>;
+  /** Deletes a response. @returns whether there was one */
+  delete(accountId: string, id: string): Promise<boolean>;
+  /** Items of the account's responses, input and output, by their ids: what `item_reference` refers to.
+   * Those that are not kept are missing. */
+  findItems(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, JsonRecord>>;
+  /** Deletes what makes the accounts that this process wrote to exceed their limit, and forgets them. */
+  trim(): Promise<void>;
+}
+
+/** A response to keep. */
+export interface NewResponse {
+  readonly accountId: string;
+  readonly responseId: string;
+  /** The public name of the model. */
+  readonly model: string;
+  /** The response that it continues; `undefined`: none. */
+  readonly previousResponseId: string | undefined;
+  /** The response object, as it was sent: JSON in UTF-8. */
+  readonly response: Uint8Array;
+  /** The request's own `input`, parsed: a text or items. */
+  readonly input: unknown;
+}
+
+/** A response that a vendor keeps. */
+export interface VendorResponse {
+  readonly accountId: string;
+  readonly responseId: string;
+  /** The public name of the model. */
+  readonly model: string;
+  readonly vendor: string;
+}
+
+/** A response that was found. */
+export type StoredResponse =
+  | {
+      readonly kind: "here";
+      /** As it was sent: JSON in UTF-8. */
+      readonly response: Buffer;
+      /** The request's own items. */
+      readonly input: readonly JsonRecord[];
+    }
+  | { readonly kind: "vendor"; readonly vendor: string; readonly model: string };
+
+/** What {@link createResponseStore} needs. */
+export interface ResponseStoreOptions {
+  readonly pool: Pool;
+  /** See `storedAccountBytesMax`; tests lower it. */
+  readonly accountBytesMax?: number;
+}
+
+/** Makes a store over a database. */
+export function createResponseStore(options: ResponseStoreOptions): ResponseStore {
+  return new PostgresResponseStore(options);
+}
+
+/** The account's limit is looked after whenever a process has written this part of it. */
+const trimShare = 1 / 16;
+
+/** A conversation's earlier responses live as long as its newest, give or take this, in milliseconds: so
+ * that a turn does not write all the others again. */
+const extendSlackMs = 24 * 60 * 60 * 1_000;
+
+/** Rows that another turn extends at this moment are left to it: waiting could become a deadlock. */
+const saveSql = `
+with recursive chain as (
+  select id, previous_id, 1 as depth from stored_response where account_id = $1 and id = $4
+  union all
+  select r.id, r.previous_id, c.depth + 1
+    from chain c join stored_response r on r.account_id = $1 and r.id = c.previous_id
+    where c.depth < ${storedChainMax}
+), extended as (
+  update stored_response set expires_at = now() + $9 * interval '1 ms'
+    where account_id = $1 and id in (
+      select r.id from stored_response r
+        where r.account_id = $1 and r.id in (select id from chain) and r.id <> $2
+          and r.expires_at < now() + ${storedResponseTtlMs - extendSlackMs} * interval '1 ms'
+        order by r.id for update skip locked)
+)
+insert into stored_response
+    (account_id, id, model, vendor, previous_id, response, input, item_ids, bytes, expires_at)
+  values ($1, $2, $3, '', $4, $5, $6, $7, $8, now() + $9 * interval '1 ms')
+  on conflict (account_id, id) do update set
+    model = excluded.model, vendor = '', previous_id = excluded.previous_id,
+    response = excluded.response, input = excluded.input, item_ids = excluded.item_ids,
+    bytes = excluded.bytes, create_time = now(), expires_at = excluded.expires_at`;
+
+const rememberSql = `
+insert into stored_response (account_id, id, model, vendor, item_ids, bytes, expires_at)
+  values ($1, $2, $3, $4, '{}', 0, now() + $5 * interval '1 ms')
+  on conflict (account_id, id) do update set
+    model = excluded.model, vendor = excluded.vendor, previous_id = null, response = null,
+    input = null, item_ids = '{}', bytes = 0, create_time = now(), expires_at = excluded.expires_at`;
+
+const findSql = `
+select vendor, model, response, input from stored_response
+  where account_id = $1 and id = $2 and expires_at > now()`;
+
+const itemsSql = `
+select id, response, input from stored_response
+  where account_id = $1 and item_ids && $2 and expires_at > now()
+  order by create_time limit 100`;
+
+const trimSql = `
+delete from stored_response r using (
+  select id, sum(bytes) over (order by expires_at desc, id) as kept
+    from stored_response where account_id = $1) s
+  where r.account_id = $1 and r.id = s.id and r.vendor = '' and s.kept > $2`;
+
+interface Row {
+  readonly id: string;
+  readonly vendor: string;
+  readonly model: string;
+  readonly response: Buffer | null;
+  readonly input: Buffer | null;
+}
+
+class PostgresResponseStore implements ResponseStore {
+  readonly #pool: Pool;
+  readonly #accountBytesMax: number;
+  /** Bytes written since the limit was looked after, by account. */
+  readonly #written = new Map<string, number>();
+
+  constructor({ pool, accountBytesMax = storedAccountBytesMax }: ResponseStoreOptions) {
+    this.#pool = pool;
+    this.#accountBytesMax = accountBytesMax;
+  }
+
+  async resolve(accountId: string, previousResponseId: string): Promise<StoredChain | undefined> {
+    if (!isResponseId(previousResponseId)) return undefined;
+    return readChain(this.#pool, accountId, previousResponseId);
+  }
+
+  async save(saved: NewResponse): Promise<boolean> {
+    const { accountId, responseId, model, previousResponseId = null, response } = saved;
+    const items = inputItems(saved.input);
+    const input = Buffer.from(JSON.stringify(items));
+    const bytes = response.length + input.length;
+    if (bytes > storedResponseBytesMax || !isResponseId(responseId)) return false;
+    const output = recordsAt(parseRecord(Buffer.from(response).toString()) ?? {}, "output");
+    const listed = [...listedItems(items, responseId), ...output];
+    const ids = new Set(listed.flatMap((item) => itemId(item) ?? []).filter(isResponseId));
+    const values = [accountId, responseId, model, previousResponseId, response, input];
+    await this.#run(saveSql, [...values, [...ids], bytes, storedResponseTtlMs]);
+    await this.#count(accountId, bytes);
+    return true;
+  }
+
+  async remember({ accountId, responseId, model, vendor }: VendorResponse): Promise<boolean> {
+    if (!isResponseId(responseId)) return false;
+    await this.#run(rememberSql, [accountId, responseId, model, vendor, storedResponseTtlMs]);
+    return true;
+  }
+
+  async find(accountId: string, id: string): Promise<StoredResponse | undefined> {
+    if (!isResponseId(id)) return undefined;
+    const [row] = await this.#run(findSql, [accountId, id]);
+    if (row === undefined) return undefined;
+    const { vendor, model, response, input } = row;
+    if (response === null || input === null) return { kind: "vendor", vendor, model };
+    return { kind: "here", response, input: inputItems(JSON.parse(input.toString())) };
+  }
+
+  async delete(accountId: string, id: string): Promise<boolean> {
+    if (!isResponseId(id)) return false;
+    const text = "delete from stored_response where account_id = $1 and id = $2";
+    const { rowCount } = await answering(this.#pool.query(text, [accountId, id]));
+    return rowCount === 1;
+  }
+
+  async findItems(
+    accountId: string,
+    ids: readonly string[],
+  ): Promise<ReadonlyMap<string, JsonRecord>> {
+    const wanted = new Set(ids.filter(isResponseId));
+    const found = new Map<string, JsonRecord>();
+    if (wanted.size === 0) return found;
+    for (const row of await this.#run(itemsSql, [accountId, [...wanted]])) {
+      for (const item of itemsOf(row)) {
+        const id = itemId(item);
+        if (id !== undefined && wanted.has(id)) found.set(id, item);
+      }
+    }
+    return found;
+  }
+
+  async trim(): Promise<void> {
+    const accounts = [...this.#written.keys()];
+    for (const accountId of accounts) await this.#trimAccount(accountId);
+  }
+
+  async #count(accountId: string, bytes: number): Promise<void> {
+    const written = (this.#written.get(accountId) ?? 0) + bytes;
+    this.#written.set(accountId, written);
+    if (written > this.#accountBytesMax * trimShare) await this.#trimAccount(accountId);
+  }
+
+  async #trimAccount(accountId: string): Promise<void> {
+    this.#written.delete(accountId);
+    await this.#run(trimSql, [accountId, this.#accountBytesMax]);
+  }
+
+  async #run(text: string, values: unknown[]): Promise<Row[]> {
+    return (await answering(this.#pool.query<Row>(text, values))).rows;
+  }
+}
+
+function itemsOf({ id, response, input }: Row): readonly JsonRecord[] {
+  if (response === null || input === null) return [];
+  const output = recordsAt(parseRecord(response.toString()) ?? {}, "output");
+  return [...listedItems(inputItems(JSON.parse(input.toString())), id), ...output];
+}
+
+/** What can be asked for: PostgreSQL fails on some other texts, and the router takes no longer ones. */
+function isResponseId(id: string): boolean {
+  return id.length <= responseIdCharsMax && /^[\x21-\x7e]+$/.test(id);
+}

@@ -1,0 +1,101 @@
+/** Asks vendors about responses that they keep. Who owns one is known before. */
+import type { Logger } from "pino";
+import { jsonDepthMax, replyBytesMax } from "../../config/limits.ts";
+import { JsonScanError, type Member, scanObject } from "../../dialect/json-scan.ts";
+import { Splicer } from "../../dialect/splice.ts";
+import { GatewayError, ErrorCode } from "../../errors.ts";
+import { HttpFailure } from "../../http/failure.ts";
+import type { Metrics } from "../../metrics.ts";
+import { errorMember, textMember } from "../../vendor/error-json.ts";
+import type { ResponseStateCall, Vendor, VendorReply } from "../../vendor/vendor.ts";
+import { unusable } from "../failures.ts";
+import { failureError, readRefusal } from "../upstream-refusal.ts";
+import { keeperGone, noSuchResponse } from "./failures.ts";
+
+/** See {@link createVendorState}. */
+export interface VendorState {
+  /**
+   * Resolves to the vendor's answer: a JSON object, unchanged but for the model's name.
+   *
+   * @throws GatewayError NOT_FOUND where the vendor has the response no more, or is not used any more; else
+   * as a call to a model would fail
+   */
+  ask(question: VendorQuestion): Promise<Buffer>;
+}
+
+/** What to ask. */
+export interface VendorQuestion extends ResponseStateCall {
+  /** The vendor's name. */
+  readonly vendor: string;
+  /** The public name of the model, to be put where the vendor wrote its own. */
+  readonly model: string;
+}
+
+/** What {@link createVendorState} needs. */
+export interface VendorStateOptions {
+  readonly vendors: ReadonlyMap<string, Vendor>;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}
+
+/** The most of a refusal's body that is read, in bytes. */
+const refusalBytesMax = 1024 * 1024;
+
+/** A response repeats parts of its request, a few levels further in. */
+const replyDepthMax = 2 * jsonDepthMax;
+
+/** Makes one over the vendors of a process. */
+export function createVendorState(options: VendorStateOptions): VendorState {
+  const { vendors, log } = options;
+  return {
+    async ask(question) {
+      const { vendor, responseId, model } = question;
+      const send = vendors.get(vendor)?.responseState;
+      if (send === undefined) throw keeperGone(responseId, vendor);
+      try {
+        const reply = await send(question);
+        if (reply.status < 200 || reply.status > 299) throw await refused(options, question, reply);
+        return withModel(await reply.body.whole(replyBytesMax), model);
+      } catch (error) {
+        if (!(error instanceof HttpFailure)) throw error;
+        log.warn({ vendor, failure: error.kind, cause: error.message }, "a vendor gave no reply");
+        throw failureError(error.kind, error);
+      }
+    },
+  };
+}
+
+/** As for calls to models (R-ERR-3, R-ERR-4), but 404 is about the response and not about the model. */
+async function refused(
+  { metrics, log }: VendorStateOptions,
+  { vendor, responseId }: VendorQuestion,
+  reply: VendorReply,
+): Promise<GatewayError> {
+  const { status, headers } = reply;
+  const body = await reply.body.whole(refusalBytesMax);
+  if (status === 404) return noSuchResponse(responseId);
+  const { pass, error, alarm } = readRefusal({ status, headers, body });
+  if (alarm !== undefined) {
+    metrics.upstreamAlarms.inc({ vendor, reason: alarm });
+    log.error({ vendor, status, alarm }, "a vendor refuses the gateway itself: act on its account");
+  }
+  const told = pass ? textMember(errorMember(body) ?? {}, "message") : "";
+  return told === "" ? error : new GatewayError(ErrorCode.INVALID_REQUEST, told, { status });
+}
+
+function withModel(body: Buffer, model: string): Buffer {
+  const splicer = new Splicer();
+  for (const { key, valueStart, valueEnd } of membersOf(body)) {
+    if (key === "model") splicer.replace(valueStart, valueEnd, Buffer.from(JSON.stringify(model)));
+  }
+  return splicer.apply(body, body.length);
+}
+
+function membersOf(body: Buffer): readonly Member[] {
+  try {
+    return scanObject(body, replyDepthMax).members;
+  } catch (error) {
+    if (error instanceof JsonScanError) throw unusable("a body that is no JSON object");
+    throw error;
+  }
+}

@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { inputItems, listedItems } from "../../../src/inference/state/input-items.ts";
+
+const id = `resp_${"0".repeat(60)}`;
+
+describe("input items", () => {
+  it("of a plain text are one message of the user", () => {
+    expect(inputItems("Hi")).toEqual([{ role: "user", content: "Hi" }]);
+    expect(inputItems(undefined)).toEqual([]);
+  });
+
+  it("are listed with a type, an id and parts; what they have themselves stays", () => {
+    const items = [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content: "Ho", id: "msg_mine", status: "incomplete" },
+      { type: "function_call", call_id: "c", name: "f", arguments: "{}", extra: 1 },
+      { type: "something_new", x: null },
+    ];
+    const listed = listedItems(items, id);
+    expect(listed).toEqual([
+      {
+        type: "message",
+        role: "user",
+        status: "completed",
+        content: [{ type: "input_text", text: "Hi" }],
+        id: `msg_${"0".repeat(48)}_0`,
+      },
+      {
+        type: "message",
+        role: "assistant",
+        status: "incomplete",
+        content: [{ type: "output_text", text: "Ho", annotations: [] }],
+        id: "msg_mine",
+      },
+      { ...items[2], id: `fc_${"0".repeat(48)}_2` },
+      { ...items[3], id: `item_${"0".repeat(48)}_3` },
+    ]);
+    expect(listedItems(items, id)).toEqual(listed);
+    for (const item of listed) expect(String(item["id"]).length).toBeLessThanOrEqual(64);
+  });
+});

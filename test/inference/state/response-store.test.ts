@@ -1,0 +1,237 @@
+import { describe, expect, it } from "vitest";
+import { storedResponseBytesMax } from "../../../src/config/limits.ts";
+import { ErrorCode } from "../../../src/errors.ts";
+import {
+  createResponseStore,
+  type ResponseStore,
+} from "../../../src/inference/state/response-store.ts";
+import { answer, expire, newAccount, newResponseId, response, useDatabase } from "./harness.ts";
+
+const fixture = useDatabase();
+
+function open(accountBytesMax?: number): ResponseStore {
+  const { pool } = fixture;
+  return createResponseStore({ pool, ...(accountBytesMax !== undefined && { accountBytesMax }) });
+}
+
+/** Keeps a conversation of one turn for each text; returns the ids. */
+async function converse(
+  store: ResponseStore,
+  accountId: string,
+  texts: readonly string[],
+): Promise<string[]> {
+  const ids: string[] = [];
+  for (const text of texts) {
+    const turn = response(accountId, text, {
+      previousResponseId: ids.at(-1),
+      input: [{ role: "user", content: `ask ${text}` }],
+    });
+    await store.save(turn);
+    ids.push(turn.responseId);
+  }
+  return ids;
+}
+
+async function days(accountId: string, id: string): Promise<number> {
+  const { rows } = await fixture.pool.query<{ days: number }>(
+    `select extract(epoch from expires_at - now())::float8 / 86400 as days
+     from stored_response where account_id = $1 and id = $2`,
+    [accountId, id],
+  );
+  return rows[0]?.days ?? Number.NaN;
+}
+
+describe("a response that is kept", () => {
+  it("comes back byte for byte, with its own input", async () => {
+    const [store, account] = [open(), newAccount()];
+    const bytes = Buffer.from('{ "id":"resp_1", "n":1.0e2, "t":"\\u0000 ü \\ud800", "output":[] }');
+    const input = [{ type: "function_call_output", call_id: "c", output: "\u0000" }];
+    const saved = response(account, "", { responseId: "resp_1", response: bytes, input });
+    expect(await store.save(saved)).toBe(true);
+    expect(await store.find(account, "resp_1")).toEqual({ kind: "here", response: bytes, input });
+  });
+
+  it("is not found by another account, nor by an id that is none", async () => {
+    const [store, account] = [open(), newAccount()];
+    const saved = response(account, "a");
+    await store.save(saved);
+    expect(await store.find(newAccount(), saved.responseId)).toBeUndefined();
+    expect(await store.resolve(newAccount(), saved.responseId)).toBeUndefined();
+    expect(await store.delete(newAccount(), saved.responseId)).toBe(false);
+    for (const id of ["", "resp_\u0000", "resp_ü", " ", "r".repeat(101), "resp_none"]) {
+      expect(await store.find(account, id)).toBeUndefined();
+      expect(await store.resolve(account, id)).toBeUndefined();
+      expect(await store.delete(account, id)).toBe(false);
+    }
+  });
+
+  it("of two accounts may have the same id: each gets its own", async () => {
+    const [store, one, two] = [open(), newAccount(), newAccount()];
+    await store.save(response(one, "one", { responseId: "resp_same" }));
+    await store.save(response(two, "two", { responseId: "resp_same" }));
+    await store.delete(two, "resp_same");
+    expect(await store.resolve(one, "resp_same")).toMatchObject({
+      items: [{ content: "Hello" }, answer("one")],
+    });
+    expect(await store.find(two, "resp_same")).toBeUndefined();
+  });
+
+  it("is gone once it is deleted or 30 days are over", async () => {
+    const [store, account] = [open(), newAccount()];
+    const [first, second] = [response(account, "a"), response(account, "b")];
+    await store.save(first);
+    await store.save(second);
+    expect(await days(account, first.responseId)).toBeCloseTo(30, 2);
+    expect(await store.delete(account, first.responseId)).toBe(true);
+    expect(await store.delete(account, first.responseId)).toBe(false);
+    expect(await store.find(account, first.responseId)).toBeUndefined();
+    await expire(fixture.pool, "stored_response", account);
+    expect(await store.find(account, second.responseId)).toBeUndefined();
+    expect(await store.resolve(account, second.responseId)).toBeUndefined();
+  });
+
+  it("is not kept where it is longer than the limit", async () => {
+    const [store, account] = [open(), newAccount()];
+    const long = response(account, "a", { input: "x".repeat(storedResponseBytesMax) });
+    expect(await store.save(long)).toBe(false);
+    expect(await store.find(account, long.responseId)).toBeUndefined();
+  });
+});
+
+describe("a conversation", () => {
+  it("is put together in order, reasoning and calls included", async () => {
+    const [store, account] = [open(), newAccount()];
+    const reasoning = { id: "rs_1", type: "reasoning", summary: [], encrypted_content: "uas1.e30" };
+    const call = { id: "fc_1", type: "function_call", call_id: "c1", name: "f", arguments: "{}" };
+    const first = response(account, "", { output: [reasoning, call] });
+    const result = { type: "function_call_output", call_id: "c1", output: "4" };
+    const second = response(account, "done", {
+      previousResponseId: first.responseId,
+      input: [result],
+    });
+    await store.save(first);
+    await store.save(second);
+    expect(await store.resolve(account, second.responseId)).toEqual({
+      kind: "here",
+      model: "public-model",
+      items: [{ role: "user", content: "Hello" }, reasoning, call, result, answer("done")],
+    });
+  });
+
+  it("branches: each end has its own past", async () => {
+    const [store, account] = [open(), newAccount()];
+    const [root = ""] = await converse(store, account, ["root"]);
+    const branches = ["left", "right"].map((text) =>
+      response(account, text, { previousResponseId: root, input: [] }),
+    );
+    await Promise.all(branches.map((branch) => store.save(branch)));
+    for (const [i, text] of ["left", "right"].entries()) {
+      expect(await store.resolve(account, branches[i]?.responseId ?? "")).toMatchObject({
+        items: [{ content: "ask root" }, answer("root"), answer(text)],
+      });
+    }
+  });
+
+  it("of which a part is gone is refused, naming the part: nothing is left out silently", async () => {
+    const [store, account] = [open(), newAccount()];
+    const [, middle = "", last = ""] = await converse(store, account, ["a", "b", "c"]);
+    await store.delete(account, middle);
+    await expect(store.resolve(account, last)).rejects.toMatchObject({
+      code: ErrorCode.INVALID_REQUEST,
+      param: "previous_response_id",
+      message: expect.stringContaining(middle),
+    });
+  });
+
+  it("that is longer than a request may be is refused before it is read", async () => {
+    const [store, account] = [open(), newAccount()];
+    const size = 7 * 1024 * 1024;
+    let previousResponseId: string | undefined;
+    for (let turn = 0; turn < 3; turn++) {
+      const saved = response(account, "a", { previousResponseId, input: "x".repeat(size) });
+      await store.save(saved);
+      previousResponseId = saved.responseId;
+    }
+    await expect(store.resolve(account, previousResponseId ?? "")).rejects.toMatchObject({
+      code: ErrorCode.REQUEST_TOO_LARGE,
+      param: "previous_response_id",
+    });
+  });
+
+  it("that runs in a circle ends with an error, not in a loop", async () => {
+    const [store, account] = [open(), newAccount()];
+    const [a, b] = [newResponseId(), newResponseId()];
+    await store.save(response(account, "a", { responseId: a, previousResponseId: b }));
+    await store.save(response(account, "b", { responseId: b, previousResponseId: a }));
+    await expect(store.resolve(account, a)).rejects.toMatchObject({
+      code: ErrorCode.REQUEST_TOO_LARGE,
+    });
+  });
+
+  it("that goes on keeps its beginning for as long as its end", async () => {
+    const [store, account] = [open(), newAccount()];
+    const ids = await converse(store, account, ["a", "b"]);
+    const [first = "", second = ""] = ids;
+    await expire(fixture.pool, "stored_response", account, -3 * 86_400);
+    expect(await days(account, first)).toBeCloseTo(3, 2);
+    await store.save(response(account, "c", { previousResponseId: second }));
+    expect(await days(account, first)).toBeCloseTo(30, 2);
+    expect(await days(account, second)).toBeCloseTo(30, 2);
+  });
+});
+
+describe("a response that a vendor keeps", () => {
+  it("is known by its vendor and model, and cannot be put together here", async () => {
+    const [store, account] = [open(), newAccount()];
+    const kept = { accountId: account, responseId: "resp_v", model: "m", vendor: "openai" };
+    expect(await store.remember(kept)).toBe(true);
+    const expected = { kind: "vendor", vendor: "openai", model: "m" };
+    expect(await store.find(account, "resp_v")).toEqual(expected);
+    expect(await store.resolve(account, "resp_v")).toEqual(expected);
+    expect(await store.resolve(newAccount(), "resp_v")).toBeUndefined();
+    const next = response(account, "x", { previousResponseId: "resp_v" });
+    await store.save(next);
+    await expect(store.resolve(account, next.responseId)).rejects.toThrow("resp_v");
+    expect(await store.delete(account, "resp_v")).toBe(true);
+  });
+
+  it("is not noted where its id could not be asked for", async () => {
+    const kept = { accountId: newAccount(), responseId: "a b", model: "m", vendor: "openai" };
+    expect(await open().remember(kept)).toBe(false);
+  });
+});
+
+describe("items by id", () => {
+  it("are found in input and output, for their account only", async () => {
+    const [store, account] = [open(), newAccount()];
+    const input = [{ id: "fc_in", type: "function_call", call_id: "c", name: "f", arguments: "" }];
+    await store.save(response(account, "a", { input, output: [answer("a", "msg_out")] }));
+    const found = await store.findItems(account, ["msg_out", "fc_in", "msg_none", "\u0000"]);
+    expect(Object.fromEntries(found)).toEqual({
+      msg_out: answer("a", "msg_out"),
+      fc_in: input[0],
+    });
+    expect((await store.findItems(newAccount(), ["msg_out"])).size).toBe(0);
+    expect((await store.findItems(account, [])).size).toBe(0);
+  });
+});
+
+describe("an account's limit", () => {
+  it("lets those go first that would end first, and nobody else's", async () => {
+    const [account, other] = [newAccount(), newAccount()];
+    const big = (text: string, accountId = account) =>
+      response(accountId, text, { input: "x".repeat(1_000) });
+    const store = open(3_500);
+    const theirs = big("theirs", other);
+    await store.save(theirs);
+    const saved = [];
+    for (const text of ["a", "b", "c", "d", "e"]) {
+      saved.push(big(text));
+      await store.save(saved.at(-1) ?? big(text));
+    }
+    await store.trim();
+    const found = await Promise.all(saved.map((each) => store.find(account, each.responseId)));
+    expect(found.map((each) => each !== undefined)).toEqual([false, false, false, true, true]);
+    expect(await store.find(other, theirs.responseId)).toBeDefined();
+  });
+});
