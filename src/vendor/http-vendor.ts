@@ -3,7 +3,13 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { type VendorDialectId, vendorDialects } from "../dialect/index.ts";
 import { createHttpClient } from "../http/client.ts";
-import type { Vendor, VendorCall, VendorOperation } from "./vendor.ts";
+import type {
+  ResponseStateCall,
+  Vendor,
+  VendorCall,
+  VendorOperation,
+  VendorReply,
+} from "./vendor.ts";
 
 /** What one kind does in its own way. */
 export interface HttpVendorOptions {
@@ -19,6 +25,8 @@ export interface HttpVendorOptions {
   readonly countTokens?: ReadonlyMap<Dialect, string>;
   /** Where embeddings are made. Default: nowhere. */
   readonly embed?: string;
+  /** Whether the vendor keeps responses, below `/responses`. Default: not. */
+  readonly keepsResponses?: boolean;
   readonly faultOf?: NonNullable<Vendor["faultOf"]>;
   readonly retryAfterOf?: NonNullable<Vendor["retryAfterOf"]>;
 }
@@ -55,12 +63,21 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
     dialects: new Set(paths.keys()),
     send: (call) => post(call, { path: pathOf(paths, call.dialect), query: call.query }),
   });
+  const keepsResponses = options.keepsResponses === true && dialects.has(Dialect.RESPONSES);
+  const responseState = (call: ResponseStateCall): Promise<VendorReply> => {
+    const { action, query, signal } = call;
+    const method = action === "delete" ? "DELETE" : "GET";
+    const path = `${basePath}${responsePath(call)}${query === "" ? "" : `?${query}`}`;
+    const headers = { accept: "application/json", ...defaultHeaders, ...credential };
+    return client.send({ method, path, headers, body: [], signal });
+  };
   return {
     name: config.name,
     dialects,
     exchange: (call) => post(call, target(call)),
     ...(countTokens && { countTokens: operation(onlyThose(countTokens, dialects)) }),
     ...(embed && { embed: operation(new Map([[Dialect.CHAT_COMPLETIONS, embed]])) }),
+    ...(keepsResponses && { responseState }),
     ...(faultOf && { faultOf }),
     ...(retryAfterOf && { retryAfterOf }),
     close: () => client.close(),
@@ -73,6 +90,11 @@ function onlyThose(
   allowed: ReadonlySet<Dialect>,
 ): ReadonlyMap<Dialect, string> {
   return new Map([...paths].filter(([dialect]) => allowed.has(dialect)));
+}
+
+function responsePath({ action, responseId }: ResponseStateCall): string {
+  const path = `/responses/${encodeURIComponent(responseId)}`;
+  return action === "list-input-items" ? `${path}/input_items` : path;
 }
 
 /** The address of a dialect, from a table. @throws TypeError where the kind does not speak it */

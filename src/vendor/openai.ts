@@ -26,6 +26,7 @@ function create(config: VendorConfig): Vendor {
     target: ({ dialect, query }) => ({ path: pathOf(paths, dialect), query }),
     countTokens: new Map([[Dialect.RESPONSES, "/responses/input_tokens"]]),
     embed: "/embeddings",
+    keepsResponses: true,
     faultOf: openaiFault,
   });
 }

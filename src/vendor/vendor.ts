@@ -42,6 +42,13 @@ export interface Vendor {
    * body and not in `retry-after`; pure. Absent: it never does.
    */
   readonly retryAfterOf?: (body: Buffer) => number | undefined;
+  /**
+   * Reads or deletes a response that the vendor keeps. Absent: it keeps none, and each request must carry its
+   * whole conversation.
+   *
+   * @throws HttpFailure where no reply came
+   */
+  readonly responseState?: (call: ResponseStateCall) => Promise<VendorReply>;
   close(): Promise<void>;
 }
 
@@ -72,6 +79,15 @@ export interface VendorCall {
   readonly body: readonly Buffer[];
   /** Whether the body asks for a stream. */
   readonly stream: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Something to do with a response that the vendor keeps. */
+export interface ResponseStateCall {
+  readonly action: "get" | "delete" | "list-input-items";
+  readonly responseId: string;
+  /** The query to pass on, without its question mark; usually empty. */
+  readonly query: string;
   readonly signal: AbortSignal;
 }
 
