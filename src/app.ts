@@ -3,14 +3,17 @@
  * together: the money's hot door, keys, vendors, background jobs; and taken apart in the right order.
  */
 import type { Transport } from "@connectrpc/connect";
+import type { Logger } from "pino";
 import { InferenceService } from "../gen/uas/inference/v1/inference_service_pb.ts";
+import { ResponseService } from "../gen/uas/inference/v1/response_service_pb.ts";
 import { type Backend, type OpenOptions, openBackend, silent } from "./backend.ts";
 import { billingPartitions, createBillingJobs } from "./billing/jobs.ts";
 import { createLedger, type LedgerWriter } from "./billing/ledger-writer.ts";
-import { createPriceBook } from "./billing/price-book.ts";
+import { createPriceBook, type PriceBook } from "./billing/price-book.ts";
 import { callCost, holdAmount } from "./billing/price.ts";
-import type { Config } from "./config/config.ts";
+import type { Config, Settings } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
+import { keepMasterKey } from "./config/master-key.ts";
 import { ensurePartitions } from "./db/partition.ts";
 import { createEdges } from "./edges.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
@@ -19,6 +22,7 @@ import { createExchange } from "./inference/exchange.ts";
 import type { Pricing } from "./inference/run-options.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createInferenceService } from "./inference/service.ts";
+import { createInferenceState } from "./inference/state/state.ts";
 import { createUpstream } from "./inference/upstream.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
@@ -76,19 +80,14 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
   watch({ metrics, calls, ledger });
   const catalogue = createCatalogue(config.models);
   const upstream = createUpstream({ vendors, configs: config.vendors, metrics, log });
-  const pricing: Pricing = {
-    version: ({ price }) => prices.version(price),
-    hold: ({ price }, { input, output }) =>
-      holdAmount({ price, inputTokens: input, outputTokens: output }),
-    cost: ({ price }, usage) => callCost(price, usage),
-  };
+  const pricing = createPricing(prices);
+  const masterKey = masterKeyOf(settings, log);
+  const state = createInferenceState({ pool: database.pool, masterKey, vendors, metrics, log });
   const exchange = createExchange({ catalogue, ledger, pricing, upstream, calls, metrics, log });
   const countTokens = createCountTokens({ catalogue, upstream, calls });
-  const inference = serve(
-    InferenceService,
-    createInferenceService({ catalogue, exchange, countTokens }),
-  );
-  const services = [...backend.services, inference];
+  const inference = createInferenceService({ catalogue, exchange, countTokens });
+  const served = [serve(InferenceService, inference), serve(ResponseService, state.service)];
+  const services = [...backend.services, ...served];
   const { authenticate } = authenticator;
   const edges = await createEdges({
     settings,
@@ -102,6 +101,7 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
   await authenticator.start();
   await makePartitions(database.pool, warn);
   jobs.start();
+  state.jobs.start();
   let closing: Promise<void> | undefined;
   return {
     transport: backend.transport,
@@ -111,7 +111,7 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
       closing ??= (async () => {
         await calls.drain(limitMs);
         await edges.close();
-        await jobs.stop();
+        await Promise.all([jobs.stop(), state.jobs.stop()]);
         await ledger.close();
         await authenticator.close();
         await Promise.all([...vendors.values()].map((vendor) => vendor.close()));
@@ -133,6 +133,27 @@ async function makePartitions(
   await ensurePartitions(pool, billingPartitions).catch((error: unknown) =>
     warn("making partitions failed: tried again in the background", { error }),
   );
+}
+
+function createPricing(prices: PriceBook): Pricing {
+  return {
+    version: ({ price }) => prices.version(price),
+    hold: ({ price }, { input, output }) =>
+      holdAmount({ price, inputTokens: input, outputTokens: output }),
+    cost: ({ price }, usage) => callCost(price, usage),
+  };
+}
+
+/** Several processes on one database must have the same: what one has sealed the others must open. */
+function masterKeyOf({ masterKey, databaseUrl, dataDir }: Settings, log: Logger): Buffer {
+  if (masterKey !== undefined) return masterKey;
+  if (databaseUrl !== undefined) {
+    log.warn(
+      { dataDir },
+      "UAS_MASTER_KEY is not set: this process uses the one of its data folder",
+    );
+  }
+  return keepMasterKey(dataDir);
 }
 
 function createVendors(config: Config): Map<string, Vendor> {

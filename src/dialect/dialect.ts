@@ -19,8 +19,8 @@ export interface Dialect {
    * @throws GatewayError INVALID_REQUEST
    */
   readonly queryFields?: (query: JsonObject) => JsonObject;
-  /** The body for an RPC's response message. */
-  readonly replyBody: (schema: DescMessage, message: Message) => JsonObject;
+  /** The body for an RPC's response message: JSON, or the bytes of it where the message has them. */
+  readonly replyBody: (schema: DescMessage, message: Message) => JsonObject | Uint8Array;
 }
 
 /** A style that vendors speak. */

@@ -4,6 +4,7 @@ import { createContextValues } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import { callerKey, requestIdKey } from "../caller.ts";
 import { dialects } from "../dialect/index.ts";
+import { asBuffer } from "../dialect/json-scan.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import type { RouteContext } from "./route-context.ts";
 import { constraintsOf } from "./when-header.ts";
@@ -30,7 +31,9 @@ export function registerUnary(scope: FastifyInstance, context: RouteContext): vo
       const header = { authorization: `Bearer ${state.key}` };
       const answer = await transport.unary(method, undefined, undefined, header, input, values);
       const body = replyBody(method.output, answer.message);
-      return reply.type("application/json; charset=utf-8").send(JSON.stringify(body));
+      return reply
+        .type("application/json; charset=utf-8")
+        .send(body instanceof Uint8Array ? asBuffer(body) : JSON.stringify(body));
     },
   });
 }

@@ -50,6 +50,12 @@ test("the documented HTTP surface is exactly this", async () => {
     "GET /v1/models/{model_key=**} if anthropic-version MESSAGES omitRequestId inference.v1.InferenceService/GetModel",
     "GET /v1/v1/models/{model_key=**} CHAT_COMPLETIONS omitRequestId inference.v1.InferenceService/GetModel",
     "GET /v1/v1/models/{model_key=**} if anthropic-version MESSAGES omitRequestId inference.v1.InferenceService/GetModel",
+    "GET /v1/responses/{response_id} RESPONSES inference.v1.ResponseService/GetResponse",
+    "GET /v1/v1/responses/{response_id} RESPONSES inference.v1.ResponseService/GetResponse",
+    "DELETE /v1/responses/{response_id} RESPONSES inference.v1.ResponseService/DeleteResponse",
+    "DELETE /v1/v1/responses/{response_id} RESPONSES inference.v1.ResponseService/DeleteResponse",
+    "GET /v1/responses/{response_id}/input_items RESPONSES inference.v1.ResponseService/ListInputItems",
+    "GET /v1/v1/responses/{response_id}/input_items RESPONSES inference.v1.ResponseService/ListInputItems",
   ]);
 });
 
@@ -59,7 +65,7 @@ test("no two routes are the same, and each says its method, path and dialect", a
   const places = routes.map(({ method, path, whenHeader }) => `${method} ${path} ${whenHeader}`);
   expect(new Set(places).size).toBe(places.length);
   for (const { method, path, dialect, whenHeader } of routes) {
-    expect(method).toMatch(/^(GET|POST)$/);
+    expect(method).toMatch(/^(GET|POST|DELETE)$/);
     expect(path).toMatch(/^\/[a-z0-9/_{}=*-]+$/);
     expect(dialect).toBeGreaterThan(0);
     expect(whenHeader).toBe(whenHeader.toLowerCase());

@@ -1,5 +1,4 @@
 /** Responses: request bodies, replies, stream events and errors, between bytes and meaning. */
-import { chatCompletions } from "../chat-completions/dialect.ts";
 import type { TextDialect } from "../dialect.ts";
 import { errorBody } from "../error-body.ts";
 import { decodeResponsesError, decodeResponsesReply } from "./decode-reply.ts";
@@ -8,8 +7,10 @@ import { ResponsesStreamDecoder } from "./decode-stream.ts";
 import { encodeResponsesReply } from "./encode-reply.ts";
 import { encodeResponsesRequest } from "./encode-request.ts";
 import { ResponsesStreamEncoder } from "./encode-stream.ts";
+import { responsesQueryFields } from "./query-fields.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import { relayResponsesReply, ResponsesStreamRelay } from "./relay.ts";
+import { responsesReplyBody } from "./reply-body.ts";
 
 export const responses: TextDialect = {
   word: "responses",
@@ -39,6 +40,6 @@ export const responses: TextDialect = {
   encodeStream: (options) => new ResponsesStreamEncoder(options),
   decodeError: decodeResponsesError,
   errorBody,
-  // Models and the like look as in chat completions.
-  replyBody: chatCompletions.replyBody,
+  queryFields: responsesQueryFields,
+  replyBody: responsesReplyBody,
 };

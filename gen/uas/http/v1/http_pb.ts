@@ -23,7 +23,7 @@ export const file_uas_http_v1_http: GenFile = /*@__PURE__*/
  */
 export type Route = Message<"uas.http.v1.Route"> & {
   /**
-   * The HTTP method in upper case: `GET` or `POST`.
+   * The HTTP method in upper case: `GET`, `POST` or `DELETE`.
    *
    * @generated from field: string method = 1;
    */
