@@ -1,6 +1,7 @@
 /** What all parts of a request body that is being written share: whose style it came in, and what is lost. */
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
+import { isRecord } from "../json.ts";
 
 /** A request body while it is written. */
 export class WireBody {
@@ -41,13 +42,12 @@ export function parseJson(json: string, param: string): unknown {
   }
 }
 
+/** Never over what is there already: a client can give a member any name, also one with a dot. */
 function writeAt(target: Record<string, unknown>, name: string, value: unknown): void {
   const dot = name.indexOf(".");
   const inner = dot < 0 ? undefined : target[name.slice(0, dot)];
-  if (typeof inner === "object" && inner !== null) {
-    writeAt(inner as Record<string, unknown>, name.slice(dot + 1), value);
-    return;
-  }
+  if (isRecord(inner)) return writeAt(inner, name.slice(dot + 1), value);
+  if (Object.hasOwn(target, name)) return;
   // Not by assignment: `__proto__` is a name like any other.
   Object.defineProperty(target, name, {
     value,
