@@ -40,6 +40,8 @@ const golden: Readonly<Record<string, Row>> = {
   "billing.v1.BillingService/FindCalls": operators,
   "billing.v1.BillingService/AuditLedger": operators,
   "inference.v1.InferenceService/Exchange": keys,
+  "inference.v1.InferenceService/CountTokens": keys,
+  "inference.v1.InferenceService/Embed": keys,
   "inference.v1.InferenceService/Generate": keys,
   "inference.v1.InferenceService/StreamGenerate": keys,
   "inference.v1.InferenceService/ListModels": keys,
