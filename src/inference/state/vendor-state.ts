@@ -9,7 +9,7 @@ import type { Metrics } from "../../metrics.ts";
 import { errorMember, textMember } from "../../vendor/error-json.ts";
 import type { ResponseStateCall, Vendor, VendorReply } from "../../vendor/vendor.ts";
 import { unusable } from "../failures.ts";
-import { failureError, readRefusal } from "../upstream-refusal.ts";
+import { failureError, readRefusal, retryAfterSeconds } from "../upstream-refusal.ts";
 import { keeperGone, noSuchResponse } from "./failures.ts";
 
 /** See {@link createVendorState}. */
@@ -50,11 +50,12 @@ export function createVendorState(options: VendorStateOptions): VendorState {
   return {
     async ask(question) {
       const { vendor, responseId, model } = question;
-      const send = vendors.get(vendor)?.responseState;
-      if (send === undefined) throw keeperGone(responseId, vendor);
+      const keeper = vendors.get(vendor);
+      if (keeper?.responseState === undefined) throw keeperGone(responseId, vendor);
       try {
-        const reply = await send(question);
-        if (reply.status < 200 || reply.status > 299) throw await refused(options, question, reply);
+        const reply = await keeper.responseState(question);
+        const isAnswer = reply.status >= 200 && reply.status < 300;
+        if (!isAnswer) throw await refused(options, { keeper, responseId, reply });
         return withModel(await reply.body.whole(replyBytesMax), model);
       } catch (error) {
         if (!(error instanceof HttpFailure)) throw error;
@@ -65,16 +66,25 @@ export function createVendorState(options: VendorStateOptions): VendorState {
   };
 }
 
+interface Refused {
+  readonly keeper: Vendor;
+  readonly responseId: string;
+  readonly reply: VendorReply;
+}
+
 /** As for calls to models (R-ERR-3, R-ERR-4), but 404 is about the response and not about the model. */
 async function refused(
   { metrics, log }: VendorStateOptions,
-  { vendor, responseId }: VendorQuestion,
-  reply: VendorReply,
+  { keeper, responseId, reply }: Refused,
 ): Promise<GatewayError> {
   const { status, headers } = reply;
+  const { name: vendor } = keeper;
   const body = await reply.body.whole(refusalBytesMax);
   if (status === 404) return noSuchResponse(responseId);
-  const { pass, error, alarm } = readRefusal({ status, headers, body });
+  const fault = keeper.faultOf?.(status, body);
+  const retryAfter = retryAfterSeconds(headers) ?? keeper.retryAfterOf?.(body);
+  const refusal = readRefusal({ status, headers, body, fault, retryAfter });
+  const { pass, error, alarm } = refusal;
   if (alarm !== undefined) {
     metrics.upstreamAlarms.inc({ vendor, reason: alarm });
     log.error({ vendor, status, alarm }, "a vendor refuses the gateway itself: act on its account");

@@ -97,6 +97,24 @@ describe("a vendor that refuses", () => {
     expect(reply.body.toString()).not.toContain("of the vendor");
   });
 
+  it("with 429 for our empty account is no limit of the customer, and tells the operator", async () => {
+    const id = await remembered();
+    const body = '{"error":{"message":"pay","code":"insufficient_quota"}}';
+    fixture.keeper.answers.set(`GET /v1/responses/${id}`, { status: 429, body });
+    const reply = await fixture.send(`/v1/responses/${id}`, { method: "GET" });
+    expect(reply.status).toBe(503);
+    const alarm = fixture.gateway.log.filter((line) => line.includes('"alarm":"money"'));
+    expect(alarm).toHaveLength(1);
+  });
+
+  it("for a while says how long", async () => {
+    const id = await remembered();
+    const answer = { status: 429, body: "{}", headers: { "retry-after": "7" } };
+    fixture.keeper.answers.set(`GET /v1/responses/${id}`, answer);
+    const reply = await fixture.send(`/v1/responses/${id}`, { method: "GET" });
+    expect(reply.headers["retry-after"]).toBe("7");
+  });
+
   it("with 400 about the request is heard in its own words", async () => {
     const id = await remembered();
     const body = '{"error":{"message":"No item with id \'msg_9\'.","code":null}}';
