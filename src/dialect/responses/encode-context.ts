@@ -3,7 +3,11 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
 import type { JsonRecord } from "../json.ts";
+import { toolNameFor } from "../tool-names.ts";
 import { itemIdFor, type ItemType } from "./item-ids.ts";
+
+/** As in chat completions, but that dots are allowed. */
+const shortName = toolNameFor({ charsMax: 64, dots: true });
 
 /** One request while it is written. */
 export class EncodeContext {
@@ -38,6 +42,11 @@ export class EncodeContext {
     // Not by assignment: a member may be called `__proto__`.
     const added = extras.map(({ name, json }): [string, unknown] => [name, JSON.parse(json)]);
     return Object.fromEntries([...Object.entries(object), ...added]);
+  }
+
+  /** The tool's name, shortened where the vendor takes none so long. In a namespace it stands as it is. */
+  toolName(name: string): string {
+    return this.isOwn ? name : shortName({ name, namespace: "" });
   }
 
   /** The members that tell an item's id and that it is complete; none where it has no id to be told. */

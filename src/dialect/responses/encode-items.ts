@@ -146,7 +146,7 @@ class ItemWriter {
       ...id,
       call_id: callIdFor(call.id),
       ...(call.namespace && { namespace: call.namespace }),
-      name: call.name,
+      name: this.#context.toolName(call.name),
       ...(isCustom ? { input: call.input } : { arguments: call.input || "{}" }),
       ...("id" in id && { status: "completed" }),
     };

@@ -18,7 +18,7 @@ import { webSearchTool } from "./web-search.ts";
 /** Writes `tools`, `tool_choice` and `parallel_tool_calls`, as far as they are there. */
 export function encodeTooling(conversation: Conversation, context: EncodeContext): JsonRecord {
   const { tools, toolChoice, parallelToolCalls } = conversation;
-  const choice = toolChoice && encodeChoice(toolChoice);
+  const choice = toolChoice && encodeChoice(toolChoice, context);
   return {
     ...(tools.length > 0 && { tools: encodeTools(tools, context) }),
     ...(choice !== undefined && { tool_choice: choice }),
@@ -58,7 +58,7 @@ function encodeTool({ kind, extras, cacheHint }: Tool, context: EncodeContext): 
       const format = formatJson && parsedJson(formatJson, "tools.custom.format_json");
       const tool = {
         type: "custom",
-        name,
+        name: context.toolName(name),
         ...(description && { description }),
         ...(format !== "" && { format }),
       };
@@ -73,7 +73,7 @@ function encodeTool({ kind, extras, cacheHint }: Tool, context: EncodeContext): 
 }
 
 /** Without a word about it, this style makes schemas strict, and optional members with them required. */
-function functionTool(tool: FunctionTool, { isOwn }: EncodeContext): JsonRecord {
+function functionTool(tool: FunctionTool, context: EncodeContext): JsonRecord {
   const { name, description, parametersJson, strict } = tool;
   const parameters =
     parametersJson === ""
@@ -81,10 +81,10 @@ function functionTool(tool: FunctionTool, { isOwn }: EncodeContext): JsonRecord 
       : parsedJson(parametersJson, "tools.function.parameters_json");
   return {
     type: "function",
-    name,
+    name: context.toolName(name),
     ...(description && { description }),
     parameters,
-    ...(strict === undefined && isOwn ? {} : { strict: strict === true }),
+    ...(strict === undefined && context.isOwn ? {} : { strict: strict === true }),
   };
 }
 
@@ -104,7 +104,7 @@ const words: ReadonlyMap<ToolChoiceMode, string> = new Map([
 ]);
 
 /** Writes a choice of tools; `undefined`: the default. */
-export function encodeChoice(choice: ToolChoice): unknown {
+export function encodeChoice(choice: ToolChoice, context: EncodeContext): unknown {
   const { mode, tool, allowed, opaque } = choice;
   if (opaque !== undefined) {
     if (opaque.dialect === Dialect.RESPONSES) return parsedJson(opaque.json, "tool_choice");
@@ -112,17 +112,18 @@ export function encodeChoice(choice: ToolChoice): unknown {
   }
   if (mode === ToolChoiceMode.NAMED) {
     if (tool === undefined) throw invalid("A named tool choice must name the tool", "tool_choice");
-    return named(tool);
+    return named(tool, context);
   }
   if (allowed.length === 0 || mode === ToolChoiceMode.NONE) return words.get(mode);
   const isRequired = mode === ToolChoiceMode.REQUIRED;
   return {
     type: "allowed_tools",
     mode: isRequired ? "required" : "auto",
-    tools: allowed.map(named),
+    tools: allowed.map((each) => named(each, context)),
   };
 }
 
-function named({ name, type }: ToolName): JsonRecord {
-  return { type: type === ToolType.CUSTOM ? "custom" : "function", name };
+function named({ name, type }: ToolName, context: EncodeContext): JsonRecord {
+  const isCustom = type === ToolType.CUSTOM;
+  return { type: isCustom ? "custom" : "function", name: context.toolName(name) };
 }
