@@ -10,6 +10,7 @@ import {
   type ReasoningSeal,
   ReasoningSealSchema,
 } from "../../gen/uas/inference/v1/conversation_pb.ts";
+import { asBuffer } from "./json-scan.ts";
 
 /** What every wrap begins with. No vendor's seal does: none has a dot. */
 const mark = "uas1.";
@@ -93,4 +94,12 @@ function readWire(encoded: string): Readonly<Record<string, unknown>> {
 
 function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
+}
+
+/**
+ * Whether a body may carry wraps of ours. Its conversation then began at a vendor of another style: the
+ * vendor that now speaks the caller's own would refuse them, so the body cannot pass as it is.
+ */
+export function carriesSeals(body: Uint8Array): boolean {
+  return asBuffer(body).includes(`"${mark}`);
 }

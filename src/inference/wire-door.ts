@@ -12,6 +12,7 @@ import {
   translateToStream,
 } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
+import { carriesSeals } from "../dialect/seal.ts";
 import { refuseDropped, toolRestorer, vendorDialect, vendorFault } from "./crossing.ts";
 import type { Door, PlannedRoute, PreparedCall, Refused, ReplyHead, WholeReply } from "./door.ts";
 import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
@@ -68,8 +69,10 @@ export class WireDoor implements Door<Buffer> {
   prepare(model: ModelConfig, { route, dialect }: PlannedRoute): PreparedCall {
     const text = this.#known();
     const headers = forwarded(this.#request.headers, this.#style.forwardedHeaders);
-    if (dialect === this.dialect)
+    const isOwn = dialect === this.dialect;
+    if (isOwn && !carriesSeals(this.#request.body)) {
       return { headers, body: text.forVendor(route.model), dropped: [] };
+    }
     const encoded = vendorDialect(dialect).encodeRequest(this.#decoded(), {
       model: route.model,
       stream: text.stream,
@@ -78,7 +81,9 @@ export class WireDoor implements Door<Buffer> {
     });
     const dropped = encoded.dropped.map((name) => this.#style.memberNames[name] ?? name);
     if (this.#request.strict) refuseDropped(dropped);
-    return { headers: encoded.headers, body: [encoded.body], dropped };
+    // In its own style the client's headers count, as they do where the body is relayed.
+    const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
+    return { headers: sent, body: [encoded.body], dropped };
   }
 
   whole(body: Buffer, planned: PlannedRoute): WholeReply<Buffer> {
@@ -98,9 +103,9 @@ export class WireDoor implements Door<Buffer> {
   headers({ upstream, length, dropped, isRelayed }: ReplyHead): Record<string, string> {
     const isStream = length === undefined || (!isRelayed && this.#known().stream);
     const headers = replyHeaders(upstream, isStream ? undefined : length);
+    if (dropped.length > 0) headers["x-uas-dropped"] = dropped.join(", ");
     if (isRelayed) return headers;
     headers["content-type"] = isStream ? "text/event-stream; charset=utf-8" : "application/json";
-    if (dropped.length > 0) headers["x-uas-dropped"] = dropped.join(", ");
     return headers;
   }
 
