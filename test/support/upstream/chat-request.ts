@@ -53,7 +53,7 @@ const userPart = tagged("type", {
   }),
 });
 
-/** Strays that OpenAI lets pass since its own libraries send them: annotations, role, refusal. */
+/** Strays that are let pass since its own libraries send them: what they found in a reply's message. */
 const assistantPart = tagged("type", {
   text: record({
     type: text(),
@@ -61,6 +61,7 @@ const assistantPart = tagged("type", {
     annotations: anything,
     role: text(),
     refusal: anything,
+    reasoning_content: anything,
   }),
   refusal: record({ type: text(), "refusal!": text() }),
 });
