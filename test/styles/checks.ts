@@ -53,7 +53,10 @@ function checkText(pair: Pair, stream: boolean): void {
     const answer = await pair.client().ask({ text: "say hello", stream });
     expect(answer.text).toBe(greetingText);
     if (!lacks(pair, "usage")) {
-      expect(answer.usage?.input).toBe(tokens.input);
+      // What starts a translated messages stream can only be an estimate; who reads no more has that.
+      if (!lacks(pair, "inputAtEnd") || !stream || pair.vendor === pair.row.style) {
+        expect(answer.usage?.input).toBe(tokens.input);
+      }
       // LangChain adds the output that a messages stream starts with to what it ends with.
       expect([tokens.output, tokens.output + 1]).toContain(answer.usage?.output);
     }
@@ -64,9 +67,7 @@ function checkText(pair: Pair, stream: boolean): void {
     const system = await client().ask({ text: "echo system", system: "Be brief.", stream });
     expect(system.text).toBe("Be brief.");
     const settings = await client().ask({ text: "echo settings", temperature: 0.5, stream });
-    // The newest library of this style cannot set one.
-    if (pair.row.lacks?.temperature === undefined)
-      expect(settings.text).toMatch(/"temperature":0.5/);
+    if (!lacks(pair, "temperature")) expect(settings.text).toMatch(/"temperature":0.5/);
   });
 
   it("an image arrives byte for byte", async () => {
@@ -117,11 +118,17 @@ function carriesReasoning({ row, vendor }: Pair): boolean {
   return row.style === "chat" ? vendor === "chat" : vendor !== "chat";
 }
 
+/** A chat client has no way to ask for what it is shown: it sees what the vendor shows unasked. */
+function showsReasoning({ row, vendor }: Pair): boolean {
+  if (row.lacks?.shownReasoning !== undefined) return false;
+  return row.style !== "chat" || vendor === "chat" || vendor === "messages";
+}
+
 function checkReasoning(pair: Pair, stream: boolean): void {
   it("reasoning is shown, and comes back in the next turn", async () => {
     const shown = await pair.client().ask({ text: "think", think: true, stream });
     expect(shown.text).toBe(greetingText);
-    if (pair.row.lacks?.shownReasoning === undefined) {
+    if (showsReasoning(pair)) {
       expect(shown.reasoning).toBe(thoughts.join(""));
     }
     const counted = await pair.client().converse([

@@ -73,6 +73,8 @@ export type Feature =
   | "finish"
   | "long"
   | "usage"
+  /** Reads input tokens at the start of a stream only. */
+  | "inputAtEnd"
   | "temperature"
   /** Shows none, though it may carry it. */
   | "shownReasoning"

@@ -53,7 +53,12 @@ export const langchainRows: readonly ClientRow[] = [
     },
   },
   { name: "langchain openai responses", style: "responses", make: langchainResponses },
-  { name: "langchain anthropic", style: "messages", make: langchainMessages },
+  {
+    name: "langchain anthropic",
+    style: "messages",
+    make: langchainMessages,
+    lacks: { inputAtEnd: "it takes them from message_start" },
+  },
 ];
 
 const run = {

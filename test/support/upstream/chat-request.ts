@@ -23,6 +23,8 @@ import type { StyleError } from "./strict.ts";
 const breakpoint = { prompt_cache_breakpoint: record({ mode: anything }) };
 const textPart = record({ type: text(), "text!": text(), ...breakpoint });
 
+const onlyText = tagged("type", { text: textPart });
+
 const imageUrl: Shape = (value, path) => {
   text({ min: 1 })(value, path);
   if (!/^(https?:\/\/|data:image\/[a-z+.-]+;base64,[A-Za-z0-9+/]+=*$)/.test(value as string)) {
@@ -84,7 +86,7 @@ const toolCall = tagged("type", {
 });
 
 const texts = (part: Shape): Shape => either({ string: text(), array: list(part, { min: 1 }) });
-const instruction = record({ role: text(), "content!": texts(textPart), name: text() });
+const instruction = record({ role: text(), "content!": texts(onlyText), name: text() });
 
 const message = (reasoning: Readonly<Record<string, Shape>>): Shape =>
   tagged("role", {
@@ -105,7 +107,7 @@ const message = (reasoning: Readonly<Record<string, Shape>>): Shape =>
     }),
     tool: record({
       role: text(),
-      "content!": texts(textPart),
+      "content!": texts(onlyText),
       "tool_call_id!": text(),
       name: text(),
     }),
