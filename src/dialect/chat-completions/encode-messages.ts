@@ -119,13 +119,34 @@ function encodeOwnAssistant(turn: Turn, wire: WireBody): Wire {
   return message;
 }
 
-/** With calls among them, all of it is one message: results must follow it at once. */
+/** With calls among them, all of it is one message: results must follow it at once. Else each turn is one,
+ * together with the reasoning before it: vendors refuse a message of reasoning alone. */
 function encodeAssistants(turns: readonly Turn[], wire: WireBody): Wire[] {
   const hasCalls = turns.some(({ parts }) => parts.some(({ kind }) => kind.case === "toolCall"));
-  if (!hasCalls) return turns.flatMap((turn) => encodeSaid(turn.parts, turn, wire));
-  const parts = turns.flatMap((turn) => turn.parts);
-  const extras = turns.flatMap((turn) => turn.extras);
-  return encodeSaid(parts, { extras, name: turns.find(({ name }) => name)?.name ?? "" }, wire);
+  return (hasCalls ? [turns] : withReasoning(turns, wire)).flatMap((joined) =>
+    encodeSaid(
+      joined.flatMap(({ parts }) => parts),
+      {
+        extras: joined.flatMap(({ extras }) => extras),
+        name: joined.find(({ name }) => name)?.name ?? "",
+      },
+      wire,
+    ),
+  );
+}
+
+/** Each turn with those before it that are nothing but reasoning. Reasoning that led to nothing stays out. */
+function withReasoning(turns: readonly Turn[], wire: WireBody): Turn[][] {
+  const all: Turn[][] = [];
+  let reasoning: Turn[] = [];
+  for (const turn of turns) {
+    reasoning.push(turn);
+    if (turn.parts.every(({ kind }) => kind.case === "reasoning")) continue;
+    all.push(reasoning);
+    reasoning = [];
+  }
+  if (reasoning.length > 0) wire.drop("turns.reasoning");
+  return all;
 }
 
 type Speaker = Pick<Turn, "extras" | "name">;

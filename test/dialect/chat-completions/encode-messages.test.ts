@@ -104,6 +104,18 @@ describe("R-TXT-3: reasoning goes back to vendors of its own style only", () => 
     });
   });
 
+  it("in the message that it led to, though it came in an item of its own", () => {
+    const thought = model(reasoning(Dialect.CHAT_COMPLETIONS, "reasoning_content"));
+    expect(messagesOf(user(text("q")), thought, model(text("a")), model(text("b")))).toEqual([
+      { role: "user", content: "q" },
+      { role: "assistant", content: "a", reasoning_content: "hm" },
+      { role: "assistant", content: "b" },
+    ]);
+    const { body, dropped } = converse({ turns: [user(text("q")), thought] });
+    expect(body.messages).toEqual([{ role: "user", content: "q" }]);
+    expect(dropped).toEqual(["turns.reasoning"]);
+  });
+
   it("and under no other name, whatever the client says", () => {
     const [said] = messagesOf(model(reasoning(Dialect.CHAT_COMPLETIONS, "role"), text("x")));
     expect(said).toEqual({ role: "assistant", content: "x", reasoning_content: "hm" });
