@@ -163,9 +163,11 @@ function answerOf(message: AIMessage): Answer {
     typeof content === "string"
       ? content
       : blocks.map((block) => (block.type === "text" ? block.text : "")).join("");
-  const finish = ["finish_reason", "stop_reason", "status"]
-    .map((name) => metadata[name] ?? more[name])
-    .find((value) => typeof value === "string");
+  const details = metadata["incomplete_details"] as { reason?: string } | null | undefined;
+  const finish: unknown = [
+    details?.reason,
+    ...["finish_reason", "stop_reason", "status"].map((name) => metadata[name] ?? more[name]),
+  ].find((value) => typeof value === "string");
   return {
     text,
     reasoning:
