@@ -4,6 +4,7 @@
  */
 import type { Pool } from "pg";
 import {
+  bodyBytesMax,
   responseIdCharsMax,
   storedAccountBytesMax,
   storedChainMax,
@@ -36,8 +37,9 @@ export interface ResponseStore {
   find(accountId: string, id: string): Promise<StoredResponse | undefined>;
   /** Deletes a response. @returns whether there was one */
   delete(accountId: string, id: string): Promise<boolean>;
-  /** Items of the account's responses, input and output, by their ids: what `item_reference` refers to.
-   * Those that are not kept are missing. */
+  /** Items of the account's responses, input and output, by their ids: what `item_reference` refers to, also
+   * in a conversation of {@link resolve}. Of two with the same id the newer; those that are not kept are
+   * missing. */
   findItems(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, JsonRecord>>;
   /** Deletes what makes the accounts that this process wrote to exceed their limit, and forgets them. */
   trim(): Promise<void>;
@@ -131,10 +133,13 @@ const findSql = `
 select vendor, model, response, input from stored_response
   where account_id = $1 and id = $2 and expires_at > now()`;
 
+/** No more than a request may have: the items are for one. */
 const itemsSql = `
-select id, response, input from stored_response
-  where account_id = $1 and item_ids && $2 and expires_at > now()
-  order by create_time limit 100`;
+select r.id, r.response, r.input from stored_response r join (
+  select id, sum(bytes) over (order by create_time desc, id) as total from stored_response
+    where account_id = $1 and item_ids && $2 and expires_at > now()) s on s.id = r.id
+  where r.account_id = $1 and s.total <= ${bodyBytesMax}
+  order by r.create_time`;
 
 const trimSql = `
 delete from stored_response r using (
@@ -173,8 +178,8 @@ class PostgresResponseStore implements ResponseStore {
     const bytes = response.length + input.length;
     if (bytes > storedResponseBytesMax || !isResponseId(responseId)) return false;
     const output = recordsAt(parseRecord(Buffer.from(response).toString()) ?? {}, "output");
-    const listed = [...listedItems(items, responseId), ...output];
-    const ids = new Set(listed.flatMap((item) => itemId(item) ?? []).filter(isResponseId));
+    const named = [...listedItems(items, responseId), ...output].filter(isItem);
+    const ids = new Set(named.flatMap((item) => itemId(item) ?? []).filter(isResponseId));
     const values = [accountId, responseId, model, previousResponseId, response, input];
     await this.#run(saveSql, [...values, [...ids], bytes, storedResponseTtlMs]);
     await this.#count(accountId, bytes);
@@ -243,7 +248,12 @@ class PostgresResponseStore implements ResponseStore {
 function itemsOf({ id, response, input }: Row): readonly JsonRecord[] {
   if (response === null || input === null) return [];
   const output = recordsAt(parseRecord(response.toString()) ?? {}, "output");
-  return [...listedItems(inputItems(JSON.parse(input.toString())), id), ...output];
+  return [...listedItems(inputItems(JSON.parse(input.toString())), id), ...output].filter(isItem);
+}
+
+/** A reference is no item: it only names one. */
+function isItem({ type }: JsonRecord): boolean {
+  return type !== "item_reference";
 }
 
 /** What can be asked for: PostgreSQL fails on some other texts, and the router takes no longer ones. */

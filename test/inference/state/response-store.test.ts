@@ -1,3 +1,4 @@
+import { Pool } from "pg";
 import { describe, expect, it } from "vitest";
 import { storedResponseBytesMax } from "../../../src/config/limits.ts";
 import { ErrorCode } from "../../../src/errors.ts";
@@ -180,6 +181,23 @@ describe("a conversation", () => {
   });
 });
 
+describe("many turns at once", () => {
+  it("of one old conversation are all kept, and none waits for another for ever", async () => {
+    const [store, account] = [open(), newAccount()];
+    const ids = await converse(store, account, ["a", "b", "c", "d", "e"]);
+    await expire(fixture.pool, "stored_response", account, -86_400);
+    const turns = Array.from({ length: 40 }, (_, i) =>
+      response(account, `${i}`, { previousResponseId: ids[i % 5] }),
+    );
+    await Promise.all(turns.map((turn) => store.save(turn)));
+    for (const id of ids) expect(await days(account, id)).toBeCloseTo(30, 2);
+    for (const [i, { responseId }] of turns.entries()) {
+      const chain = await store.resolve(account, responseId);
+      expect(chain?.kind === "here" && chain.items).toHaveLength(2 * ((i % 5) + 2));
+    }
+  });
+});
+
 describe("a response that a vendor keeps", () => {
   it("is known by its vendor and model, and cannot be put together here", async () => {
     const [store, account] = [open(), newAccount()];
@@ -213,6 +231,47 @@ describe("items by id", () => {
     });
     expect((await store.findItems(newAccount(), ["msg_out"])).size).toBe(0);
     expect((await store.findItems(account, [])).size).toBe(0);
+  });
+});
+
+describe("references to items", () => {
+  it("are no items: what they refer to is found however often it was referred to", async () => {
+    const [store, account] = [open(), newAccount()];
+    const output = [answer("a", "msg_a")];
+    const first = response(account, "", { output });
+    await store.save(first);
+    const input = [{ type: "item_reference", id: "msg_a" }];
+    await store.save(response(account, "b", { input }));
+    expect((await store.findItems(account, ["msg_a"])).get("msg_a")).toEqual(output[0]);
+    await store.delete(account, first.responseId);
+    expect((await store.findItems(account, ["msg_a"])).size).toBe(0);
+  });
+
+  it("to an id that came twice mean the newer", async () => {
+    const [store, account] = [open(), newAccount()];
+    for (const text of ["old", "new"]) {
+      await store.save(response(account, "", { output: [answer(text, "msg_same")] }));
+    }
+    const found = await store.findItems(account, ["msg_same"]);
+    expect(found.get("msg_same")).toEqual(answer("new", "msg_same"));
+  });
+});
+
+describe("without its database", () => {
+  it("everything is 503, and nothing a verdict", async () => {
+    const pool = new Pool({ host: "127.0.0.1", port: 1, connectionTimeoutMillis: 900 });
+    const store = createResponseStore({ pool });
+    const account = newAccount();
+    for (const work of [
+      store.find(account, "resp_1"),
+      store.resolve(account, "resp_1"),
+      store.save(response(account, "a")),
+      store.delete(account, "resp_1"),
+      store.findItems(account, ["msg_1"]),
+    ]) {
+      await expect(work).rejects.toMatchObject({ code: ErrorCode.SERVICE_UNAVAILABLE });
+    }
+    await pool.end();
   });
 });
 
