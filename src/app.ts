@@ -22,12 +22,12 @@ import { createExchange } from "./inference/exchange.ts";
 import type { Pricing } from "./inference/run-options.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createInferenceService } from "./inference/service.ts";
-import { createInferenceState } from "./inference/state/state.ts";
+import { createInferenceState, type InferenceState } from "./inference/state/state.ts";
 import { createUpstream } from "./inference/upstream.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createReadiness } from "./readiness.ts";
-import { serve } from "./rpc/service.ts";
+import { type Service, serve } from "./rpc/service.ts";
 import { vendorKinds } from "./vendor/index.ts";
 import type { Vendor } from "./vendor/vendor.ts";
 
@@ -78,16 +78,11 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
   });
   const vendors = createVendors(config);
   watch({ metrics, calls, ledger });
-  const catalogue = createCatalogue(config.models);
-  const upstream = createUpstream({ vendors, configs: config.vendors, metrics, log });
-  const pricing = createPricing(prices);
   const masterKey = masterKeyOf(settings, log);
   const state = createInferenceState({ pool: database.pool, masterKey, vendors, metrics, log });
-  const exchange = createExchange({ catalogue, ledger, pricing, upstream, calls, metrics, log });
-  const countTokens = createCountTokens({ catalogue, upstream, calls });
-  const inference = createInferenceService({ catalogue, exchange, countTokens });
-  const served = [serve(InferenceService, inference), serve(ResponseService, state.service)];
-  const services = [...backend.services, ...served];
+  const pricing = createPricing(prices);
+  const parts = { config, vendors, ledger, pricing, calls, metrics, log, state };
+  const services = [...backend.services, ...createInference(parts)];
   const { authenticate } = authenticator;
   const edges = await createEdges({
     settings,
@@ -120,6 +115,27 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
       return closing;
     },
   };
+}
+
+interface InferenceParts {
+  readonly config: Config;
+  readonly vendors: ReadonlyMap<string, Vendor>;
+  readonly ledger: LedgerWriter;
+  readonly pricing: Pricing;
+  readonly calls: RunningCalls;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly state: InferenceState;
+}
+
+function createInference(parts: InferenceParts): Service[] {
+  const { config, vendors, calls, metrics, log, state } = parts;
+  const catalogue = createCatalogue(config.models);
+  const upstream = createUpstream({ vendors, configs: config.vendors, metrics, log });
+  const exchange = createExchange({ ...parts, catalogue, upstream });
+  const countTokens = createCountTokens({ catalogue, upstream, calls });
+  const inference = createInferenceService({ catalogue, exchange, countTokens });
+  return [serve(InferenceService, inference), serve(ResponseService, state.service)];
 }
 
 /**

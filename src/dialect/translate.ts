@@ -1,4 +1,5 @@
 /** Replies between two styles: what a vendor says in its own, written in the caller's. Pure. */
+import type { Part } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { nothing } from "../bytes.ts";
@@ -21,6 +22,14 @@ export interface Translation {
   readonly options: ReplyOptions;
   /** Gives tools their own names back. */
   readonly tools: ToolRestorer;
+  /** Sees what the vendor said, before it is written. Absent: nobody. */
+  readonly watcher?: ReplyWatcher | undefined;
+}
+
+/** Sees a reply in the contract's words. */
+export interface ReplyWatcher {
+  addParts(parts: readonly Part[]): void;
+  addEvents(events: readonly GenerateEvent[]): void;
 }
 
 /**
@@ -29,8 +38,9 @@ export interface Translation {
  * @throws UnreadableReplyError
  */
 export function translateReply(body: Buffer, translation: Translation): RelayedReply {
-  const { vendor, caller, options, tools } = translation;
+  const { vendor, caller, options, tools, watcher } = translation;
   const reply = tools.reply(vendor.decodeReply(body));
+  watcher?.addParts(reply.parts);
   reply.model = options.model;
   return {
     body: caller.encodeReply(reply, options),
@@ -45,8 +55,9 @@ export function translateReply(body: Buffer, translation: Translation): RelayedR
  * @throws UnreadableReplyError
  */
 export function translateToStream(body: Buffer, translation: Translation): RelayedReply {
-  const { vendor, caller, options, tools } = translation;
+  const { vendor, caller, options, tools, watcher } = translation;
   const reply = tools.reply(vendor.decodeReply(body));
+  watcher?.addParts(reply.parts);
   reply.model = options.model;
   const encoder = caller.encodeStream(options);
   const text = replyEvents(reply).map((event) => encoder.push(event));
@@ -61,8 +72,10 @@ export function translateToStream(body: Buffer, translation: Translation): Relay
 export class TranslatedStream implements StreamRelay {
   readonly #events: EventStream;
   readonly #encoder: StreamEncoder;
+  readonly #watcher: ReplyWatcher | undefined;
 
-  constructor({ vendor, caller, options, tools }: Translation) {
+  constructor({ vendor, caller, options, tools, watcher }: Translation) {
+    this.#watcher = watcher;
     this.#events = new EventStream(vendor.decodeStream(), tools);
     this.#encoder = caller.encodeStream(options);
   }
@@ -101,6 +114,7 @@ export class TranslatedStream implements StreamRelay {
 
   #write(events: readonly GenerateEvent[]): Buffer {
     let text = "";
+    this.#watcher?.addEvents(events);
     for (const event of events) {
       text +=
         event.kind.case === "error"

@@ -93,6 +93,18 @@ export interface Door<Out> {
   readonly query: string;
   /** Reads the request. @throws GatewayError INVALID_REQUEST */
   read(): AskedText;
+  /**
+   * Puts what the request refers to in its place, before a vendor is asked; `undefined`: it refers to
+   * nothing. Resolves to the routes that can serve it then. Absent: it never does.
+   */
+  recall?(routes: readonly PlannedRoute[]): Promise<readonly PlannedRoute[]> | undefined;
+  /**
+   * Keeps what a later request may refer to, before the caller gets the end of the reply; `undefined`:
+   * nothing. Absent: it never does.
+   *
+   * @param last what goes to the caller with the end
+   */
+  keep?(last: Out, planned: PlannedRoute): Promise<void> | undefined;
   /** Makes the request for a vendor. @throws GatewayError INVALID_REQUEST where it cannot be carried */
   prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall;
   /** Reads a reply that came whole. @throws UnreadableReplyError */

@@ -44,7 +44,9 @@ export function createExchange(options: ExchangeOptions): Exchange {
   return {
     wire(request, context) {
       const callId = randomUUIDv7();
-      const run = new Run(options, new WireDoor({ request, callId }), { context, callId });
+      const { accountId } = context.caller;
+      const door = new WireDoor({ request, callId, accountId, state: options.state });
+      const run = new Run(options, door, { context, callId });
       return new RunParts({ run, calls, parts: wireParts });
     },
 

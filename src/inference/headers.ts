@@ -69,3 +69,8 @@ export function checkRequest({ body, query, headers }: WireRequest): void {
 function invalid(param: string, message: string): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
 }
+
+/** The vendor's own id of a call, under any of the names that vendors use. */
+export function upstreamRequestId(headers: Headers): string {
+  return headers["x-request-id"] ?? headers["request-id"] ?? "";
+}

@@ -7,6 +7,7 @@ import type { ModelConfig } from "../config/config.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { RunningCalls } from "./running-calls.ts";
+import type { CallState } from "./wire-door.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** Prices, as billing keeps them. */
@@ -27,6 +28,8 @@ export interface ExchangeOptions {
   readonly calls: RunningCalls;
   readonly metrics: Metrics;
   readonly log: Logger;
+  /** What is kept between calls. */
+  readonly state: CallState;
 }
 
 /** Who calls, and until when. */

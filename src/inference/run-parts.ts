@@ -83,7 +83,7 @@ export class RunParts<Out extends Chunk, Message>
     try {
       this.#calls.enter();
       this.#isCounted = true;
-      run.read();
+      await run.read();
       await run.hold();
       await run.ask();
       const value = this.#parts.head(run);
@@ -104,10 +104,15 @@ export class RunParts<Out extends Chunk, Message>
         const out = run.take();
         if (out.length === 0) continue;
         run.call.passed();
+        const kept = run.keep(out);
+        if (kept !== undefined) await kept;
         return this.#emit(out);
       }
       const rest = run.rest();
-      if (rest !== undefined) return this.#emit(rest);
+      if (rest !== undefined) {
+        await run.keep(rest);
+        return this.#emit(rest);
+      }
       run.call.end(CallEnding.COMPLETED);
     } catch (error) {
       const told = run.fail(error);

@@ -5,16 +5,15 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { GatewayStopping } from "../caller.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { replyBytesMax } from "../config/limits.ts";
-import { UnreadableReplyError } from "../dialect/codec.ts";
-import { EventTooLongError } from "../dialect/event-stream.ts";
-import { ErrorCode, GatewayError, internalError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { VendorCall } from "../vendor/vendor.ts";
 import { Call } from "./call.ts";
 import type { ExchangeContext, ExchangeOptions, RunStart } from "./run-options.ts";
 import type { AskedText, Chunk, Door, PlannedRoute, PreparedCall, ReplyStream } from "./door.ts";
 import { estimateTokens, meter } from "./metering.ts";
-import { incapable, insufficient, unusable } from "./failures.ts";
+import { incapable, insufficient, toldOf, unusable } from "./failures.ts";
+import { upstreamRequestId } from "./headers.ts";
 import { explainFailure, reportCall } from "./report.ts";
 import { failureError } from "./upstream-refusal.ts";
 import type { OpenReply } from "./upstream.ts";
@@ -57,7 +56,7 @@ export class Run<Out extends Chunk> {
   }
 
   /** Reads the request as far as needed and finds the model. */
-  read(): void {
+  async read(): Promise<void> {
     const text = this.#door.read();
     this.#text = text;
     this.call.stream = text.stream;
@@ -66,6 +65,8 @@ export class Run<Out extends Chunk> {
     this.#model = model;
     const { dialect, operation } = this.#door;
     this.#routes = this.#options.upstream.plan(model, dialect, operation);
+    const recalled = this.#door.recall?.(this.#routes);
+    if (recalled !== undefined) this.#routes = await recalled;
     const [first] = this.#routes;
     if (first === undefined) throw incapable(model.key);
     if (first.dialect !== undefined) this.#first = this.#door.prepare(model, first);
@@ -186,6 +187,17 @@ export class Run<Out extends Chunk> {
     return passed;
   }
 
+  /** Keeps what a later request may refer to, once `last` ends the reply. `undefined`: there is nothing. A
+   * reply is not worth less for it: what fails here is for the log. */
+  keep(last: Out): Promise<void> | undefined {
+    if (!this.#isDone) return undefined;
+    const kept = this.#door.keep?.(last, this.#opened().planned);
+    return kept?.catch((error: unknown) => {
+      const { id, requestId } = this.call.start;
+      this.#options.log.warn({ callId: id, requestId, err: error }, "a reply could not be kept");
+    });
+  }
+
   /** What is left for the client once {@link ready} has said no; `undefined`: nothing. Throws where the
    * stream was cut. */
   rest(): Out | undefined {
@@ -217,7 +229,7 @@ export class Run<Out extends Chunk> {
   /** Names the ending of a call that failed, and what its client is told. */
   fail(error: unknown): GatewayError {
     const { call } = this;
-    const told = this.#told(error);
+    const told = toldOf(error, this.#context.signal);
     const { signal } = this.#context;
     if (this.#isDone) {
       call.end(CallEnding.COMPLETED);
@@ -268,18 +280,6 @@ export class Run<Out extends Chunk> {
     await this.#options.ledger.settle({ id, accountId, costNanos, record: call.toRow() });
   }
 
-  #told(error: unknown): GatewayError {
-    if (error instanceof GatewayError) return error;
-    if (this.#context.signal.reason instanceof GatewayStopping) {
-      return new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, "The gateway is stopping; try again");
-    }
-    if (error instanceof HttpFailure) return failureError(error.kind, error);
-    if (error instanceof EventTooLongError || error instanceof UnreadableReplyError) {
-      return unusable(error.message);
-    }
-    return internalError(error);
-  }
-
   #known(): { text: AskedText; model: ModelConfig } {
     if (this.#text === undefined || this.#model === undefined) throw new Error("not read yet");
     return { text: this.#text, model: this.#model };
@@ -289,9 +289,4 @@ export class Run<Out extends Chunk> {
     if (this.#open === undefined) throw new Error("not asked yet");
     return this.#open;
   }
-}
-
-/** The vendor's own id of the call, under any of the names that vendors use. */
-function upstreamRequestId(headers: Readonly<Record<string, string>>): string {
-  return headers["x-request-id"] ?? headers["request-id"] ?? "";
 }

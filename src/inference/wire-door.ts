@@ -12,30 +12,65 @@ import {
   translateToStream,
 } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
+import { parseRecord } from "../dialect/json.ts";
 import { carriesSeals } from "../dialect/seal.ts";
 import { refuseDropped, toolRestorer, vendorDialect, vendorFault } from "./crossing.ts";
 import type { Door, PlannedRoute, PreparedCall, Refused, ReplyHead, WholeReply } from "./door.ts";
 import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
+import type { ReasoningCarry } from "./state/reasoning-carry.ts";
+import { ReasoningCollector, recallReasoning } from "./state/reasoning-memory.ts";
+import type { ResponseStore } from "./state/response-store.ts";
+import {
+  endedResponse,
+  keepResponse,
+  keptElsewhere,
+  type RecalledRequest,
+  recallResponses,
+} from "./state/responses-memory.ts";
 
 /** What a door needs beside the request. */
 export interface WireDoorOptions {
   readonly request: ExchangeRequest;
   /** Our id of the call, a UUID. */
   readonly callId: string;
+  /** Whose call it is. */
+  readonly accountId: string;
+  /** What is kept between calls. */
+  readonly state: CallState;
 }
+
+/** What is kept between calls. */
+export interface CallState {
+  readonly responses: ResponseStore;
+  readonly reasoning: ReasoningCarry;
+}
+
+/** Members of responses that the gateway itself honours: no vendor needs them. */
+const honoured: ReadonlySet<string> = new Set(["store", "metadata", "previous_response_id"]);
 
 export class WireDoor implements Door<Buffer> {
   readonly droppedOfReply: string[] = [];
   readonly #request: ExchangeRequest;
   readonly #callId: string;
+  readonly #accountId: string;
+  readonly #state: CallState;
+  /** Only for clients that have no place for reasoning. */
+  readonly #collector: ReasoningCollector | undefined;
+  /** The request's body, with what it refers to in its place. */
+  #body: Uint8Array;
   readonly #created = Math.floor(Date.now() / 1000);
   #text: TextRequest | undefined;
   #generation: Generation | undefined;
 
-  constructor({ request, callId }: WireDoorOptions) {
+  constructor({ request, callId, accountId, state }: WireDoorOptions) {
     this.#request = request;
     this.#callId = callId;
+    this.#accountId = accountId;
+    this.#state = state;
+    this.#body = request.body;
+    this.#collector =
+      request.dialect === Dialect.CHAT_COMPLETIONS ? new ReasoningCollector() : undefined;
   }
 
   get dialect(): Dialect {
@@ -60,17 +95,47 @@ export class WireDoor implements Door<Buffer> {
   }
 
   read(): TextRequest {
-    const { alwaysStream, platformAliases, body } = this.#request;
     checkRequest(this.#request);
-    this.#text = this.#style.readRequest(body, { alwaysStream, platformAliases });
-    return this.#text;
+    return this.#readBody();
+  }
+
+  recall(routes: readonly PlannedRoute[]): Promise<readonly PlannedRoute[]> | undefined {
+    if (this.dialect === Dialect.RESPONSES) {
+      const { responses } = this.#state;
+      const recalled = recallResponses(responses, this.#accountId, this.#body);
+      return recalled?.then((found) => this.#takeRecalled(found, routes));
+    }
+    const [first] = routes;
+    const isForeign = first !== undefined && first.dialect !== this.dialect;
+    if (this.dialect !== Dialect.CHAT_COMPLETIONS || !isForeign) return undefined;
+    return recallReasoning(this.#state.reasoning, this.#accountId, this.#decoded())?.then(
+      () => routes,
+    );
+  }
+
+  keep(last: Buffer, { route, dialect }: PlannedRoute): Promise<void> | undefined {
+    const { responses, reasoning } = this.#state;
+    if (this.dialect === Dialect.RESPONSES) {
+      const response = endedResponse(last) ?? parseRecord(last.toString("utf8"));
+      if (response === undefined) return undefined;
+      const replied = {
+        accountId: this.#accountId,
+        model: this.#known().model,
+        request: this.#request.body,
+        vendor: dialect === this.dialect ? route.vendor : undefined,
+      };
+      return keepResponse(responses, replied, response);
+    }
+    const kept = this.#collector?.kept();
+    if (kept === undefined) return undefined;
+    return reasoning.keep(this.#accountId, kept.callIds, kept.json).then(() => {});
   }
 
   prepare(model: ModelConfig, { route, dialect }: PlannedRoute): PreparedCall {
     const text = this.#known();
     const headers = forwarded(this.#request.headers, this.#style.forwardedHeaders);
     const isOwn = dialect === this.dialect;
-    if (isOwn && !carriesSeals(this.#request.body)) {
+    if (isOwn && !carriesSeals(this.#body)) {
       return { headers, body: text.forVendor(route.model), dropped: [] };
     }
     const encoded = vendorDialect(dialect).encodeRequest(this.#decoded(), {
@@ -79,7 +144,9 @@ export class WireDoor implements Door<Buffer> {
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: this.dialect,
     });
-    const dropped = encoded.dropped.map((name) => this.#style.memberNames[name] ?? name);
+    const dropped = encoded.dropped
+      .filter((name) => this.dialect !== Dialect.RESPONSES || !honoured.has(name))
+      .map((name) => this.#style.memberNames[name] ?? name);
     if (this.#request.strict) refuseDropped(dropped);
     // In its own style the client's headers count, as they do where the body is relayed.
     const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
@@ -129,6 +196,7 @@ export class WireDoor implements Door<Buffer> {
       vendor: vendorDialect(dialect),
       caller: this.#style,
       tools: toolRestorer(generation),
+      watcher: this.#collector,
       options: {
         model: text.model,
         callId: this.#callId.replaceAll("-", ""),
@@ -136,6 +204,8 @@ export class WireDoor implements Door<Buffer> {
         inputTokens: Math.max(1, estimateTokens(text.bytes)),
         generation,
         onDropped: (name) => {
+          // What has no place in a chat client is kept here, where it matters.
+          if (name === "reasoning.seal" && this.#collector !== undefined) return;
           if (!this.droppedOfReply.includes(name)) this.droppedOfReply.push(name);
         },
       },
@@ -144,9 +214,29 @@ export class WireDoor implements Door<Buffer> {
 
   /** The request in full: read once, and only where a vendor speaks another style. */
   #decoded(): Generation {
-    const { body, platformAliases } = this.#request;
-    this.#generation ??= this.#style.decodeRequest(body, { platformAliases });
+    const { platformAliases } = this.#request;
+    this.#generation ??= this.#style.decodeRequest(this.#body, { platformAliases });
     return this.#generation;
+  }
+
+  #readBody(): TextRequest {
+    const { alwaysStream, platformAliases } = this.#request;
+    this.#text = this.#style.readRequest(this.#body, { alwaysStream, platformAliases });
+    return this.#text;
+  }
+
+  #takeRecalled(
+    { body, vendor }: RecalledRequest,
+    routes: readonly PlannedRoute[],
+  ): readonly PlannedRoute[] {
+    this.#body = body;
+    this.#readBody();
+    if (vendor === undefined) return routes;
+    const able = routes.filter(
+      (planned) => planned.route.vendor === vendor && planned.dialect === this.dialect,
+    );
+    if (able.length === 0) throw keptElsewhere(vendor);
+    return able;
   }
 
   #known(): TextRequest {
