@@ -1,6 +1,8 @@
 /** Requests and replies in a wire style: passed on as they are, or translated. */
+import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { ExtraSchema } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { RelayOptions, StreamRelay, TextDialect, TextRequest } from "../dialect/dialect.ts";
@@ -59,6 +61,8 @@ export class WireDoor implements Door<Buffer> {
   readonly #collector: ReasoningCollector | undefined;
   /** The request's body, with what it refers to in its place. */
   #body: Uint8Array;
+  /** The response that the request continues, once its conversation is in the body. */
+  #previous: string | undefined;
   readonly #created = Math.floor(Date.now() / 1000);
   #text: TextRequest | undefined;
   #generation: Generation | undefined;
@@ -202,7 +206,7 @@ export class WireDoor implements Door<Buffer> {
         callId: this.#callId.replaceAll("-", ""),
         created: this.#created,
         inputTokens: Math.max(1, estimateTokens(text.bytes)),
-        generation,
+        generation: this.#echoed(generation),
         onDropped: (name) => {
           // What has no place in a chat client is kept here, where it matters.
           if (name === "reasoning.seal" && this.#collector !== undefined) return;
@@ -210,6 +214,14 @@ export class WireDoor implements Door<Buffer> {
         },
       },
     };
+  }
+
+  /** What the reply repeats: the request as the client sent it. */
+  #echoed(generation: Generation): Generation {
+    if (this.#previous === undefined) return generation;
+    const json = JSON.stringify(this.#previous);
+    const extra = create(ExtraSchema, { name: "previous_response_id", json });
+    return { ...generation, extras: [...generation.extras, extra] };
   }
 
   /** The request in full: read once, and only where a vendor speaks another style. */
@@ -226,10 +238,11 @@ export class WireDoor implements Door<Buffer> {
   }
 
   #takeRecalled(
-    { body, vendor }: RecalledRequest,
+    { body, vendor, previous }: RecalledRequest,
     routes: readonly PlannedRoute[],
   ): readonly PlannedRoute[] {
     this.#body = body;
+    this.#previous = previous;
     this.#readBody();
     if (vendor === undefined) return routes;
     const able = routes.filter(

@@ -11,6 +11,8 @@ export interface RecalledRequest {
   readonly body: Buffer;
   /** The only vendor that can serve it; `undefined`: any. */
   readonly vendor: string | undefined;
+  /** The response whose conversation was put in, and which the body names no more: the reply names it. */
+  readonly previous?: string;
 }
 
 /**
@@ -44,7 +46,8 @@ async function recall(
   if (chain.kind === "vendor") return { body, vendor: chain.vendor };
   const { previous_response_id: _gone, ...rest } = record;
   const input = [...chain.items, ...inputItems(record["input"])];
-  return withReferences(store, accountId, undefined, { ...rest, input });
+  const recalled = await withReferences(store, accountId, undefined, { ...rest, input });
+  return { ...recalled, previous };
 }
 
 /** Replaces references to items that are kept here by the items. */
