@@ -30,6 +30,22 @@ export function refuseDropped(dropped: readonly string[]): void {
   );
 }
 
+/** Names the member at fault as the caller's style does; the vendor's codec knows it by the contract's name.
+ * The message names it too: not all styles have a place for it beside the message. */
+export function inWordsOf(memberNames: Readonly<Record<string, string>>, error: unknown): unknown {
+  if (!(error instanceof GatewayError) || error.param === undefined) return error;
+  const param = memberNames[error.param];
+  if (param === undefined) return error;
+  const { code, details, metadata, status } = error;
+  return new GatewayError(code, `${param}: ${error.message}`, {
+    param,
+    details,
+    metadata,
+    status,
+    cause: error,
+  });
+}
+
 /** R-ERR-4: the vendor's refusal in another style than the caller's, with its status and message. */
 export function vendorFault(
   { status, body, error }: Refused,

@@ -5,6 +5,7 @@ import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_servi
 import { ExtraSchema } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import type { EncodedRequest, RequestTarget } from "../dialect/codec.ts";
 import type { RelayOptions, StreamRelay, TextDialect, TextRequest } from "../dialect/dialect.ts";
 import { textDialects } from "../dialect/index.ts";
 import {
@@ -16,7 +17,7 @@ import {
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { parseRecord } from "../dialect/json.ts";
 import { carriesSeals } from "../dialect/seal.ts";
-import { refuseDropped, toolRestorer, vendorDialect, vendorFault } from "./crossing.ts";
+import { inWordsOf, refuseDropped, toolRestorer, vendorDialect, vendorFault } from "./crossing.ts";
 import type { Door, PlannedRoute, PreparedCall, Refused, ReplyHead, WholeReply } from "./door.ts";
 import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
@@ -142,7 +143,7 @@ export class WireDoor implements Door<Buffer> {
     if (isOwn && !carriesSeals(this.#body)) {
       return { headers, body: text.forVendor(route.model), dropped: [] };
     }
-    const encoded = vendorDialect(dialect).encodeRequest(this.#decoded(), {
+    const encoded = this.#encoded(dialect, {
       model: route.model,
       stream: text.stream,
       maxOutputTokens: model.maxOutputTokens,
@@ -155,6 +156,15 @@ export class WireDoor implements Door<Buffer> {
     // In its own style the client's headers count, as they do where the body is relayed.
     const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
     return { headers: sent, body: [encoded.body], dropped };
+  }
+
+  #encoded(dialect: Dialect | undefined, target: RequestTarget): EncodedRequest {
+    const generation = this.#decoded();
+    try {
+      return vendorDialect(dialect).encodeRequest(generation, target);
+    } catch (error) {
+      throw inWordsOf(this.#style.memberNames, error);
+    }
   }
 
   whole(body: Buffer, planned: PlannedRoute): WholeReply<Buffer> {
