@@ -117,8 +117,9 @@ export function callType({ type }: ToolCall): "function_call" | "custom_tool_cal
   return type === ToolType.CUSTOM ? "custom_tool_call" : "function_call";
 }
 
-/** Writes a call. */
+/** Writes a call. Where it is complete, a function without arguments has an empty object: clients parse it. */
 export function callItem({ id, callId, call, input, status }: CallJson): JsonRecord {
+  const args = input === "" && status !== "in_progress" ? "{}" : input;
   return {
     id,
     type: callType(call),
@@ -126,7 +127,7 @@ export function callItem({ id, callId, call, input, status }: CallJson): JsonRec
     call_id: callId,
     name: call.name,
     ...(call.namespace && { namespace: call.namespace }),
-    ...(call.type === ToolType.CUSTOM ? { input } : { arguments: input }),
+    ...(call.type === ToolType.CUSTOM ? { input } : { arguments: args }),
   };
 }
 

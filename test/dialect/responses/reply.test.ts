@@ -132,6 +132,11 @@ describe("a whole reply is read by clients", () => {
     expect(result.toolCalls).toMatchObject([{ toolCallId: "toolu_1", toolName: "f" }]);
   });
 
+  it("with an empty object where a function has no arguments, as streams have it", () => {
+    const { output } = JSON.parse(encodeResponsesReply(reply, options()).toString());
+    expect(output[2]).toMatchObject({ type: "function_call", arguments: "{}" });
+  });
+
   it("and what it cannot tell is named (R-TXT-2)", () => {
     const dropped: string[] = [];
     encodeResponsesReply(
