@@ -1,5 +1,5 @@
 /** Clients through a gateway, at one model per vendor style. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect } from "vitest";
 import { type Customer, type Gateway, startGateway } from "../support/gateway.ts";
 import { strictChat } from "../support/upstream/chat-strict.ts";
 import { strictGemini } from "../support/upstream/gemini-strict.ts";
@@ -17,7 +17,8 @@ interface Vendor {
   readonly style: () => StrictStyle;
 }
 
-const vendors: readonly Vendor[] = [
+/** The vendors, one per style; each is asked for as the model `m-` and its style. */
+export const vendors: readonly Vendor[] = [
   {
     vendor: "chat",
     kind: "openai-compatible",
@@ -29,8 +30,16 @@ const vendors: readonly Vendor[] = [
   { vendor: "gemini", kind: "gemini", dialects: undefined, style: strictGemini },
 ];
 
-/** Runs the checks of a file's clients at every vendor style, `m-chat` to `m-gemini`. */
-export function checkThroughGateway(rows: readonly ClientRow[]): void {
+/** What runs for the tests of a file. */
+export interface Matrix {
+  readonly gateway: Gateway;
+  /** A customer's secret. */
+  readonly key: string;
+  readonly upstream: (vendor: VendorStyle) => Upstream;
+}
+
+/** Starts a gateway and its vendors for a file and, at its end, looks whether they saw what no vendor must. */
+export function useMatrix(): Matrix {
   const upstreams = new Map<VendorStyle, Upstream>();
   let gateway: Gateway;
   let customer: Customer;
@@ -41,15 +50,10 @@ export function checkThroughGateway(rows: readonly ClientRow[]): void {
     }
     gateway = await startGateway({
       vendors: Object.fromEntries(
-        vendors.map(({ vendor, kind, dialects }) => [
-          vendor,
-          {
-            kind,
-            dialects,
-            baseUrl: baseUrlOf(vendor, upstreams.get(vendor)),
-            apiKey: upstreams.get(vendor)?.secret,
-          },
-        ]),
+        vendors.map(({ vendor, kind, dialects }) => {
+          const apiKey = upstreams.get(vendor)?.secret;
+          return [vendor, { kind, dialects, baseUrl: baseUrlOf(vendor, upstreams), apiKey }];
+        }),
       ),
       models: Object.fromEntries(
         vendors.map(({ vendor }) => [
@@ -63,25 +67,42 @@ export function checkThroughGateway(rows: readonly ClientRow[]): void {
   afterAll(async () => {
     await gateway?.close();
     for (const upstream of upstreams.values()) await upstream.close();
+    expect([...upstreams.values()].flatMap(({ violations }) => violations)).toEqual([]);
   });
 
+  return {
+    get gateway() {
+      return gateway;
+    },
+    get key() {
+      return customer.key;
+    },
+    upstream(vendor) {
+      const upstream = upstreams.get(vendor);
+      if (upstream === undefined) throw new Error("unreachable");
+      return upstream;
+    },
+  };
+}
+
+/** Runs the checks of a file's clients at every vendor style. */
+export function checkThroughGateway(rows: readonly ClientRow[]): void {
+  const matrix = useMatrix();
   describe.each(rows)("$name", (row) => {
     describe.each(vendors)("at $vendor", ({ vendor }) => {
       check({
         row,
         vendor,
         isGateway: true,
-        client: () => row.make({ origin: gateway.url, key: customer.key, model: `m-${vendor}` }),
+        client: () =>
+          row.make({ origin: matrix.gateway.url, key: matrix.key, model: `m-${vendor}` }),
       });
     });
   });
-
-  it("let nothing reach a vendor that must not", () => {
-    expect([...upstreams.values()].flatMap(({ violations }) => violations)).toEqual([]);
-  });
 }
 
-function baseUrlOf(vendor: VendorStyle, upstream: Upstream | undefined): string {
+function baseUrlOf(vendor: VendorStyle, upstreams: ReadonlyMap<VendorStyle, Upstream>): string {
+  const upstream = upstreams.get(vendor);
   const isOpenAI = vendor === "chat" || vendor === "responses";
   return (isOpenAI ? upstream?.baseUrl : upstream?.origin) ?? "";
 }

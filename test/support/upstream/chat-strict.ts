@@ -80,18 +80,42 @@ function write(play: Play, turn: Turn, { request, id }: WriteContext): Written {
     text: isRefusal ? [] : play.text,
     refusal: isRefusal ? play.text : [],
     reasoning: play.reasoning,
-    toolCalls: play.calls.map((call, at) => ({ id: `call_${id.slice(0, 22)}${at}`, ...call })),
+    toolCalls: play.calls.map((call, at) => ({
+      id: turn.text.includes("odd ids") ? oddId(call.name, id, at) : `call_${id.slice(0, 22)}${at}`,
+      name: call.name,
+      arguments: turn.text.includes("empty arguments") ? "" : call.arguments,
+    })),
     finish: finishes[play.end],
     usage: usageOf(play),
     extra: {},
   };
   const options = object(request.json?.stream_options);
-  const frames = turn.stream
-    ? streamChunks(completion, asksForUsage(request)).map((chunk) =>
-        dataFrame(options["include_obfuscation"] === false ? unpadded(chunk) : chunk),
-      )
-    : [];
+  const chunks = turn.stream ? streamChunks(completion, asksForUsage(request)) : [];
+  if (turn.text.includes("interleaved")) interleave(chunks);
+  const frames = chunks.map((chunk) =>
+    dataFrame(options["include_obfuscation"] === false ? unpadded(chunk) : chunk),
+  );
   return { whole: wholeReply(completion), frames: [...frames, dataFrame("[DONE]")] };
+}
+
+/** As hosts of open models make them: characters that other styles refuse, and too many of them. */
+function oddId(name: string, id: string, at: number): string {
+  return `functions.${name}:${at}/${id.repeat(3)}`;
+}
+
+/** Sends the pieces of several calls in turn, as some hosts do. */
+function interleave(chunks: Json[]): void {
+  const indexOf = (chunk: Json): number => {
+    const [choice] = objects(chunk["choices"]);
+    const [call] = objects(object(choice?.["delta"])["tool_calls"]);
+    return typeof call?.["index"] === "number" ? call["index"] : -1;
+  };
+  const first = chunks.filter((chunk) => indexOf(chunk) === 0);
+  const second = chunks.filter((chunk) => indexOf(chunk) === 1);
+  const begin = chunks.findIndex((chunk) => indexOf(chunk) === 0);
+  const mixed = first.flatMap((chunk, at) => [chunk, ...(second[at] ? [second[at]] : [])]);
+  mixed.push(...second.slice(first.length));
+  chunks.splice(begin, first.length + second.length, ...mixed);
 }
 
 function unpadded(chunk: Json): Json {

@@ -11,6 +11,8 @@
  * | `think` | reasoning first, in the form the style shows it; goes with the others |
  * | `refuse`, `long` | a refusal; a text that ends at the token limit |
  * | `cut`, `error midstream`, `status 429` | the connection breaks; an error event; a refusal by status |
+ * | `odd ids`, `empty arguments`, `interleaved` | calls as hosts of open models make them (chat only) |
+ * | `redacted` | thinking that is not shown (messages only) |
  * | `describe image` | media type and SHA-256 of each image that arrived |
  * | `count reasoning` | how many reasoning blocks came back, in all turns |
  * | `echo settings`, `echo system` | what arrived |
