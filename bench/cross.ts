@@ -1,9 +1,10 @@
 /** Translating between styles, against relaying: the same gateway under the same load. */
+import { measureBody } from "./body.ts";
 import type { Child } from "./child.ts";
 import type { Installation } from "./gateway.ts";
 import { type Contestant, measure, type Measurement, median } from "./measure.ts";
 import type { BenchOptions } from "./options.ts";
-import { type CrossResult, printCross } from "./report.ts";
+import { type CrossResult, printBodies, printCross } from "./report.ts";
 import { crossScenarios, pacedModel, pacedScenario } from "./scenario.ts";
 import type { StyleName } from "./style.ts";
 
@@ -41,4 +42,5 @@ export async function benchCross(options: BenchOptions, cross: CrossRun): Promis
     results.push({ title, measurement: await measureOne(caller, vendor) });
   }
   printCross(relayed, results);
+  printBodies(crossScenarios.map((each) => measureBody(each.caller, each.vendor)));
 }

@@ -1,7 +1,8 @@
 /** Prints what was measured. */
 import type { LedgerBenchResult } from "./ledger.ts";
 import type { Measurement } from "./measure.ts";
-import { crossGoal, type Scenario } from "./scenario.ts";
+import type { BodyResult } from "./body.ts";
+import { bodyGoal, crossGoal, type Scenario } from "./scenario.ts";
 
 /** Goals beside the ratios of scenario.ts. */
 export const startGoalMs = 3_000;
@@ -53,6 +54,19 @@ function crossFigures({ latency, cpuMicros }: Measurement, relayed: Measurement)
 
 function crossRow([name = "", ...columns]: readonly string[]): string {
   return name.padEnd(26) + columns.map((column) => column.padStart(14)).join("");
+}
+
+/** Prints how long large bodies block the loop. */
+export function printBodies(results: readonly BodyResult[]): void {
+  print("A 1 MB body between two styles");
+  print(`  ${crossRow(["caller to vendor", "parse ms", "cross ms", "× parse"])}`);
+  for (const { title, parseMs, crossMs } of results) {
+    const ratio = (crossMs / parseMs).toFixed(2);
+    print(`  ${crossRow([title, parseMs.toFixed(2), crossMs.toFixed(2), ratio])}`);
+  }
+  const most = Math.max(...results.map(({ parseMs, crossMs }) => crossMs / parseMs));
+  printGoal(`at most ${most.toFixed(2)}× a JSON.parse`, most, bodyGoal, "×");
+  print();
 }
 
 /** Calls per second that one hot account must take. */

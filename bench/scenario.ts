@@ -37,6 +37,9 @@ export const crossScenarios: readonly CrossScenario[] = styleNames.flatMap((call
 /** The most CPU per chunk that translating may take, as a multiple of relaying. */
 export const crossGoal = 2.5;
 
+/** The longest that a large body may block the loop between two styles, as a multiple of a JSON.parse. */
+export const bodyGoal = 3;
+
 export const scenarios: readonly Scenario[] = [
   {
     name: "json",
