@@ -4,6 +4,8 @@ import OpenAI from "openai";
 import { describe, expect, it } from "vitest";
 import { bodyOf, type Json, list, post, textOf } from "./ask.ts";
 import type { VendorStyle } from "./checks.ts";
+import { aiStored } from "./clients/ai-sdk.ts";
+import { openaiChat } from "./clients/openai-chat.ts";
 import { useMatrix, vendors } from "./matrix.ts";
 
 const matrix = useMatrix();
@@ -87,4 +89,32 @@ describe.each(vendors)("previous_response_id at $vendor", ({ vendor }) => {
     expect(next.output_text).toBe("1");
     expect(next.previous_response_id).toBe(first.id);
   });
+});
+
+describe.each(vendors)("references to stored items at $vendor", ({ vendor }) => {
+  it("mean what was said, called and thought", async () => {
+    const client = aiStored({ ...target(), model: `m-${vendor}` });
+    for (const stream of [false, true]) {
+      const looped = await client.loop({ text: "think, call two tools", think: true, stream });
+      expect(looped.text).toBe("Tools said: 18 degrees in Bern | 12:00 in Paris");
+      const counted = await client.converse([
+        { text: "think", think: true, stream },
+        { text: "count reasoning", think: true, stream },
+      ]);
+      expect(counted.text).toBe("1");
+    }
+  });
+});
+
+it.each([
+  ["messages", /"type":"thinking","thinking":"First I look.*","signature":"/],
+  ["responses", /"encrypted_content":"gAAAA/],
+  ["gemini", /"thoughtSignature":"gAAAA/],
+] as const)("a chat client has it kept, and found by the tool call: %s", async (vendor, sent) => {
+  for (const stream of [false, true]) {
+    const client = openaiChat({ ...target(), model: `m-${vendor}` });
+    const ask = { text: "think, then call weather", think: true, stream };
+    expect((await client.loop(ask)).text).toBe("Tools said: 18 degrees in Bern");
+    expect(matrix.upstream(vendor).last().body.toString()).toMatch(sent);
+  }
 });

@@ -39,6 +39,15 @@ export function aiResponses({ origin, key, model }: Target): Client {
   });
 }
 
+/** The same as it is by default: what it has said before goes back as references to stored items. */
+export function aiStored({ origin, key, model }: Target): Client {
+  return wrap({
+    model: createOpenAI({ apiKey: key, baseURL: `${origin}/v1` }).responses(model),
+    options: {},
+    thinking: { openai: { forceReasoning: true, reasoningSummary: "auto" } },
+  });
+}
+
 /** `@ai-sdk/openai` on chat completions. */
 export function aiChat({ origin, key, model }: Target): Client {
   return wrap({
