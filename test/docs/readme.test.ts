@@ -110,7 +110,9 @@ describe("README.md", () => {
     const blocks = blocksOf(page, ["yaml"]);
     expect(blocks.length).toBe(1);
     for (const { text } of blocks) {
-      expect(problemsOf(text, { env: { OPENAI_API_KEY: "k" } })).toEqual([]);
+      expect(problemsOf(text, { env: { OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" } })).toEqual(
+        [],
+      );
     }
   });
 
