@@ -68,44 +68,52 @@ export function translateToStream(body: Buffer, translation: Translation): Relay
   };
 }
 
+/** What a stream says of the call, whoever it is written for. */
+export abstract class EventReply {
+  protected readonly source: EventStream;
+
+  constructor(source: EventStream) {
+    this.source = source;
+  }
+
+  get usage(): Usage | undefined {
+    return this.source.usage;
+  }
+
+  get textBytes(): number {
+    return this.source.textBytes;
+  }
+
+  get finished(): boolean {
+    return this.source.finished;
+  }
+
+  get done(): boolean {
+    return this.source.finished;
+  }
+
+  get failed(): boolean {
+    return this.source.failure !== undefined;
+  }
+}
+
 /** A stream while it is translated. */
-export class TranslatedStream implements StreamRelay {
-  readonly #events: EventStream;
+export class TranslatedStream extends EventReply implements StreamRelay {
   readonly #encoder: StreamEncoder;
   readonly #watcher: ReplyWatcher | undefined;
 
   constructor({ vendor, caller, options, tools, watcher }: Translation) {
+    super(new EventStream(vendor.decodeStream(), tools));
     this.#watcher = watcher;
-    this.#events = new EventStream(vendor.decodeStream(), tools);
     this.#encoder = caller.encodeStream(options);
   }
 
-  get usage(): Usage | undefined {
-    return this.#events.usage;
-  }
-
-  get textBytes(): number {
-    return this.#events.textBytes;
-  }
-
-  get finished(): boolean {
-    return this.#events.finished;
-  }
-
-  get done(): boolean {
-    return this.#events.finished;
-  }
-
-  get failed(): boolean {
-    return this.#events.failure !== undefined;
-  }
-
   push(pieces: readonly Buffer[]): Buffer {
-    return this.failed ? nothing : this.#write(this.#events.push(pieces));
+    return this.failed ? nothing : this.#write(this.source.push(pieces));
   }
 
   end(): Buffer {
-    return this.failed ? nothing : this.#write(this.#events.end());
+    return this.failed ? nothing : this.#write(this.source.end());
   }
 
   errorEvent(error: GatewayError): Buffer {
@@ -118,7 +126,7 @@ export class TranslatedStream implements StreamRelay {
     for (const event of events) {
       text +=
         event.kind.case === "error"
-          ? this.#encoder.fail(this.#events.failure ?? streamFailure(event.kind.value))
+          ? this.#encoder.fail(this.source.failure ?? streamFailure(event.kind.value))
           : this.#encoder.push(event);
     }
     return text === "" ? nothing : Buffer.from(text);

@@ -9,7 +9,7 @@ import {
 import type { ModelConfig } from "../config/config.ts";
 import { UnreadableReplyError } from "../dialect/codec.ts";
 import { replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
-import { EventStream } from "../dialect/translate.ts";
+import { EventReply, EventStream } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { toolRestorer, vendorDialect, vendorFault } from "./crossing.ts";
 import type {
@@ -89,41 +89,20 @@ export class TypedDoor implements Door<GenerateEvent[]> {
 }
 
 /** A vendor's stream as the caller's events. */
-class TypedStream implements ReplyStream<GenerateEvent[]> {
-  readonly #events: EventStream;
+class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
   readonly #model: string;
 
-  constructor(events: EventStream, { model }: { readonly model: string }) {
-    this.#events = events;
+  constructor(source: EventStream, { model }: { readonly model: string }) {
+    super(source);
     this.#model = model;
   }
 
-  get usage(): ReplyStream<GenerateEvent[]>["usage"] {
-    return this.#events.usage;
-  }
-
-  get textBytes(): number {
-    return this.#events.textBytes;
-  }
-
-  get finished(): boolean {
-    return this.#events.finished;
-  }
-
-  get done(): boolean {
-    return this.#events.finished;
-  }
-
-  get failed(): boolean {
-    return this.#events.failure !== undefined;
-  }
-
   push(pieces: readonly Buffer[]): GenerateEvent[] {
-    return this.#named(this.#events.push(pieces));
+    return this.#named(this.source.push(pieces));
   }
 
   end(): GenerateEvent[] {
-    return this.#named(this.#events.end());
+    return this.#named(this.source.end());
   }
 
   /** Nothing: a typed caller gets the error itself. */
