@@ -6,6 +6,7 @@ import { vendorDialects } from "../dialect/index.ts";
 import { ToolRestorer } from "../dialect/tool-restorer.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import type { Refused } from "./door.ts";
+import { memberList, memberName } from "./headers.ts";
 
 /** The codec of a style that vendors speak. */
 export function vendorDialect(dialect: Dialect | undefined): VendorDialect {
@@ -25,8 +26,8 @@ export function refuseDropped(dropped: readonly string[]): void {
   if (first === undefined) return;
   throw new GatewayError(
     ErrorCode.INVALID_REQUEST,
-    `The model's vendor cannot be told: ${dropped.join(", ")}. Leave it out, or send x-uas-strict: false to have it left out`,
-    { param: first },
+    `The model's vendor cannot be told: ${memberList(dropped)}. Leave it out, or send x-uas-strict: false to have it left out`,
+    { param: memberName(first) },
   );
 }
 

@@ -43,6 +43,30 @@ export function replyHeaders(headers: Headers, length: number | undefined): Reco
   return { ...passed, "cache-control": "no-cache", "x-accel-buffering": "no" };
 }
 
+/** The most characters of a list of members, and of one name in it: proxies refuse long headers. */
+const listCharsMax = 1024;
+const nameCharsMax = 128;
+
+/**
+ * Names of members as one line: for a header, or a message. Some are the client's own words: what no header may
+ * have becomes a question mark, and of many the last ones are left out for three dots.
+ */
+export function memberList(names: readonly string[]): string {
+  let list = "";
+  for (const [at, name] of names.entries()) {
+    const next = at === 0 ? memberName(name) : `${list}, ${memberName(name)}`;
+    if (next.length > listCharsMax - ", ...".length) return `${list}, ...`;
+    list = next;
+  }
+  return list;
+}
+
+/** One name of a {@link memberList}. */
+export function memberName(name: string): string {
+  const cut = name.length <= nameCharsMax ? name : `${name.slice(0, nameCharsMax - 3)}...`;
+  return cut.replaceAll(/[^\x21-\x2b\x2d-\x7e]/g, "?");
+}
+
 const visible = /^[\x21-\x7e]*$/;
 const headerText = /^[\x20-\x7e]*$/;
 

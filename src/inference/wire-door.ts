@@ -19,7 +19,7 @@ import { parseRecord } from "../dialect/json.ts";
 import { carriesSeals } from "../dialect/seal.ts";
 import { inWordsOf, refuseDropped, toolRestorer, vendorDialect, vendorFault } from "./crossing.ts";
 import type { Door, PlannedRoute, PreparedCall, Refused, ReplyHead, WholeReply } from "./door.ts";
-import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
+import { checkRequest, forwarded, memberList, replyHeaders } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
 import type { ReasoningCarry } from "./state/reasoning-carry.ts";
 import { ReasoningCollector, recallReasoning } from "./state/reasoning-memory.ts";
@@ -151,7 +151,7 @@ export class WireDoor implements Door<Buffer> {
     });
     const dropped = encoded.dropped
       .filter((name) => this.dialect !== Dialect.RESPONSES || !honoured.has(name))
-      .map((name) => this.#style.memberNames[name] ?? name);
+      .map((name) => this.#memberName(name));
     if (this.#request.strict) refuseDropped(dropped);
     // In its own style the client's headers count, as they do where the body is relayed.
     const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
@@ -184,7 +184,7 @@ export class WireDoor implements Door<Buffer> {
   headers({ upstream, length, dropped, isRelayed }: ReplyHead): Record<string, string> {
     const isStream = length === undefined || (!isRelayed && this.#known().stream);
     const headers = replyHeaders(upstream, isStream ? undefined : length);
-    if (dropped.length > 0) headers["x-uas-dropped"] = dropped.join(", ");
+    if (dropped.length > 0) headers["x-uas-dropped"] = memberList(dropped);
     if (isRelayed) return headers;
     headers["content-type"] = isStream ? "text/event-stream; charset=utf-8" : "application/json";
     return headers;
@@ -192,6 +192,12 @@ export class WireDoor implements Door<Buffer> {
 
   refusal({ status, body, error }: Refused, { dialect }: PlannedRoute): Buffer | GatewayError {
     return dialect === this.dialect ? body : vendorFault({ status, body, error }, dialect);
+  }
+
+  /** As the caller's style calls it. Some names are the client's own: `constructor` must not be found. */
+  #memberName(name: string): string {
+    const { memberNames } = this.#style;
+    return (Object.hasOwn(memberNames, name) ? memberNames[name] : undefined) ?? name;
   }
 
   #relayOptions({ route }: PlannedRoute): RelayOptions {
