@@ -38,9 +38,13 @@ export function measureBody(caller: StyleName, vendor: StyleName): BodyResult {
   return {
     title: `${caller} to ${vendor}`,
     parseMs: middle(() => JSON.parse(body.toString("utf8"))),
-    crossMs: middle(() =>
-      to.encodeRequest(from.decodeRequest(body, { platformAliases: false }), target),
-    ),
+    crossMs: middle(() => {
+      const { outline } = from.readRequest(body, { alwaysStream: false, platformAliases: false });
+      return to.encodeRequest(
+        from.decodeRequest(body, { platformAliases: false, outline }),
+        target,
+      );
+    }),
   };
 }
 

@@ -9,6 +9,7 @@
 import type { Generation, GenerateEvent, Reply } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { GatewayError } from "../errors.ts";
+import type { Outline } from "./json-scan.ts";
 
 /** The client's side of a style. */
 export interface CallerCodec {
@@ -47,6 +48,9 @@ export interface VendorCodec {
 export interface DecodeRequestOptions {
   /** Whether `modelKey` and `prompt` are accepted. */
   readonly platformAliases: boolean;
+  /** The body's outline, where it has been read already: finding it takes as long as parsing. Absent: it is
+   * made. */
+  readonly outline?: Outline;
 }
 
 /** Where a request goes. */

@@ -3,6 +3,7 @@ import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../errors.ts";
 import type { CallerCodec, VendorCodec } from "./codec.ts";
+import type { Outline } from "./json-scan.ts";
 
 /** What every dialect offers: its name, its errors and its replies to RPCs that are no text generation. */
 export interface Dialect {
@@ -79,6 +80,8 @@ export interface TextRequest {
   readonly choices: number;
   /** The length of the body in bytes. */
   readonly bytes: number;
+  /** The body's outline: who reads it in full need not check it again. */
+  readonly outline: Outline;
   /** The body for a vendor of the same dialect, in pieces to be sent one after the other: another model
    * name, usage asked for, else the same bytes. */
   forVendor(model: string): readonly Buffer[];

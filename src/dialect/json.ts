@@ -8,7 +8,7 @@ import { type Extra, ExtraSchema } from "../../gen/uas/inference/v1/conversation
 import type { GatewayError } from "../errors.ts";
 import { invalid, readOutline } from "./body-members.ts";
 import { UnreadableReplyError } from "./codec.ts";
-import { asBuffer, sliceText } from "./json-scan.ts";
+import { asBuffer, type Outline, sliceText } from "./json-scan.ts";
 
 /** A JSON object as JSON.parse makes it. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
@@ -16,13 +16,14 @@ export type JsonRecord = Readonly<Record<string, unknown>>;
 /**
  * Reads a request body.
  *
+ * @param outline its own, where it is known
  * @throws GatewayError INVALID_REQUEST where it is not one JSON object in UTF-8 of the allowed depth, or
  * has a member twice: it could mean one thing here and another to the vendor
  */
-export function parseObject(body: Uint8Array): JsonReader {
+export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
   const bytes = asBuffer(body);
   const spelled = new Map<string, string>();
-  for (const member of readOutline(bytes).members) {
+  for (const member of (outline ?? readOutline(bytes)).members) {
     if (spelled.has(member.key)) {
       throw invalid(`"${member.key}" stands twice in the body; send it once`, member.key);
     }

@@ -55,6 +55,7 @@ export function sameStyleRequest(
     maxOutputTokens,
     choices: 1,
     bytes: bytes.length,
+    outline: body.outline,
     forVendor: (vendorModel) =>
       applyEdits(bytes, [
         ...(vendorModel === model ? [] : modelEdits(body, vendorModel)),

@@ -243,7 +243,8 @@ export class WireDoor implements Door<Buffer> {
   /** The request in full: read once, and only where a vendor speaks another style. */
   #decoded(): Generation {
     const { platformAliases } = this.#request;
-    this.#generation ??= this.#style.decodeRequest(this.#body, { platformAliases });
+    const { outline } = this.#known();
+    this.#generation ??= this.#style.decodeRequest(this.#body, { platformAliases, outline });
     return this.#generation;
   }
 

@@ -23,7 +23,7 @@ import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 
 /** See {@link CallerCodec.decodeRequest}. */
 export function decodeChatRequest(body: Uint8Array, options: DecodeRequestOptions): Generation {
-  const reader = parseObject(body);
+  const reader = parseObject(body, options.outline);
   refuseOtherReplies(reader);
   const model = decodeModel(reader, options);
   const turns = decodeTurns(reader, options);

@@ -47,6 +47,7 @@ export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): 
     ),
     choices: readCount(bytes, members, "n", { max: 128 }) ?? 1,
     bytes: bytes.length,
+    outline,
     forVendor: (vendorModel) =>
       bodyForVendor({ bytes, outline, members, stream, model }, vendorModel),
   };

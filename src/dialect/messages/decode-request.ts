@@ -31,9 +31,9 @@ const unservable = ["safeguards", "mcp_servers"];
 /** See {@link CallerCodec.decodeRequest}. This style has no platform aliases. */
 export function decodeMessagesRequest(
   body: Uint8Array,
-  _options: DecodeRequestOptions,
+  { outline }: DecodeRequestOptions,
 ): Generation {
-  const reader = parseObject(body);
+  const reader = parseObject(body, outline);
   refuseUnservable(reader);
   const model = reader.requiredText("model");
   const extras: Extra[] = [];

@@ -32,9 +32,9 @@ export const encryptedReasoning = "reasoning.encrypted_content";
  */
 export function decodeResponsesRequest(
   bytes: Uint8Array,
-  _options: DecodeRequestOptions,
+  { outline }: DecodeRequestOptions,
 ): Generation {
-  const body = parseObject(bytes);
+  const body = parseObject(bytes, outline);
   refuseStateful(body);
   const model = body.text("model");
   if (model === "") {
