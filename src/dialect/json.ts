@@ -14,9 +14,8 @@ import { asBuffer, type Outline, sliceText } from "./json-scan.ts";
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
 /**
- * Reads a request body.
+ * Reads a request body; with its outline, where that is known.
  *
- * @param outline its own, where it is known
  * @throws GatewayError INVALID_REQUEST where it is not one JSON object in UTF-8 of the allowed depth, or
  * has a member twice: it could mean one thing here and another to the vendor
  */
