@@ -80,4 +80,6 @@ export type Feature =
   | "shownReasoning"
   /** Does not send it back. */
   | "reasoning"
-  | "code";
+  | "code"
+  /** The code of an error in the middle of a stream. */
+  | "streamCode";

@@ -195,5 +195,5 @@ function failureOf(error: unknown): Failure {
     code?: string;
     error?: { error?: { details?: { error_code?: string } } };
   };
-  return { status, code: body?.error?.details?.error_code ?? code };
+  return { status, code: body?.error?.details?.error_code ?? code ?? undefined };
 }

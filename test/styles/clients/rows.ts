@@ -24,20 +24,23 @@ export const anthropicRows: readonly ClientRow[] = [
   { name: "anthropic 0", style: "messages", make: anthropicV0 },
 ];
 
+const part = { streamCode: "an error in a stream is a part that is no error of the call" };
+
 /** The AI SDK. */
 export const aiRows: readonly ClientRow[] = [
-  { name: "ai openai responses", style: "responses", make: aiResponses },
+  { name: "ai openai responses", style: "responses", make: aiResponses, lacks: part },
   {
     name: "ai openai chat",
     style: "chat",
     make: aiChat,
     lacks: {
+      ...part,
       shownReasoning: "the provider does not read reasoning_content",
       reasoning: "nor does it send it back",
     },
   },
-  { name: "ai openai-compatible", style: "chat", make: aiCompatible },
-  { name: "ai anthropic", style: "messages", make: aiMessages },
+  { name: "ai openai-compatible", style: "chat", make: aiCompatible, lacks: part },
+  { name: "ai anthropic", style: "messages", make: aiMessages, lacks: part },
 ];
 
 /** LangChain. */
