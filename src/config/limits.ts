@@ -65,6 +65,13 @@ export const storedAccountBytesMax = 1024 * 1024 * 1024;
 /** The most responses of one conversation that a request can continue by id: each one is looked up. */
 export const storedChainMax = 1_000;
 
+/** How long a call waits for what is kept between calls, in milliseconds: to find it, and before its last
+ * byte to keep it. */
+export const stateWaitMs = 2_000;
+
+/** The most items that one request can refer to by id: each one is looked up. */
+export const itemReferencesMax = 5_000;
+
 /** The longest id of a response, in characters: the router takes no longer one. */
 export const responseIdCharsMax = 100;
 

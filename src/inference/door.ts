@@ -27,6 +27,14 @@ export interface PlannedRoute {
   readonly dialect: Dialect | undefined;
 }
 
+/** A request with what it refers to in its place. */
+export interface Recalled {
+  /** The routes that can serve it. */
+  readonly routes: readonly PlannedRoute[];
+  /** What it has become: what was put in its place is read, and paid for, like the rest. */
+  readonly text: AskedText;
+}
+
 /** What a vendor is sent. */
 export interface PreparedCall {
   readonly headers: Readonly<Record<string, string>>;
@@ -95,9 +103,9 @@ export interface Door<Out> {
   read(): AskedText;
   /**
    * Puts what the request refers to in its place, before a vendor is asked; `undefined`: it refers to
-   * nothing. Resolves to the routes that can serve it then. Absent: it never does.
+   * nothing. Absent: it never does.
    */
-  recall?(routes: readonly PlannedRoute[]): Promise<readonly PlannedRoute[]> | undefined;
+  recall?(routes: readonly PlannedRoute[]): Promise<Recalled> | undefined;
   /**
    * Keeps what a later request may refer to, before the caller gets the end of the reply; `undefined`:
    * nothing. Absent: it never does.

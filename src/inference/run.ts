@@ -4,7 +4,7 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { GatewayStopping } from "../caller.ts";
 import type { ModelConfig } from "../config/config.ts";
-import { replyBytesMax } from "../config/limits.ts";
+import { replyBytesMax, stateWaitMs } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { VendorCall } from "../vendor/vendor.ts";
@@ -17,6 +17,7 @@ import { upstreamRequestId } from "./headers.ts";
 import { explainFailure, reportCall } from "./report.ts";
 import { failureError } from "./upstream-refusal.ts";
 import type { OpenReply } from "./upstream.ts";
+import { within } from "./within.ts";
 
 /** The state of one run; its methods are the phases. */
 export class Run<Out extends Chunk> {
@@ -66,7 +67,11 @@ export class Run<Out extends Chunk> {
     const { dialect, operation } = this.#door;
     this.#routes = this.#options.upstream.plan(model, dialect, operation);
     const recalled = this.#door.recall?.(this.#routes);
-    if (recalled !== undefined) this.#routes = await recalled;
+    if (recalled !== undefined) {
+      const found = await within(stateWaitMs, recalled);
+      this.#routes = found.routes;
+      this.#text = found.text;
+    }
     const [first] = this.#routes;
     if (first === undefined) throw incapable(model.key);
     if (first.dialect !== undefined) this.#first = this.#door.prepare(model, first);
@@ -192,10 +197,13 @@ export class Run<Out extends Chunk> {
   keep(last: Out): Promise<void> | undefined {
     if (!this.#isDone) return undefined;
     const kept = this.#door.keep?.(last, this.#opened().planned);
-    return kept?.catch((error: unknown) => {
-      const { id, requestId } = this.call.start;
-      this.#options.log.warn({ callId: id, requestId, err: error }, "a reply could not be kept");
-    });
+    return (
+      kept &&
+      within(stateWaitMs, kept).catch((error: unknown) => {
+        const { id, requestId } = this.call.start;
+        this.#options.log.warn({ callId: id, requestId, err: error }, "a reply could not be kept");
+      })
+    );
   }
 
   /** What is left for the client once {@link ready} has said no; `undefined`: nothing. Throws where the

@@ -18,7 +18,15 @@ import { ErrorCode, GatewayError } from "../errors.ts";
 import { parseRecord } from "../dialect/json.ts";
 import { carriesSeals } from "../dialect/seal.ts";
 import { inWordsOf, refuseDropped, toolRestorer, vendorDialect, vendorFault } from "./crossing.ts";
-import type { Door, PlannedRoute, PreparedCall, Refused, ReplyHead, WholeReply } from "./door.ts";
+import type {
+  Door,
+  PlannedRoute,
+  PreparedCall,
+  Recalled,
+  Refused,
+  ReplyHead,
+  WholeReply,
+} from "./door.ts";
 import { checkRequest, forwarded, memberList, replyHeaders } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
 import type { ReasoningCarry } from "./state/reasoning-carry.ts";
@@ -104,7 +112,7 @@ export class WireDoor implements Door<Buffer> {
     return this.#readBody();
   }
 
-  recall(routes: readonly PlannedRoute[]): Promise<readonly PlannedRoute[]> | undefined {
+  recall(routes: readonly PlannedRoute[]): Promise<Recalled> | undefined {
     if (this.dialect === Dialect.RESPONSES) {
       const { responses } = this.#state;
       const recalled = recallResponses(responses, this.#accountId, this.#body);
@@ -113,9 +121,10 @@ export class WireDoor implements Door<Buffer> {
     const [first] = routes;
     const isForeign = first !== undefined && first.dialect !== this.dialect;
     if (this.dialect !== Dialect.CHAT_COMPLETIONS || !isForeign) return undefined;
-    return recallReasoning(this.#state.reasoning, this.#accountId, this.#decoded())?.then(
-      () => routes,
-    );
+    return recallReasoning(this.#state.reasoning, this.#accountId, this.#decoded())?.then(() => ({
+      routes,
+      text: this.#known(),
+    }));
   }
 
   keep(last: Buffer, { route, dialect }: PlannedRoute): Promise<void> | undefined {
@@ -255,18 +264,19 @@ export class WireDoor implements Door<Buffer> {
   }
 
   #takeRecalled(
-    { body, vendor, previous }: RecalledRequest,
+    { body, vendor, previous, keptBytes }: RecalledRequest,
     routes: readonly PlannedRoute[],
-  ): readonly PlannedRoute[] {
+  ): Recalled {
     this.#body = body;
     this.#previous = previous;
-    this.#readBody();
-    if (vendor === undefined) return routes;
+    const read = this.#readBody();
+    const text = { ...read, bytes: read.bytes + keptBytes };
+    if (vendor === undefined) return { routes, text };
     const able = routes.filter(
       (planned) => planned.route.vendor === vendor && planned.dialect === this.dialect,
     );
     if (able.length === 0) throw keptElsewhere(vendor);
-    return able;
+    return { routes: able, text };
   }
 
   #known(): TextRequest {

@@ -25,6 +25,8 @@ export interface VendorChain {
   /** The public name of the model that answered last. */
   readonly model: string;
   readonly vendor: string;
+  /** What the vendor will read of it, in bytes of text. */
+  readonly bytes: number;
 }
 
 interface Link {
@@ -73,7 +75,7 @@ export async function readChain(
   const last = rows.at(-1);
   if (first === undefined || last === undefined) return undefined;
   const { model, vendor } = last;
-  if (vendor !== "") return { kind: "vendor", model, vendor };
+  if (vendor !== "") return { kind: "vendor", model, vendor, bytes: Number(last.total) };
   if (first.depth > storedChainMax || BigInt(first.total) > bodyBytesMax) throw chainTooLong();
   if (first.previous_id !== null) throw noSuchPrevious(first.previous_id);
   return { kind: "here", model, items: rows.flatMap(itemsOf) };

@@ -19,6 +19,24 @@ export function noSuchPrevious(id: string): GatewayError {
   );
 }
 
+/** A request refers to an item that is not among the account's responses. */
+export function noSuchItem(id: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `Item with id '${shorten(id)}' not found: its response was not kept (\`store\`: false), was deleted or has expired; send the item itself in \`input\``,
+    { param: "input" },
+  );
+}
+
+/** A request refers to more items than are looked up. */
+export function tooManyReferences(max: number): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `The input refers to more than ${max} items by their ids; send the items themselves`,
+    { param: "input" },
+  );
+}
+
 /** A request continues a conversation that is longer than any request may be. */
 export function chainTooLong(): GatewayError {
   return new GatewayError(

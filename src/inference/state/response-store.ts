@@ -41,6 +41,8 @@ export interface ResponseStore {
    * in a conversation of {@link resolve}. Of two with the same id the newer; those that are not kept are
    * missing. */
   findItems(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, JsonRecord>>;
+  /** Which of these items the account's vendors keep, as {@link remember} was told. */
+  findKept(accountId: string, ids: readonly string[]): Promise<readonly KeptItems[]>;
   /** Deletes what makes the accounts that this process wrote to exceed their limit, and forgets them. */
   trim(): Promise<void>;
 }
@@ -66,6 +68,18 @@ export interface VendorResponse {
   /** The public name of the model. */
   readonly model: string;
   readonly vendor: string;
+  /** The ids of its items, which later requests may refer to. */
+  readonly itemIds: readonly string[];
+  /** What going on from it makes the vendor read: its input and output, in bytes of text. */
+  readonly bytes: number;
+}
+
+/** Items of one response that a vendor keeps. */
+export interface KeptItems {
+  readonly vendor: string;
+  readonly itemIds: readonly string[];
+  /** See {@link VendorResponse.bytes}: the items are a part of it. */
+  readonly bytes: number;
 }
 
 /** A response that was found. */
@@ -124,10 +138,11 @@ insert into stored_response
 
 const rememberSql = `
 insert into stored_response (account_id, id, model, vendor, item_ids, bytes, expires_at)
-  values ($1, $2, $3, $4, '{}', 0, now() + $5 * interval '1 ms')
+  values ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms')
   on conflict (account_id, id) do update set
     model = excluded.model, vendor = excluded.vendor, previous_id = null, response = null,
-    input = null, item_ids = '{}', bytes = 0, create_time = now(), expires_at = excluded.expires_at`;
+    input = null, item_ids = excluded.item_ids, bytes = excluded.bytes, create_time = now(),
+    expires_at = excluded.expires_at`;
 
 const findSql = `
 select vendor, model, response, input from stored_response
@@ -137,15 +152,20 @@ select vendor, model, response, input from stored_response
 const itemsSql = `
 select r.id, r.response, r.input from stored_response r join (
   select id, sum(bytes) over (order by create_time desc, id) as total from stored_response
-    where account_id = $1 and item_ids && $2 and expires_at > now()) s on s.id = r.id
+    where account_id = $1 and vendor = '' and item_ids && $2 and expires_at > now()) s
+    on s.id = r.id
   where r.account_id = $1 and s.total <= ${bodyBytesMax}
   order by r.create_time`;
+
+const keptItemsSql = `
+select vendor, item_ids as "itemIds", bytes from stored_response
+  where account_id = $1 and vendor <> '' and item_ids && $2 and expires_at > now()`;
 
 const trimSql = `
 delete from stored_response r using (
   select id, sum(bytes) over (order by expires_at desc, id) as kept
-    from stored_response where account_id = $1) s
-  where r.account_id = $1 and r.id = s.id and r.vendor = '' and s.kept > $2`;
+    from stored_response where account_id = $1 and vendor = '') s
+  where r.account_id = $1 and r.id = s.id and s.kept > $2`;
 
 interface Row {
   readonly id: string;
@@ -186,9 +206,13 @@ class PostgresResponseStore implements ResponseStore {
     return true;
   }
 
-  async remember({ accountId, responseId, model, vendor }: VendorResponse): Promise<boolean> {
+  async remember(kept: VendorResponse): Promise<boolean> {
+    const { accountId, responseId, model, vendor, itemIds, bytes } = kept;
     if (!isResponseId(responseId)) return false;
-    await this.#run(rememberSql, [accountId, responseId, model, vendor, storedResponseTtlMs]);
+    const ids = [...new Set(itemIds)].filter(isResponseId);
+    const size = Math.min(Math.ceil(bytes), 2 ** 31 - 1);
+    const values = [accountId, responseId, model, vendor, ids, size, storedResponseTtlMs];
+    await this.#run(rememberSql, values);
     return true;
   }
 
@@ -222,6 +246,12 @@ class PostgresResponseStore implements ResponseStore {
       }
     }
     return found;
+  }
+
+  async findKept(accountId: string, ids: readonly string[]): Promise<readonly KeptItems[]> {
+    const wanted = [...new Set(ids.filter(isResponseId))];
+    if (wanted.length === 0) return [];
+    return (await answering(this.#pool.query<KeptItems>(keptItemsSql, [accountId, wanted]))).rows;
   }
 
   async trim(): Promise<void> {

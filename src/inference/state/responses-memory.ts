@@ -1,9 +1,19 @@
 /** What one request of the responses style refers to, and what is kept of its reply. */
-import { parseRecord, type JsonRecord, recordsAt } from "../../dialect/json.ts";
+import { itemReferencesMax, bytesPerToken } from "../../config/limits.ts";
+import { hasEscapedAscii } from "../../dialect/escapes.ts";
+import {
+  countAt,
+  isRecord,
+  type JsonRecord,
+  parseRecord,
+  recordAt,
+  recordsAt,
+} from "../../dialect/json.ts";
 import { asBuffer } from "../../dialect/json-scan.ts";
+import { ObjectScan, quote } from "../../dialect/object-scan.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
-import { noSuchPrevious } from "./failures.ts";
-import { inputItems } from "./input-items.ts";
+import { noSuchItem, noSuchPrevious, tooManyReferences } from "./failures.ts";
+import { inputItems, itemId } from "./input-items.ts";
 import type { ResponseStore } from "./response-store.ts";
 
 /** A request with what it refers to put in its place. */
@@ -11,6 +21,8 @@ export interface RecalledRequest {
   readonly body: Buffer;
   /** The only vendor that can serve it; `undefined`: any. */
   readonly vendor: string | undefined;
+  /** What that vendor reads beside the body, in bytes of text. */
+  readonly keptBytes: number;
   /** The response whose conversation was put in, and which the body names no more: the reply names it. */
   readonly previous?: string;
 }
@@ -19,7 +31,7 @@ export interface RecalledRequest {
  * Puts the items of earlier responses into a request that refers to them. `undefined`: it refers to none.
  * Whose they are is checked here: a vendor knows nothing of accounts.
  *
- * @throws GatewayError INVALID_REQUEST where the account has no such response, REQUEST_TOO_LARGE,
+ * @throws GatewayError INVALID_REQUEST where the account has no such response or item, REQUEST_TOO_LARGE,
  * SERVICE_UNAVAILABLE
  */
 export function recallResponses(
@@ -28,8 +40,7 @@ export function recallResponses(
   body: Uint8Array,
 ): Promise<RecalledRequest> | undefined {
   const bytes = asBuffer(body);
-  const mentions = bytes.includes('"previous_response_id"') || bytes.includes('"item_reference"');
-  return mentions ? recall(store, accountId, bytes) : undefined;
+  return mayRefer(bytes) ? recall(store, accountId, bytes) : undefined;
 }
 
 async function recall(
@@ -39,37 +50,76 @@ async function recall(
 ): Promise<RecalledRequest> {
   const record = parseRecord(body.toString("utf8")) ?? {};
   const previous = record["previous_response_id"];
-  const unchanged = { body, vendor: undefined };
+  const unchanged: RecalledRequest = { body, vendor: undefined, keptBytes: 0 };
   if (typeof previous !== "string") return withReferences(store, accountId, unchanged, record);
   const chain = await store.resolve(accountId, previous);
   if (chain === undefined) throw noSuchPrevious(previous);
-  if (chain.kind === "vendor") return { body, vendor: chain.vendor };
+  if (chain.kind === "vendor") {
+    const { vendor, bytes: keptBytes } = chain;
+    return withReferences(store, accountId, { body, vendor, keptBytes }, record);
+  }
   const { previous_response_id: _gone, ...rest } = record;
   const input = [...chain.items, ...inputItems(record["input"])];
-  const recalled = await withReferences(store, accountId, undefined, { ...rest, input });
-  return { ...recalled, previous };
+  const whole = { ...rest, input };
+  const put = { ...unchanged, body: Buffer.from(JSON.stringify(whole)), previous };
+  return withReferences(store, accountId, put, whole);
 }
 
-/** Replaces references to items that are kept here by the items. */
+/** Replaces references to items that are kept here by the items, and finds who keeps the others. */
 async function withReferences(
   store: ResponseStore,
   accountId: string,
-  unchanged: RecalledRequest | undefined,
+  request: RecalledRequest,
   record: JsonRecord,
 ): Promise<RecalledRequest> {
-  const items = typeof record["input"] === "string" ? [] : recordsAt(record, "input");
-  const ids = items.flatMap((item) => referenceOf(item) ?? []);
-  if (ids.length === 0 && unchanged !== undefined) return unchanged;
-  const found = await store.findItems(accountId, ids);
-  if (found.size === 0 && unchanged !== undefined) return unchanged;
-  const input = items.map((item) => found.get(referenceOf(item) ?? "") ?? item);
-  const whole = ids.length === 0 ? record : { ...record, input };
-  return { body: Buffer.from(JSON.stringify(whole)), vendor: undefined };
+  const input: readonly unknown[] = Array.isArray(record["input"]) ? record["input"] : [];
+  const ids = new Set(input.flatMap((item) => referenceOf(item) ?? []));
+  if (ids.size === 0) return request;
+  if (ids.size > itemReferencesMax) throw tooManyReferences(itemReferencesMax);
+  const found = await store.findItems(accountId, [...ids]);
+  const others = [...ids].filter((id) => !found.has(id));
+  const kept = await store.findKept(accountId, others);
+  const known = new Set(kept.flatMap(({ itemIds }) => itemIds));
+  const missing = others.find((id) => !known.has(id));
+  if (missing !== undefined) throw noSuchItem(missing);
+  const vendor = request.vendor ?? kept[0]?.vendor;
+  const elsewhere = kept.find((each) => each.vendor !== vendor);
+  if (elsewhere !== undefined) throw keptElsewhere(elsewhere.vendor);
+  // Each of a conversation's responses has all before it in its size.
+  const keptBytes = Math.max(request.keptBytes, ...kept.map(({ bytes }) => bytes));
+  if (found.size === 0) return { ...request, vendor, keptBytes };
+  const items = input.map((item) => found.get(referenceOf(item) ?? "") ?? item);
+  const body = Buffer.from(JSON.stringify({ ...record, input: items }));
+  return { ...request, body, vendor, keptBytes };
 }
 
-function referenceOf(item: JsonRecord): string | undefined {
-  const { type, id } = item;
-  return type === "item_reference" && typeof id === "string" ? id : undefined;
+/** The id that an item of the input refers to; `undefined`: it is an item itself. A reference may leave out
+ * its type. */
+function referenceOf(item: unknown): string | undefined {
+  if (!isRecord(item) || typeof item["id"] !== "string") return undefined;
+  const type = item["type"] ?? (item["role"] == null ? "item_reference" : "message");
+  return type === "item_reference" ? item["id"] : undefined;
+}
+
+/** Whether a body may refer to something: seldom wrong, and never where it does. */
+function mayRefer(bytes: Buffer): boolean {
+  return (
+    bytes.includes('"previous_response_id"') ||
+    bytes.includes('"item_reference"') ||
+    hasEscapedAscii(bytes) ||
+    (bytes.includes('"id"') && hasUntypedItem(bytes))
+  );
+}
+
+function hasUntypedItem(bytes: Buffer): boolean {
+  const item = new ObjectScan();
+  return new ObjectScan()
+    .scan(bytes, 0, bytes.length)
+    .elements("input")
+    .some(({ start, end }) => {
+      const { size } = item.scan(bytes, start, end);
+      return size > 0 && item.kind("type") !== quote && item.kind("role") !== quote;
+    });
 }
 
 /** A reply that may have to be kept. */
@@ -110,7 +160,10 @@ export async function keepResponse(
   const { store: isWanted, previous, input } = wishOf(replied.request);
   if (!isWanted || typeof responseId !== "string") return;
   if (vendor !== undefined) {
-    await store.remember({ accountId, responseId, model, vendor });
+    const items = [...inputItems(input), ...recordsAt(response, "output")];
+    const itemIds = items.flatMap((item) => (referenceOf(item) ? [] : (itemId(item) ?? [])));
+    const bytes = contextBytes(response);
+    await store.remember({ accountId, responseId, model, vendor, itemIds, bytes });
     return;
   }
   const bytes = Buffer.from(JSON.stringify(response));
@@ -125,19 +178,23 @@ export async function keepResponse(
   await store.save(kept);
 }
 
+/** What going on from a response makes a vendor read, as it counted. */
+function contextBytes(response: JsonRecord): number {
+  const usage = recordAt(response, "usage") ?? {};
+  const tokens = (countAt(usage, "input_tokens") ?? 0) + (countAt(usage, "output_tokens") ?? 0);
+  return tokens * bytesPerToken;
+}
+
 /** The response object in the event that ends a stream; `undefined`: none is among these bytes. */
 export function endedResponse(bytes: Buffer): JsonRecord | undefined {
-  for (const type of ["response.completed", "response.incomplete"]) {
-    const at = bytes.lastIndexOf(`event: ${type}`);
-    const start = at < 0 ? -1 : bytes.indexOf("data: ", at);
-    if (start < 0) continue;
-    const end = bytes.indexOf("\n", start);
-    const event = parseRecord(bytes.toString("utf8", start + 6, end < 0 ? bytes.length : end));
-    const response = event?.["response"];
-    if (typeof response === "object" && response !== null) return response as JsonRecord;
-  }
-  return undefined;
+  // A line's beginning cannot stand in the JSON of another event: line breaks are escaped there.
+  const lines = bytes.toString("utf8").split(/\r\n|\n|\r/);
+  const data = lines.findLast((line) => line.startsWith("data:") && endings.test(line));
+  const event = data === undefined ? undefined : parseRecord(data.slice("data:".length));
+  return event === undefined ? undefined : recordAt(event, "response");
 }
+
+const endings = /"response\.(?:completed|incomplete)"/;
 
 /** What a caller is told whose conversation another vendor keeps than those that serve the model. */
 export function keptElsewhere(vendor: string): GatewayError {

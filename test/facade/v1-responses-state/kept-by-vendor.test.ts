@@ -16,7 +16,8 @@ beforeEach(() => {
 /** The gateway knows that the vendor keeps it. */
 async function remembered(vendor = "keeper"): Promise<string> {
   const [responseId, { accountId }] = [newResponseId(), fixture.customer];
-  await fixture.store.remember({ accountId, responseId, model: "kept-model", vendor });
+  const kept = { accountId, responseId, model: "kept-model", vendor };
+  await fixture.store.remember({ ...kept, itemIds: [], bytes: 0 });
   return responseId;
 }
 

@@ -202,10 +202,14 @@ describe("a response that a vendor keeps", () => {
   it("is known by its vendor and model, and cannot be put together here", async () => {
     const [store, account] = [open(), newAccount()];
     const kept = { accountId: account, responseId: "resp_v", model: "m", vendor: "openai" };
-    expect(await store.remember(kept)).toBe(true);
+    const size = { itemIds: ["msg_v", "rs_v", "a b"], bytes: 4_000 };
+    expect(await store.remember({ ...kept, ...size })).toBe(true);
     const expected = { kind: "vendor", vendor: "openai", model: "m" };
     expect(await store.find(account, "resp_v")).toEqual(expected);
-    expect(await store.resolve(account, "resp_v")).toEqual(expected);
+    expect(await store.resolve(account, "resp_v")).toEqual({ ...expected, bytes: 4_000 });
+    const items = [{ vendor: "openai", itemIds: ["msg_v", "rs_v"], bytes: 4_000 }];
+    expect(await store.findKept(account, ["rs_v", "rs_w"])).toEqual(items);
+    expect(await store.findKept(newAccount(), ["rs_v"])).toEqual([]);
     expect(await store.resolve(newAccount(), "resp_v")).toBeUndefined();
     const next = response(account, "x", { previousResponseId: "resp_v" });
     await store.save(next);
@@ -215,7 +219,7 @@ describe("a response that a vendor keeps", () => {
 
   it("is not noted where its id could not be asked for", async () => {
     const kept = { accountId: newAccount(), responseId: "a b", model: "m", vendor: "openai" };
-    expect(await open().remember(kept)).toBe(false);
+    expect(await open().remember({ ...kept, itemIds: [], bytes: 0 })).toBe(false);
   });
 });
 
