@@ -4,7 +4,7 @@
  */
 
 import type { CustomTool } from "../../gen/uas/inference/v1/conversation_pb.ts";
-import { parseRecord, recordAt, textAt } from "./json.ts";
+import { isRecord, parseRecord, recordAt, textAt } from "./json.ts";
 
 /** The JSON Schema of the function that stands for such a tool, as JSON. */
 export const customInputSchema = JSON.stringify({
@@ -27,6 +27,19 @@ export function unwrapCustomInput(args: string): string {
   } catch {
     return args;
   }
+}
+
+/**
+ * The form of such a tool's input for a style, from that of any: chat completions nest a grammar, responses
+ * do not. What is none, or is known by no style, stays as it is.
+ *
+ * @param format parsed JSON
+ */
+export function customFormat(format: unknown, form: "flat" | "nested"): unknown {
+  if (!isRecord(format) || format["type"] !== "grammar") return format;
+  const { type, grammar, ...flat } = format;
+  const inner = isRecord(grammar) ? grammar : flat;
+  return form === "flat" ? { type, ...inner } : { type, grammar: inner };
 }
 
 /** What the function is described as: a grammar that its input must follow is told in words, since no style

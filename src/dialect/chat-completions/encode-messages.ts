@@ -4,6 +4,7 @@
  * the calls, calls and text of one turn of the model in one message; and into the forms that all of them
  * know: plain strings, and `system` for `developer`.
  */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type Part, Role, type Turn } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
 import {
@@ -24,8 +25,20 @@ export function encodeMessages(turns: readonly Turn[], wire: WireBody): Wire[] {
       turn.role === Role.ASSISTANT ? [encodeOwnAssistant(turn, wire)] : encodeOthers([turn], wire),
     );
   }
+  refusePrefill(turns, wire);
   return runs(turns).flatMap((run) =>
     run[0]?.role === Role.ASSISTANT ? encodeAssistants(run, wire) : encodeOthers(run, wire),
+  );
+}
+
+/** In messages the model goes on with a last turn of its own; here it would begin anew. */
+function refusePrefill(turns: readonly Turn[], { source }: WireBody): void {
+  const last = turns.at(-1);
+  if (source !== Dialect.MESSAGES || last?.role !== Role.ASSISTANT) return;
+  if (last.parts.at(-1)?.kind.case !== "text") return;
+  throw invalid(
+    "This model cannot continue a message of the assistant: end the conversation with a user message",
+    "messages",
   );
 }
 

@@ -17,11 +17,12 @@ export function encodeChatReply(reply: Reply, options: ReplyOptions): Buffer {
   const lost = new LostMembers(options);
   const { id, created, usage, serviceTier, stopReason } = reply;
   const message = encodeMessage(reply, lost);
+  const hasRefusal = message["refusal"] !== null;
   const choice = {
     index: 0,
     message,
     logprobs: null,
-    finish_reason: encodeFinishReason(stopReason),
+    finish_reason: encodeFinishReason(stopReason, hasRefusal),
   };
   const body = {
     id: replyId(id, options.callId),

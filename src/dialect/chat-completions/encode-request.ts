@@ -9,6 +9,7 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { invalid } from "../body-members.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
+import { strictFor } from "../strict-schema.ts";
 import { encodeMessages } from "./encode-messages.ts";
 import { encodeTools } from "./encode-tools.ts";
 import { parseJson, WireBody } from "./wire-body.ts";
@@ -18,8 +19,7 @@ const stopMax = 4;
 
 /** See {@link VendorCodec.encodeRequest}. */
 export function encodeChatRequest(generation: Generation, target: RequestTarget): EncodedRequest {
-  const isOwn = target.sourceDialect === Dialect.CHAT_COMPLETIONS;
-  const wire = new WireBody(isOwn);
+  const wire = new WireBody(target.sourceDialect);
   const { conversation } = generation;
   const body: Record<string, unknown> = {
     model: target.model,
@@ -27,7 +27,7 @@ export function encodeChatRequest(generation: Generation, target: RequestTarget)
     ...(conversation && encodeTools(conversation, wire)),
     ...encodeSampling(generation, wire),
     ...encodeEffort(generation.reasoning, wire),
-    ...(generation.responseFormat && encodeFormat(generation.responseFormat)),
+    ...(generation.responseFormat && encodeFormat(generation.responseFormat, wire)),
     ...encodeLabels(generation),
     ...(target.stream && { stream: true, stream_options: { include_usage: true } }),
   };
@@ -89,19 +89,26 @@ function effortOf({ mode, budgetTokens }: ReasoningOptions): string {
   }
 }
 
-function encodeFormat(format: ResponseFormat): object {
+function encodeFormat(format: ResponseFormat, wire: WireBody): object {
   switch (format.type) {
     case ResponseFormatType.TEXT:
       return { response_format: { type: "text" } };
     case ResponseFormatType.JSON_OBJECT:
       return { response_format: { type: "json_object" } };
     case ResponseFormatType.JSON_SCHEMA: {
-      const { description, schemaJson, strict } = format;
+      const { description, schemaJson } = format;
+      const schema = schemaJson && parseJson(schemaJson, "response_format.schema_json");
+      const { source } = wire;
+      // In messages every schema is followed exactly.
+      const asked = source === Dialect.MESSAGES ? true : format.strict;
+      const strict = strictFor({ strict: asked, schema, source }, () =>
+        wire.drop("response_format.strict"),
+      );
       const json_schema = {
         // Not every style names its schema; here the name is required.
         name: format.name || "reply",
         ...(description && { description }),
-        ...(schemaJson && { schema: parseJson(schemaJson, "response_format.schema_json") }),
+        ...(schemaJson && { schema }),
         ...(strict !== undefined && { strict }),
       };
       return { response_format: { type: "json_schema", json_schema } };

@@ -196,7 +196,7 @@ export class ChatStreamEncoder implements StreamEncoder {
     const refusal = this.#lost.ending(end, this.#hasRefusal);
     const { usage, serviceTier } = end;
     const tier = serviceTier === "" ? "" : `,"service_tier":${JSON.stringify(serviceTier)}`;
-    const reason = encodeFinishReason(end.stopReason);
+    const reason = encodeFinishReason(end.stopReason, this.#hasRefusal || refusal !== "");
     const { includeUsage } = this.#options.generation;
     return [
       begin,

@@ -12,6 +12,8 @@ import {
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
+import { customFormat } from "../custom-tools.ts";
+import { strictFor } from "../strict-schema.ts";
 import { toolNameFor } from "../tool-names.ts";
 import { parseJson, type WireBody } from "./wire-body.ts";
 
@@ -61,6 +63,7 @@ function webSearch({ kind }: Tool): unknown {
 function encodeTool(tool: Tool, wire: WireBody): Wire {
   const encoded = encodeKind(tool, wire);
   if (tool.cacheHint) wire.drop("cache_hint");
+  if (tool.namespaceDescription !== "") wire.drop("tools.namespace_description");
   wire.writeExtras(encoded, tool.extras);
   return encoded;
 }
@@ -70,7 +73,7 @@ function encodeKind({ kind, namespace }: Tool, wire: WireBody): Wire {
     case "function":
       return { type: "function", function: encodeFunction(kind.value, namespace, wire) };
     case "custom":
-      return { type: "custom", custom: encodeCustom(kind.value, namespace) };
+      return { type: "custom", custom: encodeCustom(kind.value, namespace, wire) };
     case "opaque":
       if (isOwnOpaque(kind.value)) return parseJson(kind.value.json, "tools") as Wire;
       throw invalid(
@@ -83,23 +86,31 @@ function encodeKind({ kind, namespace }: Tool, wire: WireBody): Wire {
   }
 }
 
-function encodeFunction(tool: FunctionTool, namespace: string, { isOwn }: WireBody): Wire {
-  const { name, description, parametersJson, strict } = tool;
+function encodeFunction(tool: FunctionTool, namespace: string, wire: WireBody): Wire {
+  const { name, description, parametersJson } = tool;
+  const { source, isOwn } = wire;
+  const schema = parametersJson && parseJson(parametersJson, "tools.parameters_json");
+  const strict = strictFor({ strict: tool.strict, schema, source }, () =>
+    wire.drop("tools.strict"),
+  );
   return {
     name: chatToolName({ name, namespace }),
     ...(description && { description }),
-    ...(parametersJson && { parameters: parseJson(parametersJson, "tools.parameters_json") }),
+    ...(parametersJson && { parameters: schema }),
     // Not every vendor takes a function without a schema.
     ...(!parametersJson && !isOwn && { parameters: { type: "object", properties: {} } }),
     ...(strict !== undefined && { strict }),
   };
 }
 
-function encodeCustom({ name, description, formatJson }: CustomTool, namespace: string): Wire {
+function encodeCustom(tool: CustomTool, namespace: string, { isOwn }: WireBody): Wire {
+  const { name, description, formatJson } = tool;
+  const written = formatJson && parseJson(formatJson, "tools.format_json");
+  const format = isOwn ? written : customFormat(written, "nested");
   return {
     name: chatToolName({ name, namespace }),
     ...(description && { description }),
-    ...(formatJson && { format: parseJson(formatJson, "tools.format_json") }),
+    ...(formatJson && { format }),
   };
 }
 

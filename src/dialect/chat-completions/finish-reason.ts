@@ -43,9 +43,15 @@ export function decodeFinishReason(
   return hasRefusal ? StopReason.REFUSAL : reason;
 }
 
-/** The reason for a client. A refusal is told by the text of it. */
-export function encodeFinishReason(reason: StopReason): string {
+/**
+ * The reason for a client. A refusal is told by the text of it, and ends like any other reply.
+ *
+ * @param hasRefusal whether the reply has such a text: without one, only the reason can tell
+ */
+export function encodeFinishReason(reason: StopReason, hasRefusal: boolean): string {
   switch (reason) {
+    case StopReason.REFUSAL:
+      return hasRefusal ? "stop" : "content_filter";
     case StopReason.TOOL_CALLS:
       return "tool_calls";
     case StopReason.LENGTH:
@@ -55,7 +61,6 @@ export function encodeFinishReason(reason: StopReason): string {
     case StopReason.UNSPECIFIED:
     case StopReason.END:
     case StopReason.STOP_SEQUENCE:
-    case StopReason.REFUSAL:
     case StopReason.PAUSE:
     default:
       return "stop";

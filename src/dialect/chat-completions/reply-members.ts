@@ -49,6 +49,7 @@ export class LostMembers {
    */
   ending({ stopReason, stopSequence, stopDetail }: Ending, hasRefusal: boolean): string {
     if (stopSequence !== "") this.add("stop_sequence");
+    if (stopReason === StopReason.PAUSE) this.add("stop_reason");
     if (stopDetail === "") return "";
     if (stopReason === StopReason.REFUSAL && !hasRefusal) return stopDetail;
     this.add("stop_detail");

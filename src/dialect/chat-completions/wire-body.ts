@@ -1,4 +1,5 @@
 /** What all parts of a request body that is being written share: whose style it came in, and what is lost. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
 import { isRecord } from "../json.ts";
@@ -7,10 +8,13 @@ import { isRecord } from "../json.ts";
 export class WireBody {
   /** Whether the request came in this style: then it is written as it was, where that makes a difference. */
   readonly isOwn: boolean;
+  /** That style; `undefined`: a typed caller. */
+  readonly source: Dialect | undefined;
   readonly #dropped = new Set<string>();
 
-  constructor(isOwn: boolean) {
-    this.isOwn = isOwn;
+  constructor(source: Dialect | undefined) {
+    this.source = source;
+    this.isOwn = source === Dialect.CHAT_COMPLETIONS;
   }
 
   /** What could not be carried. Each name once. */

@@ -91,7 +91,7 @@ function level(reasoning: ReasoningOptions, context: EncodeContext): ThinkingCon
   const { mode, effort, budgetTokens } = reasoning;
   const lowest = context.traits.isPro ? "LOW" : "MINIMAL";
   if (isOff(reasoning)) {
-    context.drop(mode === ReasoningMode.DISABLED ? "reasoning.mode" : "reasoning.effort");
+    context.drop(effort === "none" ? "reasoning.effort" : "reasoning.mode");
     return { thinkingLevel: lowest };
   }
   if (mode === ReasoningMode.BUDGET) {
@@ -138,7 +138,7 @@ function budget(reasoning: ReasoningOptions, context: EncodeContext): ThinkingCo
   const { mode, effort, budgetTokens } = reasoning;
   if (isOff(reasoning)) {
     if (!context.traits.isPro) return { thinkingBudget: 0 };
-    context.drop(mode === ReasoningMode.DISABLED ? "reasoning.mode" : "reasoning.effort");
+    context.drop(effort === "none" ? "reasoning.effort" : "reasoning.mode");
     return { thinkingBudget: proBudgetMin };
   }
   if (mode === ReasoningMode.BUDGET) {

@@ -33,7 +33,8 @@ const foreignSignature = "skip_thought_signature_validator";
 
 /**
  * Writes the turns. Turns of the same role become one content, so that the answers to parallel calls stand
- * together, as Gemini wants. System messages go in front of all, wherever they stood.
+ * together, as Gemini wants. System messages of the beginning go in front of all. Later ones stay in their
+ * place, as the user's words: Gemini has no other, and in front they would change what its cache begins with.
  *
  * @throws GatewayError INVALID_REQUEST where something cannot be said to Gemini
  */
@@ -41,24 +42,56 @@ export function encodeContents(turns: readonly Turn[], context: EncodeContext): 
   const system: GeminiPart[] = [];
   const contents: GeminiContent[] = [];
   const writer = new TurnWriter(context);
+  const list = new ContentList(contents);
   for (const turn of turns) {
     if (turn.name !== "") context.drop("turns.name");
     context.extras(turn.extras);
-    if (turn.role === Role.SYSTEM) {
-      system.push(...writer.system(turn));
-      continue;
-    }
-    const parts = writer.parts(turn);
-    const role = turn.role === Role.ASSISTANT ? "model" : "user";
-    const last = contents.at(-1);
-    if (last?.role === role) last.parts.push(...parts);
-    else if (parts.length > 0) contents.push({ role, parts });
+    if (turn.role !== Role.SYSTEM) {
+      list.add(turn.role === Role.ASSISTANT ? "model" : "user", writer.parts(turn));
+    } else if (contents.length === 0) system.push(...writer.system(turn));
+    else list.addLate(writer.system(turn));
   }
   if (context.traits.needsSignatures) contents.forEach(signFirstCall);
   if (contents.length > 0) return { contents, system };
   if (system.length === 0) throw refused("the messages are empty: send at least one with content");
   // Gemini wants something to answer; a system message on its own is that elsewhere.
   return { contents: [{ role: "user", parts: system }], system: [] };
+}
+
+/** Contents whose roles alternate. */
+class ContentList {
+  readonly #contents: GeminiContent[];
+  /** Where late words of the system begin in the last content; `undefined`: it has none. */
+  #late: number | undefined;
+
+  constructor(contents: GeminiContent[]) {
+    this.#contents = contents;
+  }
+
+  /** Words of the system are no answer to a call: answers that come behind them go before. */
+  add(role: GeminiContent["role"], parts: readonly GeminiPart[]): void {
+    const last = this.#contents.at(-1);
+    if (last?.role !== role) {
+      this.#late = undefined;
+      if (parts.length > 0) this.#contents.push({ role, parts: [...parts] });
+      return;
+    }
+    const isAnswer = parts.some(({ functionResponse }) => functionResponse !== undefined);
+    if (!isAnswer || this.#late === undefined) {
+      last.parts.push(...parts);
+      return;
+    }
+    last.parts.splice(this.#late, 0, ...parts);
+    this.#late += parts.length;
+  }
+
+  addLate(parts: readonly GeminiPart[]): void {
+    const last = this.#contents.at(-1);
+    const isUser = last?.role === "user";
+    const from = isUser ? (this.#late ?? last.parts.length) : 0;
+    this.add("user", parts);
+    if (parts.length > 0) this.#late = from;
+  }
 }
 
 /** Only the first of parallel calls carries a signature. */

@@ -12,6 +12,7 @@ import {
 import { customInputSchema } from "../custom-tools.ts";
 import { type JsonRecord, parseRecord } from "../json.ts";
 import { toolNameFor } from "../tool-names.ts";
+import { dropWebSearch, readWebSearch, refuseDomains, type WebSearch } from "../web-search.ts";
 import { type EncodeContext, refused } from "./context.ts";
 import type { FunctionCallingConfig, GeminiRequest } from "./wire.ts";
 
@@ -36,10 +37,11 @@ export function encodeTools(
   const own: JsonRecord[] = [];
   for (const tool of tools) {
     if (tool.cacheHint !== undefined) context.drop("cache_hint");
+    if (tool.namespaceDescription !== "") context.drop("tools.namespace_description");
     const { kind } = tool;
     if (kind.case === "function") functions.push(declare(tool, kind.value, context));
     else if (kind.case === "custom") functions.push(declareCustom(tool, kind.value, context));
-    else own.push(ownTool(kind.value));
+    else own.push(ownTool(kind.value, context));
   }
   const offered = isLimited(toolChoice)
     ? functions.filter(({ called }) => toolChoice.allowed.some(({ name }) => name === called))
@@ -85,8 +87,10 @@ function declareCustom(tool: Tool, made: CustomTool, context: EncodeContext): De
   return { called, name, wire };
 }
 
-/** A tool of Gemini itself: those of other vendors it has not. */
-function ownTool(tool: OpaquePart | undefined): JsonRecord {
+/** A tool of Gemini itself: of those of other vendors it has the search only. */
+function ownTool(tool: OpaquePart | undefined, context: EncodeContext): JsonRecord {
+  const search = tool && readWebSearch(tool);
+  if (search !== undefined) return googleSearch(search, context);
   const own = tool?.dialect === Dialect.GEMINI ? parseRecord(tool.json) : undefined;
   if (own !== undefined) return own;
   const type = tool?.type ?? "(none)";
@@ -94,6 +98,14 @@ function ownTool(tool: OpaquePart | undefined): JsonRecord {
     `the tool "${type}" is not one of this model's vendor: leave it out or use another model`,
     "tools",
   );
+}
+
+/** The search takes no settings. */
+function googleSearch(search: WebSearch, context: EncodeContext): JsonRecord {
+  refuseDomains(search.allowedDomains, "allowed_domains");
+  refuseDomains(search.blockedDomains, "blocked_domains");
+  dropWebSearch(search, new Set(), (name) => context.drop(name));
+  return { googleSearch: {} };
 }
 
 /** Whether the choice leaves only some of the tools. Gemini can be told so only where it must call one. */

@@ -23,6 +23,7 @@ const memberNames: Readonly<Record<string, string>> = {
   "reasoning.budget_tokens": "thinking.budget_tokens",
   "reasoning.summary": "thinking.display",
   response_format: "output_config.format",
+  "response_format.strict": "output_config.format",
   parallel_tool_calls: "tool_choice.disable_parallel_tool_use",
   cache_hint: "cache_control",
   "turns.reasoning": "messages.thinking",

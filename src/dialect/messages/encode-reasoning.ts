@@ -6,6 +6,7 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { ToolChoiceMode } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { JsonBranch } from "./json-text.ts";
+import type { ModelTraits } from "./model-traits.ts";
 import type { RequestWriter } from "./request-writer.ts";
 
 /** The smallest budget that the vendor takes. */
@@ -24,6 +25,8 @@ export interface EncodedReasoning {
 /** What {@link encodeReasoning} goes by beside the options themselves. */
 export interface ReasoningContext {
   readonly generation: Generation;
+  /** What the model takes. */
+  readonly traits: ModelTraits;
   /** The `max_tokens` of the request. */
   readonly maxTokens: number;
   /** Whether the conversation allows it: see {@link EncodedTurns}. */
@@ -33,16 +36,17 @@ export interface ReasoningContext {
 
 /**
  * Reasoning is dropped, and reported, where the vendor would refuse the request for it: beside a tool that
- * must be called, and in the middle of a turn whose reasoning did not come back.
+ * must be called, in the middle of a turn whose reasoning did not come back, and at a model that has none.
  */
 export function encodeReasoning(context: ReasoningContext): EncodedReasoning {
   const { generation, canThink, writer } = context;
   const { reasoning } = generation;
   if (reasoning === undefined) return { thinking: undefined, effort: undefined, isOn: false };
-  const effort = writeEffort(reasoning, writer);
+  if (writer.isOwn) return encodeOwn(reasoning);
+  const effort = writeEffort(reasoning, context);
   const thinking = encodeThinking(reasoning, context);
   const isOn = thinking !== undefined && thinking["type"] !== "disabled";
-  if (isOn && !writer.isOwn && (!canThink || isForced(generation))) {
+  if (isOn && (!canThink || isForced(generation))) {
     writer.drop("reasoning");
     return { thinking: undefined, effort, isOn: false };
   }
@@ -54,61 +58,114 @@ function isForced({ conversation }: Generation): boolean {
   return mode === ToolChoiceMode.REQUIRED || mode === ToolChoiceMode.NAMED;
 }
 
+/** As it came. Effort alone is no word about thinking here. */
+function encodeOwn({ mode, effort, budgetTokens, summary }: ReasoningOptions): EncodedReasoning {
+  const display = summary === "" ? {} : { display: summary };
+  const thinking = ((): JsonBranch | undefined => {
+    switch (mode) {
+      case ReasoningMode.DISABLED:
+        return { type: "disabled" };
+      case ReasoningMode.ADAPTIVE:
+        return { type: "adaptive", ...display };
+      case ReasoningMode.BUDGET:
+        return { type: "enabled", budget_tokens: budgetTokens, ...display };
+      case ReasoningMode.UNSPECIFIED:
+      default:
+        return undefined;
+    }
+  })();
+  const isOn = thinking !== undefined && mode !== ReasoningMode.DISABLED;
+  return { thinking, effort: effort || undefined, isOn };
+}
+
+function isRest({ mode, effort }: ReasoningOptions): boolean {
+  return (
+    mode === ReasoningMode.DISABLED || (mode === ReasoningMode.UNSPECIFIED && effort === "none")
+  );
+}
+
 /** The style's own words, and `minimal`, which is the least of others. */
-function writeEffort({ effort, mode }: ReasoningOptions, writer: RequestWriter) {
-  if (effort === "" || (effort === "none" && !writer.isOwn)) return undefined;
-  // A budget says how much already, and older models know nothing else.
-  if (mode === ReasoningMode.BUDGET && !writer.isOwn) return undefined;
-  return effort === "minimal" ? "low" : effort;
+function writeEffort(reasoning: ReasoningOptions, { traits, writer }: ReasoningContext) {
+  const { effort, mode } = reasoning;
+  if (!traits.effort) return undefined;
+  // What thinks in any case thinks least so.
+  if (isRest(reasoning)) return traits.rest === undefined ? "low" : undefined;
+  // A budget says how much already.
+  if (effort === "" || effort === "none" || mode === ReasoningMode.BUDGET) return undefined;
+  if (effort === "minimal") return "low";
+  if (effort !== "xhigh" || traits.xhigh) return effort;
+  writer.drop("reasoning.effort");
+  return "high";
 }
 
 function encodeThinking(
   reasoning: ReasoningOptions,
   context: ReasoningContext,
 ): JsonBranch | undefined {
-  const { writer } = context;
-  const display = writeDisplay(reasoning.summary, writer);
-  switch (reasoning.mode) {
-    case ReasoningMode.DISABLED:
-      return { type: "disabled" };
-    case ReasoningMode.ADAPTIVE:
-      return { type: "adaptive", ...display };
-    case ReasoningMode.BUDGET: {
-      const budget = fittingBudget(reasoning, context);
-      return budget === undefined
-        ? undefined
-        : { type: "enabled", budget_tokens: budget, ...display };
-    }
-    case ReasoningMode.UNSPECIFIED:
-    default:
-      // In this style effort alone is no word about thinking; in others it is all there is.
-      if (writer.isOwn || (reasoning.effort === "" && reasoning.summary === "")) return undefined;
-      if (reasoning.effort === "none") return { type: "disabled" };
-      return { type: "adaptive", ...display };
+  const { mode, effort, summary } = reasoning;
+  const { traits, writer } = context;
+  const asks = mode !== ReasoningMode.UNSPECIFIED || effort !== "" || summary !== "";
+  if (!asks) return undefined;
+  if (isRest(reasoning)) return encodeRest(reasoning, context);
+  if (!traits.thinks) {
+    writer.drop("reasoning");
+    return undefined;
   }
+  if (mode === ReasoningMode.BUDGET && traits.budgets) return encodeBudget(reasoning, context);
+  if (mode === ReasoningMode.BUDGET) writer.drop("reasoning.budget_tokens");
+  if (traits.adaptive) return { type: "adaptive", ...writeDisplay(summary) };
+  return encodeBudget(
+    { ...reasoning, budgetTokens: budgets.get(effort) ?? budgetTokensDefault },
+    context,
+  );
 }
+
+/** Some models cannot be told not to think: the nearest is reported. */
+function encodeRest({ effort }: ReasoningOptions, { traits, writer }: ReasoningContext) {
+  if (!traits.thinks) return undefined;
+  if (traits.rest !== "disabled") {
+    writer.drop(effort === "none" ? "reasoning.effort" : "reasoning.mode");
+  }
+  return traits.rest && { type: traits.rest };
+}
+
+/** What stands for an effort at models that know none, in tokens. */
+const budgets: ReadonlyMap<string, number> = new Map([
+  ["minimal", budgetTokensMin],
+  ["low", budgetTokensMin],
+  ["medium", 8_192],
+  ["high", 24_576],
+  ["xhigh", 24_576],
+  ["max", 24_576],
+]);
+
+/** Where only a summary is asked for. */
+const budgetTokensDefault = 8_192;
+
+/** How much of `max_tokens` an effort may take: the rest is for the reply. */
+const effortShareMax = 0.8;
 
 /**
  * A budget below `max_tokens`. It is lowered rather than `max_tokens` raised: that is the most that the
  * customer pays for. Where even the smallest does not fit, there is no reasoning.
  */
-function fittingBudget(
-  { budgetTokens }: ReasoningOptions,
+function encodeBudget(
+  { mode, budgetTokens, summary }: ReasoningOptions,
   { maxTokens, writer }: ReasoningContext,
-): number | undefined {
-  if (writer.isOwn) return budgetTokens;
-  const budget = Math.max(budgetTokensMin, Math.min(budgetTokens, maxTokens - 1));
-  if (budget >= maxTokens) {
+): JsonBranch | undefined {
+  const isExact = mode === ReasoningMode.BUDGET;
+  const most = isExact ? maxTokens - 1 : Math.floor(maxTokens * effortShareMax);
+  if (most < budgetTokensMin) {
     writer.drop("reasoning");
     return undefined;
   }
-  if (budget !== budgetTokens) writer.drop("reasoning.budget_tokens");
-  return budget;
+  const budget_tokens = Math.max(budgetTokensMin, Math.min(budgetTokens, most));
+  if (isExact && budget_tokens !== budgetTokens) writer.drop("reasoning.budget_tokens");
+  return { type: "enabled", budget_tokens, ...writeDisplay(summary) };
 }
 
 /** What to show: other styles ask for summaries in several lengths. */
-function writeDisplay(summary: string, writer: RequestWriter): JsonBranch {
+function writeDisplay(summary: string): JsonBranch {
   if (summary === "") return {};
-  if (writer.isOwn || summary === "omitted") return { display: summary };
-  return { display: "summarized" };
+  return { display: summary === "omitted" ? summary : "summarized" };
 }

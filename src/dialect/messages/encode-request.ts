@@ -9,6 +9,7 @@ import { encodeSampling, refuseForeignExtras } from "./encode-sampling.ts";
 import { encodeTools } from "./encode-tools.ts";
 import { encodeTurns } from "./encode-turns.ts";
 import { type JsonBranch, type JsonTree, writeJson } from "./json-text.ts";
+import { traitsOf } from "./model-traits.ts";
 import { RequestWriter } from "./request-writer.ts";
 import { writeServiceTier } from "./service-tier.ts";
 
@@ -30,7 +31,8 @@ export function encodeMessagesRequest(
   const { format, line } = encodeFormat(generation.responseFormat, writer);
   const { members, canThink } = encodeTurns(conversation.turns, line, writer);
   const maxTokens = generation.maxOutputTokens ?? (target.maxOutputTokens || maxTokensDefault);
-  const reasoning = encodeReasoning({ generation, maxTokens, canThink, writer });
+  const traits = traitsOf(target.model);
+  const reasoning = encodeReasoning({ generation, traits, maxTokens, canThink, writer });
   const { thinking, effort, isOn } = reasoning;
   const config = { ...(effort && { effort }), ...(format && { format }) };
   const body = {
@@ -40,7 +42,7 @@ export function encodeMessagesRequest(
     ...encodeTools(conversation, writer),
     ...(thinking && { thinking }),
     ...(Object.keys(config).length > 0 && { output_config: config }),
-    ...encodeSampling(generation, isOn, writer),
+    ...encodeSampling(generation, { thinks: isOn, takes: traits.sampling }, writer),
     ...encodeIdentity(generation, writer),
     ...(target.stream && { stream: true }),
   };

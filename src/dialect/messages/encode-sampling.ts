@@ -7,20 +7,27 @@ import { type RequestWriter, refused } from "./request-writer.ts";
 /** The least `top_p` that the vendor takes while the model thinks. */
 const thinkingTopPMin = 0.95;
 
+/** What the model takes of it. */
+export interface SamplingModel {
+  /** Whether it will think: it takes no temperature and no `top_k` then. */
+  readonly thinks: boolean;
+  /** Whether it takes any at all. */
+  readonly takes: boolean;
+}
+
 /**
  * The members, as far as the vendor takes them. A temperature above 1 becomes 1 and is reported as dropped,
  * since what is sent is not what was asked for.
  *
- * @param thinks whether the model will think: it takes no temperature and no `top_k` then
  */
 export function encodeSampling(
   generation: Generation,
-  thinks: boolean,
+  model: SamplingModel,
   writer: RequestWriter,
 ): JsonBranch {
   dropUnknown(generation, writer);
   const stop = encodeStop(generation, writer);
-  const sampling = writer.isOwn ? ownSampling(generation) : fitting(generation, thinks, writer);
+  const sampling = writer.isOwn ? ownSampling(generation) : fitting(generation, model, writer);
   if (Object.keys(sampling).length > 0) writer.needsOldVersion = true;
   return { ...sampling, ...(stop.length > 0 && { stop_sequences: stop }) };
 }
@@ -33,7 +40,18 @@ function ownSampling({ temperature, topP, topK }: Generation): JsonBranch {
   };
 }
 
-function fitting(generation: Generation, thinks: boolean, writer: RequestWriter): JsonBranch {
+function fitting(
+  generation: Generation,
+  { thinks, takes }: SamplingModel,
+  writer: RequestWriter,
+): JsonBranch {
+  if (!takes) {
+    const { temperature = 1, topP = 1, topK } = generation;
+    if (temperature !== 1) writer.drop("temperature");
+    if (topP !== 1) writer.drop("top_p");
+    if (topK !== undefined) writer.drop("top_k");
+    return {};
+  }
   const temperature = fittingTemperature(generation, thinks, writer);
   const topP = fittingTopP(generation, { thinks, hasTemperature: temperature !== undefined });
   if (topP === undefined && (generation.topP ?? 1) !== 1) writer.drop("top_p");

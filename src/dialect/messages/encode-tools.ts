@@ -3,15 +3,21 @@ import {
   type Conversation,
   type CustomTool,
   type FunctionTool,
+  type OpaquePart,
   type Tool,
   ToolChoiceMode,
   type ToolName,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { customDescription, customInputSchema } from "../custom-tools.ts";
 import { parseRecord, textAt } from "../json.ts";
 import { toolNameFor } from "../tool-names.ts";
+import { dropWebSearch, readWebSearch } from "../web-search.ts";
 import { type JsonBranch, JsonText, type JsonTree } from "./json-text.ts";
 import { type RequestWriter, refused } from "./request-writer.ts";
+
+/** The version that all models with a search know. */
+const webSearchType = "web_search_20250305";
 
 /** A tool's name as this style allows it. */
 export const wireToolName = toolNameFor({ charsMax: 128, dots: false });
@@ -33,7 +39,12 @@ function allowedTools({ tools, toolChoice }: Conversation): readonly Tool[] {
   const allowed = toolChoice?.allowed ?? [];
   if (allowed.length === 0) return tools;
   const names = new Set(allowed.map(({ name }) => name));
-  return tools.filter((tool) => names.has(nameOf(tool)) || names.has(joinedName(tool)));
+  // What another style has built in is not among the tools that its choice can name.
+  const isForeign = ({ kind }: Tool): boolean =>
+    kind.case === "opaque" && kind.value.dialect !== Dialect.MESSAGES;
+  return tools.filter(
+    (tool) => isForeign(tool) || names.has(nameOf(tool)) || names.has(joinedName(tool)),
+  );
 }
 
 function nameOf({ kind }: Tool): string {
@@ -48,17 +59,34 @@ function joinedName(tool: Tool): string {
 
 function encodeTool(tool: Tool, writer: RequestWriter): JsonTree {
   const { kind } = tool;
+  if (tool.namespaceDescription !== "") writer.drop("tools.namespace_description");
   switch (kind.case) {
     case "function":
       return withMembers(encodeFunction(kind.value, tool, writer), tool, writer);
     case "custom":
       return withMembers(encodeCustom(kind.value, tool), tool, writer);
     case "opaque":
-      return writer.opaque(kind.value, "tools");
+      return encodeOpaque(kind.value, writer);
     case undefined:
     default:
       throw refused("A tool is neither a function nor a custom tool", "tools");
   }
+}
+
+/** Vendors of this style search the web themselves; what else another has built in, they have not. */
+function encodeOpaque(tool: OpaquePart, writer: RequestWriter): JsonTree {
+  const search = tool.dialect === Dialect.MESSAGES ? undefined : readWebSearch(tool);
+  if (search === undefined) return writer.opaque(tool, "tools");
+  const { allowedDomains, blockedDomains, location } = search;
+  dropWebSearch(search, new Set(["location", "usesMax"]), (name) => writer.drop(name));
+  const members = {
+    type: webSearchType,
+    name: "web_search",
+    ...(allowedDomains.length > 0 && { allowed_domains: allowedDomains }),
+    ...(blockedDomains.length > 0 && { blocked_domains: blockedDomains }),
+    ...(location && { user_location: location }),
+  };
+  return new JsonText(JSON.stringify(members));
 }
 
 function withMembers(members: JsonBranch, tool: Tool, writer: RequestWriter): JsonBranch {

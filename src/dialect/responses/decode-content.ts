@@ -2,13 +2,16 @@
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
+  type CacheHint,
+  CacheHintSchema,
   type Citation,
   CitationSchema,
   type Extra,
+  ExtraSchema,
   type Part,
   PartSchema,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { countAt, type JsonReader, type JsonRecord, textAt } from "../json.ts";
+import { countAt, type JsonReader, type JsonRecord, parseRecord, textAt } from "../json.ts";
 import { decodeMedia } from "./media.ts";
 
 /** What a member that is a string or an array of content parts holds. */
@@ -33,7 +36,24 @@ export function textPart(text: string): Part {
 
 function decodePart(part: JsonReader): Part {
   const kind = partKind(part);
-  return create(PartSchema, { kind, extras: extrasOf(part) });
+  // An opaque part has all of it.
+  if (kind.case === "opaque") return create(PartSchema, { kind });
+  const breakpoint = decodeBreakpoint(part);
+  const extras = [...extrasOf(part), ...(breakpoint.extras ?? [])];
+  return create(PartSchema, { kind, ...breakpoint, extras });
+}
+
+/** Where a cached prefix may end: as a hint, or whole where more is said than the contract can carry. */
+function decodeBreakpoint(part: JsonReader): { cacheHint?: CacheHint; extras?: Extra[] } {
+  const name = "prompt_cache_breakpoint";
+  const json = part.json(name);
+  if (json === "") return {};
+  const { mode, ttl, ...others } = parseRecord(json) ?? {};
+  const isKnown = mode === "explicit" && (ttl === undefined || typeof ttl === "string");
+  if (!isKnown || Object.keys(others).length > 0) {
+    return { extras: [create(ExtraSchema, { name, json })] };
+  }
+  return { cacheHint: create(CacheHintSchema, { ttl: ttl ?? "" }) };
 }
 
 /** What items and parts carry when there is nothing to say; clients send it back as it came. */

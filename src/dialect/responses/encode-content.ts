@@ -33,8 +33,8 @@ export function isContent({ kind }: Part): boolean {
 
 /** Writes one part of a message. */
 export function encodePart(part: Part, role: Role, context: EncodeContext): JsonRecord {
-  if (part.cacheHint !== undefined) context.drop("cache_hint");
-  return context.withExtras(content(part, role, context), part.extras);
+  const breakpoint = context.breakpoint(part.cacheHint, role);
+  return context.withExtras({ ...content(part, role, context), ...breakpoint }, part.extras);
 }
 
 function content({ kind }: Part, role: Role, context: EncodeContext): JsonRecord {
@@ -108,7 +108,9 @@ export function resultOutput(result: ToolResult, context: EncodeContext): unknow
   const { parts, plain } = result;
   const texts = parts.map(({ kind }) => (kind.case === "text" ? kind.value.text : undefined));
   const isText = texts.every((text) => text !== undefined);
-  if (isText && (plain || !context.isOwn)) {
+  const isHinted =
+    context.takesBreakpoints && parts.some(({ cacheHint }) => cacheHint !== undefined);
+  if (isText && !isHinted && (plain || !context.isOwn)) {
     for (const part of parts) encodePart(part, Role.USER, context);
     return (result.isError ? "Error: " : "") + texts.join("\n");
   }

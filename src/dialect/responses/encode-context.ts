@@ -1,6 +1,6 @@
 /** What writing a request keeps track of. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { type CacheHint, type Extra, Role } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
 import type { JsonRecord } from "../json.ts";
 import { toolNameFor } from "../tool-names.ts";
@@ -42,6 +42,23 @@ export class EncodeContext {
     // Not by assignment: a member may be called `__proto__`.
     const added = extras.map(({ name, json }): [string, unknown] => [name, JSON.parse(json)]);
     return Object.fromEntries([...Object.entries(object), ...added]);
+  }
+
+  /** Whether hints of where a cached prefix may end mean here what they mean to the caller. */
+  get takesBreakpoints(): boolean {
+    return this.isOwn || this.source === Dialect.CHAT_COMPLETIONS;
+  }
+
+  /** The member that ends a cached prefix. What the model said can have none. */
+  breakpoint(hint: CacheHint | undefined, role: Role): JsonRecord {
+    if (hint === undefined) return {};
+    const isCarried = this.isOwn || (this.takesBreakpoints && role !== Role.ASSISTANT);
+    if (!isCarried) {
+      this.drop("cache_hint");
+      return {};
+    }
+    const { ttl } = hint;
+    return { prompt_cache_breakpoint: { mode: "explicit", ...(ttl && { ttl }) } };
   }
 
   /** The tool's name, shortened where the vendor takes none so long. In a namespace it stands as it is. */

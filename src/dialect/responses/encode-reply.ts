@@ -1,11 +1,11 @@
 /** A whole reply as a response. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { type Reply, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
 import { contentType } from "./decode-content.ts";
 import type { JsonRecord } from "../json.ts";
-import { endingOf, saidBy } from "./ending.ts";
+import { endingOf, lostOf, saidBy } from "./ending.ts";
 import {
   callItem,
   callType,
@@ -28,7 +28,7 @@ export function encodeResponsesReply(reply: Reply, options: ReplyOptions): Buffe
   const output = new Output(names);
   for (const part of parts) output.add(part);
   if (ending.refusal !== "") output.message(refusalContent(ending.refusal), "");
-  if (stopReason === StopReason.PAUSE) names.drop("stop_reason");
+  for (const name of lostOf(reply, ending)) names.drop(name);
   const { status, details } = ending;
   const text = new ResponseWriter(options, created).write({
     status,

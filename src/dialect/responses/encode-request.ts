@@ -12,7 +12,6 @@ import { encodeTurns } from "./encode-items.ts";
 import { asksForReasoning, encodeReasoning, encodeText } from "./encode-settings.ts";
 import { encodeTooling } from "./encode-tools.ts";
 import { nameFor } from "./item-ids.ts";
-import { webSearchOfOptions } from "./web-search.ts";
 
 /** The fewest output tokens that the style can ask for. */
 const outputTokensMin = 16;
@@ -65,10 +64,10 @@ function encodeSettings(generation: Generation, context: EncodeContext): JsonRec
   const text = encodeText(generation, context);
   const tier = serviceTier(generation, context);
   const include = includeOf(generation, context);
+  const isTooFew = !context.isOwn && max !== undefined && max < outputTokensMin;
+  if (isTooFew) context.drop("max_output_tokens");
   return {
-    ...(max !== undefined && {
-      max_output_tokens: context.isOwn ? max : Math.max(max, outputTokensMin),
-    }),
+    ...(max !== undefined && { max_output_tokens: isTooFew ? outputTokensMin : max }),
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { top_p: topP }),
     ...(reasoning && { reasoning }),
@@ -139,10 +138,7 @@ function withForeignExtras(
   let whole = body;
   for (const extra of extras) {
     const isChat = source === Dialect.CHAT_COMPLETIONS;
-    if (isChat && extra.name === "web_search_options") {
-      const tools = Array.isArray(whole["tools"]) ? (whole["tools"] as unknown[]) : [];
-      whole = { ...whole, tools: [...tools, webSearchOfOptions(extra)] };
-    } else if (isChat && shared.has(extra.name)) {
+    if (isChat && shared.has(extra.name)) {
       whole = { ...whole, [extra.name]: JSON.parse(extra.json) as unknown };
     } else if (extra.name !== "n") {
       drop(extra.name);

@@ -7,7 +7,8 @@ import {
   type ResponseFormat,
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { isRecord, type JsonRecord } from "../json.ts";
+import type { JsonRecord } from "../json.ts";
+import { strictFor } from "../strict-schema.ts";
 import { type EncodeContext, parsedJson } from "./encode-context.ts";
 
 /** Writes `reasoning`; `undefined` where nothing is said of it. */
@@ -73,7 +74,12 @@ function encodeFormat(format: ResponseFormat, context: EncodeContext): JsonRecor
     case ResponseFormatType.JSON_SCHEMA: {
       const { name, description, schemaJson } = format;
       const schema = parsedJson(schemaJson, "response_format.schema_json");
-      const strict = strictOf(format, schema, context);
+      const { source, drop } = context;
+      // In messages every schema is followed exactly.
+      const asked = source === Dialect.MESSAGES ? true : format.strict;
+      const strict = strictFor({ strict: asked, schema, source }, () =>
+        drop("response_format.strict"),
+      );
       return {
         type: "json_schema",
         name: name || "reply",
@@ -86,31 +92,4 @@ function encodeFormat(format: ResponseFormat, context: EncodeContext): JsonRecor
     default:
       return undefined;
   }
-}
-
-/** In messages every schema is followed exactly; here only one that is closed and leaves nothing optional
- * can be, and the vendor refuses to promise it for any other. */
-function strictOf(
-  { strict }: ResponseFormat,
-  schema: unknown,
-  { source, drop }: EncodeContext,
-): boolean | undefined {
-  if (source !== Dialect.MESSAGES) return strict;
-  if (isClosed(schema)) return true;
-  drop("response_format.strict");
-  return false;
-}
-
-/** Whether every object of a schema names all its members, requires them and allows no others. */
-function isClosed(schema: unknown): boolean {
-  if (Array.isArray(schema)) return schema.every(isClosed);
-  if (!isRecord(schema)) return true;
-  const { properties, required, additionalProperties } = schema;
-  if (schema["type"] === "object" || isRecord(properties)) {
-    const names = isRecord(properties) ? Object.keys(properties) : [];
-    const needed: readonly unknown[] = Array.isArray(required) ? required : [];
-    if (additionalProperties !== false || names.some((name) => !needed.includes(name)))
-      return false;
-  }
-  return Object.values(schema).every(isClosed);
 }

@@ -4,20 +4,19 @@
  */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { OpaquePart, Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import {
-  type GenerateEvent,
-  type PartDelta,
-  type PartStart,
-  type ReplyEnd,
-  type ReplyStart,
-  StopReason,
+import type {
+  GenerateEvent,
+  PartDelta,
+  PartStart,
+  ReplyEnd,
+  ReplyStart,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../../errors.ts";
 import type { ReplyOptions, StreamEncoder } from "../codec.ts";
 import { type JsonRecord, parseRecord } from "../json.ts";
 import { contentType } from "./decode-content.ts";
-import { endingOf } from "./ending.ts";
+import { endingOf, lostOf } from "./ending.ts";
 import { EventWriter } from "./event-writer.ts";
 import { MessageWriter } from "./message-writer.ts";
 import type { ItemType } from "./item-ids.ts";
@@ -132,10 +131,11 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     return part?.end(status) ?? "";
   }
 
-  #end({ stopReason, stopDetail, usage, serviceTier }: ReplyEnd): string {
+  #end(end: ReplyEnd): string {
+    const { stopReason, stopDetail, usage, serviceTier } = end;
     const ending = endingOf(stopReason, stopDetail, { calls: false, refusal: this.#refused });
     const { status, details } = ending;
-    if (stopReason === StopReason.PAUSE) this.#names.drop("stop_reason");
+    for (const name of lostOf(end, ending)) this.#names.drop(name);
     let out = this.#response === undefined ? this.#start({ created: 0n }) : "";
     for (const index of this.#parts.keys()) out += this.#endPart(index, status);
     if (ending.refusal !== "") out += this.#refuse(ending.refusal);

@@ -11,9 +11,11 @@ import {
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
+import { customFormat } from "../custom-tools.ts";
 import type { JsonRecord } from "../json.ts";
+import { strictFor } from "../strict-schema.ts";
+import { dropWebSearch, readWebSearch, refuseDomains, type WebSearch } from "../web-search.ts";
 import { type EncodeContext, parsedJson } from "./encode-context.ts";
-import { webSearchTool } from "./web-search.ts";
 
 /** Writes `tools`, `tool_choice` and `parallel_tool_calls`, as far as they are there. */
 export function encodeTooling(conversation: Conversation, context: EncodeContext): JsonRecord {
@@ -55,7 +57,8 @@ function encodeTool({ kind, extras, cacheHint }: Tool, context: EncodeContext): 
       return context.withExtras(functionTool(kind.value, context), extras);
     case "custom": {
       const { name, description, formatJson } = kind.value;
-      const format = formatJson && parsedJson(formatJson, "tools.custom.format_json");
+      const written = formatJson && parsedJson(formatJson, "tools.custom.format_json");
+      const format = context.isOwn ? written : customFormat(written, "flat");
       const tool = {
         type: "custom",
         name: context.toolName(name),
@@ -79,12 +82,14 @@ function functionTool(tool: FunctionTool, context: EncodeContext): JsonRecord {
     parametersJson === ""
       ? { type: "object", properties: {} }
       : parsedJson(parametersJson, "tools.function.parameters_json");
+  const { source, drop } = context;
+  const isStrict = strictFor({ strict, schema: parameters, source }, () => drop("tools.strict"));
   return {
     type: "function",
     name: context.toolName(name),
     ...(description && { description }),
     parameters,
-    ...(strict === undefined && context.isOwn ? {} : { strict: strict === true }),
+    ...(isStrict === undefined && context.isOwn ? {} : { strict: isStrict === true }),
   };
 }
 
@@ -92,9 +97,21 @@ function opaqueTool(tool: OpaquePart, context: EncodeContext): JsonRecord {
   if (tool.dialect === Dialect.RESPONSES) {
     return parsedJson(tool.json, "tools.opaque.json") as JsonRecord;
   }
-  const search = webSearchTool(tool, context);
-  if (search !== undefined) return search;
+  const search = readWebSearch(tool);
+  if (search !== undefined) return webSearchTool(search, context);
   throw invalid(`The tool "${tool.type}" is not supported with this model: leave it out`, "tools");
+}
+
+function webSearchTool(search: WebSearch, context: EncodeContext): JsonRecord {
+  const { allowedDomains, location, contextSize } = search;
+  refuseDomains(search.blockedDomains, "blocked_domains");
+  dropWebSearch(search, new Set(["location", "contextSize"]), context.drop);
+  return {
+    type: "web_search",
+    ...(allowedDomains.length > 0 && { filters: { allowed_domains: allowedDomains } }),
+    ...(location && { user_location: location }),
+    ...(contextSize && { search_context_size: contextSize }),
+  };
 }
 
 const words: ReadonlyMap<ToolChoiceMode, string> = new Map([

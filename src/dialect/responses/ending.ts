@@ -1,6 +1,6 @@
 /** How a response ends: status and details against the contract's reasons, and failures. */
 import type { Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { type ReplyEnd, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { ErrorCode, type SentErrorCode } from "../../errors.ts";
 import { type JsonRecord, recordAt, textAt } from "../json.ts";
 
@@ -37,6 +37,22 @@ export interface Ending {
   readonly details: JsonRecord | null;
   /** A refusal that is still to be told, as content of its own. Empty: none. */
   readonly refusal: string;
+}
+
+/** What of an ending the style has no place for, by its names. */
+export function lostOf(
+  {
+    stopReason,
+    stopSequence,
+    stopDetail,
+  }: Pick<ReplyEnd, "stopReason" | "stopSequence" | "stopDetail">,
+  { refusal }: Ending,
+): string[] {
+  return [
+    ...(stopReason === StopReason.PAUSE ? ["stop_reason"] : []),
+    ...(stopSequence === "" ? [] : ["stop_sequence"]),
+    ...(stopDetail === "" || stopDetail === refusal ? [] : ["stop_detail"]),
+  ];
 }
 
 /** What a reply's reason is in this style. */

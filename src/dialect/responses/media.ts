@@ -170,8 +170,10 @@ function documentPart(media: MediaPart, target: MediaTarget): JsonRecord {
   if (source.case === "fileId") {
     return { type: "input_file", ...named, file_id: fileId(source.value, target) };
   }
-  const data = mimeType === "" ? source.value : `data:${mimeType};base64,${source.value}`;
-  const name = target.isOwn ? filename : filename || title || defaultName(mimeType);
+  // Without a type it came as bare base64: vendors of other styles take that for PDF.
+  const type = target.isOwn ? mimeType : mimeType || "application/pdf";
+  const data = type === "" ? source.value : `data:${type};base64,${source.value}`;
+  const name = target.isOwn ? filename : filename || title || defaultName(type);
   return { type: "input_file", ...named, ...(name && { filename: name }), file_data: data };
 }
 

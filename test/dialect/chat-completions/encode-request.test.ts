@@ -124,7 +124,8 @@ describe("R-TXT-2: parameters", () => {
       stream_options: { include_usage: true },
       response_format: { type: "json_schema", json_schema: { name: "reply", schema: { a: 1 } } },
     });
-    expect(body.response_format.json_schema).not.toHaveProperty("strict");
+    // In messages a schema is followed exactly unasked.
+    expect(body.response_format.json_schema).toHaveProperty("strict", true);
     expect(dropped).toEqual(["top_k", "container"]);
   });
 

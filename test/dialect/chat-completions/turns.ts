@@ -41,7 +41,7 @@ export const generation = (init: Init) => create(GenerationSchema, init);
 export const write = (init: Init, stream = false) =>
   encode(generation(init), Dialect.MESSAGES, stream);
 export const converse = (conversation: MessageInitShape<typeof ConversationSchema>) =>
-  write({ conversation });
+  encode(generation({ conversation }), Dialect.RESPONSES);
 export const messagesOf = (
   ...turns: MessageInitShape<typeof ConversationSchema>["turns"] & object
 ) => converse({ turns }).body.messages;

@@ -31,7 +31,7 @@ const userParts = (...parts: PartInit[]): unknown =>
 const media = (value: object): PartInit => ({ kind: { case: "media", value } });
 
 describe("turns", () => {
-  it("become contents whose roles alternate, system messages apart", () => {
+  it("become contents whose roles alternate, system messages of the beginning apart", () => {
     const turns = [
       system(text("Be kind.")),
       user(text("A")),
@@ -41,11 +41,11 @@ describe("turns", () => {
       user(text("D")),
     ];
     expect(bodyOf(turns)).toEqual({
-      systemInstruction: { parts: [{ text: "Be kind." }, { text: "Be brief." }] },
+      systemInstruction: { parts: [{ text: "Be kind." }] },
       contents: [
         { role: "user", parts: [{ text: "A" }, { text: "B" }] },
         { role: "model", parts: [{ text: "C" }] },
-        { role: "user", parts: [{ text: "D" }] },
+        { role: "user", parts: [{ text: "Be brief." }, { text: "D" }] },
       ],
     });
   });

@@ -232,11 +232,8 @@ describe("a request of another style is written for a responses vendor", () => {
   });
 
   const extra = (name: string, json: string) => ({ extras: [{ name, json }] });
-  it("with the metadata and the web search of chat completions", () => {
+  it("with the metadata of chat completions", () => {
     expect(chat(extra("metadata", '{"a":"b"}')).body).toMatchObject({ metadata: { a: "b" } });
-    expect(chat(extra("web_search_options", '{"search_context_size":"low"}')).body).toMatchObject({
-      tools: [{ type: "web_search", search_context_size: "low" }],
-    });
     expect(chat(extra("n", "1")).dropped).toEqual([]);
   });
 
