@@ -16,7 +16,7 @@ import type {
   Settings,
   VendorConfig,
 } from "../../src/config/config.ts";
-import { createTestDatabase } from "./database.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
 
 /** What a test changes of the usual gateway. */
 export interface GatewayOptions {
@@ -28,6 +28,8 @@ export interface GatewayOptions {
   readonly settings?: Partial<Settings>;
   /** Gives the address at which the gateway finds its database, of the real one. Default: the same. */
   readonly databaseAt?: (url: string) => Promise<string>;
+  /** A migrated database, which the gateway closes with itself. Default: a new one of the test run. */
+  readonly database?: TestDatabase;
 }
 
 /** A vendor: an address, and what the test changes of the usual settings. */
@@ -97,7 +99,7 @@ export const publicModel = "public-model";
 
 /** Starts a gateway on free ports, with a database of its own. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const database = await createTestDatabase();
+  const database = options.database ?? (await createTestDatabase());
   const log: string[] = [];
   const app = await buildApp({
     settings: {

@@ -143,8 +143,11 @@ const items: Readonly<Record<string, Shape>> = {
 
 /** Items without a type are messages. */
 const item: Shape = (value, path) => {
-  const isPlain = isObject(value) && value["type"] === undefined && value["role"] !== undefined;
-  (isPlain ? messageItem : tagged("type", items))(value, path);
+  if (!isObject(value)) invalid(path, "expected an object");
+  // In no SDK: codex sends it with its built-in provider, and the real one takes it.
+  const { internal_chat_message_metadata_passthrough: _, ...known } = value;
+  const isPlain = known["type"] === undefined && known["role"] !== undefined;
+  (isPlain ? messageItem : tagged("type", items))(known, path);
 };
 
 const format = tagged("type", {
@@ -192,6 +195,8 @@ const include = words(
 const body = record({
   access_programs: anything,
   background: nullable(flag),
+  // In no SDK: codex sends it, and the real one takes it.
+  client_metadata: nullable(map(text())),
   context_management: nullable(list(anything)),
   conversation: nullable(either({ string: text(), object: record({ "id!": text() }) })),
   image: anything,

@@ -5,6 +5,7 @@
  * | words | what happens |
  * |---|---|
  * | `call NAME` | a call of that tool, arguments made up to fit its schema (texts are `Bern`) |
+ * | `call NAME with {…}` | a call of that tool with these arguments, one flat object |
  * | `call two tools` | two calls at once, `Bern` and `Paris`; one where parallel calls are off |
  * | `call twice` | a call, and after its result another |
  * | `json schema` | JSON that fits the schema which was asked for |
@@ -123,6 +124,8 @@ function callsOf(turn: Turn): Play["calls"] {
   if (turn.rounds >= (isTwice ? 2 : 1)) return [];
   const isAsked = /\bcall\b/.test(text);
   if (!isAsked && toolChoice === "auto") return [];
+  const spelled = spelledCall(turn);
+  if (spelled !== undefined) return [spelled];
   const named =
     tools.find(({ name }) => name === toolChoice) ??
     tools.find(({ name }) => text.includes(name)) ??
@@ -136,6 +139,12 @@ function callsOf(turn: Turn): Play["calls"] {
     return [call(tools[0] ?? named, "Bern"), call(tools[1] ?? named, "Paris")];
   }
   return [call(named, turn.rounds === 0 ? "Bern" : "Paris")];
+}
+
+/** A call whose arguments stand in the text: what runs programs needs arguments that mean something. */
+function spelledCall({ text, tools }: Turn): Play["calls"][number] | undefined {
+  const [, name = "", spelled = ""] = /\bcall (\S+) with (\{[^{}]*\})/.exec(text) ?? [];
+  return tools.some((tool) => tool.name === name) ? { name, arguments: spelled } : undefined;
 }
 
 /** Cut so that no piece ends inside a character. */

@@ -242,6 +242,26 @@ describe.each<[string, string, () => StrictStyle, readonly Row[]]>([
     expect(upstream.violations.slice(before)).toEqual([expect.stringContaining("wrapped seal")]);
   });
 
+  if (path.endsWith("responses")) {
+    it("takes what codex adds, and calls with the arguments that the text spells out", async () => {
+      const { status, body } = await send({
+        model,
+        input: [
+          {
+            role: "user",
+            content: 'call shell with {"cmd":"cat word.txt"}',
+            internal_chat_message_metadata_passthrough: { turn_id: "t1" },
+          },
+        ],
+        tools: [{ type: "function", name: "shell", parameters: null, strict: false }],
+        client_metadata: { session_id: "s1" },
+      });
+      expect(status).toBe(200);
+      expect(JSON.parse(body)).toMatchObject({
+        output: [{ type: "function_call", name: "shell", arguments: '{"cmd":"cat word.txt"}' }],
+      });
+    });
+  }
   if (!path.endsWith("messages")) return;
   it("refuses sampling settings in the newest version, and unknown versions", async () => {
     const heated = { ...message, temperature: 0.5 };
