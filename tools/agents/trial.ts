@@ -1,0 +1,96 @@
+/** What every agent must be able to do with every model. */
+import { randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { greeting } from "../../test/support/upstream/scenario.ts";
+import type { Agent, Setup } from "./agent.ts";
+import { type Ending, execute } from "./execute.ts";
+import type { AgentGateway } from "./gateway.ts";
+
+/** One trial of one agent with one model. */
+export interface Trial {
+  readonly agent: Agent;
+  /** The path of its program. */
+  readonly program: string;
+  readonly setup: Setup;
+  readonly gateway: AgentGateway;
+  /** Where homes may be made. */
+  readonly scratch: string;
+}
+
+/** A task: what it is called, and how it went. */
+export interface Task {
+  readonly name: string;
+  /** Resolves with what went wrong; `undefined`: nothing. */
+  run(trial: Trial): Promise<string | undefined>;
+}
+
+/** In the order of the table. */
+export const tasks: readonly Task[] = [
+  { name: "text", run: askText },
+  { name: "tool", run: (trial) => askTool(trial, "") },
+  { name: "reasoning", run: askReasoning },
+];
+
+async function askText(trial: Trial): Promise<string | undefined> {
+  const ending = await ask(trial, makeHome(trial), "say hello");
+  return judge(trial, ending, greeting.join(""));
+}
+
+/** The word in the file is known to nobody but the shell. */
+async function askTool(trial: Trial, prefix: string): Promise<string | undefined> {
+  const home = makeHome(trial);
+  const word = randomBytes(8).toString("hex");
+  writeFileSync(join(home, "work", "word.txt"), `${word}\n`);
+  const { tool, arguments: args } = trial.agent.callOf("cat word.txt");
+  const ending = await ask(trial, home, `${prefix}call ${tool} with ${JSON.stringify(args)}`);
+  return judge(trial, ending, word);
+}
+
+/** What was thought before the call must come back with its result: the vendors look at their seals. */
+async function askReasoning(trial: Trial): Promise<string | undefined> {
+  const wrong = await askTool(trial, "think, then ");
+  if (wrong !== undefined || !trial.agent.reasons) return wrong;
+  const sent = trial.gateway.lastSentTo(trial.setup.model);
+  const isBack = /"(?:reasoning_content|encrypted_content|signature)":"[^"]/.test(sent);
+  return isBack ? undefined : "the reasoning did not come back to the vendor";
+}
+
+/** A home with the agent's settings, and an empty folder to work in. */
+function makeHome({ agent, setup, scratch }: Trial): string {
+  const home = mkdtempSync(join(scratch, "home-"));
+  mkdirSync(join(home, "work"));
+  for (const [path, text] of Object.entries(agent.settings(setup))) {
+    mkdirSync(dirname(join(home, path)), { recursive: true });
+    writeFileSync(join(home, path), text);
+  }
+  return home;
+}
+
+async function ask(trial: Trial, home: string, prompt: string): Promise<Ending> {
+  const { agent, setup, program } = trial;
+  const room = { program, home, workFolder: join(home, "work") };
+  if (agent.login !== undefined) {
+    const login = await execute(room, agent.login, setup.key);
+    if (login.code !== 0) return login;
+  }
+  return execute(room, agent.ask(setup), prompt);
+}
+
+function judge({ agent, gateway }: Trial, ending: Ending, expected: string): string | undefined {
+  const log = gateway.takeLog();
+  const answer = agent.answerOf(ending.stdout);
+  if (ending.code === 0 && answer?.includes(expected) && log.length === 0) return undefined;
+  return [
+    `ended with ${ending.code ?? "a signal"}; not ${JSON.stringify(expected)} but ` +
+      JSON.stringify(answer ?? "no answer"),
+    ...tail(ending.stdout),
+    ...tail(ending.stderr),
+    ...log.map((line) => `gateway: ${line}`),
+  ].join("\n");
+}
+
+function tail(output: string): string[] {
+  const lines = output.split("\n").filter((line) => line.trim() !== "");
+  return lines.slice(-5).map((line) => `  ${line.slice(0, 600)}`);
+}
