@@ -9,6 +9,7 @@
 import type { Generation, GenerateEvent, Reply } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { GatewayError } from "../errors.ts";
+import type { Guard } from "./guard.ts";
 import type { Outline } from "./json-scan.ts";
 
 /** The client's side of a style. */
@@ -40,6 +41,8 @@ export interface VendorCodec {
   decodeReply(body: Buffer): Reply;
   /** Reads a streamed reply. */
   decodeStream(): StreamDecoder;
+  /** Checks what a vendor is about to be sent. Absent: the style has nothing that must be refused. */
+  readonly guard?: Guard;
   /** Reads the body of a refusal. `undefined`: it is none of this style. */
   decodeError(body: Buffer): VendorError | undefined;
 }

@@ -78,7 +78,7 @@ async function countByVendor(
   upstream: Upstream,
   counting: Counting,
 ): Promise<CountTokensResponse | undefined> {
-  const { request, context, body, model, headers } = counting;
+  const { request, context, model, headers } = counting;
   const { dialect, query } = request;
   const routes = upstream.plan(model, dialect, "countTokens");
   if (routes.length === 0) return undefined;
@@ -94,7 +94,7 @@ async function countByVendor(
         model: route.model,
         query,
         headers,
-        body: body.forVendor(route.model),
+        body: guarded(counting, route.model),
         stream: false,
         signal,
       }),
@@ -107,6 +107,12 @@ async function countByVendor(
   } finally {
     open?.close();
   }
+}
+
+/** The vendor's body. What it may not be asked is estimated.  @throws GatewayError INVALID_REQUEST */
+function guarded({ request, body }: Counting, model: string): readonly Buffer[] {
+  textDialects.get(request.dialect)?.guard?.(body.bytes, { isVerified: false });
+  return body.forVendor(model);
 }
 
 /** `undefined` where the vendor told no count. */

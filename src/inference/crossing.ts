@@ -31,12 +31,17 @@ export function refuseDropped(dropped: readonly string[]): void {
   );
 }
 
+/** As the caller's style calls a member. Some names are the client's own: `constructor` must not be found. */
+export function nameIn(memberNames: Readonly<Record<string, string>>, name: string): string {
+  return (Object.hasOwn(memberNames, name) ? memberNames[name] : undefined) ?? name;
+}
+
 /** Names the member at fault as the caller's style does; the vendor's codec knows it by the contract's name.
  * The message names it too: not all styles have a place for it beside the message. */
 export function inWordsOf(memberNames: Readonly<Record<string, string>>, error: unknown): unknown {
   if (!(error instanceof GatewayError) || error.param === undefined) return error;
-  const param = memberNames[error.param];
-  if (param === undefined) return error;
+  const param = nameIn(memberNames, error.param);
+  if (param === error.param) return error;
   const { code, details, metadata, status } = error;
   return new GatewayError(code, `${param}: ${error.message}`, {
     param,

@@ -54,12 +54,15 @@ export class TypedDoor implements Door<GenerateEvent[]> {
   }
 
   prepare(model: ModelConfig, { route, dialect }: PlannedRoute): PreparedCall {
-    const encoded = vendorDialect(dialect).encodeRequest(this.#generation, {
+    const codec = vendorDialect(dialect);
+    const encoded = codec.encodeRequest(this.#generation, {
       model: route.model,
       stream: this.#generation.stream,
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: undefined,
     });
+    // Parts of the vendor's own style pass as they are.
+    codec.guard?.(encoded.body, { isVerified: false });
     return { headers: encoded.headers, body: [encoded.body], dropped: encoded.dropped };
   }
 

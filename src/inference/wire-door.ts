@@ -17,7 +17,14 @@ import {
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { parseRecord } from "../dialect/json.ts";
 import { carriesSeals } from "../dialect/seal.ts";
-import { inWordsOf, refuseDropped, toolRestorer, vendorDialect, vendorFault } from "./crossing.ts";
+import {
+  inWordsOf,
+  nameIn,
+  refuseDropped,
+  toolRestorer,
+  vendorDialect,
+  vendorFault,
+} from "./crossing.ts";
 import type {
   Door,
   PlannedRoute,
@@ -149,6 +156,7 @@ export class WireDoor implements Door<Buffer> {
     const text = this.#known();
     const headers = forwarded(this.#request.headers, this.#style.forwardedHeaders);
     const isOwn = dialect === this.dialect;
+    if (isOwn) this.#style.guard?.(this.#body, { isVerified: true });
     if (isOwn && !carriesSeals(this.#body)) {
       return { headers, body: text.forVendor(route.model), dropped: [] };
     }
@@ -160,7 +168,7 @@ export class WireDoor implements Door<Buffer> {
     });
     const dropped = encoded.dropped
       .filter((name) => this.dialect !== Dialect.RESPONSES || !honoured.has(name))
-      .map((name) => this.#memberName(name));
+      .map((name) => nameIn(this.#style.memberNames, name));
     if (this.#request.strict) refuseDropped(dropped);
     // In its own style the client's headers count, as they do where the body is relayed.
     const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
@@ -170,7 +178,10 @@ export class WireDoor implements Door<Buffer> {
   #encoded(dialect: Dialect | undefined, target: RequestTarget): EncodedRequest {
     const generation = this.#decoded();
     try {
-      return vendorDialect(dialect).encodeRequest(generation, target);
+      const codec = vendorDialect(dialect);
+      const encoded = codec.encodeRequest(generation, target);
+      if (dialect !== this.dialect) codec.guard?.(encoded.body, { isVerified: true });
+      return encoded;
     } catch (error) {
       throw inWordsOf(this.#style.memberNames, error);
     }
@@ -201,12 +212,6 @@ export class WireDoor implements Door<Buffer> {
 
   refusal({ status, body, error }: Refused, { dialect }: PlannedRoute): Buffer | GatewayError {
     return dialect === this.dialect ? body : vendorFault({ status, body, error }, dialect);
-  }
-
-  /** As the caller's style calls it. Some names are the client's own: `constructor` must not be found. */
-  #memberName(name: string): string {
-    const { memberNames } = this.#style;
-    return (Object.hasOwn(memberNames, name) ? memberNames[name] : undefined) ?? name;
   }
 
   #relayOptions({ route }: PlannedRoute): RelayOptions {

@@ -1,4 +1,5 @@
 /** Chat completions: request bodies, replies, stream events and errors, between bytes and meaning. */
+import { guardChat } from "./guard.ts";
 import { readChatRequest } from "./read-request.ts";
 import { ChatStreamRelay, relayChatReply } from "./relay.ts";
 import type { RelayOptions, TextDialect } from "../dialect.ts";
@@ -33,6 +34,7 @@ export const chatCompletions: TextDialect = {
   requestIdHeaders: ["x-request-id"],
   decodeRequest: decodeChatRequest,
   encodeRequest: encodeChatRequest,
+  guard: guardChat,
   decodeReply: decodeChatReply,
   encodeReply: encodeChatReply,
   decodeStream: () => new ChatStreamDecoder(),

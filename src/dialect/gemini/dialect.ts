@@ -3,10 +3,12 @@ import type { VendorDialect } from "../dialect.ts";
 import { decodeGeminiError, decodeGeminiReply } from "./decode-reply.ts";
 import { GeminiStreamDecoder } from "./decode-stream.ts";
 import { encodeGeminiRequest } from "./encode-request.ts";
+import { guardGemini } from "./guard.ts";
 
 export const gemini: VendorDialect = {
   word: "gemini",
   encodeRequest: encodeGeminiRequest,
+  guard: guardGemini,
   decodeReply: decodeGeminiReply,
   decodeStream: () => new GeminiStreamDecoder(),
   decodeError: decodeGeminiError,

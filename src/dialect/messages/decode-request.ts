@@ -15,8 +15,8 @@ import {
   type ReasoningOptionsSchema,
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
+import { threadUnsupported } from "../guard.ts";
 import { type JsonReader, parseObject } from "../json.ts";
 import { decodeContent } from "./decode-blocks.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
@@ -52,17 +52,10 @@ export function decodeMessagesRequest(
   return generation;
 }
 
-/**
- * A thread that lives at the vendor cannot be followed across styles. The SDK sends the whole history
- * again where it is told so in just these words.
- */
+/** A thread that lives at the vendor cannot be followed across styles. */
 function refuseUnservable(reader: JsonReader): void {
   if (reader.has("thread")) {
-    const text = '"thread" cannot be kept for this model: send the whole conversation without it';
-    throw new GatewayError(ErrorCode.INVALID_REQUEST, text, {
-      param: "thread",
-      details: { error_code: "thread_unsupported_request", unsupported: ["thread"] },
-    });
+    throw threadUnsupported();
   }
   const found = unservable.find((name) => reader.has(name));
   if (found !== undefined) {

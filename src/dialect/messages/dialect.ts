@@ -1,5 +1,6 @@
 /** Messages: request bodies, replies, stream events and errors, between bytes and meaning. */
 import type { TextDialect } from "../dialect.ts";
+import { guardMessages } from "./guard.ts";
 import { decodeMessagesError, decodeMessagesReply } from "./decode-reply.ts";
 import { decodeMessagesRequest } from "./decode-request.ts";
 import { MessagesStreamDecoder } from "./decode-stream.ts";
@@ -41,6 +42,7 @@ export const messages: TextDialect = {
   relayStream: (options) => new MessagesStreamRelay(options),
   decodeRequest: decodeMessagesRequest,
   encodeRequest: encodeMessagesRequest,
+  guard: guardMessages,
   decodeReply: decodeMessagesReply,
   encodeReply: encodeMessagesReply,
   decodeStream: () => new MessagesStreamDecoder(),

@@ -1,5 +1,6 @@
 /** Responses: request bodies, replies, stream events and errors, between bytes and meaning. */
 import type { TextDialect } from "../dialect.ts";
+import { guardResponses } from "./guard.ts";
 import { errorBody } from "../error-body.ts";
 import { decodeResponsesError, decodeResponsesReply } from "./decode-reply.ts";
 import { decodeResponsesRequest } from "./decode-request.ts";
@@ -38,6 +39,7 @@ export const responses: TextDialect = {
   relayStream: (options) => new ResponsesStreamRelay(options),
   decodeRequest: decodeResponsesRequest,
   encodeRequest: encodeResponsesRequest,
+  guard: guardResponses,
   decodeReply: decodeResponsesReply,
   encodeReply: encodeResponsesReply,
   decodeStream: () => new ResponsesStreamDecoder(),

@@ -1,15 +1,9 @@
 /** What one request of the responses style refers to, and what is kept of its reply. */
 import { itemReferencesMax, bytesPerToken } from "../../config/limits.ts";
 import { hasEscapedAscii } from "../../dialect/escapes.ts";
-import {
-  countAt,
-  isRecord,
-  type JsonRecord,
-  parseRecord,
-  recordAt,
-  recordsAt,
-} from "../../dialect/json.ts";
+import { countAt, type JsonRecord, parseRecord, recordAt, recordsAt } from "../../dialect/json.ts";
 import { asBuffer } from "../../dialect/json-scan.ts";
+import { isReference } from "../../dialect/responses/guard.ts";
 import { ObjectScan, quote } from "../../dialect/object-scan.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 import { noSuchItem, noSuchPrevious, tooManyReferences } from "./failures.ts";
@@ -93,12 +87,9 @@ async function withReferences(
   return { ...request, body, vendor, keptBytes };
 }
 
-/** The id that an item of the input refers to; `undefined`: it is an item itself. A reference may leave out
- * its type. */
+/** The id that an item of the input refers to; `undefined`: it is an item itself. */
 function referenceOf(item: unknown): string | undefined {
-  if (!isRecord(item) || typeof item["id"] !== "string") return undefined;
-  const type = item["type"] ?? (item["role"] == null ? "item_reference" : "message");
-  return type === "item_reference" ? item["id"] : undefined;
+  return isReference(item) ? item.id : undefined;
 }
 
 /** Whether a body may refer to something: seldom wrong, and never where it does. */

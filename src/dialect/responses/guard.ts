@@ -1,0 +1,58 @@
+/** See {@link Guard}. */
+import {
+  checkFiles,
+  checkModeration,
+  checkServiceTier,
+  checkTools,
+  guardOf,
+  refuseKept,
+} from "../guard.ts";
+import { isRecord, type JsonRecord, recordAt } from "../json.ts";
+
+const names = [
+  "conversation",
+  "prompt",
+  "moderation",
+  "service_tier",
+  "comparison_response_id",
+  "image_generation",
+  "file_ids?",
+  "vector_store_ids",
+  "container",
+  "container_id",
+];
+
+const send = 'send the items in "input"';
+
+/** Checks a body of responses. */
+export const guardResponses = guardOf(names, (body, { isVerified }) => {
+  if (body["conversation"] != null) throw refuseKept("conversation", send);
+  if (body["prompt"] != null) throw refuseKept("prompt", 'send "instructions" and "input"');
+  checkModeration(body);
+  checkServiceTier(body["service_tier"]);
+  const cache = recordAt(body, "prompt_cache_options") ?? {};
+  if (cache["comparison_response_id"] != null) {
+    throw refuseKept("prompt_cache_options.comparison_response_id", "leave it out");
+  }
+  checkTools(body["tools"], "tools");
+  const input: readonly unknown[] = Array.isArray(body["input"]) ? body["input"] : [];
+  for (const [at, item] of input.entries()) {
+    if (isRecord(item)) checkTools(item["tools"], `input[${at}].tools`);
+  }
+  checkFiles(input, "input");
+  if (!isVerified) refuseReferences(body, input);
+});
+
+function refuseReferences(body: JsonRecord, input: readonly unknown[]): void {
+  if (body["previous_response_id"] != null) throw refuseKept("previous_response_id", send);
+  for (const [at, item] of input.entries()) {
+    if (isReference(item)) throw refuseKept(`input[${at}].id`, send);
+  }
+}
+
+/** Whether an item of the input only names one. A reference may leave out its type. */
+export function isReference(item: unknown): item is JsonRecord & { readonly id: string } {
+  if (!isRecord(item) || typeof item["id"] !== "string") return false;
+  const type = item["type"] ?? (item["role"] == null ? "item_reference" : "message");
+  return type === "item_reference";
+}

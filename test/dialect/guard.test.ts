@@ -1,0 +1,156 @@
+/** What no request may ask of a vendor under the operator's one key: other models than the one that the key may
+ * use and the price is for, dearer service, and what the vendor keeps for somebody (R-VND-3). */
+import { describe, expect, it } from "vitest";
+import { chatCompletions } from "../../src/dialect/chat-completions/dialect.ts";
+import type { Guard } from "../../src/dialect/guard.ts";
+import { gemini } from "../../src/dialect/gemini/dialect.ts";
+import { messages } from "../../src/dialect/messages/dialect.ts";
+import { responses } from "../../src/dialect/responses/dialect.ts";
+import { GatewayError } from "../../src/errors.ts";
+
+/** The member that is refused; empty: none. */
+function refused(guard: Guard | undefined, body: unknown, isVerified = true): string {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  try {
+    guard?.(Buffer.from(text), { isVerified });
+    return "";
+  } catch (error) {
+    if (error instanceof GatewayError) return error.param ?? "?";
+    throw error;
+  }
+}
+
+const file = { type: "file", file: { file_id: "file-1" } };
+
+describe("chat completions", () => {
+  it.each([
+    ["moderation.model", { moderation: { model: "omni" } }],
+    ["service_tier", { service_tier: "priority" }],
+    ["messages[1].content[0].file.file_id", { messages: [{}, { content: [file] }] }],
+  ])("%s", (param, body) => expect(refused(chatCompletions.guard, body)).toBe(param));
+
+  it("has nothing against the rest", () => {
+    const schema = { properties: { file_id: { type: "string" }, moderation: {} } };
+    const tools = [{ type: "function", function: { name: "f", parameters: schema } }];
+    const harmless = { service_tier: "flex", moderation: null, tools, metadata: { file_id: "x" } };
+    expect(refused(chatCompletions.guard, harmless)).toBe("");
+  });
+});
+
+describe("messages", () => {
+  const source = { type: "file", file_id: "file_1" };
+  it.each([
+    ["fallbacks", { fallbacks: [{ model: "claude-opus-5" }] }],
+    ["fallbacks", { fallbacks: "default" }],
+    ["fallbacks", '{"fall\\u0062acks":"default"}'],
+    ["speed", { speed: "fast" }],
+    ["thread", { thread: { type: "continue", previous_message_id: "msg_1" } }],
+    ["container", { container: "container_1" }],
+    ["container.id", { container: { id: "container_1", skills: [] } }],
+    ["tools[0].model", { tools: [{ type: "advisor_20260301", name: "a", model: "x" }] }],
+    [
+      "messages[0].content[0].content[0].source.file_id",
+      {
+        messages: [{ content: [{ type: "tool_result", content: [{ type: "document", source }] }] }],
+      },
+    ],
+    [
+      "messages[0].content[0].file_id",
+      { messages: [{ content: [{ type: "container_upload", file_id: "file_1" }] }] },
+    ],
+  ])("%s", (param, body) => expect(refused(messages.guard, body)).toBe(param));
+
+  it("has nothing against the rest", () => {
+    const made = { type: "code_execution_output", file_id: "file_1" };
+    const harmless = {
+      speed: "standard",
+      container: { skills: [{ type: "anthropic", skill_id: "pdf", version: "latest" }] },
+      tools: [{ name: "f", input_schema: { properties: { model: {}, container: {} } } }],
+      messages: [{ content: [{ type: "code_execution_tool_result", content: [made] }] }],
+    };
+    expect(refused(messages.guard, harmless)).toBe("");
+  });
+});
+
+describe("responses", () => {
+  const call = { type: "function_call_output", output: [{ type: "input_file", file_id: "f" }] };
+  it.each([
+    ["conversation", { conversation: "conv_1" }],
+    ["conversation", { conversation: { id: "conv_1" } }],
+    ["prompt", { prompt: { id: "pmpt_1" } }],
+    ["moderation.model", { moderation: { model: "omni" } }],
+    ["service_tier", { service_tier: "ultrafast" }],
+    [
+      "prompt_cache_options.comparison_response_id",
+      { prompt_cache_options: { comparison_response_id: "resp_1" } },
+    ],
+    ["tools[0].model", { tools: [{ type: "image_generation", model: "gpt-image-2" }] }],
+    ["tools[0].type", { tools: [{ type: "image_generation" }] }],
+    [
+      "tools[0].tools[0].vector_store_ids",
+      { tools: [{ tools: [{ type: "file_search", vector_store_ids: ["vs_1"] }] }] },
+    ],
+    ["tools[0].container", { tools: [{ type: "code_interpreter", container: "cntr_1" }] }],
+    ["tools[0].container.file_ids", { tools: [{ container: { type: "auto", file_ids: ["f"] } }] }],
+    [
+      "tools[0].environment.container_id",
+      { tools: [{ environment: { type: "container_reference", container_id: "cntr_1" } }] },
+    ],
+    ["input[0].tools[0].type", { input: [{ tools: [{ type: "image_generation" }] }] }],
+    [
+      "input[0].content[0].file_id",
+      { input: [{ content: [{ type: "input_image", file_id: "f" }] }] },
+    ],
+    ["input[0].output[0].file_id", { input: [call] }],
+    [
+      "input[0].output.file_id",
+      { input: [{ output: { type: "computer_screenshot", file_id: "f" } }] },
+    ],
+  ])("%s", (param, body) => expect(refused(responses.guard, body)).toBe(param));
+
+  it("has nothing against the rest", () => {
+    const harmless = {
+      conversation: null,
+      service_tier: "auto",
+      metadata: { conversation: "c" },
+      tools: [
+        { type: "code_interpreter", container: { type: "auto" } },
+        { type: "web_search" },
+        { type: "function", name: "f", parameters: { properties: { prompt: {}, model: {} } } },
+      ],
+      input: [
+        { type: "code_interpreter_call", container_id: "cntr_1" },
+        { content: [{ type: "output_text", annotations: [{ type: "file_path", file_id: "f" }] }] },
+      ],
+    };
+    expect(refused(responses.guard, harmless)).toBe("");
+  });
+
+  it("lets only those refer to items and responses that were looked up", () => {
+    const reference = { input: [{ type: "item_reference", id: "msg_1" }] };
+    for (const [param, body] of [
+      ["input[0].id", reference],
+      ["input[0].id", { input: [{ id: "msg_1" }] }],
+      ["previous_response_id", { previous_response_id: "resp_1" }],
+    ] as const) {
+      expect(refused(responses.guard, body, false)).toBe(param);
+      expect(refused(responses.guard, body, true)).toBe("");
+    }
+  });
+});
+
+describe("gemini", () => {
+  const at = (fileUri: string) => ({ contents: [{ parts: [{ fileData: { fileUri } }] }] });
+  it.each([
+    ["service_tier", { serviceTier: "priority" }],
+    ["url", at("https://generativelanguage.googleapis.com/v1beta/files/abc")],
+    ["url", at("files/abc")],
+    ["", at("https://example.com/files/abc")],
+    ["", { serviceTier: "flex" }],
+  ])("%s", (param, body) => expect(refused(gemini.guard, body)).toBe(param));
+});
+
+it("a deep body costs no stack", () => {
+  const body = `{"file_id":1,"messages":${'[{"content":'.repeat(31)}[]${"}]".repeat(31)}}`;
+  expect(refused(messages.guard, body)).toBe("");
+});
