@@ -1,0 +1,210 @@
+/**
+ * Requests and replies on their way from one style into another, as the gateway sends them: for the tests
+ * that hold the table of the wire facts (§3), row by row and direction by direction.
+ */
+import { describe, expect, it } from "vitest";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { ReplyOptions, VendorCodec } from "../../../src/dialect/codec.ts";
+import type { TextDialect } from "../../../src/dialect/dialect.ts";
+import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
+import { gemini } from "../../../src/dialect/gemini/dialect.ts";
+import { messages } from "../../../src/dialect/messages/dialect.ts";
+import { responses } from "../../../src/dialect/responses/dialect.ts";
+import { ToolRestorer } from "../../../src/dialect/tool-restorer.ts";
+import {
+  TranslatedStream,
+  type Translation,
+  translateReply,
+} from "../../../src/dialect/translate.ts";
+import { GatewayError } from "../../../src/errors.ts";
+import { inWordsOf } from "../../../src/inference/crossing.ts";
+
+/** A style that clients speak. */
+export type Caller = "chat" | "responses" | "messages";
+/** A style that vendors speak. */
+export type Vendor = Caller | "gemini";
+/** JSON, written out. */
+export type Json = Readonly<Record<string, unknown>>;
+
+const callers: Readonly<Record<Caller, TextDialect>> = {
+  chat: chatCompletions,
+  responses,
+  messages,
+};
+const vendors: Readonly<Record<Vendor, VendorCodec>> = { ...callers, gemini };
+const ids: Readonly<Record<Caller, Dialect>> = {
+  chat: Dialect.CHAT_COMPLETIONS,
+  responses: Dialect.RESPONSES,
+  messages: Dialect.MESSAGES,
+};
+const models: Readonly<Record<Vendor, string>> = {
+  chat: "vendor",
+  responses: "vendor",
+  messages: "vendor",
+  gemini: "gemini-3-flash",
+};
+
+/** All ways between styles that differ. */
+export const directions = (["chat", "responses", "messages"] as const).flatMap((from) =>
+  (["chat", "responses", "messages", "gemini"] as const)
+    .filter((to) => to !== from)
+    .map((to) => ({ from, to })),
+);
+
+const bodies: Readonly<Record<Caller, Json>> = {
+  chat: { model: "m", messages: [{ role: "user", content: "hi" }] },
+  responses: { model: "m", input: "hi" },
+  messages: { model: "m", max_tokens: 5_000, messages: [{ role: "user", content: "hi" }] },
+};
+
+/** How a request goes. */
+export interface Way {
+  readonly from: Caller;
+  readonly to: Vendor;
+  /** The vendor's name of the model. Default: one that tells nothing, or Gemini 3. */
+  readonly model?: string;
+}
+
+/** What a vendor gets. */
+export interface Sent {
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests reach into it
+  readonly body: any;
+  readonly headers: Readonly<Record<string, string>>;
+  /** In the caller's words. */
+  readonly dropped: readonly string[];
+}
+
+/** A request as the client sends it: a question, and `members` in place of its own. */
+export function decode(from: Caller, members: Json): Generation {
+  const body = Buffer.from(JSON.stringify({ ...bodies[from], ...members }));
+  return callers[from].decodeRequest(body, { platformAliases: false });
+}
+
+/** Sends a request. @throws GatewayError */
+export function send(way: Way, members: Json): Sent {
+  return sendGeneration(way, decode(way.from, members));
+}
+
+/** Sends a request that has been read. @throws GatewayError */
+export function sendGeneration({ from, to, model }: Way, generation: Generation): Sent {
+  const { memberNames } = callers[from];
+  try {
+    const { body, headers, dropped } = vendors[to].encodeRequest(generation, {
+      model: model ?? models[to],
+      stream: false,
+      maxOutputTokens: 8_000,
+      sourceDialect: ids[from],
+    });
+    const names = dropped.map((name) => memberNames[name] ?? name);
+    return { body: JSON.parse(body.toString()), headers, dropped: names };
+  } catch (error) {
+    throw inWordsOf(memberNames, error);
+  }
+}
+
+/** What the client is told where its request is refused. */
+export function refusal(way: Way, members: Json): GatewayError {
+  try {
+    send(way, members);
+  } catch (error) {
+    if (error instanceof GatewayError) return error;
+    throw error;
+  }
+  throw new Error("was accepted");
+}
+
+/** One entry of the table in one direction. */
+export interface Crossing extends Way {
+  /** What is special about it. */
+  readonly with?: string;
+  /** Members of the request. */
+  readonly given: Json;
+  /** What the vendor's body holds of it. */
+  readonly sent?: Json;
+  /** Paths that it must not have. */
+  readonly without?: readonly string[];
+  /** What is named as left out. Default: nothing. */
+  readonly dropped?: readonly string[];
+  /** A part of the refusal's text: in place of all the above. */
+  readonly refused?: RegExp;
+}
+
+/** Makes a test of each. @param row the entry's name in the table */
+export function crossings(row: string, all: readonly Crossing[]): void {
+  describe(`wire §3, ${row} (R-TXT-2)`, () => {
+    for (const each of all) {
+      const { from, to, given, sent = {}, without = [], dropped = [], refused } = each;
+      it(`${from} → ${to}${each.with ? `: ${each.with}` : ""}`, () => {
+        if (refused !== undefined) {
+          const error = refusal(each, given);
+          expect(error.status).toBe(400);
+          expect(`${error.param}: ${error.message}`).toMatch(refused);
+          return;
+        }
+        const got = send(each, given);
+        expect(got.body).toMatchObject(sent);
+        for (const path of without) expect(got.body).not.toHaveProperty(path);
+        expect(got.dropped).toEqual(dropped);
+      });
+    }
+  });
+}
+
+/** What a client gets. */
+export interface Got {
+  readonly text: string;
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests reach into it
+  readonly body: any;
+  /** The data of a stream's events that are JSON. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests reach into it
+  readonly events: readonly any[];
+  /** What of the reply has no place. */
+  readonly dropped: readonly string[];
+}
+
+/** How a reply goes. */
+export interface WayBack {
+  readonly from: Vendor;
+  readonly to: Caller;
+}
+
+function translation({ from, to }: WayBack, request: Json, lost: string[]): Translation {
+  const generation = decode(to, request);
+  const options: ReplyOptions = {
+    model: "m",
+    callId: "0123456789abcdef0123456789abcdef",
+    created: 1_700_000_000,
+    inputTokens: 9,
+    generation,
+    onDropped: (name) => lost.push(name),
+  };
+  const tools = new ToolRestorer(generation.conversation?.tools ?? []);
+  return { vendor: vendors[from], caller: callers[to], options, tools };
+}
+
+/** A whole reply, as the client gets it. @param request members of its request */
+export function answer(way: WayBack, reply: Json, request: Json = {}): Got {
+  const dropped: string[] = [];
+  const bytes = Buffer.from(JSON.stringify(reply));
+  const { body } = translateReply(bytes, translation(way, request, dropped));
+  const text = body.toString();
+  return { text, body: JSON.parse(text), events: [], dropped };
+}
+
+/** A streamed reply, as the client gets it: the vendor's events, each as its data. */
+export function stream(way: WayBack, events: readonly unknown[], request: Json = {}): Got {
+  const dropped: string[] = [];
+  const translated = new TranslatedStream(translation(way, request, dropped));
+  const pieces = events.map((data) => Buffer.from(frame(data)));
+  const text = [translated.push(pieces), translated.end()].join("");
+  const data = [...text.matchAll(/^data: (\{.*)$/gm)].map(([, json = ""]) => JSON.parse(json));
+  return { text, body: undefined, events: data, dropped };
+}
+
+function frame(data: unknown): string {
+  if (typeof data === "string") return `data: ${data}\n\n`;
+  const { type } = data as { type?: unknown };
+  const json = JSON.stringify(data);
+  return typeof type === "string" ? `event: ${type}\ndata: ${json}\n\n` : `data: ${json}\n\n`;
+}
