@@ -66,8 +66,8 @@ export const storedAccountBytesMax = 1024 * 1024 * 1024;
 export const storedChainMax = 1_000;
 
 /** How long a call waits for what is kept between calls, in milliseconds: to find it, and before its last
- * byte to keep it. */
-export const stateWaitMs = 2_000;
+ * byte to keep it. As long as for its hold. */
+export const stateWaitMs = 900;
 
 /** The most items that one request can refer to by id: each one is looked up. */
 export const itemReferencesMax = 5_000;

@@ -13,6 +13,8 @@ export interface Delivered {
   readonly textBytes: number;
   /** Whether the reply reached its end: else a figure that was reported on the way may be too low. */
   readonly isWhole: boolean;
+  /** Whether any text was asked for: a request may only warm the vendor's prompt cache. Default true. */
+  readonly wantsText?: boolean;
 }
 
 /** What the call consumed, and who says so. */
@@ -25,16 +27,19 @@ export interface Metered {
 
 /**
  * The vendor's figures where it reported any; else one token per four bytes. A reply without any
- * content is free, whatever was read for it.
+ * content is free, whatever was read for it, unless none was asked for.
  */
-export function meter({ reported, requestBytes, textBytes, isWhole }: Delivered): Metered {
+export function meter(delivery: Delivered): Metered {
+  const { reported, requestBytes, textBytes, isWhole, wantsText = true } = delivery;
   if (reported !== undefined) {
-    const delivered = isWhole ? 0 : estimateTokens(textBytes);
+    // A vendor that sent text and counted nothing has not counted.
+    const isCounted = isWhole && reported.outputTokens > 0;
+    const delivered = isCounted ? 0 : estimateTokens(textBytes);
     if (reported.outputTokens < delivered) {
       const usage = { ...reported, outputTokens: delivered };
       return { usage, source: UsageSource.ESTIMATED, isCharged: true };
     }
-    const isCharged = reported.outputTokens > 0 || textBytes > 0;
+    const isCharged = reported.outputTokens > 0 || textBytes > 0 || (isWhole && !wantsText);
     return { usage: reported, source: UsageSource.UPSTREAM, isCharged };
   }
   if (textBytes === 0) {

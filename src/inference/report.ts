@@ -59,3 +59,9 @@ export function explainFailure(call: Call, told: GatewayError, log: Logger): voi
   else if (ending === CallEnding.UPSTREAM_FAILED) log.warn(fields, "a vendor failed a call");
   else if (meaning.source === "gateway") log.warn(fields, "a call could not be served");
 }
+
+/** Tells the operator that a later request cannot refer to this reply. */
+export function explainUnkept({ start }: Call, error: unknown, log: Logger): void {
+  const fields = { requestId: start.requestId, callId: start.id, err: error };
+  log.warn(fields, "a reply could not be kept");
+}

@@ -14,7 +14,7 @@ import type { AskedText, Chunk, Door, PlannedRoute, PreparedCall, ReplyStream } 
 import { estimateTokens, meter } from "./metering.ts";
 import { incapable, insufficient, toldOf, unusable } from "./failures.ts";
 import { upstreamRequestId } from "./headers.ts";
-import { explainFailure, reportCall } from "./report.ts";
+import { explainFailure, explainUnkept, reportCall } from "./report.ts";
 import { failureError } from "./upstream-refusal.ts";
 import type { OpenReply } from "./upstream.ts";
 import { within } from "./within.ts";
@@ -68,9 +68,7 @@ export class Run<Out extends Chunk> {
     this.#routes = this.#options.upstream.plan(model, dialect, operation);
     const recalled = this.#door.recall?.(this.#routes);
     if (recalled !== undefined) {
-      const found = await within(stateWaitMs, recalled);
-      this.#routes = found.routes;
-      this.#text = found.text;
+      ({ routes: this.#routes, text: this.#text } = await within(stateWaitMs, recalled));
     }
     const [first] = this.#routes;
     if (first === undefined) throw incapable(model.key);
@@ -195,15 +193,16 @@ export class Run<Out extends Chunk> {
   /** Keeps what a later request may refer to, once `last` ends the reply. `undefined`: there is nothing. A
    * reply is not worth less for it: what fails here is for the log. */
   keep(last: Out): Promise<void> | undefined {
-    if (!this.#isDone) return undefined;
-    const kept = this.#door.keep?.(last, this.#opened().planned);
-    return (
-      kept &&
-      within(stateWaitMs, kept).catch((error: unknown) => {
-        const { id, requestId } = this.call.start;
-        this.#options.log.warn({ callId: id, requestId, err: error }, "a reply could not be kept");
-      })
-    );
+    return this.#isDone ? this.#keep(last) : undefined;
+  }
+
+  async #keep(last: Out): Promise<void> {
+    try {
+      const kept = this.#door.keep?.(last, this.#opened().planned);
+      if (kept !== undefined) await within(stateWaitMs, kept);
+    } catch (error) {
+      explainUnkept(this.call, error, this.#options.log);
+    }
   }
 
   /** What is left for the client once {@link ready} has said no; `undefined`: nothing. Throws where the
@@ -278,6 +277,7 @@ export class Run<Out extends Chunk> {
       requestBytes: text.bytes,
       textBytes: this.#textBytes,
       isWhole: call.ending === CallEnding.COMPLETED,
+      wantsText: text.maxOutputTokens !== 0,
     });
     call.usage = usage;
     call.usageSource = source;

@@ -6,6 +6,7 @@ import { ExtraSchema } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { EncodedRequest, RequestTarget } from "../dialect/codec.ts";
+import { UnreadableReplyError } from "../dialect/codec.ts";
 import type { RelayOptions, StreamRelay, TextDialect, TextRequest } from "../dialect/dialect.ts";
 import { textDialects } from "../dialect/index.ts";
 import {
@@ -196,6 +197,9 @@ export class WireDoor implements Door<Buffer> {
   }
 
   stream(planned: PlannedRoute): StreamRelay {
+    if (planned.dialect !== this.dialect && !this.#known().stream) {
+      throw new UnreadableReplyError("a stream, not asked for");
+    }
     return planned.dialect === this.dialect
       ? this.#style.relayStream(this.#relayOptions(planned))
       : new TranslatedStream(this.#translation(planned));

@@ -28,7 +28,14 @@ describe("R-MON-8", () => {
 
   it("charges text that came although the vendor reported none", () => {
     const metered = meter({ reported: usage(11, 0), requestBytes: 9, textBytes: 5, isWhole: true });
-    expect(metered).toMatchObject({ isCharged: true, source: UsageSource.UPSTREAM });
+    expect(metered).toMatchObject({ isCharged: true, source: UsageSource.ESTIMATED });
+    expect(metered.usage).toMatchObject({ inputTokens: 11, outputTokens: 2 });
+  });
+
+  it("charges what was read where no text was asked for: that warms the vendor's cache", () => {
+    const warmed = { reported: usage(11, 0), requestBytes: 9, textBytes: 0, wantsText: false };
+    expect(meter({ ...warmed, isWhole: true }).isCharged).toBe(true);
+    expect(meter({ ...warmed, isWhole: false }).isCharged).toBe(false);
   });
 
   it("charges nothing for an empty reply, but tells what was read", () => {
@@ -72,10 +79,11 @@ describe("R-MON-8", () => {
         const metered = meter({ reported: known, requestBytes, textBytes, isWhole: true });
         expect(metered.isCharged).toBe(textBytes > 0 || (known?.outputTokens ?? 0) > 0);
         if (metered.isCharged) expect(metered.usage).toBeDefined();
-        expect(metered.source === UsageSource.UPSTREAM).toBe(known !== undefined);
+        const isCounted = known !== undefined && (known.outputTokens > 0 || textBytes === 0);
+        expect(metered.source === UsageSource.UPSTREAM).toBe(isCounted);
         if (metered.source !== UsageSource.ESTIMATED || metered.usage === undefined) return;
         const more = meter({
-          reported: undefined,
+          reported: known,
           requestBytes,
           textBytes: textBytes + 1,
           isWhole: true,

@@ -8,6 +8,7 @@ import {
   textOf,
 } from "../body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
+import { parseRecord } from "../json.ts";
 import { findMembers, sameStyleRequest } from "../same-style-request.ts";
 
 const known = knownMembers([
@@ -17,6 +18,7 @@ const known = knownMembers([
   "max_output_tokens",
   "previous_response_id",
   "background",
+  "prompt_cache_options",
 ]);
 
 /** See {@link TextDialect.readRequest}. */
@@ -25,7 +27,13 @@ export function readResponsesRequest(body: Uint8Array, options: ReadRequestOptio
   const { bytes, members } = found;
   checkInput(bytes, members);
   const maxOutputTokens = readCount(bytes, members, "max_output_tokens");
-  return sameStyleRequest(found, options, maxOutputTokens);
+  return sameStyleRequest(found, options, onlyWarms(bytes, members) ? 0 : maxOutputTokens);
+}
+
+/** Whether the vendor is to fill its prompt cache, and to write nothing. */
+function onlyWarms(bytes: Buffer, members: Members): boolean {
+  const options = parseRecord(textOf(bytes, members, "prompt_cache_options") ?? "");
+  return options?.["prewarm"] === true;
 }
 
 /** All of it may be absent: a stored prompt or an earlier response can be enough. */
