@@ -93,6 +93,8 @@ export class MessagesStreamDecoder implements StreamDecoder {
 
   #start(message: JsonRecord): GenerateEvent {
     this.#addUsage(message);
+    // Of its output it only tells that there will be some: nothing has come that could be charged.
+    if (this.#usage["output_tokens"] !== undefined) this.#usage["output_tokens"] = 0;
     const usage = readUsage(this.#usage);
     const id = textAt(message, "id");
     const model = textAt(message, "model");

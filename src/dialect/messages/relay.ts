@@ -61,7 +61,10 @@ export class MessagesStreamRelay extends EventRelay {
 
   #onStart(message: ObjectScan): void {
     this.restoreModel(message);
-    this.#onUsage(message.value("usage"));
+    const usage = message.value("usage");
+    // Of its output it only tells that there will be some: nothing has come that could be charged.
+    const isTold = isRecord(usage) && tokenCount(usage["output_tokens"]) !== undefined;
+    this.#onUsage(isTold ? { ...usage, output_tokens: 0 } : usage);
   }
 
   #onMessageDelta(delta: ObjectScan): void {
