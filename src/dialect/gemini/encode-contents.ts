@@ -46,11 +46,16 @@ export function encodeContents(turns: readonly Turn[], context: EncodeContext): 
   for (const turn of turns) {
     if (turn.name !== "") context.drop("turns.name");
     context.extras(turn.extras);
-    if (turn.role !== Role.SYSTEM) {
-      list.add(turn.role === Role.ASSISTANT ? "model" : "user", writer.parts(turn));
-    } else if (contents.length === 0) system.push(...writer.system(turn));
+    if (turn.role === Role.ASSISTANT) {
+      list.add("model", writer.parts(turn, list.partsOf("model")));
+      continue;
+    }
+    list.add("model", writer.leftOver());
+    if (turn.role !== Role.SYSTEM) list.add("user", writer.parts(turn, []));
+    else if (contents.length === 0) system.push(...writer.system(turn));
     else list.addLate(writer.system(turn));
   }
+  list.add("model", writer.leftOver());
   if (context.traits.needsSignatures) contents.forEach(signFirstCall);
   if (contents.length > 0) return { contents, system };
   if (system.length === 0) throw refused("the messages are empty: send at least one with content");
@@ -68,12 +73,19 @@ class ContentList {
     this.#contents = contents;
   }
 
+  /** The parts of the last content, where it is of that role. */
+  partsOf(role: GeminiContent["role"]): readonly GeminiPart[] {
+    const last = this.#contents.at(-1);
+    return last?.role === role ? last.parts : [];
+  }
+
   /** Words of the system are no answer to a call: answers that come behind them go before. */
   add(role: GeminiContent["role"], parts: readonly GeminiPart[]): void {
     const last = this.#contents.at(-1);
+    if (parts.length === 0) return;
     if (last?.role !== role) {
       this.#late = undefined;
-      if (parts.length > 0) this.#contents.push({ role, parts: [...parts] });
+      this.#contents.push({ role, parts: [...parts] });
       return;
     }
     const isAnswer = parts.some(({ functionResponse }) => functionResponse !== undefined);
@@ -118,12 +130,19 @@ class TurnWriter {
     });
   }
 
-  parts(turn: Turn): GeminiPart[] {
-    this.#waiting = [];
+  /** @param before what stands before it in the same content: some styles make each part a turn of its own */
+  parts(turn: Turn, before: readonly GeminiPart[]): GeminiPart[] {
     const parts: GeminiPart[] = [];
-    for (const part of turn.parts) parts.push(...this.#signed(part, parts));
-    // The calls are gone, but the signatures are still the model's: it takes them with an empty text.
-    for (const thoughtSignature of this.#waiting) parts.push({ text: "", thoughtSignature });
+    for (const part of turn.parts) {
+      parts.push(...this.#signed(part, parts.length === 0 ? before : parts));
+    }
+    return parts;
+  }
+
+  /** Signatures whose calls did not come: they are still the model's, and it takes them with an empty text. */
+  leftOver(): GeminiPart[] {
+    const parts = this.#waiting.map((thoughtSignature) => ({ text: "", thoughtSignature }));
+    this.#waiting = [];
     return parts;
   }
 

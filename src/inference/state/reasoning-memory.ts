@@ -2,7 +2,7 @@
  * Reasoning for clients whose style has no place for it (chat completions): put back into the turns whose
  * tool calls it led to, before a vendor sees them (R-TXT-3).
  */
-import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type Part, PartSchema, Role } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent, Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReasoningCarry } from "./reasoning-carry.ts";
@@ -25,11 +25,36 @@ export function recallReasoning(
     for (const turn of turns) {
       const json = callIds(turn.parts).flatMap((id) => found.get(id) ?? [])[0];
       if (json === undefined) continue;
-      // What the client sends back itself has lost its seal.
-      const rest = turn.parts.filter(({ kind }) => kind.case !== "reasoning");
-      turn.parts = [...readParts(json), ...rest];
+      turn.parts = restored(readParts(json), turn.parts);
     }
   })();
+}
+
+/**
+ * The parts of a turn in the order that the vendor gave them in: it wants each reasoning back before what it
+ * led to.
+ *
+ * @param kept the reasoning, and marks for the text and the calls around it
+ */
+function restored(kept: readonly Part[], said: readonly Part[]): Part[] {
+  // What the client sends back itself has lost its seal.
+  const rest = new Set(said.filter(({ kind }) => kind.case !== "reasoning"));
+  const take = (isNext: (part: Part) => boolean): Part[] => {
+    const taken = [...rest].filter(isNext);
+    for (const part of taken) rest.delete(part);
+    return taken;
+  };
+  const isText = ({ kind }: Part): boolean => kind.case !== "toolCall";
+  const parts = kept.flatMap((part) => {
+    const mark = part.kind;
+    if (mark.case === "reasoning") return [part];
+    // A client may have said more than the vendor: text never stands behind calls.
+    const texts = take(isText);
+    if (mark.case !== "toolCall") return texts;
+    const { id } = mark.value;
+    return [...texts, ...take(({ kind }) => kind.case === "toolCall" && kind.value.id === id)];
+  });
+  return [...parts, ...take(isText), ...rest];
 }
 
 function callIds(parts: readonly Part[]): string[] {
@@ -42,7 +67,7 @@ function readParts(json: string): Part[] {
 
 /** Collects the reasoning and the tool calls of one reply. */
 export class ReasoningCollector {
-  /** By number. */
+  /** By number: reasoning, and marks for the text and the calls around it. */
   readonly #parts = new Map<number, Part>();
   readonly #callIds: string[] = [];
 
@@ -64,20 +89,29 @@ export class ReasoningCollector {
 
   /** What is to be kept: sealed reasoning that led to calls. `undefined`: nothing. */
   kept(): { readonly callIds: readonly string[]; readonly json: string } | undefined {
-    const sealed = [...this.#parts.values()].filter(
-      ({ kind }) => kind.case === "reasoning" && kind.value.seal !== undefined,
+    const parts = [...this.#parts.values()].filter(
+      ({ kind }) => kind.case !== "reasoning" || kind.value.seal !== undefined,
     );
-    if (sealed.length === 0 || this.#callIds.length === 0) return undefined;
-    const json = JSON.stringify(sealed.map((part) => toJson(PartSchema, part)));
+    const isSealed = parts.some(({ kind }) => kind.case === "reasoning");
+    if (!isSealed || this.#callIds.length === 0) return undefined;
+    const json = JSON.stringify(parts.map((part) => toJson(PartSchema, part)));
     return { callIds: this.#callIds, json };
   }
 
   #add(index: number, part: Part): void {
-    if (part.kind.case === "toolCall") this.#callIds.push(part.kind.value.id);
-    if (part.kind.case !== "reasoning") return;
+    const { kind } = part;
+    if (kind.case === "toolCall") {
+      const { id } = kind.value;
+      this.#callIds.push(id);
+      this.#parts.set(index, create(PartSchema, { kind: { case: "toolCall", value: { id } } }));
+    }
+    if (kind.case === "text") {
+      this.#parts.set(index, create(PartSchema, { kind: { case: "text", value: {} } }));
+    }
+    if (kind.case !== "reasoning") return;
     this.#parts.set(index, {
       ...part,
-      kind: { case: "reasoning", value: { ...part.kind.value } },
+      kind: { case: "reasoning", value: { ...kind.value } },
     });
   }
 
