@@ -13,9 +13,11 @@ import { messages } from "../../../src/dialect/messages/dialect.ts";
 import { responses } from "../../../src/dialect/responses/dialect.ts";
 import { ToolRestorer } from "../../../src/dialect/tool-restorer.ts";
 import {
+  type ReplyWatcher,
   TranslatedStream,
   type Translation,
   translateReply,
+  translateToStream,
 } from "../../../src/dialect/translate.ts";
 import { GatewayError } from "../../../src/errors.ts";
 import { inWordsOf } from "../../../src/inference/crossing.ts";
@@ -151,6 +153,12 @@ export function crossings(row: string, all: readonly Crossing[]): void {
   });
 }
 
+/** All ways back between styles that differ. */
+export const waysBack: readonly WayBack[] = directions.map(({ from, to }) => ({
+  from: to,
+  to: from,
+}));
+
 /** What a client gets. */
 export interface Got {
   readonly text: string;
@@ -169,8 +177,15 @@ export interface WayBack {
   readonly to: Caller;
 }
 
-function translation({ from, to }: WayBack, request: Json, lost: string[]): Translation {
-  const generation = decode(to, request);
+/** What a reply answers, and who sees it on its way. */
+export interface Asked {
+  /** Members of the request. */
+  readonly request?: Json;
+  readonly watcher?: ReplyWatcher;
+}
+
+function translation({ from, to }: WayBack, asked: Asked, lost: string[]): Translation {
+  const generation = decode(to, asked.request ?? {});
   const options: ReplyOptions = {
     model: "m",
     callId: "0123456789abcdef0123456789abcdef",
@@ -180,24 +195,35 @@ function translation({ from, to }: WayBack, request: Json, lost: string[]): Tran
     onDropped: (name) => lost.push(name),
   };
   const tools = new ToolRestorer(generation.conversation?.tools ?? []);
-  return { vendor: vendors[from], caller: callers[to], options, tools };
+  return { vendor: vendors[from], caller: callers[to], options, tools, watcher: asked.watcher };
 }
 
-/** A whole reply, as the client gets it. @param request members of its request */
-export function answer(way: WayBack, reply: Json, request: Json = {}): Got {
+/** A whole reply, as the client gets it. */
+export function answer(way: WayBack, reply: Json, asked: Asked = {}): Got {
   const dropped: string[] = [];
   const bytes = Buffer.from(JSON.stringify(reply));
-  const { body } = translateReply(bytes, translation(way, request, dropped));
+  const { body } = translateReply(bytes, translation(way, asked, dropped));
   const text = body.toString();
   return { text, body: JSON.parse(text), events: [], dropped };
 }
 
-/** A streamed reply, as the client gets it: the vendor's events, each as its data. */
-export function stream(way: WayBack, events: readonly unknown[], request: Json = {}): Got {
+/** The same for a client that asked for a stream. */
+export function answerStreamed(way: WayBack, reply: Json, asked: Asked = {}): Got {
   const dropped: string[] = [];
-  const translated = new TranslatedStream(translation(way, request, dropped));
-  const pieces = events.map((data) => Buffer.from(frame(data)));
-  const text = [translated.push(pieces), translated.end()].join("");
+  const bytes = Buffer.from(JSON.stringify(reply));
+  return streamed(translateToStream(bytes, translation(way, asked, dropped)).body, dropped);
+}
+
+/** A streamed reply, as the client gets it: the vendor's events, each as its data. */
+export function stream(way: WayBack, events: readonly unknown[], asked: Asked = {}): Got {
+  const dropped: string[] = [];
+  const translated = new TranslatedStream(translation(way, asked, dropped));
+  const out = events.map((data) => translated.push([Buffer.from(frame(data))]));
+  return streamed(Buffer.concat([...out, translated.end()]), dropped);
+}
+
+function streamed(body: Buffer, dropped: readonly string[]): Got {
+  const text = body.toString();
   const data = [...text.matchAll(/^data: (\{.*)$/gm)].map(([, json = ""]) => JSON.parse(json));
   return { text, body: undefined, events: data, dropped };
 }

@@ -59,7 +59,9 @@ crossings("custom tools", [
 it("wire §3, custom tools: messages → responses: a call is unwrapped", () => {
   const call = { type: "tool_use", id: "t", name: "sql", input: { input: "select 1" } };
   const reply = replyOf("messages", { messages: [call], end: { stop_reason: "tool_use" } });
-  const { body } = answer({ from: "messages", to: "responses" }, reply, responsesCustom);
+  const { body } = answer({ from: "messages", to: "responses" }, reply, {
+    request: responsesCustom,
+  });
   expect(body.output).toMatchObject([
     { type: "custom_tool_call", call_id: "t", input: "select 1" },
   ]);
@@ -109,7 +111,7 @@ crossings("namespaces", [
 it("wire §3, namespaces: messages → responses: a call gets its own back", () => {
   const call = { type: "tool_use", id: "t", name: "fs__list", input: {} };
   const reply = replyOf("messages", { messages: [call] });
-  const { body } = answer({ from: "messages", to: "responses" }, reply, spaced);
+  const { body } = answer({ from: "messages", to: "responses" }, reply, { request: spaced });
   expect(body.output).toMatchObject([{ type: "function_call", namespace: "fs", name: "list" }]);
 });
 
