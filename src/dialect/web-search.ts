@@ -73,8 +73,16 @@ function ofChat(options: JsonRecord): WebSearch {
   };
 }
 
-function ofResponses(tool: JsonRecord): WebSearch {
-  const { type: _type, filters: _filters, search_context_size: _size, ...rest } = tool;
+/** Only vendors of responses can search without going to the web. */
+function ofResponses(tool: JsonRecord): WebSearch | undefined {
+  if (tool["external_web_access"] === false) return undefined;
+  const {
+    type: _type,
+    external_web_access: _access,
+    filters: _filters,
+    search_context_size: _size,
+    ...rest
+  } = tool;
   const { user_location: location, ...others } = rest;
   const { allowed_domains, blocked_domains, ...unknown } = recordAt(tool, "filters") ?? {};
   return {

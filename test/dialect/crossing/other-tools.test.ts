@@ -189,6 +189,13 @@ crossings("built-in tools: web search", [
     given: responsesSearch,
     refused: /allowed_domains/,
   },
+  ...(["messages", "gemini"] as const).map((to) => ({
+    from: "responses" as const,
+    to,
+    with: "of what the vendor has stored only",
+    given: { tools: [{ type: "web_search", external_web_access: false }] },
+    refused: /web_search/,
+  })),
   {
     from: "responses",
     to: "chat",
