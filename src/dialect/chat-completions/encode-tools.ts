@@ -124,7 +124,8 @@ function encodeChoice(choice: ToolChoice, tools: readonly Tool[], { isOwn }: Wir
   }
   const mode = modeWord(choice, tools);
   if (choice.allowed.length === 0 || !isOwn) return mode;
-  const allowed = choice.allowed.map((name) => namedTool(name, tools));
+  const namespaces = namespacesOf(tools);
+  const allowed = choice.allowed.map((name) => namedTool(name, namespaces));
   return { type: "allowed_tools", allowed_tools: { mode, tools: allowed } };
 }
 
@@ -138,16 +139,24 @@ function modeWord({ mode, tool }: ToolChoice, tools: readonly Tool[]): unknown {
       return "required";
     case ToolChoiceMode.NAMED:
       if (tool === undefined) throw invalid("The tool choice names no tool", "tool_choice");
-      return namedTool(tool, tools);
+      return namedTool(tool, namespacesOf(tools));
     case ToolChoiceMode.UNSPECIFIED:
     default:
       return undefined;
   }
 }
 
-function namedTool({ name, type }: ToolName, tools: readonly Tool[]): Wire {
-  const found = tools.find(({ kind }) => kind.case !== "opaque" && kind.value?.name === name);
-  const wireName = chatToolName({ name, namespace: found?.namespace ?? "" });
+/** The namespaces of tools by name; of two with one name the first counts. */
+function namespacesOf(tools: readonly Tool[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const { kind, namespace } of tools.toReversed()) {
+    if (kind.case !== "opaque" && kind.value !== undefined) found.set(kind.value.name, namespace);
+  }
+  return found;
+}
+
+function namedTool({ name, type }: ToolName, namespaces: ReadonlyMap<string, string>): Wire {
+  const wireName = chatToolName({ name, namespace: namespaces.get(name) ?? "" });
   return type === ToolType.CUSTOM
     ? { type: "custom", custom: { name: wireName } }
     : { type: "function", function: { name: wireName } };

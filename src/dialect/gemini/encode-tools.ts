@@ -43,9 +43,8 @@ export function encodeTools(
     else if (kind.case === "custom") functions.push(declareCustom(tool, kind.value, context));
     else own.push(ownTool(kind.value, context));
   }
-  const offered = isLimited(toolChoice)
-    ? functions.filter(({ called }) => toolChoice.allowed.some(({ name }) => name === called))
-    : functions;
+  const allowed = isLimited(toolChoice) && new Set(toolChoice.allowed.map(({ name }) => name));
+  const offered = allowed ? functions.filter(({ called }) => allowed.has(called)) : functions;
   const functionCallingConfig = encodeChoice(toolChoice, offered);
   const functionDeclarations = offered.map(({ wire }) => wire);
   const written = functionDeclarations.length > 0 ? [{ functionDeclarations }, ...own] : own;
@@ -135,9 +134,11 @@ function mustCallOneOf(
   functions: readonly Declaration[],
 ): FunctionCallingConfig {
   const wanted = mode === ToolChoiceMode.NAMED && tool !== undefined ? [tool] : allowed;
+  // Of two with one name the first counts, which a map would let the second replace.
+  const known = new Map(functions.toReversed().map(({ called, name }) => [called, name]));
   const allowedFunctionNames = wanted.map(({ name }) => {
-    const found = functions.find(({ called }) => called === name);
-    if (found !== undefined) return found.name;
+    const found = known.get(name);
+    if (found !== undefined) return found;
     throw refused(`the tool "${name}" is to be called, but is not among the tools`, "tool_choice");
   });
   return { mode: "ANY", ...(allowedFunctionNames.length > 0 && { allowedFunctionNames }) };

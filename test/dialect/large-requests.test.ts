@@ -1,0 +1,94 @@
+/** Requests with many small parts: time grows with their size, and not with its square (R-ERR-7). */
+import { expect, it } from "vitest";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import { textDialects, vendorDialects } from "../../src/dialect/index.ts";
+
+type Make = (count: number) => object;
+
+function many(count: number, make: (at: number) => unknown): unknown[] {
+  return Array.from({ length: count }, (_, at) => make(at));
+}
+
+const call = (at: number) => ({
+  id: `call_${at}`,
+  type: "function",
+  function: { name: "f", arguments: "{}" },
+});
+const result = (at: number) => ({ role: "tool", tool_call_id: `call_${at}`, content: "r" });
+const named = (at: number) => ({ type: "function", function: { name: `f${at}` } });
+const asked = [{ role: "user", content: "x" }];
+const allowed =
+  (mode: string): Make =>
+  (n) => ({
+    messages: asked,
+    tools: many(n, named),
+    tool_choice: {
+      type: "allowed_tools",
+      allowed_tools: { mode, tools: many(n, (at) => named(n - 1 - at)) },
+    },
+  });
+
+const rows: ReadonlyArray<readonly [string, Dialect, Make]> = [
+  ["messages", Dialect.CHAT_COMPLETIONS, (n) => ({ messages: many(n, () => asked[0]) })],
+  [
+    "calls of one turn",
+    Dialect.CHAT_COMPLETIONS,
+    (n) => ({
+      messages: [...asked, { role: "assistant", tool_calls: many(n, call) }, ...many(n, result)],
+    }),
+  ],
+  ["allowed tools", Dialect.CHAT_COMPLETIONS, allowed("auto")],
+  ["allowed tools of which one must be called", Dialect.CHAT_COMPLETIONS, allowed("required")],
+  [
+    "unknown members",
+    Dialect.CHAT_COMPLETIONS,
+    (n) => ({ messages: asked, ...Object.fromEntries(many(n, (at) => [`x${at}`, 1]) as never) }),
+  ],
+  [
+    "blocks",
+    Dialect.MESSAGES,
+    (n) => ({
+      max_tokens: 9,
+      messages: [{ role: "user", content: many(n, () => ({ type: "text", text: "x" })) }],
+    }),
+  ],
+  [
+    "items",
+    Dialect.RESPONSES,
+    (n) => ({
+      input: many(n, (at) =>
+        at % 2 === 0
+          ? { type: "function_call", call_id: `c${at}`, name: "f", arguments: "{}" }
+          : { type: "function_call_output", call_id: `c${at - 1}`, output: "x" },
+      ),
+    }),
+  ],
+];
+
+it.each(rows)(
+  "%s",
+  (_, sourceDialect, make) => {
+    const took = (count: number, to: (typeof vendors)[number]): number => {
+      const body = Buffer.from(JSON.stringify({ model: "m", ...make(count) }));
+      const style = textDialects.get(sourceDialect);
+      const startMs = performance.now();
+      const generation = style?.decodeRequest(body, { platformAliases: false });
+      if (generation === undefined) throw new Error("no such style");
+      to.encodeRequest(generation, {
+        model: "v",
+        stream: false,
+        maxOutputTokens: 100,
+        sourceDialect,
+      });
+      return performance.now() - startMs;
+    };
+    for (const vendor of vendors) {
+      took(500, vendor);
+      // 20,000 take some 100 ms where time grows with size, and more than 2 s where it does with its square.
+      expect([vendor.word, took(20_000, vendor) < 1_500]).toEqual([vendor.word, true]);
+    }
+  },
+  60_000,
+);
+
+const vendors = Object.values(vendorDialects);
