@@ -8,6 +8,7 @@ import { errorBody } from "../error-body.ts";
 import { AlikeEvents } from "./alike-events.ts";
 import { ChunkScan } from "./chunk-scan.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
+import { dataLinesOf } from "../event-data.ts";
 import { type EventPlace, EventSplitter } from "../event-stream.ts";
 import { parseRecord } from "../json.ts";
 import { Splicer } from "../splice.ts";
@@ -159,12 +160,7 @@ export class ChatStreamRelay implements StreamRelay {
 
   /** Data over several lines: legal, though no vendor does it. Joined, read and written as one line. */
   #onSplitData(source: Buffer, place: EventPlace): void {
-    const data = source
-      .toString("utf8", place.start, place.end)
-      .split(/\r\n|\n|\r/)
-      .filter((line) => line.startsWith("data:"))
-      .map((line) => line.slice(line[5] === " " ? 6 : 5))
-      .join(" ");
+    const data = dataLinesOf(source.toString("utf8", place.start, place.end)).join(" ");
     const event = Buffer.from(`data: ${data}\n\n`);
     const inner = {
       start: 0,

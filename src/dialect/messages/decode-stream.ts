@@ -1,6 +1,5 @@
 /** The vendor's side of messages: streamed replies. */
 import { create } from "@bufbuild/protobuf";
-import { eventBytesMax } from "../../config/limits.ts";
 import {
   type GenerateEvent,
   GenerateEventSchema,
@@ -8,7 +7,7 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { StreamDecoder } from "../codec.ts";
 import { UnreadableReplyError } from "../codec.ts";
-import { EventSplitter } from "../event-stream.ts";
+import { EventDataReader } from "../event-data.ts";
 import { type JsonRecord, parseRecord, recordAt, textAt } from "../json.ts";
 import { BlockDecoder } from "./decode-block-stream.ts";
 import { readServedTier } from "./service-tier.ts";
@@ -18,7 +17,7 @@ import { failureCode } from "./vendor-failure.ts";
 
 /** See {@link VendorCodec.decodeStream}. */
 export class MessagesStreamDecoder implements StreamDecoder {
-  readonly #splitter = new EventSplitter(eventBytesMax);
+  readonly #data = new EventDataReader();
   readonly #blocks = new BlockDecoder();
   /** What was told of the usage so far: later figures are totals, and replace the earlier. */
   #usage: Record<string, unknown> = {};
@@ -28,33 +27,21 @@ export class MessagesStreamDecoder implements StreamDecoder {
 
   push(pieces: readonly Buffer[]): GenerateEvent[] {
     const events: GenerateEvent[] = [];
-    const source = this.#splitter.begin(pieces);
-    let at = 0;
-    while (at < source.length) {
-      const place = this.#splitter.next(at);
-      if (place === undefined) break;
-      at = place.end;
-      if (place.dataLines === 0 || this.#isOver) continue;
-      const data =
-        place.dataLines === 1
-          ? source.toString("utf8", place.dataStart, place.dataEnd)
-          : joinedData(source.toString("utf8", place.start, place.end));
-      this.#onData(data, events);
-    }
-    this.#splitter.finish(at, source);
+    this.#data.read(pieces, (data) => this.#onData(data, events));
     return events;
   }
 
   end(): GenerateEvent[] {
     // The last event counts also without the empty line behind it.
     const events =
-      this.#splitter.rest === undefined || this.#isOver ? [] : this.push([Buffer.from("\n\n")]);
+      this.#data.rest === undefined || this.#isOver ? [] : this.push([Buffer.from("\n\n")]);
     const isComplete = this.#ending !== undefined && !this.#blocks.isOpen;
     if (!this.#isOver && isComplete) events.push(this.#end());
     return events;
   }
 
   #onData(data: string, events: GenerateEvent[]): void {
+    if (this.#isOver) return;
     const record = parseRecord(data);
     if (record === undefined) {
       // Some gateways end every stream like this.
@@ -130,13 +117,4 @@ export class MessagesStreamDecoder implements StreamDecoder {
     const message = textAt(error, "message");
     return create(GenerateEventSchema, { kind: { case: "error", value: { code, message } } });
   }
-}
-
-/** Data over several lines: legal, though no vendor does it. */
-function joinedData(event: string): string {
-  return event
-    .split(/\r\n|\n|\r/)
-    .filter((line) => line.startsWith("data:"))
-    .map((line) => line.slice(line[5] === " " ? 6 : 5))
-    .join("\n");
 }

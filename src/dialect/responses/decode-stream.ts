@@ -1,13 +1,11 @@
 /** A vendor's streamed response. */
 import { create } from "@bufbuild/protobuf";
-import { nothing } from "../../bytes.ts";
-import { eventBytesMax } from "../../config/limits.ts";
 import {
   type GenerateEvent,
   GenerateEventSchema,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
-import { type EventPlace, EventSplitter } from "../event-stream.ts";
+import { EventDataReader } from "../event-data.ts";
 import { countAt, type JsonRecord, parseRecord, recordAt, recordsAt, textAt } from "../json.ts";
 import { createdAt } from "./decode-reply.ts";
 import { failureOf, stopReasonOf } from "./ending.ts";
@@ -16,27 +14,19 @@ import { readUsage } from "./usage.ts";
 
 /** See {@link VendorCodec.decodeStream}. Events of unknown types are passed over. */
 export class ResponsesStreamDecoder implements StreamDecoder {
-  readonly #splitter = new EventSplitter(eventBytesMax);
+  readonly #data = new EventDataReader();
   readonly #items = new StreamItems();
   #events: GenerateEvent[] = [];
   #started = false;
   #ended = false;
 
   push(pieces: readonly Buffer[]): GenerateEvent[] {
-    const source = this.#splitter.begin(pieces);
-    let at = 0;
-    while (at < source.length) {
-      const place = this.#splitter.next(at);
-      if (place === undefined) break;
-      this.#read(source, place);
-      at = place.end;
-    }
-    this.#splitter.finish(at, nothing);
+    this.#data.read(pieces, (data) => this.#onData(data));
     return this.#take();
   }
 
   end(): GenerateEvent[] {
-    const { rest } = this.#splitter;
+    const { rest } = this.#data;
     // The last event may lack its empty line.
     return rest === undefined ? [] : this.push([Buffer.from("\n\n")]);
   }
@@ -47,12 +37,8 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     return events;
   }
 
-  #read(source: Buffer, place: EventPlace): void {
-    if (place.dataLines === 0 || this.#ended) return;
-    const data =
-      place.dataLines === 1
-        ? source.toString("utf8", place.dataStart, place.dataEnd)
-        : joinedData(source.toString("utf8", place.start, place.end));
+  #onData(data: string): void {
+    if (this.#ended) return;
     if (data === "[DONE]") return;
     const event = parseRecord(data);
     if (event === undefined) throw new UnreadableReplyError("an event is not a JSON object");
@@ -159,12 +145,3 @@ const handlers: ReadonlyMap<string, Handler> = new Map(
     "response.reasoning_text.delta": (items, event, at) => items.reasoningText(at, delta(event)),
   }),
 );
-
-/** The data of an event that has it on several lines. */
-function joinedData(event: string): string {
-  return event
-    .split(/\r\n|\r|\n/)
-    .filter((line) => line.startsWith("data:"))
-    .map((line) => line.slice(line[5] === " " ? 6 : 5))
-    .join("\n");
-}
