@@ -1,6 +1,6 @@
 /** Routes that carry a text generation: bytes in, bytes out. */
 import { create, type DescMethodServerStreaming } from "@bufbuild/protobuf";
-import { createContextValues, type Transport } from "@connectrpc/connect";
+import type { Transport } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import {
   type ExchangeHead,
@@ -8,11 +8,10 @@ import {
   ExchangeRequestSchema,
   type ExchangeResponse,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { callerKey, requestIdKey } from "../caller.ts";
 import { textDialects } from "../dialect/index.ts";
 import { abortWith, stopAll } from "./abort.ts";
 import type { RouteContext } from "./route-context.ts";
-import type { RequestState } from "./scope.ts";
+import { type RpcCaller, rpcCaller } from "./rpc-caller.ts";
 import { StreamWriter } from "./stream-writer.ts";
 import { constraintsOf } from "./when-header.ts";
 import { readWireRequest } from "./wire-request.ts";
@@ -32,15 +31,14 @@ export function registerExchange(scope: FastifyInstance, context: RouteContext):
     constraints: constraintsOf(route),
     onRequest,
     async handler(request, reply) {
-      const { state } = request;
-      if (state === undefined) throw new Error("the request was not authenticated");
+      const caller = rpcCaller(request);
       const abort = abortWith(reply.raw, running);
       const message = create(ExchangeRequestSchema, {
         ...readWireRequest(request, context, text.forwardedHeaders),
         strict: request.headers["x-uas-strict"] === "true",
       });
       request.isRecorded = true;
-      const parts = await open({ transport, method, message, state, signal: abort.signal });
+      const parts = await open({ transport, method, message, caller, signal: abort.signal });
       const first = await parts.next();
       // Until here every failure is answered like any other; from here on the stream is ours.
       if (first.done || first.value.part.case !== "head") throw new Error("no head came first");
@@ -54,17 +52,13 @@ interface OpenOptions {
   readonly transport: Transport;
   readonly method: DescMethodServerStreaming;
   readonly message: ExchangeRequest;
-  readonly state: RequestState;
+  readonly caller: RpcCaller;
   readonly signal: AbortSignal;
 }
 
 async function open(options: OpenOptions): Promise<Parts> {
-  const { transport, method, message, state, signal } = options;
-  const values = createContextValues()
-    .set(callerKey, state.caller)
-    .set(requestIdKey, state.requestId);
-  // A service in another process reads these instead of the values.
-  const header = { authorization: `Bearer ${state.key}`, "x-request-id": state.requestId };
+  const { transport, method, message, caller, signal } = options;
+  const { values, header } = caller;
   const input = single(message);
   const response = await transport.stream(method, signal, undefined, header, input, values);
   return (response.message as AsyncIterable<ExchangeResponse>)[Symbol.asyncIterator]();

@@ -1,12 +1,11 @@
 /** Routes to RPCs with one answer: fields from path and query, the answer in the dialect's form. */
 import { fromJson, type DescMethodUnary, type JsonObject } from "@bufbuild/protobuf";
-import { createContextValues } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
-import { callerKey, requestIdKey } from "../caller.ts";
 import { dialects } from "../dialect/index.ts";
 import { asBuffer } from "../dialect/json-scan.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import type { RouteContext } from "./route-context.ts";
+import { rpcCaller } from "./rpc-caller.ts";
 import { constraintsOf } from "./when-header.ts";
 
 /** Registers one. */
@@ -20,15 +19,11 @@ export function registerUnary(scope: FastifyInstance, context: RouteContext): vo
     constraints: constraintsOf(route),
     onRequest,
     async handler(request, reply) {
-      const { state } = request;
-      if (state === undefined) throw new Error("the request was not authenticated");
-      const values = createContextValues().set(callerKey, state.caller);
-      if (state.requestId !== "") values.set(requestIdKey, state.requestId);
+      const { values, header } = rpcCaller(request);
       const input = readInput(method, {
         ...queryFields(request.query as JsonObject),
         ...pathFields(route.restField, request.params as Record<string, string>),
       });
-      const header = { authorization: `Bearer ${state.key}` };
       const answer = await transport.unary(method, undefined, undefined, header, input, values);
       const body = replyBody(method.output, answer.message);
       return reply

@@ -1,13 +1,12 @@
 /** Routes to RPCs that take a body in a wire style, and answer with one: bytes in, bytes out. */
 import { create, type DescMethod, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
-import { createContextValues } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import type { ExchangeHead } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { callerKey, requestIdKey } from "../caller.ts";
 import { textDialects } from "../dialect/index.ts";
 import { abortWith, stopAll } from "./abort.ts";
 import type { RouteContext } from "./route-context.ts";
+import { rpcCaller } from "./rpc-caller.ts";
 import { constraintsOf } from "./when-header.ts";
 import { readWireRequest } from "./wire-request.ts";
 
@@ -34,15 +33,10 @@ export function registerWire(scope: FastifyInstance, context: RouteContext): voi
     constraints: constraintsOf(route),
     onRequest,
     async handler(request, reply) {
-      const { state } = request;
-      if (state === undefined) throw new Error("the request was not authenticated");
+      const { values, header } = rpcCaller(request);
       const { signal } = abortWith(reply.raw, running);
       const input = create(method.input, readWireRequest(request, context, text.forwardedHeaders));
       request.isRecorded = isRecorded;
-      const values = createContextValues()
-        .set(callerKey, state.caller)
-        .set(requestIdKey, state.requestId);
-      const header = { authorization: `Bearer ${state.key}`, "x-request-id": state.requestId };
       const answer = await transport.unary(method, signal, undefined, header, input, values);
       const { head, body } = answer.message as WireResponse;
       if (head === undefined) throw new Error("no head came");
