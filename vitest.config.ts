@@ -10,5 +10,8 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 30_000,
     restoreMocks: true,
+    // Nothing in src keeps state in its modules, so the files of a worker share one process: with a fresh one
+    // for each file, importing the program took longer than testing it.
+    isolate: false,
   },
 });

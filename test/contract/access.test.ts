@@ -3,17 +3,24 @@ import { expect, test } from "vitest";
 import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
 import { findMethods } from "./services.ts";
 
-/** Who may call each RPC. A key reaches inference and models only; books and keys need more. */
+/** Who may call each RPC. A key reaches inference, models and tasks only; books and keys need more. */
 const golden: Readonly<Record<string, keyof typeof Access>> = {
   "account.v1.AccountService/ListAccounts": "OPERATOR",
   "account.v1.AccountService/GetAccount": "SESSION",
   "account.v1.AccountService/CreateAccount": "OPERATOR",
+  "account.v1.AccountService/UpdateAccount": "SESSION",
+  "account.v1.AccountService/SuspendAccount": "OPERATOR",
+  "account.v1.AccountService/ResumeAccount": "OPERATOR",
   "billing.v1.BillingService/GetBalance": "SESSION",
   "billing.v1.BillingService/TopUp": "OPERATOR",
   "billing.v1.BillingService/Refund": "OPERATOR",
+  "billing.v1.BillingService/AdjustBalance": "OPERATOR",
   "billing.v1.BillingService/ListLedgerEntries": "SESSION",
   "billing.v1.BillingService/ListCalls": "SESSION",
   "billing.v1.BillingService/FindCalls": "SESSION",
+  "billing.v1.BillingService/GetReceipt": "SESSION",
+  "billing.v1.BillingService/GetPrice": "SESSION",
+  "billing.v1.BillingService/ListPrices": "SESSION",
   "billing.v1.BillingService/AuditLedger": "OPERATOR",
   "inference.v1.InferenceService/Exchange": "KEY",
   "inference.v1.InferenceService/CountTokens": "KEY",
@@ -28,9 +35,26 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "key.v1.KeyService/ListKeys": "SESSION",
   "key.v1.KeyService/GetKey": "SESSION",
   "key.v1.KeyService/CreateKey": "SESSION",
+  "key.v1.KeyService/UpdateKey": "SESSION",
   "key.v1.KeyService/EnableKey": "SESSION",
   "key.v1.KeyService/DisableKey": "SESSION",
   "key.v1.KeyService/DeleteKey": "SESSION",
+  "task.v1.TaskService/SubmitTask": "KEY",
+  "task.v1.TaskService/GetTask": "CUSTOMER",
+  "task.v1.TaskService/CancelTask": "KEY",
+  "task.v1.TaskService/WatchTask": "CUSTOMER",
+  "task.v1.TaskService/ListTasks": "CUSTOMER",
+  "task.v1.TaskService/GetModelSchema": "KEY",
+  "webhook.v1.WebhookService/GetSecret": "SESSION",
+  "webhook.v1.WebhookService/RotateSecret": "SESSION",
+  "webhook.v1.WebhookService/PromoteSecret": "SESSION",
+  "webhook.v1.WebhookService/ListDeliveries": "SESSION",
+  "webhook.v1.WebhookService/GetDelivery": "SESSION",
+  "webhook.v1.WebhookService/ResendDelivery": "SESSION",
+  "webhook.v1.WebhookService/ResendFailed": "SESSION",
+  "webhook.v1.WebhookService/SendTestEvent": "SESSION",
+  "webhook.v1.WebhookService/ListEndpoints": "SESSION",
+  "webhook.v1.WebhookService/ReenableEndpoint": "SESSION",
 };
 
 test("R-AUTH-6: every RPC declares who may call it, as agreed", async () => {
@@ -42,7 +66,9 @@ test("R-AUTH-6: every RPC declares who may call it, as agreed", async () => {
   expect(Object.fromEntries(declared)).toEqual(golden);
 });
 
-test("R-AUTH-6: an API key reaches inference only", () => {
-  const reached = Object.keys(golden).filter((name) => golden[name] === "KEY");
-  expect(reached.every((name) => name.startsWith("inference."))).toBe(true);
+test("R-AUTH-6: an API key reaches inference and tasks only", () => {
+  const reached = Object.keys(golden).filter((name) =>
+    /^(?:KEY|CUSTOMER)$/.test(golden[name] ?? ""),
+  );
+  expect(reached.every((name) => /^(?:inference|task)\./.test(name))).toBe(true);
 });

@@ -25,6 +25,11 @@ const documented = [
   "503 service_unavailable",
   "503 upstream_overloaded",
   "504 upstream_timeout",
+  "400 content_rejected",
+  "400 invalid_parameters",
+  "500 upstream_submit_unknown",
+  "504 task_timeout",
+  "502 result_unavailable",
 ];
 
 /** R-ERR-1: the `type` of the first body shape, by status. */

@@ -56,6 +56,11 @@ test("the documented HTTP surface is exactly this", async () => {
     "DELETE /v1/v1/responses/{response_id} RESPONSES inference.v1.ResponseService/DeleteResponse",
     "GET /v1/responses/{response_id}/input_items RESPONSES inference.v1.ResponseService/ListInputItems",
     "GET /v1/v1/responses/{response_id}/input_items RESPONSES inference.v1.ResponseService/ListInputItems",
+    "POST /api/ai/tasks PLATFORM task.v1.TaskService/SubmitTask",
+    "GET /api/ai/tasks/{task_id} PLATFORM task.v1.TaskService/GetTask",
+    "POST /api/ai/tasks/{task_id}/cancel PLATFORM task.v1.TaskService/CancelTask",
+    "GET /api/ai/tasks PLATFORM task.v1.TaskService/ListTasks",
+    "GET /api/ai/models/{model_key=**}/schema PLATFORM omitRequestId task.v1.TaskService/GetModelSchema",
   ]);
 });
 

@@ -4,17 +4,19 @@
 
 // Accounts: who owns keys and a balance.
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Message } from "@bufbuild/protobuf";
+import type { Money } from "../../type/v1/money_pb.ts";
+import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/account/v1/account.proto.
  */
 export const file_uas_account_v1_account: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvYWNjb3VudC92MS9hY2NvdW50LnByb3RvEg51YXMuYWNjb3VudC52MSJcCgdBY2NvdW50EhIKCmFjY291bnRfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("Chx1YXMvYWNjb3VudC92MS9hY2NvdW50LnByb3RvEg51YXMuYWNjb3VudC52MSKbAgoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBXN0YXRlGAQgASgOMhwudWFzLmFjY291bnQudjEuQWNjb3VudFN0YXRlEhYKDnN1c3BlbmRfcmVhc29uGAUgASgJEjAKDHN1c3BlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLZGlzY291bnRfYnAYByABKAUSMQoVbG93X2JhbGFuY2VfdGhyZXNob2xkGAggASgLMhIudWFzLnR5cGUudjEuTW9uZXkqZAoMQWNjb3VudFN0YXRlEh0KGUFDQ09VTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRBQ0NPVU5UX1NUQVRFX0FDVElWRRABEhsKF0FDQ09VTlRfU1RBVEVfU1VTUEVOREVEEAJiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_type_v1_money]);
 
 /**
  * An account: the owner of API keys and of one prepaid balance.
@@ -42,6 +44,42 @@ export type Account = Message<"uas.account.v1.Account"> & {
    * @generated from field: google.protobuf.Timestamp create_time = 3;
    */
   createTime?: Timestamp | undefined;
+
+  /**
+   * Whether the account's keys may make calls. Changed by Suspend and Resume only. Output only.
+   *
+   * @generated from field: uas.account.v1.AccountState state = 4;
+   */
+  state: AccountState;
+
+  /**
+   * Why the account is suspended, as the operator wrote it; shown to operators only. Empty while it is
+   * not. Output only.
+   *
+   * @generated from field: string suspend_reason = 5;
+   */
+  suspendReason: string;
+
+  /**
+   * When the account was suspended. Unset while it is not. Output only.
+   *
+   * @generated from field: google.protobuf.Timestamp suspend_time = 6;
+   */
+  suspendTime?: Timestamp | undefined;
+
+  /**
+   * What is taken off every price, in basis points, 0 to 10000: 100 is 1 %. Default: 0.
+   *
+   * @generated from field: int32 discount_bp = 7;
+   */
+  discountBp: number;
+
+  /**
+   * The operator is told when the balance falls below this: more than zero. Unset: nobody is told.
+   *
+   * @generated from field: uas.type.v1.Money low_balance_threshold = 8;
+   */
+  lowBalanceThreshold?: Money | undefined;
 };
 
 /**
@@ -50,4 +88,45 @@ export type Account = Message<"uas.account.v1.Account"> & {
  */
 export const AccountSchema: GenMessage<Account> = /*@__PURE__*/
   messageDesc(file_uas_account_v1_account, 0);
+
+/**
+ * Whether the keys of an account may make calls. The states change into each other.
+ *
+ * @generated from enum uas.account.v1.AccountState
+ */
+export const AccountState = {
+  /**
+   * Not a state. Never returned.
+   *
+   * @generated from enum value: ACCOUNT_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Calls are accepted.
+   *
+   * @generated from enum value: ACCOUNT_STATE_ACTIVE = 1;
+   */
+  ACTIVE: 1,
+
+  /**
+   * Calls with any of the account's keys are refused with ACCESS_DENIED, until the account is resumed.
+   *
+   * @generated from enum value: ACCOUNT_STATE_SUSPENDED = 2;
+   */
+  SUSPENDED: 2,
+} as const;
+
+/**
+ * Whether the keys of an account may make calls. The states change into each other.
+ *
+ * @generated from enum uas.account.v1.AccountState
+ */
+export type AccountState = (typeof AccountState)[keyof typeof AccountState] | UnknownEnum;
+
+/**
+ * Describes the enum uas.account.v1.AccountState.
+ */
+export const AccountStateSchema: GenEnum<AccountState> = /*@__PURE__*/
+  enumDesc(file_uas_account_v1_account, 0);
 

@@ -4,6 +4,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_field_mask } from "@bufbuild/protobuf/wkt";
 import type { Account } from "./account_pb.ts";
 import { file_uas_account_v1_account } from "./account_pb.ts";
 import { file_uas_http_v1_http } from "../../http/v1/http_pb.ts";
@@ -13,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/account/v1/account_service.proto.
  */
 export const file_uas_account_v1_account_service: GenFile = /*@__PURE__*/
-  fileDesc("CiR1YXMvYWNjb3VudC92MS9hY2NvdW50X3NlcnZpY2UucHJvdG8SDnVhcy5hY2NvdW50LnYxIjwKE0xpc3RBY2NvdW50c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiWgoUTGlzdEFjY291bnRzUmVzcG9uc2USKQoIYWNjb3VudHMYASADKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSInChFHZXRBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIj4KEkdldEFjY291bnRSZXNwb25zZRIoCgdhY2NvdW50GAEgASgLMhcudWFzLmFjY291bnQudjEuQWNjb3VudCIkChRDcmVhdGVBY2NvdW50UmVxdWVzdBIMCgRuYW1lGAEgASgJIkEKFUNyZWF0ZUFjY291bnRSZXNwb25zZRIoCgdhY2NvdW50GAEgASgLMhcudWFzLmFjY291bnQudjEuQWNjb3VudDK2AgoOQWNjb3VudFNlcnZpY2USYgoMTGlzdEFjY291bnRzEiMudWFzLmFjY291bnQudjEuTGlzdEFjY291bnRzUmVxdWVzdBokLnVhcy5hY2NvdW50LnYxLkxpc3RBY2NvdW50c1Jlc3BvbnNlIgeQAgGwuxgEElwKCkdldEFjY291bnQSIS51YXMuYWNjb3VudC52MS5HZXRBY2NvdW50UmVxdWVzdBoiLnVhcy5hY2NvdW50LnYxLkdldEFjY291bnRSZXNwb25zZSIHkAIBsLsYAxJiCg1DcmVhdGVBY2NvdW50EiQudWFzLmFjY291bnQudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaJS51YXMuYWNjb3VudC52MS5DcmVhdGVBY2NvdW50UmVzcG9uc2UiBLC7GARiBnByb3RvMw", [file_uas_account_v1_account, file_uas_http_v1_http]);
+  fileDesc("CiR1YXMvYWNjb3VudC92MS9hY2NvdW50X3NlcnZpY2UucHJvdG8SDnVhcy5hY2NvdW50LnYxIjwKE0xpc3RBY2NvdW50c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiWgoUTGlzdEFjY291bnRzUmVzcG9uc2USKQoIYWNjb3VudHMYASADKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSInChFHZXRBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIj4KEkdldEFjY291bnRSZXNwb25zZRIoCgdhY2NvdW50GAEgASgLMhcudWFzLmFjY291bnQudjEuQWNjb3VudCIkChRDcmVhdGVBY2NvdW50UmVxdWVzdBIMCgRuYW1lGAEgASgJIkEKFUNyZWF0ZUFjY291bnRSZXNwb25zZRIoCgdhY2NvdW50GAEgASgLMhcudWFzLmFjY291bnQudjEuQWNjb3VudCJxChRVcGRhdGVBY2NvdW50UmVxdWVzdBIoCgdhY2NvdW50GAEgASgLMhcudWFzLmFjY291bnQudjEuQWNjb3VudBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2siQQoVVXBkYXRlQWNjb3VudFJlc3BvbnNlEigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50IjsKFVN1c3BlbmRBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJCChZTdXNwZW5kQWNjb3VudFJlc3BvbnNlEigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50IioKFFJlc3VtZUFjY291bnRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiQQoVUmVzdW1lQWNjb3VudFJlc3BvbnNlEigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50Mu4ECg5BY2NvdW50U2VydmljZRJiCgxMaXN0QWNjb3VudHMSIy51YXMuYWNjb3VudC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GiQudWFzLmFjY291bnQudjEuTGlzdEFjY291bnRzUmVzcG9uc2UiB5ACAbC7GAQSXAoKR2V0QWNjb3VudBIhLnVhcy5hY2NvdW50LnYxLkdldEFjY291bnRSZXF1ZXN0GiIudWFzLmFjY291bnQudjEuR2V0QWNjb3VudFJlc3BvbnNlIgeQAgGwuxgDEmIKDUNyZWF0ZUFjY291bnQSJC51YXMuYWNjb3VudC52MS5DcmVhdGVBY2NvdW50UmVxdWVzdBolLnVhcy5hY2NvdW50LnYxLkNyZWF0ZUFjY291bnRSZXNwb25zZSIEsLsYBBJlCg1VcGRhdGVBY2NvdW50EiQudWFzLmFjY291bnQudjEuVXBkYXRlQWNjb3VudFJlcXVlc3QaJS51YXMuYWNjb3VudC52MS5VcGRhdGVBY2NvdW50UmVzcG9uc2UiB5ACArC7GAMSaAoOU3VzcGVuZEFjY291bnQSJS51YXMuYWNjb3VudC52MS5TdXNwZW5kQWNjb3VudFJlcXVlc3QaJi51YXMuYWNjb3VudC52MS5TdXNwZW5kQWNjb3VudFJlc3BvbnNlIgeQAgKwuxgEEmUKDVJlc3VtZUFjY291bnQSJC51YXMuYWNjb3VudC52MS5SZXN1bWVBY2NvdW50UmVxdWVzdBolLnVhcy5hY2NvdW50LnYxLlJlc3VtZUFjY291bnRSZXNwb25zZSIHkAICsLsYBGIGcHJvdG8z", [file_google_protobuf_field_mask, file_uas_account_v1_account, file_uas_http_v1_http]);
 
 /**
  * Request of [AccountService.ListAccounts][].
@@ -156,7 +158,148 @@ export const CreateAccountResponseSchema: GenMessage<CreateAccountResponse> = /*
   messageDesc(file_uas_account_v1_account_service, 5);
 
 /**
- * Manages accounts.
+ * Request of [AccountService.UpdateAccount][].
+ *
+ * @generated from message uas.account.v1.UpdateAccountRequest
+ */
+export type UpdateAccountRequest = Message<"uas.account.v1.UpdateAccountRequest"> & {
+  /**
+   * The account to change, by its `account_id`, with the new values.
+   *
+   * @generated from field: uas.account.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+
+  /**
+   * What to change: `name`, `discount_bp`, `low_balance_threshold`. At least one. A named member that
+   * `account` does not have is cleared.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 2;
+   */
+  updateMask?: FieldMask | undefined;
+};
+
+/**
+ * Describes the message uas.account.v1.UpdateAccountRequest.
+ * Use `create(UpdateAccountRequestSchema)` to create a new message.
+ */
+export const UpdateAccountRequestSchema: GenMessage<UpdateAccountRequest> = /*@__PURE__*/
+  messageDesc(file_uas_account_v1_account_service, 6);
+
+/**
+ * Response of [AccountService.UpdateAccount][].
+ *
+ * @generated from message uas.account.v1.UpdateAccountResponse
+ */
+export type UpdateAccountResponse = Message<"uas.account.v1.UpdateAccountResponse"> & {
+  /**
+   * The account as it is now.
+   *
+   * @generated from field: uas.account.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+};
+
+/**
+ * Describes the message uas.account.v1.UpdateAccountResponse.
+ * Use `create(UpdateAccountResponseSchema)` to create a new message.
+ */
+export const UpdateAccountResponseSchema: GenMessage<UpdateAccountResponse> = /*@__PURE__*/
+  messageDesc(file_uas_account_v1_account_service, 7);
+
+/**
+ * Request of [AccountService.SuspendAccount][].
+ *
+ * @generated from message uas.account.v1.SuspendAccountRequest
+ */
+export type SuspendAccountRequest = Message<"uas.account.v1.SuspendAccountRequest"> & {
+  /**
+   * The account to suspend.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Why, 1 to 500 characters, one line. Required.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message uas.account.v1.SuspendAccountRequest.
+ * Use `create(SuspendAccountRequestSchema)` to create a new message.
+ */
+export const SuspendAccountRequestSchema: GenMessage<SuspendAccountRequest> = /*@__PURE__*/
+  messageDesc(file_uas_account_v1_account_service, 8);
+
+/**
+ * Response of [AccountService.SuspendAccount][].
+ *
+ * @generated from message uas.account.v1.SuspendAccountResponse
+ */
+export type SuspendAccountResponse = Message<"uas.account.v1.SuspendAccountResponse"> & {
+  /**
+   * The account as it is now.
+   *
+   * @generated from field: uas.account.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+};
+
+/**
+ * Describes the message uas.account.v1.SuspendAccountResponse.
+ * Use `create(SuspendAccountResponseSchema)` to create a new message.
+ */
+export const SuspendAccountResponseSchema: GenMessage<SuspendAccountResponse> = /*@__PURE__*/
+  messageDesc(file_uas_account_v1_account_service, 9);
+
+/**
+ * Request of [AccountService.ResumeAccount][].
+ *
+ * @generated from message uas.account.v1.ResumeAccountRequest
+ */
+export type ResumeAccountRequest = Message<"uas.account.v1.ResumeAccountRequest"> & {
+  /**
+   * The account to resume.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message uas.account.v1.ResumeAccountRequest.
+ * Use `create(ResumeAccountRequestSchema)` to create a new message.
+ */
+export const ResumeAccountRequestSchema: GenMessage<ResumeAccountRequest> = /*@__PURE__*/
+  messageDesc(file_uas_account_v1_account_service, 10);
+
+/**
+ * Response of [AccountService.ResumeAccount][].
+ *
+ * @generated from message uas.account.v1.ResumeAccountResponse
+ */
+export type ResumeAccountResponse = Message<"uas.account.v1.ResumeAccountResponse"> & {
+  /**
+   * The account as it is now.
+   *
+   * @generated from field: uas.account.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+};
+
+/**
+ * Describes the message uas.account.v1.ResumeAccountResponse.
+ * Use `create(ResumeAccountResponseSchema)` to create a new message.
+ */
+export const ResumeAccountResponseSchema: GenMessage<ResumeAccountResponse> = /*@__PURE__*/
+  messageDesc(file_uas_account_v1_account_service, 11);
+
+/**
+ * Manages accounts. Every change is in force on every node within one second.
  *
  * @generated from service uas.account.v1.AccountService
  */
@@ -190,6 +333,38 @@ export const AccountService: GenService<{
     methodKind: "unary";
     input: typeof CreateAccountRequestSchema;
     output: typeof CreateAccountResponseSchema;
+  },
+  /**
+   * Changes what `update_mask` names. A session changes `name` and `low_balance_threshold` of its own
+   * account; `discount_bp` is refused to it with PERMISSION_DENIED.
+   *
+   * @generated from rpc uas.account.v1.AccountService.UpdateAccount
+   */
+  updateAccount: {
+    methodKind: "unary";
+    input: typeof UpdateAccountRequestSchema;
+    output: typeof UpdateAccountResponseSchema;
+  },
+  /**
+   * Stops new calls with all keys of an account; running ones finish. Suspending a suspended account
+   * replaces the reason.
+   *
+   * @generated from rpc uas.account.v1.AccountService.SuspendAccount
+   */
+  suspendAccount: {
+    methodKind: "unary";
+    input: typeof SuspendAccountRequestSchema;
+    output: typeof SuspendAccountResponseSchema;
+  },
+  /**
+   * Lets the keys of a suspended account make calls again. Resuming an active account changes nothing.
+   *
+   * @generated from rpc uas.account.v1.AccountService.ResumeAccount
+   */
+  resumeAccount: {
+    methodKind: "unary";
+    input: typeof ResumeAccountRequestSchema;
+    output: typeof ResumeAccountResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_uas_account_v1_account_service, 0);

@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/billing/v1/billing.proto.
  */
 export const file_uas_billing_v1_billing: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvYmlsbGluZy92MS9iaWxsaW5nLnByb3RvEg51YXMuYmlsbGluZy52MSKLAQoHQmFsYW5jZRISCgphY2NvdW50X2lkGAEgASgJEiMKB2JhbGFuY2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIgCgRoZWxkGAMgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJQoJYXZhaWxhYmxlGAQgASgLMhIudWFzLnR5cGUudjEuTW9uZXkitwEKC0xlZGdlckVudHJ5EhYKDnRyYW5zYWN0aW9uX2lkGAEgASgJEigKBGtpbmQYAiABKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kEiIKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhEKCXJlZmVyZW5jZRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAimgQKCkNhbGxSZWNvcmQSDwoHY2FsbF9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEhIKCmFjY291bnRfaWQYAyABKAkSDgoGa2V5X2lkGAQgASgJEg0KBW1vZGVsGAUgASgJEg4KBnZlbmRvchgGIAEoCRIOCgZzdGF0dXMYByABKAUSEgoKZXJyb3JfY29kZRgIIAEoCRIqCgZlbmRpbmcYCSABKA4yGi51YXMuYmlsbGluZy52MS5DYWxsRW5kaW5nEi4KDHVzYWdlX3NvdXJjZRgKIAEoDjIYLnVhcy50eXBlLnYxLlVzYWdlU291cmNlEiEKBXVzYWdlGAsgASgLMhIudWFzLnR5cGUudjEuVXNhZ2USIAoEY29zdBgMIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhUKDXByaWNlX3ZlcnNpb24YDSABKAkSLgoKc3RhcnRfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLZHVyYXRpb25fbXMYDyABKAUSFQoNZmlyc3RfYnl0ZV9tcxgQIAEoBRIbChN1cHN0cmVhbV9yZXF1ZXN0X2lkGBEgASgJEg4KBnN0cmVhbRgSIAEoCBIMCgRwYXRoGBMgASgJEiAKBGhlbGQYFCABKAsyEi51YXMudHlwZS52MS5Nb25leRIPCgdkcm9wcGVkGBUgAygJIiwKDEF1ZGl0RmluZGluZxIMCgRydWxlGAEgASgJEg4KBmRldGFpbBgCIAEoCSpxCgpMZWRnZXJLaW5kEhsKF0xFREdFUl9LSU5EX1VOU1BFQ0lGSUVEEAASFgoSTEVER0VSX0tJTkRfVE9QX1VQEAESFgoSTEVER0VSX0tJTkRfQ0hBUkdFEAISFgoSTEVER0VSX0tJTkRfUkVGVU5EEAMq/gEKCkNhbGxFbmRpbmcSGwoXQ0FMTF9FTkRJTkdfVU5TUEVDSUZJRUQQABIZChVDQUxMX0VORElOR19DT01QTEVURUQQARIXChNDQUxMX0VORElOR19SRUZVU0VEEAISIAocQ0FMTF9FTkRJTkdfVVBTVFJFQU1fUkVGVVNFRBADEh8KG0NBTExfRU5ESU5HX1VQU1RSRUFNX0ZBSUxFRBAEEhsKF0NBTExfRU5ESU5HX0NMSUVOVF9HT05FEAUSHwobQ0FMTF9FTkRJTkdfR0FURVdBWV9TVE9QUEVEEAYSHgoaQ0FMTF9FTkRJTkdfR0FURVdBWV9GQUlMRUQQB2IGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_type_v1_money, file_uas_type_v1_usage]);
+  fileDesc("Chx1YXMvYmlsbGluZy92MS9iaWxsaW5nLnByb3RvEg51YXMuYmlsbGluZy52MSKLAQoHQmFsYW5jZRISCgphY2NvdW50X2lkGAEgASgJEiMKB2JhbGFuY2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIgCgRoZWxkGAMgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJQoJYXZhaWxhYmxlGAQgASgLMhIudWFzLnR5cGUudjEuTW9uZXki8gEKC0xlZGdlckVudHJ5EhYKDnRyYW5zYWN0aW9uX2lkGAEgASgJEigKBGtpbmQYAiABKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kEiIKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhEKCXJlZmVyZW5jZRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAYgASgJEikKDWJhbGFuY2VfYWZ0ZXIYByABKAsyEi51YXMudHlwZS52MS5Nb25leSKvBAoKQ2FsbFJlY29yZBIPCgdjYWxsX2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCRIOCgZrZXlfaWQYBCABKAkSDQoFbW9kZWwYBSABKAkSDgoGdmVuZG9yGAYgASgJEg4KBnN0YXR1cxgHIAEoBRISCgplcnJvcl9jb2RlGAggASgJEioKBmVuZGluZxgJIAEoDjIaLnVhcy5iaWxsaW5nLnYxLkNhbGxFbmRpbmcSLgoMdXNhZ2Vfc291cmNlGAogASgOMhgudWFzLnR5cGUudjEuVXNhZ2VTb3VyY2USIQoFdXNhZ2UYCyABKAsyEi51YXMudHlwZS52MS5Vc2FnZRIgCgRjb3N0GAwgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSFQoNcHJpY2VfdmVyc2lvbhgNIAEoCRIuCgpzdGFydF90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtkdXJhdGlvbl9tcxgPIAEoBRIVCg1maXJzdF9ieXRlX21zGBAgASgFEhsKE3Vwc3RyZWFtX3JlcXVlc3RfaWQYESABKAkSDgoGc3RyZWFtGBIgASgIEgwKBHBhdGgYEyABKAkSIAoEaGVsZBgUIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5Eg8KB2Ryb3BwZWQYFSADKAkSEwoLZGlzY291bnRfYnAYFiABKAUiLAoMQXVkaXRGaW5kaW5nEgwKBHJ1bGUYASABKAkSDgoGZGV0YWlsGAIgASgJKmAKC1RvcFVwU291cmNlEh0KGVRPUF9VUF9TT1VSQ0VfVU5TUEVDSUZJRUQQABIZChVUT1BfVVBfU09VUkNFX1BBWU1FTlQQARIXChNUT1BfVVBfU09VUkNFX1BST01PEAIqxQEKCkxlZGdlcktpbmQSGwoXTEVER0VSX0tJTkRfVU5TUEVDSUZJRUQQABIWChJMRURHRVJfS0lORF9UT1BfVVAQARIWChJMRURHRVJfS0lORF9DSEFSR0UQAhIWChJMRURHRVJfS0lORF9SRUZVTkQQAxIaChZMRURHRVJfS0lORF9BREpVU1RNRU5UEAQSFQoRTEVER0VSX0tJTkRfUFJPTU8QBRIfChtMRURHRVJfS0lORF9MQVRFX1NFVFRMRU1FTlQQBirXAgoKQ2FsbEVuZGluZxIbChdDQUxMX0VORElOR19VTlNQRUNJRklFRBAAEhkKFUNBTExfRU5ESU5HX0NPTVBMRVRFRBABEhcKE0NBTExfRU5ESU5HX1JFRlVTRUQQAhIgChxDQUxMX0VORElOR19VUFNUUkVBTV9SRUZVU0VEEAMSHwobQ0FMTF9FTkRJTkdfVVBTVFJFQU1fRkFJTEVEEAQSGwoXQ0FMTF9FTkRJTkdfQ0xJRU5UX0dPTkUQBRIfChtDQUxMX0VORElOR19HQVRFV0FZX1NUT1BQRUQQBhIeChpDQUxMX0VORElOR19HQVRFV0FZX0ZBSUxFRBAHEh4KGkNBTExfRU5ESU5HX09VVF9PRl9CQUxBTkNFEAgSHAoYQ0FMTF9FTkRJTkdfR0FURVdBWV9MT1NUEAkSGQoVQ0FMTF9FTkRJTkdfQ0FOQ0VMTEVEEApiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_type_v1_money, file_uas_type_v1_usage]);
 
 /**
  * What an account has. `balance = available + held`; none is ever negative.
@@ -90,7 +90,7 @@ export type LedgerEntry = Message<"uas.billing.v1.LedgerEntry"> & {
   amount?: Money | undefined;
 
   /**
-   * The reference given with a top-up or refund. Empty for charges.
+   * The reference given with a top-up, refund or adjustment. Empty for charges.
    *
    * @generated from field: string reference = 4;
    */
@@ -102,6 +102,20 @@ export type LedgerEntry = Message<"uas.billing.v1.LedgerEntry"> & {
    * @generated from field: google.protobuf.Timestamp create_time = 5;
    */
   createTime?: Timestamp | undefined;
+
+  /**
+   * Why the operator corrected the balance, as the operator wrote it. Empty for other kinds.
+   *
+   * @generated from field: string reason = 6;
+   */
+  reason: string;
+
+  /**
+   * All money of the account after this movement. Unset in entries of older versions.
+   *
+   * @generated from field: uas.type.v1.Money balance_after = 7;
+   */
+  balanceAfter?: Money | undefined;
 };
 
 /**
@@ -264,6 +278,13 @@ export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
    * @generated from field: repeated string dropped = 21;
    */
   dropped: string[];
+
+  /**
+   * The account's discount when the call began, in hundredths of a percent, 0 to 10000.
+   *
+   * @generated from field: int32 discount_bp = 22;
+   */
+  discountBp: number;
 };
 
 /**
@@ -302,6 +323,47 @@ export const AuditFindingSchema: GenMessage<AuditFinding> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_billing, 3);
 
 /**
+ * Where added money comes from.
+ *
+ * @generated from enum uas.billing.v1.TopUpSource
+ */
+export const TopUpSource = {
+  /**
+   * Not said: counts as PAYMENT.
+   *
+   * @generated from enum value: TOP_UP_SOURCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The customer paid it. Booked as TOP_UP, against cash_in.
+   *
+   * @generated from enum value: TOP_UP_SOURCE_PAYMENT = 1;
+   */
+  PAYMENT: 1,
+
+  /**
+   * The operator grants it: nobody paid. Booked as PROMO, against promo.
+   *
+   * @generated from enum value: TOP_UP_SOURCE_PROMO = 2;
+   */
+  PROMO: 2,
+} as const;
+
+/**
+ * Where added money comes from.
+ *
+ * @generated from enum uas.billing.v1.TopUpSource
+ */
+export type TopUpSource = (typeof TopUpSource)[keyof typeof TopUpSource] | UnknownEnum;
+
+/**
+ * Describes the enum uas.billing.v1.TopUpSource.
+ */
+export const TopUpSourceSchema: GenEnum<TopUpSource> = /*@__PURE__*/
+  enumDesc(file_uas_billing_v1_billing, 0);
+
+/**
  * Why money moved.
  *
  * @generated from enum uas.billing.v1.LedgerKind
@@ -315,7 +377,7 @@ export const LedgerKind = {
   UNSPECIFIED: 0,
 
   /**
-   * The customer paid in, or was granted a balance by the operator.
+   * The customer paid in. In entries of older versions also what the operator granted.
    *
    * @generated from enum value: LEDGER_KIND_TOP_UP = 1;
    */
@@ -334,6 +396,28 @@ export const LedgerKind = {
    * @generated from enum value: LEDGER_KIND_REFUND = 3;
    */
   REFUND: 3,
+
+  /**
+   * The operator corrected the balance, up or down, and said why.
+   *
+   * @generated from enum value: LEDGER_KIND_ADJUSTMENT = 4;
+   */
+  ADJUSTMENT: 4,
+
+  /**
+   * The operator granted money that nobody paid.
+   *
+   * @generated from enum value: LEDGER_KIND_PROMO = 5;
+   */
+  PROMO: 5,
+
+  /**
+   * What a call cost became known after its process was taken for dead and the call had been charged for
+   * what was known then: the difference, up or down.
+   *
+   * @generated from enum value: LEDGER_KIND_LATE_SETTLEMENT = 6;
+   */
+  LATE_SETTLEMENT: 6,
 } as const;
 
 /**
@@ -347,7 +431,7 @@ export type LedgerKind = (typeof LedgerKind)[keyof typeof LedgerKind] | UnknownE
  * Describes the enum uas.billing.v1.LedgerKind.
  */
 export const LedgerKindSchema: GenEnum<LedgerKind> = /*@__PURE__*/
-  enumDesc(file_uas_billing_v1_billing, 0);
+  enumDesc(file_uas_billing_v1_billing, 1);
 
 /**
  * How a call ended.
@@ -410,6 +494,27 @@ export const CallEnding = {
    * @generated from enum value: CALL_ENDING_GATEWAY_FAILED = 7;
    */
   GATEWAY_FAILED: 7,
+
+  /**
+   * The balance, or the key's spend limit, was used up before the end of a stream.
+   *
+   * @generated from enum value: CALL_ENDING_OUT_OF_BALANCE = 8;
+   */
+  OUT_OF_BALANCE: 8,
+
+  /**
+   * The gateway's process was lost: charged for what is known to have been delivered.
+   *
+   * @generated from enum value: CALL_ENDING_GATEWAY_LOST = 9;
+   */
+  GATEWAY_LOST: 9,
+
+  /**
+   * The task was cancelled before its end. Nothing is charged.
+   *
+   * @generated from enum value: CALL_ENDING_CANCELLED = 10;
+   */
+  CANCELLED: 10,
 } as const;
 
 /**
@@ -423,5 +528,5 @@ export type CallEnding = (typeof CallEnding)[keyof typeof CallEnding] | UnknownE
  * Describes the enum uas.billing.v1.CallEnding.
  */
 export const CallEndingSchema: GenEnum<CallEnding> = /*@__PURE__*/
-  enumDesc(file_uas_billing_v1_billing, 1);
+  enumDesc(file_uas_billing_v1_billing, 2);
 

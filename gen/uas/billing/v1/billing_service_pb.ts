@@ -4,8 +4,12 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { AuditFinding, Balance, CallRecord, LedgerEntry } from "./billing_pb.ts";
+import type { AuditFinding, Balance, CallRecord, LedgerEntry, TopUpSource } from "./billing_pb.ts";
 import { file_uas_billing_v1_billing } from "./billing_pb.ts";
+import type { ModelPrices } from "./price_pb.ts";
+import { file_uas_billing_v1_price } from "./price_pb.ts";
+import type { Receipt } from "./receipt_pb.ts";
+import { file_uas_billing_v1_receipt } from "./receipt_pb.ts";
 import { file_uas_http_v1_http } from "../../http/v1/http_pb.ts";
 import type { Money } from "../../type/v1/money_pb.ts";
 import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
@@ -15,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/billing/v1/billing_service.proto.
  */
 export const file_uas_billing_v1_billing_service: GenFile = /*@__PURE__*/
-  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIicKEUdldEJhbGFuY2VSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIlkKDFRvcFVwUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEiIKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhEKCXJlZmVyZW5jZRgDIAEoCSJLCg1Ub3BVcFJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlEhAKCHJlcGxheWVkGAIgASgIImsKDVJlZnVuZFJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEiIKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhEKCXJlZmVyZW5jZRgEIAEoCSJMCg5SZWZ1bmRSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCJVChhMaXN0TGVkZ2VyRW50cmllc1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJiChlMaXN0TGVkZ2VyRW50cmllc1Jlc3BvbnNlEiwKB2VudHJpZXMYASADKAsyGy51YXMuYmlsbGluZy52MS5MZWRnZXJFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiTQoQTGlzdENhbGxzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlcKEUxpc3RDYWxsc1Jlc3BvbnNlEikKBWNhbGxzGAEgAygLMhoudWFzLmJpbGxpbmcudjEuQ2FsbFJlY29yZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiYQoQRmluZENhbGxzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiVwoRRmluZENhbGxzUmVzcG9uc2USKQoFY2FsbHMYASADKAsyGi51YXMuYmlsbGluZy52MS5DYWxsUmVjb3JkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIUChJBdWRpdExlZGdlclJlcXVlc3QiRQoTQXVkaXRMZWRnZXJSZXNwb25zZRIuCghmaW5kaW5ncxgBIAMoCzIcLnVhcy5iaWxsaW5nLnYxLkF1ZGl0RmluZGluZzKZBQoOQmlsbGluZ1NlcnZpY2USXAoKR2V0QmFsYW5jZRIhLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuR2V0QmFsYW5jZVJlc3BvbnNlIgeQAgGwuxgDEk0KBVRvcFVwEhwudWFzLmJpbGxpbmcudjEuVG9wVXBSZXF1ZXN0Gh0udWFzLmJpbGxpbmcudjEuVG9wVXBSZXNwb25zZSIHkAICsLsYBBJQCgZSZWZ1bmQSHS51YXMuYmlsbGluZy52MS5SZWZ1bmRSZXF1ZXN0Gh4udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVzcG9uc2UiB5ACArC7GAQScQoRTGlzdExlZGdlckVudHJpZXMSKC51YXMuYmlsbGluZy52MS5MaXN0TGVkZ2VyRW50cmllc1JlcXVlc3QaKS51YXMuYmlsbGluZy52MS5MaXN0TGVkZ2VyRW50cmllc1Jlc3BvbnNlIgeQAgGwuxgDElkKCUxpc3RDYWxscxIgLnVhcy5iaWxsaW5nLnYxLkxpc3RDYWxsc1JlcXVlc3QaIS51YXMuYmlsbGluZy52MS5MaXN0Q2FsbHNSZXNwb25zZSIHkAIBsLsYAxJZCglGaW5kQ2FsbHMSIC51YXMuYmlsbGluZy52MS5GaW5kQ2FsbHNSZXF1ZXN0GiEudWFzLmJpbGxpbmcudjEuRmluZENhbGxzUmVzcG9uc2UiB5ACAbC7GAMSXwoLQXVkaXRMZWRnZXISIi51YXMuYmlsbGluZy52MS5BdWRpdExlZGdlclJlcXVlc3QaIy51YXMuYmlsbGluZy52MS5BdWRpdExlZGdlclJlc3BvbnNlIgeQAgGwuxgEYgZwcm90bzM", [file_uas_billing_v1_billing, file_uas_http_v1_http, file_uas_type_v1_money]);
+  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIicKEUdldEJhbGFuY2VSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIoYBCgxUb3BVcFJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIiCgZhbW91bnQYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIRCglyZWZlcmVuY2UYAyABKAkSKwoGc291cmNlGAQgASgOMhsudWFzLmJpbGxpbmcudjEuVG9wVXBTb3VyY2UiSwoNVG9wVXBSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCJrCg1SZWZ1bmRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRIiCgZhbW91bnQYAyABKAsyEi51YXMudHlwZS52MS5Nb25leRIRCglyZWZlcmVuY2UYBCABKAkiTAoOUmVmdW5kUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgicQoUQWRqdXN0QmFsYW5jZVJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIiCgZhbW91bnQYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIOCgZyZWFzb24YAyABKAkSEQoJcmVmZXJlbmNlGAQgASgJIlMKFUFkanVzdEJhbGFuY2VSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCJVChhMaXN0TGVkZ2VyRW50cmllc1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJiChlMaXN0TGVkZ2VyRW50cmllc1Jlc3BvbnNlEiwKB2VudHJpZXMYASADKAsyGy51YXMuYmlsbGluZy52MS5MZWRnZXJFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiTQoQTGlzdENhbGxzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlcKEUxpc3RDYWxsc1Jlc3BvbnNlEikKBWNhbGxzGAEgAygLMhoudWFzLmJpbGxpbmcudjEuQ2FsbFJlY29yZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiYQoQRmluZENhbGxzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiVwoRRmluZENhbGxzUmVzcG9uc2USKQoFY2FsbHMYASADKAsyGi51YXMuYmlsbGluZy52MS5DYWxsUmVjb3JkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJMChFHZXRSZWNlaXB0UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSI+ChJHZXRSZWNlaXB0UmVzcG9uc2USKAoHcmVjZWlwdBgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLlJlY2VpcHQiJAoPR2V0UHJpY2VSZXF1ZXN0EhEKCW1vZGVsX2tleRgBIAEoCSI/ChBHZXRQcmljZVJlc3BvbnNlEisKBnByaWNlcxgBIAEoCzIbLnVhcy5iaWxsaW5nLnYxLk1vZGVsUHJpY2VzIjoKEUxpc3RQcmljZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIloKEkxpc3RQcmljZXNSZXNwb25zZRIrCgZwcmljZXMYASADKAsyGy51YXMuYmlsbGluZy52MS5Nb2RlbFByaWNlcxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiFAoSQXVkaXRMZWRnZXJSZXF1ZXN0IkUKE0F1ZGl0TGVkZ2VyUmVzcG9uc2USLgoIZmluZGluZ3MYASADKAsyHC51YXMuYmlsbGluZy52MS5BdWRpdEZpbmRpbmcylAgKDkJpbGxpbmdTZXJ2aWNlElwKCkdldEJhbGFuY2USIS51YXMuYmlsbGluZy52MS5HZXRCYWxhbmNlUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXNwb25zZSIHkAIBsLsYAxJNCgVUb3BVcBIcLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVxdWVzdBodLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVzcG9uc2UiB5ACArC7GAQSUAoGUmVmdW5kEh0udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVxdWVzdBoeLnVhcy5iaWxsaW5nLnYxLlJlZnVuZFJlc3BvbnNlIgeQAgKwuxgEEmUKDUFkanVzdEJhbGFuY2USJC51YXMuYmlsbGluZy52MS5BZGp1c3RCYWxhbmNlUmVxdWVzdBolLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXNwb25zZSIHkAICsLsYBBJxChFMaXN0TGVkZ2VyRW50cmllcxIoLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVxdWVzdBopLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVzcG9uc2UiB5ACAbC7GAMSWQoJTGlzdENhbGxzEiAudWFzLmJpbGxpbmcudjEuTGlzdENhbGxzUmVxdWVzdBohLnVhcy5iaWxsaW5nLnYxLkxpc3RDYWxsc1Jlc3BvbnNlIgeQAgGwuxgDElkKCUZpbmRDYWxscxIgLnVhcy5iaWxsaW5nLnYxLkZpbmRDYWxsc1JlcXVlc3QaIS51YXMuYmlsbGluZy52MS5GaW5kQ2FsbHNSZXNwb25zZSIHkAIBsLsYAxJcCgpHZXRSZWNlaXB0EiEudWFzLmJpbGxpbmcudjEuR2V0UmVjZWlwdFJlcXVlc3QaIi51YXMuYmlsbGluZy52MS5HZXRSZWNlaXB0UmVzcG9uc2UiB5ACAbC7GAMSVgoIR2V0UHJpY2USHy51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlcXVlc3QaIC51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlc3BvbnNlIgeQAgGwuxgDElwKCkxpc3RQcmljZXMSIS51YXMuYmlsbGluZy52MS5MaXN0UHJpY2VzUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXNwb25zZSIHkAIBsLsYAxJfCgtBdWRpdExlZGdlchIiLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVxdWVzdBojLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVzcG9uc2UiB5ACAbC7GARiBnByb3RvMw", [file_uas_billing_v1_billing, file_uas_billing_v1_price, file_uas_billing_v1_receipt, file_uas_http_v1_http, file_uas_type_v1_money]);
 
 /**
  * Request of [BillingService.GetBalance][].
@@ -80,11 +84,18 @@ export type TopUpRequest = Message<"uas.billing.v1.TopUpRequest"> & {
   amount?: Money | undefined;
 
   /**
-   * What this payment is known by, 1 to 200 characters. Required.
+   * What this payment or grant is known by, 1 to 200 characters. Required.
    *
    * @generated from field: string reference = 3;
    */
   reference: string;
+
+  /**
+   * Where the money comes from. Default: a payment.
+   *
+   * @generated from field: uas.billing.v1.TopUpSource source = 4;
+   */
+  source: TopUpSource;
 };
 
 /**
@@ -129,7 +140,7 @@ export const TopUpResponseSchema: GenMessage<TopUpResponse> = /*@__PURE__*/
  */
 export type RefundRequest = Message<"uas.billing.v1.RefundRequest"> & {
   /**
-   * The account to credit.
+   * The account to credit. Empty: that of the call.
    *
    * @generated from field: string account_id = 1;
    */
@@ -193,6 +204,76 @@ export const RefundResponseSchema: GenMessage<RefundResponse> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_billing_service, 5);
 
 /**
+ * Request of [BillingService.AdjustBalance][].
+ *
+ * @generated from message uas.billing.v1.AdjustBalanceRequest
+ */
+export type AdjustBalanceRequest = Message<"uas.billing.v1.AdjustBalanceRequest"> & {
+  /**
+   * The account to correct.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * What to add, or where negative to take. Not zero, at most 1,000,000 USD either way.
+   *
+   * @generated from field: uas.type.v1.Money amount = 2;
+   */
+  amount?: Money | undefined;
+
+  /**
+   * Why, 1 to 500 characters, one line. Required; the customer sees it.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * What this correction is known by, 1 to 200 characters. Required.
+   *
+   * @generated from field: string reference = 4;
+   */
+  reference: string;
+};
+
+/**
+ * Describes the message uas.billing.v1.AdjustBalanceRequest.
+ * Use `create(AdjustBalanceRequestSchema)` to create a new message.
+ */
+export const AdjustBalanceRequestSchema: GenMessage<AdjustBalanceRequest> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 6);
+
+/**
+ * Response of [BillingService.AdjustBalance][].
+ *
+ * @generated from message uas.billing.v1.AdjustBalanceResponse
+ */
+export type AdjustBalanceResponse = Message<"uas.billing.v1.AdjustBalanceResponse"> & {
+  /**
+   * What the account has now.
+   *
+   * @generated from field: uas.billing.v1.Balance balance = 1;
+   */
+  balance?: Balance | undefined;
+
+  /**
+   * Whether this reference had been booked before, so that nothing changed.
+   *
+   * @generated from field: bool replayed = 2;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message uas.billing.v1.AdjustBalanceResponse.
+ * Use `create(AdjustBalanceResponseSchema)` to create a new message.
+ */
+export const AdjustBalanceResponseSchema: GenMessage<AdjustBalanceResponse> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 7);
+
+/**
  * Request of [BillingService.ListLedgerEntries][].
  *
  * @generated from message uas.billing.v1.ListLedgerEntriesRequest
@@ -225,7 +306,7 @@ export type ListLedgerEntriesRequest = Message<"uas.billing.v1.ListLedgerEntries
  * Use `create(ListLedgerEntriesRequestSchema)` to create a new message.
  */
 export const ListLedgerEntriesRequestSchema: GenMessage<ListLedgerEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 6);
+  messageDesc(file_uas_billing_v1_billing_service, 8);
 
 /**
  * Response of [BillingService.ListLedgerEntries][].
@@ -253,7 +334,7 @@ export type ListLedgerEntriesResponse = Message<"uas.billing.v1.ListLedgerEntrie
  * Use `create(ListLedgerEntriesResponseSchema)` to create a new message.
  */
 export const ListLedgerEntriesResponseSchema: GenMessage<ListLedgerEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 7);
+  messageDesc(file_uas_billing_v1_billing_service, 9);
 
 /**
  * Request of [BillingService.ListCalls][].
@@ -288,7 +369,7 @@ export type ListCallsRequest = Message<"uas.billing.v1.ListCallsRequest"> & {
  * Use `create(ListCallsRequestSchema)` to create a new message.
  */
 export const ListCallsRequestSchema: GenMessage<ListCallsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 8);
+  messageDesc(file_uas_billing_v1_billing_service, 10);
 
 /**
  * Response of [BillingService.ListCalls][].
@@ -316,7 +397,7 @@ export type ListCallsResponse = Message<"uas.billing.v1.ListCallsResponse"> & {
  * Use `create(ListCallsResponseSchema)` to create a new message.
  */
 export const ListCallsResponseSchema: GenMessage<ListCallsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 9);
+  messageDesc(file_uas_billing_v1_billing_service, 11);
 
 /**
  * Request of [BillingService.FindCalls][].
@@ -358,7 +439,7 @@ export type FindCallsRequest = Message<"uas.billing.v1.FindCallsRequest"> & {
  * Use `create(FindCallsRequestSchema)` to create a new message.
  */
 export const FindCallsRequestSchema: GenMessage<FindCallsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 10);
+  messageDesc(file_uas_billing_v1_billing_service, 12);
 
 /**
  * Response of [BillingService.FindCalls][].
@@ -386,7 +467,161 @@ export type FindCallsResponse = Message<"uas.billing.v1.FindCallsResponse"> & {
  * Use `create(FindCallsResponseSchema)` to create a new message.
  */
 export const FindCallsResponseSchema: GenMessage<FindCallsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 11);
+  messageDesc(file_uas_billing_v1_billing_service, 13);
+
+/**
+ * Request of [BillingService.GetReceipt][]. Exactly one of `call_id` and `request_id`.
+ *
+ * @generated from message uas.billing.v1.GetReceiptRequest
+ */
+export type GetReceiptRequest = Message<"uas.billing.v1.GetReceiptRequest"> & {
+  /**
+   * The account to look in. Empty: all accounts; operators only.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * The id of the call.
+   *
+   * @generated from field: string call_id = 2;
+   */
+  callId: string;
+
+  /**
+   * The request id of the call: of several calls with it, the newest.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message uas.billing.v1.GetReceiptRequest.
+ * Use `create(GetReceiptRequestSchema)` to create a new message.
+ */
+export const GetReceiptRequestSchema: GenMessage<GetReceiptRequest> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 14);
+
+/**
+ * Response of [BillingService.GetReceipt][].
+ *
+ * @generated from message uas.billing.v1.GetReceiptResponse
+ */
+export type GetReceiptResponse = Message<"uas.billing.v1.GetReceiptResponse"> & {
+  /**
+   * The receipt.
+   *
+   * @generated from field: uas.billing.v1.Receipt receipt = 1;
+   */
+  receipt?: Receipt | undefined;
+};
+
+/**
+ * Describes the message uas.billing.v1.GetReceiptResponse.
+ * Use `create(GetReceiptResponseSchema)` to create a new message.
+ */
+export const GetReceiptResponseSchema: GenMessage<GetReceiptResponse> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 15);
+
+/**
+ * Request of [BillingService.GetPrice][].
+ *
+ * @generated from message uas.billing.v1.GetPriceRequest
+ */
+export type GetPriceRequest = Message<"uas.billing.v1.GetPriceRequest"> & {
+  /**
+   * What customers name the model by.
+   *
+   * @generated from field: string model_key = 1;
+   */
+  modelKey: string;
+};
+
+/**
+ * Describes the message uas.billing.v1.GetPriceRequest.
+ * Use `create(GetPriceRequestSchema)` to create a new message.
+ */
+export const GetPriceRequestSchema: GenMessage<GetPriceRequest> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 16);
+
+/**
+ * Response of [BillingService.GetPrice][].
+ *
+ * @generated from message uas.billing.v1.GetPriceResponse
+ */
+export type GetPriceResponse = Message<"uas.billing.v1.GetPriceResponse"> & {
+  /**
+   * Its prices.
+   *
+   * @generated from field: uas.billing.v1.ModelPrices prices = 1;
+   */
+  prices?: ModelPrices | undefined;
+};
+
+/**
+ * Describes the message uas.billing.v1.GetPriceResponse.
+ * Use `create(GetPriceResponseSchema)` to create a new message.
+ */
+export const GetPriceResponseSchema: GenMessage<GetPriceResponse> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 17);
+
+/**
+ * Request of [BillingService.ListPrices][].
+ *
+ * @generated from message uas.billing.v1.ListPricesRequest
+ */
+export type ListPricesRequest = Message<"uas.billing.v1.ListPricesRequest"> & {
+  /**
+   * The most models to return, 0 to 1000. 0: 100. Over 1000 counts as 1000; negative is refused.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before. Empty: the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message uas.billing.v1.ListPricesRequest.
+ * Use `create(ListPricesRequestSchema)` to create a new message.
+ */
+export const ListPricesRequestSchema: GenMessage<ListPricesRequest> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 18);
+
+/**
+ * Response of [BillingService.ListPrices][].
+ *
+ * @generated from message uas.billing.v1.ListPricesResponse
+ */
+export type ListPricesResponse = Message<"uas.billing.v1.ListPricesResponse"> & {
+  /**
+   * The models of this page.
+   *
+   * @generated from field: repeated uas.billing.v1.ModelPrices prices = 1;
+   */
+  prices: ModelPrices[];
+
+  /**
+   * The token of the next page. Empty: this is the last.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message uas.billing.v1.ListPricesResponse.
+ * Use `create(ListPricesResponseSchema)` to create a new message.
+ */
+export const ListPricesResponseSchema: GenMessage<ListPricesResponse> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 19);
 
 /**
  * Request of [BillingService.AuditLedger][].
@@ -401,7 +636,7 @@ export type AuditLedgerRequest = Message<"uas.billing.v1.AuditLedgerRequest"> & 
  * Use `create(AuditLedgerRequestSchema)` to create a new message.
  */
 export const AuditLedgerRequestSchema: GenMessage<AuditLedgerRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 12);
+  messageDesc(file_uas_billing_v1_billing_service, 20);
 
 /**
  * Response of [BillingService.AuditLedger][].
@@ -422,7 +657,7 @@ export type AuditLedgerResponse = Message<"uas.billing.v1.AuditLedgerResponse"> 
  * Use `create(AuditLedgerResponseSchema)` to create a new message.
  */
 export const AuditLedgerResponseSchema: GenMessage<AuditLedgerResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 13);
+  messageDesc(file_uas_billing_v1_billing_service, 21);
 
 /**
  * Keeps the money and the call log.
@@ -442,7 +677,7 @@ export const BillingService: GenService<{
   },
   /**
    * Adds money to an account. Idempotent on `reference` within the account: a repetition changes
-   * nothing and returns the balance; with another amount it is refused with ALREADY_EXISTS.
+   * nothing and returns the balance; with another amount or source it is refused with ALREADY_EXISTS.
    *
    * @generated from rpc uas.billing.v1.BillingService.TopUp
    */
@@ -461,6 +696,18 @@ export const BillingService: GenService<{
     methodKind: "unary";
     input: typeof RefundRequestSchema;
     output: typeof RefundResponseSchema;
+  },
+  /**
+   * Corrects a balance, up or down. Idempotent on `reference` within the account: a repetition changes
+   * nothing; with another amount or reason it is refused with ALREADY_EXISTS. Taking more than is available is refused with FAILED_PRECONDITION:
+   * no balance is ever negative, and what running calls hold is theirs.
+   *
+   * @generated from rpc uas.billing.v1.BillingService.AdjustBalance
+   */
+  adjustBalance: {
+    methodKind: "unary";
+    input: typeof AdjustBalanceRequestSchema;
+    output: typeof AdjustBalanceResponseSchema;
   },
   /**
    * Lists the movements of an account, newest first.
@@ -491,6 +738,37 @@ export const BillingService: GenService<{
     methodKind: "unary";
     input: typeof FindCallsRequestSchema;
     output: typeof FindCallsResponseSchema;
+  },
+  /**
+   * Returns what a call cost and why: lines, price, hold and movements. NOT_FOUND where there is no such call.
+   *
+   * @generated from rpc uas.billing.v1.BillingService.GetReceipt
+   */
+  getReceipt: {
+    methodKind: "unary";
+    input: typeof GetReceiptRequestSchema;
+    output: typeof GetReceiptResponseSchema;
+  },
+  /**
+   * Returns the past, current and future prices of a model. MODEL_NOT_FOUND where there never was one of
+   * this name.
+   *
+   * @generated from rpc uas.billing.v1.BillingService.GetPrice
+   */
+  getPrice: {
+    methodKind: "unary";
+    input: typeof GetPriceRequestSchema;
+    output: typeof GetPriceResponseSchema;
+  },
+  /**
+   * Lists the prices of all configured models, by model key.
+   *
+   * @generated from rpc uas.billing.v1.BillingService.ListPrices
+   */
+  listPrices: {
+    methodKind: "unary";
+    input: typeof ListPricesRequestSchema;
+    output: typeof ListPricesResponseSchema;
   },
   /**
    * Checks the books against their invariants. No findings: the books are right.

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/inference/v1/model.proto.
  */
 export const file_uas_inference_v1_model: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIpsBCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSKwoFcHJpY2UYBCABKAsyHC51YXMuaW5mZXJlbmNlLnYxLk1vZGVsUHJpY2USGQoRbWF4X291dHB1dF90b2tlbnMYBSABKAUihgEKCk1vZGVsUHJpY2USDQoFaW5wdXQYASABKAkSFAoMY2FjaGVkX2lucHV0GAIgASgJEhMKC2NhY2hlX3dyaXRlGAMgASgJEg4KBm91dHB1dBgEIAEoCRINCgVpbWFnZRgFIAEoCRIOCgZzZWNvbmQYBiABKAkSDwoHcmVxdWVzdBgHIAEoCSp+CglNb2RlbFR5cGUSGgoWTU9ERUxfVFlQRV9VTlNQRUNJRklFRBAAEhMKD01PREVMX1RZUEVfVEVYVBABEhQKEE1PREVMX1RZUEVfSU1BR0UQAhIUChBNT0RFTF9UWVBFX1ZJREVPEAMSFAoQTU9ERUxfVFlQRV9BVURJTxAEYgZwcm90bzM");
+  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIpsBCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSKwoFcHJpY2UYBCABKAsyHC51YXMuaW5mZXJlbmNlLnYxLk1vZGVsUHJpY2USGQoRbWF4X291dHB1dF90b2tlbnMYBSABKAUiygEKCk1vZGVsUHJpY2USDQoFaW5wdXQYASABKAkSFAoMY2FjaGVkX2lucHV0GAIgASgJEhMKC2NhY2hlX3dyaXRlGAMgASgJEg4KBm91dHB1dBgEIAEoCRINCgVpbWFnZRgFIAEoCRIOCgZzZWNvbmQYBiABKAkSDwoHcmVxdWVzdBgHIAEoCRIRCglyZWFzb25pbmcYCCABKAkSLwoFdGllcnMYCSADKAsyIC51YXMuaW5mZXJlbmNlLnYxLk1vZGVsUHJpY2VUaWVyInwKDk1vZGVsUHJpY2VUaWVyEg0KBWFib3ZlGAEgASgFEg0KBWlucHV0GAIgASgJEhQKDGNhY2hlZF9pbnB1dBgDIAEoCRITCgtjYWNoZV93cml0ZRgEIAEoCRIOCgZvdXRwdXQYBSABKAkSEQoJcmVhc29uaW5nGAYgASgJKn4KCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASEwoPTU9ERUxfVFlQRV9URVhUEAESFAoQTU9ERUxfVFlQRV9JTUFHRRACEhQKEE1PREVMX1RZUEVfVklERU8QAxIUChBNT0RFTF9UWVBFX0FVRElPEARiBnByb3RvMw");
 
 /**
  * A model that customers can call.
@@ -91,7 +91,7 @@ export type ModelPrice = Message<"uas.inference.v1.ModelPrice"> & {
   cacheWrite: string;
 
   /**
-   * Per 1,000,000 tokens produced.
+   * Per 1,000,000 tokens produced, reasoning included where it has no price of its own.
    *
    * @generated from field: string output = 4;
    */
@@ -117,6 +117,20 @@ export type ModelPrice = Message<"uas.inference.v1.ModelPrice"> & {
    * @generated from field: string request = 7;
    */
   request: string;
+
+  /**
+   * Per 1,000,000 tokens produced as reasoning. Empty: as `output`.
+   *
+   * @generated from field: string reasoning = 8;
+   */
+  reasoning: string;
+
+  /**
+   * What calls that read many tokens cost instead, by `above`. Empty: whatever the length.
+   *
+   * @generated from field: repeated uas.inference.v1.ModelPriceTier tiers = 9;
+   */
+  tiers: ModelPriceTier[];
 };
 
 /**
@@ -125,6 +139,62 @@ export type ModelPrice = Message<"uas.inference.v1.ModelPrice"> & {
  */
 export const ModelPriceSchema: GenMessage<ModelPrice> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_model, 1);
+
+/**
+ * What a call that reads many tokens costs, all of it, in USD as decimal strings. Empty: as in the price.
+ *
+ * @generated from message uas.inference.v1.ModelPriceTier
+ */
+export type ModelPriceTier = Message<"uas.inference.v1.ModelPriceTier"> & {
+  /**
+   * It counts for calls that read more tokens than this, cached and written ones included. At least 1.
+   *
+   * @generated from field: int32 above = 1;
+   */
+  above: number;
+
+  /**
+   * Per 1,000,000 tokens read that were neither cached nor written to the cache.
+   *
+   * @generated from field: string input = 2;
+   */
+  input: string;
+
+  /**
+   * Per 1,000,000 tokens read from the cache.
+   *
+   * @generated from field: string cached_input = 3;
+   */
+  cachedInput: string;
+
+  /**
+   * Per 1,000,000 tokens written to the cache.
+   *
+   * @generated from field: string cache_write = 4;
+   */
+  cacheWrite: string;
+
+  /**
+   * Per 1,000,000 tokens produced, reasoning included where it has no price of its own.
+   *
+   * @generated from field: string output = 5;
+   */
+  output: string;
+
+  /**
+   * Per 1,000,000 tokens produced as reasoning.
+   *
+   * @generated from field: string reasoning = 6;
+   */
+  reasoning: string;
+};
+
+/**
+ * Describes the message uas.inference.v1.ModelPriceTier.
+ * Use `create(ModelPriceTierSchema)` to create a new message.
+ */
+export const ModelPriceTierSchema: GenMessage<ModelPriceTier> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_model, 2);
 
 /**
  * What a model produces.

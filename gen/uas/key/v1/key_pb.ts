@@ -8,13 +8,15 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Money } from "../../type/v1/money_pb.ts";
+import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/key/v1/key.proto.
  */
 export const file_uas_key_v1_key: GenFile = /*@__PURE__*/
-  fileDesc("ChR1YXMva2V5L3YxL2tleS5wcm90bxIKdWFzLmtleS52MSLeAQoDS2V5Eg4KBmtleV9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEgwKBG5hbWUYAyABKAkSDgoGbWFza2VkGAQgASgJEiMKBXN0YXRlGAUgASgOMhQudWFzLmtleS52MS5LZXlTdGF0ZRIOCgZtb2RlbHMYBiADKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2RlbGV0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCprCghLZXlTdGF0ZRIZChVLRVlfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFLRVlfU1RBVEVfRU5BQkxFRBABEhYKEktFWV9TVEFURV9ESVNBQkxFRBACEhUKEUtFWV9TVEFURV9ERUxFVEVEEANiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChR1YXMva2V5L3YxL2tleS5wcm90bxIKdWFzLmtleS52MSKOAwoDS2V5Eg4KBmtleV9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEgwKBG5hbWUYAyABKAkSDgoGbWFza2VkGAQgASgJEiMKBXN0YXRlGAUgASgOMhQudWFzLmtleS52MS5LZXlTdGF0ZRIOCgZtb2RlbHMYBiADKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2RlbGV0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoLc3BlbmRfbGltaXQYCiABKAsyEi51YXMudHlwZS52MS5Nb25leRIhCgVzcGVudBgLIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EjEKDWxhc3RfdXNlX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKmsKCEtleVN0YXRlEhkKFUtFWV9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUtFWV9TVEFURV9FTkFCTEVEEAESFgoSS0VZX1NUQVRFX0RJU0FCTEVEEAISFQoRS0VZX1NUQVRFX0RFTEVURUQQA2IGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_type_v1_money]);
 
 /**
  * An API key, without its secret.
@@ -77,6 +79,35 @@ export type Key = Message<"uas.key.v1.Key"> & {
    * @generated from field: google.protobuf.Timestamp delete_time = 8;
    */
   deleteTime?: Timestamp | undefined;
+
+  /**
+   * From when on calls are refused as with an unknown key. Unset: never.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 9;
+   */
+  expireTime?: Timestamp | undefined;
+
+  /**
+   * The most that all calls with the key may cost together, over its whole life: more than zero. A call
+   * that could exceed it is refused with INSUFFICIENT_BALANCE. Unset: what the balance allows.
+   *
+   * @generated from field: uas.type.v1.Money spend_limit = 10;
+   */
+  spendLimit?: Money | undefined;
+
+  /**
+   * What the calls with the key have cost so far. Refunds do not lower it. Output only.
+   *
+   * @generated from field: uas.type.v1.Money spent = 11;
+   */
+  spent?: Money | undefined;
+
+  /**
+   * When the key was last accepted, as known after a minute at the latest. Unset: never. Output only.
+   *
+   * @generated from field: google.protobuf.Timestamp last_use_time = 12;
+   */
+  lastUseTime?: Timestamp | undefined;
 };
 
 /**

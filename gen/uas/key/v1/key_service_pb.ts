@@ -4,16 +4,20 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_uas_http_v1_http } from "../../http/v1/http_pb.ts";
 import type { Key } from "./key_pb.ts";
 import { file_uas_key_v1_key } from "./key_pb.ts";
+import type { Money } from "../../type/v1/money_pb.ts";
+import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/key/v1/key_service.proto.
  */
 export const file_uas_key_v1_key_service: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMva2V5L3YxL2tleV9zZXJ2aWNlLnByb3RvEgp1YXMua2V5LnYxIkwKD0xpc3RLZXlzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIkoKEExpc3RLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLnVhcy5rZXkudjEuS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIfCg1HZXRLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIuCg5HZXRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSJEChBDcmVhdGVLZXlSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIOCgZtb2RlbHMYAyADKAkiQQoRQ3JlYXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8udWFzLmtleS52MS5LZXkSDgoGc2VjcmV0GAIgASgJIiIKEEVuYWJsZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjEKEUVuYWJsZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5IiMKEURpc2FibGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIyChJEaXNhYmxlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8udWFzLmtleS52MS5LZXkiIgoQRGVsZXRlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiMQoRRGVsZXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8udWFzLmtleS52MS5LZXky8gMKCktleVNlcnZpY2USTgoITGlzdEtleXMSGy51YXMua2V5LnYxLkxpc3RLZXlzUmVxdWVzdBocLnVhcy5rZXkudjEuTGlzdEtleXNSZXNwb25zZSIHkAIBsLsYAxJICgZHZXRLZXkSGS51YXMua2V5LnYxLkdldEtleVJlcXVlc3QaGi51YXMua2V5LnYxLkdldEtleVJlc3BvbnNlIgeQAgGwuxgDEk4KCUNyZWF0ZUtleRIcLnVhcy5rZXkudjEuQ3JlYXRlS2V5UmVxdWVzdBodLnVhcy5rZXkudjEuQ3JlYXRlS2V5UmVzcG9uc2UiBLC7GAMSUQoJRW5hYmxlS2V5EhwudWFzLmtleS52MS5FbmFibGVLZXlSZXF1ZXN0Gh0udWFzLmtleS52MS5FbmFibGVLZXlSZXNwb25zZSIHkAICsLsYAxJUCgpEaXNhYmxlS2V5Eh0udWFzLmtleS52MS5EaXNhYmxlS2V5UmVxdWVzdBoeLnVhcy5rZXkudjEuRGlzYWJsZUtleVJlc3BvbnNlIgeQAgKwuxgDElEKCURlbGV0ZUtleRIcLnVhcy5rZXkudjEuRGVsZXRlS2V5UmVxdWVzdBodLnVhcy5rZXkudjEuRGVsZXRlS2V5UmVzcG9uc2UiB5ACArC7GANiBnByb3RvMw", [file_uas_http_v1_http, file_uas_key_v1_key]);
+  fileDesc("Chx1YXMva2V5L3YxL2tleV9zZXJ2aWNlLnByb3RvEgp1YXMua2V5LnYxIkwKD0xpc3RLZXlzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIkoKEExpc3RLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLnVhcy5rZXkudjEuS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIfCg1HZXRLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIuCg5HZXRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSKeAQoQQ3JlYXRlS2V5UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGbW9kZWxzGAMgAygJEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBInCgtzcGVuZF9saW1pdBgFIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5IkEKEUNyZWF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5Eg4KBnNlY3JldBgCIAEoCSJhChBVcGRhdGVLZXlSZXF1ZXN0EhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5Ei8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayIxChFVcGRhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSIiChBFbmFibGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIxChFFbmFibGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSIjChFEaXNhYmxlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiMgoSRGlzYWJsZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5IiIKEERlbGV0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjEKEURlbGV0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5MsUECgpLZXlTZXJ2aWNlEk4KCExpc3RLZXlzEhsudWFzLmtleS52MS5MaXN0S2V5c1JlcXVlc3QaHC51YXMua2V5LnYxLkxpc3RLZXlzUmVzcG9uc2UiB5ACAbC7GAMSSAoGR2V0S2V5EhkudWFzLmtleS52MS5HZXRLZXlSZXF1ZXN0GhoudWFzLmtleS52MS5HZXRLZXlSZXNwb25zZSIHkAIBsLsYAxJOCglDcmVhdGVLZXkSHC51YXMua2V5LnYxLkNyZWF0ZUtleVJlcXVlc3QaHS51YXMua2V5LnYxLkNyZWF0ZUtleVJlc3BvbnNlIgSwuxgDElEKCVVwZGF0ZUtleRIcLnVhcy5rZXkudjEuVXBkYXRlS2V5UmVxdWVzdBodLnVhcy5rZXkudjEuVXBkYXRlS2V5UmVzcG9uc2UiB5ACArC7GAMSUQoJRW5hYmxlS2V5EhwudWFzLmtleS52MS5FbmFibGVLZXlSZXF1ZXN0Gh0udWFzLmtleS52MS5FbmFibGVLZXlSZXNwb25zZSIHkAICsLsYAxJUCgpEaXNhYmxlS2V5Eh0udWFzLmtleS52MS5EaXNhYmxlS2V5UmVxdWVzdBoeLnVhcy5rZXkudjEuRGlzYWJsZUtleVJlc3BvbnNlIgeQAgKwuxgDElEKCURlbGV0ZUtleRIcLnVhcy5rZXkudjEuRGVsZXRlS2V5UmVxdWVzdBodLnVhcy5rZXkudjEuRGVsZXRlS2V5UmVzcG9uc2UiB5ACArC7GANiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_key_v1_key, file_uas_type_v1_money]);
 
 /**
  * Request of [KeyService.ListKeys][].
@@ -146,6 +150,20 @@ export type CreateKeyRequest = Message<"uas.key.v1.CreateKeyRequest"> & {
    * @generated from field: repeated string models = 3;
    */
   models: string[];
+
+  /**
+   * From when on calls are refused as with an unknown key: in the future. Unset: never.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 4;
+   */
+  expireTime?: Timestamp | undefined;
+
+  /**
+   * The most that all calls with the key may cost together: more than zero. Unset: no limit of its own.
+   *
+   * @generated from field: uas.type.v1.Money spend_limit = 5;
+   */
+  spendLimit?: Money | undefined;
 };
 
 /**
@@ -184,6 +202,56 @@ export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE_
   messageDesc(file_uas_key_v1_key_service, 5);
 
 /**
+ * Request of [KeyService.UpdateKey][].
+ *
+ * @generated from message uas.key.v1.UpdateKeyRequest
+ */
+export type UpdateKeyRequest = Message<"uas.key.v1.UpdateKeyRequest"> & {
+  /**
+   * The key to change, by its `key_id`, with the new values.
+   *
+   * @generated from field: uas.key.v1.Key key = 1;
+   */
+  key?: Key | undefined;
+
+  /**
+   * What to change: `name`, `models`, `expire_time`, `spend_limit`. At least one. A named member that
+   * `key` does not have is cleared: no name, every model, no expiry, no limit.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 2;
+   */
+  updateMask?: FieldMask | undefined;
+};
+
+/**
+ * Describes the message uas.key.v1.UpdateKeyRequest.
+ * Use `create(UpdateKeyRequestSchema)` to create a new message.
+ */
+export const UpdateKeyRequestSchema: GenMessage<UpdateKeyRequest> = /*@__PURE__*/
+  messageDesc(file_uas_key_v1_key_service, 6);
+
+/**
+ * Response of [KeyService.UpdateKey][].
+ *
+ * @generated from message uas.key.v1.UpdateKeyResponse
+ */
+export type UpdateKeyResponse = Message<"uas.key.v1.UpdateKeyResponse"> & {
+  /**
+   * The key as it is now.
+   *
+   * @generated from field: uas.key.v1.Key key = 1;
+   */
+  key?: Key | undefined;
+};
+
+/**
+ * Describes the message uas.key.v1.UpdateKeyResponse.
+ * Use `create(UpdateKeyResponseSchema)` to create a new message.
+ */
+export const UpdateKeyResponseSchema: GenMessage<UpdateKeyResponse> = /*@__PURE__*/
+  messageDesc(file_uas_key_v1_key_service, 7);
+
+/**
  * Request of [KeyService.EnableKey][].
  *
  * @generated from message uas.key.v1.EnableKeyRequest
@@ -202,7 +270,7 @@ export type EnableKeyRequest = Message<"uas.key.v1.EnableKeyRequest"> & {
  * Use `create(EnableKeyRequestSchema)` to create a new message.
  */
 export const EnableKeyRequestSchema: GenMessage<EnableKeyRequest> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 6);
+  messageDesc(file_uas_key_v1_key_service, 8);
 
 /**
  * Response of [KeyService.EnableKey][].
@@ -223,7 +291,7 @@ export type EnableKeyResponse = Message<"uas.key.v1.EnableKeyResponse"> & {
  * Use `create(EnableKeyResponseSchema)` to create a new message.
  */
 export const EnableKeyResponseSchema: GenMessage<EnableKeyResponse> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 7);
+  messageDesc(file_uas_key_v1_key_service, 9);
 
 /**
  * Request of [KeyService.DisableKey][].
@@ -244,7 +312,7 @@ export type DisableKeyRequest = Message<"uas.key.v1.DisableKeyRequest"> & {
  * Use `create(DisableKeyRequestSchema)` to create a new message.
  */
 export const DisableKeyRequestSchema: GenMessage<DisableKeyRequest> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 8);
+  messageDesc(file_uas_key_v1_key_service, 10);
 
 /**
  * Response of [KeyService.DisableKey][].
@@ -265,7 +333,7 @@ export type DisableKeyResponse = Message<"uas.key.v1.DisableKeyResponse"> & {
  * Use `create(DisableKeyResponseSchema)` to create a new message.
  */
 export const DisableKeyResponseSchema: GenMessage<DisableKeyResponse> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 9);
+  messageDesc(file_uas_key_v1_key_service, 11);
 
 /**
  * Request of [KeyService.DeleteKey][].
@@ -286,7 +354,7 @@ export type DeleteKeyRequest = Message<"uas.key.v1.DeleteKeyRequest"> & {
  * Use `create(DeleteKeyRequestSchema)` to create a new message.
  */
 export const DeleteKeyRequestSchema: GenMessage<DeleteKeyRequest> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 10);
+  messageDesc(file_uas_key_v1_key_service, 12);
 
 /**
  * Response of [KeyService.DeleteKey][].
@@ -307,7 +375,7 @@ export type DeleteKeyResponse = Message<"uas.key.v1.DeleteKeyResponse"> & {
  * Use `create(DeleteKeyResponseSchema)` to create a new message.
  */
 export const DeleteKeyResponseSchema: GenMessage<DeleteKeyResponse> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 11);
+  messageDesc(file_uas_key_v1_key_service, 13);
 
 /**
  * Manages API keys. Every change is in force on every node within one second.
@@ -344,6 +412,16 @@ export const KeyService: GenService<{
     methodKind: "unary";
     input: typeof CreateKeyRequestSchema;
     output: typeof CreateKeyResponseSchema;
+  },
+  /**
+   * Changes what `update_mask` names; a deleted key is refused with INVALID_ARGUMENT.
+   *
+   * @generated from rpc uas.key.v1.KeyService.UpdateKey
+   */
+  updateKey: {
+    methodKind: "unary";
+    input: typeof UpdateKeyRequestSchema;
+    output: typeof UpdateKeyResponseSchema;
   },
   /**
    * Lets a disabled key make calls again. Enabling an enabled key changes nothing; a deleted one is
