@@ -23,8 +23,13 @@ export function parseUsd(text: string): bigint | undefined {
 
 /** Writes nano-USD as the shortest exact decimal string: `250000000n` is `"0.25"`, `0n` is `"0"`. */
 export function formatUsd(nanos: bigint): string {
-  const sign = nanos < 0n ? "-" : "";
-  const digits = (nanos < 0n ? -nanos : nanos).toString().padStart(10, "0");
-  const fraction = digits.slice(-9).replace(/0+$/, "");
-  return `${sign}${digits.slice(0, -9)}${fraction && `.${fraction}`}`;
+  return formatDecimal(nanos, 9);
+}
+
+/** Writes a number of 10^-`places` as the shortest exact decimal string: `1500n` with 3 is `"1.5"`. */
+export function formatDecimal(value: bigint, places: number): string {
+  const sign = value < 0n ? "-" : "";
+  const digits = (value < 0n ? -value : value).toString().padStart(places + 1, "0");
+  const fraction = digits.slice(-places).replace(/0+$/, "");
+  return `${sign}${digits.slice(0, -places)}${fraction && `.${fraction}`}`;
 }

@@ -5,6 +5,7 @@ import {
   applyStatement,
   applyValues,
   holdVerdicts,
+  lowBalance,
   type SettleVerdict,
   settleVerdicts,
 } from "./batch.ts";
@@ -20,15 +21,21 @@ export type LedgerTransaction =
 /** Operations of one account. Settlements come first: a hold cannot be ended in the batch that makes it. */
 export interface LedgerBatch {
   readonly accountId: string;
-  /** Default: none. */
-  readonly holds?: readonly { readonly id: string; readonly amountNanos: bigint }[];
+  /** Default: none. `keyId`: the key that pays, a UUID; default: none. `keyLimitNanos`: what it may
+   * spend in its life; default: no limit. */
+  readonly holds?: readonly {
+    readonly id: string;
+    readonly amountNanos: bigint;
+    readonly keyId?: string;
+    readonly keyLimitNanos?: bigint;
+  }[];
   /** Default: none. Without a record no call is written. */
   readonly settles?: readonly {
     readonly id: string;
     readonly costNanos: bigint;
     readonly record?: CallRow;
   }[];
-  /** How long the holds live, in milliseconds. Nobody renews them. Default `holdTtlMs`. */
+  /** How long the holds live, in milliseconds. Nobody renews them, and they belong to no process. Default `holdTtlMs`. */
   readonly ttlMs?: number;
 }
 
@@ -36,6 +43,8 @@ export interface LedgerBatch {
 export interface LedgerVerdicts {
   readonly holds: readonly HoldVerdict[];
   readonly settles: readonly SettleVerdict[];
+  /** What the account has, where the batch takes it below its threshold. Counts once committed. */
+  readonly lowBalanceNanos: bigint | undefined;
 }
 
 /**
@@ -51,19 +60,26 @@ export async function applyIn(
   const values = applyValues(
     accountId,
     {
-      holds: holds.map(({ id, amountNanos }) => ({ id, amount: amountNanos.toString() })),
+      holds: holds.map(({ id, amountNanos, keyId = "", keyLimitNanos }) => ({
+        id,
+        amount: amountNanos.toString(),
+        keyId,
+        keyLimit: keyLimitNanos?.toString(),
+      })),
+      extends: [],
       settles: settles.map(({ id, costNanos, record }) => ({
         id,
         cost: costNanos.toString(),
         record: record && { ...record, id, cost: costNanos.toString(), account_id: accountId },
       })),
     },
-    ttlMs,
+    { nodeId: null, nodeName: null, holdTtlMs: ttlMs },
   );
   const row = await execute(transaction, values);
   return {
     holds: holdVerdicts(row) ?? holds.map(() => ({ admitted: true })),
     settles: settleVerdicts(row) ?? settles.map(() => "settled" as const),
+    lowBalanceNanos: lowBalance(row),
   };
 }
 
@@ -72,7 +88,7 @@ async function execute(transaction: LedgerTransaction, values: unknown[]): Promi
     return (await transaction.query(applyStatement.text, values)).rows[0];
   }
   if (!transaction.isInTransaction()) throw new Error("applyIn needs an open transaction");
-  const text = applyStatement.text.replaceAll(/\$\d/g, "?");
+  const text = applyStatement.text.replaceAll(/\$\d+/g, "?");
   const rows: NonNullable<Row>[] = await transaction.execute(text, values);
   return rows[0];
 }

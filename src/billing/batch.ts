@@ -1,13 +1,15 @@
 /** The words of the SQL function `ledger_apply`: its parameters and its verdicts. */
-import { callsJson } from "./call-json.ts";
+import { callsJson, checkpointsJson } from "./call-json.ts";
 import type { CallRow } from "./call-row.ts";
-import type { HoldVerdict } from "./ledger.ts";
+import type { ExtendVerdict, HoldVerdict } from "./ledger.ts";
 import type { Row, Statement } from "./link.ts";
 
 /** The one statement that moves money of calls. */
 export const applyStatement: Statement = {
   name: "ledger_apply",
-  text: "select * from ledger_apply($1, $2, $3, $4, $5, $6, $7)",
+  text:
+    "select * from ledger_apply(" +
+    "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
 };
 
 /** A hold as the statement takes it. */
@@ -15,6 +17,25 @@ export interface BatchHold {
   readonly id: string;
   /** Nano-USD in decimal digits. */
   readonly amount: string;
+  /** Empty where there is none. */
+  readonly keyId: string;
+  /** Nano-USD in decimal digits; `undefined`: no limit. */
+  readonly keyLimit: string | undefined;
+}
+
+/** An extension as the statement takes it. A hold comes once in a batch. */
+export interface BatchExtend {
+  readonly id: string;
+  /** Nano-USD in decimal digits. */
+  readonly amount: string;
+  readonly checkpoint: Checkpoint | undefined;
+}
+
+/** What a call is ended with if its process dies. */
+export interface Checkpoint {
+  /** Nano-USD in decimal digits. */
+  readonly cost: string;
+  readonly record: CallRow | undefined;
 }
 
 /** A settlement as the statement takes it. */
@@ -39,26 +60,77 @@ const settleWords: Readonly<Record<string, SettleVerdict>> = {
   u: "unknown",
 };
 
+/** Operations of one account. */
+export interface Batch {
+  readonly settles: readonly BatchSettle[];
+  readonly extends: readonly BatchExtend[];
+  readonly holds: readonly BatchHold[];
+}
+
+/** Who sends a batch, and how long its holds live. */
+export interface Sender {
+  /** The process that the holds are ended for when it dies; null: they only expire. */
+  readonly nodeId: string | null;
+  /** Set until the database has answered: the process is then made known with its first batch. */
+  readonly nodeName: string | null;
+  readonly holdTtlMs: number;
+}
+
 /** The parameters of {@link applyStatement}. Arrays are written by hand: the driver takes 3 times as long. */
 export function applyValues(
   accountId: string,
-  batch: { readonly holds: readonly BatchHold[]; readonly settles: readonly BatchSettle[] },
-  ttlMs: number,
+  { settles, extends: grown, holds }: Batch,
+  { nodeId, nodeName, holdTtlMs }: Sender,
 ): (string | number | null)[] {
-  const records: CallRow[] = [];
-  for (const { record } of batch.settles) if (record) records.push(record);
   return [
     accountId,
-    arrayText(batch.holds, (hold) => hold.id),
-    arrayText(batch.holds, (hold) => hold.amount),
-    arrayText(batch.settles, (settle) => settle.id),
-    arrayText(batch.settles, (settle) => settle.cost),
-    records.length > 0 ? callsJson(records) : null,
-    ttlMs,
+    nodeId,
+    nodeName,
+    ...settleValues(settles),
+    ...extendValues(grown),
+    ...holdValues(holds),
+    holdTtlMs,
   ];
 }
 
-/** The verdicts of `count` holds in their order; `undefined`: all were admitted. */
+function settleValues(settles: readonly BatchSettle[]): (string | null)[] {
+  if (settles.length === 0) return [null, null, null, null];
+  const records: CallRow[] = [];
+  let hasVendorCosts = false;
+  for (const { record } of settles) {
+    if (record === undefined) continue;
+    records.push(record);
+    if (record.vendor_cost) hasVendorCosts = true;
+  }
+  return [
+    arrayText(settles, (settle) => settle.id),
+    arrayText(settles, (settle) => settle.cost),
+    hasVendorCosts ? arrayText(settles, ({ record }) => record?.vendor_cost || "NULL") : null,
+    records.length > 0 ? callsJson(records) : null,
+  ];
+}
+
+function extendValues(grown: readonly BatchExtend[]): (string | null)[] {
+  if (grown.length === 0) return [null, null, null];
+  return [
+    arrayText(grown, (extend) => extend.id),
+    arrayText(grown, (extend) => extend.amount),
+    checkpointsJson(grown),
+  ];
+}
+
+function holdValues(holds: readonly BatchHold[]): (string | null)[] {
+  if (holds.length === 0) return [null, null, null, null];
+  const isLimited = holds.some((hold) => hold.keyLimit !== undefined);
+  return [
+    arrayText(holds, (hold) => hold.id),
+    arrayText(holds, (hold) => hold.amount),
+    arrayText(holds, (hold) => hold.keyId || "NULL"),
+    isLimited ? arrayText(holds, (hold) => hold.keyLimit ?? "NULL") : null,
+  ];
+}
+
+/** The verdicts of the holds in their order; `undefined`: all were admitted. */
 export function holdVerdicts(row: Row): readonly HoldVerdict[] | undefined {
   const text = row?.["hold_verdicts"];
   return typeof text === "string" ? text.split(",").map(holdVerdict) : undefined;
@@ -72,10 +144,29 @@ export function settleVerdicts(row: Row): readonly SettleVerdict[] | undefined {
     : undefined;
 }
 
+/** The verdicts of the extensions in their order; `undefined`: each hold is now what was asked for. */
+export function extendVerdicts(row: Row): readonly ExtendVerdict[] | undefined {
+  const text = row?.["extend_verdicts"];
+  if (typeof text !== "string") return undefined;
+  return text
+    .split(",")
+    .map((word) => (word === "c" ? { heldNanos: 0n, closed: true } : { heldNanos: BigInt(word) }));
+}
+
+/** What the account has, where the batch took it below its threshold. */
+export function lowBalance(row: Row): bigint | undefined {
+  const low = row?.["low_balance"];
+  return typeof low === "string" ? BigInt(low) : undefined;
+}
+
 function holdVerdict(word: string): HoldVerdict {
   if (word === "a" || word === "d") return admitted;
   if (word === "c") return { admitted: false, availableNanos: 0n, closed: true };
-  return { admitted: false, availableNanos: BigInt(word) };
+  const [available = "0", keyRemaining] = word.split("/");
+  const refused = { admitted: false, availableNanos: BigInt(available) } as const;
+  return keyRemaining === undefined
+    ? refused
+    : { ...refused, keyRemainingNanos: BigInt(keyRemaining) };
 }
 
 function arrayText<T>(items: readonly T[], text: (item: T) => string): string {

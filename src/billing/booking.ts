@@ -1,22 +1,34 @@
-/** Top-ups and refunds: money that moves once per account and reference (R-MON-9). */
+/** Top-ups, grants, refunds and corrections: money that moves once per account and reference (R-MON-9). */
 import { randomUUIDv7 } from "node:crypto";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { formatUsd, nanosPerUsd } from "../money.ts";
-import { type BalanceRow, currency } from "./message.ts";
+import { parseLine } from "../text-line.ts";
+import { currency, parseMoney, parsePositiveMoney } from "../usd.ts";
 import { invalid } from "./invalid.ts";
+import type { BalanceRow } from "./message.ts";
 import type { Queryable } from "./queryable.ts";
 
 /** Money to book on an account. */
 export interface Booking {
-  readonly kind: typeof LedgerKind.TOP_UP | typeof LedgerKind.REFUND;
+  readonly kind: BookingKind;
   readonly accountId: string;
+  /** Negative only where a correction takes money away. */
   readonly amountNanos: bigint;
   readonly reference: string;
-  /** The charge that a refund gives back; `undefined` for a top-up. */
-  readonly callId: string | undefined;
+  /** The charge that a refund gives back. Default: none. */
+  readonly callId?: string | undefined;
+  /** Why a correction is made. Default: none. */
+  readonly reason?: string | undefined;
 }
+
+/** What can be booked, beside what calls cost. */
+export type BookingKind =
+  | typeof LedgerKind.TOP_UP
+  | typeof LedgerKind.REFUND
+  | typeof LedgerKind.ADJUSTMENT
+  | typeof LedgerKind.PROMO;
 
 /** What came of a booking. */
 export interface Booked {
@@ -25,9 +37,13 @@ export interface Booked {
   readonly replayed: boolean;
 }
 
+/** Told which account has fallen below its threshold, and what it has: available and held. */
+export type OnLowBalance = (accountId: string, balanceNanos: bigint) => void;
+
 interface BookRow extends BalanceRow {
-  readonly verdict: "booked" | "replayed" | "reused" | "missing" | "exceeded" | "full";
+  readonly verdict: "booked" | "replayed" | "reused" | "missing" | "exceeded" | "short" | "full";
   readonly remaining: string | null;
+  readonly low_balance: string | null;
 }
 
 /** The largest single booking in nano-USD: a million USD, so that a slip of the unit is noticed. */
@@ -36,20 +52,29 @@ export const bookingNanosMax = 1_000_000n * nanosPerUsd;
 /** The longest reference in characters. */
 const referenceCharsMax = 200;
 
+/** The longest reason in characters. */
+const reasonCharsMax = 500;
+
 /**
- * Books it.
+ * Books it. `onLowBalance` is told where that takes the account below its threshold; default: nobody.
  *
  * @throws GatewayError IDEMPOTENCY_KEY_REUSED where the reference stands for something else; NOT_FOUND
- * where the account has no such charge; INSUFFICIENT_BALANCE where less is left of the charge.
+ * where the account has no such charge; INSUFFICIENT_BALANCE where less is left of the charge, or available.
  */
-export async function book(pool: Queryable, booking: Booking): Promise<Booked> {
-  const { kind, accountId, amountNanos, reference, callId } = booking;
+export async function book(
+  pool: Queryable,
+  booking: Booking,
+  onLowBalance?: OnLowBalance,
+): Promise<Booked> {
+  const { kind, accountId, amountNanos, reference, callId = null, reason = null } = booking;
   const { rows } = await pool.query<BookRow>(
-    "select verdict, available, held, remaining from ledger_book($1, $2::smallint, $3, $4, $5, $6)",
-    [accountId, kind, randomUUIDv7(), amountNanos.toString(), reference, callId ?? null],
+    "select verdict, available, held, remaining, low_balance " +
+      "from ledger_book($1, $2::smallint, $3, $4, $5, $6, $7)",
+    [accountId, kind, randomUUIDv7(), amountNanos.toString(), reference, callId, reason],
   );
   const row = rows[0];
   if (!row) throw new Error("ledger_book returned no row");
+  if (row.low_balance !== null) onLowBalance?.(accountId, BigInt(row.low_balance));
   if (row.verdict === "booked") return { balance: row, replayed: false };
   if (row.verdict === "replayed") return { balance: row, replayed: true };
   throw refusal(row.verdict, booking, row.remaining ?? "0");
@@ -61,15 +86,31 @@ export async function book(pool: Queryable, booking: Booking): Promise<Booked> {
  * @throws GatewayError INVALID_REQUEST where it is missing, not in USD, not positive or too large.
  */
 export function parseAmount(amount: Money | undefined): bigint {
-  if (!amount) throw invalid("amount", "amount is required");
-  if (amount.currencyCode !== "" && amount.currencyCode !== currency) {
-    throw invalid("amount", `amount must be in ${currency}`);
-  }
-  if (amount.amountNanos <= 0n) throw invalid("amount", "amount must be more than zero");
-  if (amount.amountNanos > bookingNanosMax) {
+  const amountNanos = parsePositiveMoney("amount", amount);
+  if (amountNanos > bookingNanosMax) {
     throw invalid("amount", `amount must be at most ${formatUsd(bookingNanosMax)} ${currency}`);
   }
-  return amount.amountNanos;
+  return amountNanos;
+}
+
+/**
+ * Checks the amount of a correction, which may take money away.
+ *
+ * @throws GatewayError INVALID_REQUEST where it is missing, not in USD, zero or too large.
+ */
+export function parseSignedAmount(amount: Money | undefined): bigint {
+  const amountNanos = parseMoney("amount", amount);
+  if (amountNanos === 0n) throw invalid("amount", "amount must not be zero");
+  if (amountNanos > bookingNanosMax || amountNanos < -bookingNanosMax) {
+    const most = `${formatUsd(bookingNanosMax)} ${currency}`;
+    throw invalid("amount", `amount must be at most ${most}, up or down`);
+  }
+  return amountNanos;
+}
+
+/** Checks why a correction is made. @throws GatewayError INVALID_REQUEST */
+export function parseReason(reason: string): string {
+  return parseLine(reason, { param: "reason", charsMin: 1, charsMax: reasonCharsMax });
 }
 
 /**
@@ -103,6 +144,14 @@ function refusal(
     return new GatewayError(
       ErrorCode.INSUFFICIENT_BALANCE,
       `a refund of ${formatUsd(amountNanos)} ${currency} exceeds what is left of the charge: ` +
+        `${formatUsd(BigInt(remaining))} ${currency}`,
+      { param: "amount" },
+    );
+  }
+  if (verdict === "short") {
+    return new GatewayError(
+      ErrorCode.INSUFFICIENT_BALANCE,
+      `taking ${formatUsd(-amountNanos)} ${currency} exceeds what is available: ` +
         `${formatUsd(BigInt(remaining))} ${currency}`,
       { param: "amount" },
     );

@@ -2,7 +2,7 @@
 import type { CallRow } from "./call-row.ts";
 
 /** The longest text of a call record in characters, as the contract says of the model. */
-export const callTextCharsMax = 256;
+const callTextCharsMax = 256;
 
 /**
  * Writes rows as the JSON array that `json_populate_recordset(null::call, …)` reads. Texts that come from
@@ -15,22 +15,51 @@ export function callsJson(rows: readonly CallRow[]): string {
   return json.includes("\\u") ? JSON.stringify(rows.map(boundRow).map(cleanRow)) : json;
 }
 
-/** The row itself where it is short enough: a copy of 24 members for nothing costs more than the tests. */
-function boundRow(row: CallRow): CallRow {
-  const fits =
-    row.model.length <= callTextCharsMax &&
-    row.request_id.length <= callTextCharsMax &&
-    row.path.length <= callTextCharsMax &&
-    row.upstream_request_id.length <= callTextCharsMax;
-  if (fits) return row;
-  const cut = (text: string): string => text.slice(0, callTextCharsMax);
-  return {
-    ...row,
-    model: cut(row.model),
-    request_id: cut(row.request_id),
-    path: cut(row.path),
-    upstream_request_id: cut(row.upstream_request_id),
+/** What may bring a checkpoint: how far the call of a hold is. */
+export interface Told {
+  /** The id of the hold. */
+  readonly id: string;
+  readonly checkpoint: { readonly cost: string; readonly record: CallRow | undefined } | undefined;
+}
+
+/** Writes the checkpoints of extensions as `ledger_extend` reads them; null where none brings one. */
+export function checkpointsJson(grown: readonly Told[]): string | null {
+  const write = (clean: (row: CallRow) => CallRow): string | undefined => {
+    const told: object[] = [];
+    for (const { id, checkpoint } of grown) {
+      if (checkpoint === undefined) continue;
+      const { cost, record } = checkpoint;
+      told.push({ id, cost, record: record && clean(boundRow(record)) });
+    }
+    return told.length > 0 ? JSON.stringify(told) : undefined;
   };
+  const json = write((row) => row);
+  return json?.includes("\\u") ? (write(cleanRow) ?? null) : (json ?? null);
+}
+
+/** Texts that clients or vendors have written. */
+const foreignTexts = ["model", "request_id", "path", "upstream_request_id", "dropped"] as const;
+
+/** The row itself where its texts are plain: a copy of all its members for nothing costs more than the tests. */
+function boundRow(row: CallRow): CallRow {
+  if (foreignTexts.every((name) => isPlain(row[name] ?? ""))) return row;
+  const bound = { ...row };
+  for (const name of foreignTexts) bound[name] = callText(row[name] ?? "");
+  return { ...bound, dropped: row.dropped && bound.dropped };
+}
+
+/** A client's or vendor's text as a record has it: cut, and without control characters, which a terminal might
+ * obey. */
+export function callText(text: string): string {
+  if (isPlain(text)) return text;
+  return text
+    .slice(0, callTextCharsMax)
+    .toWellFormed()
+    .replace(/\p{Cc}/gu, "\ufffd");
+}
+
+function isPlain(text: string): boolean {
+  return text.length <= callTextCharsMax && /^[\x20-\x7e]*$/.test(text);
 }
 
 function cleanRow(row: CallRow): CallRow {

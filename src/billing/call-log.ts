@@ -46,7 +46,8 @@ export class CallLog implements Source {
       this.#dropped++;
       return;
     }
-    this.#rows.push(row.cost === "0" && row.held === "0" ? row : { ...row, cost: "0", held: "0" });
+    const isFree = row.cost === "0" && row.held === "0" && !row.vendor_cost;
+    this.#rows.push(isFree ? row : { ...row, cost: "0", held: "0", vendor_cost: null });
     this.#onWork();
   }
 

@@ -33,4 +33,15 @@ export interface CallRow {
   readonly upstream_request_id: string;
   /** What the other style could not carry, comma separated. Null in records of older versions. */
   readonly dropped: string | null;
+  /** The account's discount, in hundredths of a percent. Null in records of older versions, as what follows. */
+  readonly discount_bp: number | null;
+  /** Whether the usage was charged: else the call was for nothing, whatever it used. */
+  readonly charged: boolean | null;
+  /** Pictures made; null where there can be none. */
+  readonly images: number | null;
+  /** Microseconds of film or sound made; null where there can be none. */
+  readonly second_micros: number | null;
+  /** What the vendor charges us, nano-USD as decimal digits: booked beside the charge. Null or left out
+   * where no cost is configured. */
+  readonly vendor_cost?: string | null;
 }

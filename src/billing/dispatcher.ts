@@ -5,6 +5,8 @@ import { isLost, isRefused, Link, type Row, type Statement } from "./link.ts";
 export interface Work {
   readonly statement: Statement;
   readonly values: readonly (string | number | null)[];
+  /** Called when its bytes are on their way, each time. Default: nobody. */
+  sent?(): void;
   /** Called with the answer. */
   done(row: Row): void;
   /** Called where the statement itself is at fault: it is not sent again. */
@@ -55,6 +57,11 @@ export class Dispatcher {
       { length: options.connections },
       () => new Link({ url: options.url, onIdle }),
     );
+  }
+
+  /** Whether the database is known to be away: no connection is left. */
+  get isAway(): boolean {
+    return !this.#links.some((link) => link.isOpen);
   }
 
   /** Gives the source a turn soon. */
@@ -113,7 +120,10 @@ export class Dispatcher {
   async #send(link: Link, source: Source, work: Work): Promise<void> {
     let row: Row;
     try {
-      row = await link.run(work.statement, work.values);
+      const answer = link.run(work.statement, work.values);
+      // The driver has written before it returns.
+      work.sent?.();
+      row = await answer;
     } catch (error) {
       if (!isRefused(error)) return this.#sendAgain(error, { source, work });
       work.refused(error);

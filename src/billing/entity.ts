@@ -9,6 +9,8 @@ export const BalanceEntity = defineEntity({
     accountId: p.uuid().primary(),
     available: p.bigint().defaultRaw("0"),
     held: p.bigint().defaultRaw("0"),
+    /** Whoever falls below it is reported. Null: nobody asked. */
+    lowBelow: p.bigint().nullable(),
   },
   checks: [
     { name: "balance_available_check", expression: "available >= 0" },
@@ -28,6 +30,11 @@ export const HoldEntity = defineEntity({
     expiresAt: p.datetime().columnType("timestamptz"),
     state: p.smallint().default(1),
     swept: p.boolean().default(false),
+    nodeId: p.uuid().nullable(),
+    keyId: p.uuid().nullable(),
+    keyLimit: p.bigint().nullable(),
+    steps: p.integer().default(0),
+    checkpointed: p.boolean().default(false),
   },
   indexes: [{ name: "hold_open_index", properties: ["expiresAt"], where: "state = 1" }],
   checks: [
@@ -35,6 +42,62 @@ export const HoldEntity = defineEntity({
     { name: "hold_settled_check", expression: "settled >= 0" },
     { name: "hold_state_check", expression: "state >= 1 and state <= 4" },
   ],
+});
+
+/** What an open hold is settled with if its process dies. */
+export const HoldCheckpointEntity = defineEntity({
+  name: "HoldCheckpointEntity",
+  tableName: "hold_checkpoint",
+  properties: {
+    holdId: p.uuid().primary(),
+    cost: p.bigint(),
+    record: p.json<Readonly<Record<string, unknown>>>().columnType("json").nullable(),
+  },
+  checks: [{ name: "hold_checkpoint_cost_check", expression: "cost >= 0" }],
+});
+
+/** What a hold grew by. Append-only. */
+export const HoldStepEntity = defineEntity({
+  name: "HoldStepEntity",
+  tableName: "hold_step",
+  properties: {
+    holdId: p.uuid().primary(),
+    amount: p.bigint(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("clock_timestamp()"),
+    n: p.integer().primary(),
+  },
+  checks: [{ name: "hold_step_amount_check", expression: "amount > 0" }],
+});
+
+/** What a key has spent and holds. */
+export const KeySpendEntity = defineEntity({
+  name: "KeySpendEntity",
+  tableName: "key_spend",
+  properties: {
+    keyId: p.uuid().primary(),
+    accountId: p.uuid(),
+    spent: p.bigint().defaultRaw("0"),
+    held: p.bigint().defaultRaw("0"),
+    carried: p.bigint().defaultRaw("0"),
+  },
+  checks: [
+    { name: "key_spend_held_check", expression: "held >= 0" },
+    { name: "key_spend_spent_check", expression: "spent >= 0" },
+  ],
+});
+
+/** A process from its start to its end, in the database's time. */
+export const NodeEntity = defineEntity({
+  name: "NodeEntity",
+  tableName: "node",
+  properties: {
+    id: p.uuid().primary(),
+    name: p.text(),
+    startTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    seenTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    steadyTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    ended: p.datetime().columnType("timestamptz").nullable(),
+  },
 });
 
 /** One side of a transaction. Append-only. `account`: see the migration; `kind`: LedgerKind. */
@@ -49,8 +112,15 @@ export const LedgerEntryEntity = defineEntity({
     account: p.smallint().primary(),
     kind: p.smallint(),
     reference: p.text().nullable(),
+    balanceAfter: p.bigint().nullable(),
+    callId: p.uuid().nullable(),
   },
   indexes: [
+    {
+      name: "ledger_entry_call_id_index",
+      properties: ["callId"],
+      where: "call_id is not null",
+    },
     {
       name: "ledger_entry_customer_index",
       properties: ["accountId", "txnId"],
@@ -58,7 +128,7 @@ export const LedgerEntryEntity = defineEntity({
     },
   ],
   checks: [
-    { name: "ledger_entry_account_check", expression: "account >= 1 and account <= 7" },
+    { name: "ledger_entry_account_check", expression: "account >= 1 and account <= 8" },
     { name: "ledger_entry_amount_check", expression: "amount <> 0" },
   ],
 });
@@ -93,6 +163,11 @@ export const CallEntity = defineEntity({
     firstByteMs: p.integer(),
     upstreamRequestId: p.text(),
     dropped: p.text().nullable(),
+    discountBp: p.smallint().nullable(),
+    charged: p.boolean().nullable(),
+    images: p.integer().nullable(),
+    secondMicros: p.bigint().nullable(),
+    vendorCost: p.bigint().nullable(),
   },
   indexes: [
     { name: "call_account_id_id_index", properties: ["accountId", "id"] },
@@ -100,7 +175,7 @@ export const CallEntity = defineEntity({
   ],
 });
 
-/** A top-up or a refund: one per account and reference. */
+/** A top-up, a refund, an adjustment or a promotion: one per account and reference. */
 export const BookingEntity = defineEntity({
   name: "BookingEntity",
   tableName: "booking",
@@ -112,11 +187,12 @@ export const BookingEntity = defineEntity({
     amount: p.bigint(),
     callId: p.uuid().nullable(),
     createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    reason: p.text().nullable(),
   },
   indexes: [
     { name: "booking_call_id_index", properties: ["callId"], where: "call_id is not null" },
   ],
-  checks: [{ name: "booking_amount_check", expression: "amount > 0" }],
+  checks: [{ name: "booking_amount_check", expression: "amount <> 0" }],
 });
 
 /** A price as it was when a charge was made with it. `version` is its content hash. */
@@ -125,8 +201,20 @@ export const PriceVersionEntity = defineEntity({
   tableName: "price_version",
   properties: {
     version: p.text().primary(),
-    price: p.json<Readonly<Record<string, string>>>(),
+    price: p.json<Readonly<Record<string, unknown>>>(),
     createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+  },
+});
+
+/** A price that a model has or had. */
+export const ModelPriceEntity = defineEntity({
+  name: "ModelPriceEntity",
+  tableName: "model_price",
+  properties: {
+    model: p.text().primary(),
+    version: p.text().primary(),
+    fromTime: p.datetime().columnType("timestamptz").nullable(),
+    loadTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
   },
 });
 
@@ -134,8 +222,13 @@ export const PriceVersionEntity = defineEntity({
 export const billingEntities = [
   BalanceEntity,
   HoldEntity,
+  HoldCheckpointEntity,
+  HoldStepEntity,
+  KeySpendEntity,
+  NodeEntity,
   LedgerEntryEntity,
   CallEntity,
   BookingEntity,
   PriceVersionEntity,
+  ModelPriceEntity,
 ] as const;

@@ -1,19 +1,30 @@
-/** What billing does by itself: frees the money of dead processes, makes partitions. */
+/** What billing does by itself: settles for dead processes, makes partitions, checks the books. */
 import type { Pool } from "pg";
-import { holdSweepMs } from "../config/limits.ts";
 import { ensurePartitions, type PartitionedTable } from "../db/partition.ts";
 import { singly } from "../singly.ts";
+import { type AuditBreach, auditAlone } from "./audit.ts";
+import type { LedgerTimings } from "./ledger.ts";
+import type { At } from "./points.ts";
+import { sweepHolds, type SweepOptions } from "./sweep.ts";
+import { ledgerTimings } from "./timings.ts";
 
-type Warn = (message: string, fields: Readonly<Record<string, unknown>>) => void;
+type Tell = (message: string, fields: Readonly<Record<string, unknown>>) => void;
 
-/** What {@link createBillingJobs} needs. */
-export interface BillingJobsOptions {
+/** What {@link createBillingJobs} needs. Times: see {@link LedgerTimings}. */
+export interface BillingJobsOptions extends Partial<LedgerTimings> {
   /** The plain pool of the database. */
   readonly pool: Pool;
-  /** How often expired holds are swept, in milliseconds. Default `holdSweepMs`; tests shorten it. */
-  readonly sweepMs?: number;
+  /** The ledger's `nodeId`: who has been in touch for long enough ends those that are silent. Default: none;
+   * then only holds that have expired or whose process has ended are swept. */
+  readonly nodeId?: string;
   /** Told what an operator should know, without secrets. Default: nobody. */
-  readonly warn?: Warn;
+  readonly warn?: Tell;
+  /** Told what an operator must know: that the books are wrong. Default: `warn`. */
+  readonly alarm?: Tell;
+  /** Told when a sweep has taken an account below its threshold. Default: nobody. */
+  readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
+  /** Told of each point that a sweep passes: where tests kill the process. Default: nobody. */
+  readonly at?: At;
 }
 
 /** The jobs of a process. Every node may run them at once. */
@@ -22,31 +33,45 @@ export interface BillingJobs {
   start(): void;
   /** Ends; what is under way is waited for. */
   stop(): Promise<void>;
-  /** Sweeps now. Returns how many holds it freed. */
+  /** Sweeps now. Returns how many holds it ended. */
   sweep(): Promise<number>;
+  /** Checks the books now. `undefined`: another process is doing it. */
+  audit(): Promise<readonly AuditBreach[] | undefined>;
+  /** How many rules' breaches the last audit of this process named; 0 before the first. */
+  findings(): number;
 }
 
 /** The partitioned tables of billing. */
 export const billingPartitions: readonly PartitionedTable[] = [
   { table: "ledger_entry", column: "txn_id" },
   { table: "call", column: "id" },
+  { table: "hold_step", column: "hold_id" },
 ];
-
-/** The most expired holds of one look. More are found by the next one, at once. */
-const sweepMax = 10_000;
 
 /** How often partitions are looked after, in milliseconds. There are months of reserve. */
 const partitionMs = 60 * 60 * 1_000;
 
+/** How often the books are checked, in milliseconds, and how soon after the start: not in its first rush. */
+const auditMs = 60 * 60 * 1_000;
+const firstAuditMs = 5 * 60 * 1_000;
+
+/** How many breaches a log line names. */
+const toldMax = 10;
+
 /** Makes the jobs; {@link BillingJobs.start} begins. */
 export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
-  const { pool, sweepMs = holdSweepMs, warn = () => {} } = options;
+  const { pool, warn = () => {} } = options;
+  const { sweepMs } = ledgerTimings(options);
   const timers: NodeJS.Timeout[] = [];
-  const sweep = (): Promise<number> => sweepHolds(pool, warn);
-  const sweepJob = singly(sweep, (error) => warn("sweeping expired holds failed", { err: error }));
+  const sweep = (): Promise<number> => sweepHolds(sweepOptions(options, warn));
+  const audit = createAudit(pool, options.alarm ?? warn);
+  const sweepJob = singly(sweep, (error) => warn("sweeping holds failed", { err: error }));
   const partitionJob = singly(
     () => makePartitions(pool),
     (error) => warn("making partitions failed: tried again in an hour", { err: error }),
+  );
+  const auditJob = singly(audit.run, (error) =>
+    warn("the books could not be checked: tried again in an hour", { err: error }),
   );
   return {
     start() {
@@ -55,50 +80,40 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
       timers.push(
         setInterval(() => void sweepJob(), sweepMs),
         setInterval(() => void partitionJob(), partitionMs),
+        setInterval(() => void auditJob(), auditMs),
+        setTimeout(() => void auditJob(), firstAuditMs),
       );
       for (const timer of timers) timer.unref();
     },
     async stop() {
       for (const timer of timers.splice(0)) clearInterval(timer);
-      await Promise.all([sweepJob.ended(), partitionJob.ended()]);
+      await Promise.all([sweepJob.ended(), partitionJob.ended(), auditJob.ended()]);
     },
     sweep,
+    audit: audit.run,
+    findings: audit.findings,
   };
 }
 
-/**
- * Frees expired holds: each account in a transaction of its own, the account locked before its holds, as
- * everywhere. The database's clock alone decides.
- */
-async function sweepHolds(pool: Pool, warn: Warn): Promise<number> {
-  for (let freed = 0; ; ) {
-    const { rows } = await pool.query<{ account_id: string; ids: string[] }>(
-      `select account_id, array_agg(id) as ids from (
-         select account_id, id from hold where state = 1 and expires_at < clock_timestamp()
-         order by expires_at limit ${sweepMax}) expired
-       group by account_id order by account_id`,
-    );
-    let found = 0;
-    const before = freed;
-    for (const { account_id: accountId, ids } of rows) {
-      found += ids.length;
-      try {
-        freed += await sweepAccount(pool, accountId, ids);
-      } catch (error) {
-        // One stuck account must not keep the money of the others.
-        warn("the expired holds of an account could not be swept", { accountId, err: error });
-      }
-    }
-    if (found < sweepMax || freed === before) return freed;
-  }
+function sweepOptions(options: BillingJobsOptions, warn: Tell): SweepOptions {
+  const { pool, nodeId, onLowBalance = () => {}, at } = options;
+  return { pool, nodeId, silentMs: ledgerTimings(options).silentMs, warn, onLowBalance, at };
 }
 
-async function sweepAccount(pool: Pool, accountId: string, ids: string[]): Promise<number> {
-  const { rows } = await pool.query<{ count: number }>("select ledger_sweep($1, $2) as count", [
-    accountId,
-    ids,
-  ]);
-  return rows[0]?.count ?? 0;
+function createAudit(pool: Pool, alarm: Tell) {
+  let findings = 0;
+  return {
+    findings: () => findings,
+    run: async (): Promise<readonly AuditBreach[] | undefined> => {
+      const breaches = await auditAlone(pool);
+      if (breaches === undefined) return undefined;
+      findings = breaches.length;
+      if (findings > 0) {
+        alarm("the books are wrong", { findings, breaches: breaches.slice(0, toldMax) });
+      }
+      return breaches;
+    },
+  };
 }
 
 async function makePartitions(pool: Pool): Promise<void> {

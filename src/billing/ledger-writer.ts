@@ -1,59 +1,49 @@
 /** The hot door to the money: group commit per account, without a timer. */
-import { holdTtlMs, holdWaitMs, ledgerConnections } from "../config/limits.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { randomUUIDv7 } from "node:crypto";
+import { hostname } from "node:os";
+import { awayCloseMs, ledgerConnections } from "../config/limits.ts";
 import {
   applyIn,
   type LedgerBatch,
   type LedgerTransaction,
   type LedgerVerdicts,
 } from "./apply-in.ts";
-import type { SettleVerdict } from "./batch.ts";
+import type { Sender, SettleVerdict } from "./batch.ts";
 import { CallLog } from "./call-log.ts";
 import type { CallRow } from "./call-row.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { type HoldItem, Lane, type LaneEvents, type SettleItem } from "./lane.ts";
-import type { HoldOperation, HoldVerdict, Ledger, SettleOperation } from "./ledger.ts";
+import { Extending } from "./extending.ts";
+import { Heart } from "./heart.ts";
+import type { JournalEntry } from "./journal-format.ts";
+import { Lane, type LaneEvents } from "./lane.ts";
+import {
+  type ExtendItem,
+  holdItem,
+  type HoldItem,
+  settleItem,
+  type SettleItem,
+} from "./lane-items.ts";
+import type {
+  ExtendOperation,
+  ExtendVerdict,
+  HoldOperation,
+  HoldVerdict,
+  Ledger,
+  LedgerTimings,
+  SettleOperation,
+} from "./ledger.ts";
+import type { LedgerOptions, LedgerStats } from "./ledger-options.ts";
+import { type OpenJournal, openJournal } from "./open-journal.ts";
 import { Renewer } from "./renewer.ts";
-
-/** What {@link createLedger} needs. */
-export interface LedgerOptions {
-  /** The database. Contains a password: never logged. */
-  readonly url: string;
-  /** How many connections of its own. Default `ledgerConnections`. */
-  readonly connections?: number;
-  /** How long a hold lives unless renewed, in milliseconds. Default `holdTtlMs`; tests shorten it. */
-  readonly holdTtlMs?: number;
-  /** How long a hold may wait for the database, in milliseconds. Default `holdWaitMs`; tests that are not
-   * about time lengthen it, for they run on busy machines. */
-  readonly holdWaitMs?: number;
-  /** Told what an operator should know, without secrets. Default: nobody. */
-  readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-}
-
-/** What the ledger of this process is doing. */
-export interface LedgerStats {
-  /** Holds of running calls. */
-  readonly openHolds: number;
-  /** Holds that callers wait for now. */
-  readonly waitingHolds: number;
-  /** Settlements that are not durable yet. Grows while the database is away. */
-  readonly waitingSettles: number;
-  /** Records of refused calls that are not written yet. */
-  readonly waitingRecords: number;
-  /** Records of refused calls that were lost, in all. */
-  readonly droppedRecords: number;
-  /** Batches that were sent again, in all. */
-  readonly resends: number;
-  /** Holds that were answered with 503, in all. */
-  readonly abandonedHolds: number;
-  /** Settlements of holds that never were, in all: each is a fault of this program. */
-  readonly unknownSettles: number;
-  /** Settlements that the database refused as invalid, in all: each is a fault of this program. */
-  readonly refusedSettles: number;
-}
+import { Settling } from "./settling.ts";
+import { ledgerTimings } from "./timings.ts";
+import { unavailable } from "./unavailable.ts";
+import { WaitingHolds } from "./waiting-holds.ts";
 
 /** The ledger of a process. */
 export interface LedgerWriter extends Ledger {
+  /** This start of this process, a UUID: what its holds and its row in the table of nodes are named by. */
+  readonly nodeId: string;
   /** The second door: applies a batch inside the caller's transaction. See {@link applyIn}. */
   applyIn(transaction: LedgerTransaction, batch: LedgerBatch): Promise<LedgerVerdicts>;
   /** What it is doing, for metrics. */
@@ -62,15 +52,13 @@ export interface LedgerWriter extends Ledger {
   flush(): Promise<void>;
   /**
    * Refuses new holds, makes durable what waits (at most `timeoutMs`, default 10,000), and closes.
-   * Settle what runs before.
+   * Settle what runs before. What the database does not take stays in the journal for the next start.
+   * Safe to call twice.
    *
-   * @returns what could not be made durable in time: its holds expire, its costs are lost.
+   * @returns what the database did not take in time. Without a journal its holds expire, its costs are lost.
    */
   close(timeoutMs?: number): Promise<LedgerStats>;
 }
-
-/** How often is looked for holds that waited too long, in milliseconds: with `holdWaitMs` under 1 s. */
-const deadlineLookMs = 50;
 
 /** Opens the ledger. Connects in the background: holds that come before wait for it. */
 export function createLedger(options: LedgerOptions): LedgerWriter {
@@ -78,70 +66,90 @@ export function createLedger(options: LedgerOptions): LedgerWriter {
 }
 
 class GroupCommitLedger implements LedgerWriter, LaneEvents {
-  readonly #ttlMs: number;
-  readonly #waitMs: number;
+  readonly nodeId = randomUUIDv7();
+  readonly applyIn = applyIn;
+  readonly #timings: LedgerTimings;
+  readonly #options: LedgerOptions;
   readonly #warn: NonNullable<LedgerOptions["warn"]>;
   readonly #dispatcher: Dispatcher;
+  readonly #heart: Heart;
   readonly #renewer: Renewer;
   readonly #callLog: CallLog;
+  /** What every batch says of this process. */
+  readonly #sender: { -readonly [K in keyof Sender]: Sender[K] };
   /** By account: those with something waiting or under way. */
   readonly #lanes = new Map<string, Lane>();
-  /** All holds that callers wait for, in the order of their deadlines; answered ones leave with the next look. */
-  #waiting: HoldItem[] = [];
-  #deadlineTimer: NodeJS.Timeout | undefined;
-  #closing = false;
-  /** Settlements of callers that are not durable yet. */
-  readonly #settling = new Set<SettleItem>();
+  readonly #waiting = new WaitingHolds((accountIds) => {
+    for (const accountId of accountIds) this.#lanes.get(accountId)?.dropAbandoned();
+  });
+  #closed: Promise<LedgerStats> | undefined;
+  readonly #journal: OpenJournal | undefined;
+  readonly #settling: Settling;
+  readonly #extending = new Extending();
   #resends = 0;
-  #abandonedHolds = 0;
   #unknownSettles = 0;
   #refusedSettles = 0;
 
   constructor(options: LedgerOptions) {
-    this.#ttlMs = options.holdTtlMs ?? holdTtlMs;
-    this.#waitMs = options.holdWaitMs ?? holdWaitMs;
+    const timings = ledgerTimings(options);
+    this.#timings = timings;
+    this.#options = options;
     this.#warn = options.warn ?? (() => {});
+    const name = `${hostname()}:${process.pid}`;
+    this.#sender = { nodeId: this.nodeId, nodeName: name, holdTtlMs: timings.holdTtlMs };
     this.#dispatcher = new Dispatcher({
       url: options.url,
       connections: options.connections ?? ledgerConnections,
       onResend: (error) => this.#onResend(error),
     });
-    this.#renewer = new Renewer(() => this.#dispatcher.wake(this.#renewer), this.#ttlMs);
+    this.#renewer = new Renewer(() => this.#dispatcher.wake(this.#renewer), timings);
     this.#callLog = new CallLog(() => this.#dispatcher.wake(this.#callLog));
+    this.#journal = options.journal && this.#openJournal(options, options.journal);
+    this.#settling = new Settling({
+      journal: this.#journal?.own,
+      isAway: () => this.#dispatcher.isAway,
+    });
+    this.#heart = new Heart({
+      ...timings,
+      nodeId: this.nodeId,
+      name,
+      onWork: () => this.#dispatcher.wake(this.#heart),
+      onAnswered: (revived) => this.#onBeat(revived),
+      at: options.at,
+    });
+    this.#dispatcher.wake(this.#heart);
   }
 
   hold(operation: HoldOperation): Promise<HoldVerdict> {
-    const { id, accountId, amountNanos } = operation;
-    if (this.#closing) return Promise.reject(unavailable("the gateway is stopping"));
-    if (amountNanos < 0n) return Promise.reject(new RangeError("a hold cannot be negative"));
+    if (this.#closed) return Promise.reject(unavailable("the gateway is stopping"));
+    if (this.#journal?.own.isFull)
+      return Promise.reject(unavailable("too much waits for the books"));
+    if (operation.amountNanos < 0n)
+      return Promise.reject(new RangeError("a hold cannot be negative"));
     return new Promise((resolve, reject) => {
-      const deadlineMs = performance.now() + this.#waitMs;
-      const amount = amountNanos.toString();
-      const item: HoldItem = {
-        id,
-        accountId,
-        amount,
-        deadlineMs,
-        resolve,
-        reject,
-        state: "waiting",
-      };
-      this.#waiting.push(item);
-      this.#deadlineTimer ??= setInterval(() => this.#lookForDeadlines(), deadlineLookMs);
-      this.#lane(accountId).addHold(item);
+      const deadlineMs = performance.now() + this.#timings.holdWaitMs;
+      const item = holdItem(operation, { deadlineMs, resolve, reject });
+      this.#waiting.add(item);
+      this.#lane(operation.accountId).addHold(item);
+      this.#options.at?.("hold.queued");
     });
   }
 
+  extend(operation: ExtendOperation): Promise<ExtendVerdict> {
+    if (this.#closed) return Promise.reject(unavailable("the gateway is stopping"));
+    const answer = this.#extending.add(operation, this.#lane(operation.accountId));
+    this.#options.at?.("extend.queued");
+    return answer;
+  }
+
   settle(operation: SettleOperation): Promise<void> {
-    const { id, accountId, costNanos, record } = operation;
+    const { accountId, costNanos } = operation;
     if (costNanos < 0n) return Promise.reject(new RangeError("a cost cannot be negative"));
-    const cost = costNanos.toString();
     return new Promise((resolve, reject) => {
-      const same = record.id === id && record.cost === cost && record.account_id === accountId;
-      const row = same ? record : { ...record, id, cost, account_id: accountId };
-      const item: SettleItem = { id, cost, record: row, resolve, reject };
-      this.#settling.add(item);
+      const item = settleItem(operation, { sinceMs: performance.now(), resolve, reject });
       this.#lane(accountId).addSettle(item);
+      this.#settling.add(item);
+      this.#options.at?.(costNanos === 0n ? "release.queued" : "settle.queued");
     });
   }
 
@@ -149,19 +157,20 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
     this.#callLog.add(row);
   }
 
-  applyIn(transaction: LedgerTransaction, batch: LedgerBatch): Promise<LedgerVerdicts> {
-    return applyIn(transaction, batch);
-  }
-
   stats(): LedgerStats {
+    const journal = this.#journal?.stats();
     return {
+      journalEntries: journal?.entries ?? 0,
+      journalBytes: journal?.bytes ?? 0,
+      journalFailures: journal?.failures ?? 0,
       openHolds: this.#renewer.size,
-      waitingHolds: this.#waiting.filter((item) => isPending(item)).length,
+      waitingHolds: this.#waiting.size,
+      waitingExtends: this.#extending.size,
       waitingSettles: this.#settling.size,
       waitingRecords: this.#callLog.size,
       droppedRecords: this.#callLog.dropped,
       resends: this.#resends,
-      abandonedHolds: this.#abandonedHolds,
+      abandonedHolds: this.#waiting.abandoned,
       unknownSettles: this.#unknownSettles,
       refusedSettles: this.#refusedSettles,
     };
@@ -171,22 +180,34 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
     return this.#dispatcher.drained();
   }
 
-  async close(timeoutMs = 10_000): Promise<LedgerStats> {
-    this.#closing = true;
+  close(timeoutMs = 10_000): Promise<LedgerStats> {
+    this.#closed ??= this.#close(timeoutMs);
+    return this.#closed;
+  }
+
+  async #close(timeoutMs: number): Promise<LedgerStats> {
     this.#renewer.stop();
+    this.#heart.stop();
+    await this.#journal?.stopReplay();
+    const isKept = this.#dispatcher.isAway && this.#journal?.own.isReady;
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, timeoutMs);
+      timer = setTimeout(resolve, isKept ? Math.min(awayCloseMs, timeoutMs) : timeoutMs);
     });
-    await Promise.race([this.flush(), timeout]);
+    await Promise.race([this.#finish(), timeout]);
     clearTimeout(timer);
+    await this.#settling.close();
     const stats = this.stats();
-    for (const item of this.#waiting) this.#abandon(item);
-    for (const { id, cost, reject } of this.#settling) {
+    this.#waiting.close();
+    this.#extending.close();
+    const { journalEntries } = stats;
+    if (journalEntries > 0) {
+      this.#warn("settlements wait in the journal for the next start", { journalEntries });
+    }
+    for (const { id, cost, reject } of this.#settling.unsafe) {
       this.#warn("a settlement could not be made durable: its cost is lost", { callId: id, cost });
       reject(unavailable("the gateway stopped before the call was settled"));
     }
-    this.#lookForDeadlines();
     await this.#dispatcher.close();
     return stats;
   }
@@ -195,25 +216,45 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
     this.#dispatcher.wake(lane);
   }
 
+  onAnswered(): void {
+    this.#sender.nodeName = null;
+  }
+
   onAdmitted(item: HoldItem): void {
     // Its own time, not another look at the clock: this runs for every call.
-    this.#renewer.add(item.id, item.deadlineMs - this.#waitMs);
+    this.#renewer.add(item.id, item.deadlineMs - this.#timings.holdWaitMs);
+  }
+
+  onExtended(item: ExtendItem): void {
+    this.#extending.delete(item);
   }
 
   onSettled(item: SettleItem, verdict: SettleVerdict): void {
     this.#renewer.delete(item.id);
-    this.#settling.delete(item);
+    this.#settling.delete(item.id);
     if (verdict !== "unknown") return;
     this.#unknownSettles++;
     this.#warn("a call was settled that had held nothing: not charged", { callId: item.id });
   }
 
-  onRefused(item: SettleItem, error: unknown): void {
+  onRefused(item: SettleItem | ExtendItem, error: unknown): void {
+    const fields = { callId: item.id, err: error };
+    if ("waiters" in item) {
+      this.#warn("the database refused an extension: its checkpoint is lost", fields);
+      return;
+    }
     this.#refusedSettles++;
-    this.#settling.delete(item);
-    if (!item.record) this.#renewer.delete(item.id);
+    // Without its record it is tried once more.
+    if (!item.record) {
+      this.#renewer.delete(item.id);
+      this.#settling.delete(item.id);
+    }
     const what = item.record ? "the record of a call" : "a settlement";
-    this.#warn(`the database refused ${what}: it is lost`, { callId: item.id, err: error });
+    this.#warn(`the database refused ${what}: it is lost`, fields);
+  }
+
+  onLowBalance(accountId: string, balanceNanos: bigint): void {
+    this.#options.onLowBalance?.(accountId, balanceNanos);
   }
 
   onEmpty(lane: Lane): void {
@@ -223,49 +264,37 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
   #lane(accountId: string): Lane {
     let lane = this.#lanes.get(accountId);
     if (!lane) {
-      lane = new Lane(accountId, this.#ttlMs, this);
+      lane = new Lane(accountId, this.#sender, this, this.#options.at);
       this.#lanes.set(accountId, lane);
     }
     return lane;
   }
 
+  #openJournal(options: LedgerOptions, own: NonNullable<LedgerOptions["journal"]>): OpenJournal {
+    const { url, alarm = this.#warn, at } = options;
+    const settle = ({ id, accountId, cost, record }: JournalEntry): Promise<void> =>
+      new Promise((resolve, reject) => {
+        this.#lane(accountId).addSettle({ id, cost, record, resolve, reject });
+      });
+    return openJournal({ ...own, url, alarm, settle, ...(at && { at }) });
+  }
+
+  #onBeat(revived: boolean): void {
+    this.#sender.nodeName = null;
+    if (revived) this.#warn("this process had been taken for dead; its calls are corrected", {});
+  }
+
   #onResend(error: unknown): void {
     this.#resends++;
+    this.#settling.look();
     this.#warn("a ledger statement is sent again", { err: error });
   }
 
-  /** One look for all holds: a timer for each would cost more than the rest of a hold. */
-  #lookForDeadlines(): void {
-    const now = performance.now();
-    const first = this.#waiting.findIndex((item) => isPending(item) && item.deadlineMs > now);
-    const passed = this.#waiting.splice(0, first < 0 ? this.#waiting.length : first);
-    const lanes = new Set(
-      passed.filter((item) => this.#abandon(item)).map((item) => item.accountId),
-    );
-    for (const accountId of lanes) this.#lanes.get(accountId)?.dropAbandoned();
-    if (this.#waiting.length > 0) return;
-    clearInterval(this.#deadlineTimer);
-    this.#deadlineTimer = undefined;
+  /** Whoever leaves something open is looked for: what it left is settled for it. */
+  async #finish(): Promise<void> {
+    await this.flush();
+    if (this.#renewer.size > 0) return;
+    this.#heart.end();
+    await this.flush();
   }
-
-  /** Tells the caller of a hold that it takes too long. Returns whether somebody had waited. */
-  #abandon(item: HoldItem): boolean {
-    if (!isPending(item)) return false;
-    item.state = "abandoned";
-    this.#abandonedHolds++;
-    item.reject(unavailable("the balance cannot be checked right now"));
-    return true;
-  }
-}
-
-function isPending(item: HoldItem): boolean {
-  return item.state === "waiting" || item.state === "sent";
-}
-
-function unavailable(reason: string): GatewayError {
-  return new GatewayError(
-    ErrorCode.SERVICE_UNAVAILABLE,
-    `${reason}; nothing was charged, try again in a moment`,
-    { retryAfterSeconds: 1 },
-  );
 }

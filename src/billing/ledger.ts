@@ -1,4 +1,4 @@
-/** The doors to the money: hold, settle, release. Implemented by ledger-writer.ts. */
+/** The doors to the money: hold, extend, settle, release. Implemented by ledger-writer.ts. */
 import type { CallRow } from "./call-row.ts";
 
 /** Money to set aside before a vendor is asked. */
@@ -8,18 +8,48 @@ export interface HoldOperation {
   readonly accountId: string;
   /** More than or equal to zero. */
   readonly amountNanos: bigint;
+  /** The key that pays: a UUID; empty where there is none. */
+  readonly keyId: string;
+  /** What the key may spend in its life, in nano-USD. Default: no limit. */
+  readonly keyLimitNanos?: bigint;
 }
 
 /** What came of a hold. */
 export type HoldVerdict =
   | { readonly admitted: true }
-  /** The balance does not cover it; nothing was set aside. */
+  /** The balance, or the key's limit, does not cover it; nothing was set aside. */
   | {
       readonly admitted: false;
       readonly availableNanos: bigint;
       /** The hold of this id has been ended already: it cannot be made again. Only a repetition sees it. */
       readonly closed?: true;
+      /** The key's spend limit is what refused it: what is left of it, 0 or more. */
+      readonly keyRemainingNanos?: bigint;
     };
+
+/** Grows a hold and tells how far its call is. All figures are absolute: a repetition changes nothing. */
+export interface ExtendOperation {
+  /** The id of the hold. */
+  readonly id: string;
+  readonly accountId: string;
+  /** The hold is to be at least this. A hold never shrinks: 0 only tells how far the call is. */
+  readonly amountNanos: bigint;
+  /** What the call would cost if it ended now: what it is charged if this process dies. Default: what was
+   * told last, and nothing (the hold is then released) where nothing ever was. */
+  readonly checkpointNanos?: bigint;
+  /** The record of the call if this process dies; taken with `checkpointNanos` only. Default: one that says
+   * only that the call was lost. */
+  readonly record?: CallRow;
+}
+
+/** What came of an extension. */
+export interface ExtendVerdict {
+  /** What is held now: `amountNanos` or more where all was granted, less where the balance or the key's
+   * limit gave only a part. 0 where the hold is closed. */
+  readonly heldNanos: bigint;
+  /** The hold was ended before, or never was: nothing grew. */
+  readonly closed?: true;
+}
 
 /** The end of a hold: charges `costNanos` (0 releases it whole) and writes the call's record. */
 export interface SettleOperation {
@@ -29,7 +59,8 @@ export interface SettleOperation {
   /** What the call costs, 0 or more. May exceed the hold: the rest comes from what is available, and
    * what even that does not cover is the platform's loss. */
   readonly costNanos: bigint;
-  /** The call's record, written in the same transaction; its cost is `costNanos`. */
+  /** The call's record, written in the same transaction; its cost is `costNanos`. Its `vendor_cost` is
+   * booked beside the charge. */
   readonly record: CallRow;
 }
 
@@ -39,11 +70,35 @@ export interface Ledger {
    * Sets money aside.
    *
    * @throws GatewayError SERVICE_UNAVAILABLE where the database does not answer within
-   * {@link holdWaitMs}; a hold that turns out to have been made then is released by itself.
+   * {@link LedgerTimings.holdWaitMs}; a hold that turns out to have been made then is released by itself.
    */
   hold(operation: HoldOperation): Promise<HoldVerdict>;
+  /**
+   * Grows a hold, tells how far its call is, or both. Pending while the database is away, and sent again
+   * until it is answered; one that still waits is overtaken by a later one of its hold, and both are
+   * answered with what is held then.
+   *
+   * @throws GatewayError SERVICE_UNAVAILABLE once the ledger is closed.
+   */
+  extend(operation: ExtendOperation): Promise<ExtendVerdict>;
   /** Ends a hold. Resolves when it is durable; re-sent until it is. Exactly once by its id. */
   settle(operation: SettleOperation): Promise<void>;
   /** Records a call that was refused before a hold; cost 0. Batched, bounded, best effort. */
   record(row: CallRow): void;
+}
+
+/** How long things take, in milliseconds. The defaults are those of limits.ts; tests divide them. */
+export interface LedgerTimings {
+  /** How often a process tells the database that it lives. Default 5,000. */
+  readonly heartbeatMs: number;
+  /** How long a process is silent before it is taken for dead. Default 20,000. */
+  readonly silentMs: number;
+  /** How long a hold lives that nobody renews. Default 900,000. */
+  readonly holdTtlMs: number;
+  /** How often the holds of running calls are renewed. Default 60,000. */
+  readonly renewMs: number;
+  /** How often is looked for holds of dead processes and expired ones. Default 5,000. */
+  readonly sweepMs: number;
+  /** How long a hold may wait for the database. Default 900. */
+  readonly holdWaitMs: number;
 }

@@ -10,7 +10,7 @@ export interface Statement {
 }
 
 /** The first row of a result, or `undefined`. */
-export type Row = Readonly<Record<string, string | number | null>> | undefined;
+export type Row = Readonly<Record<string, string | number | boolean | null>> | undefined;
 
 /** What a {@link Link} needs. */
 export interface LinkOptions {
@@ -54,6 +54,11 @@ export class Link {
   constructor(options: LinkOptions) {
     this.#options = options;
     void this.#connect();
+  }
+
+  /** Whether there is a connection, as far as is known. */
+  get isOpen(): boolean {
+    return this.#client !== undefined;
   }
 
   /** Whether {@link run} can be called. */

@@ -10,7 +10,7 @@ import {
   LedgerEntrySchema,
   type LedgerKind,
 } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { type Money, MoneySchema } from "../../gen/uas/type/v1/money_pb.ts";
+import { money } from "../usd.ts";
 import type { CallRow } from "./call-row.ts";
 
 /** The two columns of a balance, as the driver gives bigint. */
@@ -26,18 +26,15 @@ export interface EntryRow {
   readonly amount: string;
   readonly reference: string | null;
   readonly create_time: Date;
+  readonly balance_after: string | null;
+  readonly reason: string | null;
 }
 
 /** A row of the call table, as the driver gives it. */
-export type StoredCallRow = Omit<CallRow, "start_time"> & { readonly start_time: Date };
-
-/** The only currency of this version. */
-export const currency = "USD";
-
-/** An amount in nano-USD as Money. */
-export function money(amountNanos: bigint): Money {
-  return create(MoneySchema, { currencyCode: currency, amountNanos });
-}
+export type StoredCallRow = Omit<CallRow, "start_time" | "second_micros"> & {
+  readonly start_time: Date;
+  readonly second_micros: string | null;
+};
 
 /** A balance; `undefined`: an account without any movement. */
 export function balanceMessage(accountId: string, row: BalanceRow | undefined): Balance {
@@ -59,6 +56,8 @@ export function entryMessage(row: EntryRow): LedgerEntry {
     amount: money(BigInt(row.amount)),
     reference: row.reference ?? "",
     createTime: timestampFromDate(row.create_time),
+    reason: row.reason ?? "",
+    ...(row.balance_after !== null && { balanceAfter: money(BigInt(row.balance_after)) }),
   });
 }
 
@@ -92,5 +91,6 @@ export function callMessage(row: StoredCallRow): CallRecord {
     stream: row.stream,
     path: row.path,
     held: money(BigInt(row.held)),
+    discountBp: row.discount_bp ?? 0,
   });
 }

@@ -1,11 +1,11 @@
 /** Keeps the holds of running calls alive. */
-import { holdRenewMs } from "../config/limits.ts";
 import type { Source, Work } from "./dispatcher.ts";
+import type { LedgerTimings } from "./ledger.ts";
 import type { Row, Statement } from "./link.ts";
 
-/** How often is looked for holds to renew: a hold is at most one and a third periods old by then, and
- * one that a batch had locked gets two more chances before it expires. */
-const lookMs = holdRenewMs / 3;
+/** How many looks for holds to renew there are in a period: a hold is at most one and a third periods old
+ * by then, and one that a batch had locked gets more chances before it expires. */
+const looksPerPeriod = 3;
 
 /** The most holds of one statement. */
 const renewMax = 1_000;
@@ -24,16 +24,20 @@ export const renewStatement: Statement = {
 export class Renewer implements Source {
   readonly #onWork: () => void;
   readonly #ttlMs: number;
+  readonly #renewMs: number;
+  readonly #lookMs: number;
   readonly #timer: NodeJS.Timeout;
   /** By id: when it is due, on the clock of `performance.now()`. In this order, for a renewed hold goes
    * to the end. */
   readonly #due = new Map<string, number>();
 
-  /** `ttlMs`: how long a renewed hold lives from now on. */
-  constructor(onWork: () => void, ttlMs: number) {
+  /** `holdTtlMs`: how long a renewed hold lives from now on. */
+  constructor(onWork: () => void, timings: Pick<LedgerTimings, "holdTtlMs" | "renewMs">) {
     this.#onWork = onWork;
-    this.#ttlMs = ttlMs;
-    this.#timer = setInterval(() => this.look(), lookMs);
+    this.#ttlMs = timings.holdTtlMs;
+    this.#renewMs = timings.renewMs;
+    this.#lookMs = timings.renewMs / looksPerPeriod;
+    this.#timer = setInterval(() => this.look(), this.#lookMs);
     this.#timer.unref();
   }
 
@@ -44,7 +48,7 @@ export class Renewer implements Source {
 
   /** A hold was made that was asked for at `askedMs`, on the clock of `performance.now()`. */
   add(id: string, askedMs: number): void {
-    this.#due.set(id, askedMs + holdRenewMs);
+    this.#due.set(id, askedMs + this.#renewMs);
   }
 
   /** A hold was ended. */
@@ -73,12 +77,12 @@ export class Renewer implements Source {
     if (ids.length === 0) return undefined;
     if (ids.length === renewMax) this.#onWork();
     // At once, not with the answer: the next turn must not take the same ones.
-    this.#postpone(ids, lookMs);
+    this.#postpone(ids, this.#lookMs);
     return {
       statement: renewStatement,
       values: [`{${ids.join(",")}}`, this.#ttlMs],
       done: (row: Row) => {
-        if (row?.["count"] === ids.length) this.#postpone(ids, holdRenewMs);
+        if (row?.["count"] === ids.length) this.#postpone(ids, this.#renewMs);
       },
       refused: () => {},
     };

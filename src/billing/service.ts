@@ -1,8 +1,9 @@
 /** The RPCs of billing. Who may call which is checked before; which account, is checked here. */
 import { create } from "@bufbuild/protobuf";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import {
+  AdjustBalanceResponseSchema,
   AuditLedgerResponseSchema,
   type BillingService,
   FindCallsResponseSchema,
@@ -12,12 +13,21 @@ import {
   RefundResponseSchema,
   TopUpResponseSchema,
 } from "../../gen/uas/billing/v1/billing_service_pb.ts";
-import { callerKey } from "../caller.ts";
+import type { ModelConfig } from "../config/config.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { cutPage, type Page, readPage } from "../page-token.ts";
 import { isUuid } from "../uuid.ts";
 import { auditLedger } from "./audit.ts";
-import { book, type Booking, parseAmount, parseReference } from "./booking.ts";
+import {
+  book,
+  type Booking,
+  type BookingKind,
+  type OnLowBalance,
+  parseAmount,
+  parseReason,
+  parseReference,
+  parseSignedAmount,
+} from "./booking.ts";
 import { invalid, parseId } from "./invalid.ts";
 import {
   balanceMessage,
@@ -27,7 +37,10 @@ import {
   type EntryRow,
   type StoredCallRow,
 } from "./message.ts";
+import { createPriceRpcs } from "./price-rpcs.ts";
 import { answering, type Queryable } from "./queryable.ts";
+import { createReceiptRpcs } from "./receipt-rpcs.ts";
+import { noSuchAccount, parseAccount, parseScope } from "./scope.ts";
 
 /** What {@link createBillingService} needs. */
 export interface BillingServiceOptions {
@@ -35,6 +48,10 @@ export interface BillingServiceOptions {
   readonly pool: Queryable;
   /** Whether there is such an account, also a suspended one. The account room knows. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
+  /** The configured models, by key. Default: none. */
+  readonly models?: ReadonlyMap<string, ModelConfig>;
+  /** Told when a booking takes an account below its threshold. Default: nobody. */
+  readonly onLowBalance?: OnLowBalance;
 }
 
 /** Every id is below it: the position before the first page. */
@@ -44,8 +61,11 @@ const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 const sql = {
   balance: "select available, held from balance where account_id = $1",
   entries:
-    "select txn_id, kind, amount, reference, create_time from ledger_entry " +
-    "where txn_id < $1 and account = 1 and account_id = $3 order by txn_id desc limit $2",
+    "select e.txn_id, e.kind, e.amount, e.reference, e.create_time, e.balance_after, b.reason " +
+    "from ledger_entry e " +
+    "left join booking b on b.account_id = e.account_id and b.reference = e.reference " +
+    "where e.txn_id < $1 and e.account = 1 and e.account_id = $3 order by e.txn_id desc limit $2",
+  accountOfCall: "select account_id from call where id = $1",
   calls: "select * from call where id < $1 and account_id = $3 order by id desc limit $2",
   callsByRequest: "select * from call where id < $1 and request_id = $3 order by id desc limit $2",
   callsByRequestOfAccount:
@@ -58,17 +78,27 @@ type Rpcs = ServiceImpl<typeof BillingService>;
 /** Makes the implementation of `uas.billing.v1.BillingService`. */
 export function createBillingService(options: BillingServiceOptions): Rpcs {
   const pool = answering(options.pool);
-  return { ...moneyRpcs(pool, options.accountExists), ...listRpcs(pool) };
+  const { models = new Map() } = options;
+  return {
+    ...moneyRpcs({ ...options, pool }),
+    ...listRpcs(pool),
+    ...createPriceRpcs({ pool, models }),
+    ...createReceiptRpcs(pool),
+  };
 }
 
-function moneyRpcs(
-  pool: Queryable,
-  accountExists: BillingServiceOptions["accountExists"],
-): Pick<Rpcs, "getBalance" | "topUp" | "refund" | "auditLedger"> {
+function moneyRpcs({
+  pool,
+  accountExists,
+  onLowBalance,
+}: BillingServiceOptions): Pick<
+  Rpcs,
+  "getBalance" | "topUp" | "refund" | "adjustBalance" | "auditLedger"
+> {
   const bookOne = async (booking: Booking) => {
     const { accountId } = booking;
     if (!(await accountExists(accountId))) throw noSuchAccount();
-    const { balance, replayed } = await book(pool, booking);
+    const { balance, replayed } = await book(pool, booking, onLowBalance);
     return { balance: balanceMessage(accountId, balance), replayed };
   };
   return {
@@ -80,30 +110,59 @@ function moneyRpcs(
 
     async topUp(request, context) {
       const booked = await bookOne({
-        kind: LedgerKind.TOP_UP,
+        kind: parseSource(request.source),
         accountId: parseAccount(request.accountId, context),
         amountNanos: parseAmount(request.amount),
         reference: parseReference(request.reference),
-        callId: undefined,
       });
       return create(TopUpResponseSchema, booked);
     },
 
     async refund(request, context) {
+      const callId = parseId("call_id", request.callId);
+      const accountId = request.accountId || (await accountOfCall(pool, callId));
       const booked = await bookOne({
         kind: LedgerKind.REFUND,
-        accountId: parseAccount(request.accountId, context),
-        callId: parseId("call_id", request.callId),
+        accountId: parseAccount(accountId, context),
+        callId,
         amountNanos: parseAmount(request.amount),
         reference: parseReference(request.reference),
       });
       return create(RefundResponseSchema, booked);
     },
 
+    async adjustBalance(request, context) {
+      const booked = await bookOne({
+        kind: LedgerKind.ADJUSTMENT,
+        accountId: parseAccount(request.accountId, context),
+        amountNanos: parseSignedAmount(request.amount),
+        reason: parseReason(request.reason),
+        reference: parseReference(request.reference),
+      });
+      return create(AdjustBalanceResponseSchema, booked);
+    },
+
     async auditLedger() {
       return create(AuditLedgerResponseSchema, { findings: await auditLedger(pool) });
     },
   };
+}
+
+/** @throws GatewayError NOT_FOUND where there is no such call */
+async function accountOfCall(pool: Queryable, callId: string): Promise<string> {
+  const { rows } = await pool.query<{ account_id: string }>(sql.accountOfCall, [callId]);
+  if (rows[0] !== undefined) return rows[0].account_id;
+  throw new GatewayError(ErrorCode.NOT_FOUND, "there is no such call: check call_id", {
+    param: "call_id",
+  });
+}
+
+/** What added money is booked as. @throws GatewayError INVALID_REQUEST for a source of a later version */
+function parseSource(source: TopUpSource): BookingKind {
+  if (source === TopUpSource.PROMO) return LedgerKind.PROMO;
+  if (source === TopUpSource.PAYMENT || source === TopUpSource.UNSPECIFIED)
+    return LedgerKind.TOP_UP;
+  throw invalid("source", "source must be PAYMENT or PROMO");
 }
 
 function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls" | "findCalls"> {
@@ -143,27 +202,4 @@ function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls"
       return create(FindCallsResponseSchema, found);
     },
   };
-}
-
-/** The account of a request: an operator's may be any, a session's only its own (else NOT_FOUND). */
-function parseAccount(accountId: string, context: Pick<HandlerContext, "values">): string {
-  const id = parseId("account_id", accountId);
-  const caller = context.values.get(callerKey);
-  const isOwn = caller?.kind === "session" && caller.accountId === id;
-  if (!isOwn && caller?.kind !== "operator") throw noSuchAccount();
-  return id;
-}
-
-/** As {@link parseAccount}; `undefined`: all accounts, which only an operator may ask for. */
-function parseScope(
-  accountId: string,
-  context: Pick<HandlerContext, "values">,
-): string | undefined {
-  if (accountId !== "") return parseAccount(accountId, context);
-  if (context.values.get(callerKey)?.kind === "operator") return undefined;
-  throw invalid("account_id", "account_id is required");
-}
-
-function noSuchAccount(): GatewayError {
-  return new GatewayError(ErrorCode.NOT_FOUND, "there is no such account");
 }

@@ -4,6 +4,7 @@ import { Migrator } from "@mikro-orm/migrations";
 import { Pool } from "pg";
 import { connect, type ConnectOptions, type Log } from "./connect.ts";
 import { entities } from "./entities.ts";
+import { guardPool } from "./guard-pool.ts";
 import { migrate } from "./migrate.ts";
 import { migrations } from "./migrations.ts";
 
@@ -45,7 +46,11 @@ export function ormOptions(url: string): Options {
     allowGlobalContext: false,
     pool: { min: 0, max: poolMax },
     // The ORM reads host and port of an address, but no socket folder: the driver reads all of it.
-    driverOptions: { connectionString: url, connectionTimeoutMillis: connectTimeoutMs },
+    driverOptions: {
+      connectionString: url,
+      connectionTimeoutMillis: connectTimeoutMs,
+      onPoolCreated: guardPool,
+    },
     forceUtcTimezone: true,
   };
 }
@@ -85,8 +90,7 @@ async function createDatabase(url: string): Promise<Database> {
     max: poolMax,
     connectionTimeoutMillis: connectTimeoutMs,
   });
-  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
-  pool.on("error", () => {});
+  guardPool(pool);
   return {
     orm,
     pool,

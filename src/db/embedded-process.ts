@@ -38,7 +38,7 @@ export interface Postmaster {
 const logBytesMax = 16 * 1024 * 1024;
 
 /** A gateway's server: many short transactions, little memory; fsync and synchronous_commit stay on. */
-const settings = [
+export const serverSettings: readonly string[] = [
   "shared_buffers=128MB",
   "max_connections=100",
   "max_wal_size=1GB",
@@ -81,7 +81,11 @@ export async function startServer(site: Site, before: Listen | undefined): Promi
   const runAs = chooseRunAs(binaries.postgres, site.folder);
   const listen = await chooseListen(site.folder, site.sockets, before);
   removeSocketMark(site, listen);
-  const flags = [...settings, ...(site.testing ? testingSettings : []), ...listenFlags(listen)];
+  const flags = [
+    ...serverSettings,
+    ...(site.testing ? testingSettings : []),
+    ...listenFlags(listen),
+  ];
   const args = ["-D", site.folder, ...flags.flatMap((flag) => ["-c", flag])];
   const [command, rest] = commandLine(runAs, binaries.postgres, args);
   const log = openLog(site.logFile);

@@ -2,6 +2,9 @@ import { accountEntities } from "../account/entity.ts";
 import { billingEntities } from "../billing/entity.ts";
 import { inferenceEntities } from "../inference/entity.ts";
 import { keyEntities } from "../key/entity.ts";
+import { resultEntities } from "../result/entity.ts";
+import { taskEntities } from "../task/entity.ts";
+import { webhookEntities } from "../webhook/entity.ts";
 
 /** The tables of all rooms. A room adds its list here. */
 export const entities = [
@@ -9,4 +12,7 @@ export const entities = [
   ...keyEntities,
   ...billingEntities,
   ...inferenceEntities,
+  ...taskEntities,
+  ...webhookEntities,
+  ...resultEntities,
 ] as const;

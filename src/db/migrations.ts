@@ -4,10 +4,22 @@ import { AccountKey0001 } from "./migration/0001-account-key.ts";
 import { Billing0002 } from "./migration/0002-billing.ts";
 import { ResponseState0003 } from "./migration/0003-response-state.ts";
 import { CallDropped0004 } from "./migration/0004-call-dropped.ts";
+import { Money0005 } from "./migration/0005-money.ts";
+import { AccountKey0006 } from "./migration/0006-account-key.ts";
+import { CallPrice0007 } from "./migration/0007-call-price.ts";
+import { Webhook0009 } from "./migration/0009-webhook.ts";
+import { Task0010 } from "./migration/0010-task.ts";
+import { Result0011 } from "./migration/0011-result.ts";
 
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-account-key", class: AccountKey0001 },
   { name: "0002-billing", class: Billing0002 },
   { name: "0003-response-state", class: ResponseState0003 },
   { name: "0004-call-dropped", class: CallDropped0004 },
+  { name: "0005-money", class: Money0005 },
+  { name: "0006-account-key", class: AccountKey0006 },
+  { name: "0007-call-price", class: CallPrice0007 },
+  { name: "0009-webhook", class: Webhook0009 },
+  { name: "0010-task", class: Task0010 },
+  { name: "0011-result", class: Result0011 },
 ];

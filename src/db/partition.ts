@@ -126,6 +126,8 @@ async function ensurePartition(pool: Pool, table: PartitionedTable, month: Date)
 
 async function createPartition(pool: Pool, table: PartitionedTable, month: Date): Promise<boolean> {
   const client = await pool.connect();
+  // The next query tells of a connection that breaks between two; without a listener it would end the process.
+  client.on("error", ignore);
   try {
     await client.query("begin");
     await client.query("select pg_advisory_xact_lock($1)", [partitionLock]);
@@ -135,6 +137,7 @@ async function createPartition(pool: Pool, table: PartitionedTable, month: Date)
       await client.query(createPartitionSql(table, month));
     }
     await client.query("commit");
+    client.off("error", ignore);
     client.release();
     return missing;
   } catch (error) {
@@ -143,6 +146,8 @@ async function createPartition(pool: Pool, table: PartitionedTable, month: Date)
     throw error;
   }
 }
+
+function ignore(): void {}
 
 /** Reads the catalogue, not `to_regclass`: that answers from a cache that another node's commit, made
  * while we waited for the lock, has not reached. */

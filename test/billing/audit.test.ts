@@ -17,7 +17,7 @@ describe("R-MON-6: the audit", () => {
     const callers = Array.from({ length: 10 }, async () => {
       while (state.isRunning) {
         const id = randomUUIDv7();
-        const verdict = await ledger.hold({ id, accountId: account, amountNanos: 10n });
+        const verdict = await ledger.hold({ id, accountId: account, amountNanos: 10n, keyId: "" });
         if (!verdict.admitted) return;
         const record = callRow(id, account, { held: "10" });
         await ledger.settle({ id, accountId: account, costNanos: 1n, record });
@@ -48,10 +48,25 @@ describe("R-MON-6: the audit", () => {
     ["I5", "update hold set state = 3 where id = $1"],
     ["I5", "delete from ledger_entry where txn_id = $1"],
     ["I6", "update hold set state = 1, expires_at = now() - interval '61 s' where id = $1"],
-    ["I7", "update hold set state = 4 where id = $1"],
+    ["I7", "update hold set state = 1, expires_at = now() where id = $1"],
     ["I7", "delete from hold where id = $1"],
     ["I8", "update call set cost = 24 where id = $1"],
     ["I9", "insert into booking select account_id, 'r', 3, id, 26, id from hold where id = $1"],
+    ["I5", "update hold set state = 1, expires_at = now() where id = $1"],
+    [
+      "I6",
+      "with dead as (insert into node (id, name, seen_time) select $1, 'dead', now() - interval '61 s' returning id) " +
+        "update hold h set state = 1, expires_at = now() + interval '1 h', node_id = h.id from dead where h.id = dead.id",
+    ],
+    ["I8", "update call set vendor_cost = 1 where id = $1"],
+    [
+      "I10",
+      "insert into key_spend (key_id, account_id, spent) select id, account_id, 1 from hold where id = $1",
+    ],
+    ["I10", "update hold set key_id = id where id = $1"],
+    ["I11", "insert into hold_checkpoint (hold_id, cost) select id, 1 from hold where id = $1"],
+    ["I11", "update hold set steps = 1 where id = $1"],
+    ["I11", "insert into hold_step (hold_id, n, amount) select id, 1, 61 from hold where id = $1"],
   ];
 
   test.each(tampered)("names %s after: %s", async (rule, sql) => {

@@ -28,6 +28,10 @@ export function callRow(id: string, accountId: string, rest: Partial<CallRow> = 
     first_byte_ms: 3,
     upstream_request_id: "",
     dropped: "",
+    discount_bp: 0,
+    charged: true,
+    images: null,
+    second_micros: null,
     ...rest,
   };
 }

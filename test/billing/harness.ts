@@ -3,6 +3,19 @@ import { randomUUIDv7 } from "node:crypto";
 import { Pool } from "pg";
 import { expect } from "vitest";
 import { applyIn, type LedgerBatch, type LedgerVerdicts } from "../../src/billing/apply-in.ts";
+import {
+  applyStatement,
+  applyValues,
+  extendVerdicts,
+  holdVerdicts,
+  lowBalance,
+  settleVerdicts,
+} from "../../src/billing/batch.ts";
+import type { CallRow } from "../../src/billing/call-row.ts";
+import { extendItem, holdItem, settleItem } from "../../src/billing/lane-items.ts";
+import type { ExtendOperation, HoldOperation, HoldVerdict } from "../../src/billing/ledger.ts";
+import type { Row } from "../../src/billing/link.ts";
+import { callRow } from "./call-row.ts";
 import { auditLedger } from "../../src/billing/audit.ts";
 import { book } from "../../src/billing/booking.ts";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
@@ -28,6 +41,8 @@ export async function openBilling() {
       return accountId;
     },
     apply: (batch: LedgerBatch): Promise<LedgerVerdicts> => applyIn(pool, batch),
+    /** Applies a batch as a ledger of the process `nodeId` would (default: of none). */
+    send: (batch: SentBatch, nodeId?: string) => send(pool, batch, nodeId),
     balance: (accountId: string) => balance(pool, accountId),
     /** Customer's entries and others by account number: the sums. */
     async sums(): Promise<Record<number, bigint>> {
@@ -36,9 +51,31 @@ export async function openBilling() {
       );
       return Object.fromEntries(rows.map((row) => [row.account, BigInt(row.sum)]));
     },
-    async count(table: "call" | "hold" | "ledger_entry", where = "true"): Promise<number> {
+    async count(table: string, where = "true"): Promise<number> {
       const text = `select count(*)::int as count from ${table} where ${where}`;
       return (await pool.query<{ count: number }>(text)).rows[0]?.count ?? 0;
+    },
+    /** The entries of a transaction by account number. */
+    async entries(id: string): Promise<Record<number, string>> {
+      const text = "select account, amount from ledger_entry where txn_id = $1";
+      const { rows } = await pool.query<{ account: number; amount: string }>(text, [id]);
+      return Object.fromEntries(rows.map((row) => [row.account, row.amount]));
+    },
+    /** The entries of the corrections of a call by account number. */
+    async corrections(callId: string): Promise<Record<number, string>[]> {
+      const { rows } = await pool.query<{ entries: Record<number, string> }>(
+        `select json_object_agg(account, amount::text) as entries from ledger_entry
+           where call_id = $1 and kind = 6 group by txn_id order by txn_id`,
+        [callId],
+      );
+      return rows.map((row) => row.entries);
+    },
+    /** Makes processes look as if they had been silent, and in touch before that, for `seconds`. */
+    async silence(nodeId: string, seconds: number): Promise<void> {
+      await pool.query(
+        "update node set seen_time = seen_time - $2 * interval '1 s' where id = $1",
+        [nodeId, seconds],
+      );
     },
     /** Makes holds look as old as if they had expired `seconds` ago. */
     async age(ids: readonly string[], seconds: number): Promise<void> {
@@ -54,6 +91,40 @@ export async function openBilling() {
       await pool.end();
       await database.close();
     },
+  };
+}
+
+/** A batch of one account in short words. */
+export interface SentBatch {
+  readonly accountId: string;
+  readonly settles?: readonly (readonly [id: string, cost: bigint, rest?: Partial<CallRow>])[];
+  readonly extends?: readonly Omit<ExtendOperation, "accountId">[];
+  readonly holds?: readonly (Omit<HoldOperation, "accountId" | "keyId"> & { keyId?: string })[];
+}
+
+async function send(pool: Pool, batch: SentBatch, nodeId: string | null = null) {
+  const { accountId, settles = [], extends: grown = [], holds = [] } = batch;
+  const waiter = { resolve() {}, reject() {} };
+  const items = {
+    settles: settles.map(([id, costNanos, rest]) => {
+      const record = callRow(id, accountId, { held: "1", ...rest });
+      return settleItem({ id, accountId, costNanos, record }, { sinceMs: 0, ...waiter });
+    }),
+    extends: grown.map((extend) => extendItem({ ...extend, accountId })),
+    holds: holds.map((hold) =>
+      holdItem({ keyId: "", ...hold, accountId }, { deadlineMs: 0, ...waiter }),
+    ),
+  };
+  const sender = { nodeId, nodeName: nodeId, holdTtlMs: 60_000 };
+  const { rows } = await pool.query<NonNullable<Row>>(
+    applyStatement.text,
+    applyValues(accountId, items, sender),
+  );
+  return {
+    settles: settleVerdicts(rows[0]) ?? settles.map(() => "settled" as const),
+    extends: extendVerdicts(rows[0]) ?? grown.map((item) => ({ heldNanos: item.amountNanos })),
+    holds: holdVerdicts(rows[0]) ?? holds.map((): HoldVerdict => ({ admitted: true })),
+    low: lowBalance(rows[0]),
   };
 }
 

@@ -50,6 +50,40 @@ test("the jobs make the partitions, keep their rows guarded, and survive a datab
   await billing.expectClean();
 });
 
+test("R-MON-6: an audit that finds something is an error line and a figure; one at a time checks", async () => {
+  const account = await billing.account(100n);
+  const alarm = vi.fn();
+  const jobs = createBillingJobs({ pool: billing.pool, alarm });
+  expect([await jobs.audit(), jobs.findings()]).toEqual([[], 0]);
+  await billing.pool.query("update balance set available = 99 where account_id = $1", [account]);
+  expect(await jobs.audit()).toMatchObject([{ rule: "I2" }]);
+  expect(jobs.findings()).toBe(1);
+  expect(alarm.mock.calls).toMatchObject([["the books are wrong", { findings: 1 }]]);
+  await billing.pool.query("update balance set available = 100 where account_id = $1", [account]);
+  const both = await Promise.all([jobs.audit(), jobs.audit(), jobs.audit()]);
+  expect(both.some((breaches) => breaches?.length === 0)).toBe(true);
+  const other = await billing.pool.connect();
+  await other.query("begin; select pg_advisory_xact_lock(x) from (values (1969316213)) as t(x)");
+  expect(await jobs.audit()).toBeUndefined();
+  await other.query("rollback");
+  other.release();
+});
+
+test("each point of a sweep is told, and a threshold that it takes an account below", async () => {
+  const account = await billing.account(100n);
+  const [id, silent] = [randomUUIDv7(), randomUUIDv7()];
+  await billing.send({ accountId: account, holds: [{ id, amountNanos: 10n }] }, silent);
+  const told = { id, amountNanos: 0n, checkpointNanos: 6n };
+  await billing.send({ accountId: account, extends: [told] });
+  await billing.pool.query("update balance set low_below = 95 where account_id = $1", [account]);
+  await billing.pool.query("update node set ended = now() where id = $1", [silent]);
+  const [at, onLowBalance] = [vi.fn(), vi.fn()];
+  expect(await createBillingJobs({ pool: billing.pool, at, onLowBalance }).sweep()).toBe(1);
+  expect(at.mock.calls).toEqual([["sweep.found"], ["sweep.begun"], ["sweep.done"]]);
+  expect(onLowBalance.mock.calls).toEqual([[account, 94n]]);
+  await billing.expectClean();
+});
+
 test("a sweep that fails is told, not thrown, and tried again", async () => {
   const warn = vi.fn();
   const query = vi.fn().mockRejectedValue(new Error("away"));

@@ -28,7 +28,7 @@ describe("the ledger under concurrency and crashes", () => {
     const caller = async (ledger: LedgerWriter): Promise<void> => {
       for (;;) {
         const id = randomUUIDv7();
-        const verdict = await ledger.hold({ id, accountId: account, amountNanos: 20n });
+        const verdict = await ledger.hold({ id, accountId: account, amountNanos: 20n, keyId: "" });
         if (!verdict.admitted) {
           expect(verdict.availableNanos).toBeLessThan(20n);
           // Others still hold: their remainders may make room again.
@@ -59,7 +59,7 @@ describe("the ledger under concurrency and crashes", () => {
     const caller = async (): Promise<void> => {
       while (state.isRunning) {
         const id = randomUUIDv7();
-        const verdict = await ledger.hold({ id, accountId: account, amountNanos: 20n });
+        const verdict = await ledger.hold({ id, accountId: account, amountNanos: 20n, keyId: "" });
         expect(verdict).toEqual({ admitted: true });
         const record = callRow(id, account, { cost: "13", held: "20" });
         await ledger.settle({ id, accountId: account, costNanos: 13n, record });
@@ -89,7 +89,9 @@ describe("the ledger under concurrency and crashes", () => {
     // It dies without close: nobody settles, nobody renews.
     const dead = createLedger({ url: billing.url, connections: 1, holdTtlMs: 1, holdWaitMs });
     const ids = Array.from({ length: 20 }, () => randomUUIDv7());
-    await Promise.all(ids.map((id) => dead.hold({ id, accountId: account, amountNanos: 50n })));
+    await Promise.all(
+      ids.map((id) => dead.hold({ id, accountId: account, amountNanos: 50n, keyId: "" })),
+    );
     expect(await billing.balance(account)).toEqual({ available: 0n, held: 1_000n });
     await billing.age(ids, 1);
     const nodes = [0, 1, 2].map(() => createBillingJobs({ pool: billing.pool }));
@@ -110,7 +112,7 @@ describe("the ledger under concurrency and crashes", () => {
       ledgers.flatMap((ledger) =>
         Array.from({ length: 40 }, async () => {
           const id = randomUUIDv7();
-          await ledger.hold({ id, accountId: account, amountNanos: 5n });
+          await ledger.hold({ id, accountId: account, amountNanos: 5n, keyId: "" });
           const record = callRow(id, account, { cost: "4", held: "5" });
           await ledger.settle({ id, accountId: account, costNanos: 4n, record });
         }),

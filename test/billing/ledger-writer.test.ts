@@ -39,6 +39,7 @@ describe("the ledger", () => {
     id: randomUUIDv7(),
     accountId,
     amountNanos,
+    keyId: "",
   });
   const settle = (ledger: LedgerWriter, hold: ReturnType<typeof ask>, costNanos: bigint) => {
     const { id, accountId, amountNanos } = hold;
@@ -62,6 +63,24 @@ describe("the ledger", () => {
     expect(await billing.balance(account)).toEqual({ available: 90n, held: 0n });
     expect(await billing.count("call", `id = '${hold.id}' and cost = 10`)).toBe(1);
     expect(ledger.stats()).toMatchObject({ openHolds: 0, waitingSettles: 0, waitingHolds: 0 });
+  });
+
+  test("R-MON-5: a hold grows as far as the balance goes, and says how far", async () => {
+    const ledger = open(billing.url, { holdWaitMs });
+    const accountId = await billing.account(100n);
+    const hold = ask(accountId, 10n);
+    const { id } = hold;
+    expect(await ledger.hold(hold)).toEqual({ admitted: true });
+    const extend = (amountNanos: bigint) => ledger.extend({ id, accountId, amountNanos });
+    expect(await extend(40n)).toEqual({ heldNanos: 40n });
+    expect(await extend(40n)).toEqual({ heldNanos: 40n });
+    expect(await extend(20n)).toEqual({ heldNanos: 40n });
+    expect(await extend(120n)).toEqual({ heldNanos: 100n });
+    expect(await billing.balance(accountId)).toEqual({ available: 0n, held: 100n });
+    await settle(ledger, hold, 70n);
+    expect(await extend(120n)).toEqual({ heldNanos: 0n, closed: true });
+    expect(await billing.balance(accountId)).toEqual({ available: 30n, held: 0n });
+    expect(ledger.stats().waitingExtends).toBe(0);
   });
 
   test("many accounts and operations at once, all of them answered", async () => {
@@ -149,7 +168,9 @@ describe("the ledger", () => {
     const ledger = createLedger({ url: billing.url, connections: 1, warn });
     ledgers.push(ledger);
     const account = await billing.account(1_000n);
-    const bad = statusOf(ledger.hold({ id: "not-a-uuid", accountId: account, amountNanos: 1n }));
+    const bad = statusOf(
+      ledger.hold({ id: "not-a-uuid", accountId: account, amountNanos: 1n, keyId: "" }),
+    );
     const holds = await Promise.all(Array.from({ length: 7 }, () => heldBy(ledger, account)));
     expect(await bad).toBe(ErrorCode.INTERNAL_ERROR);
     const [first, ...others] = holds;
@@ -188,7 +209,7 @@ describe("the ledger", () => {
     await billing.apply({ accountId: account, holds: [dead], ttlMs: 0 });
     expect(await waiting).toEqual({ admitted: true });
     await billing.age([live.id], 1);
-    vi.advanceTimersByTime(20_000);
+    vi.advanceTimersByTime(80_000);
     await ledger.flush();
     vi.useRealTimers();
     expect(await jobs.sweep()).toBe(1);

@@ -1,58 +1,13 @@
 import { randomUUIDv7 } from "node:crypto";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { Pool } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
-import {
-  type AuditLedgerResponse,
-  type BillingService,
-  type FindCallsResponse,
-  type GetBalanceResponse,
-  type ListCallsResponse,
-  type ListLedgerEntriesResponse,
-  type RefundResponse,
-  type TopUpResponse,
-  AuditLedgerRequestSchema,
-  FindCallsRequestSchema,
-  GetBalanceRequestSchema,
-  ListCallsRequestSchema,
-  ListLedgerEntriesRequestSchema,
-  RefundRequestSchema,
-  TopUpRequestSchema,
-} from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { createBillingService } from "../../src/billing/service.ts";
-import { type Caller, callerKey, operator } from "../../src/caller.ts";
+import { type Caller, operator } from "../../src/caller.ts";
 import { ErrorCode } from "../../src/errors.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
-
-/** Calls the RPCs as one caller, with plain objects. */
-function rpcs(service: ReturnType<typeof createBillingService>, caller: Caller) {
-  const context = { values: createContextValues().set(callerKey, caller) } as HandlerContext;
-  return {
-    getBalance: async (init: MessageInitShape<typeof GetBalanceRequestSchema>) =>
-      (await service.getBalance(
-        create(GetBalanceRequestSchema, init),
-        context,
-      )) as GetBalanceResponse,
-    topUp: async (init: MessageInitShape<typeof TopUpRequestSchema>) =>
-      (await service.topUp(create(TopUpRequestSchema, init), context)) as TopUpResponse,
-    refund: async (init: MessageInitShape<typeof RefundRequestSchema>) =>
-      (await service.refund(create(RefundRequestSchema, init), context)) as RefundResponse,
-    listLedgerEntries: async (init: MessageInitShape<typeof ListLedgerEntriesRequestSchema>) =>
-      (await service.listLedgerEntries(
-        create(ListLedgerEntriesRequestSchema, init),
-        context,
-      )) as ListLedgerEntriesResponse,
-    listCalls: async (init: MessageInitShape<typeof ListCallsRequestSchema>) =>
-      (await service.listCalls(create(ListCallsRequestSchema, init), context)) as ListCallsResponse,
-    findCalls: async (init: MessageInitShape<typeof FindCallsRequestSchema>) =>
-      (await service.findCalls(create(FindCallsRequestSchema, init), context)) as FindCallsResponse,
-    auditLedger: async () =>
-      (await service.auditLedger(create(AuditLedgerRequestSchema), context)) as AuditLedgerResponse,
-  } satisfies Record<keyof typeof BillingService.method, unknown>;
-}
+import { rpcs } from "./rpcs.ts";
 
 const usd = (amountNanos: bigint, currencyCode = "USD") => ({ amountNanos, currencyCode });
 const code = (errorCode: number) => expect.objectContaining({ code: errorCode });
@@ -267,11 +222,11 @@ describe("the billing service", () => {
   });
 
   test("R-MON-6: the audit is an RPC; a database that is away is 503", async () => {
-    expect((await ops().auditLedger()).findings).toEqual([]);
+    expect((await ops().auditLedger({})).findings).toEqual([]);
     const pool = new Pool({ connectionString: "postgres://127.0.0.1:1/none" });
     const away = createBillingService({ pool, accountExists: async () => true });
     const unavailable = code(ErrorCode.SERVICE_UNAVAILABLE);
-    await expect(rpcs(away, operator).auditLedger()).rejects.toEqual(unavailable);
+    await expect(rpcs(away, operator).auditLedger({})).rejects.toEqual(unavailable);
     const accountId = randomUUIDv7();
     const topUp = rpcs(away, operator).topUp({ accountId, amount: usd(1n), reference: "r" });
     await expect(topUp).rejects.toEqual(unavailable);

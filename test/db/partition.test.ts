@@ -147,3 +147,24 @@ test("a table that stays locked is an error, and the next run makes the partitio
   holder.release();
   expect(await ensurePartitions(pool, tables, { now })).toHaveLength(4);
 });
+
+test("a connection that breaks between two statements is an error, and the process goes on", async () => {
+  const client = await pool.connect();
+  const query = client.query.bind(client);
+  const pid = await query<{ pid: number }>("select pg_backend_pid() as pid");
+  const ended = new Promise((resolve) => client.once("end", resolve));
+  const breaksAfter = async (text: string): Promise<unknown> => {
+    const result = await query(text);
+    await pool.query("select pg_terminate_backend($1)", [pid.rows[0]?.pid]);
+    // Nobody waits for an answer of this connection when it breaks.
+    await ended;
+    return result;
+  };
+  Object.assign(client, { query: breaksAfter });
+  // The pool's own statements go past this: only whoever wants a connection for himself gets this one.
+  const breaking = Object.create(pool, {
+    connect: { value: async () => client },
+    query: { value: pool.query.bind(pool) },
+  }) as Pool;
+  await expect(ensurePartitions(breaking, tables, { now })).rejects.toThrow("connection error");
+});

@@ -1,7 +1,8 @@
 /**
- * The property test of the ledger, for as long as one likes: `node test/soak/ledger.ts --runs 10000`.
+ * The property test of the ledger, for as long as one likes: `node test/soak/ledger.ts --runs 10000 --seed 1`.
  * On the server of `DATABASE_URL`, else on an embedded one of its own.
  */
+import { randomInt } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,26 +11,28 @@ import { parseArgs } from "node:util";
 import { Pool } from "pg";
 import { openDatabase } from "../../src/db/database.ts";
 import { startEmbedded } from "../../src/db/embedded.ts";
-import { startFaultProxy } from "../support/fault-proxy.ts";
-import { checkLedger } from "../billing/ledger-model.ts";
+import { checkLedger } from "../billing/ledger-commands.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../support/test-server.ts";
 
 /** How many sequences share a database: the audit after each reads all that the ones before have left. */
 const runsPerDatabase = 1_000;
 
-/** Runs `runs` sequences. Throws with the seed and the shortest counterexample where one fails. */
-export async function soakLedger(adminUrl: string, runs: number): Promise<void> {
+/**
+ * Runs `runs` sequences. Throws with the seed and the shortest counterexample where one fails.
+ *
+ * @param seed of the first database's sequences; each further database has one of its own.
+ */
+export async function soakLedger(adminUrl: string, runs: number, seed: number): Promise<void> {
+  process.stdout.write(`seed ${seed}\n`);
   for (let done = 0; done < runs; done += runsPerDatabase) {
     const name = await createDatabase(adminUrl, "template1");
     const url = withDatabase(adminUrl, name);
     await (await openDatabase(url)).close();
     const pool = new Pool({ connectionString: url, max: 4 });
-    const proxy = await startFaultProxy(url);
     try {
-      await checkLedger(pool, proxy, Math.min(runsPerDatabase, runs - done));
+      await checkLedger({ pool, url }, Math.min(runsPerDatabase, runs - done), seed + done);
     } finally {
       await pool.end();
-      await proxy.close();
       await dropDatabase(adminUrl, name);
     }
     process.stdout.write(
@@ -39,17 +42,21 @@ export async function soakLedger(adminUrl: string, runs: number): Promise<void> 
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { runs: { type: "string", default: "10000" } } });
+  const { values } = parseArgs({
+    options: { runs: { type: "string", default: "10000" }, seed: { type: "string" } },
+  });
   const runs = Number(values.runs);
   if (!Number.isSafeInteger(runs) || runs < 1)
     throw new Error("--runs must be a whole number from 1");
   const adminUrl = process.env["DATABASE_URL"];
-  if (adminUrl) return soakLedger(adminUrl, runs);
+  const seed = Number(values.seed ?? randomInt(2 ** 31 - 1));
+  if (!Number.isSafeInteger(seed)) throw new Error("--seed must be a whole number");
+  if (adminUrl) return soakLedger(adminUrl, runs, seed);
   const dataDir = mkdtempSync(join(tmpdir(), "uas-soak-"));
   const log = { info() {}, warn: (line: string) => void process.stderr.write(`${line}\n`) };
   const embedded = await startEmbedded({ dataDir, log, testing: true });
   try {
-    await soakLedger(embedded.url, runs);
+    await soakLedger(embedded.url, runs, seed);
   } finally {
     await embedded.stop();
     rmSync(dataDir, { recursive: true, force: true });

@@ -1,0 +1,125 @@
+/** The RPCs that show prices: those of the configuration, and those that the price book remembers. */
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  type BillingService,
+  GetPriceResponseSchema,
+  ListPricesResponseSchema,
+} from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import {
+  type ModelPrices,
+  ModelPricesSchema,
+  PriceState,
+  type PriceVersion,
+  type RouteCost,
+  RouteCostSchema,
+} from "../../gen/uas/billing/v1/price_pb.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { cutPage, readPage } from "../page-token.ts";
+import { type CanonicalPrice, parsePrice } from "./price-form.ts";
+import { datedVersions, versionMessage } from "./price-message.ts";
+import type { Queryable } from "./queryable.ts";
+import { isOperator } from "./scope.ts";
+
+/** What {@link createPriceRpcs} needs. */
+export interface PriceRpcOptions {
+  readonly pool: Queryable;
+  /** The configured models, by key. */
+  readonly models: ReadonlyMap<string, ModelConfig>;
+}
+
+interface NotedRow {
+  readonly model: string;
+  readonly version: string;
+  readonly from_time: Date | null;
+  readonly load_time: Date;
+  readonly price: CanonicalPrice;
+}
+
+const notedSql =
+  "select m.model, m.version, m.from_time, m.load_time, v.price " +
+  "from model_price m join price_version v on v.version = m.version where m.model = any($1) " +
+  "order by m.model, coalesce(m.from_time, m.load_time), m.version";
+
+/** Makes them. */
+export function createPriceRpcs({
+  pool,
+  models,
+}: PriceRpcOptions): Pick<ServiceImpl<typeof BillingService>, "getPrice" | "listPrices"> {
+  const read = async (keys: readonly string[], withCosts: boolean): Promise<ModelPrices[]> => {
+    const { rows } = await pool.query<NotedRow>(notedSql, [keys]);
+    const nowMs = Date.now();
+    return keys.map((modelKey) => {
+      const noted = rows.filter(({ model }) => model === modelKey);
+      const model = models.get(modelKey);
+      return create(ModelPricesSchema, {
+        modelKey,
+        versions: versionsOf(model, noted, nowMs),
+        costs: withCosts && model !== undefined ? costsOf(model, nowMs) : [],
+      });
+    });
+  };
+  return {
+    async getPrice({ modelKey }, context) {
+      // No model has such a key, and the database would not even compare it.
+      const keys = modelKey.includes("\0") ? [] : [modelKey];
+      const [prices] = await read(keys, isOperator(context));
+      if (prices === undefined || prices.versions.length === 0) throw noSuchModel(modelKey);
+      return create(GetPriceResponseSchema, { prices });
+    },
+
+    async listPrices(request, context) {
+      const page = readPage(request);
+      const { after = "" } = page;
+      const keys = [...models.keys()].filter((key) => key > after).toSorted();
+      const { items, nextPageToken } = cutPage(page, keys, (key) => key);
+      const prices = await read(items, isOperator(context));
+      return create(ListPricesResponseSchema, { prices, nextPageToken });
+    },
+  };
+}
+
+/** Those of the configuration, with when they were first loaded, after those that it no longer names. */
+function versionsOf(
+  model: ModelConfig | undefined,
+  noted: readonly NotedRow[],
+  nowMs: number,
+): PriceVersion[] {
+  const configured = model === undefined ? [] : datedVersions(model.prices, nowMs);
+  const rows = new Map(noted.map((row) => [row.version, row]));
+  for (const each of configured) {
+    const row = rows.get(each.version);
+    if (row !== undefined) each.loadTime = timestampFromDate(row.load_time);
+  }
+  const known = new Set(configured.map(({ version }) => version));
+  const past = noted.filter(({ version }) => !known.has(version)).map(pastVersion);
+  return [...past, ...configured];
+}
+
+function pastVersion(row: NotedRow): PriceVersion {
+  return versionMessage(parsePrice(row.price), {
+    version: row.version,
+    state: PriceState.PAST,
+    fromTime: row.from_time === null ? undefined : timestampFromDate(row.from_time),
+    loadTime: timestampFromDate(row.load_time),
+  });
+}
+
+function costsOf({ routes }: ModelConfig, nowMs: number): RouteCost[] {
+  return routes.flatMap(({ vendor, model, costs }) =>
+    costs === undefined
+      ? []
+      : [create(RouteCostSchema, { vendor, model, versions: datedVersions(costs, nowMs) })],
+  );
+}
+
+function noSuchModel(modelKey: string): GatewayError {
+  const name = modelKey.length <= 100 ? modelKey : `${modelKey.slice(0, 100)}…`;
+  return new GatewayError(
+    ErrorCode.MODEL_NOT_FOUND,
+    `The model \`${name}\` does not exist, and never had a price`,
+    { param: "model_key" },
+  );
+}
