@@ -1,19 +1,18 @@
 /** The RPCs of accounts. */
 import { randomUUIDv7 } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { InferEntity } from "@mikro-orm/core";
+import { LockMode } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
-import { type Account, AccountSchema } from "../../gen/uas/account/v1/account_pb.ts";
 import type { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
-import { callerKey } from "../caller.ts";
+import { type Caller, callerKey } from "../caller.ts";
 import { answering } from "../database-lost.ts";
 import { cutPage, readPage } from "../page-token.ts";
 import { isUuid } from "../uuid.ts";
 import { noSuchAccount, parseAccountId } from "./access.ts";
+import { type ChangedAccount, readAccountChange, resumption, suspension } from "./change.ts";
 import { parseDisplayName } from "./display-name.ts";
 import { AccountEntity } from "./entity.ts";
+import { accountMessage, type AccountRow } from "./message.ts";
 
 /** What {@link createAccountService} needs. */
 export interface AccountServiceOptions {
@@ -32,41 +31,86 @@ export interface Accounts {
   readonly exists: (accountId: string) => Promise<boolean>;
 }
 
+type Rpcs = ServiceImpl<typeof AccountService>;
+
 /** Makes the account room over a database. */
 export function createAccountService({ orm }: AccountServiceOptions): Accounts {
   const find = (id: string): Promise<AccountRow | null> =>
     answering(orm.em.fork().findOne(AccountEntity, { id }));
   return {
     exists: async (accountId) => isUuid(accountId) && (await find(accountId)) !== null,
-    service: {
-      async listAccounts(request) {
-        const page = readPage(request, { isKey: isUuid });
-        const where = page.after === undefined ? {} : { id: { $lt: page.after } };
-        const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
-        const rows = await answering(orm.em.fork().find(AccountEntity, where, order));
-        const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
-        return { accounts: items.map(accountMessage), nextPageToken };
-      },
+    service: { ...listAndCreate(orm), ...getAndChange(orm, find) },
+  };
+}
 
-      async getAccount(request, { values }) {
-        const row = await find(parseAccountId(values.get(callerKey), request.accountId));
-        if (row === null) throw noSuchAccount();
-        return { account: accountMessage(row) };
-      },
+function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccount"> {
+  return {
+    async listAccounts(request, { values }) {
+      const page = readPage(request, { isKey: isUuid });
+      const where = page.after === undefined ? {} : { id: { $lt: page.after } };
+      const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
+      const rows = await answering(orm.em.fork().find(AccountEntity, where, order));
+      const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
+      const caller = values.get(callerKey);
+      return { accounts: items.map((row) => accountMessage(row, caller)), nextPageToken };
+    },
 
-      async createAccount(request) {
-        const em = orm.em.fork();
-        const name = parseDisplayName(request.name, 1);
-        const row = em.create(AccountEntity, { id: randomUUIDv7(), name });
-        await answering(em.flush());
-        return { account: accountMessage(row) };
-      },
+    async createAccount(request, { values }) {
+      const em = orm.em.fork();
+      const name = parseDisplayName(request.name, 1);
+      const row = em.create(AccountEntity, { id: randomUUIDv7(), name });
+      await answering(em.flush());
+      return { account: accountMessage(row, values.get(callerKey)) };
     },
   };
 }
 
-type AccountRow = InferEntity<typeof AccountEntity>;
+function getAndChange(
+  orm: MikroORM,
+  find: (id: string) => Promise<AccountRow | null>,
+): Pick<Rpcs, "getAccount" | "updateAccount" | "suspendAccount" | "resumeAccount"> {
+  const change = async (caller: Caller | undefined, { id, changeOf }: Change) => {
+    const row = await changeAccount(orm, { id: parseAccountId(caller, id), changeOf });
+    return { account: accountMessage(row, caller) };
+  };
+  return {
+    async getAccount(request, { values }) {
+      const caller = values.get(callerKey);
+      const row = await find(parseAccountId(caller, request.accountId));
+      if (row === null) throw noSuchAccount();
+      return { account: accountMessage(row, caller) };
+    },
 
-function accountMessage({ id, name, createTime }: AccountRow): Account {
-  return create(AccountSchema, { accountId: id, name, createTime: timestampFromDate(createTime) });
+    async updateAccount(request, { values }) {
+      const caller = values.get(callerKey);
+      const id = parseAccountId(caller, request.account?.accountId ?? "");
+      const changed = readAccountChange(request, caller);
+      return change(caller, { id, changeOf: () => changed });
+    },
+
+    async suspendAccount({ accountId, reason }, { values }) {
+      return change(values.get(callerKey), { id: accountId, changeOf: suspension(reason) });
+    },
+
+    async resumeAccount({ accountId }, { values }) {
+      return change(values.get(callerKey), { id: accountId, changeOf: () => resumption });
+    },
+  };
+}
+
+interface Change {
+  readonly id: string;
+  readonly changeOf: (row: AccountRow) => ChangedAccount;
+}
+
+/** Under the row's lock: of two changes at once the second one sees the first. */
+function changeAccount(orm: MikroORM, { id, changeOf }: Change): Promise<AccountRow> {
+  const work = orm.em.fork().transactional(async (em) => {
+    const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
+    const row = await em.findOne(AccountEntity, { id }, lock);
+    if (row === null) throw noSuchAccount();
+    Object.assign(row, changeOf(row));
+    return row;
+  });
+  return answering(work);
 }

@@ -3,15 +3,17 @@
  *
  * What is remembered counts only while the change feed is current, so a key that was disabled anywhere is
  * refused here within a second (R-AUTH-3); a node that lost the feed asks the database every time. What was
- * asked before a change is not remembered after it: the answer may be older than the change.
+ * asked before a change is not remembered after it: the answer may be older than the change. A change of an
+ * account counts as one of all its keys. A key that expires is remembered until then.
  */
 import type { Pool } from "pg";
-import type { Authenticate, Caller } from "../caller.ts";
+import type { Authenticate, KeyCaller } from "../caller.ts";
 import { databaseUnavailable } from "../database-lost.ts";
 import { ChangeFeed } from "./change-feed.ts";
+import { type KeyUse, LastUse } from "./last-use.ts";
 import { lookUpKey, type RefusalReason, type Verdict } from "./look-up.ts";
 import { digestSecret, isSecret } from "./secret.ts";
-import { type Remembered, VerdictCache } from "./verdict-cache.ts";
+import { VerdictCache } from "./verdict-cache.ts";
 
 /** How long an accepted key is remembered, in milliseconds. */
 const acceptedTtlMs = 30_000;
@@ -19,7 +21,8 @@ const acceptedTtlMs = 30_000;
 /** How long a refused key is remembered, in milliseconds. */
 const refusedTtlMs = 5_000;
 
-/** How many accepted keys are remembered; a model of a key's list counts like a key. About 10 MB. */
+/** How many accepted keys are remembered; a model of a key's list counts like a key. About 25 MB where every
+ * key has an account of its own. */
 const acceptedWeightMax = 50_000;
 
 /** How many refused keys are remembered: apart, so that made-up keys cannot push out the real ones. */
@@ -35,8 +38,8 @@ export interface AuthenticatorOptions {
   /** The address of the same database, for the feed's own connection. Contains a password: never logged. */
   readonly url: string;
   /**
-   * Gets a line where the feed is lost, and where a disabled or deleted key is presented: at most one per
-   * key in 5 s. Never contains a key.
+   * Gets a line where the feed is lost, and where a disabled, deleted or expired key is presented: at most one
+   * per key in 5 s. Never contains a key.
    */
   readonly warn: (message: string, fields: object) => void;
   /** Counts refusals by their true reason; a text without the form of a key is `unknown`. */
@@ -62,8 +65,10 @@ export interface AuthenticatorStats {
 export interface Authenticator {
   /** @throws GatewayError SERVICE_UNAVAILABLE within 1 s where the database does not answer. */
   readonly authenticate: Authenticate;
-  /** Begins to follow changes; until then nothing is remembered. Never rejects. */
+  /** Begins to follow changes, and to write down when keys are used; until then nothing is remembered. Never
+   * rejects. */
   start(): Promise<void>;
+  /** Ends it; what is known of the keys' use is written. */
   close(): Promise<void>;
   stats(): AuthenticatorStats;
 }
@@ -74,8 +79,13 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   const feed = checker.feed;
   return {
     authenticate: (key) => checker.check(key),
-    start: () => feed.start(),
-    close: () => feed.close(),
+    start() {
+      checker.lastUse.start();
+      return feed.start();
+    },
+    async close() {
+      await Promise.all([feed.close(), checker.lastUse.close()]);
+    },
     stats: () => checker.stats(),
   };
 }
@@ -83,11 +93,14 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 /** A verdict with its answer ready: the same promise for every hit, so that a hit makes nothing new. */
 interface Answered {
   readonly verdict: Verdict;
-  readonly answer: Promise<Caller | undefined>;
+  readonly answer: Promise<KeyCaller | undefined>;
+  /** `undefined`: refused. */
+  readonly use: KeyUse | undefined;
 }
 
 class KeyChecker {
   readonly feed: ChangeFeed;
+  readonly lastUse: LastUse;
   readonly #options: AuthenticatorOptions;
   readonly #clock: () => number;
   readonly #accepted = new VerdictCache<Answered>(acceptedWeightMax);
@@ -103,10 +116,11 @@ class KeyChecker {
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
     this.#clock = options.clock ?? (() => performance.now());
+    this.lastUse = new LastUse({ ...options, clock: this.#clock });
     this.feed = new ChangeFeed({
       ...options,
-      onChange: (keyId) => {
-        this.#accepted.forget(keyId);
+      onChange: (id) => {
+        this.#accepted.forget(id);
         this.#startGeneration();
       },
       onGap: () => {
@@ -116,7 +130,7 @@ class KeyChecker {
     });
   }
 
-  check(key: string): Promise<Caller | undefined> {
+  check(key: string): Promise<KeyCaller | undefined> {
     if (!isSecret(key)) {
       this.#options.onRefused("unknown");
       return this.#nobody;
@@ -127,10 +141,10 @@ class KeyChecker {
       const found = this.#accepted.get(digest, nowMs) ?? this.#refused.get(digest, nowMs);
       if (found !== undefined) {
         this.#hits += 1;
-        return this.#deliver(found);
+        return this.#deliver(found, nowMs);
       }
     }
-    return this.#ask(digest).then((found) => this.#deliver(found));
+    return this.#ask(digest).then((found) => this.#deliver(found, nowMs));
   }
 
   stats(): AuthenticatorStats {
@@ -143,7 +157,8 @@ class KeyChecker {
     };
   }
 
-  #deliver({ verdict, answer }: Answered): Promise<Caller | undefined> {
+  #deliver({ verdict, answer, use }: Answered, nowMs: number): Promise<KeyCaller | undefined> {
+    if (use !== undefined) this.lastUse.note(use, nowMs);
     if (verdict.kind === "refused") this.#options.onRefused(verdict.reason);
     return answer;
   }
@@ -172,26 +187,32 @@ class KeyChecker {
     const generation = this.#generation;
     const verdict = await lookUpKey(this.#options.pool, digest);
     this.#tell(verdict);
-    const caller = verdict.kind === "accepted" ? verdict.caller : undefined;
-    const found = { verdict, answer: caller ? Promise.resolve(caller) : this.#nobody };
+    const found = this.#answered(verdict);
     if (generation === this.#generation && this.feed.isCurrent(this.#clock())) {
       this.#remember(digest, found, askedMs);
     }
     return found;
   }
 
+  #answered(verdict: Verdict): Answered {
+    if (verdict.kind === "refused") return { verdict, answer: this.#nobody, use: undefined };
+    const { caller } = verdict;
+    const use = { keyId: caller.keyId, usedMs: 0, isNoted: false };
+    return { verdict, answer: Promise.resolve(caller), use };
+  }
+
   #remember(digest: string, found: Answered, askedMs: number): void {
     const { verdict } = found;
-    const entry = (ttlMs: number, keyId: string | undefined, models = 0): Remembered<Answered> => ({
-      value: found,
-      untilMs: askedMs + ttlMs,
-      keyId,
-      weight: 1 + models,
-    });
     if (verdict.kind === "accepted") {
-      const { keyId, models } = verdict.caller;
-      this.#accepted.set(digest, entry(acceptedTtlMs, keyId, models?.size));
-    } else this.#refused.set(digest, entry(refusedTtlMs, undefined));
+      const { keyId, accountId, models } = verdict.caller;
+      const untilMs = askedMs + Math.min(acceptedTtlMs, verdict.expiresInMs);
+      const weight = 1 + (models?.size ?? 0);
+      this.#accepted.set(digest, { value: found, untilMs, keyId, accountId, weight });
+    } else {
+      const untilMs = askedMs + refusedTtlMs;
+      const nobody = { keyId: undefined, accountId: undefined };
+      this.#refused.set(digest, { value: found, untilMs, ...nobody, weight: 1 });
+    }
   }
 
   /** For the audit: the true reason, which the caller does not learn (R-AUTH-2). */

@@ -1,8 +1,8 @@
 /**
- * Tells which keys have changed, within a bounded time, or else that it does not know.
+ * Tells which keys and accounts have changed, within a bounded time, or else that it does not know.
  *
- * Two ways on one connection of its own. Notices (LISTEN) arrive in milliseconds. A poll of the keys changed
- * in the last 10 s is the heartbeat that proves the connection alive, and stands in where notices do not come
+ * Two ways on one connection of its own. Notices (LISTEN) arrive in milliseconds. A poll of what changed in
+ * the last 10 s is the heartbeat that proves the connection alive, and stands in where notices do not come
  * through (a connection pooler in between, triggers switched off). The poll has no cursor, and so not a
  * cursor's fault, to step over a row whose transaction took its time and committed behind the cursor: every
  * poll looks at the whole window again, and repeating is harmless. What takes longer than the window to
@@ -36,7 +36,8 @@ const changesMax = 1_000;
 const pollStatement = {
   name: "key_changes",
   text:
-    "select id, change_time::text from api_key where change_time > now() - interval '10 s' " +
+    "select id, change_time::text from api_key where change_time > now() - interval '10 s' union all " +
+    "select id, change_time::text from account where change_time > now() - interval '10 s' " +
     `limit ${changesMax + 1}`,
 };
 
@@ -49,9 +50,9 @@ interface ChangeRow {
 export interface ChangeFeedOptions {
   /** The database. Contains a password: never logged. */
   readonly url: string;
-  /** A key was created, changed or removed. */
-  readonly onChange: (keyId: string) => void;
-  /** Any key may have changed: something may have been missed. */
+  /** A key was created, changed or removed, or an account was changed: whose id it is, is not said. */
+  readonly onChange: (id: string) => void;
+  /** Anything may have changed: something may have been missed. */
   readonly onGap: () => void;
   /** Gets one line where the connection is lost, and again only after it was back. */
   readonly warn: (message: string, fields: object) => void;
@@ -59,7 +60,7 @@ export interface ChangeFeedOptions {
   readonly clock?: () => number;
 }
 
-/** Follows the changes of keys. */
+/** Follows the changes of keys and of their accounts. */
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions;
   readonly #clock: () => number;
@@ -68,7 +69,7 @@ export class ChangeFeed {
   #running: Promise<void> | undefined;
   /** Up to when every change is known. */
   #provenMs = Number.NEGATIVE_INFINITY;
-  /** What the last poll saw, by key: what it sees again is no news. */
+  /** What the last poll saw, by id: what it sees again is no news. */
   #seen: ReadonlyMap<string, string> = new Map();
   #isLossTold = false;
 

@@ -4,6 +4,7 @@ import { defineEntity, p } from "@mikro-orm/core";
 /**
  * An API key. `digest` is what it is found by; the key itself is kept nowhere. `changeTime` and, where the
  * row becomes deleted, `deleteTime` are set by a trigger. `models`: null means every model. `state`: KeyState.
+ * `spendLimit`: nano-USD.
  */
 export const ApiKeyEntity = defineEntity({
   name: "ApiKeyEntity",
@@ -19,6 +20,8 @@ export const ApiKeyEntity = defineEntity({
     createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
     changeTime: p.datetime().columnType("timestamptz").defaultRaw("now()").lazy(),
     deleteTime: p.datetime().columnType("timestamptz").nullable(),
+    expireTime: p.datetime().columnType("timestamptz").nullable(),
+    spendLimit: p.bigint().nullable(),
   },
   indexes: [
     { name: "api_key_account_id_id_index", properties: ["accountId", "id"] },
@@ -27,8 +30,19 @@ export const ApiKeyEntity = defineEntity({
   checks: [
     { name: "api_key_models_check", expression: "cardinality(models) > 0" },
     { name: "api_key_state_check", expression: "state >= 1 and state <= 3" },
+    { name: "api_key_spend_limit_check", expression: "spend_limit > 0" },
   ],
 });
 
+/** When a key was last accepted. Apart, for every change of a key is told to all nodes. */
+export const KeyUseEntity = defineEntity({
+  name: "KeyUseEntity",
+  tableName: "key_use",
+  properties: {
+    keyId: p.uuid().primary(),
+    useTime: p.datetime().columnType("timestamptz"),
+  },
+});
+
 /** The tables of the key room. */
-export const keyEntities = [ApiKeyEntity] as const;
+export const keyEntities = [ApiKeyEntity, KeyUseEntity] as const;

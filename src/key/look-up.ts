@@ -1,16 +1,22 @@
 /** Asks the database about a key. */
 import type { Pool } from "pg";
+import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
-import type { Caller } from "../caller.ts";
+import type { KeyCaller } from "../caller.ts";
 import { databaseUnavailable, isDatabaseLost } from "../database-lost.ts";
 import { digestBytes } from "./secret.ts";
 
 /** Why a key is refused. Callers never learn it (R-AUTH-2). */
-export type RefusalReason = "unknown" | "disabled" | "deleted";
+export type RefusalReason = "unknown" | "disabled" | "deleted" | "expired";
 
 /** What is known of a presented key. */
 export type Verdict =
-  | { readonly kind: "accepted"; readonly caller: Extract<Caller, { kind: "key" }> }
+  | {
+      readonly kind: "accepted";
+      readonly caller: KeyCaller;
+      /** How long from the question on the key is good, in milliseconds, more than 0; may be `Infinity`. */
+      readonly expiresInMs: number;
+    }
   | {
       readonly kind: "refused";
       readonly reason: RefusalReason;
@@ -24,9 +30,14 @@ const lookUpTimeoutMs = 900;
 /** When a statement's connection is given up, in milliseconds; nobody waits for it any more by then. */
 const giveUpMs = 2 * lookUpTimeoutMs;
 
+/** Expiry by the database's clock: the one that all nodes share. */
 const statement = {
   name: "key_by_digest",
-  text: "select id, account_id, models, state from api_key where digest = $1",
+  text:
+    "select k.id, k.account_id, k.models, k.state, k.spend_limit, a.discount_bp, " +
+    "a.state as account_state, " +
+    "extract(epoch from k.expire_time - clock_timestamp())::float8 * 1000 as expires_in_ms " +
+    "from api_key k join account a on a.id = k.account_id where k.digest = $1",
 };
 
 interface KeyRow {
@@ -34,6 +45,10 @@ interface KeyRow {
   readonly account_id: string;
   readonly models: readonly string[] | null;
   readonly state: number;
+  readonly spend_limit: string | null;
+  readonly discount_bp: number;
+  readonly account_state: number;
+  readonly expires_in_ms: number | null;
 }
 
 /**
@@ -60,11 +75,22 @@ export async function lookUpKey(pool: Pool, digest: string): Promise<Verdict> {
 
 function judge(row: KeyRow | undefined): Verdict {
   if (row === undefined) return { kind: "refused", reason: "unknown", keyId: undefined };
-  const { id: keyId, account_id: accountId, state } = row;
-  if (state === KeyState.ENABLED) {
-    const models = row.models ? new Set(row.models) : undefined;
-    return { kind: "accepted", caller: { kind: "key", accountId, keyId, models } };
-  }
-  const reason = state === KeyState.DELETED ? "deleted" : "disabled";
-  return { kind: "refused", reason, keyId };
+  const reason = refusalOf(row);
+  if (reason !== undefined) return { kind: "refused", reason, keyId: row.id };
+  const caller: KeyCaller = {
+    kind: "key",
+    accountId: row.account_id,
+    keyId: row.id,
+    models: row.models ? new Set(row.models) : undefined,
+    keyLimitNanos: row.spend_limit === null ? undefined : BigInt(row.spend_limit),
+    discountBp: row.discount_bp,
+    isSuspended: row.account_state !== AccountState.ACTIVE,
+  };
+  return { kind: "accepted", caller, expiresInMs: row.expires_in_ms ?? Infinity };
+}
+
+function refusalOf({ state, expires_in_ms: expiresInMs }: KeyRow): RefusalReason | undefined {
+  if (state === KeyState.DELETED) return "deleted";
+  if (state !== KeyState.ENABLED) return "disabled";
+  return expiresInMs !== null && expiresInMs <= 0 ? "expired" : undefined;
 }

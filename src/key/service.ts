@@ -1,11 +1,9 @@
 /** The RPCs of API keys. */
 import { randomUUIDv7 } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { type InferEntity, LockMode } from "@mikro-orm/core";
+import { LockMode } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
-import { type Key, KeySchema, KeyState } from "../../gen/uas/key/v1/key_pb.ts";
+import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
 import type { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/access.ts";
 import { parseDisplayName } from "../account/display-name.ts";
@@ -14,7 +12,9 @@ import { answering } from "../database-lost.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { cutPage, readPage } from "../page-token.ts";
 import { isUuid } from "../uuid.ts";
+import { type ChangedKey, parseExpiry, parseLimit, readKeyChange } from "./change.ts";
 import { ApiKeyEntity } from "./entity.ts";
+import { createKeyMessages, type KeyRow, type SpentOf } from "./message.ts";
 import { parseModelList } from "./model-list.ts";
 import { digestBytes, digestSecret, maskSecret, newSecret } from "./secret.ts";
 import { type KeyAction, keyTransitions, type StoredKeyState } from "./state.ts";
@@ -24,19 +24,23 @@ export interface KeyServiceOptions {
   readonly orm: MikroORM;
   /** Whether there is such an account. The account room knows. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
+  /** What keys have spent. Billing knows. */
+  readonly spentOf: SpentOf;
 }
 
 type Rpcs = ServiceImpl<typeof KeyService>;
 
 /** Makes the implementation of `uas.key.v1.KeyService`. */
-export function createKeyService({ orm, accountExists }: KeyServiceOptions): Rpcs {
-  return { ...listAndCreate(orm, accountExists), ...getAndChange(orm) };
+export function createKeyService(options: KeyServiceOptions): Rpcs {
+  return { ...listAndCreate(options), ...getAndChange(options) };
 }
 
-function listAndCreate(
-  orm: MikroORM,
-  accountExists: KeyServiceOptions["accountExists"],
-): Pick<Rpcs, "listKeys" | "createKey"> {
+function listAndCreate({
+  orm,
+  accountExists,
+  spentOf,
+}: KeyServiceOptions): Pick<Rpcs, "listKeys" | "createKey"> {
+  const { messagesOf, messageOf } = createKeyMessages(orm, spentOf);
   const requireAccount = async (caller: Caller | undefined, id: string): Promise<string> => {
     const accountId = parseAccountId(caller, id);
     if (!(await accountExists(accountId))) throw noSuchAccount();
@@ -57,12 +61,14 @@ function listAndCreate(
           ),
       );
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
-      return { keys: items.map(keyMessage), nextPageToken };
+      return { keys: await messagesOf(items), nextPageToken };
     },
 
     async createKey(request, { values }) {
       const name = parseDisplayName(request.name, 0);
       const models = parseModelList(request.models);
+      const expireTime = parseExpiry(request.expireTime);
+      const spendLimit = parseLimit(request.spendLimit);
       const accountId = await requireAccount(values.get(callerKey), request.accountId);
       const secret = newSecret();
       const em = orm.em.fork();
@@ -74,27 +80,47 @@ function listAndCreate(
         masked: maskSecret(secret),
         models,
         state: KeyState.ENABLED,
+        expireTime,
+        spendLimit,
       });
       await answering(em.flush());
-      return { key: keyMessage(row), secret };
+      return { key: await messageOf(row), secret };
     },
   };
 }
 
-function getAndChange(
-  orm: MikroORM,
-): Pick<Rpcs, "getKey" | "enableKey" | "disableKey" | "deleteKey"> {
+function getAndChange({
+  orm,
+  spentOf,
+}: KeyServiceOptions): Pick<
+  Rpcs,
+  "getKey" | "updateKey" | "enableKey" | "disableKey" | "deleteKey"
+> {
+  const { messageOf } = createKeyMessages(orm, spentOf);
   const change =
     (action: KeyAction): Rpcs["enableKey"] & Rpcs["disableKey"] & Rpcs["deleteKey"] =>
-    async ({ keyId }, { values }) => ({
-      key: keyMessage(await changeState(orm, { action, keyId, caller: values.get(callerKey) })),
-    });
+    async ({ keyId }, { values }) => {
+      const apply = (row: KeyRow): void => takeAction(row, action);
+      const caller = values.get(callerKey);
+      return { key: await messageOf(await changeKey(orm, { keyId, caller, apply })) };
+    };
   return {
     async getKey({ keyId }, { values }) {
       const row = isUuid(keyId)
         ? await answering(orm.em.fork().findOne(ApiKeyEntity, { id: keyId }))
         : null;
-      return { key: keyMessage(requireOwn(values.get(callerKey), row)) };
+      return { key: await messageOf(requireOwn(values.get(callerKey), row)) };
+    },
+
+    async updateKey(request, { values }) {
+      const changed: ChangedKey = readKeyChange(request);
+      const keyId = request.key?.keyId ?? "";
+      const apply = (row: KeyRow): void => {
+        if (row.state === KeyState.DELETED) throw keyIsDeleted();
+        Object.assign(row, changed);
+      };
+      const caller = values.get(callerKey);
+      return { key: await messageOf(await changeKey(orm, { keyId, caller, apply })) };
     },
     enableKey: change("enable"),
     disableKey: change("disable"),
@@ -103,31 +129,31 @@ function getAndChange(
 }
 
 interface Change {
-  readonly action: KeyAction;
   readonly keyId: string;
   readonly caller: Caller | undefined;
+  /** Changes the row. @throws GatewayError where it must not be changed so */
+  readonly apply: (row: KeyRow) => void;
 }
 
 /** Under the row's lock: of two changes at once the second one sees the first. */
-function changeState(orm: MikroORM, { action, keyId, caller }: Change): Promise<KeyRow> {
+function changeKey(orm: MikroORM, { keyId, caller, apply }: Change): Promise<KeyRow> {
   if (!isUuid(keyId)) return Promise.reject(noSuchKey());
   const work = orm.em.fork().transactional(async (em) => {
     const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
-    const row = requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }, lock));
-    const next = keyTransitions[action][row.state as StoredKeyState];
-    if (next === undefined) throw keyIsDeleted();
-    if (next !== row.state) {
-      row.state = next;
-      await em.flush();
-      // The database has set delete_time.
-      await em.refresh(row);
-    }
-    return row;
+    apply(requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }, lock)));
+    await em.flush();
+    // The database may have set delete_time. Read afresh: refresh() gives amounts as texts.
+    em.clear();
+    return requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }));
   });
   return answering(work);
 }
 
-type KeyRow = InferEntity<typeof ApiKeyEntity>;
+function takeAction(row: KeyRow, action: KeyAction): void {
+  const next = keyTransitions[action][row.state as StoredKeyState];
+  if (next === undefined) throw keyIsDeleted();
+  row.state = next;
+}
 
 /** Somebody else's key is not found, as one that does not exist: nobody learns which do. */
 function requireOwn(caller: Caller | undefined, row: KeyRow | null): KeyRow {
@@ -142,17 +168,4 @@ function noSuchKey(): GatewayError {
 function keyIsDeleted(): GatewayError {
   const text = "this key is deleted, which is final: create another one";
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "key_id" });
-}
-
-function keyMessage(row: KeyRow): Key {
-  return create(KeySchema, {
-    keyId: row.id,
-    accountId: row.accountId,
-    name: row.name,
-    masked: row.masked,
-    state: row.state as StoredKeyState,
-    models: row.models ?? [],
-    createTime: timestampFromDate(row.createTime),
-    ...(row.deleteTime && { deleteTime: timestampFromDate(row.deleteTime) }),
-  });
 }

@@ -5,16 +5,18 @@ export interface Remembered<T> {
   readonly value: T;
   /** Until when it counts, on the clock of the cache's user, in milliseconds. */
   readonly untilMs: number;
-  /** By what {@link VerdictCache.forget} finds it. `undefined`: it cannot be found. */
+  /** By what {@link VerdictCache.forget} finds it: the key and its account. `undefined`: it cannot be found. */
   readonly keyId: string | undefined;
+  readonly accountId: string | undefined;
   /** How much room it takes, in units of the cache's size. */
   readonly weight: number;
 }
 
-/** Both maps hold the same entries, so that none can outlive its way to be forgotten. */
+/** All maps hold the same entries, so that none can outlive its way to be forgotten. */
 interface Generation<T> {
   readonly byDigest: Map<string, Remembered<T>>;
   readonly digestByKeyId: Map<string, string>;
+  readonly digestsByAccountId: Map<string, Set<string>>;
   weight: number;
 }
 
@@ -58,16 +60,18 @@ export class VerdictCache<T> {
     young.weight += entry.weight - (young.byDigest.get(digest)?.weight ?? 0);
     young.byDigest.set(digest, entry);
     if (entry.keyId !== undefined) young.digestByKeyId.set(entry.keyId, digest);
+    if (entry.accountId === undefined) return;
+    const ofAccount = young.digestsByAccountId.get(entry.accountId);
+    if (ofAccount === undefined) young.digestsByAccountId.set(entry.accountId, new Set([digest]));
+    else ofAccount.add(digest);
   }
 
-  /** Forgets what is remembered of a key. */
-  forget(keyId: string): void {
+  /** Forgets what is remembered of a key, or of all keys of an account. */
+  forget(id: string): void {
     for (const generation of [this.#young, this.#old]) {
-      const digest = generation.digestByKeyId.get(keyId);
-      if (digest === undefined) continue;
-      generation.digestByKeyId.delete(keyId);
-      generation.weight -= generation.byDigest.get(digest)?.weight ?? 0;
-      generation.byDigest.delete(digest);
+      const digest = generation.digestByKeyId.get(id);
+      if (digest !== undefined) drop(generation, digest);
+      for (const each of generation.digestsByAccountId.get(id) ?? []) drop(generation, each);
     }
   }
 
@@ -78,6 +82,24 @@ export class VerdictCache<T> {
   }
 }
 
+function drop<T>(generation: Generation<T>, digest: string): void {
+  const { byDigest, digestByKeyId, digestsByAccountId } = generation;
+  const entry = byDigest.get(digest);
+  if (entry === undefined) return;
+  byDigest.delete(digest);
+  generation.weight -= entry.weight;
+  if (entry.keyId !== undefined) digestByKeyId.delete(entry.keyId);
+  if (entry.accountId === undefined) return;
+  const ofAccount = digestsByAccountId.get(entry.accountId);
+  ofAccount?.delete(digest);
+  if (ofAccount?.size === 0) digestsByAccountId.delete(entry.accountId);
+}
+
 function emptyGeneration<T>(): Generation<T> {
-  return { byDigest: new Map(), digestByKeyId: new Map(), weight: 0 };
+  return {
+    byDigest: new Map(),
+    digestByKeyId: new Map(),
+    digestsByAccountId: new Map(),
+    weight: 0,
+  };
 }

@@ -18,7 +18,15 @@ test("a key gives its account and models, from memory the second time", async ()
   const narrow = await rooms.owner(["a", "b"]);
   const first = await node.authenticate(owner.secret);
   const { accountId, keyId } = owner;
-  expect(first).toEqual({ kind: "key", accountId, keyId, models: undefined });
+  expect(first).toEqual({
+    kind: "key",
+    accountId,
+    keyId,
+    models: undefined,
+    keyLimitNanos: undefined,
+    discountBp: 0,
+    isSuspended: false,
+  });
   expect(await node.authenticate(narrow.secret)).toMatchObject({ models: new Set(["a", "b"]) });
   await remember(node, owner);
   const { lookUps } = node.stats();

@@ -4,9 +4,11 @@ import { pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "../../src/account/service.ts";
+import { spentOfKeys } from "../../src/billing/key-spend.ts";
 import { type Caller, callerKey, operator } from "../../src/caller.ts";
 import { type Database, openDatabase } from "../../src/db/database.ts";
 import { fromRpcError, type SentErrorCode } from "../../src/errors.ts";
+import type { SpentOf } from "../../src/key/message.ts";
 import { createKeyService } from "../../src/key/service.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
 import { createErrorMapping } from "../../src/rpc/interceptor/error.ts";
@@ -49,11 +51,12 @@ export async function openRooms() {
   };
 }
 
-function clientsOf({ orm }: Database) {
+function clientsOf({ orm, pool }: Database) {
   const { service, exists } = createAccountService({ orm });
+  const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
   const services = [
     serve(AccountService, service),
-    serve(KeyService, createKeyService({ orm, accountExists: exists })),
+    serve(KeyService, createKeyService({ orm, accountExists: exists, spentOf })),
   ];
   return (caller: Caller) => {
     const setCaller: Interceptor = (next) => (request) => {

@@ -2,8 +2,16 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { VerdictCache } from "../../src/key/verdict-cache.ts";
 
-function entry(value: string, { untilMs = 1_000, keyId = `key of ${value}`, weight = 1 } = {}) {
-  return { value, untilMs, keyId, weight };
+interface EntryOptions {
+  readonly untilMs?: number;
+  readonly keyId?: string;
+  readonly accountId?: string;
+  readonly weight?: number;
+}
+
+function entry(value: string, options: EntryOptions = {}) {
+  const { untilMs = 1_000, keyId = `key of ${value}`, accountId, weight = 1 } = options;
+  return { value, untilMs, keyId, accountId, weight };
 }
 
 test("an entry counts until its time", () => {
@@ -33,8 +41,25 @@ test("heavy entries take the room of many", () => {
   }
 });
 
+test("R-KEY-4: forgetting an account forgets its keys, and those alone", () => {
+  const cache = new VerdictCache<string>(100);
+  for (const [digest, accountId] of [
+    ["a", "1"],
+    ["b", "1"],
+    ["c", "2"],
+  ] as const) {
+    cache.set(digest, entry(digest, { accountId }));
+  }
+  cache.forget("1");
+  expect(["a", "b", "c"].map((digest) => cache.get(digest, 0))).toEqual([
+    undefined,
+    undefined,
+    "c",
+  ]);
+});
+
 const command = fc.record({
-  kind: fc.constantFrom("set", "set", "get", "get", "forget", "clear"),
+  kind: fc.constantFrom("set", "set", "get", "get", "forget", "forget account", "clear"),
   index: fc.nat(7),
   weight: fc.integer({ min: 1, max: 3 }),
 });
@@ -47,11 +72,15 @@ test("R-AUTH-3: what was forgotten is never given again, and nothing wrong ever"
       for (const [step, { kind, index, weight }] of commands.entries()) {
         const value = `${step}`;
         if (kind === "set") {
-          cache.set(`d${index}`, entry(value, { keyId: `k${index}`, weight }));
+          const accountId = `a${index % 3}`;
+          cache.set(`d${index}`, entry(value, { keyId: `k${index}`, accountId, weight }));
           model.set(index, value);
         } else if (kind === "forget") {
           cache.forget(`k${index}`);
           model.delete(index);
+        } else if (kind === "forget account") {
+          cache.forget(`a${index % 3}`);
+          for (const each of model.keys()) if (each % 3 === index % 3) model.delete(each);
         } else if (kind === "clear") {
           cache.clear();
           model.clear();

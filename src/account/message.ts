@@ -1,0 +1,30 @@
+/** Accounts as messages of the contract. */
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { InferEntity } from "@mikro-orm/core";
+import {
+  type Account,
+  AccountSchema,
+  type AccountState,
+} from "../../gen/uas/account/v1/account_pb.ts";
+import type { Caller } from "../caller.ts";
+import { money } from "../usd.ts";
+import type { AccountEntity } from "./entity.ts";
+
+/** A stored account. */
+export type AccountRow = InferEntity<typeof AccountEntity>;
+
+/** The account as the caller may see it: why it is suspended is between operators. */
+export function accountMessage(row: AccountRow, caller: Caller | undefined): Account {
+  const { suspendReason, suspendTime, lowBalanceThreshold } = row;
+  return create(AccountSchema, {
+    accountId: row.id,
+    name: row.name,
+    createTime: timestampFromDate(row.createTime),
+    state: row.state as AccountState,
+    suspendReason: (caller?.kind === "operator" && suspendReason) || "",
+    ...(suspendTime && { suspendTime: timestampFromDate(suspendTime) }),
+    discountBp: row.discountBp,
+    ...(lowBalanceThreshold != null && { lowBalanceThreshold: money(lowBalanceThreshold) }),
+  });
+}

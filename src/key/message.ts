@@ -1,0 +1,60 @@
+/** Keys as messages of the contract. */
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { InferEntity } from "@mikro-orm/core";
+import type { MikroORM } from "@mikro-orm/postgresql";
+import { type Key, KeySchema } from "../../gen/uas/key/v1/key_pb.ts";
+import { answering } from "../database-lost.ts";
+import { money } from "../usd.ts";
+import { type ApiKeyEntity, KeyUseEntity } from "./entity.ts";
+import type { StoredKeyState } from "./state.ts";
+
+/** A stored key. */
+export type KeyRow = InferEntity<typeof ApiKeyEntity>;
+
+/** What each of these keys has spent, in nano-USD; one that is left out has spent nothing. */
+export type SpentOf = (keyIds: readonly string[]) => Promise<ReadonlyMap<string, bigint>>;
+
+/** Writes keys with what other tables know of them. */
+export interface KeyMessages {
+  /** In the same order. */
+  readonly messagesOf: (rows: readonly KeyRow[]) => Promise<Key[]>;
+  readonly messageOf: (row: KeyRow) => Promise<Key>;
+}
+
+/** Makes the writer over a database. */
+export function createKeyMessages(orm: MikroORM, spentOf: SpentOf): KeyMessages {
+  const messagesOf = async (rows: readonly KeyRow[]): Promise<Key[]> => {
+    const ids = rows.map(({ id }) => id);
+    const uses = orm.em.fork().find(KeyUseEntity, { keyId: { $in: ids } });
+    const [spent, used] = await Promise.all([spentOf(ids), answering(uses)]);
+    const useTimes = new Map(used.map(({ keyId, useTime }) => [keyId, useTime]));
+    return rows.map((row) => keyMessage(row, spent.get(row.id) ?? 0n, useTimes.get(row.id)));
+  };
+  return {
+    messagesOf,
+    async messageOf(row) {
+      const [message] = await messagesOf([row]);
+      if (message === undefined) throw new Error("unreachable");
+      return message;
+    },
+  };
+}
+
+function keyMessage(row: KeyRow, spentNanos: bigint, useTime: Date | undefined): Key {
+  const { models, spendLimit, expireTime, deleteTime } = row;
+  return create(KeySchema, {
+    keyId: row.id,
+    accountId: row.accountId,
+    name: row.name,
+    masked: row.masked,
+    state: row.state as StoredKeyState,
+    models: models ?? [],
+    createTime: timestampFromDate(row.createTime),
+    spent: money(spentNanos),
+    ...(spendLimit != null && { spendLimit: money(spendLimit) }),
+    ...(expireTime && { expireTime: timestampFromDate(expireTime) }),
+    ...(deleteTime && { deleteTime: timestampFromDate(deleteTime) }),
+    ...(useTime && { lastUseTime: timestampFromDate(useTime) }),
+  });
+}
