@@ -124,6 +124,13 @@ export function textOf(bytes: Buffer, members: Members, key: string): string | u
   return text === "null" ? undefined : text;
 }
 
+/** The byte that the member's value begins with; `undefined` where it is absent or null. */
+export function firstByteOf(bytes: Buffer, members: Members, key: string): number | undefined {
+  const member = members.get(key);
+  const byte = member && bytes[member.valueStart];
+  return byte === 0x6e ? undefined : byte;
+}
+
 /** The body with `edits` applied, in pieces to be sent one after the other. */
 export function applyEdits(bytes: Buffer, edits: readonly Edit[]): readonly Buffer[] {
   const splicer = new Splicer();

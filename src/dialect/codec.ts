@@ -7,6 +7,7 @@
  * reports every other member that it cannot carry in `dropped`.
  */
 import type { Generation, GenerateEvent, Reply } from "../../gen/uas/inference/v1/generate_pb.ts";
+import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Guard } from "./guard.ts";
@@ -102,6 +103,9 @@ export interface StreamDecoder {
   /** The vendor has closed the stream. Returns an `end` where the stream was complete and none was
    * returned yet; where it was cut, none. */
   end(): GenerateEvent[];
+  /** What the vendor reported so far: where it tells before the end what the whole reply consumed, a stream
+   * that is cut there is charged by it. */
+  readonly usage: Usage | undefined;
 }
 
 /** A streamed reply while it is written. */

@@ -36,8 +36,15 @@ export interface TextDialect extends Dialect, CallerCodec, VendorCodec {
   readonly forwardedHeaders: ReadonlySet<string>;
   /** How clients ask for a count of tokens. Absent: the style has no way. */
   readonly tokenCount?: TokenCount;
+  /** Whether every request must say how long its reply may be at most. Absent: it may leave that out. */
+  readonly isLimitRequired?: boolean;
   /** What fills a silent stream: ignored by every client. */
   readonly keepAlive: Buffer;
+  /**
+   * Whether a body may carry wrapped seals of other vendors, see {@link carriesSeals}: it cannot pass as it is.
+   * Absent: the style has no place for them, and whatever looks like one is the client's own text.
+   */
+  readonly carriesSeals?: (body: Uint8Array) => boolean;
   /**
    * Reads what routing and billing need of a request body, leaving the rest as bytes.
    *
@@ -95,6 +102,9 @@ export interface RelayOptions {
   readonly hideUsage: boolean;
   /** How many choices were asked for: all of them must finish. */
   readonly choices: number;
+  /** Whether {@link StreamRelay.stop} may be called: a style whose last event repeats the reply keeps what
+   * passes. Default false. */
+  readonly mayStop?: boolean;
 }
 
 /** A whole reply after relaying. */
@@ -129,4 +139,11 @@ export interface StreamRelay {
   readonly failed: boolean;
   /** The event that ends a stream which failed. No terminal event follows it. */
   errorEvent(error: GatewayError): Buffer;
+  /**
+   * Ends a reply that has not {@link finished}, as one that came to its limit of tokens: what closes all
+   * that is open, and the style's last event. Nothing follows it.
+   *
+   * @param usage what the reply consumed, as its client is told
+   */
+  stop(usage: Usage | undefined): Buffer;
 }

@@ -5,7 +5,7 @@ import { nothing } from "../bytes.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../errors.ts";
 import type { RelayOptions, StreamRelay } from "./dialect.ts";
-import { type EventPlace, EventSplitter } from "./event-stream.ts";
+import { type EventPlace, EventSplitter, missingEnd } from "./event-stream.ts";
 import { type ObjectScan, quote } from "./object-scan.ts";
 import { Splicer } from "./splice.ts";
 
@@ -34,6 +34,8 @@ export abstract class EventRelay implements StreamRelay {
 
   abstract errorEvent(error: GatewayError): Buffer;
 
+  abstract stop(usage: Usage | undefined): Buffer;
+
   push(pieces: readonly Buffer[]): Buffer {
     const source = this.#splitter.begin(pieces);
     this.#source = source;
@@ -53,11 +55,8 @@ export abstract class EventRelay implements StreamRelay {
   }
 
   end(): Buffer {
-    const { rest } = this.#splitter;
-    if (rest === undefined || !isWholeEvent(rest)) return nothing;
-    // What the vendor did not end with an empty line: with one, it is an event, whatever it lacked.
-    const missing = rest.at(-1) === 0x0a || rest.at(-1) === 0x0d ? "\n" : "\n\n";
-    return this.push([Buffer.from(missing)]);
+    const missing = missingEnd(this.#splitter.rest);
+    return missing === undefined ? nothing : this.push([missing]);
   }
 
   /** The name on the event's `event` line; empty: it has none. */
@@ -115,16 +114,4 @@ export function restoreReplyModel(body: Buffer, scan: ObjectScan, options: Relay
   const splicer = new Splicer();
   splicer.replace(scan.start(member), scan.end(member), model);
   return splicer.apply(body, body.length);
-}
-
-/** Whether what is left is an event that lacks only its end, and none that was cut in its middle. */
-function isWholeEvent(rest: Buffer): boolean {
-  const lines = rest.toString("utf8").split(/\r\n|\n|\r/);
-  const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5));
-  try {
-    JSON.parse(data.join("\n"));
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -121,3 +121,25 @@ function readLine(source: Buffer, start: number, end: number, place: EventPlace)
   place.dataEnd = end;
   place.dataLines++;
 }
+
+/**
+ * What a stream that has ended lacks to make its last bytes an event: the empty line. `undefined`: nothing is
+ * left, or it was cut in its middle.
+ */
+export function missingEnd(rest: Buffer | undefined): Buffer | undefined {
+  if (rest === undefined) return undefined;
+  const lines = rest.toString("utf8").split(/\r\n|\n|\r/);
+  const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5));
+  if (!isWhole(data.join("\n").trim())) return undefined;
+  return Buffer.from(rest.at(-1) === 0x0a || rest.at(-1) === 0x0d ? "\n" : "\n\n");
+}
+
+function isWhole(data: string): boolean {
+  if (data === "[DONE]") return true;
+  try {
+    JSON.parse(data);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -95,6 +95,26 @@ export class ObjectScan {
     return this.#bytes.toString("latin1", start, start + size);
   }
 
+  /** The named whole number; -1: it is none. */
+  count(name: string): number {
+    const member = this.find(name);
+    if (member < 0) return -1;
+    let count = 0;
+    const end = this.end(member);
+    for (let i = this.start(member); i < end; i++) {
+      const digit = (this.#bytes[i] ?? 0) - 0x30;
+      if (digit < 0 || digit > 9) return -1;
+      count = count * 10 + digit;
+    }
+    return count;
+  }
+
+  /** The named member as it is written; empty: it is not there. */
+  json(name: string): string {
+    const member = this.find(name);
+    return member < 0 ? "" : this.#bytes.toString("utf8", this.start(member), this.end(member));
+  }
+
   /** Parses the named member; `undefined`: it is not there or no JSON. */
   value(name: string): unknown {
     const member = this.find(name);
@@ -140,7 +160,7 @@ const colon = 0x3a;
 const comma = 0x2c;
 
 /** Behind the value that begins at `start`. */
-function endOfValue(bytes: Buffer, start: number, end: number): number {
+export function endOfValue(bytes: Buffer, start: number, end: number): number {
   const first = bytes[start];
   if (first === quote) return Math.min(end, endOfString(bytes, start + 1, end) + 1);
   if (first !== openBrace && first !== openBracket) return endOfScalar(bytes, start, end);
@@ -165,7 +185,7 @@ function endOfScalar(bytes: Buffer, start: number, end: number): number {
 }
 
 /** Where the closing quote stands; `end` where there is none. */
-function endOfString(bytes: Buffer, from: number, end: number): number {
+export function endOfString(bytes: Buffer, from: number, end: number): number {
   let i = from;
   const near = Math.min(end, from + shortString);
   while (i < near) {

@@ -15,6 +15,18 @@ import {
   type ModelType,
   ModelTypeSchema,
 } from "../../gen/uas/inference/v1/model_pb.ts";
+import {
+  CancelTaskResponseSchema,
+  type GetModelSchemaResponse,
+  GetModelSchemaResponseSchema,
+  GetTaskResponseSchema,
+  type ListTasksResponse,
+  ListTasksResponseSchema,
+  SubmitTaskResponseSchema,
+} from "../../gen/uas/task/v1/task_service_pb.ts";
+import { type Task, type TaskStatus, TaskStatusSchema } from "../../gen/uas/task/v1/task_pb.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { statusWord, submittedJson, taskJson } from "../task-json.ts";
 import type { Dialect } from "./dialect.ts";
 import { errorBody } from "./error-body.ts";
 
@@ -22,11 +34,41 @@ export const platform: Dialect = {
   word: "platform",
   requestIdHeaders: ["x-request-id"],
   errorBody,
+  queryFields,
   replyBody(schema: DescMessage, message: Message): JsonObject {
     if (isMessage(message, ListModelsResponseSchema)) return listModels(message);
+    if (isMessage(message, SubmitTaskResponseSchema)) return submittedJson(there(message.task));
+    if (isMessage(message, GetTaskResponseSchema)) return taskJson(there(message.task));
+    if (isMessage(message, CancelTaskResponseSchema)) return taskJson(there(message.task));
+    if (isMessage(message, ListTasksResponseSchema)) return listTasks(message);
+    if (isMessage(message, GetModelSchemaResponseSchema)) return modelSchema(message);
     return toJson(schema, message, { alwaysEmitImplicit: true }) as JsonObject;
   },
 };
+
+/** Enum values are the documented words. @throws GatewayError INVALID_REQUEST, naming the parameter */
+function queryFields({ status, ...query }: JsonObject): JsonObject {
+  if (status === undefined) return query;
+  const statuses = TaskStatusSchema.values.map(({ number }) => number as TaskStatus).slice(1);
+  const found = statuses.find((each) => statusWord(each) === status);
+  if (found !== undefined) return { ...query, status: found };
+  const text = `status: must be one of ${statuses.map(statusWord).join(", ")}`;
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "status" });
+}
+
+function listTasks({ tasks, nextPageToken }: ListTasksResponse): JsonObject {
+  return { tasks: tasks.map(taskJson), ...(nextPageToken && { nextPageToken }) };
+}
+
+function modelSchema(response: GetModelSchemaResponse): JsonObject {
+  const { modelKey, type, paramsField, schema = {}, example = {} } = response;
+  return { modelKey, type: typeWord(type), paramsField, schema, example };
+}
+
+function there(task: Task | undefined): Task {
+  if (task === undefined) throw new Error("the answer holds no task");
+  return task;
+}
 
 function listModels(response: ListModelsResponse): JsonObject {
   const { models, nextPageToken } = response;
@@ -34,17 +76,23 @@ function listModels(response: ListModelsResponse): JsonObject {
 }
 
 function modelJson(model: Model): JsonObject {
-  const prices = Object.entries(model.price ?? {}).filter(
-    (entry): entry is [string, string] =>
-      !entry[0].startsWith("$") && typeof entry[1] === "string" && entry[1] !== "",
-  );
+  const tiers = model.price?.tiers.map((tier) => ({ above: tier.above, ...charged(tier) })) ?? [];
   return {
     modelKey: model.modelKey,
     name: model.name,
     type: typeWord(model.type),
-    price: Object.fromEntries(prices),
+    price: { ...charged(model.price ?? {}), ...(tiers.length > 0 && { tiers }) },
     maxOutputTokens: model.maxOutputTokens || null,
   };
+}
+
+/** The members of a price that say something. */
+function charged(price: object): Record<string, string> {
+  const prices = Object.entries(price).filter(
+    (entry): entry is [string, string] =>
+      !entry[0].startsWith("$") && typeof entry[1] === "string" && entry[1] !== "",
+  );
+  return Object.fromEntries(prices);
 }
 
 /** The documented word of a model type: the value's name without its prefix, `TEXT`. */

@@ -11,7 +11,9 @@ import {
   GenerateEventSchema,
   PartDeltaSchema,
   type Reply,
+  StopReason,
 } from "../../gen/uas/inference/v1/generate_pb.ts";
+import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 
 /** The reply as the events that a stream of it would have had. */
 export function replyEvents(reply: Reply): GenerateEvent[] {
@@ -30,6 +32,12 @@ export function replyEvents(reply: Reply): GenerateEvent[] {
       },
     }),
   ];
+}
+
+/** The end of a reply that came to its limit of tokens. */
+export function lengthEnd(usage: Usage | undefined): GenerateEvent {
+  const value = { stopReason: StopReason.LENGTH, ...(usage && { usage }) };
+  return event({ case: "end", value });
 }
 
 /** Bytes of generated text in a reply: what it is estimated by where the vendor tells no usage. */

@@ -12,7 +12,7 @@ import type {
   VendorCodec,
 } from "./codec.ts";
 import type { RelayedReply, StreamRelay } from "./dialect.ts";
-import { replyEvents, replyTextBytes } from "./reply-events.ts";
+import { lengthEnd, replyEvents, replyTextBytes } from "./reply-events.ts";
 import type { ToolRestorer } from "./tool-restorer.ts";
 
 /** Two styles that do not know each other. */
@@ -120,6 +120,10 @@ export class TranslatedStream extends EventReply implements StreamRelay {
     return Buffer.from(this.#encoder.fail(error));
   }
 
+  stop(usage: Usage | undefined): Buffer {
+    return Buffer.from(this.#encoder.push(lengthEnd(usage)));
+  }
+
   #write(events: readonly GenerateEvent[]): Buffer {
     let text = "";
     this.#watcher?.addEvents(events);
@@ -135,7 +139,6 @@ export class TranslatedStream extends EventReply implements StreamRelay {
 
 /** A vendor's stream as events, and what they say of the call. */
 export class EventStream {
-  usage: Usage | undefined;
   /** Bytes of generated text so far. */
   textBytes = 0;
   /** Whether the vendor ended the reply itself. */
@@ -149,6 +152,11 @@ export class EventStream {
   constructor(decoder: StreamDecoder, tools: ToolRestorer) {
     this.#decoder = decoder;
     this.#tools = tools;
+  }
+
+  /** What the vendor reported so far. */
+  get usage(): Usage | undefined {
+    return this.#decoder.usage;
   }
 
   /** The events that `pieces` complete. Nothing follows an end or an error. */
@@ -167,10 +175,7 @@ export class EventStream {
       if (kind.case === "partDelta") {
         const { delta } = kind.value;
         if (typeof delta.value === "string") this.textBytes += Buffer.byteLength(delta.value);
-      } else if (kind.case === "start") {
-        this.usage = kind.value.usage ?? this.usage;
       } else if (kind.case === "end") {
-        this.usage = kind.value.usage ?? this.usage;
         this.finished = true;
         return events.slice(0, at + 1);
       } else if (kind.case === "error") {

@@ -2,17 +2,25 @@
  * use and the price is for, dearer service, and what the vendor keeps for somebody (R-VND-3). */
 import { describe, expect, it } from "vitest";
 import { chatCompletions } from "../../src/dialect/chat-completions/dialect.ts";
+import { readOutline } from "../../src/dialect/body-members.ts";
 import type { Guard } from "../../src/dialect/guard.ts";
 import { gemini } from "../../src/dialect/gemini/dialect.ts";
 import { messages } from "../../src/dialect/messages/dialect.ts";
 import { responses } from "../../src/dialect/responses/dialect.ts";
 import { GatewayError } from "../../src/errors.ts";
 
-/** The member that is refused; empty: none. */
+/** The member that is refused, whether the body's outline is known or not; empty: none. */
 function refused(guard: Guard | undefined, body: unknown, isVerified = true): string {
-  const text = typeof body === "string" ? body : JSON.stringify(body);
+  const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+  const searched = paramOf(() => guard?.(bytes, { isVerified }));
+  const outlined = paramOf(() => guard?.(bytes, { isVerified, outline: readOutline(bytes) }));
+  expect(outlined).toBe(searched);
+  return outlined;
+}
+
+function paramOf(check: () => void): string {
   try {
-    guard?.(Buffer.from(text), { isVerified });
+    check();
     return "";
   } catch (error) {
     if (error instanceof GatewayError) return error.param ?? "?";
@@ -43,6 +51,11 @@ describe("messages", () => {
     ["fallbacks", { fallbacks: [{ model: "claude-opus-5" }] }],
     ["fallbacks", { fallbacks: "default" }],
     ["fallbacks", '{"fall\\u0062acks":"default"}'],
+    [
+      "messages[0].content[0].source.file_id",
+      `{"messages":[{"content":[{"type":"document","source":{"type":"file","file\\u005fid":"f"}}]}]}`,
+    ],
+    ["tools[0].model", '{"tools":[{"type":"\\u0061dvisor_20260301","model":"x"}]}'],
     ["speed", { speed: "fast" }],
     ["thread", { thread: { type: "continue", previous_message_id: "msg_1" } }],
     ["container", { container: "container_1" }],

@@ -3,14 +3,13 @@ import { describe, expect, it } from "vitest";
 import { UnreadableReplyError } from "../../src/dialect/codec.ts";
 import {
   countAt,
-  type JsonReader,
-  parseObject,
   parseRecord,
   parseReply,
   recordAt,
   recordsAt,
   textAt,
 } from "../../src/dialect/json.ts";
+import { type JsonReader, parseObject } from "../../src/dialect/json-reader.ts";
 import { GatewayError } from "../../src/errors.ts";
 
 const read = (body: unknown) =>

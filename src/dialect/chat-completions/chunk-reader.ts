@@ -36,6 +36,11 @@ export class ChunkReader {
     return this.#isEnded;
   }
 
+  /** What was reported so far. */
+  get usage(): Usage | undefined {
+    return this.#usage;
+  }
+
   /** Takes a chunk. */
   read(chunk: JsonRecord, events: GenerateEvent[]): void {
     const [choice] = recordsAt(chunk, "choices");

@@ -9,12 +9,11 @@ import {
   PartSchema,
   Role,
   type ToolCall,
-  ToolCallSchema,
   ToolType,
   type Turn,
-  TurnSchema,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { JsonReader } from "../json.ts";
+import type { JsonReader } from "../json-reader.ts";
+import { newPart, newToolCall, newToolResult, newTurn, textPart } from "../parts.ts";
 import { decodeAudio, decodeFile, decodeImage } from "./media.ts";
 import { reasoningMembers } from "./reasoning.ts";
 
@@ -64,7 +63,7 @@ function decodeSpoken(message: JsonReader, role: Role, roleWord: string): Turn {
   if (!message.has("content")) throw message.invalid("is missing", "content");
   const { parts, plain } = decodeContent(message);
   const name = message.text("name");
-  return create(TurnSchema, { role, parts, plain, name, roleWord, extras: message.deepExtras() });
+  return newTurn(role, parts, { plain, name, roleWord, extras: message.deepExtras() });
 }
 
 function decodeAssistant(message: JsonReader, calls: LegacyCalls): Turn {
@@ -78,18 +77,12 @@ function decodeAssistant(message: JsonReader, calls: LegacyCalls): Turn {
   if (legacy !== undefined) {
     const name = legacy.requiredText("name");
     const input = legacy.text("arguments");
-    const value = { id: calls.called(name), name, type: ToolType.FUNCTION, input };
-    parts.push(create(PartSchema, { kind: { case: "toolCall", value } }));
+    const value = newToolCall(ToolType.FUNCTION, { id: calls.called(name), name, input });
+    parts.push(newPart({ case: "toolCall", value }));
   }
   if (message.has("audio")) parts.push(opaque("audio", message.json("audio")));
   const name = message.text("name");
-  return create(TurnSchema, {
-    role: Role.ASSISTANT,
-    parts,
-    plain,
-    name,
-    extras: message.deepExtras(),
-  });
+  return newTurn(Role.ASSISTANT, parts, { plain, name, extras: message.deepExtras() });
 }
 
 /** As compatible vendors give it out: marked as this style's own, so that no vendor of another gets it. */
@@ -105,7 +98,7 @@ function decodeReasoning(message: JsonReader): Part | undefined {
 
 function decodeToolCall(call: JsonReader): Part {
   const value = call.isObject("custom") ? decodeCustomCall(call) : decodeFunctionCall(call);
-  return create(PartSchema, { kind: { case: "toolCall", value }, extras: call.deepExtras() });
+  return newPart({ case: "toolCall", value }, call.deepExtras());
 }
 
 function decodeFunctionCall(call: JsonReader): ToolCall {
@@ -115,7 +108,7 @@ function decodeFunctionCall(call: JsonReader): ToolCall {
   const input = called.isObject("arguments") ? called.json("arguments") : called.text("arguments");
   const name = called.requiredText("name");
   const id = call.requiredText("id");
-  return create(ToolCallSchema, { id, name, type: ToolType.FUNCTION, input });
+  return newToolCall(ToolType.FUNCTION, { id, name, input });
 }
 
 function decodeCustomCall(call: JsonReader): ToolCall {
@@ -123,7 +116,7 @@ function decodeCustomCall(call: JsonReader): ToolCall {
   const called = call.requiredObject("custom");
   const name = called.requiredText("name");
   const id = call.requiredText("id");
-  return create(ToolCallSchema, { id, name, type: ToolType.CUSTOM, input: called.text("input") });
+  return newToolCall(ToolType.CUSTOM, { id, name, input: called.text("input") });
 }
 
 function decodeToolResult(message: JsonReader): Turn {
@@ -137,10 +130,8 @@ function decodeFunctionResult(message: JsonReader, calls: LegacyCalls): Turn {
 
 function resultTurn(message: JsonReader, toolCallId: string): Turn {
   const { parts, plain } = decodeContent(message);
-  const value = { toolCallId, parts, plain, name: message.text("name") };
-  const extras = message.deepExtras();
-  const part = create(PartSchema, { kind: { case: "toolResult", value }, extras });
-  return create(TurnSchema, { role: Role.USER, parts: [part] });
+  const value = newToolResult({ toolCallId, parts, plain, name: message.text("name") });
+  return newTurn(Role.USER, [newPart({ case: "toolResult", value }, message.deepExtras())]);
 }
 
 interface Content {
@@ -194,11 +185,7 @@ function refusalPart(value: string): Part {
 }
 
 function media(value: MediaPart): Part {
-  return create(PartSchema, { kind: { case: "media", value } });
-}
-
-function textPart(value: string): Part {
-  return create(PartSchema, { kind: { case: "text", value: { text: value } } });
+  return newPart({ case: "media", value });
 }
 
 function opaque(type: string, json: string): Part {

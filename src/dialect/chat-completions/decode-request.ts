@@ -17,7 +17,7 @@ import {
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
-import { type JsonReader, parseObject } from "../json.ts";
+import { type JsonReader, parseObject } from "../json-reader.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 

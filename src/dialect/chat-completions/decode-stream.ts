@@ -1,5 +1,6 @@
 /** A vendor's streamed reply. */
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
 import { EventDataReader } from "../event-data.ts";
 import { isRecord, type JsonRecord, parseRecord } from "../json.ts";
@@ -9,6 +10,10 @@ import { ChunkReader } from "./chunk-reader.ts";
 export class ChatStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #reader = new ChunkReader();
+
+  get usage(): Usage | undefined {
+    return this.#reader.usage;
+  }
 
   push(pieces: readonly Buffer[]): GenerateEvent[] {
     const events: GenerateEvent[] = [];

@@ -9,9 +9,10 @@ import { AlikeEvents } from "./alike-events.ts";
 import { ChunkScan } from "./chunk-scan.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
 import { dataLinesOf } from "../event-data.ts";
-import { type EventPlace, EventSplitter } from "../event-stream.ts";
+import { type EventPlace, EventSplitter, missingEnd } from "../event-stream.ts";
 import { parseRecord } from "../json.ts";
 import { Splicer } from "../splice.ts";
+import { PassedChoices } from "./passed-choices.ts";
 import { decodeUsage } from "./usage.ts";
 
 /** See {@link TextDialect.relayReply}. */
@@ -43,11 +44,13 @@ export class ChatStreamRelay implements StreamRelay {
   readonly #hideUsage: boolean;
   /** How many choices have not finished yet. */
   #openChoices: number;
+  readonly #choices: PassedChoices;
 
   constructor(options: RelayOptions) {
     this.#model = modelBytes(options);
     this.#openChoices = options.choices;
     this.#hideUsage = options.hideUsage;
+    this.#choices = new PassedChoices(options);
   }
 
   push(pieces: readonly Buffer[]): Buffer {
@@ -73,15 +76,16 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   end(): Buffer {
-    const { rest } = this.#splitter;
-    if (rest === undefined || this.failed || !isWholeEvent(rest)) return nothing;
-    // What the vendor did not end with an empty line: with one, it is an event, whatever it lacked.
-    const missing = rest.at(-1) === 0x0a || rest.at(-1) === 0x0d ? "\n" : "\n\n";
-    return this.push([Buffer.from(missing)]);
+    const missing = this.failed ? undefined : missingEnd(this.#splitter.rest);
+    return missing === undefined ? nothing : this.push([missing]);
   }
 
   errorEvent(error: GatewayError): Buffer {
     return Buffer.from(`data: ${JSON.stringify(errorBody(error))}\n\n`);
+  }
+
+  stop(usage: Usage | undefined): Buffer {
+    return Buffer.from(this.#choices.stop(usage));
   }
 
   /** Passes events that differ from one read before in their text only. */
@@ -135,6 +139,7 @@ export class ChatStreamRelay implements StreamRelay {
   #onChunk(source: Buffer, start: number, end: number): void {
     const scan = this.#scan;
     scan.scan(source, start, end);
+    this.#choices.pass(source, start, end);
     this.textBytes += scan.textBytes;
     this.#openChoices -= scan.finishes;
     if (this.#openChoices <= 0) this.finished = true;
@@ -202,16 +207,4 @@ function isNull(source: Buffer, start: number, end: number): boolean {
 /** The vendor's figures; `undefined` where they are unusable. */
 function readUsage(source: Buffer, start: number, end: number): Usage | undefined {
   return decodeUsage(parseRecord(source.toString("utf8", start, end)));
-}
-
-/** Whether what is left is an event that lacks only its end, and none that was cut in its middle. */
-function isWholeEvent(rest: Buffer): boolean {
-  const data = /^data: ?(.*)$/m.exec(rest.toString("utf8").trimEnd())?.[1] ?? "";
-  if (data === "[DONE]") return true;
-  try {
-    JSON.parse(data);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,4 +1,5 @@
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
 import { EventDataReader } from "../event-data.ts";
 import { parseRecord } from "../json.ts";
@@ -8,6 +9,10 @@ import { ReplyReader } from "./reply-reader.ts";
 export class GeminiStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #reader = new ReplyReader();
+
+  get usage(): Usage | undefined {
+    return this.#reader.usage;
+  }
 
   push(pieces: readonly Buffer[]): GenerateEvent[] {
     const events: GenerateEvent[] = [];

@@ -3,7 +3,7 @@ import { guardOf, refuseDearer, refuseKept } from "../guard.ts";
 import { recordAt, recordsAt, textAt } from "../json.ts";
 
 /** Checks a body of Gemini's, which is always one of ours: callers know its members by other names. */
-export const guardGemini = guardOf(["serviceTier", "fileUri"], (body) => {
+export const guardGemini = guardOf({ members: ["serviceTier"], nested: ["fileUri"] }, (body) => {
   if (body["serviceTier"] === "priority") {
     throw refuseDearer("service_tier", 'send "auto", "default" or "flex", or leave it out');
   }

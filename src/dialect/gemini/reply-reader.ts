@@ -19,6 +19,11 @@ export class ReplyReader {
     return this.#isOver;
   }
 
+  /** What was reported so far. */
+  get usage(): Usage | undefined {
+    return this.#usage;
+  }
+
   /** Reads the next chunk. */
   read(chunk: JsonRecord, events: GenerateEvent[]): void {
     if (this.#isOver) return;

@@ -4,18 +4,21 @@ import {
   type CacheHint,
   CacheHintSchema,
   type Citation,
+  OpaquePartSchema,
   type Part,
-  PartSchema,
+  ReasoningSchema,
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import { type JsonReader, parseRecord } from "../json.ts";
+import { parseRecord } from "../json.ts";
+import type { JsonReader } from "../json-reader.ts";
+import { newPart, newText, newToolCall, newToolResult, textPart } from "../parts.ts";
 import { readCitation } from "./citation.ts";
 import { decodeDocument, decodeImage } from "./decode-media.ts";
 import { readRedacted, readThinking } from "./reasoning.ts";
 
 /** What stands in a part. */
-export type PartKind = NonNullable<MessageInitShape<typeof PartSchema>["kind"]>;
+export type PartKind = Part["kind"];
 
 /** Content: parts, and whether they came as one string. */
 export interface Content {
@@ -26,9 +29,7 @@ export interface Content {
 /** Reads a member that is a string or an array of blocks. Absent, it is empty. */
 export function decodeContent(reader: JsonReader, name: string): Content {
   if (reader.has(name) && !reader.isArray(name)) {
-    const text = reader.text(name);
-    const part = create(PartSchema, { kind: { case: "text", value: { text } } });
-    return { parts: [part], plain: true };
+    return { parts: [textPart(reader.text(name))], plain: true };
   }
   return { parts: reader.objects(name).map(decodeBlock), plain: false };
 }
@@ -37,18 +38,17 @@ function decodeBlock(block: JsonReader): Part {
   const type = block.requiredText("type");
   const kind = decodeKind(block, type);
   // What only this style knows stays whole, its cache hint included.
-  if (kind === undefined) return create(PartSchema, { kind: opaqueKind(block, type) });
+  if (kind === undefined) return newPart(opaqueKind(block, type));
   const cacheHint = decodeCacheHint(block);
-  return create(PartSchema, { kind, extras: block.extras(), ...(cacheHint && { cacheHint }) });
+  const part = newPart(kind, block.extras());
+  if (cacheHint !== undefined) part.cacheHint = cacheHint;
+  return part;
 }
 
 function decodeKind(block: JsonReader, type: string): PartKind | undefined {
   switch (type) {
     case "text":
-      return {
-        case: "text",
-        value: { text: block.text("text"), citations: decodeCitations(block) },
-      };
+      return { case: "text", value: newText(block.text("text"), decodeCitations(block)) };
     case "image":
       return decodeImage(block);
     case "document":
@@ -58,22 +58,21 @@ function decodeKind(block: JsonReader, type: string): PartKind | undefined {
     case "tool_result":
       return decodeToolResult(block);
     case "thinking":
-      return {
-        case: "reasoning",
-        value: readThinking(block.text("thinking"), block.text("signature")),
-      };
+      return reasoning(readThinking(block.text("thinking"), block.text("signature")));
     case "redacted_thinking":
-      return { case: "reasoning", value: readRedacted(block.text("data")) };
+      return reasoning(readRedacted(block.text("data")));
     default:
       return undefined;
   }
 }
 
+function reasoning(init: MessageInitShape<typeof ReasoningSchema>): PartKind {
+  return { case: "reasoning", value: create(ReasoningSchema, init) };
+}
+
 function opaqueKind(block: JsonReader, type: string): PartKind {
-  return {
-    case: "opaque",
-    value: { dialect: Dialect.MESSAGES, type, json: block.toJson() },
-  };
+  const init = { dialect: Dialect.MESSAGES, type, json: block.toJson() };
+  return { case: "opaque", value: create(OpaquePartSchema, init) };
 }
 
 function decodeCitations(block: JsonReader): Citation[] {
@@ -90,17 +89,15 @@ function decodeToolUse(block: JsonReader): PartKind {
   const id = block.requiredText("id");
   const name = block.requiredText("name");
   const input = block.json("input") || "{}";
-  return { case: "toolCall", value: { id, name, type: ToolType.FUNCTION, input } };
+  return { case: "toolCall", value: newToolCall(ToolType.FUNCTION, { id, name, input }) };
 }
 
 function decodeToolResult(block: JsonReader): PartKind {
   const { parts, plain } = decodeContent(block, "content");
   const toolCallId = block.requiredText("tool_use_id");
   const isError = block.flag("is_error") ?? false;
-  return {
-    case: "toolResult",
-    value: { toolCallId, parts, plain, isError, type: ToolType.FUNCTION },
-  };
+  const result = { toolCallId, parts, plain, isError, type: ToolType.FUNCTION };
+  return { case: "toolResult", value: newToolResult(result) };
 }
 
 /** The hint of a block or a tool; `undefined`: none. */

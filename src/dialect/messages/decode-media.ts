@@ -1,29 +1,35 @@
 /** Pictures and documents of a request, into parts. */
-import { MediaType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { isRecord, type JsonReader } from "../json.ts";
+import { create } from "@bufbuild/protobuf";
+import {
+  type MediaPart,
+  MediaPartSchema,
+  MediaType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { isRecord } from "../json.ts";
+import type { JsonReader } from "../json-reader.ts";
 import type { PartKind } from "./decode-blocks.ts";
 
-type MediaKind = Extract<PartKind, { case: "media" }>;
-type Source = NonNullable<MediaKind["value"]["source"]>;
+type Source = MediaPart["source"];
 
 /** A picture; `undefined` where its source is of a type that is not known here. */
 export function decodeImage(block: JsonReader): PartKind | undefined {
   const found = decodeSource(block.requiredObject("source"));
   if (found === undefined) return undefined;
-  return { case: "media", value: { type: MediaType.IMAGE, ...found } };
+  const value = create(MediaPartSchema, { type: MediaType.IMAGE, ...found });
+  return { case: "media", value };
 }
 
 /** A document; `undefined` where its source is of a type that is not known here. */
 export function decodeDocument(block: JsonReader): PartKind | undefined {
   const found = decodeSource(block.requiredObject("source"));
   if (found === undefined) return undefined;
-  const value = {
+  const value = create(MediaPartSchema, {
     type: MediaType.DOCUMENT,
     ...found,
     title: block.text("title"),
     context: block.text("context"),
     citations: block.object("citations")?.flag("enabled") ?? false,
-  };
+  });
   return { case: "media", value };
 }
 

@@ -3,10 +3,8 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   ConversationSchema,
   type Extra,
-  ExtraSchema,
   Role,
   type Turn,
-  TurnSchema,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
   type Generation,
@@ -17,7 +15,8 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
 import { threadUnsupported } from "../guard.ts";
-import { type JsonReader, parseObject } from "../json.ts";
+import { type JsonReader, parseObject } from "../json-reader.ts";
+import { newExtra, newTurn } from "../parts.ts";
 import { decodeContent } from "./decode-blocks.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 import { readServiceTier } from "./service-tier.ts";
@@ -67,7 +66,7 @@ function refuseUnservable(reader: JsonReader): void {
 function decodeSystem(reader: JsonReader): Turn[] {
   if (!reader.has("system")) return [];
   const { parts, plain } = decodeContent(reader, "system");
-  return [create(TurnSchema, { role: Role.SYSTEM, parts, plain })];
+  return [newTurn(Role.SYSTEM, parts, { plain })];
 }
 
 function decodeMessages(reader: JsonReader): Turn[] {
@@ -80,7 +79,7 @@ function decodeMessages(reader: JsonReader): Turn[] {
     if (word === undefined) throw message.invalid("is missing", "role");
     const { parts, plain } = decodeContent(message, "content");
     const role = roles[word];
-    return create(TurnSchema, { role, parts, plain, extras: message.extras() });
+    return newTurn(role, parts, { plain, extras: message.extras() });
   });
 }
 
@@ -144,14 +143,12 @@ function decodeThinking(
     }
     default:
       // `between_tools`, and what is yet to come: the contract has no word for it.
-      extras.push(create(ExtraSchema, { name: "thinking", json: thinking.toJson() }));
+      extras.push(newExtra("thinking", thinking.toJson()));
       return undefined;
   }
 }
 
 /** What was not read of an object, under the path of each member. */
 function nested(name: string, reader: JsonReader): Extra[] {
-  return reader
-    .extras()
-    .map((extra) => create(ExtraSchema, { name: `${name}.${extra.name}`, json: extra.json }));
+  return reader.extras().map((extra) => newExtra(`${name}.${extra.name}`, extra.json));
 }

@@ -5,6 +5,7 @@ import {
   GenerateEventSchema,
   StopReason,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { StreamDecoder } from "../codec.ts";
 import { UnreadableReplyError } from "../codec.ts";
 import { EventDataReader } from "../event-data.ts";
@@ -20,10 +21,15 @@ export class MessagesStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #blocks = new BlockDecoder();
   /** What was told of the usage so far: later figures are totals, and replace the earlier. */
-  #usage: Record<string, unknown> = {};
+  #told: Record<string, unknown> = {};
+  #usage: Usage | undefined;
   #ending: Ending | undefined;
   /** Whether the last event has been returned. */
   #isOver = false;
+
+  get usage(): Usage | undefined {
+    return this.#usage;
+  }
 
   push(pieces: readonly Buffer[]): GenerateEvent[] {
     const events: GenerateEvent[] = [];
@@ -81,8 +87,9 @@ export class MessagesStreamDecoder implements StreamDecoder {
   #start(message: JsonRecord): GenerateEvent {
     this.#addUsage(message);
     // Of its output it only tells that there will be some: nothing has come that could be charged.
-    if (this.#usage["output_tokens"] !== undefined) this.#usage["output_tokens"] = 0;
-    const usage = readUsage(this.#usage);
+    if (this.#told["output_tokens"] !== undefined) this.#told["output_tokens"] = 0;
+    const usage = readUsage(this.#told);
+    this.#usage = usage;
     const id = textAt(message, "id");
     const model = textAt(message, "model");
     return create(GenerateEventSchema, {
@@ -98,14 +105,15 @@ export class MessagesStreamDecoder implements StreamDecoder {
 
   #addUsage(record: JsonRecord): void {
     for (const [name, value] of Object.entries(recordAt(record, "usage") ?? {})) {
-      if (value !== null) this.#usage[name] = value;
+      if (value !== null) this.#told[name] = value;
     }
+    this.#usage = readUsage(this.#told);
   }
 
   #end(): GenerateEvent {
     this.#isOver = true;
-    const usage = readUsage(this.#usage);
-    const serviceTier = readServedTier(textAt(this.#usage, "service_tier"));
+    const usage = this.#usage;
+    const serviceTier = readServedTier(textAt(this.#told, "service_tier"));
     return create(GenerateEventSchema, {
       kind: { case: "end", value: { ...this.#ending, serviceTier, ...(usage && { usage }) } },
     });

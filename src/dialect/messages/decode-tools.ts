@@ -10,7 +10,7 @@ import {
   ToolChoiceSchema,
   ToolSchema,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { JsonReader } from "../json.ts";
+import type { JsonReader } from "../json-reader.ts";
 import { decodeCacheHint } from "./decode-blocks.ts";
 
 /** The tools that the model may call. */

@@ -1,5 +1,6 @@
 /** Messages: request bodies, replies, stream events and errors, between bytes and meaning. */
 import type { TextDialect } from "../dialect.ts";
+import { carriesSeals } from "../seal.ts";
 import { guardMessages } from "./guard.ts";
 import { decodeMessagesError, decodeMessagesReply } from "./decode-reply.ts";
 import { decodeMessagesRequest } from "./decode-request.ts";
@@ -34,9 +35,11 @@ export const messages: TextDialect = {
   word: "messages",
   requestIdHeaders: ["x-request-id", "request-id"],
   forwardedHeaders: new Set(["accept", "anthropic-version", "anthropic-beta"]),
+  isLimitRequired: true,
   keepAlive: Buffer.from('event: ping\ndata: {"type": "ping"}\n\n'),
   tokenCount: { required: ["messages"], body: (count) => ({ input_tokens: count }) },
   memberNames,
+  carriesSeals,
   readRequest: readMessagesRequest,
   relayReply: relayMessagesReply,
   relayStream: (options) => new MessagesStreamRelay(options),

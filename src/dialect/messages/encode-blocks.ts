@@ -61,11 +61,13 @@ function block(type: string, { text }: { text: string }, part: Part, writer: Req
 }
 
 function withMembers(members: JsonBranch, part: Part, writer: RequestWriter): JsonBranch {
+  if (part.cacheHint === undefined && part.extras.length === 0) return members;
   return { ...members, ...writer.cacheControl(part.cacheHint), ...writer.extras(part.extras) };
 }
 
 function encodeText({ text, citations }: TextPart, part: Part, writer: RequestWriter) {
   if (text === "") return undefined;
+  if (citations.length === 0) return withMembers({ type: "text", text }, part, writer);
   const own = citations.filter(({ dialect }) => writer.isOwn && dialect === Dialect.MESSAGES);
   if (own.length < citations.length) writer.drop("citations");
   const cited = own.length > 0 && { citations: own.map(({ json }) => new JsonText(json)) };

@@ -57,12 +57,16 @@ function encodeTurn(turn: Turn, writer: RequestWriter): Message {
   if (role === undefined) throw refused("A message has no role", "messages");
   if (name !== "") writer.drop("turns.name");
   if (parts.some((part) => isOldOnly(role, part))) writer.needsOldVersion = true;
-  const blocks = parts.flatMap((part) => encodePart(part, writer) ?? []);
+  const blocks: Block[] = [];
+  for (const part of parts) {
+    const block = encodePart(part, writer);
+    if (block !== undefined) blocks.push(block);
+  }
   return {
     role,
     blocks,
     plain: plain && blocks.length > 0 ? plainText(parts) : undefined,
-    extras: [writer.extras(extras)],
+    extras: extras.length === 0 ? [] : [writer.extras(extras)],
   };
 }
 
@@ -74,8 +78,8 @@ function isOldOnly(role: Message["role"], { kind }: Part): boolean {
 
 /** The text of a turn that is nothing but one text. */
 function plainText(parts: readonly Part[]): string | undefined {
-  const [part, ...rest] = parts;
-  if (part?.kind.case !== "text" || rest.length > 0) return undefined;
+  const [part] = parts;
+  if (part?.kind.case !== "text" || parts.length > 1) return undefined;
   const { cacheHint, extras, kind } = part;
   return cacheHint === undefined && extras.length === 0 ? kind.value.text : undefined;
 }
@@ -125,9 +129,11 @@ class MessageList {
 
   /** System messages never stand at the very beginning: those of the beginning are the system text. */
   #flush(): void {
+    // Most messages find nothing here, and emptying what is empty makes garbage.
+    if (this.#open.size > 0) this.#open.clear();
+    if (this.#waiting.length === 0) return;
     const waiting = this.#waiting;
     this.#waiting = [];
-    this.#open.clear();
     for (const message of waiting) this.#append(message);
   }
 
@@ -145,6 +151,7 @@ class MessageList {
 
 /** All results of a turn stand at the beginning of the message that follows it. */
 function sortResultsFirst(blocks: Block[]): void {
+  if (blocks.length < 2) return;
   const rank = ({ type }: Block): number => (type === "tool_result" ? 0 : 1);
   blocks.sort((a, b) => rank(a) - rank(b));
 }
@@ -162,5 +169,7 @@ function canThink(messages: readonly Message[]): boolean {
 
 function writeMessage({ role, blocks, plain, extras }: Message): JsonBranch {
   const content = plain ?? blocks.map(({ json }) => json);
-  return Object.assign({ role, content }, ...extras) as JsonBranch;
+  return extras.length === 0
+    ? { role, content }
+    : (Object.assign({ role, content }, ...extras) as JsonBranch);
 }

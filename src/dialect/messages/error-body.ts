@@ -22,6 +22,11 @@ const words: Readonly<Record<SentErrorCode, string>> = {
   [ErrorCode.SERVICE_UNAVAILABLE]: "overloaded_error",
   [ErrorCode.UPSTREAM_OVERLOADED]: "overloaded_error",
   [ErrorCode.UPSTREAM_TIMEOUT]: "api_error",
+  [ErrorCode.CONTENT_REJECTED]: "invalid_request_error",
+  [ErrorCode.INVALID_PARAMETERS]: "invalid_request_error",
+  [ErrorCode.UPSTREAM_SUBMIT_UNKNOWN]: "api_error",
+  [ErrorCode.TASK_TIMEOUT]: "api_error",
+  [ErrorCode.RESULT_UNAVAILABLE]: "api_error",
 };
 
 /** `{type:"error",error:{type,message,details:{error_code}},request_id}`: the stable code stands where the

@@ -9,11 +9,15 @@ import {
   threadUnsupported,
 } from "../guard.ts";
 
-/** `model` stands in every body: of the tools only the advisor names one. */
-const names = ["fallbacks", "container", "thread", "speed", "file_id", "advisor_\\w+"];
+const suspects = {
+  members: ["fallbacks", "container", "thread", "speed"],
+  nested: ["container", "file_id"],
+  // `model` stands in every body: of the tools only the advisor names one.
+  tools: ["advisor_\\w+"],
+};
 
 /** Checks a body of messages. */
-export const guardMessages = guardOf(names, (body) => {
+export const guardMessages = guardOf(suspects, (body) => {
   if (body["thread"] != null) throw threadUnsupported();
   if (body["fallbacks"] != null) throw refuseModel("fallbacks");
   if (body["speed"] === "fast") {

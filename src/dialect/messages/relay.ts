@@ -7,6 +7,8 @@ import { ObjectScan, openBrace } from "../object-scan.ts";
 import { reportedUsage, tokenCount } from "../reported-usage.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { messagesErrorBody } from "./error-body.ts";
+import { lengthEnding, writeEnding } from "./stop-reason.ts";
+import { estimatedUsage, writeUsage } from "./usage.ts";
 
 /** See {@link TextDialect.relayReply}. */
 export function relayMessagesReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -30,9 +32,20 @@ export class MessagesStreamRelay extends EventRelay {
   readonly #inner = new ObjectScan();
   /** Usage as told so far: what message_start says, overwritten by each message_delta. */
   #told: JsonRecord = {};
+  /** The blocks that have begun and not ended, by their numbers. */
+  readonly #open = new Set<number>();
 
   errorEvent(error: GatewayError): Buffer {
     return Buffer.from(`event: error\ndata: ${JSON.stringify(messagesErrorBody(error, ""))}\n\n`);
+  }
+
+  /** Blocks end as they are: a thinking without its signature, an input in its middle. */
+  stop(usage: Usage | undefined): Buffer {
+    const ends = [...this.#open].map((index) => frame("content_block_stop", { index }));
+    const delta = writeEnding(lengthEnding, { hasToolCall: false, refusal: undefined });
+    const told = usage === undefined ? estimatedUsage(1) : writeUsage(usage);
+    const last = frame("message_delta", { delta, usage: told });
+    return Buffer.from(`${ends.join("")}${last}${frame("message_stop", {})}`);
   }
 
   protected onData(bytes: Buffer, start: number, end: number): void {
@@ -47,7 +60,11 @@ export class MessagesStreamRelay extends EventRelay {
       case "message_start":
         return this.#onStart(this.#member(bytes, "message"));
       case "content_block_start":
+        this.#open.add(event.count("index"));
         this.textBytes += blockTextBytes(this.#member(bytes, "content_block"));
+        return;
+      case "content_block_stop":
+        this.#open.delete(event.count("index"));
         return;
       case "message_delta":
         return this.#onMessageDelta(this.#member(bytes, "delta"));
@@ -85,6 +102,10 @@ export class MessagesStreamRelay extends EventRelay {
     const member = this.#event.find(name);
     return this.#inner.scan(bytes, this.#event.start(member), this.#event.end(member));
   }
+}
+
+function frame(type: string, members: JsonRecord): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
 }
 
 /** Bytes of text in a delta. Signatures and what was encrypted are no text of the model. */

@@ -11,6 +11,9 @@ import { type JsonBranch, JsonText } from "./json-text.ts";
 /** The most blocks that may end a cached prefix: the vendor refuses a request with more. */
 const cacheHintsMax = 4;
 
+/** No members. One for all: most turns and parts have none. */
+const none: JsonBranch = Object.freeze({});
+
 const ttls: ReadonlySet<string> = new Set(["5m", "1h"]);
 
 /** Collects what could not be carried, and what the version of the wire depends on. */
@@ -38,9 +41,10 @@ export class RequestWriter {
 
   /** The extras as members, where they are of this style; otherwise none. */
   extras(extras: readonly Extra[]): JsonBranch {
+    if (extras.length === 0) return none;
     if (!this.isOwn) {
       for (const { name } of extras) this.drop(name);
-      return {};
+      return none;
     }
     return Object.fromEntries(extras.map(({ name, json }) => [name, new JsonText(json)]));
   }
@@ -53,10 +57,10 @@ export class RequestWriter {
 
   /** The member that ends a cached prefix. */
   cacheControl(hint: CacheHint | undefined): JsonBranch {
-    if (hint === undefined) return {};
+    if (hint === undefined) return none;
     if (this.#cacheHints >= cacheHintsMax && !this.isOwn) {
       this.drop("cache_hint");
-      return {};
+      return none;
     }
     this.#cacheHints++;
     const { ttl } = hint;

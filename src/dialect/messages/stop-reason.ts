@@ -27,6 +27,13 @@ export function readEnding(record: JsonRecord): Ending {
   };
 }
 
+/** The end of a reply that came to its limit of tokens. */
+export const lengthEnding: Ending = {
+  stopReason: StopReason.LENGTH,
+  stopSequence: "",
+  stopDetail: "",
+};
+
 /** What a reply held, as far as its end depends on it. */
 export interface Said {
   /** Whether it has a tool call: some vendors end such a reply as any other. */

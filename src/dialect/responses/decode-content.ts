@@ -7,11 +7,11 @@ import {
   type Citation,
   CitationSchema,
   type Extra,
-  ExtraSchema,
   type Part,
-  PartSchema,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { countAt, type JsonReader, type JsonRecord, parseRecord, textAt } from "../json.ts";
+import { countAt, type JsonRecord, parseRecord, textAt } from "../json.ts";
+import type { JsonReader } from "../json-reader.ts";
+import { newExtra, newPart, newText, textPart } from "../parts.ts";
 import { decodeMedia } from "./media.ts";
 
 /** What a member that is a string or an array of content parts holds. */
@@ -29,29 +29,26 @@ export function decodeContent(item: JsonReader, name: string): Content {
   return { parts: item.objects(name).map(decodePart), plain: false };
 }
 
-/** A part that is plain text. */
-export function textPart(text: string): Part {
-  return create(PartSchema, { kind: { case: "text", value: { text } } });
-}
-
 function decodePart(part: JsonReader): Part {
   const kind = partKind(part);
   // An opaque part has all of it.
-  if (kind.case === "opaque") return create(PartSchema, { kind });
-  const breakpoint = decodeBreakpoint(part);
-  const extras = [...extrasOf(part), ...(breakpoint.extras ?? [])];
-  return create(PartSchema, { kind, ...breakpoint, extras });
+  if (kind.case === "opaque") return newPart(kind);
+  const { cacheHint, extra } = decodeBreakpoint(part);
+  const decoded = newPart(kind, extrasOf(part));
+  if (cacheHint !== undefined) decoded.cacheHint = cacheHint;
+  if (extra !== undefined) decoded.extras.push(extra);
+  return decoded;
 }
 
 /** Where a cached prefix may end: as a hint, or whole where more is said than the contract can carry. */
-function decodeBreakpoint(part: JsonReader): { cacheHint?: CacheHint; extras?: Extra[] } {
+function decodeBreakpoint(part: JsonReader): { cacheHint?: CacheHint; extra?: Extra } {
   const name = "prompt_cache_breakpoint";
   const json = part.json(name);
   if (json === "") return {};
   const { mode, ttl, ...others } = parseRecord(json) ?? {};
   const isKnown = mode === "explicit" && (ttl === undefined || typeof ttl === "string");
   if (!isKnown || Object.keys(others).length > 0) {
-    return { extras: [create(ExtraSchema, { name, json })] };
+    return { extra: newExtra(name, json) };
   }
   return { cacheHint: create(CacheHintSchema, { ttl: ttl ?? "" }) };
 }
@@ -61,24 +58,19 @@ const silent: ReadonlySet<string> = new Set(['status:"completed"', "logprobs:[]"
 
 /** The members of an item or part that were not read. */
 export function extrasOf(reader: JsonReader): Extra[] {
-  return reader.extras().filter(({ name, json }) => !silent.has(`${name}:${json}`));
+  const extras = reader.extras();
+  if (extras.length === 0) return extras;
+  return extras.filter(({ name, json }) => !silent.has(`${name}:${json}`));
 }
 
 function partKind(part: JsonReader): Part["kind"] {
   const type = part.requiredText("type");
   switch (type) {
     case "input_text":
-      return textPart(requiredString(part, "text")).kind;
+      return { case: "text", value: newText(requiredString(part, "text")) };
     case "output_text": {
       const citations = part.objects("annotations").map((each) => decodeCitation(each.toJson()));
-      return {
-        case: "text",
-        value: {
-          $typeName: "uas.inference.v1.TextPart",
-          text: requiredString(part, "text"),
-          citations,
-        },
-      };
+      return { case: "text", value: newText(requiredString(part, "text"), citations) };
     }
     case "refusal": {
       const text = requiredString(part, "refusal");
@@ -97,7 +89,7 @@ export const contentType = /^(?:input|output)_/;
 
 function opaqueContent(part: JsonReader, type: string): Part["kind"] {
   if (!contentType.test(type)) throw part.invalid(`"${type}" is not a known type`, "type");
-  for (const name of part.names()) part.value(name);
+  part.readAll();
   return {
     case: "opaque",
     value: {

@@ -1,19 +1,20 @@
 /** The items of a responses request as turns: one turn for each item, so that each goes back as it came. */
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
-  PartSchema,
+  OpaquePartSchema,
+  type Part,
   type Reasoning,
   ReasoningSchema,
   ReasoningSealSchema,
   Role,
   ToolType,
   type Turn,
-  TurnSchema,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { JsonReader } from "../json.ts";
+import type { JsonReader } from "../json-reader.ts";
+import { newPart, newToolCall, newToolResult, newTurn, textPart } from "../parts.ts";
 import { openSeal } from "../seal.ts";
-import { decodeContent, extrasOf, textPart } from "./decode-content.ts";
+import { decodeContent, extrasOf } from "./decode-content.ts";
 
 /**
  * Reads an item of `input`.
@@ -42,12 +43,7 @@ export function decodeItem(item: JsonReader): Turn {
 
 /** Instructions as the turn that they begin the conversation with. */
 export function instructionsTurn(text: string): Turn {
-  return create(TurnSchema, {
-    role: Role.SYSTEM,
-    roleWord: "instructions",
-    parts: [textPart(text)],
-    plain: true,
-  });
+  return newTurn(Role.SYSTEM, [textPart(text)], { roleWord: "instructions", plain: true });
 }
 
 const roles = {
@@ -63,39 +59,35 @@ function messageTurn(item: JsonReader): Turn {
   const word = item.word("role", roleWords);
   if (word === undefined) throw item.invalid("is missing", "role");
   const role = roles[word];
-  return create(TurnSchema, {
-    role,
-    roleWord: role === Role.SYSTEM ? word : "",
-    itemId: item.text("id"),
-    ...decodeContent(item, "content"),
-    extras: extrasOf(item),
-  });
+  const roleWord = role === Role.SYSTEM ? word : "";
+  const itemId = item.text("id");
+  const { parts, plain } = decodeContent(item, "content");
+  return newTurn(role, parts, { roleWord, itemId, plain, extras: extrasOf(item) });
 }
 
 function callTurn(item: JsonReader, type: ToolType): Turn {
   const member = type === ToolType.CUSTOM ? "input" : "arguments";
   return turnOf(Role.ASSISTANT, item, {
     case: "toolCall",
-    value: {
+    value: newToolCall(type, {
       id: item.requiredText("call_id"),
       name: item.requiredText("name"),
-      type,
       input: item.text(member),
       namespace: item.text("namespace"),
       itemId: item.text("id"),
-    },
+    }),
   });
 }
 
 function resultTurn(item: JsonReader, type: ToolType): Turn {
   return turnOf(Role.USER, item, {
     case: "toolResult",
-    value: {
+    value: newToolResult({
       toolCallId: item.requiredText("call_id"),
       type,
       itemId: item.text("id"),
       ...decodeContent(item, "output"),
-    },
+    }),
   });
 }
 
@@ -128,20 +120,13 @@ const systemTypes: ReadonlySet<string> = new Set([
 /** A built-in tool's call or result, a reference, or something newer than this gateway. */
 function opaqueTurn(item: JsonReader, type: string): Turn {
   // All of it is in the part: nothing is left over.
-  for (const name of item.names()) item.value(name);
+  item.readAll();
   const isResult = type.endsWith("_output") || type === "mcp_approval_response";
   const role = isResult ? Role.USER : systemTypes.has(type) ? Role.SYSTEM : Role.ASSISTANT;
-  return turnOf(role, item, {
-    case: "opaque",
-    value: { dialect: Dialect.RESPONSES, type, json: item.toJson() },
-  });
+  const init = { dialect: Dialect.RESPONSES, type, json: item.toJson() };
+  return turnOf(role, item, { case: "opaque", value: create(OpaquePartSchema, init) });
 }
 
-type KindInit = NonNullable<MessageInitShape<typeof PartSchema>["kind"]>;
-
-function turnOf(role: Role, item: JsonReader, kind: KindInit): Turn {
-  return create(TurnSchema, {
-    role,
-    parts: [create(PartSchema, { kind, extras: extrasOf(item) })],
-  });
+function turnOf(role: Role, item: JsonReader, kind: Part["kind"]): Turn {
+  return newTurn(role, [newPart(kind, extrasOf(item))]);
 }

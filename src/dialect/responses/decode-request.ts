@@ -6,7 +6,6 @@ import {
   ExtraSchema,
   Role,
   type Turn,
-  TurnSchema,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
   type Generation,
@@ -18,8 +17,8 @@ import {
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
-import { type JsonReader, parseObject } from "../json.ts";
-import { textPart } from "./decode-content.ts";
+import { type JsonReader, parseObject } from "../json-reader.ts";
+import { newTurn, textPart } from "../parts.ts";
 import { decodeItem, instructionsTurn } from "./decode-items.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 
@@ -89,7 +88,7 @@ function decodeTurns(body: JsonReader): Turn[] {
   const input = body.value("input");
   if (typeof input === "string") {
     const parts = [textPart(input)];
-    return [...first, create(TurnSchema, { role: Role.USER, parts, plain: true })];
+    return [...first, newTurn(Role.USER, parts, { plain: true })];
   }
   if (input === undefined && !body.has("previous_response_id")) {
     throw body.invalid("is missing: send a string or an array of items", "input");

@@ -4,6 +4,7 @@ import {
   type GenerateEvent,
   GenerateEventSchema,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
 import { EventDataReader } from "../event-data.ts";
 import { countAt, type JsonRecord, parseRecord, recordAt, recordsAt, textAt } from "../json.ts";
@@ -17,8 +18,13 @@ export class ResponsesStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #items = new StreamItems();
   #events: GenerateEvent[] = [];
+  #usage: Usage | undefined;
   #started = false;
   #ended = false;
+
+  get usage(): Usage | undefined {
+    return this.#usage;
+  }
 
   push(pieces: readonly Buffer[]): GenerateEvent[] {
     this.#data.read(pieces, (data) => this.#onData(data));
@@ -81,6 +87,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     if (this.#started) return;
     this.#started = true;
     const usage = readUsage(response);
+    this.#usage = usage;
     const value = {
       id: textAt(response, "id"),
       model: textAt(response, "model"),
@@ -100,6 +107,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     this.#events.push(...this.#items.take());
     this.#ended = true;
     const usage = readUsage(response);
+    this.#usage = usage ?? this.#usage;
     const value = {
       stopReason: stopReasonOf(response, this.#items.said),
       serviceTier: textAt(response, "service_tier"),
@@ -110,6 +118,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
 
   #fail(record: JsonRecord): void {
     this.#ended = true;
+    this.#usage = readUsage(record) ?? this.#usage;
     const value = failureOf(record);
     this.#events.push(create(GenerateEventSchema, { kind: { case: "error", value } }));
   }

@@ -1,5 +1,6 @@
 /** Responses: request bodies, replies, stream events and errors, between bytes and meaning. */
 import type { TextDialect } from "../dialect.ts";
+import { carriesSeals } from "../seal.ts";
 import { guardResponses } from "./guard.ts";
 import { errorBody } from "../error-body.ts";
 import { decodeResponsesError, decodeResponsesReply } from "./decode-reply.ts";
@@ -34,6 +35,7 @@ export const responses: TextDialect = {
     end_user: "safety_identifier",
     cache_key: "prompt_cache_key",
   },
+  carriesSeals,
   readRequest: readResponsesRequest,
   relayReply: relayResponsesReply,
   relayStream: (options) => new ResponsesStreamRelay(options),

@@ -3,9 +3,14 @@ import type { GatewayError } from "../../errors.ts";
 import { errorBody } from "../error-body.ts";
 import type { JsonRecord } from "../json.ts";
 
-/** Numbers the events of one stream, from 0, and writes them. */
+/** Numbers the events of one stream and writes them. */
 export class EventWriter {
-  #next = 0;
+  #next: number;
+
+  /** @param first the number of the first event. Default 0 */
+  constructor(first = 0) {
+    this.#next = first;
+  }
 
   /** The number of the next event. */
   next(): number {

@@ -9,23 +9,23 @@ import {
 } from "../guard.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json.ts";
 
-const names = [
-  "conversation",
-  "prompt",
-  "moderation",
-  "service_tier",
-  "comparison_response_id",
-  "image_generation",
-  "file_ids?",
-  "vector_store_ids",
-  "container",
-  "container_id",
-];
+const suspects = {
+  members: ["conversation", "prompt", "moderation", "service_tier"],
+  nested: [
+    "comparison_response_id",
+    "container",
+    "container_id",
+    "file_id",
+    "file_ids",
+    "vector_store_ids",
+  ],
+  tools: ["image_generation"],
+};
 
 const send = 'send the items in "input"';
 
 /** Checks a body of responses. */
-export const guardResponses = guardOf(names, (body, { isVerified }) => {
+export const guardResponses = guardOf(suspects, (body, { isVerified }) => {
   if (body["conversation"] != null) throw refuseKept("conversation", send);
   if (body["prompt"] != null) throw refuseKept("prompt", 'send "instructions" and "input"');
   checkModeration(body);

@@ -6,7 +6,8 @@ import {
   MediaType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
-import type { JsonReader, JsonRecord } from "../json.ts";
+import type { JsonRecord } from "../json.ts";
+import type { JsonReader } from "../json-reader.ts";
 
 type MediaInit = MessageInitShape<typeof MediaPartSchema>;
 

@@ -1,5 +1,6 @@
 /** The request half of relaying responses. */
 import {
+  firstByteOf,
   invalid,
   knownMembers,
   type Members,
@@ -10,6 +11,9 @@ import {
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { parseRecord } from "../json.ts";
 import { findMembers, sameStyleRequest } from "../same-style-request.ts";
+
+const quote = 0x22;
+const openBracket = 0x5b;
 
 const known = knownMembers([
   "model",
@@ -38,12 +42,12 @@ function onlyWarms(bytes: Buffer, members: Members): boolean {
 
 /** All of it may be absent: a stored prompt or an earlier response can be enough. */
 function checkInput(bytes: Buffer, members: Members): void {
-  const input = textOf(bytes, members, "input")?.[0];
-  if (input !== undefined && input !== '"' && input !== "[") {
+  const input = firstByteOf(bytes, members, "input");
+  if (input !== undefined && input !== quote && input !== openBracket) {
     throw invalid('"input" must be a string or an array', "input");
   }
-  const previous = textOf(bytes, members, "previous_response_id")?.[0];
-  if (previous !== undefined && previous !== '"') {
+  const previous = firstByteOf(bytes, members, "previous_response_id");
+  if (previous !== undefined && previous !== quote) {
     throw invalid('"previous_response_id" must be a string', "previous_response_id");
   }
   // Such a reply says nothing of what it will cost, and nobody would ever ask for it here.

@@ -7,6 +7,7 @@ import { EventRelay, restoreReplyModel } from "../event-relay.ts";
 import { isRecord, recordAt } from "../json.ts";
 import { ObjectScan } from "../object-scan.ts";
 import { reportedUsage } from "../reported-usage.ts";
+import { PassedOutput } from "./passed-output.ts";
 
 /** See {@link TextDialect.relayReply}. */
 export function relayResponsesReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -22,7 +23,14 @@ export function relayResponsesReply(body: Buffer, options: RelayOptions): Relaye
 export class ResponsesStreamRelay extends EventRelay {
   readonly #event = new ObjectScan();
   readonly #response = new ObjectScan();
+  /** What passes, for {@link stop}; `undefined`: it will not be asked for. */
+  readonly #output: PassedOutput | undefined;
   #nextSequence = 0;
+
+  constructor(options: RelayOptions) {
+    super(options);
+    this.#output = options.mayStop ? new PassedOutput(options.publicModel) : undefined;
+  }
 
   /** In both shapes that are in use: nested, as the live service sends it and older SDKs expect it, and
    * flat, as it is published. */
@@ -40,17 +48,25 @@ export class ResponsesStreamRelay extends EventRelay {
     return Buffer.from(`event: error\ndata: ${JSON.stringify(event)}\n\n`);
   }
 
+  stop(usage: Usage | undefined): Buffer {
+    if (this.#output === undefined) throw new Error("was not told that it may have to stop");
+    return Buffer.from(this.#output.stop(usage, this.#nextSequence));
+  }
+
   protected onData(bytes: Buffer, start: number, end: number): void {
     const event = this.#event.scan(bytes, start, end);
     const type = event.find("type");
     // After an error only its summary follows, no other terminal event.
     if (this.failed && !event.is("type", "response.failed")) return this.hideEvent();
-    this.#onSequence(bytes);
+    this.#onSequence();
     if (isDelta(bytes, event.end(type))) {
       if (!event.is("type", "response.audio.delta")) this.textBytes += event.stringBytes("delta");
+      this.#output?.delta(event);
       return;
     }
-    this.#onEvent(event.string("type") || this.eventName());
+    const name = event.string("type") || this.eventName();
+    this.#output?.event(name, event);
+    this.#onEvent(name);
     const response = event.find("response");
     if (response >= 0) {
       this.#onResponse(bytes, event.start(response), event.end(response));
@@ -78,17 +94,9 @@ export class ResponsesStreamRelay extends EventRelay {
     if (this.done && this.textBytes === 0) this.textBytes = outputTextBytes(bytes, response);
   }
 
-  #onSequence(bytes: Buffer): void {
-    const member = this.#event.find("sequence_number");
-    if (member < 0) return;
-    const end = this.#event.end(member);
-    let value = 0;
-    for (let i = this.#event.start(member); i < end; i++) {
-      const digit = (bytes[i] ?? 0) - 0x30;
-      if (digit < 0 || digit > 9) return;
-      value = value * 10 + digit;
-    }
-    this.#nextSequence = value + 1;
+  #onSequence(): void {
+    const sequence = this.#event.count("sequence_number");
+    if (sequence >= 0) this.#nextSequence = sequence + 1;
   }
 }
 

@@ -1,0 +1,62 @@
+/**
+ * Turns and parts as `create` would make them, without going through the schema for each: a request can have
+ * many thousand, and making them was half of what reading it took.
+ */
+import type {
+  Extra,
+  Part,
+  Role,
+  TextPart,
+  ToolCall,
+  ToolResult,
+  ToolType,
+  Turn,
+} from "../../gen/uas/inference/v1/conversation_pb.ts";
+
+/** What a turn may have beside its role and parts. */
+type TurnInit = Partial<Pick<Turn, "name" | "roleWord" | "itemId" | "plain" | "extras">>;
+
+/** A turn. */
+export function newTurn(role: Role, parts: Part[], init: TurnInit = {}): Turn {
+  const { name = "", roleWord = "", itemId = "", plain = false, extras = [] } = init;
+  return { $typeName: "uas.inference.v1.Turn", role, parts, name, roleWord, itemId, plain, extras };
+}
+
+/** A part that holds `kind`. */
+export function newPart(kind: Part["kind"], extras: Extra[] = []): Part {
+  return { $typeName: "uas.inference.v1.Part", kind, extras };
+}
+
+/** A part that is nothing but text. */
+export function textPart(text: string): Part {
+  return newPart({ case: "text", value: newText(text) });
+}
+
+/** A text. */
+export function newText(text: string, citations: TextPart["citations"] = []): TextPart {
+  return { $typeName: "uas.inference.v1.TextPart", text, citations };
+}
+
+/** A call of a tool. */
+export function newToolCall(
+  type: ToolType,
+  call: Pick<ToolCall, "id" | "name" | "input"> & Partial<Pick<ToolCall, "namespace" | "itemId">>,
+): ToolCall {
+  const { id, name, input, namespace = "", itemId = "" } = call;
+  return { $typeName: "uas.inference.v1.ToolCall", id, name, type, input, namespace, itemId };
+}
+
+/** The result of a call. */
+export function newToolResult(
+  result: Pick<ToolResult, "toolCallId" | "parts" | "plain"> &
+    Partial<Pick<ToolResult, "isError" | "type" | "name" | "itemId">>,
+): ToolResult {
+  const { toolCallId, parts, plain, isError = false, type = 0, name = "", itemId = "" } = result;
+  const $typeName = "uas.inference.v1.ToolResult";
+  return { $typeName, toolCallId, parts, isError, type, name, itemId, plain };
+}
+
+/** A member that the contract has no field for. */
+export function newExtra(name: string, json: string): Extra {
+  return { $typeName: "uas.inference.v1.Extra", name, json };
+}
