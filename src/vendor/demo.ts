@@ -1,19 +1,20 @@
 /**
  * A vendor inside the gateway, so that the first call works before any other is configured. Honest and
  * deterministic: it says that it is no AI and repeats what it was told. Models: `chat` streams at a
- * human pace, `instant` as fast as it can.
+ * human pace, `instant` as fast as it can; `image`, `audio` and `slow` run tasks.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { HttpFailure } from "../http/failure.ts";
+import { createDemoTasks } from "./demo-tasks.ts";
 import { type DemoReply, DemoRequestError, replyTo } from "./demo-reply.ts";
 import type { Vendor, VendorBody, VendorCall, VendorKind, VendorReply } from "./vendor.ts";
 
 export const demo: VendorKind = {
   dialects: [Dialect.CHAT_COMPLETIONS],
-  modelTypes: [ModelType.TEXT],
+  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.AUDIO],
   needsBaseUrl: false,
   needsApiKey: false,
   create,
@@ -23,11 +24,13 @@ export const demo: VendorKind = {
 const paceMs = 40;
 
 function create(config: VendorConfig): Vendor {
+  const tasks = createDemoTasks();
   return {
     name: config.name,
     dialects: new Set(demo.dialects),
     exchange: (call) => Promise.resolve(exchange(call)),
-    close: () => Promise.resolve(),
+    tasks,
+    close: () => tasks.close(),
   };
 }
 

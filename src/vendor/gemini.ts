@@ -1,16 +1,18 @@
-/** Google's Gemini API: generateContent. */
+/** Google's Gemini API: generateContent, for text and pictures; Veo's films. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
-import { errorMember, objectsMember, textMember } from "./error-json.ts";
+import { geminiFault, geminiRetryAfter } from "./gemini-fault.ts";
+import { createGeminiTasks } from "./gemini-tasks.ts";
 import { createHttpVendor, endsWith, type Target } from "./http-vendor.ts";
-import type { Vendor, VendorCall, VendorFault, VendorKind } from "./vendor.ts";
+import type { Vendor, VendorCall, VendorKind } from "./vendor.ts";
 
 export const gemini: VendorKind = {
   dialects: [Dialect.GEMINI],
-  modelTypes: [ModelType.TEXT],
+  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO],
   needsBaseUrl: true,
   needsApiKey: true,
+  onDisconnect: "drain",
   create,
 };
 
@@ -23,6 +25,7 @@ function create(config: VendorConfig): Vendor {
     target: (call) => target(version, call),
     faultOf: geminiFault,
     retryAfterOf: geminiRetryAfter,
+    tasks: createGeminiTasks(config),
   });
 }
 
@@ -34,48 +37,4 @@ function target(version: string, { model, stream }: VendorCall): Target {
   return stream
     ? { path: `${path}:streamGenerateContent`, query: "alt=sse" }
     : { path: `${path}:generateContent`, query: "" };
-}
-
-/** Google's reasons that are about the account, whatever the status they come with. */
-const faults: ReadonlyMap<string, VendorFault> = new Map([
-  ["API_KEY_INVALID", "credential"],
-  ["API_KEY_SERVICE_BLOCKED", "credential"],
-  ["API_KEY_IP_ADDRESS_BLOCKED", "credential"],
-  ["SERVICE_DISABLED", "credential"],
-  ["CONSUMER_SUSPENDED", "credential"],
-  ["CONSUMER_INVALID", "credential"],
-  ["BILLING_DISABLED", "money"],
-]);
-
-/**
- * See {@link Vendor.faultOf}: by the reason among the error's details. A wrong key comes with status 400;
- * so does, as FAILED_PRECONDITION, an account that must enable billing or is in the wrong country. A spent
- * prepayment comes with 429, as being too fast does: only the text tells.
- */
-export function geminiFault(_status: number, body: Buffer): VendorFault | undefined {
-  const error = errorMember(body);
-  if (error === undefined) return undefined;
-  for (const detail of objectsMember(error, "details")) {
-    const fault = faults.get(textMember(detail, "reason"));
-    if (fault !== undefined) return fault;
-  }
-  const message = textMember(error, "message");
-  const status = textMember(error, "status");
-  if (/^API key (not valid|expired)\b/.test(message)) return "credential";
-  if (status === "FAILED_PRECONDITION" && /\bbilling\b/i.test(message)) return "money";
-  if (status === "FAILED_PRECONDITION" && /\blocation is not supported\b/i.test(message)) {
-    return "credential";
-  }
-  const isSpent = /\bcredits? (are|is) depleted\b|\bspend(ing)? (cap|limit)\b/i.test(message);
-  return status === "RESOURCE_EXHAUSTED" && isSpent ? "money" : undefined;
-}
-
-/** See {@link Vendor.retryAfterOf}: the `RetryInfo` among the details, such as `{"retryDelay":"21.5s"}`. */
-export function geminiRetryAfter(body: Buffer): number | undefined {
-  const error = errorMember(body);
-  for (const detail of error === undefined ? [] : objectsMember(error, "details")) {
-    const [, seconds] = /^(\d+(?:\.\d+)?)s$/.exec(textMember(detail, "retryDelay")) ?? [];
-    if (seconds !== undefined) return Math.min(Math.max(Math.ceil(Number(seconds)), 1), 86_400);
-  }
-  return undefined;
 }

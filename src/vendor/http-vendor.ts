@@ -3,6 +3,7 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { type VendorDialectId, vendorDialects } from "../dialect/index.ts";
 import { createHttpClient } from "../http/client.ts";
+import type { OpenTasks } from "./task.ts";
 import type {
   ResponseStateCall,
   Vendor,
@@ -29,6 +30,8 @@ export interface HttpVendorOptions {
   readonly keepsResponses?: boolean;
   readonly faultOf?: NonNullable<Vendor["faultOf"]>;
   readonly retryAfterOf?: NonNullable<Vendor["retryAfterOf"]>;
+  /** How it runs tasks; closed with the vendor. Default: it does not. */
+  readonly tasks?: OpenTasks;
 }
 
 /** Where a call goes. */
@@ -42,6 +45,7 @@ export interface Target {
 /** Makes a vendor of a kind. */
 export function createHttpVendor(config: VendorConfig, options: HttpVendorOptions): Vendor {
   const { credential, target, defaultHeaders, faultOf, retryAfterOf, countTokens, embed } = options;
+  const { tasks } = options;
   const base = new URL(config.baseUrl);
   const basePath = base.pathname.replace(/\/+$/, "");
   const client = createHttpClient(base.origin, config.timeouts);
@@ -80,7 +84,10 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
     ...(keepsResponses && { responseState }),
     ...(faultOf && { faultOf }),
     ...(retryAfterOf && { retryAfterOf }),
-    close: () => client.close(),
+    ...(tasks && { tasks }),
+    close: async () => {
+      await Promise.all([client.close(), tasks?.close()]);
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import { demo } from "./demo.ts";
 import { gemini } from "./gemini.ts";
 import { openaiCompatible } from "./openai-compatible.ts";
 import { openai } from "./openai.ts";
+import { replicate } from "./replicate.ts";
 import type { VendorKind } from "./vendor.ts";
 
 export const vendorKinds: Readonly<Record<string, VendorKind>> = {
@@ -12,4 +13,5 @@ export const vendorKinds: Readonly<Record<string, VendorKind>> = {
   gemini,
   openai,
   "openai-compatible": openaiCompatible,
+  replicate,
 };

@@ -1,14 +1,15 @@
-/** OpenAI itself: chat completions and responses. */
+/** OpenAI itself: chat completions and responses; pictures and speech. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
-import { errorMember, textMember } from "./error-json.ts";
 import { bearer, createHttpVendor, pathOf } from "./http-vendor.ts";
-import type { Vendor, VendorFault, VendorKind } from "./vendor.ts";
+import { openaiFault } from "./openai-fault.ts";
+import { createOpenaiTasks } from "./openai-tasks.ts";
+import type { Vendor, VendorKind } from "./vendor.ts";
 
 export const openai: VendorKind = {
   dialects: [Dialect.RESPONSES, Dialect.CHAT_COMPLETIONS],
-  modelTypes: [ModelType.TEXT],
+  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.AUDIO],
   needsBaseUrl: true,
   needsApiKey: true,
   create,
@@ -28,23 +29,6 @@ function create(config: VendorConfig): Vendor {
     embed: "/embeddings",
     keepsResponses: true,
     faultOf: openaiFault,
+    tasks: createOpenaiTasks(config, true),
   });
-}
-
-/** OpenAI's codes that are about the account, whatever the status they come with. */
-const faults: ReadonlyMap<string, VendorFault> = new Map([
-  ["insufficient_quota", "money"],
-  ["billing_hard_limit_reached", "money"],
-  ["billing_not_active", "money"],
-  ["account_deactivated", "credential"],
-  ["invalid_api_key", "credential"],
-  // 403 where the key's project may not use the model, 404 where there is none, 400 at some copies.
-  ["model_not_found", "model"],
-]);
-
-/** See {@link Vendor.faultOf}: by the error's `code`, and by its `type` where it has none. */
-export function openaiFault(_status: number, body: Buffer): VendorFault | undefined {
-  const error = errorMember(body);
-  if (error === undefined) return undefined;
-  return faults.get(textMember(error, "code")) ?? faults.get(textMember(error, "type"));
 }

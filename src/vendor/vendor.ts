@@ -2,6 +2,7 @@
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
+import type { VendorTasks } from "./task.ts";
 
 /** A kind of vendor: how to make one from its configuration, and what it can serve. */
 export interface VendorKind {
@@ -12,6 +13,9 @@ export interface VendorKind {
   readonly needsBaseUrl: boolean;
   /** Whether `api_key` must be given. */
   readonly needsApiKey: boolean;
+  /** What to do when the client leaves, where the configuration does not say: `drain` for a vendor that
+   * charges for the whole reply whether anybody reads it or not. Default `abort`. */
+  readonly onDisconnect?: "drain";
   create(config: VendorConfig): Vendor;
 }
 
@@ -49,6 +53,8 @@ export interface Vendor {
    * @throws HttpFailure where no reply came
    */
   readonly responseState?: (call: ResponseStateCall) => Promise<VendorReply>;
+  /** Runs tasks. Absent: it cannot. */
+  readonly tasks?: VendorTasks;
   close(): Promise<void>;
 }
 

@@ -16,6 +16,8 @@ export interface FaultProxy {
   refuse(isRefusing: boolean): void;
   /** Cuts every connection when the server's next answer arrives: it has done its work, nobody hears. */
   cutAtNextAnswer(): void;
+  /** The same, and refuses new connections from then on. Resolves when it has happened. */
+  dieAtNextAnswer(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -27,6 +29,7 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
   let isRefusing = false;
   let isHanging = false;
   let cutsAtAnswer = false;
+  let onCut = (): void => {};
   const cut = (): void => {
     for (const socket of sockets) socket.destroy();
   };
@@ -47,7 +50,10 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
     client.on("data", (bytes) => upstream.write(bytes));
     upstream.on("data", (bytes) => {
       if (!cutsAtAnswer) client.write(bytes);
-      else cut();
+      else {
+        onCut();
+        cut();
+      }
       cutsAtAnswer = false;
     });
     client.on("close", () => upstream.destroy());
@@ -74,6 +80,15 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
     cut,
     refuse: (value) => void (isRefusing = value),
     cutAtNextAnswer: () => void (cutsAtAnswer = true),
+    dieAtNextAnswer: () =>
+      new Promise((resolve) => {
+        cutsAtAnswer = true;
+        onCut = () => {
+          onCut = () => {};
+          isRefusing = true;
+          resolve();
+        };
+      }),
     async close() {
       cut();
       await new Promise((resolve) => server.close(resolve));

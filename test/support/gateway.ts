@@ -1,4 +1,7 @@
 /** A whole gateway for a test: real listeners, real database, real money, a vendor that is simulated. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createClient, type Client } from "@connectrpc/connect";
 import { Pool } from "pg";
 import { pino } from "pino";
@@ -14,6 +17,7 @@ import type {
   ModelConfig,
   PriceConfig,
   Settings,
+  StorageConfig,
   VendorConfig,
 } from "../../src/config/config.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
@@ -24,6 +28,8 @@ export interface GatewayOptions {
   readonly vendors: Readonly<Record<string, TestVendor>>;
   /** The models by key. Default: `public-model`, routed to `vendor-model` of the first vendor. */
   readonly models?: Readonly<Record<string, TestModel>>;
+  /** Where result files are kept. Default: in the data folder. */
+  readonly storage?: StorageConfig;
   /** What the environment says differently. Default: free ports, no operator token. */
   readonly settings?: Partial<Settings>;
   /** Gives the address at which the gateway finds its database, of the real one. Default: the same. */
@@ -36,7 +42,10 @@ export interface GatewayOptions {
 export type TestVendor = Pick<VendorConfig, "baseUrl"> & Partial<VendorConfig>;
 
 /** A model; what it does not say is as the defaults below. */
-export type TestModel = Partial<Omit<ModelConfig, "key">>;
+export type TestModel = Partial<Omit<ModelConfig, "key">> & {
+  /** Its one price. Default {@link priceDefault}. */
+  readonly price?: PriceConfig;
+};
 
 /** A running gateway. */
 export interface Gateway {
@@ -68,6 +77,8 @@ export interface CustomerOptions {
   readonly balanceNanos?: bigint;
   /** Models that the key may use. Default: all. */
   readonly models?: readonly string[];
+  /** The most that the key may spend, in nano-USD. Default: no limit. */
+  readonly keyLimitNanos?: bigint;
 }
 
 export interface Customer {
@@ -101,10 +112,11 @@ export const publicModel = "public-model";
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const database = options.database ?? (await createTestDatabase());
   const log: string[] = [];
+  const dataDir = mkdtempSync(join(tmpdir(), "uas-gateway-"));
   const app = await buildApp({
     settings: {
       configPath: undefined,
-      dataDir: "/nonexistent",
+      dataDir,
       listen: { host: "127.0.0.1", port: 0 },
       internalListen: { host: "127.0.0.1", port: 0 },
       databaseUrl: (await options.databaseAt?.(database.url)) ?? database.url,
@@ -150,6 +162,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       } finally {
         await app.close();
         await database.close();
+        rmSync(dataDir, { recursive: true, force: true });
       }
     },
   };
@@ -157,7 +170,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
 async function createCustomer(
   app: App,
-  { balanceNanos = 100_000_000_000n, models = [] }: CustomerOptions,
+  { balanceNanos = 100_000_000_000n, models = [], keyLimitNanos }: CustomerOptions,
 ): Promise<Customer> {
   const accounts = createClient(AccountService, app.transport);
   const { account } = await accounts.createAccount({ name: "test" });
@@ -168,7 +181,12 @@ async function createCustomer(
     await billing.topUp({ accountId, amount, reference: "test" });
   }
   const keys = createClient(KeyService, app.transport);
-  const created = await keys.createKey({ accountId, name: "test", models: [...models] });
+  const limit =
+    keyLimitNanos === undefined
+      ? {}
+      : { spendLimit: { currencyCode: "USD", amountNanos: keyLimitNanos } };
+  const wanted = { accountId, name: "test", models: [...models], ...limit };
+  const created = await keys.createKey(wanted);
   return { accountId, keyId: created.key?.keyId ?? "", key: created.secret };
 }
 
@@ -206,7 +224,8 @@ async function expectCleanBooks(url: string): Promise<void> {
   }
 }
 
-function configOf({ vendors, models }: GatewayOptions): Config {
+function configOf(options: GatewayOptions): Config {
+  const { vendors, models } = options;
   const [first = ""] = Object.keys(vendors);
   return {
     source: "test",
@@ -221,6 +240,7 @@ function configOf({ vendors, models }: GatewayOptions): Config {
       ]),
     ),
     webhooks: { allowHosts: [], caFile: undefined },
+    storage: options.storage ?? { kind: "local" },
     warnings: [],
   };
 }
@@ -240,14 +260,24 @@ function vendorOf(name: string, vendor: TestVendor): VendorConfig {
   };
 }
 
-function modelOf(key: string, model: TestModel, firstVendor: string): ModelConfig {
+/** A price that counts always. */
+export function always(price: PriceConfig): ModelConfig["prices"] {
+  return [{ fromMs: -Infinity, price }];
+}
+
+function modelOf(
+  key: string,
+  { price = priceDefault, ...model }: TestModel,
+  firstVendor: string,
+): ModelConfig {
   return {
     key,
     name: key,
     type: ModelType.TEXT,
     routes: [{ vendor: firstVendor, model: "vendor-model" }],
     maxOutputTokens: 4_096,
-    price: priceDefault,
+    holdOutputTokens: Math.min(2_048, model.maxOutputTokens ?? 4_096),
+    prices: always(price),
     ...model,
   };
 }

@@ -1,0 +1,185 @@
+/**
+ * A TLS connection to an address that a customer named. Every address of the name is judged before one of them
+ * is dialled, and the socket is asked afterwards where it has arrived: a name that answers otherwise the second
+ * time gets no second question.
+ */
+import { connect as connectTcp, type LookupFunction, type Socket } from "node:net";
+import { networkInterfaces } from "node:os";
+import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
+import { GuardFailure } from "./guard-failure.ts";
+import { canonicalAddress, isPublicAddress } from "./public-address.ts";
+import { literalAddress } from "./public-url.ts";
+import { type Resolve, resolveListed, resolvePublic } from "./resolve.ts";
+
+/** Where a request went, without telling the address. `listed`: a host that the operator exempted. */
+export type AddressClass = "none" | "public_ipv4" | "public_ipv6" | "listed" | "blocked";
+
+/** How long the steps took, in milliseconds; 0 for what was not reached. */
+export interface ConnectionTimes {
+  dnsMs: number;
+  connectMs: number;
+  tlsMs: number;
+  addressClass: AddressClass;
+}
+
+/** What may be reached, and how. */
+export interface GuardOptions {
+  /** Exact hosts, in lower case, that may have any address. Default: none. */
+  readonly allowHosts?: readonly string[];
+  /** Certificates to trust, in PEM. Default: those that Node.js trusts. */
+  readonly ca?: readonly string[];
+  /** Finds the addresses of names that are not listed. Default: the name servers. */
+  readonly resolve?: Resolve;
+  /** The addresses of this machine, which are never asked. Default: those of its network interfaces. */
+  readonly ownAddresses?: () => readonly string[];
+}
+
+/** The options of a client, with what is made once for all its connections: reading certificates takes
+ * milliseconds. */
+export interface OpenOptions extends GuardOptions {
+  readonly secureContext: SecureContext;
+}
+
+/**
+ * Connects to the host of an address that `readPublicUrl` accepted. Writes what it did into `times` as it goes,
+ * so that a failure has them too.
+ *
+ * @throws GuardFailure
+ */
+export async function openGuarded(
+  url: URL,
+  { options, signal, times }: { options: OpenOptions; signal: AbortSignal; times: ConnectionTimes },
+): Promise<TLSSocket> {
+  const hostname = url.hostname;
+  const isListed = options.allowHosts?.includes(hostname) ?? false;
+  let begun = performance.now();
+  const addresses = await findAddresses(hostname, isListed, { options, signal });
+  times.dnsMs = performance.now() - begun;
+  times.addressClass = isListed ? "listed" : judge(addresses, options);
+  if (times.addressClass === "blocked")
+    throw new GuardFailure("blocked_address", "not a public address");
+  begun = performance.now();
+  const port = Number(url.port || 443);
+  const socket = await dial({ hostname, port, addresses, signal });
+  times.connectMs = performance.now() - begun;
+  try {
+    const peer = canonicalAddress(socket.remoteAddress ?? "::");
+    if (!addresses.includes(peer)) throw new GuardFailure("blocked_address", "arrived elsewhere");
+    if (!isListed) times.addressClass = peer.includes(":") ? "public_ipv6" : "public_ipv4";
+    begun = performance.now();
+    const secure = await secureSocket(socket, hostname, {
+      secureContext: options.secureContext,
+      signal,
+    });
+    times.tlsMs = performance.now() - begun;
+    return secure;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}
+
+/** Every address, in one spelling. A literal is its own address: no resolver is asked, and no rule skipped. */
+async function findAddresses(
+  hostname: string,
+  isListed: boolean,
+  { options, signal }: { options: GuardOptions; signal: AbortSignal },
+): Promise<string[]> {
+  const literal = literalAddress(hostname);
+  if (literal !== undefined) return [canonicalAddress(literal)];
+  const resolve = isListed ? resolveListed : (options.resolve ?? resolvePublic);
+  try {
+    const found = await unless(signal, resolve(hostname, signal));
+    if (found.length > 0) return [...new Set(found.map(canonicalAddress))];
+  } catch (error) {
+    throw GuardFailure.of(error, "dns", signal);
+  }
+  throw new GuardFailure("dns", "the name has no address");
+}
+
+/** One address that is not public closes the name: whoever mixes them wants us to choose wrongly. */
+function judge(addresses: readonly string[], options: GuardOptions): AddressClass {
+  const own = new Set((options.ownAddresses ?? machineAddresses)());
+  const isOpen = addresses.every((address) => isPublicAddress(address) && !own.has(address));
+  return isOpen ? "none" : "blocked";
+}
+
+function machineAddresses(): readonly string[] {
+  return Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .map(({ address }) => canonicalAddress(address.split("%")[0] ?? address));
+}
+
+interface Dial {
+  readonly hostname: string;
+  readonly port: number;
+  readonly addresses: readonly string[];
+  readonly signal: AbortSignal;
+}
+
+/** Tries the judged addresses, both families as RFC 8305 says; names are never looked up a second time. */
+function dial({ hostname, port, addresses, signal }: Dial): Promise<Socket> {
+  const judged = addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+  const lookup: LookupFunction = (_hostname, { all }, done) => {
+    if (all) done(null, judged);
+    else done(null, judged[0]?.address ?? "", judged[0]?.family);
+  };
+  const host = literalAddress(hostname) ?? hostname;
+  const socket = connectTcp({ host, port, lookup, autoSelectFamily: true });
+  return ready(socket, "connect", { kind: "connect", signal });
+}
+
+function secureSocket(
+  socket: Socket,
+  hostname: string,
+  { secureContext, signal }: { secureContext: SecureContext; signal: AbortSignal },
+): Promise<TLSSocket> {
+  const secure = connectTls({
+    socket,
+    // Server names are names: of an address there is none to send.
+    ...(literalAddress(hostname) === undefined
+      ? { servername: hostname }
+      : { host: literalAddress(hostname) }),
+    secureContext,
+    ALPNProtocols: ["http/1.1"],
+  });
+  return ready(secure, "secureConnect", { kind: "tls", signal });
+}
+
+/** Waits for a socket's event; destroys it where it fails or is given up. */
+function ready<Opened extends Socket>(
+  socket: Opened,
+  event: "connect" | "secureConnect",
+  { kind, signal }: { kind: "connect" | "tls"; signal: AbortSignal },
+): Promise<Opened> {
+  return new Promise((resolve, reject) => {
+    const end = (error: unknown): void => {
+      signal.removeEventListener("abort", abort);
+      socket.removeAllListeners();
+      // What fails after it was given up interests nobody.
+      socket.on("error", () => {});
+      socket.destroy();
+      reject(GuardFailure.of(error, kind, signal));
+    };
+    const abort = (): void => end(signal.reason);
+    socket.once("error", end);
+    socket.once("close", () => end(new Error("closed by the other side")));
+    socket.once(event, () => {
+      signal.removeEventListener("abort", abort);
+      socket.removeAllListeners("error").removeAllListeners("close");
+      resolve(socket);
+    });
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort);
+  });
+}
+
+/** The result, unless the signal comes first. */
+function unless<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    if (signal.aborted) return abort();
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
