@@ -1,8 +1,10 @@
 /** One call while it runs: what has become of it so far, and the record it ends as. */
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { type Usage, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
+import { callText } from "../billing/call-json.ts";
 import type { CallRow } from "../billing/call-row.ts";
 import { GatewayError } from "../errors.ts";
+import type { RunStart } from "./run-options.ts";
 
 /** What is known of a call from its first moment. */
 export interface CallStart {
@@ -11,11 +13,19 @@ export interface CallStart {
   readonly requestId: string;
   readonly accountId: string;
   readonly keyId: string;
+  /** The account's discount in hundredths of a percent, 0 to 10,000: the same from hold to charge. */
+  readonly discountBp: number;
+  /** What the key may spend in its life, in nano-USD. Default: no limit. */
+  readonly keyLimitNanos?: bigint | undefined;
   readonly path: string;
 }
 
-/** The longest text of a client that is kept in a record, in characters. */
-const textCharsMax = 256;
+/** What is known of a call when its run begins. */
+export function callStart({ callId, context }: RunStart, path: string): CallStart {
+  const { requestId, caller } = context;
+  const { accountId, keyId, keyLimitNanos, discountBp = 0 } = caller;
+  return { id: callId, requestId, accountId, keyId, keyLimitNanos, discountBp, path };
+}
 
 export class Call {
   readonly start: CallStart;
@@ -29,6 +39,10 @@ export class Call {
   usage: Usage | undefined;
   usageSource: UsageSource = UsageSource.UNSPECIFIED;
   costNanos = 0n;
+  /** Whether the usage is charged. */
+  isCharged = false;
+  /** What the vendor takes of the operator; `undefined`: not known. */
+  vendorCostNanos: bigint | undefined;
   /** Set once money is held: the call must then be settled. */
   heldNanos: bigint | undefined;
   priceVersion = "";
@@ -73,6 +87,11 @@ export class Call {
     if (this.status === 0) this.status = error.status;
   }
 
+  /** When it started, in milliseconds since 1970: its price is the one that counted then. */
+  get startMs(): number {
+    return this.startedAt.getTime();
+  }
+
   /** Milliseconds from start to now. */
   get durationMs(): number {
     return performance.now() - this.#startMs;
@@ -90,7 +109,7 @@ export class Call {
     return this.#askedMs - this.#startMs + after;
   }
 
-  /** The record. Texts of the client are cut, and freed of what the database cannot store. */
+  /** The record. Texts of the client are cut here already: it may wait a while. */
   toRow(): CallRow {
     const { usage } = this;
     return {
@@ -98,9 +117,9 @@ export class Call {
       request_id: this.start.requestId,
       account_id: this.start.accountId,
       key_id: this.start.keyId,
-      model: storable(this.model),
+      model: callText(this.model),
       vendor: this.vendor,
-      path: storable(this.start.path),
+      path: callText(this.start.path),
       stream: this.stream,
       status: this.status,
       error_code: this.errorCode,
@@ -117,18 +136,13 @@ export class Call {
       start_time: this.startedAt.toISOString(),
       duration_ms: Math.round(this.durationMs),
       first_byte_ms: Math.round(this.#firstByteMs),
-      upstream_request_id: storable(this.upstreamRequestId),
-      dropped: storable(this.dropped.join(",")),
+      upstream_request_id: callText(this.upstreamRequestId),
+      dropped: callText(this.dropped.join(",")),
+      discount_bp: this.start.discountBp,
+      charged: this.isCharged,
+      images: null,
+      second_micros: null,
+      vendor_cost: this.vendorCostNanos?.toString() ?? null,
     };
   }
-}
-
-/** PostgreSQL stores neither NUL nor half a surrogate pair. */
-function storable(text: string): string {
-  // Most texts are plain: only the others pay for the replacement.
-  if (text.length <= textCharsMax && /^[\x20-\x7e]*$/.test(text)) return text;
-  return text
-    .slice(0, textCharsMax)
-    .toWellFormed()
-    .replace(/\p{Cc}/gu, "\ufffd");
 }

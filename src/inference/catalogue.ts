@@ -1,8 +1,14 @@
 /** The models that customers can call, and who may call them. */
-import { create } from "@bufbuild/protobuf";
-import { type Model, ModelSchema } from "../../gen/uas/inference/v1/model_pb.ts";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type Model,
+  type ModelPriceSchema,
+  ModelSchema,
+  ModelType,
+} from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Caller } from "../caller.ts";
-import type { ModelConfig, PriceConfig } from "../config/config.ts";
+import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
+import { priceAt } from "../config/price-at.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { formatUsd } from "../money.ts";
 
@@ -14,13 +20,19 @@ export interface Catalogue {
    * @throws GatewayError MODEL_NOT_FOUND where there is none, ACCESS_DENIED where the key may not use it
    */
   authorize(caller: Caller, key: string): ModelConfig;
+  /**
+   * As {@link Catalogue.authorize}, for text generation.
+   *
+   * @throws GatewayError INVALID_REQUEST, too, where the model makes something else
+   */
+  authorizeText(caller: Caller, key: string): ModelConfig;
   /** The models that the caller may use, by key. */
   list(caller: Caller): readonly ModelConfig[];
 }
 
 export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catalogue {
   const sorted = [...models.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1));
-  return {
+  const catalogue: Catalogue = {
     authorize(caller, key) {
       const model = models.get(key);
       if (model === undefined) {
@@ -39,8 +51,15 @@ export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catal
       }
       return model;
     },
+    authorizeText(caller, key) {
+      const model = catalogue.authorize(caller, key);
+      if (model.type === ModelType.TEXT) return model;
+      const text = `The model \`${key}\` makes no text: submit a task to POST /api/ai/tasks`;
+      throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "model" });
+    },
     list: (caller) => sorted.filter((model) => mayUse(caller, model.key)),
   };
+  return catalogue;
 }
 
 function mayUse(caller: Caller, key: string): boolean {
@@ -51,21 +70,33 @@ function shorten(key: string): string {
   return key.length <= 100 ? key : `${key.slice(0, 100)}…`;
 }
 
-/** The model as the contract shows it. */
+/** The model as the contract shows it, with the price that counts now. */
 export function modelMessage(model: ModelConfig): Model {
-  const { key, name, type, maxOutputTokens, price } = model;
-  return create(ModelSchema, { modelKey: key, name, type, maxOutputTokens, price: prices(price) });
+  const { key, name, type, maxOutputTokens, prices } = model;
+  const price = priceMessage(priceAt(prices, Date.now()));
+  return create(ModelSchema, { modelKey: key, name, type, maxOutputTokens, price });
 }
 
-function prices(price: PriceConfig): Record<keyof PriceConfig, string> {
-  const text = (nanos: bigint | undefined): string => (nanos === undefined ? "" : formatUsd(nanos));
+function priceMessage(price: PriceConfig): MessageInitShape<typeof ModelPriceSchema> {
   return {
-    input: text(price.input),
-    cachedInput: text(price.cachedInput),
-    cacheWrite: text(price.cacheWrite),
-    output: text(price.output),
-    image: text(price.image),
-    second: text(price.second),
-    request: text(price.request),
+    ...tokenPrices(price),
+    image: usd(price.image),
+    second: usd(price.second),
+    request: usd(price.request),
+    tiers: (price.tiers ?? []).map((tier) => ({ above: tier.above, ...tokenPrices(tier) })),
   };
+}
+
+function tokenPrices(prices: TokenPrices): Record<keyof TokenPrices, string> {
+  return {
+    input: usd(prices.input),
+    cachedInput: usd(prices.cachedInput),
+    cacheWrite: usd(prices.cacheWrite),
+    output: usd(prices.output),
+    reasoning: usd(prices.reasoning),
+  };
+}
+
+function usd(nanos: bigint | undefined): string {
+  return nanos === undefined ? "" : formatUsd(nanos);
 }

@@ -1,4 +1,4 @@
-/** How many tokens a request has: as the model's vendor counts, else as the gateway estimates. */
+/** How many tokens a request has: as the model's vendor counts, else as the gateway counts or estimates. */
 import { create } from "@bufbuild/protobuf";
 import {
   type CountTokensRequest,
@@ -17,6 +17,9 @@ import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
 import type { ExchangeContext } from "./run-options.ts";
 import type { RunningCalls } from "./running-calls.ts";
+import type { TokenCounter } from "./tokens/counter.ts";
+import { familyOf } from "./tokens/family.ts";
+import { countQuestion } from "./tokens/request-tokens.ts";
 import type { OpenReply, Upstream } from "./upstream.ts";
 
 /** Counts. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
@@ -29,6 +32,7 @@ export interface CountTokensOptions {
   readonly catalogue: Catalogue;
   readonly upstream: Upstream;
   readonly calls: RunningCalls;
+  readonly counter: TokenCounter;
 }
 
 /** How long a vendor may take to count, in milliseconds: an estimate at once is worth more than a count
@@ -41,17 +45,21 @@ const countBytesMax = 64 * 1024;
 /** What a picture or a file is taken for, in tokens: a picture as large as models see them. */
 const fileTokens = 1_600;
 
-export function createCountTokens({ catalogue, upstream, calls }: CountTokensOptions): CountTokens {
+export function createCountTokens(options: CountTokensOptions): CountTokens {
+  const { catalogue, upstream, calls, counter } = options;
   return async (request, context) => {
     calls.enter();
     try {
       checkRequest(request);
       const { style, tokenCount } = styleOf(request);
       const body = readModelBody(request.body, tokenCount.required);
-      const model = catalogue.authorize(context.caller, body.model);
+      const model = catalogue.authorizeText(context.caller, body.model);
       const headers = forwarded(request.headers, style.forwardedHeaders);
       const counting = { request, context, body, model, headers };
-      return (await countByVendor(upstream, counting)) ?? estimate(body.bytes, tokenCount);
+      const counted = await countByVendor(upstream, counting);
+      if (counted !== undefined) return counted;
+      const vendorModel = model.routes[0]?.model ?? "";
+      return estimated(await countHere(counter, vendorModel, body.bytes), tokenCount);
     } finally {
       calls.leave();
     }
@@ -135,9 +143,19 @@ function countOf(body: Buffer): number | undefined {
   }
 }
 
-function estimate(bytes: Buffer, tokenCount: TokenCount): CountTokensResponse {
-  const { textBytes, files } = textSize(bytes);
-  const inputTokens = Math.max(1, estimateTokens(textBytes) + files * fileTokens);
+/** Exactly where the model's tokenizer is public, its pictures aside; else by the length of its text. */
+async function countHere(counter: TokenCounter, model: string, body: Buffer): Promise<number> {
+  const encoding = familyOf(model)?.encoding;
+  if (encoding !== undefined) {
+    const { question, media } = countQuestion(encoding, body);
+    const tokens = await counter.count(question);
+    if (tokens !== undefined) return tokens + media.usual;
+  }
+  const { textBytes, files } = textSize(body);
+  return Math.max(1, estimateTokens(textBytes) + files * fileTokens);
+}
+
+function estimated(inputTokens: number, tokenCount: TokenCount): CountTokensResponse {
   const body = Buffer.from(JSON.stringify(tokenCount.body(inputTokens)));
   const headers = { "content-type": "application/json", "content-length": String(body.length) };
   const head = { status: 200, headers };

@@ -18,6 +18,8 @@ export interface AskedText {
   readonly choices: number;
   /** The size of the request in bytes. */
   readonly bytes: number;
+  /** How much of it does not stand in the body: its vendor keeps it, and its model reads it. Default 0. */
+  readonly keptBytes?: number;
 }
 
 /** A route, and the style in which its vendor is asked. */
@@ -25,6 +27,8 @@ export interface PlannedRoute {
   readonly route: RouteConfig;
   /** The dialect that its vendor is asked in; `undefined`: it has none, or is not there. */
   readonly dialect: Dialect | undefined;
+  /** Whether its vendor goes on where the client leaves, to learn what it costs. Default false. */
+  readonly isDrained?: boolean;
 }
 
 /** A request with what it refers to in its place. */
@@ -60,6 +64,8 @@ export interface ReplyStream<Out> {
   end(): Out;
   /** What ends a stream that failed; empty: the failure itself is thrown. */
   errorEvent(error: GatewayError): Out;
+  /** Ends a reply that has not finished, as one that came to its limit of tokens. */
+  stop(usage: Usage | undefined): Out;
   readonly usage: Usage | undefined;
   readonly textBytes: number;
   readonly finished: boolean;
@@ -93,6 +99,9 @@ export interface Door<Out> {
   readonly dialect: Dialect | undefined;
   /** What vendors are asked for. Absent: a text generation. */
   readonly operation?: OperationName;
+  /** Whether every request must limit its reply, so that the limit does not tell how long the client expects
+   * it to be. Default false. */
+  readonly isLimitRequired?: boolean;
   /** What the call is charged for. Absent: as a text generation. */
   readonly meter?: (delivered: Delivered) => Metered;
   /** For the call log. */
@@ -117,8 +126,8 @@ export interface Door<Out> {
   prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall;
   /** Reads a reply that came whole. @throws UnreadableReplyError */
   whole(body: Buffer, planned: PlannedRoute): WholeReply<Out>;
-  /** Reads a reply that comes as a stream. */
-  stream(planned: PlannedRoute): ReplyStream<Out>;
+  /** Reads a reply that comes as a stream. @param mayStop whether it may be stopped before its end */
+  stream(planned: PlannedRoute, mayStop: boolean): ReplyStream<Out>;
   /** The headers of a reply, by lower-case name. @param length of a whole one; `undefined`: streamed */
   headers(reply: ReplyHead): Record<string, string>;
   /** A vendor's refusal of the request as invalid: what to pass on as it is, or the error to tell. */

@@ -63,7 +63,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
     async generate(generation, context) {
       const door = new TypedDoor({ ...generation, stream: false });
       const run = new Run(options, door, { context, callId: randomUUIDv7() });
-      for await (const _ of new RunParts({ run, calls, parts: typedParts() }));
+      for await (const _ of new RunParts({ run, calls, parts: wholeParts }));
       return create(GenerateResponseSchema, {
         reply: door.reply as Reply,
         dropped: [...run.dropped],
@@ -82,6 +82,12 @@ const wireParts: Parts<Buffer, ExchangeResponse> = {
   head: (run) => create(ExchangeResponseSchema, { part: { case: "head", value: run.head() } }),
   // As `create` would make it, without going through the schema for each chunk.
   of: (value) => [{ $typeName: ExchangeResponseSchema.typeName, part: { case: "chunk", value } }],
+};
+
+/** A whole reply goes out with the response, and not in messages. */
+const wholeParts: Parts<GenerateEvent[], undefined> = {
+  head: (run) => void run.head(),
+  of: () => [undefined],
 };
 
 function typedParts(): Parts<GenerateEvent[], StreamGenerateResponse> {

@@ -1,20 +1,63 @@
 /** What callers are told where a call cannot be made. */
+import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import type { HoldVerdict } from "../billing/ledger.ts";
 import { GatewayStopping } from "../caller.ts";
 import { UnreadableReplyError } from "../dialect/codec.ts";
 import { EventTooLongError } from "../dialect/event-stream.ts";
 import { ErrorCode, GatewayError, internalError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { formatUsd } from "../money.ts";
+import type { Call } from "./call.ts";
 import { failureError } from "./upstream-refusal.ts";
 
 /** The balance does not cover the call. */
-export function insufficient(neededNanos: bigint, availableNanos: bigint): GatewayError {
+function insufficient(neededNanos: bigint, availableNanos: bigint): GatewayError {
   const needed = formatUsd(neededNanos);
   const available = formatUsd(availableNanos);
   return new GatewayError(
     ErrorCode.INSUFFICIENT_BALANCE,
     `Insufficient balance: this call needs ${needed} USD, ${available} USD is available; top up the account or lower max_tokens`,
     { metadata: { needed, available } },
+  );
+}
+
+/** Why a hold was refused. @param limitNanos what the key may spend in its life; `undefined`: no limit */
+export function holdRefused(
+  { availableNanos, keyRemainingNanos }: Refused,
+  neededNanos: bigint,
+  limitNanos: bigint | undefined,
+): GatewayError {
+  if (keyRemainingNanos === undefined || limitNanos === undefined) {
+    return insufficient(neededNanos, availableNanos);
+  }
+  return keyLimitReached(neededNanos, { limitNanos, remainingNanos: keyRemainingNanos });
+}
+
+type Refused = Extract<HoldVerdict, { admitted: false }>;
+
+/** The call could exceed what its key may spend in its life (R-KEY-4). */
+function keyLimitReached(neededNanos: bigint, limit: KeyLimit): GatewayError {
+  const needed = formatUsd(neededNanos);
+  const spendLimit = formatUsd(limit.limitNanos);
+  const remaining = formatUsd(limit.remainingNanos);
+  return new GatewayError(
+    ErrorCode.INSUFFICIENT_BALANCE,
+    `Insufficient balance: this call needs ${needed} USD, but of the API key's spend limit of ${spendLimit} USD only ${remaining} USD is left; raise the key's limit or lower max_tokens`,
+    { metadata: { needed, spend_limit: spendLimit, remaining } },
+  );
+}
+
+/** What a key may spend in its life, and what is left of it, in nano-USD. */
+interface KeyLimit {
+  readonly limitNanos: bigint;
+  readonly remainingNanos: bigint;
+}
+
+/** The balance does not cover the call any more: for its record. */
+export function outOfBalance(heldNanos: bigint): GatewayError {
+  return new GatewayError(
+    ErrorCode.INSUFFICIENT_BALANCE,
+    `Insufficient balance: the ${formatUsd(heldNanos)} USD that could be set aside for this call are used up`,
   );
 }
 
@@ -47,4 +90,31 @@ export function toldOf(error: unknown, signal: AbortSignal): GatewayError {
     return unusable(error.message);
   }
   return internalError(error);
+}
+
+/** What is known of a call that failed. */
+export interface Failed {
+  /** Of the client. */
+  readonly signal: AbortSignal;
+  /** Whether the client has everything. */
+  readonly isDone: boolean;
+}
+
+/** Names the ending of a call that failed, and whose client is told so. */
+export function endFailed(call: Call, told: GatewayError, { signal, isDone }: Failed): void {
+  if (isDone) {
+    call.end(CallEnding.COMPLETED);
+  } else if (signal.aborted) {
+    const isStop = signal.reason instanceof GatewayStopping;
+    if (!isStop && call.status === 0) call.status = 499;
+    call.end(
+      isStop ? CallEnding.GATEWAY_STOPPED : CallEnding.CLIENT_GONE,
+      isStop ? told : undefined,
+    );
+  } else if (call.heldNanos === undefined) {
+    call.end(CallEnding.REFUSED, told);
+  } else {
+    const isOurs = told.code === ErrorCode.INTERNAL_ERROR;
+    call.end(isOurs ? CallEnding.GATEWAY_FAILED : CallEnding.UPSTREAM_FAILED, told);
+  }
 }

@@ -7,8 +7,10 @@ import { bytesPerToken } from "../config/limits.ts";
 export interface Delivered {
   /** What the vendor reported; `undefined`: nothing. */
   readonly reported: Usage | undefined;
-  /** The length of the request body in bytes. */
-  readonly requestBytes: number;
+  /** What the request is counted or estimated as. Default 0: only where the vendor reported nothing it counts. */
+  readonly inputTokens?: number;
+  /** What the delivered text was counted as; absent: it was not, and its bytes must do. */
+  readonly outputTokens?: number | undefined;
   /** Bytes of generated text that came. */
   readonly textBytes: number;
   /** Whether the reply reached its end: else a figure that was reported on the way may be too low. */
@@ -26,11 +28,11 @@ export interface Metered {
 }
 
 /**
- * The vendor's figures where it reported any; else one token per four bytes. A reply without any
- * content is free, whatever was read for it, unless none was asked for.
+ * The vendor's figures where it reported any; else those of the gateway. A reply without any content is
+ * free, whatever was read for it, unless none was asked for.
  */
 export function meter(delivery: Delivered): Metered {
-  const { reported, requestBytes, textBytes, isWhole, wantsText = true } = delivery;
+  const { reported, inputTokens = 0, textBytes, isWhole, wantsText = true } = delivery;
   if (reported !== undefined) {
     // A vendor that sent text and counted nothing has not counted.
     const isCounted = isWhole && reported.outputTokens > 0;
@@ -46,23 +48,24 @@ export function meter(delivery: Delivered): Metered {
     return { usage: undefined, source: UsageSource.UNSPECIFIED, isCharged: false };
   }
   const usage = create(UsageSchema, {
-    inputTokens: estimateTokens(requestBytes),
-    outputTokens: estimateTokens(textBytes),
+    inputTokens,
+    outputTokens: delivery.outputTokens ?? estimateTokens(textBytes),
   });
   return { usage, source: UsageSource.ESTIMATED, isCharged: true };
 }
 
-/** How many tokens that many bytes of text are taken for. */
+/** The tokens that so many bytes of text usually are: what is charged where nobody counted them. What is
+ * held is bounded otherwise: tokens/text-weight.ts. */
 export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / bytesPerToken);
 }
 
 /** What embeddings are charged for: what was read for them, once they are there. */
-export function meterInput({ reported, requestBytes, isWhole }: Delivered): Metered {
+export function meterInput({ reported, inputTokens = 0, isWhole }: Delivered): Metered {
   if (reported !== undefined) {
     return { usage: reported, source: UsageSource.UPSTREAM, isCharged: true };
   }
   if (!isWhole) return { usage: undefined, source: UsageSource.UNSPECIFIED, isCharged: false };
-  const usage = create(UsageSchema, { inputTokens: estimateTokens(requestBytes) });
+  const usage = create(UsageSchema, { inputTokens });
   return { usage, source: UsageSource.ESTIMATED, isCharged: true };
 }

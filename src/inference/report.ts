@@ -32,6 +32,7 @@ export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics:
       cachedInputTokens: usage?.cachedInputTokens,
       outputTokens: usage?.outputTokens,
       cost: formatUsd(call.costNanos),
+      vendorCost: call.vendorCostNanos === undefined ? undefined : formatUsd(call.vendorCostNanos),
       durationMs: Math.round(call.durationMs),
       firstByteMs: Math.round(call.firstByteMs),
     },
@@ -44,6 +45,8 @@ export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics:
   metrics.overhead.observe(call.overheadMs / 1000);
   if (call.firstByteMs > 0) series.firstByte.observe(call.firstByteMs / 1000);
   if (call.costNanos > 0n) series.charged.inc(Number(call.costNanos) / Number(nanosPerUsd));
+  const { vendorCostNanos = 0n } = call;
+  if (vendorCostNanos > 0n) series.vendorCost.inc(Number(vendorCostNanos) / Number(nanosPerUsd));
   if (usage !== undefined) {
     series.inputTokens.inc(usage.inputTokens);
     series.outputTokens.inc(usage.outputTokens);

@@ -2,22 +2,31 @@
 import type { Logger } from "pino";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { Ledger } from "../billing/ledger.ts";
-import type { Caller } from "../caller.ts";
-import type { ModelConfig } from "../config/config.ts";
+import type { KeyCaller } from "../caller.ts";
+import type { ModelConfig, PriceConfig, RouteConfig } from "../config/config.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Catalogue } from "./catalogue.ts";
+import type { Drains } from "./drains.ts";
 import type { RunningCalls } from "./running-calls.ts";
+import type { RunningStreams } from "./running-streams.ts";
 import type { CallState } from "./wire-door.ts";
+import type { TokenCounter } from "./tokens/counter.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** Prices, as billing keeps them. */
+/** Prices, as billing keeps them. `discountBp` is the account's discount in hundredths of a percent. */
 export interface Pricing {
-  /** The version that a charge is made with now. */
-  version(model: ModelConfig): string;
+  /** The price that counts for a call which starts at this moment, in milliseconds since 1970: it is held,
+   * charged and recorded with this one, whatever comes into force meanwhile. */
+  priceAt(model: ModelConfig, startMs: number): PriceConfig;
+  /** The version of a price, for the record of a call. */
+  version(price: PriceConfig): string;
   /** What to hold, in nano-USD, rounded up. */
-  hold(model: ModelConfig, tokens: { input: number; output: number }): bigint;
+  hold(price: PriceConfig, tokens: { input: number; output: number }, discountBp: number): bigint;
   /** What to charge, in nano-USD, rounded down. */
-  cost(model: ModelConfig, usage: Usage): bigint;
+  cost(price: PriceConfig, usage: Usage, discountBp: number): bigint;
+  /** What the vendor of a route takes of the operator for a call that started at this moment, in nano-USD,
+   * rounded down; `undefined`: not known. */
+  vendorCost(route: RouteConfig, usage: Usage, startMs: number): bigint | undefined;
 }
 
 export interface ExchangeOptions {
@@ -26,15 +35,18 @@ export interface ExchangeOptions {
   readonly pricing: Pricing;
   readonly upstream: Upstream;
   readonly calls: RunningCalls;
+  readonly streams: RunningStreams;
+  readonly drains: Drains;
   readonly metrics: Metrics;
   readonly log: Logger;
+  readonly counter: TokenCounter;
   /** What is kept between calls. */
   readonly state: CallState;
 }
 
 /** Who calls, and until when. */
 export interface ExchangeContext {
-  readonly caller: Extract<Caller, { kind: "key" }>;
+  readonly caller: KeyCaller;
   readonly requestId: string;
   /** Aborted when the client leaves or the gateway stops. */
   readonly signal: AbortSignal;

@@ -99,6 +99,8 @@ export class RunParts<Out extends Chunk, Message>
 
   async #pass(): Promise<Result<Message>> {
     const run = this.#run;
+    // There is nobody to pass anything on to: what is still to come is read before the call is settled.
+    if (run.isLeft) return this.#end();
     try {
       while (await run.ready()) {
         const out = run.take();
@@ -108,21 +110,33 @@ export class RunParts<Out extends Chunk, Message>
         if (kept !== undefined) await kept;
         return this.#emit(out);
       }
-      const rest = run.rest();
-      if (rest !== undefined) {
-        await run.keep(rest);
-        return this.#emit(rest);
-      }
-      run.call.end(CallEnding.COMPLETED);
+      return await this.#rest();
     } catch (error) {
-      const told = run.fail(error);
-      this.#phase = "ending";
-      if (run.call.ending !== CallEnding.COMPLETED) {
-        const event = run.errorEvent(told);
-        if (event.length > 0) return this.#emit(event);
-        await this.#end();
-        throw told;
-      }
+      // The vendor broke off because it was told to.
+      return run.isStopped ? this.#rest() : this.#fail(error);
+    }
+  }
+
+  async #rest(): Promise<Result<Message>> {
+    const run = this.#run;
+    const rest = run.rest();
+    if (rest === undefined) {
+      run.call.end(CallEnding.COMPLETED);
+      return this.#end();
+    }
+    await run.keep(rest);
+    return this.#emit(rest);
+  }
+
+  async #fail(error: unknown): Promise<Result<Message>> {
+    const run = this.#run;
+    const told = run.fail(error);
+    this.#phase = "ending";
+    if (run.call.ending !== CallEnding.COMPLETED) {
+      const event = run.errorEvent(told);
+      if (event !== undefined && event.length > 0) return this.#emit(event);
+      await this.#end();
+      throw told;
     }
     return this.#end();
   }

@@ -2,20 +2,26 @@
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { GatewayStopping } from "../caller.ts";
+import { GatewayStopping, requireActive } from "../caller.ts";
 import type { ModelConfig } from "../config/config.ts";
-import { replyBytesMax, stateWaitMs } from "../config/limits.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { HttpFailure } from "../http/failure.ts";
+import { stateWaitMs } from "../config/limits.ts";
+import { GatewayError } from "../errors.ts";
 import type { VendorCall } from "../vendor/vendor.ts";
-import { Call } from "./call.ts";
+import { Call, callStart } from "./call.ts";
+import { ClientLink } from "./client-link.ts";
+import { charge, settlement } from "./charge.ts";
 import type { ExchangeContext, ExchangeOptions, RunStart } from "./run-options.ts";
-import type { AskedText, Chunk, Door, PlannedRoute, PreparedCall, ReplyStream } from "./door.ts";
-import { estimateTokens, meter } from "./metering.ts";
-import { incapable, insufficient, toldOf, unusable } from "./failures.ts";
+import type { AskedText, Chunk, Door, PlannedRoute, PreparedCall } from "./door.ts";
+import { type Held, hold } from "./holding.ts";
+import { meter } from "./metering.ts";
+import { endFailed, incapable, toldOf } from "./failures.ts";
 import { upstreamRequestId } from "./headers.ts";
+import { type PassedReply, WholePassed } from "./passed-reply.ts";
+import { readAnswer } from "./read-answer.ts";
 import { explainFailure, explainUnkept, reportCall } from "./report.ts";
-import { failureError } from "./upstream-refusal.ts";
+import { StreamHold } from "./stream-hold.ts";
+import { StreamedReply } from "./streamed-reply.ts";
+import type { Estimate } from "./tokens/request-tokens.ts";
 import type { OpenReply } from "./upstream.ts";
 import { within } from "./within.ts";
 
@@ -33,22 +39,21 @@ export class Run<Out extends Chunk> {
   /** The request for the first route: what is wrong with it must be known before money is held. */
   #first: PreparedCall | undefined;
   #dropped: readonly string[] = [];
+  #held: Held | undefined;
   #open: OpenReply | undefined;
-  #whole: Out | undefined;
-  #wholeLength: number | undefined;
-  #reported: Usage | undefined;
-  #textBytes = 0;
-  #stream: ReplyStream<Out> | undefined;
-  /** The terminal event is out: whatever happens now, the client has everything. */
-  #isDone = false;
+  /** A whole reply as it came, where it told no usage. */
+  #unreported: Buffer | undefined;
+  #reply: PassedReply<Out> | undefined;
+  /** The money of a reply that is streamed. */
+  #streamHold: StreamHold | undefined;
+  /** Where the vendor goes on when the client leaves. */
+  #link: ClientLink | undefined;
 
   constructor(options: ExchangeOptions, door: Door<Out>, start: RunStart) {
     this.#options = options;
     this.#door = door;
     this.#context = start.context;
-    const { caller, requestId } = start.context;
-    const { accountId, keyId } = caller;
-    this.call = new Call({ id: start.callId, requestId, accountId, keyId, path: door.path });
+    this.call = new Call(callStart(start, door.path));
   }
 
   /** What the vendor's style could not carry of the request. */
@@ -56,13 +61,24 @@ export class Run<Out extends Chunk> {
     return this.#dropped;
   }
 
-  /** Reads the request as far as needed and finds the model. */
+  /** Whether the client has left a vendor that goes on: there is nobody to pass anything on to. */
+  get isLeft(): boolean {
+    return this.#link?.isLeft === true;
+  }
+
+  /** Whether the gateway ended the reply before its vendor did. */
+  get isStopped(): boolean {
+    return this.#reply?.isStopped === true;
+  }
+
+  /** Reads the request as far as needed and finds the model; of a suspended account it reads nothing. */
   async read(): Promise<void> {
+    requireActive(this.#context.caller);
     const text = this.#door.read();
     this.#text = text;
     this.call.stream = text.stream;
     this.call.model = text.model;
-    const model = this.#options.catalogue.authorize(this.#context.caller, text.model);
+    const model = this.#options.catalogue.authorizeText(this.#context.caller, text.model);
     this.#model = model;
     const { dialect, operation } = this.#door;
     this.#routes = this.#options.upstream.plan(model, dialect, operation);
@@ -75,24 +91,17 @@ export class Run<Out extends Chunk> {
     if (first.dialect !== undefined) this.#first = this.#door.prepare(model, first);
   }
 
-  /** Sets the most aside that the call can cost. */
+  /** Sets aside what the call can cost: the most, or where a stream may become as long as the model can make
+   * it, what nearly all of them cost. */
   async hold(): Promise<void> {
     const { text, model } = this.#known();
-    const { pricing, ledger, metrics } = this.#options;
-    const output = (text.maxOutputTokens ?? model.maxOutputTokens) * text.choices;
-    const amountNanos = pricing.hold(model, { input: estimateTokens(text.bytes), output });
-    const { id, accountId } = this.call.start;
-    const verdict = await ledger.hold({ id, accountId, amountNanos });
-    if (!verdict.admitted) {
-      metrics.refusedForBalance.inc();
-      throw insufficient(amountNanos, verdict.availableNanos);
-    }
-    this.call.heldNanos = amountNanos;
-    this.call.priceVersion = pricing.version(model);
+    const isLimitRequired = this.#door.isLimitRequired === true;
+    const body = this.#first?.body;
+    const asked = { text, model, isLimitRequired, routes: this.#routes, body };
+    this.#held = await hold(this.call, asked, this.#options);
   }
 
-  /** Asks the model's vendors until one answers. A reply that is not streamed is read whole here, so
-   * that a broken one is still an error and not half a reply. */
+  /** Asks the model's vendors until one answers, see {@link readAnswer}. */
   async ask(): Promise<void> {
     this.#open = await this.#options.upstream.open({
       routes: this.#routes,
@@ -107,27 +116,32 @@ export class Run<Out extends Chunk> {
       this.call.end(CallEnding.UPSTREAM_REFUSED, refusal.error);
       const told = this.#door.refusal({ ...refusal, status: reply.status }, planned);
       if (told instanceof GatewayError) throw told;
-      this.#setWhole(told);
+      this.#reply = new WholePassed({ body: told, usage: undefined, textBytes: 0 }, false);
       return;
     }
-    const type = reply.headers["content-type"] ?? "";
-    const encoding = reply.headers["content-encoding"] ?? "identity";
-    if (encoding !== "identity") throw unusable(`content-encoding ${encoding}, not asked for`);
-    if (type.startsWith("text/event-stream")) {
-      // Now, so that a door which reads no streams can still refuse.
-      this.#replyStream();
-      return;
-    }
-    if (!type.includes("json")) throw unusable(`content-type ${type || "(none)"}`);
-    const whole = await reply.body.whole(replyBytesMax);
+    const whole = await readAnswer(reply);
+    if (whole === undefined) return this.#begin(this.#open);
     this.call.answered();
-    if (whole[0] !== 0x7b && !whole.toString("latin1", 0, 64).trimStart().startsWith("{")) {
-      throw unusable("a body that is no JSON object");
-    }
-    const { body, usage, textBytes } = this.#door.whole(whole, planned);
-    this.#reported = usage;
-    this.#textBytes = textBytes;
-    this.#setWhole(body);
+    const answer = this.#door.whole(whole, planned);
+    if (answer.usage === undefined) this.#unreported = whole;
+    this.#reply = new WholePassed(answer);
+  }
+
+  /** The reply is streamed. A door that reads no streams refuses here. */
+  #begin({ planned, reply: { body } }: OpenReply): void {
+    const { call } = this;
+    const { ledger, pricing, streams } = this.#options;
+    const { model } = this.#known();
+    const plan = this.#held?.plan;
+    if (plan === undefined) throw new Error("nothing is held yet");
+    const stream = this.#door.stream(planned, plan.firstNanos < plan.mostNanos);
+    const reply = new StreamedReply({ call, stream, body });
+    this.#reply = reply;
+    const price = pricing.priceAt(model, call.startMs);
+    const costOf = (usage: Usage): bigint => pricing.cost(price, usage, call.start.discountBp);
+    const toDate = (): void => this.#charge();
+    this.#streamHold = new StreamHold({ call, reply, plan, ledger, charge: toDate, costOf });
+    streams.add(this.#streamHold);
   }
 
   #callFor(planned: PlannedRoute): VendorCall {
@@ -142,23 +156,28 @@ export class Run<Out extends Chunk> {
       headers: prepared.headers,
       body: prepared.body,
       stream: text.stream,
-      signal: this.#context.signal,
+      signal: this.#signalFor(planned),
     };
   }
 
-  #setWhole(body: Out): void {
-    this.#whole = body;
-    this.#wholeLength = body.length;
+  /** What stops the vendor: the client's leaving, or where that saves nothing, what ends its draining. */
+  #signalFor({ isDrained = false }: PlannedRoute): AbortSignal {
+    const { signal: client } = this.#context;
+    // Nobody waits any more: a vendor that was not asked yet is not asked.
+    if (client.aborted || !isDrained) return client;
+    const { drains } = this.#options;
+    this.#link ??= new ClientLink({ client, drains, call: this.call });
+    return this.#link.signal;
   }
 
   /** What the client's reply begins with. */
   head(): { readonly status: number; readonly headers: Record<string, string> } {
     const { reply, planned } = this.#opened();
     this.isHeadOut = true;
-    this.call.status = reply.status;
+    if (!this.isLeft) this.call.status = reply.status;
     const headers = this.#door.headers({
       upstream: reply.headers,
-      length: this.#wholeLength,
+      length: this.#passed().length,
       dropped: this.#dropped,
       isRelayed: planned.dialect === this.#door.dialect,
     });
@@ -167,33 +186,21 @@ export class Run<Out extends Chunk> {
 
   /** Resolves to whether there are bytes to {@link take}; false at the end. */
   ready(): Promise<boolean> {
-    if (this.#whole !== undefined) {
-      return Promise.resolve(!this.#isDone && this.#whole.length > 0);
-    }
-    if (this.#stream?.failed) {
-      this.call.end(CallEnding.UPSTREAM_FAILED, failureError("reset", undefined));
-      return Promise.resolve(false);
-    }
-    return this.#opened().reply.body.ready();
+    return this.#passed().ready();
   }
 
   /** What has come for the client; empty where no event is complete yet. */
   take(): Out {
-    if (this.#whole !== undefined) {
-      this.#isDone = true;
-      return this.#whole;
-    }
-    const stream = this.#replyStream();
-    const passed = stream.push(this.#opened().reply.body.take());
-    this.#track(stream);
-    if (passed.length > 0) this.call.answered();
-    return passed;
+    return this.#passed().take();
   }
 
   /** Keeps what a later request may refer to, once `last` ends the reply. `undefined`: there is nothing. A
    * reply is not worth less for it: what fails here is for the log. */
   keep(last: Out): Promise<void> | undefined {
-    return this.#isDone ? this.#keep(last) : undefined;
+    const { isDone, isStopped } = this.#passed();
+    // A vendor that was stopped has kept nothing that could be referred to.
+    const isKept = isDone || (isStopped && this.#opened().planned.dialect !== this.#door.dialect);
+    return isKept ? this.#keep(last) : undefined;
   }
 
   async #keep(last: Out): Promise<void> {
@@ -208,51 +215,20 @@ export class Run<Out extends Chunk> {
   /** What is left for the client once {@link ready} has said no; `undefined`: nothing. Throws where the
    * stream was cut. */
   rest(): Out | undefined {
-    if (this.#whole !== undefined || this.#stream?.failed) return undefined;
-    const stream = this.#replyStream();
-    const last = stream.end();
-    this.#track(stream);
-    if (last.length > 0) return last;
-    // The connection closed in good order, but had the vendor said that it was done?
-    if (!stream.finished) throw new HttpFailure("reset", "the stream was cut");
-    return undefined;
+    return this.#passed().rest();
   }
 
-  /** The event that ends a stream which failed; empty: the caller is told by the failure itself. */
-  errorEvent(told: GatewayError): Out {
-    return this.#replyStream().errorEvent(told);
-  }
-
-  #replyStream(): ReplyStream<Out> {
-    return (this.#stream ??= this.#door.stream(this.#opened().planned));
-  }
-
-  #track({ usage, textBytes, done }: ReplyStream<Out>): void {
-    this.#reported = usage;
-    this.#textBytes = textBytes;
-    this.#isDone = done;
+  /** The event that ends a stream which failed; `undefined`: the caller is told by the failure itself. */
+  errorEvent(told: GatewayError): Out | undefined {
+    return this.#passed().errorEvent(told);
   }
 
   /** Names the ending of a call that failed, and what its client is told. */
   fail(error: unknown): GatewayError {
     const { call } = this;
-    const told = toldOf(error, this.#context.signal);
     const { signal } = this.#context;
-    if (this.#isDone) {
-      call.end(CallEnding.COMPLETED);
-    } else if (signal.aborted) {
-      const isStop = signal.reason instanceof GatewayStopping;
-      if (!isStop && call.status === 0) call.status = 499;
-      call.end(
-        isStop ? CallEnding.GATEWAY_STOPPED : CallEnding.CLIENT_GONE,
-        isStop ? told : undefined,
-      );
-    } else if (call.heldNanos === undefined) {
-      call.end(CallEnding.REFUSED, told);
-    } else {
-      const isOurs = told.code === ErrorCode.INTERNAL_ERROR;
-      call.end(isOurs ? CallEnding.GATEWAY_FAILED : CallEnding.UPSTREAM_FAILED, told);
-    }
+    const told = this.#reply?.failure ?? toldOf(error, signal);
+    endFailed(call, told, { signal, isDone: this.#reply?.isDone === true });
     explainFailure(call, told, this.#options.log);
     return told;
   }
@@ -260,37 +236,60 @@ export class Run<Out extends Chunk> {
   /** Charges what was delivered, frees the rest, writes the record. Runs however the call ended. */
   async settle(): Promise<void> {
     const { call } = this;
+    if (this.isLeft) await this.#reply?.drain();
+    this.#link?.end();
     this.#open?.close();
+    if (this.#streamHold !== undefined) {
+      this.#options.streams.delete(this.#streamHold);
+      this.#streamHold.end();
+    }
     call.dropped = [...new Set([...this.#dropped, ...this.#door.droppedOfReply])];
     // The reader went away between two reads, or did not read while the gateway stopped: nobody threw.
     const isStop = this.#context.signal.reason instanceof GatewayStopping;
     const unread = isStop ? CallEnding.GATEWAY_STOPPED : CallEnding.CLIENT_GONE;
-    call.end(this.#isDone ? CallEnding.COMPLETED : unread);
+    call.end(this.#reply?.isDone ? CallEnding.COMPLETED : unread);
     if (call.heldNanos === undefined) {
       this.#options.ledger.record(call.toRow());
       reportCall(call, this.#options);
       return;
     }
+    // What the stop of a reply has told is what is charged.
+    if (this.#streamHold?.isUsedUp !== true) this.#charge(await this.#estimate());
+    reportCall(call, this.#options);
+    await this.#options.ledger.settle(settlement(call));
+  }
+
+  /** What is charged for where the vendor reported nothing. */
+  async #estimate(): Promise<Estimate | undefined> {
+    const vendorModel = this.#open?.planned.route.model;
+    const reported = this.#reply?.usage;
+    return this.#held?.tokens.estimate({ reported, vendorModel, reply: this.#unreported });
+  }
+
+  /** Writes on the call what it consumed so far, and what that costs. Default: nothing was counted. */
+  #charge(estimate?: Estimate): void {
+    const { call } = this;
     const { text, model } = this.#known();
-    const { usage, source, isCharged } = (this.#door.meter ?? meter)({
-      reported: this.#reported,
-      requestBytes: text.bytes,
-      textBytes: this.#textBytes,
-      isWhole: call.ending === CallEnding.COMPLETED,
+    const reported = this.#reply?.usage;
+    const metered = (this.#door.meter ?? meter)({
+      reported,
+      ...(estimate ?? { inputTokens: reported ? 0 : (this.#held?.tokens.usual ?? 0) }),
+      textBytes: this.#reply?.textBytes ?? 0,
+      isWhole: call.ending === CallEnding.COMPLETED || this.#reply?.isComplete === true,
       wantsText: text.maxOutputTokens !== 0,
     });
-    call.usage = usage;
-    call.usageSource = source;
-    if (isCharged && usage) call.costNanos = this.#options.pricing.cost(model, usage);
-    const { id, accountId } = call.start;
-    const { costNanos } = call;
-    reportCall(call, this.#options);
-    await this.#options.ledger.settle({ id, accountId, costNanos, record: call.toRow() });
+    const { pricing } = this.#options;
+    charge(call, { metered, model, route: this.#open?.planned.route, pricing });
   }
 
   #known(): { text: AskedText; model: ModelConfig } {
     if (this.#text === undefined || this.#model === undefined) throw new Error("not read yet");
     return { text: this.#text, model: this.#model };
+  }
+
+  #passed(): PassedReply<Out> {
+    if (this.#reply === undefined) throw new Error("no reply yet");
+    return this.#reply;
   }
 
   #opened(): OpenReply {

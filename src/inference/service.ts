@@ -2,7 +2,7 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { type Caller, callerKey, requestIdKey } from "../caller.ts";
+import { type Caller, callerKey, type KeyCaller, requestIdKey, requireActive } from "../caller.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { type Catalogue, modelMessage } from "./catalogue.ts";
 import type { CountTokens } from "./count-tokens.ts";
@@ -24,7 +24,10 @@ export function createInferenceService({
   return {
     exchange: (request, context) => exchange.wire(request, contextOf(context)),
 
-    countTokens: (request, context) => countTokens(request, contextOf(context)),
+    countTokens(request, context) {
+      requireActive(keyCaller(context.values.get(callerKey)));
+      return countTokens(request, contextOf(context));
+    },
 
     embed: (request, context) => exchange.embed(request, contextOf(context)),
 
@@ -33,13 +36,16 @@ export function createInferenceService({
     streamGenerate: ({ generation }, context) =>
       exchange.streamGenerate(asked(generation), contextOf(context)),
 
-    listModels: (request, { values }) =>
-      modelPage(catalogue.list(keyCaller(values.get(callerKey))), request),
+    listModels(request, { values }) {
+      const caller = keyCaller(values.get(callerKey));
+      requireActive(caller);
+      return modelPage(catalogue.list(caller), request);
+    },
 
     getModel({ modelKey }, { values }) {
-      return {
-        model: modelMessage(catalogue.authorize(keyCaller(values.get(callerKey)), modelKey)),
-      };
+      const caller = keyCaller(values.get(callerKey));
+      requireActive(caller);
+      return { model: modelMessage(catalogue.authorize(caller, modelKey)) };
     },
   };
 }
@@ -57,7 +63,7 @@ function asked(generation: Generation | undefined): Generation {
 }
 
 /** The access option lets nobody else through; an operator calling in process has no account to charge. */
-function keyCaller(caller: Caller | undefined): Extract<Caller, { kind: "key" }> {
+function keyCaller(caller: Caller | undefined): KeyCaller {
   if (caller?.kind === "key") return caller;
   throw new GatewayError(ErrorCode.ACCESS_DENIED, "Calls to models need an API key: send one");
 }

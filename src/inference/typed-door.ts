@@ -1,14 +1,16 @@
 /** Requests and replies in the contract's own messages. */
-import { toBinary } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import {
   type GenerateEvent,
+  GenerateEventSchema,
   type Generation,
   GenerationSchema,
   type Reply,
 } from "../../gen/uas/inference/v1/generate_pb.ts";
+import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { UnreadableReplyError } from "../dialect/codec.ts";
-import { replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
+import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
 import { EventReply, EventStream } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { toolRestorer, vendorDialect, vendorFault } from "./crossing.ts";
@@ -71,7 +73,9 @@ export class TypedDoor implements Door<GenerateEvent[]> {
     const reply = tools.reply(vendorDialect(dialect).decodeReply(body));
     reply.model = this.#generation.model;
     this.reply = reply;
-    return { body: replyEvents(reply), usage: reply.usage, textBytes: replyTextBytes(reply) };
+    // Who asked for a whole reply reads it above: an event stands for it.
+    const events = this.#generation.stream ? replyEvents(reply) : [create(GenerateEventSchema)];
+    return { body: events, usage: reply.usage, textBytes: replyTextBytes(reply) };
   }
 
   stream({ dialect }: PlannedRoute): ReplyStream<GenerateEvent[]> {
@@ -95,6 +99,9 @@ export class TypedDoor implements Door<GenerateEvent[]> {
 class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
   readonly #model: string;
 
+  /** The parts that have begun and not ended. */
+  readonly #open = new Set<number>();
+
   constructor(source: EventStream, { model }: { readonly model: string }) {
     super(source);
     this.#model = model;
@@ -113,9 +120,20 @@ class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
     return [];
   }
 
+  stop(usage: Usage | undefined): GenerateEvent[] {
+    const ends = [...this.#open].map((index) =>
+      create(GenerateEventSchema, { kind: { case: "partEnd", value: { index } } }),
+    );
+    return [...ends, lengthEnd(usage)];
+  }
+
   /** The public name of the model in place of the vendor's. */
   #named(events: GenerateEvent[]): GenerateEvent[] {
-    for (const { kind } of events) if (kind.case === "start") kind.value.model = this.#model;
+    for (const { kind } of events) {
+      if (kind.case === "start") kind.value.model = this.#model;
+      else if (kind.case === "partStart") this.#open.add(kind.value.index);
+      else if (kind.case === "partEnd") this.#open.delete(kind.value.index);
+    }
     return events;
   }
 }

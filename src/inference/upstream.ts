@@ -82,14 +82,19 @@ class RoutedUpstream implements Upstream {
       const can = ({ vendor }: RouteConfig): boolean =>
         dialect !== undefined &&
         this.#options.vendors.get(vendor)?.[operation]?.dialects.has(dialect) === true;
-      return model.routes.filter(can).map((route) => ({ route, dialect }));
+      return model.routes.filter(can).map((route) => this.#planned(route, dialect));
     }
     return model.routes.map((route) => {
       const spoken = this.#options.vendors.get(route.vendor)?.dialects;
       const speaksIt = dialect !== undefined && spoken?.has(dialect);
       const [best] = spoken ?? [];
-      return { route, dialect: speaksIt ? dialect : best };
+      return this.#planned(route, speaksIt ? dialect : best);
     });
+  }
+
+  #planned(route: RouteConfig, dialect: Dialect | undefined): PlannedRoute {
+    const isDrained = this.#options.configs.get(route.vendor)?.onDisconnect === "drain";
+    return isDrained ? { route, dialect, isDrained } : { route, dialect };
   }
 
   async open(ask: Ask): Promise<OpenReply> {
@@ -179,7 +184,7 @@ class RoutedUpstream implements Upstream {
   }
 
   #count(vendor: string, outcome: string): void {
-    this.#options.metrics.upstreamAttempts.inc({ vendor, outcome });
+    this.#options.metrics.countAttempt(vendor, outcome);
   }
 }
 

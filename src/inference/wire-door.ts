@@ -16,8 +16,7 @@ import {
   translateToStream,
 } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
-import { parseRecord } from "../dialect/json.ts";
-import { carriesSeals } from "../dialect/seal.ts";
+import type { Outline } from "../dialect/json-scan.ts";
 import {
   inWordsOf,
   nameIn,
@@ -41,7 +40,6 @@ import type { ReasoningCarry } from "./state/reasoning-carry.ts";
 import { ReasoningCollector, recallReasoning } from "./state/reasoning-memory.ts";
 import type { ResponseStore } from "./state/response-store.ts";
 import {
-  endedResponse,
   keepResponse,
   keptElsewhere,
   type RecalledRequest,
@@ -74,10 +72,12 @@ export class WireDoor implements Door<Buffer> {
   readonly #callId: string;
   readonly #accountId: string;
   readonly #state: CallState;
-  /** Only for clients that have no place for reasoning. */
-  readonly #collector: ReasoningCollector | undefined;
+  /** Only where a reply is translated for a client that has no place for reasoning. */
+  #collector: ReasoningCollector | undefined;
   /** The request's body, with what it refers to in its place. */
   #body: Uint8Array;
+  /** The outline of the body as the client sent it, once another stands in its place. */
+  #sent: Outline | undefined;
   /** The response that the request continues, once its conversation is in the body. */
   #previous: string | undefined;
   readonly #created = Math.floor(Date.now() / 1000);
@@ -90,12 +90,14 @@ export class WireDoor implements Door<Buffer> {
     this.#accountId = accountId;
     this.#state = state;
     this.#body = request.body;
-    this.#collector =
-      request.dialect === Dialect.CHAT_COMPLETIONS ? new ReasoningCollector() : undefined;
   }
 
   get dialect(): Dialect {
     return this.#request.dialect;
+  }
+
+  get isLimitRequired(): boolean {
+    return this.#style.isLimitRequired === true;
   }
 
   get path(): string {
@@ -123,7 +125,8 @@ export class WireDoor implements Door<Buffer> {
   recall(routes: readonly PlannedRoute[]): Promise<Recalled> | undefined {
     if (this.dialect === Dialect.RESPONSES) {
       const { responses } = this.#state;
-      const recalled = recallResponses(responses, this.#accountId, this.#body);
+      const sent = { body: this.#body, outline: this.#known().outline };
+      const recalled = recallResponses(responses, this.#accountId, sent);
       return recalled?.then((found) => this.#takeRecalled(found, routes));
     }
     const [first] = routes;
@@ -138,15 +141,14 @@ export class WireDoor implements Door<Buffer> {
   keep(last: Buffer, { route, dialect }: PlannedRoute): Promise<void> | undefined {
     const { responses, reasoning } = this.#state;
     if (this.dialect === Dialect.RESPONSES) {
-      const response = endedResponse(last) ?? parseRecord(last.toString("utf8"));
-      if (response === undefined) return undefined;
-      const replied = {
+      return keepResponse(responses, {
         accountId: this.#accountId,
         model: this.#known().model,
         request: this.#request.body,
+        outline: this.#sent ?? this.#known().outline,
+        last,
         vendor: dialect === this.dialect ? route.vendor : undefined,
-      };
-      return keepResponse(responses, replied, response);
+      });
     }
     const kept = this.#collector?.kept();
     if (kept === undefined) return undefined;
@@ -157,8 +159,8 @@ export class WireDoor implements Door<Buffer> {
     const text = this.#known();
     const headers = forwarded(this.#request.headers, this.#style.forwardedHeaders);
     const isOwn = dialect === this.dialect;
-    if (isOwn) this.#style.guard?.(this.#body, { isVerified: true });
-    if (isOwn && !carriesSeals(this.#body)) {
+    if (isOwn) this.#style.guard?.(this.#body, { isVerified: true, outline: text.outline });
+    if (isOwn && !this.#style.carriesSeals?.(this.#body)) {
       return { headers, body: text.forVendor(route.model), dropped: [] };
     }
     const encoded = this.#encoded(dialect, {
@@ -196,12 +198,12 @@ export class WireDoor implements Door<Buffer> {
     return translate(body, this.#translation(planned));
   }
 
-  stream(planned: PlannedRoute): StreamRelay {
+  stream(planned: PlannedRoute, mayStop: boolean): StreamRelay {
     if (planned.dialect !== this.dialect && !this.#known().stream) {
       throw new UnreadableReplyError("a stream, not asked for");
     }
     return planned.dialect === this.dialect
-      ? this.#style.relayStream(this.#relayOptions(planned))
+      ? this.#style.relayStream({ ...this.#relayOptions(planned), mayStop })
       : new TranslatedStream(this.#translation(planned));
   }
 
@@ -230,6 +232,7 @@ export class WireDoor implements Door<Buffer> {
   #translation({ dialect }: PlannedRoute): Translation {
     const text = this.#known();
     const generation = this.#decoded();
+    if (this.dialect === Dialect.CHAT_COMPLETIONS) this.#collector ??= new ReasoningCollector();
     return {
       vendor: vendorDialect(dialect),
       caller: this.#style,
@@ -276,10 +279,11 @@ export class WireDoor implements Door<Buffer> {
     { body, vendor, previous, keptBytes }: RecalledRequest,
     routes: readonly PlannedRoute[],
   ): Recalled {
+    this.#sent = this.#known().outline;
     this.#body = body;
     this.#previous = previous;
     const read = this.#readBody();
-    const text = { ...read, bytes: read.bytes + keptBytes };
+    const text = { ...read, bytes: read.bytes + keptBytes, keptBytes };
     if (vendor === undefined) return { routes, text };
     const able = routes.filter(
       (planned) => planned.route.vendor === vendor && planned.dialect === this.dialect,

@@ -5,7 +5,7 @@ import type { Caller } from "../../src/caller.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
 import { ErrorCode, GatewayError } from "../../src/errors.ts";
 import { createCatalogue, modelMessage } from "../../src/inference/catalogue.ts";
-import { priceDefault } from "../support/gateway.ts";
+import { always, priceDefault } from "../support/gateway.ts";
 
 function model(key: string): ModelConfig {
   return {
@@ -14,7 +14,8 @@ function model(key: string): ModelConfig {
     type: ModelType.TEXT,
     routes: [{ vendor: "v", model: "m" }],
     maxOutputTokens: 99,
-    price: priceDefault,
+    holdOutputTokens: 99,
+    prices: always(priceDefault),
   };
 }
 
@@ -40,6 +41,23 @@ function listed(who: Caller): string[] {
 }
 
 describe("the catalogue", () => {
+  it("R-ERR-7: refuses to generate text with models that make something else", () => {
+    const picture = { ...model("picture"), type: ModelType.IMAGE };
+    const both = createCatalogue(
+      new Map([...all.map((key) => model(key)), picture].map((m) => [m.key, m])),
+    );
+    expect(both.authorizeText(caller(), "a").key).toBe("a");
+    expect(both.authorize(caller(), "picture").key).toBe("picture");
+    const refused = expect.objectContaining({
+      code: ErrorCode.INVALID_REQUEST,
+      param: "model",
+      message: expect.stringContaining("/api/ai/tasks"),
+    });
+    expect(() => both.authorizeText(caller(), "picture")).toThrow(refused);
+    const denied = expect.objectContaining({ code: ErrorCode.ACCESS_DENIED });
+    expect(() => both.authorizeText(caller(["a"]), "picture")).toThrow(denied);
+  });
+
   it("lists every model in the order of the keys, whatever the file's", () => {
     expect(listed(caller())).toEqual(["Z", "a", "a/b", "b"]);
   });

@@ -7,12 +7,19 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { modelPage } from "../../src/inference/model-page.ts";
-import { priceDefault } from "../support/gateway.ts";
+import { always, priceDefault } from "../support/gateway.ts";
 
 type Ask = { pageSize?: number; pageToken?: string; afterKey?: string; beforeKey?: string };
 
 function modelsOf(keys: readonly string[]): ModelConfig[] {
-  const rest = { type: ModelType.TEXT, routes: [], maxOutputTokens: 9, price: priceDefault };
+  const prices = always(priceDefault);
+  const rest = {
+    type: ModelType.TEXT,
+    routes: [],
+    maxOutputTokens: 9,
+    holdOutputTokens: 9,
+    prices,
+  };
   return keys.map((key) => ({ key, name: key, ...rest }));
 }
 

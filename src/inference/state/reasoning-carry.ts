@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { keptReasoningBytesMax, keptReasoningTtlMs } from "../../config/limits.ts";
 import { answering } from "../../database-lost.ts";
-import { createSealing, type Sealing } from "./sealing.ts";
+import { createSealing, type Sealing } from "../../sealing.ts";
 
 /** Keeps reasoning. Both methods throw GatewayError SERVICE_UNAVAILABLE where the database is away. */
 export interface ReasoningCarry {

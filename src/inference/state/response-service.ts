@@ -2,7 +2,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { ListInputItemsRequest } from "../../../gen/uas/inference/v1/response_service_pb.ts";
 import type { ResponseService } from "../../../gen/uas/inference/v1/response_service_pb.ts";
-import { type Caller, callerKey } from "../../caller.ts";
+import { type Caller, callerKey, requireActive } from "../../caller.ts";
 import type { JsonRecord } from "../../dialect/json.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 import { noSuchResponse } from "./failures.ts";
@@ -66,7 +66,10 @@ export function createResponseService(
 
 /** The access option lets nobody else through; an operator calling in process has no account. */
 function accountOf(caller: Caller | undefined): string {
-  if (caller?.kind === "key") return caller.accountId;
+  if (caller?.kind === "key") {
+    requireActive(caller);
+    return caller.accountId;
+  }
   throw new GatewayError(ErrorCode.ACCESS_DENIED, "Responses belong to accounts: send an API key");
 }
 

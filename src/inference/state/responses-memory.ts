@@ -2,7 +2,7 @@
 import { itemReferencesMax, bytesPerToken } from "../../config/limits.ts";
 import { hasEscapedAscii } from "../../dialect/escapes.ts";
 import { countAt, type JsonRecord, parseRecord, recordAt, recordsAt } from "../../dialect/json.ts";
-import { asBuffer } from "../../dialect/json-scan.ts";
+import { asBuffer, type Outline, sliceText } from "../../dialect/json-scan.ts";
 import { isReference } from "../../dialect/responses/guard.ts";
 import { ObjectScan, quote } from "../../dialect/object-scan.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
@@ -31,10 +31,10 @@ export interface RecalledRequest {
 export function recallResponses(
   store: ResponseStore,
   accountId: string,
-  body: Uint8Array,
+  { body, outline }: { readonly body: Uint8Array; readonly outline: Outline },
 ): Promise<RecalledRequest> | undefined {
   const bytes = asBuffer(body);
-  return mayRefer(bytes) ? recall(store, accountId, bytes) : undefined;
+  return mayRefer(bytes, outline) ? recall(store, accountId, bytes) : undefined;
 }
 
 async function recall(
@@ -93,13 +93,10 @@ function referenceOf(item: unknown): string | undefined {
 }
 
 /** Whether a body may refer to something: seldom wrong, and never where it does. */
-function mayRefer(bytes: Buffer): boolean {
-  return (
-    bytes.includes('"previous_response_id"') ||
-    bytes.includes('"item_reference"') ||
-    hasEscapedAscii(bytes) ||
-    (bytes.includes('"id"') && hasUntypedItem(bytes))
-  );
+function mayRefer(bytes: Buffer, { members, nested }: Outline): boolean {
+  if (members.some(({ key }) => key === "previous_response_id")) return true;
+  if (!nested.mayHave("id")) return false;
+  return bytes.includes('"item_reference"') || hasEscapedAscii(bytes) || hasUntypedItem(bytes);
 }
 
 function hasUntypedItem(bytes: Buffer): boolean {
@@ -120,36 +117,29 @@ export interface RepliedTo {
   readonly model: string;
   /** The request as the client sent it. */
   readonly request: Uint8Array;
+  /** Its outline. */
+  readonly outline: Outline;
+  /** What goes to the client with the end of the reply: all of it, or the event that ends its stream. */
+  readonly last: Buffer;
   /** The vendor that keeps the response itself; `undefined`: it was translated, and is kept here. */
   readonly vendor: string | undefined;
 }
 
-/** The request's own input and wish, as they are kept. */
-function wishOf(request: Uint8Array): {
-  store: boolean;
-  previous: string | undefined;
-  input: unknown;
-} {
-  const record = parseRecord(asBuffer(request).toString("utf8")) ?? {};
-  const previous = record["previous_response_id"];
-  return {
-    // As the style has it: kept unless said otherwise.
-    store: record["store"] !== false,
-    previous: typeof previous === "string" ? previous : undefined,
-    input: record["input"],
-  };
+/**
+ * Keeps a whole response, or notes who keeps it: before the client learns that it is complete. `undefined`: it
+ * is not to be kept, and then nothing of it is parsed.
+ */
+export function keepResponse(store: ResponseStore, replied: RepliedTo): Promise<void> | undefined {
+  // As the style has it: kept unless said otherwise.
+  return memberValue(replied, "store") === false ? undefined : keep(store, replied);
 }
 
-/** Keeps a whole response, or notes who keeps it: before the client learns that it is complete. */
-export async function keepResponse(
-  store: ResponseStore,
-  replied: RepliedTo,
-  response: JsonRecord,
-): Promise<void> {
-  const responseId = response["id"];
-  const { accountId, model, vendor } = replied;
-  const { store: isWanted, previous, input } = wishOf(replied.request);
-  if (!isWanted || typeof responseId !== "string") return;
+async function keep(store: ResponseStore, replied: RepliedTo): Promise<void> {
+  const { accountId, model, vendor, last } = replied;
+  const response = endedResponse(last) ?? parseRecord(last.toString("utf8"));
+  const responseId = response?.["id"];
+  if (response === undefined || typeof responseId !== "string") return;
+  const input = memberValue(replied, "input");
   if (vendor !== undefined) {
     const items = [...inputItems(input), ...recordsAt(response, "output")];
     const itemIds = items.flatMap((item) => (referenceOf(item) ? [] : (itemId(item) ?? [])));
@@ -157,16 +147,21 @@ export async function keepResponse(
     await store.remember({ accountId, responseId, model, vendor, itemIds, bytes });
     return;
   }
-  const bytes = Buffer.from(JSON.stringify(response));
-  const kept = {
+  const previous = memberValue(replied, "previous_response_id");
+  await store.save({
     accountId,
     responseId,
     model,
-    previousResponseId: previous,
-    response: bytes,
+    previousResponseId: typeof previous === "string" ? previous : undefined,
+    response: Buffer.from(JSON.stringify(response)),
     input,
-  };
-  await store.save(kept);
+  });
+}
+
+/** One member of the request; `undefined` where it is absent. Of several the last, as JSON.parse has it. */
+function memberValue({ request, outline }: RepliedTo, name: string): unknown {
+  const member = outline.members.findLast(({ key }) => key === name);
+  return member === undefined ? undefined : JSON.parse(sliceText(request, member));
 }
 
 /** What going on from a response makes a vendor read, as it counted. */
@@ -177,7 +172,7 @@ function contextBytes(response: JsonRecord): number {
 }
 
 /** The response object in the event that ends a stream; `undefined`: none is among these bytes. */
-export function endedResponse(bytes: Buffer): JsonRecord | undefined {
+function endedResponse(bytes: Buffer): JsonRecord | undefined {
   // A line's beginning cannot stand in the JSON of another event: line breaks are escaped there.
   const lines = bytes.toString("utf8").split(/\r\n|\n|\r/);
   const data = lines.findLast((line) => line.startsWith("data:") && endings.test(line));

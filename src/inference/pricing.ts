@@ -1,0 +1,17 @@
+/** What calls cost, as the operator's configuration says. */
+import type { PriceBook } from "../billing/price-book.ts";
+import { callCost, holdAmount } from "../billing/price.ts";
+import { priceAt } from "../config/price-at.ts";
+import type { Pricing } from "./run-options.ts";
+
+/** Makes it. */
+export function createPricing(prices: PriceBook): Pricing {
+  return {
+    priceAt: (model, startMs) => priceAt(model.prices, startMs),
+    version: (price) => prices.version(price),
+    hold: (price, { input, output }, discountBp) =>
+      holdAmount({ price, inputTokens: input, outputTokens: output, discountBp }),
+    cost: callCost,
+    vendorCost: ({ costs }, usage, startMs) => costs && callCost(priceAt(costs, startMs), usage),
+  };
+}

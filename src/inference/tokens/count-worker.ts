@@ -1,0 +1,24 @@
+/** The thread that counts: one text after the other, tables loaded when first asked for. */
+import { parentPort } from "node:worker_threads";
+import { type CountText, loadEncoding } from "./bpe.ts";
+import type { CountAnswer, CountQuestion } from "./counter.ts";
+import type { Encoding } from "./family.ts";
+import { countReply, countRequest } from "./request-text.ts";
+
+const loaded = new Map<Encoding, Promise<CountText>>();
+
+async function answer({ encoding, kind, body }: CountQuestion): Promise<CountAnswer> {
+  try {
+    let loading = loaded.get(encoding);
+    if (loading === undefined) loaded.set(encoding, (loading = loadEncoding(encoding)));
+    const count = await loading;
+    const json = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8");
+    return { tokens: (kind === "request" ? countRequest : countReply)(json, count) };
+  } catch (error) {
+    return { failure: String(error) };
+  }
+}
+
+parentPort?.on("message", (question: CountQuestion) => {
+  void answer(question).then((answered) => parentPort?.postMessage(answered));
+});

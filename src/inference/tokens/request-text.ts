@@ -1,0 +1,111 @@
+/** What of a request and of a reply is text for a model. Any style; pure. */
+import type { CountText } from "./bpe.ts";
+
+/** What begins each message, and what asks for the reply: figures of OpenAI's chat models. */
+const messageTokens = 3;
+const replyTokens = 3;
+
+/** The members of a request that models read. */
+const readMembers = new Set([
+  "messages",
+  "input",
+  "contents",
+  "system",
+  "instructions",
+  "systemInstruction",
+  "prompt",
+  "tools",
+  "functions",
+  "response_format",
+  "text",
+]);
+
+/** Members that models read as JSON. A vendor may write tools shorter than they were sent, never longer. */
+const jsonMembers = new Set(["tools", "functions", "response_format", "input", "args", "response"]);
+
+/** Strings that only the vendor reads, not its model. */
+const unread = new Set([
+  "id",
+  "type",
+  "tool_call_id",
+  "tool_use_id",
+  "call_id",
+  "item_id",
+  "status",
+  "phase",
+  "detail",
+  "media_type",
+  "mimeType",
+  "filename",
+  "encrypted_content",
+  "signature",
+  "thoughtSignature",
+  "thought_signature",
+]);
+
+/** Strings of a reply that its model wrote. */
+const writtenMembers = new Set([
+  "content",
+  "text",
+  "refusal",
+  "reasoning_content",
+  "reasoning",
+  "thinking",
+  "arguments",
+  "name",
+  "input",
+  "args",
+]);
+
+/** The tokens of a request, its pictures and documents left out. @param json one JSON object */
+export function countRequest(json: string, count: CountText): number {
+  let tokens = replyTokens;
+  for (const [name, value] of Object.entries(recordOf(json))) {
+    if (!readMembers.has(name)) continue;
+    const isJson = name !== "input" && jsonMembers.has(name);
+    tokens += isJson ? count(JSON.stringify(value)) : countValue(value, count);
+  }
+  return tokens;
+}
+
+/** The tokens of a whole reply that tells no usage. @param json one JSON object */
+export function countReply(json: string, count: CountText): number {
+  return countWritten(recordOf(json), count);
+}
+
+function countValue(value: unknown, count: CountText): number {
+  if (typeof value === "string") return count(value);
+  // Embeddings may be asked for with tokens in place of text.
+  if (typeof value === "number") return 1;
+  if (Array.isArray(value)) {
+    return value.reduce((sum: number, each) => sum + countValue(each, count), 0);
+  }
+  if (typeof value !== "object" || value === null) return 0;
+  let tokens = "role" in value ? messageTokens : 0;
+  for (const [name, each] of Object.entries(value)) {
+    if (unread.has(name) || typeof each === "number") continue;
+    const isJson = jsonMembers.has(name) && typeof each === "object";
+    tokens += isJson ? count(JSON.stringify(each)) : countValue(each, count);
+  }
+  return tokens;
+}
+
+function countWritten(value: unknown, count: CountText): number {
+  if (Array.isArray(value)) {
+    return value.reduce((sum: number, each) => sum + countWritten(each, count), 0);
+  }
+  if (typeof value !== "object" || value === null) return 0;
+  let tokens = 0;
+  for (const [name, each] of Object.entries(value)) {
+    if (typeof each !== "object") {
+      if (typeof each === "string" && writtenMembers.has(name)) tokens += count(each);
+    } else if (name === "input" || name === "args") tokens += count(JSON.stringify(each));
+    else tokens += countWritten(each, count);
+  }
+  return tokens;
+}
+
+function recordOf(json: string): object {
+  const value: unknown = JSON.parse(json);
+  return typeof value === "object" && value !== null ? value : {};
+}

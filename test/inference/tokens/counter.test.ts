@@ -1,0 +1,99 @@
+/** Counting in a thread: whatever it does, whoever asked gets an answer, and calls go on. */
+import { afterEach, describe, expect, it } from "vitest";
+import { countBytesMax, countQueueMax } from "../../../src/config/limits.ts";
+import {
+  type CountQuestion,
+  createTokenCounter,
+  type TokenCounter,
+} from "../../../src/inference/tokens/counter.ts";
+
+const script = new URL("fail.ts", import.meta.url);
+const counters: TokenCounter[] = [];
+const warnings: string[] = [];
+
+afterEach(async () => {
+  await Promise.all(counters.splice(0).map((made) => made.close()));
+  warnings.length = 0;
+});
+
+function counter(options: { timeoutMs?: number; script?: URL } = { script }): TokenCounter {
+  const warn = (_: string, fields: object): void => void warnings.push(JSON.stringify(fields));
+  const made = createTokenCounter({ warn, ...options });
+  counters.push(made);
+  return made;
+}
+
+function question(body: string, encoding: CountQuestion["encoding"] = "o200k_base"): CountQuestion {
+  return { encoding, kind: "request", body: Buffer.from(body) };
+}
+
+describe("answers", () => {
+  it("in order, one after the other", async () => {
+    const { count } = bind(counter());
+    expect(await Promise.all(["7", "8", "9"].map((word) => count(question(word))))).toEqual([
+      7, 8, 9,
+    ]);
+  });
+
+  it("really, with either tokenizer, requests and replies", async () => {
+    const { count } = bind(counter({}));
+    const body = JSON.stringify({ messages: [{ role: "user", content: "hello world" }] });
+    expect(await count(question(body))).toBe(3 + 3 + 1 + 2);
+    expect(await count(question(body, "cl100k_base"))).toBe(3 + 3 + 1 + 2);
+    const reply = {
+      choices: [{ message: { role: "assistant", content: "hello world" } }],
+      id: "x y",
+    };
+    const asked = { ...question(JSON.stringify(reply)), kind: "reply" } as const;
+    expect(await count(asked)).toBe(2);
+    expect(await count(question("no JSON"))).toBeUndefined();
+    expect(await count(question(body))).toBe(9);
+  });
+});
+
+describe("answers that it does not know", () => {
+  it("where the count fails, and counts on", async () => {
+    const { count } = bind(counter());
+    expect(await count(question("fail"))).toBeUndefined();
+    expect(await count(question("5"))).toBe(5);
+    expect(warnings).toHaveLength(1);
+  });
+
+  it.each(["throw", "exit"])("where the thread ends: %s; also to those that wait", async (word) => {
+    const { count } = bind(counter());
+    const asked = [word, "1", "2"].map((each) => count(question(each)));
+    expect(await Promise.all(asked)).toEqual([undefined, undefined, undefined]);
+    expect(await count(question("3"))).toBeUndefined();
+    expect(warnings).toHaveLength(1);
+  });
+
+  it("where it takes too long", async () => {
+    const { count } = bind(counter({ script, timeoutMs: 50 }));
+    expect(await count(question("hang"))).toBeUndefined();
+  });
+
+  it("where there is no thread to be had", async () => {
+    const { count } = bind(counter({ script: new URL("none.ts", import.meta.url) }));
+    expect(await count(question("1"))).toBeUndefined();
+  });
+
+  it("for what is too long, and for too many at once", async () => {
+    const { count } = bind(counter());
+    expect(await count(question("1".repeat(countBytesMax + 1)))).toBeUndefined();
+    const asked = Array.from({ length: countQueueMax + 2 }, () => count(question("4")));
+    const counts = await Promise.all(asked);
+    expect(counts.filter((each) => each === undefined)).toHaveLength(1);
+  });
+
+  it("once it is closed, and to what it was asked before", async () => {
+    const made = counter({ script, timeoutMs: 60_000 });
+    const asked = made.count(question("hang"));
+    await made.close();
+    expect(await asked).toBeUndefined();
+    expect(await made.count(question("1"))).toBeUndefined();
+  });
+});
+
+function bind(made: TokenCounter): Pick<TokenCounter, "count"> {
+  return { count: (asked) => made.count(asked) };
+}
