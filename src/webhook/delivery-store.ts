@@ -1,0 +1,199 @@
+/** What workers do to deliveries, as SQL: find what is due, take it, write down what came of it. */
+import type { Pool } from "pg";
+import {
+  webhookBreakerFailures,
+  webhookDeadMs,
+  webhookProbeMs,
+  webhookProbeMsMax,
+} from "../config/limits.ts";
+import { retryPausesMs } from "./schedule.ts";
+import { isRotatingSql } from "./secrets.ts";
+
+/** A receiver with something to send. */
+export interface DueRow {
+  readonly endpoint_id: string;
+  readonly account_id: string;
+}
+
+/** A delivery that is this process's, until its lease ends. */
+export interface ClaimedRow extends DueRow {
+  readonly id: string;
+  readonly kind: 1 | 2 | 3;
+  /** The number of this attempt. */
+  readonly attempts: number;
+  /** Which attempt of the schedule it is. */
+  readonly series: number;
+  readonly url: string;
+  readonly body: Buffer;
+  /** Whether it tries a receiver whose breaker is open. */
+  readonly is_probe: boolean;
+  /** `null`: the account has no secret yet. */
+  readonly sealed: Buffer | null;
+  readonly previous: Buffer | null;
+  readonly is_promoted: boolean;
+  readonly is_rotating: boolean;
+}
+
+/** The receivers after $1 that have something due, at most $2; those that are due now and may be asked. The
+ * index is jumped from one receiver to the next, however much waits for each. */
+export const scanStatement = {
+  name: "webhook_scan",
+  text: `
+    with recursive waiting as (
+      (select endpoint_id, account_id, due from webhook_delivery
+        where state = 1 and endpoint_id > $1 order by endpoint_id, due limit 1)
+      union all
+      select next.* from waiting cross join lateral (
+        select endpoint_id, account_id, due from webhook_delivery
+        where state = 1 and endpoint_id > waiting.endpoint_id order by endpoint_id, due limit 1) next
+    ), page as (select * from waiting limit $2)
+    select page.endpoint_id, page.account_id,
+      page.due <= now() and (
+        endpoint.id is null
+        or (endpoint.dead_time is null and coalesce(endpoint.open_until, now()) <= now())
+        or exists (select from webhook_delivery urgent where urgent.endpoint_id = page.endpoint_id
+          and urgent.state = 1 and urgent.is_urgent)
+      ) as is_ready
+    from page left join webhook_endpoint endpoint on endpoint.id = page.endpoint_id
+    order by page.endpoint_id`,
+} as const;
+
+/**
+ * Takes deliveries. $1: receivers, $2: how many of each, $3: the lease in milliseconds.
+ *
+ * A receiver whose breaker is open is probed with one delivery, by one process: who probes moves its time on.
+ * Urgent ones go in any case. Of a lane that has one under way nothing is taken, also not where the other was
+ * taken by somebody else a moment ago: the next of a lane is only enqueued or freed by a transaction that waited
+ * for the first, and a unique index would refuse it.
+ */
+export const claimStatement = {
+  name: "webhook_claim",
+  text: `
+    with wanted as materialized (
+      select wanted.*, endpoint.open_until,
+        coalesce(endpoint.dead_time is not null or endpoint.open_until > now(), false) as is_closed
+      from unnest($1::uuid[], $2::int[]) as wanted(endpoint_id, slots)
+      left join webhook_endpoint endpoint on endpoint.id = wanted.endpoint_id
+    ), probed as (
+      update webhook_endpoint set open_until = now() + $3 * interval '1 ms'
+      where id in (
+        select id from webhook_endpoint endpoint join wanted on wanted.endpoint_id = endpoint.id
+        where endpoint.dead_time is null and endpoint.open_until <= now()
+          and exists (select from webhook_delivery delivery where delivery.endpoint_id = endpoint.id
+            and delivery.state = 1 and delivery.due <= now())
+        for update of endpoint skip locked)
+      returning id
+    ), open as (
+      select wanted.endpoint_id, probed.id is not null as is_probe,
+        case when probed.id is null then wanted.slots else 1 end as slots
+      from wanted left join probed on probed.id = wanted.endpoint_id
+      where not wanted.is_closed and (wanted.open_until is null or probed.id is not null)
+    ), picked as (
+      select delivery.id, open.is_probe from open cross join lateral (
+        select id from webhook_delivery delivery
+        where delivery.endpoint_id = open.endpoint_id and state = 1 and due <= now()
+          and not exists (select from webhook_delivery other where other.lane = delivery.lane and other.state = 2)
+        order by due limit open.slots for update skip locked) delivery
+      union all
+      select delivery.id, false from wanted cross join lateral (
+        select id from webhook_delivery delivery
+        where delivery.endpoint_id = wanted.endpoint_id and state = 1 and is_urgent and due <= now()
+          and not exists (select from webhook_delivery other where other.lane = delivery.lane and other.state = 2)
+        order by due limit wanted.slots for update skip locked) delivery
+      where not exists (select from open where open.endpoint_id = wanted.endpoint_id)
+    )
+    update webhook_delivery delivery set state = 2, is_urgent = false,
+      attempts = delivery.attempts + 1, series = delivery.series + 1,
+      claim_time = now(), lease_until = now() + $3 * interval '1 ms'
+    from picked
+      join webhook_event event on event.id = picked.id
+      left join webhook_secret secret on secret.account_id = event.account_id
+    where delivery.id = picked.id and delivery.state = 1
+    returning delivery.id, delivery.account_id, delivery.endpoint_id, delivery.kind, delivery.attempts,
+      delivery.series, event.url, event.body, picked.is_probe, secret.sealed, secret.previous,
+      coalesce(secret.is_promoted, true) as is_promoted, coalesce(${isRotatingSql}, false) as is_rotating`,
+} as const;
+
+/** The attempt, and the delivery behind it, unless somebody else has taken it since. $1: id, $2: number,
+ * $3: state, $4: the pause in milliseconds, $5 to $14: the attempt. */
+const recordSql = `
+  ended as (
+    update webhook_delivery set state = $3::smallint, due = now() + $4::bigint * interval '1 ms', lease_until = null,
+      end_time = case when $3::smallint = 1 then null else now() end
+    where id = $1 and state = 2 and attempts = $2
+  ), tried as (
+    insert into webhook_attempt (delivery_id, number, start_time, outcome, status, address_class, dns_ms,
+      connect_ms, tls_ms, first_byte_ms, total_ms, answer)
+    values ($1, $2, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    on conflict (delivery_id, number) do update set
+      outcome = excluded.outcome, status = excluded.status, address_class = excluded.address_class,
+      dns_ms = excluded.dns_ms, connect_ms = excluded.connect_ms, tls_ms = excluded.tls_ms,
+      first_byte_ms = excluded.first_byte_ms, total_ms = excluded.total_ms, answer = excluded.answer
+  )`;
+
+/** Writes an attempt down. `neutral` tells nothing of the receiver. $15 to $17: id, account, origin of the
+ * receiver; $18, of failures: whether it was a probe. */
+export const recordStatements = {
+  neutral: { name: "webhook_record", text: `with ${recordSql} select false as is_dead` },
+  success: {
+    name: "webhook_record_success",
+    text: `with ${recordSql}
+      insert into webhook_endpoint as endpoint (id, account_id, origin, success_time)
+      values ($15, $16, $17, now())
+      on conflict (id) do update set failures = 0, probes = 0, failing_since = null, open_until = null,
+        dead_time = null, success_time = now()
+      where endpoint.failures > 0 or endpoint.open_until is not null or endpoint.success_time is null
+        or endpoint.success_time < now() - interval '10 s'
+      returning false as is_dead`,
+  },
+  failure: {
+    name: "webhook_record_failure",
+    text: `with ${recordSql}
+      insert into webhook_endpoint as endpoint (id, account_id, origin, failures, failing_since, failure_time)
+      values ($15, $16, $17, 1, now(), now())
+      on conflict (id) do update set
+        failures = endpoint.failures + 1,
+        failing_since = coalesce(endpoint.failing_since, now()),
+        failure_time = now(),
+        probes = endpoint.probes + $18::boolean::int,
+        open_until = case
+          when $18 then now() + least(
+            ${webhookProbeMs} * 2 ^ least(endpoint.probes + 1, 20), ${webhookProbeMsMax}) * interval '1 ms'
+          when endpoint.open_until is not null then endpoint.open_until
+          when endpoint.failures + 1 >= ${webhookBreakerFailures} then now() + interval '${webhookProbeMs} ms'
+        end,
+        dead_time = coalesce(endpoint.dead_time,
+          case when endpoint.failing_since < now() - interval '${webhookDeadMs} ms' then now() end)
+      returning coalesce(dead_time = now(), false) as is_dead`,
+  },
+} as const;
+
+/** What is sent by nobody any more: its lease is over. Ends are sent again, progress is not. */
+const recoverSql = `
+  with lost as (
+    select id, claim_time, attempts, kind = 2 and series < ${retryPausesMs.length + 1} as is_again
+    from webhook_delivery where state = 2 and lease_until < clock_timestamp()
+    for update skip locked
+  ), moved as (
+    update webhook_delivery delivery set lease_until = null, due = now(),
+      state = case when lost.is_again then 1 else 4 end,
+      end_time = case when lost.is_again then null else now() end
+    from lost where delivery.id = lost.id
+    returning delivery.endpoint_id, delivery.account_id
+  ), tried as (
+    insert into webhook_attempt (delivery_id, number, start_time, outcome, status, address_class, dns_ms,
+      connect_ms, tls_ms, first_byte_ms, total_ms, answer)
+    select id, attempts, claim_time, 12, 0, 0, 0, 0, 0, 0, 0, '' from lost
+    on conflict do nothing
+  )
+  select endpoint_id, account_id from moved`;
+
+/** Frees what dead processes had taken. Returns the receivers concerned. */
+export async function recoverLost(pool: Pool): Promise<readonly DueRow[]> {
+  return (await pool.query<DueRow>(recoverSql)).rows;
+}
+
+/** Gives back what was taken but not tried: it burns no attempt. */
+export const returnSql = `update webhook_delivery set state = 1, lease_until = null,
+    attempts = attempts - 1, series = series - 1, due = now() + $3 * interval '1 ms'
+  where id = $1 and attempts = $2 and state = 2`;

@@ -1,0 +1,121 @@
+/** Puts webhooks where they cannot be lost: beside what they tell of, in its transaction. */
+import { randomUUIDv7 } from "node:crypto";
+import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
+import { webhookProgressMs } from "../config/limits.ts";
+import { endpointIdOf, originOf } from "./endpoint.ts";
+import { freezePayload, type WebhookPayload } from "./payload.ts";
+import { EventKind, type EventKindValue } from "./schedule.ts";
+import { safeText } from "./safe-json.ts";
+import { execute, type Transaction } from "./transaction.ts";
+
+/** Something to tell a receiver. */
+export interface WebhookEvent extends Omit<WebhookPayload, "facts"> {
+  readonly accountId: string;
+  /** A UUID. The events of a task go out one by one, in the order they were enqueued. */
+  readonly taskId: string;
+  /** Where to: an address that `readPublicUrl` accepted. */
+  readonly url: string;
+  readonly modelKey: string;
+  /** The request id of the submit. */
+  readonly requestId: string;
+  /** Whether it is a test: sent once, and no task's. Default: it is not. */
+  readonly isTest?: boolean;
+}
+
+/** The channel on which every process hears that something is due: `<endpoint id> <account id>`. */
+export const dueChannel = "webhook_due";
+
+const numbers = {
+  progress: WebhookStatus.PROGRESS,
+  completed: WebhookStatus.COMPLETED,
+  failed: WebhookStatus.FAILED,
+  cancelled: WebhookStatus.CANCELLED,
+} as const;
+
+const sql = {
+  lane: `
+    select coalesce(max(event.sequence), 0) + 1 as sequence,
+      coalesce(max(event.progress) filter (where event.kind = 1), -1) as progress,
+      coalesce(bool_or(event.kind = 2), false) as is_over,
+      coalesce(extract(epoch from clock_timestamp() - max(claim_time) filter (where event.kind = 1)), 3600)::float
+        as sent_seconds_ago
+    from webhook_event event join webhook_delivery delivery on delivery.id = event.id
+    where event.lane = $1`,
+  drop: `update webhook_delivery set state = 5, end_time = now()
+    where lane = $1 and state = 1 and kind = 1`,
+  insert: `
+    with event as (
+      insert into webhook_event
+        (id, account_id, lane, endpoint_id, create_time, sequence, kind, status, progress, callback_id, url, body)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, decode($12, 'hex'))
+      returning id, account_id, lane, endpoint_id, kind
+    ), delivery as (
+      insert into webhook_delivery (id, account_id, lane, endpoint_id, kind, due, is_urgent)
+      select id, account_id, lane, endpoint_id, kind, now() + $13 * interval '1 ms', kind = 3 from event
+    )
+    select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id) from event`,
+} as const;
+
+interface LaneRow {
+  readonly sequence: number;
+  readonly progress: number;
+  readonly is_over: boolean;
+  readonly sent_seconds_ago: number;
+}
+
+/**
+ * Enqueues an event in an open transaction: it is sent if, and as soon as, that commits. Call it under the lock
+ * that orders the task's changes, for that orders its events.
+ *
+ * Progress that is not higher than what was told, and anything after the end, is not enqueued. What waits of a
+ * task's older progress is dropped.
+ *
+ * @returns the delivery's id; `undefined` where nothing was enqueued.
+ */
+export async function enqueueWebhook(
+  transaction: Transaction,
+  event: WebhookEvent,
+): Promise<string | undefined> {
+  const { taskId, progress } = event;
+  const [lane] = await execute<LaneRow>(transaction, sql.lane, [taskId]);
+  if (lane === undefined || lane.is_over) return undefined;
+  const kind = kindOf(event);
+  if (kind === EventKind.PROGRESS && progress <= lane.progress) return undefined;
+  if (lane.sequence > 1) await execute(transaction, sql.drop, [taskId]);
+  const sinceMs = lane.sent_seconds_ago * 1_000;
+  const pauseMs = kind === EventKind.PROGRESS ? Math.max(0, webhookProgressMs - sinceMs) : 0;
+  const id = randomUUIDv7();
+  const values = rowOf(event, { id, kind, sequence: lane.sequence });
+  await execute(transaction, sql.insert, [...values, Math.round(pauseMs)]);
+  return id;
+}
+
+function kindOf({ isTest, status }: WebhookEvent): EventKindValue {
+  if (isTest) return EventKind.TEST;
+  return status === "progress" ? EventKind.PROGRESS : EventKind.TERMINAL;
+}
+
+function rowOf(
+  event: WebhookEvent,
+  { id, kind, sequence }: { readonly id: string; readonly kind: number; readonly sequence: number },
+): unknown[] {
+  const { accountId, taskId, url, modelKey, requestId } = event;
+  const facts = { eventId: id, modelKey, requestId, sequence, taskId };
+  const extra = { ...event.extra, ...(event.isTest && { test: true }) };
+  const { bytes } = freezePayload({ ...event, facts, extra });
+  return [
+    id,
+    accountId,
+    taskId,
+    endpointIdOf(accountId, originOf(url)),
+    event.time.toISOString(),
+    sequence,
+    kind,
+    numbers[event.status],
+    event.progress,
+    // As in the payload, so that it is found by what its receiver got.
+    safeText(event.callbackId),
+    url,
+    bytes.toString("hex"),
+  ];
+}

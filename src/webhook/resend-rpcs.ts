@@ -1,0 +1,111 @@
+/** The RPCs that send deliveries again, and tests. */
+import { randomUUIDv7 } from "node:crypto";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
+import { answering } from "../database-lost.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { readPublicUrl } from "../http/public-url.ts";
+import { accountCheck, invalid } from "./access.ts";
+import { deliveryMessage } from "./delivery-query.ts";
+import { endpointOf, findDelivery, noSuchDelivery, readDelivery } from "./delivery-rpcs.ts";
+import { dueChannel, enqueueWebhook } from "./enqueue.ts";
+import { EventKind } from "./schedule.ts";
+import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
+import { testEvent } from "./test-event.ts";
+
+type Rpcs = Pick<WebhookRpcs, "resendDelivery" | "resendFailed" | "sendTestEvent">;
+
+const sql = {
+  /** One that waits goes now; one that is over begins anew. */
+  resend: `
+    with again as (
+      update webhook_delivery set state = 1, due = now(), end_time = null, is_urgent = true,
+        series = case when state = 1 then series else 0 end
+      where id = $1 and state <> 2 returning endpoint_id, account_id)
+    select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id) from again`,
+  /** Ends only; a test or progress that failed is over. Their receivers' breakers are kept. */
+  resendFailed: `
+    with again as (
+      update webhook_delivery delivery set state = 1, due = now(), end_time = null, series = 0
+      from webhook_event event
+      where event.id = delivery.id and delivery.account_id = $1 and delivery.state = 4 and delivery.kind = 2
+        and event.create_time >= $2 and ($3::uuid is null or delivery.endpoint_id = $3)
+      returning delivery.endpoint_id, delivery.account_id),
+    told as (
+      select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id)
+      from (select distinct endpoint_id, account_id from again) receivers)
+    select (select count(*)::int from again) as count, (select count(*) from told) as told`,
+} as const;
+
+const statusWords = new Map<WebhookStatus, "progress" | "completed" | "failed" | "cancelled">([
+  [WebhookStatus.UNSPECIFIED, "completed"],
+  [WebhookStatus.PROGRESS, "progress"],
+  [WebhookStatus.COMPLETED, "completed"],
+  [WebhookStatus.FAILED, "failed"],
+  [WebhookStatus.CANCELLED, "cancelled"],
+]);
+
+/** Makes them. */
+export function createResendRpcs(options: WebhookServiceOptions): Rpcs {
+  const { pool } = options;
+  const requireAccount = accountCheck(options.accountExists);
+  return {
+    async resendDelivery({ deliveryId }, context) {
+      const row = await findDelivery(options, deliveryId, context);
+      if (row.kind === EventKind.PROGRESS) throw noProgress();
+      await answering(pool.query(sql.resend, [row.id]));
+      return { delivery: deliveryMessage((await readDelivery(options, row.id)) ?? row) };
+    },
+
+    async resendFailed(request, context) {
+      const accountId = await requireAccount(request.accountId, context);
+      if (request.since === undefined) throw invalid("since", "since is required");
+      const endpointId = request.origin === "" ? null : endpointOf(accountId, request.origin);
+      const values = [accountId, timestampDate(request.since), endpointId];
+      const { rows } = await answering(pool.query<{ count: number }>(sql.resendFailed, values));
+      return { deliveryCount: rows[0]?.count ?? 0 };
+    },
+
+    async sendTestEvent(request, context) {
+      const accountId = await requireAccount(request.accountId, context);
+      const read = readPublicUrl(request.url, options.allowHosts);
+      if ("problem" in read) throw invalid("url", `url ${read.problem}`);
+      const status = statusWords.get(request.status);
+      if (status === undefined) throw invalid("status", "status is none of a webhook");
+      const url = read.url.href;
+      const event = testEvent({
+        accountId,
+        url,
+        status,
+        taskId: randomUUIDv7(),
+      });
+      const id = await answering(inTransaction(options, (client) => enqueueWebhook(client, event)));
+      const row = await readDelivery(options, id ?? "");
+      if (row === undefined) throw noSuchDelivery();
+      return { delivery: deliveryMessage(row) };
+    },
+  };
+}
+
+async function inTransaction<Result>(
+  { pool }: WebhookServiceOptions,
+  work: (client: Parameters<typeof enqueueWebhook>[0]) => Promise<Result>,
+): Promise<Result> {
+  const client = await pool.connect();
+  try {
+    await client.query("begin");
+    const result = await work(client);
+    await client.query("commit");
+    client.release();
+    return result;
+  } catch (error) {
+    // Closes the connection, and with it the transaction.
+    client.release(true);
+    throw error;
+  }
+}
+
+function noProgress(): GatewayError {
+  const text = "progress is not sent again: what it told is over";
+  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "delivery_id" });
+}

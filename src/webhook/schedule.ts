@@ -1,0 +1,81 @@
+/** When a delivery is tried, and when it is given up. Pure. */
+import { AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
+
+/** What kind of event a delivery sends, as the database has it. */
+export const EventKind = { PROGRESS: 1, TERMINAL: 2, TEST: 3 } as const;
+
+/** One of {@link EventKind}. */
+export type EventKindValue = (typeof EventKind)[keyof typeof EventKind];
+
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+
+/** The pause after each failed attempt, in milliseconds: 14 attempts in 72 hours. After the last there is none. */
+export const retryPausesMs: readonly number[] = [
+  5 * second,
+  30 * second,
+  2 * minute,
+  10 * minute,
+  30 * minute,
+  1 * hour,
+  2 * hour,
+  4 * hour,
+  8 * hour,
+  12 * hour,
+  12 * hour,
+  16 * hour,
+  16 * hour,
+];
+
+/** How far a pause may be from its value, so that what failed together does not return together. */
+const jitter = 0.2;
+
+/** The longest pause that a receiver may ask for, in milliseconds. */
+const retryAfterMsMax = hour;
+
+/** An attempt that has ended. */
+export interface Ended {
+  readonly kind: EventKindValue;
+  /** Which attempt of the schedule it was, from 1. */
+  readonly series: number;
+  readonly outcome: AttemptOutcome;
+  /** What the receiver asked to wait, in milliseconds; 0: nothing. */
+  readonly retryAfterMs: number;
+}
+
+/** What becomes of the delivery: over, or another attempt after a pause. */
+export type Verdict =
+  | { readonly state: "delivered" | "failed" }
+  | { readonly state: "pending"; readonly pauseMs: number };
+
+/**
+ * Decides. Only what tells of an end is tried again.
+ *
+ * @param random from 0 to below 1; decides the jitter
+ */
+export function judge({ kind, series, outcome, retryAfterMs }: Ended, random: number): Verdict {
+  if (outcome === AttemptOutcome.DELIVERED) return { state: "delivered" };
+  const pauseMs = retryPausesMs[series - 1];
+  const isOver = kind !== EventKind.TERMINAL || outcome === AttemptOutcome.GONE;
+  if (isOver || pauseMs === undefined) return { state: "failed" };
+  const spread = 1 + jitter * (2 * random - 1);
+  const asked = Math.min(retryAfterMs, retryAfterMsMax);
+  return { state: "pending", pauseMs: Math.round(Math.max(pauseMs * spread, asked)) };
+}
+
+/** What `retry-after` asks for, in milliseconds; 0 where it is missing or no time. */
+export function readRetryAfter(header: unknown, now: Date): number {
+  if (typeof header !== "string") return 0;
+  if (/^\d{1,9}$/.test(header.trim())) return Number(header) * second;
+  const at = Date.parse(header);
+  return Number.isNaN(at) ? 0 : Math.max(0, at - now.getTime());
+}
+
+/** What an HTTP status means. */
+export function outcomeOf(status: number): AttemptOutcome {
+  if (status >= 200 && status < 300) return AttemptOutcome.DELIVERED;
+  if (status >= 300 && status < 400) return AttemptOutcome.REDIRECTED;
+  if (status === 410) return AttemptOutcome.GONE;
+  return status >= 400 && status < 500 ? AttemptOutcome.REFUSED : AttemptOutcome.SERVER_ERROR;
+}

@@ -1,0 +1,123 @@
+/** The signing secrets of accounts: made when first needed, kept sealed, rotated without a gap. */
+import type { Pool } from "pg";
+import { webhookRotationMs } from "../config/limits.ts";
+import { answering } from "../database-lost.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { createSealing, type Sealing } from "../sealing.ts";
+import { newSecret, type SigningSecrets } from "./signature.ts";
+
+/** The columns of a secret, with the database's own judgement of the time. */
+export interface SecretRow {
+  readonly sealed: Buffer;
+  readonly previous: Buffer | null;
+  readonly is_promoted: boolean;
+  /** Whether the previous one still counts. */
+  readonly is_rotating: boolean;
+}
+
+/** An account's secrets at this moment. */
+export interface AccountSecrets extends SigningSecrets {
+  readonly isPromoted: boolean;
+  /** `undefined`: there is no rotation. */
+  readonly rotationEndTime: Date | undefined;
+}
+
+/** The secrets of all accounts. */
+export interface Secrets {
+  /** Makes one where there is none, exactly once. @throws GatewayError where it cannot be opened */
+  get(accountId: string): Promise<AccountSecrets>;
+  /** See `WebhookService.RotateSecret`. */
+  rotate(accountId: string): Promise<AccountSecrets>;
+  /** See `WebhookService.PromoteSecret`. */
+  promote(accountId: string, dropOld: boolean): Promise<AccountSecrets>;
+  /** Opens what was read with something else; `undefined`: sealed with another master key. */
+  open(accountId: string, row: SecretRow): SigningSecrets | undefined;
+}
+
+/** Whether the previous secret still counts: a condition on the row `secret`. */
+export const isRotatingSql = `(secret.previous is not null
+  and secret.rotate_time > now() - interval '${webhookRotationMs} ms')`;
+
+const columns = `sealed, previous, is_promoted, rotate_time, ${isRotatingSql} as is_rotating`;
+
+const sql = {
+  get: `select ${columns} from webhook_secret secret where account_id = $1`,
+  make: `insert into webhook_secret (account_id, sealed) values ($1, $2) on conflict do nothing`,
+  rotate: `update webhook_secret secret set
+      previous = case when ${isRotatingSql} and not is_promoted then previous else sealed end,
+      sealed = $2, is_promoted = false, rotate_time = now()
+    where account_id = $1 returning ${columns}`,
+  promote: `update webhook_secret secret set
+      is_promoted = true, previous = case when $2 then null else previous end
+    where account_id = $1 returning ${columns}`,
+} as const;
+
+interface StoredRow extends SecretRow {
+  readonly rotate_time: Date;
+}
+
+/** What the sealed texts are bound to, beside their account. */
+const context = Buffer.from("webhook secret");
+
+/** What {@link createSecrets} needs. */
+export interface SecretsOptions {
+  readonly pool: Pool;
+  /** The master key, 32 bytes; asked for when it is first needed. */
+  readonly masterKey: () => Uint8Array;
+}
+
+/** Makes the store. */
+export function createSecrets({ pool, masterKey }: SecretsOptions): Secrets {
+  let made: Sealing | undefined;
+  const sealing = (): Sealing => (made ??= createSealing(masterKey(), "webhook"));
+  const open: Secrets["open"] = (accountId, row) => {
+    const { is_rotating: isRotating, is_promoted: isPromoted } = row;
+    const newest = sealing().open(accountId, context, row.sealed);
+    const old = row.previous && sealing().open(accountId, context, row.previous);
+    if (newest === undefined || old === undefined) return undefined;
+    if (!isRotating || old === null) return { current: newest, other: undefined };
+    return isPromoted ? { current: newest, other: old } : { current: old, other: newest };
+  };
+  const one = async (text: string, values: readonly unknown[]): Promise<StoredRow | undefined> =>
+    (await answering(pool.query<StoredRow>(text, [...values]))).rows[0];
+  const seal = (accountId: string): Buffer => sealing().seal(accountId, context, newSecret());
+  const ensure = async (accountId: string): Promise<StoredRow> => {
+    for (;;) {
+      const row = await one(sql.get, [accountId]);
+      if (row !== undefined) return row;
+      await one(sql.make, [accountId, seal(accountId)]);
+    }
+  };
+  const read = (accountId: string, row: StoredRow): AccountSecrets => {
+    const secrets = open(accountId, row);
+    if (secrets === undefined) throw cannotOpen();
+    const endMs = row.rotate_time.getTime() + webhookRotationMs;
+    return {
+      ...secrets,
+      isPromoted: row.is_promoted || secrets.other === undefined,
+      rotationEndTime: secrets.other === undefined ? undefined : new Date(endMs),
+    };
+  };
+  return {
+    open,
+    get: async (accountId) => read(accountId, await ensure(accountId)),
+    async rotate(accountId) {
+      // Before, so that the old one can be opened: a secret that is lost is not replaced silently.
+      read(accountId, await ensure(accountId));
+      const row = await one(sql.rotate, [accountId, seal(accountId)]);
+      return read(accountId, row ?? (await ensure(accountId)));
+    },
+    async promote(accountId, dropOld) {
+      await ensure(accountId);
+      const row = await one(sql.promote, [accountId, dropOld]);
+      return read(accountId, row ?? (await ensure(accountId)));
+    },
+  };
+}
+
+function cannotOpen(): GatewayError {
+  return new GatewayError(
+    ErrorCode.INTERNAL_ERROR,
+    "the account's webhook secret cannot be opened: it was sealed with another master key; the operator must set UAS_MASTER_KEY to that of the gateway",
+  );
+}

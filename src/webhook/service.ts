@@ -1,0 +1,32 @@
+/** The RPCs of webhooks. Who may call which is checked before; which account, is checked here. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Pool } from "pg";
+import type { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
+import { createDeliveryRpcs } from "./delivery-rpcs.ts";
+import { createEndpointRpcs } from "./endpoint-rpcs.ts";
+import { createResendRpcs } from "./resend-rpcs.ts";
+import { createSecretRpcs } from "./secret-rpcs.ts";
+import type { Secrets } from "./secrets.ts";
+
+/** What {@link createWebhookService} needs. */
+export interface WebhookServiceOptions {
+  readonly pool: Pool;
+  readonly secrets: Secrets;
+  /** Whether there is such an account. The account room knows. */
+  readonly accountExists: (accountId: string) => Promise<boolean>;
+  /** Hosts that webhooks may reach although they are not public. */
+  readonly allowHosts: readonly string[];
+}
+
+/** The rooms' part of a service: its RPCs by name. */
+export type WebhookRpcs = ServiceImpl<typeof WebhookService>;
+
+/** Makes the implementation of `uas.webhook.v1.WebhookService`. */
+export function createWebhookService(options: WebhookServiceOptions): WebhookRpcs {
+  return {
+    ...createSecretRpcs(options),
+    ...createDeliveryRpcs(options),
+    ...createResendRpcs(options),
+    ...createEndpointRpcs(options),
+  };
+}

@@ -1,0 +1,65 @@
+/**
+ * Signs webhooks in two ways at once: the specification's (HMAC of the body in a header of its own), and that
+ * of Standard Webhooks, whose libraries then verify them unchanged, with id and time under the signature.
+ */
+import { createHmac, randomBytes } from "node:crypto";
+
+/** Tells our secrets from other texts; Standard Webhooks has the same. */
+const prefix = "whsec_";
+
+/** What an account signs with at a moment. */
+export interface SigningSecrets {
+  /** Signs `X-AI-Service-Signature`. */
+  readonly current: string;
+  /** The other one during a rotation, new or old; `webhook-signature` carries both. `undefined`: there is no
+   * rotation. */
+  readonly other: string | undefined;
+}
+
+/** What is signed. */
+export interface SignedMessage {
+  /** The same in every attempt. No dot in it. */
+  readonly eventId: string;
+  readonly body: Uint8Array;
+  /** The time of the attempt. */
+  readonly time: Date;
+}
+
+/** Makes a secret: `whsec_` and 32 random bytes in base64. */
+export function newSecret(): string {
+  return prefix + randomBytes(32).toString("base64");
+}
+
+/**
+ * The headers that prove who sent a webhook. The key of `X-AI-Service-Signature` is the UTF-8 of the whole
+ * secret, that of `webhook-signature` its decoded bytes, as each says.
+ */
+export function signatureHeaders(
+  { eventId, body, time }: SignedMessage,
+  { current, other }: SigningSecrets,
+): Record<string, string> {
+  const seconds = String(Math.floor(time.getTime() / 1_000));
+  const secrets = other === undefined ? [current] : [current, other];
+  const signed = secrets.map((secret) => `v1,${standardDigest(secret, [eventId, seconds], body)}`);
+  return {
+    "x-ai-service-signature": plainDigest(current, body),
+    ...(other !== undefined && { "x-ai-service-signature-secondary": plainDigest(other, body) }),
+    "x-ai-service-timestamp": time.toISOString(),
+    "webhook-id": eventId,
+    "webhook-timestamp": seconds,
+    "webhook-signature": signed.join(" "),
+  };
+}
+
+function plainDigest(secret: string, body: Uint8Array): string {
+  return createHmac("sha256", secret).update(body).digest("hex");
+}
+
+function standardDigest(
+  secret: string,
+  [id, seconds]: readonly string[],
+  body: Uint8Array,
+): string {
+  const key = Buffer.from(secret.slice(prefix.length), "base64");
+  return createHmac("sha256", key).update(`${id}.${seconds}.`).update(body).digest("base64");
+}

@@ -1,0 +1,101 @@
+/** R-HOOK-3: what a killed process leaves is sent by the next one. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUIDv7 } from "node:crypto";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { DispatchPoint } from "../../src/webhook/dispatcher-options.ts";
+import { type Receiver, startReceiver } from "../support/receiver.ts";
+import { openWebhooks, type Webhooks } from "./harness.ts";
+
+/** Where each process dies, and at which time it comes there. */
+const deaths: readonly (readonly [DispatchPoint, number])[] = [
+  ["claim.sent", 1],
+  ["claim.answered", 1],
+  ["attempt.begun", 3],
+  ["attempt.answered", 3],
+  ["record.sent", 3],
+  ["record.answered", 3],
+  ["recover.done", 1],
+];
+
+let webhooks: Webhooks;
+let receiver: Receiver;
+const children = new Set<ChildProcess>();
+
+beforeAll(async () => {
+  webhooks = await openWebhooks();
+  receiver = await startReceiver();
+});
+afterAll(async () => {
+  for (const child of children) child.kill("SIGKILL");
+  await receiver.close();
+  await webhooks.close();
+});
+
+/** Starts a process that sends. Resolves to its child, and to the signal that ended it. */
+function start(point = "", times = 1) {
+  const script = join(import.meta.dirname, "crash-child.ts");
+  const args = [script, webhooks.url, point, String(times)];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "inherit", "inherit"] });
+  children.add(child);
+  const ended = new Promise<NodeJS.Signals | null>((resolve) => {
+    child.once("close", (_code, signal) => {
+      children.delete(child);
+      resolve(signal);
+    });
+  });
+  return { child, ended };
+}
+
+/** A task's whole life in events: each in a transaction of its own. */
+async function enqueueTask(taskId: string): Promise<void> {
+  const task = { url: `${receiver.origin}/`, taskId, accountId };
+  await webhooks.enqueue({ ...task, status: "progress", progress: 10 });
+  await webhooks.enqueue({ ...task, status: "progress", progress: 20 });
+  await webhooks.enqueue(task);
+}
+
+const accountId = randomUUIDv7();
+
+interface Body {
+  readonly status: string;
+  readonly progress: number;
+  readonly external_data: { readonly task_id: string; readonly event_id: string };
+}
+
+it("kill -9 at seven points: every end arrives, and no progress after it", {
+  timeout: 60_000,
+}, async () => {
+  const tasks: string[] = [];
+  for (const [point, times] of deaths) {
+    const more = Array.from({ length: 6 }, () => randomUUIDv7());
+    tasks.push(...more);
+    const { ended } = start(point, times);
+    await Promise.all(more.map(enqueueTask));
+    expect(await ended, point).toBe("SIGKILL");
+  }
+  const last = start();
+  // Over only when nothing is on its way any more.
+  const open = "select from webhook_delivery where state in (1, 2)";
+  while ((await webhooks.pool.query(open)).rows.length > 0) await sleep(10);
+  last.child.kill("SIGKILL");
+  await last.ended;
+  const bodies = receiver.received.map(({ body }) => JSON.parse(body.toString()) as Body);
+  for (const taskId of tasks) {
+    const own = bodies.filter(({ external_data: data }) => data.task_id === taskId);
+    const firstEnd = own.findIndex(({ status }) => status === "completed");
+    expect(firstEnd, "the end has arrived").toBeGreaterThanOrEqual(0);
+    expect(own.slice(firstEnd).every(({ status }) => status === "completed")).toBe(true);
+    const progress = own.map((body) => body.progress);
+    expect(progress).toEqual(progress.toSorted((a, b) => a - b));
+  }
+  // At least once: what was sent but not written down came again, with the same bytes.
+  const bytes = new Map<string, string>();
+  for (const { body, headers } of receiver.received) {
+    const id = String(headers["webhook-id"]);
+    expect(bytes.get(id) ?? body.toString()).toBe(body.toString());
+    bytes.set(id, body.toString());
+  }
+  expect(receiver.received.length).toBeGreaterThan(bytes.size);
+});
