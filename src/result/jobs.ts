@@ -1,0 +1,191 @@
+/** What result files need by themselves: that the expired ones go, and the bytes that nobody leads to. */
+import type { Pool } from "pg";
+import { resultExpireMs, resultMemoryMs } from "../config/limits.ts";
+import { singly } from "../singly.ts";
+import { sweepSpool } from "./spool.ts";
+import type { ResultStorage } from "./storage.ts";
+
+/** What {@link createResultJobs} needs. */
+export interface ResultJobsOptions {
+  readonly pool: Pool;
+  readonly storages: readonly ResultStorage[];
+  readonly spoolFolder: string;
+  /** How often, in milliseconds. Default `resultExpireMs`. */
+  readonly everyMs?: number;
+  /** Told what an operator should know, without secrets. Default: nobody. */
+  readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+/** The jobs of a process. Every node may run them at once. */
+export interface ResultJobs {
+  /** Begins, with a first run in the background. */
+  start(): void;
+  /** Ends; what is under way is waited for. */
+  stop(): Promise<void>;
+  /** Removes what has expired, now. Returns how many tokens expired and how many blobs were removed. */
+  expire(): Promise<{ readonly files: number; readonly blobs: number }>;
+}
+
+/** How many rows go in one statement: a long one would hold up others. */
+const batch = 500;
+
+/** Makes the jobs; {@link ResultJobs.start} begins. */
+export function createResultJobs(options: ResultJobsOptions): ResultJobs {
+  const { pool, storages, everyMs = resultExpireMs, warn = () => {} } = options;
+  let timer: NodeJS.Timeout | undefined;
+  let isStopping = false;
+  const expire = async (): Promise<{ files: number; blobs: number }> => {
+    const files = await inBatches(() => expireFiles(pool));
+    await inBatches(() => forgetFiles(pool));
+    let blobs = 0;
+    for (const storage of storages) {
+      // The first that fails ends it for now: the store is away, and the others would fail alike.
+      blobs += await removeLoose(pool, storage, () => isStopping).catch((err: unknown) => {
+        warn("removing expired result files failed: tried again later", {
+          storage: storage.kind,
+          err,
+        });
+        return 0;
+      });
+    }
+    await sweepSpool(options.spoolFolder);
+    return { files, blobs };
+  };
+  let isChecked = false;
+  const run = async (): Promise<void> => {
+    if (!isChecked) await checkStores(storages, warn);
+    isChecked = true;
+    if (!isStopping) await expire();
+  };
+  const job = singly(run, (err) =>
+    warn("expiring result files failed: tried again later", { err }),
+  );
+  return {
+    start() {
+      if (timer !== undefined) return;
+      void job();
+      timer = setInterval(() => void job(), everyMs);
+      timer.unref();
+    },
+    async stop() {
+      isStopping = true;
+      clearInterval(timer);
+      timer = undefined;
+      await job.ended();
+    },
+    expire,
+  };
+}
+
+async function checkStores(
+  storages: readonly ResultStorage[],
+  warn: NonNullable<ResultJobsOptions["warn"]>,
+): Promise<void> {
+  for (const storage of storages) {
+    await storage
+      .check()
+      .catch((err: unknown) =>
+        warn("the store of result files cannot be used", { storage: storage.kind, err }),
+      );
+  }
+}
+
+/** Runs a statement until it finds less than a batch. */
+async function inBatches(run: () => Promise<number>): Promise<number> {
+  for (let total = 0; ; ) {
+    const count = await run();
+    total += count;
+    if (count < batch) return total;
+  }
+}
+
+/** Lets go of the bytes of expired tokens. Blobs are locked in the order of their keys, so that two nodes
+ * cannot wait for each other. */
+async function expireFiles(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ count: number }>(
+    `with gone as (
+       select token, storage, sha256 from result_file
+       where sha256 is not null and expire_time <= now()
+       order by expire_time limit ${batch} for update skip locked),
+     locked as (
+       select storage, sha256 from result_blob
+       where (storage, sha256) in (select storage, sha256 from gone)
+       order by storage, sha256 for update),
+     loosened as (
+       update result_blob b set loose = true from locked l
+       where b.storage = l.storage and b.sha256 = l.sha256),
+     cleared as (
+       update result_file f set storage = null, sha256 = null from gone
+       where f.token = gone.token returning 1)
+     select count(*)::int as count from cleared`,
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** Forgets tokens that expired long ago, and those that never became ready at once. */
+async function forgetFiles(pool: Pool): Promise<number> {
+  const { rowCount } = await pool.query(
+    `delete from result_file where token = any(array(
+       select token from result_file
+       where sha256 is null and (not ready or expire_time < now() - $1 * interval '1 ms')
+         and expire_time <= now()
+       order by expire_time limit ${batch} for update skip locked))`,
+    [resultMemoryMs],
+  );
+  return rowCount ?? 0;
+}
+
+/** Removes the bytes that no token leads to. */
+async function removeLoose(
+  pool: Pool,
+  storage: ResultStorage,
+  isStopping: () => boolean,
+): Promise<number> {
+  let removed = 0;
+  for (let after = ""; ; ) {
+    const { rows } = await pool.query<{ sha256: string }>(
+      `select encode(sha256, 'hex') as sha256 from result_blob
+       where storage = $1 and loose and sha256 > decode($2, 'hex') order by sha256 limit ${batch}`,
+      [storage.kind, after],
+    );
+    for (const { sha256 } of rows) {
+      if (isStopping()) return removed;
+      if (await removeBlob(pool, storage, sha256)) removed += 1;
+      after = sha256;
+    }
+    if (rows.length < batch) return removed;
+  }
+}
+
+/**
+ * Removes a blob that no token leads to. Its row is locked first, and then asked about in a statement of its
+ * own, which sees what was added while the lock was waited for. Its bytes go before the lock does: who stores
+ * the same ones meanwhile waits, and then puts them there again.
+ */
+async function removeBlob(pool: Pool, storage: ResultStorage, sha256: string): Promise<boolean> {
+  const client = await pool.connect();
+  const key = [storage.kind, sha256];
+  const where = "where storage = $1 and sha256 = decode($2, 'hex')";
+  let failure: Error | undefined;
+  try {
+    await client.query("begin");
+    const lock = `select 1 from result_blob ${where} and loose for update skip locked`;
+    const { rowCount: locked } = await client.query(lock, key);
+    const used = `select 1 from result_file ${where} limit 1`;
+    const isFree = locked === 1 && (await client.query(used, key)).rowCount === 0;
+    if (isFree) {
+      await client.query(`delete from result_blob ${where}`, key);
+      await storage.remove(sha256);
+    } else if (locked === 1) {
+      await client.query(`update result_blob set loose = false ${where}`, key);
+    }
+    await client.query("commit");
+    return isFree;
+  } catch (error) {
+    failure = error instanceof Error ? error : new Error(String(error));
+    throw error;
+  } finally {
+    // A connection in the middle of a transaction is closed, which rolls it back.
+    client.release(failure);
+  }
+}

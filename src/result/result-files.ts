@@ -1,0 +1,214 @@
+/**
+ * Stores result files and finds them. A token is added in three steps: the file is spooled and hashed; token
+ * and blob are written, so that from then on nobody removes the bytes; the bytes are put there, and the token
+ * is ready. Whoever dies between leaves a token that nobody knows and that expires within the hour.
+ */
+import type { Readable } from "node:stream";
+import type { Pool } from "pg";
+import { resultBytesMax, resultPendingMs, resultTtlMs, resultUploadMs } from "../config/limits.ts";
+import { answering } from "../database-lost.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import type { GuardedClient } from "../http/guarded-client.ts";
+import { type FileKind, fileKind } from "./content-type.ts";
+import { download, type DownloadLimits } from "./download.ts";
+import {
+  type ByteRange,
+  type FoundResult,
+  type ResultAbout,
+  ResultFailure,
+  type ResultFiles,
+  type ResultSource,
+} from "./result.ts";
+import { Spool, type Spooled } from "./spool.ts";
+import type { ResultStorage } from "./storage.ts";
+import { isToken, newToken } from "./token.ts";
+
+/** What {@link createResultFiles} needs. */
+export interface ResultFilesOptions {
+  readonly pool: Pool;
+  /** New files go to the first one; files of the others are still found. */
+  readonly storages: readonly [ResultStorage, ...ResultStorage[]];
+  /** Where files wait on their way. */
+  readonly spoolFolder: string;
+  /** Fetches from addresses that vendors name. */
+  readonly client: GuardedClient;
+  /** The gateway's public address, without a trailing slash. Asked when a file is stored. */
+  readonly publicUrl: () => string;
+  /** Default: those of limits.ts. */
+  readonly limits?: DownloadLimits;
+  /** Called at named points of a store; tests wait or fail there. Default: nothing. */
+  readonly at?: (point: "spooled" | "registered" | "kept") => Promise<void> | void;
+}
+
+/** Makes the keeper of result files. */
+export function createResultFiles(options: ResultFilesOptions): ResultFiles {
+  return {
+    store: (source, about) => store(options, source, about),
+    find: (token) => find(options, token),
+  };
+}
+
+async function store(options: ResultFilesOptions, source: ResultSource, about: ResultAbout) {
+  const { pool, storages, at = () => {} } = options;
+  const [storage] = storages;
+  const spool = await Spool.open(options.spoolFolder, bytesMaxOf(options)).catch(storageFailure);
+  try {
+    const declared = await fill(spool, source, { options, signal: about.signal });
+    const file = await spool.finish().catch(storageFailure);
+    await at("spooled");
+    const kind = fileKind(file.head, [about.contentType, declared]);
+    const token = newToken();
+    await answering(register(pool, { token, storage: storage.kind, file, kind, about }));
+    await at("registered");
+    await keep(storage, file, about.signal);
+    await at("kept");
+    const expireTime = about.expireTime ?? new Date(Date.now() + resultTtlMs);
+    await answering(makeReady(pool, token, expireTime));
+    const url = `${options.publicUrl()}/files/${token}.${kind.extension}`;
+    const { bytes, sha256 } = file;
+    return { token, url, contentType: kind.contentType, bytes, sha256, expireTime };
+  } finally {
+    // What cannot be removed now is swept later.
+    await spool.discard().catch(() => {});
+  }
+}
+
+function bytesMaxOf({ limits }: ResultFilesOptions): number {
+  return limits?.bytesMax ?? resultBytesMax;
+}
+
+/** Brings the bytes. Returns what their reply says that they are. */
+async function fill(
+  spool: Spool,
+  source: ResultSource,
+  { options, signal }: { options: ResultFilesOptions; signal: AbortSignal | undefined },
+): Promise<string | undefined> {
+  const sink = (bytes: Uint8Array): Promise<void> =>
+    spool.write(bytes).catch((error: unknown) => {
+      throw error instanceof ResultFailure ? error : failureOf(error);
+    });
+  if ("url" in source) {
+    const { client, limits = {} } = options;
+    return download(source, { client, limits, signal, sink });
+  }
+  await sink(source.bytes);
+  return undefined;
+}
+
+interface Registration {
+  readonly token: string;
+  readonly storage: string;
+  readonly file: Spooled;
+  readonly kind: FileKind;
+  readonly about: ResultAbout;
+}
+
+/** One statement, so one transaction. The blob's row is locked before the token is there, by its update too:
+ * a removal that looked already has removed all of it, or is told to wait. */
+async function register(pool: Pool, { token, storage, file, kind, about }: Registration) {
+  await pool.query(
+    `with blob as (
+       insert into result_blob (storage, sha256, bytes) values ($2, decode($3, 'hex'), $4)
+       on conflict (storage, sha256) do update set loose = false
+       returning storage, sha256)
+     insert into result_file
+       (token, storage, sha256, content_type, extension, account_id, task_id, expire_time)
+     select $1, storage, sha256, $5, $6, $7, $8, now() + $9 * interval '1 ms' from blob`,
+    [
+      token,
+      storage,
+      file.sha256,
+      file.bytes,
+      kind.contentType,
+      kind.extension,
+      about.accountId,
+      about.taskId,
+      resultPendingMs,
+    ],
+  );
+}
+
+async function keep(
+  storage: ResultStorage,
+  file: Spooled,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const deadline = AbortSignal.timeout(resultUploadMs);
+  const either = signal ? AbortSignal.any([deadline, signal]) : deadline;
+  await storage.keep(file, either).catch((cause: unknown) => {
+    throw signal?.aborted ? new ResultFailure("aborted", "given up", { cause }) : failureOf(cause);
+  });
+}
+
+async function makeReady(pool: Pool, token: string, expireTime: Date): Promise<void> {
+  const { rowCount } = await pool.query(
+    `update result_file set ready = true, expire_time = $2
+     where token = $1 and not ready and sha256 is not null`,
+    [token, expireTime],
+  );
+  if (rowCount !== 1) throw new ResultFailure("storage", "it took so long that it has expired");
+}
+
+function storageFailure(cause: unknown): never {
+  throw failureOf(cause);
+}
+
+function failureOf(cause: unknown): ResultFailure {
+  const said = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
+  return new ResultFailure("storage", `the store did not take it: ${said}`, { cause });
+}
+
+interface FileRow {
+  readonly storage: string | null;
+  readonly sha256: string;
+  readonly bytes: string;
+  readonly content_type: string;
+  readonly extension: string;
+  readonly expire_time: Date;
+  readonly expired: boolean;
+}
+
+async function find(options: ResultFilesOptions, token: string): Promise<FoundResult | undefined> {
+  if (!isToken(token)) return undefined;
+  const { rows } = await answering(
+    options.pool.query<FileRow>({
+      name: "find_result",
+      text: `select f.storage, encode(f.sha256, 'hex') as sha256, b.bytes, f.content_type, f.extension,
+           f.expire_time, f.expire_time <= now() or b.sha256 is null as expired
+         from result_file f left join result_blob b on b.storage = f.storage and b.sha256 = f.sha256
+         where f.token = $1 and f.ready`,
+      values: [token],
+    }),
+  );
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  if (row.expired) return { expired: true };
+  const { sha256, extension } = row;
+  const storage = options.storages.find(({ kind }) => kind === row.storage);
+  return {
+    expired: false,
+    contentType: row.content_type,
+    extension,
+    bytes: Number(row.bytes),
+    sha256,
+    expireTime: row.expire_time,
+    open: (range) => open(storage, sha256, range),
+  };
+}
+
+async function open(
+  storage: ResultStorage | undefined,
+  sha256: string,
+  range: ByteRange,
+): Promise<Readable> {
+  const stream = await storage?.open(sha256, range).catch((cause: unknown) => {
+    const told = "the result file cannot be read right now; try again in a moment";
+    throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, told, { cause });
+  });
+  if (stream !== undefined) return stream;
+  throw new GatewayError(ErrorCode.INTERNAL_ERROR, "the result file cannot be read", {
+    cause: new Error(
+      `the store has lost ${sha256}: several machines need one store for all of them`,
+    ),
+  });
+}

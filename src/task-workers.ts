@@ -1,0 +1,141 @@
+/** Puts the work on tasks together, for a server. */
+import { Pool } from "pg";
+import type { Logger } from "pino";
+import { callCost } from "./billing/price.ts";
+import type { PriceBook } from "./billing/price-book.ts";
+import type { Config } from "./config/config.ts";
+import { priceAt } from "./config/price-at.ts";
+import type { Database } from "./db/database.ts";
+import { createTextRunner } from "./inference/text-task.ts";
+import type { Upstream } from "./inference/upstream.ts";
+import type { Metrics } from "./metrics.ts";
+import { createTaskJobs } from "./task/jobs.ts";
+import type { TaskRow } from "./task/task-row.ts";
+import { createTaskWorker } from "./task/worker.ts";
+import type {
+  ResultStore,
+  WorkerOptions,
+  WorkerText,
+  WorkerVendor,
+} from "./task/worker-options.ts";
+import type { Vendor } from "./vendor/vendor.ts";
+
+/** What a server works on tasks with. */
+export interface WorkingOptions {
+  readonly database: Database;
+  readonly config: Pick<Config, "models" | "vendors">;
+  /** By name. */
+  readonly vendors: ReadonlyMap<string, Vendor>;
+  /** Who asks vendors for texts. */
+  readonly upstream: Upstream;
+  readonly results: ResultStore;
+  readonly prices: PriceBook;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** Told when the end of a task takes an account below its threshold. */
+  readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
+}
+
+/** The work of a server on tasks. */
+export interface TaskWorking {
+  start(): void;
+  /** There is a new task: it is looked for now. Cheap, never fails. */
+  readonly wake: () => void;
+  /** A task is to end: see {@link TaskWorker.cancel}. */
+  readonly cancel: (taskId: string) => void;
+  /** Hands over; a vendor that is being asked for a task may answer for `graceMs`. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** How many connections the work may open: bursts of it must not hold up what callers wait for. */
+const poolMax = 6;
+
+/** How long to wait for one, in milliseconds: a burst waits in line. */
+const connectTimeoutMs = 5_000;
+
+/** Makes it; it does not work yet. */
+export function createTaskWorking(options: WorkingOptions): TaskWorking {
+  const { database, metrics, log, prices, results, config, onLowBalance } = options;
+  const pool = new Pool({
+    connectionString: database.url,
+    max: poolMax,
+    connectionTimeoutMillis: connectTimeoutMs,
+  });
+  // An idle connection that breaks is replaced; without a listener it would end the process.
+  pool.on("error", () => {});
+  const warn = (message: string, fields: object): void => log.warn(fields, message);
+  const jobs = createTaskJobs({
+    pool,
+    warn,
+    onCount: (counts) => {
+      for (const [state, count] of counts) metrics.tasks.set({ state }, count);
+    },
+  });
+  const worker = createTaskWorker({
+    pool,
+    results,
+    warn,
+    onLowBalance,
+    models: config.models,
+    vendors: workerVendors(options),
+    text: { run: createTextRunner(options.upstream), vendors: textVendors(options) },
+    findPrice: (version) => prices.find(version),
+    vendorCost: vendorCostOf(config),
+    onSubmit: (vendor, outcome) => metrics.taskSubmits.inc({ vendor, outcome }),
+    onEnd: (task) => metrics.tasksEnded.inc(endLabels(task)),
+  });
+  metrics.gauge(
+    "uas_tasks_under_way",
+    "Tasks that this process works on at this moment; those that wait for their vendors are not among them.",
+    worker.underWay,
+  );
+  return {
+    wake: () => worker.wake(),
+    cancel: (taskId) => worker.cancel(taskId),
+    start() {
+      worker.start();
+      jobs.start();
+    },
+    async stop(graceMs) {
+      await Promise.all([worker.stop({ graceMs }), jobs.stop()]);
+      await pool.end();
+    },
+  };
+}
+
+function workerVendors({
+  vendors,
+  config,
+}: Pick<WorkingOptions, "vendors" | "config">): ReadonlyMap<string, WorkerVendor> {
+  return new Map(
+    [...vendors].flatMap(([name, { tasks }]) => {
+      const { maxInFlight, baseUrl = "" } = config.vendors.get(name) ?? {};
+      return tasks === undefined ? [] : [[name, { tasks, maxInFlight, baseUrl }] as const];
+    }),
+  );
+}
+
+function textVendors({
+  vendors,
+  config,
+}: Pick<WorkingOptions, "vendors" | "config">): WorkerText["vendors"] {
+  const names = [...vendors.values()].filter(({ dialects }) => dialects.size > 0);
+  return new Map(
+    names.map(({ name }) => [name, { maxInFlight: config.vendors.get(name)?.maxInFlight }]),
+  );
+}
+
+function vendorCostOf({
+  models,
+}: Pick<Config, "models">): NonNullable<WorkerOptions["vendorCost"]> {
+  return ({ model, vendor, vendor_model: name, create_time: time }, usage) => {
+    const routes = models.get(model)?.routes ?? [];
+    const costs = routes.find((each) => each.vendor === vendor && each.model === name)?.costs;
+    return costs && callCost(priceAt(costs, time.getTime()), usage);
+  };
+}
+
+/** The words of ends are those of their states. */
+function endLabels({ state, error_code: code }: TaskRow): { status: string; error_code: string } {
+  return { status: state, error_code: code ?? "" };
+}

@@ -1,0 +1,113 @@
+/** What a task costs, and its record among the calls. Pure. */
+import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { CallRow } from "../billing/call-row.ts";
+import { callCost, secondMicros } from "../billing/price.ts";
+import type { PriceConfig } from "../config/config.ts";
+import type { TaskOutcome, TaskUnits } from "../vendor/task.ts";
+import type { Move } from "./move.ts";
+import type { StoredUsageJson, TaskRow } from "./task-row.ts";
+
+/** The path that tasks have in the call log. */
+export const taskPath = "/api/ai/tasks";
+
+/** What a task ended with, for its money. */
+export interface Ended {
+  /** What was made. Absent: nothing was. */
+  readonly outcome?: TaskOutcome;
+  /** What was asked for: what is charged by where the vendor does not say what it made. */
+  readonly asked?: TaskUnits;
+  /** The price that it was held with; needed where it is charged. */
+  readonly price?: PriceConfig | undefined;
+  /** What the vendor takes of the operator, in nano-USD; `undefined`: not known, or nothing. */
+  readonly vendorCostNanos?: bigint | undefined;
+  /** The documented word; empty: it was completed, or cancelled. */
+  readonly errorCode: string;
+  readonly ending: CallEnding;
+  readonly status: number;
+  readonly now: Date;
+}
+
+/** What was consumed, as prices count it. */
+export function usageOf({
+  outcome,
+  asked = {},
+}: Pick<Ended, "outcome" | "asked">): StoredUsageJson {
+  const { images, seconds } = { ...asked, ...outcome?.units };
+  const tokens = outcome?.usage;
+  return {
+    inputTokens: tokens?.inputTokens ?? 0,
+    cachedInputTokens: tokens?.cachedInputTokens ?? 0,
+    cacheWriteTokens: tokens?.cacheWriteTokens ?? 0,
+    outputTokens: tokens?.outputTokens ?? 0,
+    reasoningTokens: tokens?.reasoningTokens ?? 0,
+    ...(images !== undefined && { images }),
+    ...(seconds !== undefined && { seconds }),
+  };
+}
+
+/**
+ * The money of a task's end. Only what was completed is charged (R-TSK-6), and never more than was held: a
+ * vendor that makes more than it was asked for is not the customer's concern.
+ */
+export function chargeOf(task: TaskRow, ended: Ended): NonNullable<Move["charge"]> {
+  const { outcome, price, vendorCostNanos } = ended;
+  const isCharged = outcome !== undefined && ended.ending === CallEnding.COMPLETED;
+  const usage = outcome && usageOf(ended);
+  const hold = BigInt(task.hold);
+  let costNanos = 0n;
+  if (isCharged && usage !== undefined) {
+    if (price === undefined) throw new Error(`no price ${task.price_version} of task ${task.id}`);
+    costNanos = callCost(price, usage, task.discount_bp);
+  }
+  if (costNanos > hold) costNanos = hold;
+  return {
+    costNanos,
+    record: {
+      ...recordOf(task, ended, usage),
+      charged: isCharged,
+      cost: costNanos.toString(),
+      vendor_cost: vendorCostNanos?.toString() ?? null,
+    },
+  };
+}
+
+function recordOf(task: TaskRow, ended: Ended, usage: StoredUsageJson | undefined): CallRow {
+  return {
+    id: task.id,
+    request_id: task.request_id,
+    account_id: task.account_id,
+    key_id: task.key_id,
+    model: task.model,
+    vendor: task.vendor,
+    path: taskPath,
+    stream: false,
+    status: ended.status,
+    error_code: ended.errorCode,
+    ending: ended.ending,
+    usage_source: sourceOf(ended.outcome),
+    input_tokens: usage?.inputTokens ?? 0,
+    cached_input_tokens: usage?.cachedInputTokens ?? 0,
+    cache_write_tokens: usage?.cacheWriteTokens ?? 0,
+    output_tokens: usage?.outputTokens ?? 0,
+    reasoning_tokens: usage?.reasoningTokens ?? 0,
+    cost: "0",
+    held: task.hold,
+    price_version: task.price_version,
+    start_time: task.create_time.toISOString(),
+    duration_ms: Math.max(0, ended.now.getTime() - task.create_time.getTime()),
+    first_byte_ms: 0,
+    upstream_request_id: task.vendor_task_id ?? "",
+    dropped: "",
+    discount_bp: task.discount_bp,
+    charged: false,
+    images: usage?.images ?? null,
+    second_micros: usage?.seconds === undefined ? null : secondMicros(usage.seconds),
+    vendor_cost: null,
+  };
+}
+
+function sourceOf(outcome: TaskOutcome | undefined): UsageSource {
+  if (outcome?.usage === undefined) return UsageSource.UNSPECIFIED;
+  return outcome.usage.isEstimated ? UsageSource.ESTIMATED : UsageSource.UPSTREAM;
+}

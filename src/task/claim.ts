@@ -1,0 +1,184 @@
+/** Takes tasks for this process: those that wait for their turn, in turns of the accounts, and those that are due. */
+import type { Pool } from "pg";
+import { inTransaction } from "./move.ts";
+import { type TaskRow, taskColumns } from "./task-row.ts";
+
+/** Where a task of a model can go, best first. */
+export interface TaskRoute {
+  /** A vendor's name. */
+  readonly vendor: string;
+  /** The vendor's name of the model. */
+  readonly model: string;
+}
+
+/** What {@link pickUp} needs to know. */
+export interface PickUp {
+  /** By model key: only these are taken. */
+  readonly routes: ReadonlyMap<string, readonly TaskRoute[]>;
+  /** The most tasks that a vendor may have at once; `undefined`: no limit. */
+  readonly vendorMax: (vendor: string) => number | undefined;
+  /** The most tasks of an account that run at once. */
+  readonly accountMax: number;
+  /** The most to take. */
+  readonly limit: number;
+  readonly leaseMs: number;
+  /** How long a task may run, in milliseconds from its first intent on. */
+  readonly runMs: number;
+  /** The account that was served last: of equals, those after it are first. */
+  readonly after: string;
+}
+
+/** What was taken. */
+export interface PickedUp {
+  readonly tasks: readonly TaskRow[];
+  /** The account that was served last. */
+  readonly after: string;
+}
+
+/** Any number: the key of the lock under which processes pick up tasks one after the other, so that limits are
+ * exact. */
+const lockKey = 7_205_119_431;
+
+const atVendor = "state in ('submitting', 'submit_unknown', 'running')";
+const active = "state in ('submitting', 'submit_unknown', 'running', 'finalizing')";
+
+/** Its time has come, and nobody works on it: a request to cancel moves the time of one that is worked on too. */
+const isDue = `${active} and next_time <= clock_timestamp()
+  and (lease_until is null or lease_until <= clock_timestamp())`;
+
+const loadSql = `select vendor, count(*)::int as count from task where ${atVendor} group by vendor`;
+
+/**
+ * $1: models, $2: most of an account, $3: how many, $4: the account that was served last. Accounts that have
+ * less running come first; the index is jumped from one account to the next, however much waits for each.
+ */
+const waitingSql = `
+  with recursive waiting as (
+    (select account_id from task where state = 'queued' order by account_id limit 1)
+    union all
+    select next.account_id from waiting cross join lateral (
+      select account_id from task where state = 'queued' and account_id > waiting.account_id
+      order by account_id limit 1) next
+  ), running as (
+    select account_id, count(*)::int as count from task where ${active} group by account_id
+  )
+  select task.id, task.account_id, task.model
+  from waiting left join running using (account_id) cross join lateral (
+    select id, account_id, model, coalesce(running.count, 0) + row_number() over (order by id) as turn
+    from (select id, account_id, model from task
+      where state = 'queued' and account_id = waiting.account_id and next_time <= now() and model = any($1)
+      order by id limit least($3, greatest(0, $2 - coalesce(running.count, 0)))) first) task
+  order by task.turn, task.account_id <= $4, task.account_id
+  limit $3`;
+
+/** The intent: it is durable before the vendor is asked. Its time begins with the first. $1: ids, $2: vendors,
+ * $3: models, $4: the lease, $5: how long it may run. */
+const claimSql = `
+  update task set state = 'submitting', fence = task.fence + 1,
+    lease_until = clock_timestamp() + $4 * interval '1 ms', next_time = clock_timestamp() + $4 * interval '1 ms',
+    attempt_token = coalesce(task.attempt_token, gen_random_uuid()), attempt_time = clock_timestamp(),
+    start_time = coalesce(task.start_time, clock_timestamp()),
+    deadline = case when task.start_time is null then clock_timestamp() + $5 * interval '1 ms' else task.deadline end,
+    vendor = picked.vendor, vendor_model = picked.model
+  from unnest($1::uuid[], $2::text[], $3::text[]) as picked(id, vendor, model)
+  where task.id = picked.id and task.state = 'queued'
+  returning ${taskColumns}`;
+
+/** `next_time` goes with the lease, so that the index does not lead to what is worked on. $1: how many, $2: the
+ * lease. */
+const dueSql = `
+  update task set fence = task.fence + 1, lease_until = clock_timestamp() + $2 * interval '1 ms',
+    next_time = clock_timestamp() + $2 * interval '1 ms'
+  where id in (
+    select id from task where ${isDue} order by next_time limit $1 for update skip locked)
+  returning ${taskColumns}`;
+
+/** Those that waited until their deadline. $1: how many, $2: the lease; `queued` has none. */
+const overdueSql = `
+  update task set fence = task.fence + 1
+  where id in (
+    select id from task where state = 'queued' and deadline <= clock_timestamp()
+    limit $1 for update skip locked)
+  returning ${taskColumns}`;
+
+const anythingSql = `select
+  exists (select from task where state = 'queued' and next_time <= now()) as queued,
+  exists (select from task where ${isDue}) as due`;
+
+interface WaitingRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly model: string;
+}
+
+/** Whether anything waits. Cheap. */
+export async function findWork(pool: Pool): Promise<{ queued: boolean; due: boolean }> {
+  const { rows } = await pool.query<{ queued: boolean; due: boolean }>(anythingSql);
+  return rows[0] ?? { queued: false, due: false };
+}
+
+/** Takes tasks that wait for their turn: they are `submitting`, and their vendor is to be asked. */
+export async function pickUp(pool: Pool, options: PickUp): Promise<PickedUp> {
+  const { accountMax, limit, leaseMs, runMs, after } = options;
+  return inTransaction(pool, async (client) => {
+    await client.query("select pg_advisory_xact_lock($1)", [lockKey]);
+    const load = await client.query<{ vendor: string; count: number }>(loadSql);
+    const room = new Room(options, new Map(load.rows.map((row) => [row.vendor, row.count])));
+    const values = [room.openModels(), accountMax, limit, after];
+    const waiting = await client.query<WaitingRow>(waitingSql, values);
+    const chosen = waiting.rows.flatMap((row) => {
+      const route = room.take(row.model);
+      return route === undefined ? [] : [{ ...row, route }];
+    });
+    if (chosen.length === 0) return { tasks: [], after };
+    const { rows } = await client.query<TaskRow>(claimSql, [
+      chosen.map(({ id }) => id),
+      chosen.map(({ route }) => route.vendor),
+      chosen.map(({ route }) => route.model),
+      leaseMs,
+      runMs,
+    ]);
+    return { tasks: rows, after: chosen.at(-1)?.account_id ?? after };
+  });
+}
+
+/** Takes tasks that somebody should look at: their time has come, or who had them is gone. */
+export async function takeDue(pool: Pool, limit: number, leaseMs: number): Promise<TaskRow[]> {
+  return (await pool.query<TaskRow>(dueSql, [limit, leaseMs])).rows;
+}
+
+/** Takes tasks that have waited until their deadline. */
+export async function takeOverdue(pool: Pool, limit: number): Promise<TaskRow[]> {
+  return (await pool.query<TaskRow>(overdueSql, [limit])).rows;
+}
+
+/** What vendors can still take. */
+class Room {
+  readonly #options: PickUp;
+  readonly #load: Map<string, number>;
+
+  constructor(options: PickUp, load: Map<string, number>) {
+    this.#options = options;
+    this.#load = load;
+  }
+
+  /** Models that somebody can take: a full vendor must not hide what waits behind its tasks. */
+  openModels(): string[] {
+    const models = [...this.#options.routes];
+    return models.filter(([, routes]) => routes.some((route) => this.#has(route))).map(([m]) => m);
+  }
+
+  take(model: string): TaskRoute | undefined {
+    const route = this.#options.routes.get(model)?.find((each) => this.#has(each));
+    if (route !== undefined) this.#load.set(route.vendor, this.#count(route) + 1);
+    return route;
+  }
+
+  #has(route: TaskRoute): boolean {
+    return this.#count(route) < (this.#options.vendorMax(route.vendor) ?? Infinity);
+  }
+
+  #count({ vendor }: TaskRoute): number {
+    return this.#load.get(vendor) ?? 0;
+  }
+}

@@ -1,0 +1,70 @@
+/** What callers are told where something cannot be done with a task. */
+import type { HoldVerdict } from "../billing/ledger.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { formatUsd } from "../money.ts";
+import { queuedTasksMax } from "../config/task-limits.ts";
+
+/** What is said of a task that there is not, and of one of another account: always the same. */
+export function noSuchTask(): GatewayError {
+  return new GatewayError(
+    ErrorCode.TASK_NOT_FOUND,
+    "There is no such task: check the task id; tasks are found by the account that submitted them, for 30 days",
+  );
+}
+
+/** It runs and cannot be stopped. */
+export function notCancellable(): GatewayError {
+  return new GatewayError(
+    ErrorCode.TASK_NOT_CANCELLABLE,
+    "The task cannot be cancelled any more: its vendor cannot stop it, or its result is being fetched; wait for its end",
+    { retryAfterSeconds: 2 },
+  );
+}
+
+/** A member of a request that is wrong. */
+export function invalid(param: string, rule: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${rule}`, { param });
+}
+
+/** The callback id stands for another task. */
+export function callbackIdReused(taskId: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.IDEMPOTENCY_KEY_REUSED,
+    `callbackId: it was used for task ${taskId} with another body; choose a new one. Nothing was charged`,
+    { param: "callbackId", metadata: { task_id: taskId } },
+  );
+}
+
+/** Too many tasks wait. */
+export function queueFull(): GatewayError {
+  return new GatewayError(
+    ErrorCode.QUEUE_FULL,
+    `${queuedTasksMax} tasks of this account wait already; submit more when some of them run`,
+    { retryAfterSeconds: 10 },
+  );
+}
+
+/** Why a hold was refused. @param limitNanos what the key may spend in its life; `undefined`: no limit */
+export function holdRefused(
+  { availableNanos, keyRemainingNanos }: Extract<HoldVerdict, { admitted: false }>,
+  neededNanos: bigint,
+  limitNanos: bigint | undefined,
+): GatewayError {
+  const needed = formatUsd(neededNanos);
+  const start = `Insufficient balance: this task can cost ${needed} USD`;
+  if (keyRemainingNanos === undefined || limitNanos === undefined) {
+    const available = formatUsd(availableNanos);
+    return new GatewayError(
+      ErrorCode.INSUFFICIENT_BALANCE,
+      `${start}, ${available} USD is available; top up the account or ask for less`,
+      { metadata: { needed, available } },
+    );
+  }
+  const spendLimit = formatUsd(limitNanos);
+  const remaining = formatUsd(keyRemainingNanos);
+  return new GatewayError(
+    ErrorCode.INSUFFICIENT_BALANCE,
+    `${start}, but of the API key's spend limit of ${spendLimit} USD only ${remaining} USD is left; raise the key's limit or ask for less`,
+    { metadata: { needed, spend_limit: spendLimit, remaining } },
+  );
+}

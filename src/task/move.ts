@@ -1,0 +1,145 @@
+/**
+ * The one way in which a task changes: state, money and webhook in one transaction, by whoever holds the fence.
+ */
+import type { Pool, PoolClient } from "pg";
+import { applyIn } from "../billing/apply-in.ts";
+import type { CallRow } from "../billing/call-row.ts";
+import { progressIn, statesBefore, type TaskEvent, transitions } from "./state.ts";
+import { type TaskRow, taskColumns } from "./task-row.ts";
+import { tellTask } from "./tell.ts";
+
+/** What a change does to a task. */
+export interface Move {
+  /** What has happened. Absent: nothing that changes its state. */
+  readonly event?: TaskEvent;
+  /** What the vendor says, in percent. */
+  readonly progress?: number | undefined;
+  /** What else is written. */
+  readonly set?: MoveColumns;
+  /** Gives the lease back; somebody looks again after so many milliseconds, or at the deadline. Absent: it is
+   * kept. A task that ends has none. */
+  readonly releaseMs?: number;
+  /** What it is charged, and the record of it: of moves that end it. */
+  readonly charge?: { readonly costNanos: bigint; readonly record: CallRow };
+}
+
+/** Columns that a move can write. */
+export type MoveColumns = Partial<{
+  readonly vendor: string;
+  readonly vendor_model: string;
+  readonly vendor_task_id: string | null;
+  readonly poll_count: number;
+  readonly failure_count: number;
+  readonly cancel_requested: boolean;
+  /** JSON text. */
+  readonly result: string;
+  /** JSON text. */
+  readonly usage: string | null;
+  readonly error_code: string;
+  readonly error: string;
+  readonly expire_time: Date | null;
+}>;
+
+/** What moves need. */
+export interface MoveNeeds {
+  readonly pool: Pool;
+  /** Enqueues the webhook of a change, in its transaction; before its money.
+   * Default: {@link tellTask}. */
+  readonly tell?: (transaction: PoolClient, task: TaskRow) => Promise<void>;
+  /** Told when a move takes an account below its threshold. Default: nobody. */
+  readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
+}
+
+/**
+ * Changes a task.
+ *
+ * @param task as it was read or claimed: the fence and the state that count
+ * @returns the task as it is now; `undefined`: it is somebody else's by now, or has gone on.
+ * @throws the driver's error; nothing was changed, or that is not known
+ */
+export async function moveTask(
+  needs: MoveNeeds,
+  task: TaskRow,
+  move: Move,
+): Promise<TaskRow | undefined> {
+  const update = statementOf(task, move);
+  if (move.charge === undefined && task.callback_url === null) {
+    return (await needs.pool.query<TaskRow>(update)).rows[0];
+  }
+  let lowBalanceNanos: bigint | undefined;
+  const moved = await inTransaction(needs.pool, async (transaction) => {
+    const row = (await transaction.query<TaskRow>(update)).rows[0];
+    if (row === undefined) return undefined;
+    if (isNews(task, row)) await (needs.tell ?? tellTask)(transaction, row);
+    if (move.charge === undefined) return row;
+    const settles = [{ id: row.id, ...move.charge }];
+    // Last before the commit: it locks the account.
+    ({ lowBalanceNanos } = await applyIn(transaction, { accountId: row.account_id, settles }));
+    return row;
+  });
+  if (lowBalanceNanos !== undefined) needs.onLowBalance?.(task.account_id, lowBalanceNanos);
+  return moved;
+}
+
+function isNews(before: TaskRow, after: TaskRow): boolean {
+  return after.finish_time !== null || after.progress > before.progress;
+}
+
+/** The columns that are JSON texts. */
+const jsonColumns = new Set(["result", "usage"]);
+
+function statementOf(task: TaskRow, move: Move): { text: string; values: unknown[] } {
+  const { event, progress, releaseMs, set = {} } = move;
+  const from = event === undefined ? [task.state] : statesBefore(event);
+  const state = event === undefined ? task.state : transitions[event].to;
+  const isEnd = move.charge !== undefined;
+  const values: unknown[] = [task.id, task.fence, from, state, progressIn(state, progress)];
+  const sets = ["state = $4", "progress = $5"];
+  for (const [column, value] of Object.entries(set)) {
+    values.push(value);
+    sets.push(`${column} = $${values.length}${jsonColumns.has(column) ? "::json" : ""}`);
+  }
+  // A vendor is about to be asked: how long it has had the task counts from here.
+  if (event === "resubmit" || set.vendor) sets.push("attempt_time = clock_timestamp()");
+  if (isEnd) {
+    values.push(move.charge?.costNanos.toString());
+    sets.push(`cost = $${values.length}`, "finish_time = clock_timestamp()", "lease_until = null");
+  } else if (releaseMs !== undefined) {
+    values.push(releaseMs);
+    const after = `clock_timestamp() + $${values.length} * interval '1 ms'`;
+    values.push(task.cancel_requested);
+    // Whoever asked to cancel it meanwhile waits for no pause.
+    const isNew = `cancel_requested <> $${values.length}`;
+    const next = `case when ${isNew} then clock_timestamp() else ${after} end`;
+    sets.push("lease_until = null", `next_time = least(${next}, greatest(deadline, now()))`);
+  }
+  const text = `update task set ${sets.join(", ")}
+    where id = $1 and fence = $2 and state = any($3) returning ${taskColumns}`;
+  return { text, values };
+}
+
+/** Runs work in a transaction. @throws what the work throws; nothing of it stays */
+export async function inTransaction<T>(
+  pool: Pool,
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  let failure: Error | undefined;
+  try {
+    await client.query("begin");
+    const result = await work(client);
+    await client.query("commit");
+    return result;
+  } catch (error) {
+    failure = error instanceof Error ? error : new Error(String(error));
+    // A connection that cannot roll back is thrown away, and the server does it.
+    const isBack = await client.query("rollback").then(
+      () => true,
+      () => false,
+    );
+    if (isBack) failure = undefined;
+    throw error;
+  } finally {
+    client.release(failure);
+  }
+}

@@ -1,0 +1,123 @@
+/** Looks after tasks that vendors have: how they stand, and whether they are to end. */
+import { ErrorCode } from "../errors.ts";
+import { type TaskNews, type TaskOutcome, VendorTrouble } from "../vendor/task.ts";
+import { faultCode } from "./fault.ts";
+import { type TaskWork, timedOut, type Work } from "./task-work.ts";
+import type { TaskRow } from "./task-row.ts";
+
+/** How many bad answers in a row an operator is told of. */
+const failuresTold = 10;
+
+/** The kind of event by which is known that a vendor was asked to stop a task. */
+const stopKind = "stop_asked";
+
+/** The steps of `running`. */
+export class Running {
+  readonly #work: TaskWork;
+  readonly #finalize: (work: Work, outcome: TaskOutcome) => Promise<void>;
+
+  constructor(work: TaskWork, finalize: (work: Work, outcome: TaskOutcome) => Promise<void>) {
+    this.#work = work;
+    this.#finalize = finalize;
+  }
+
+  /** Asks how a task stands, and stops it before where that was asked for. */
+  async look(work: Work): Promise<void> {
+    const { task } = work;
+    if (task.left_ms <= 0) {
+      await this.#stop(work).catch(() => false);
+      return this.#work.fail(work, timedOut);
+    }
+    try {
+      if (task.cancel_requested && (await this.#stop(work))) return this.#work.cancel(work);
+    } catch (error) {
+      return this.#again(work, error);
+    }
+    let news: TaskNews | undefined;
+    try {
+      news = await this.#poll(work);
+    } catch (error) {
+      return this.#again(work, error);
+    }
+    if (news !== undefined) return this.#take(work, news);
+    // Its vendor cannot be asked: it may tell by itself.
+    await this.#work.release(work, task.left_ms);
+  }
+
+  /** What a vendor says of a task; `undefined`: it cannot be asked. @throws HttpFailure */
+  async #poll({ task, signal }: Work): Promise<TaskNews | undefined> {
+    const { tasks } = this.#work.vendorOf(task) ?? {};
+    if (tasks?.poll === undefined || task.vendor_task_id === null) return undefined;
+    const asking = tasks.poll(task.vendor_task_id, signal);
+    this.#work.at("ask.poll");
+    const news = await asking;
+    this.#work.at("told.poll");
+    return news;
+  }
+
+  async #take(work: Work, news: TaskNews): Promise<void> {
+    const { task } = work;
+    switch (news.status) {
+      case "running": {
+        const polls = task.poll_count + 1;
+        const set = { poll_count: polls, failure_count: 0 };
+        await this.#work.release(work, this.#work.pause(polls), set, news.progress);
+        return;
+      }
+      case "completed": {
+        const move = { event: "produce", set: { failure_count: 0 } } as const;
+        const produced = await this.#work.move(work, move);
+        if (produced !== undefined) await this.#finalize({ ...work, task: produced }, news.outcome);
+        return;
+      }
+      case "failed": {
+        const { code, message } = news.error;
+        return this.#work.fail(work, { code: faultCode(code), message });
+      }
+      case "cancelled":
+        if (task.cancel_requested) return this.#work.cancel(work);
+        return this.#work.fail(work, {
+          code: ErrorCode.UPSTREAM_ERROR,
+          message: "the vendor ended the task; nothing was charged",
+        });
+    }
+  }
+
+  /** A bad answer fails no task: it is asked again until the deadline. */
+  async #again(work: Work, error: unknown): Promise<void> {
+    const { task, signal } = work;
+    if (signal.aborted) return void (await this.#work.release(work, 0));
+    const fault = error instanceof VendorTrouble ? error.fault : undefined;
+    if (fault !== undefined) this.#work.options.onAlarm?.(task.vendor, fault);
+    const failures = task.failure_count + 1;
+    if (failures % failuresTold === 0) {
+      const fields = { taskId: task.id, vendor: task.vendor, failures, err: error };
+      this.#work.warn("a vendor does not say how a task stands", fields);
+    }
+    const set = { failure_count: failures };
+    await this.#work.release(
+      work,
+      this.#work.pause(task.poll_count + failures),
+      set,
+      task.progress,
+    );
+  }
+
+  /** Asks the vendor to stop a task, once. Whether it has ended by that. @throws HttpFailure */
+  async #stop({ task, signal }: Work): Promise<boolean> {
+    const { tasks } = this.#work.vendorOf(task) ?? {};
+    if (!tasks?.canCancel || !tasks.cancel || task.vendor_task_id === null) return false;
+    if (await this.#wasStopped(task)) return false;
+    const asking = tasks.cancel(task.vendor_task_id, signal);
+    this.#work.at("ask.cancel");
+    const answer = await asking;
+    this.#work.at("told.cancel");
+    if (answer !== "cancelled") await this.#work.note(task, stopKind, { answer });
+    return answer === "cancelled";
+  }
+
+  async #wasStopped({ id }: TaskRow): Promise<boolean> {
+    const sql = "select from task_event where task_id = $1 and kind = $2 limit 1";
+    return (await this.#work.options.pool.query(sql, [id, stopKind])).rows.length > 0;
+  }
+}

@@ -1,0 +1,170 @@
+/** What tasks of each type take, whatever the vendor: the canonical parameters. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelConfig } from "../../config/config.ts";
+import {
+  common,
+  file,
+  files,
+  flag,
+  formed,
+  number,
+  type ParamsForm,
+  paramsSchema,
+  shape,
+  text,
+  whole,
+  word,
+} from "./parts.ts";
+
+/** The longest prompt of a picture, film or sound, in characters. */
+const promptCharsMax = 32_000;
+
+/** The longest prompt of a text, in characters: beyond any model's context. */
+const textCharsMax = 4_000_000;
+
+const prompts = {
+  prompt: text("What to make, in words", promptCharsMax),
+  negativePrompt: text("What not to make", promptCharsMax),
+};
+
+const image: ParamsForm = {
+  title: "imageParams",
+  needs: [["prompt"]],
+  members: {
+    ...prompts,
+    imageUrls: files("Pictures to start from", 16),
+    maskUrl: file("Which part of the first picture to change"),
+    strength: number("How far to go from the picture", 0, 1),
+    ...shape,
+    resolution: formed("How fine, such as 1k, 2k, 4k", "^(?:\\d+(?:\\.\\d+)?[kK]|\\d{3,4}p)$"),
+    n: whole("How many pictures; default 1", 1, 10),
+    quality: text("How good, in the vendor's words", 32),
+    style: text("In which manner, in the vendor's words", 64),
+    steps: whole("How many steps to take", 1, 200),
+    guidanceScale: number("How closely to follow the prompt", 0, 50),
+    outputFormat: word("The form of the file", ["png", "jpeg", "webp"]),
+    ...common,
+  },
+};
+
+const video: ParamsForm = {
+  title: "videoParams",
+  needs: [["prompt", "imageUrl"]],
+  members: {
+    ...prompts,
+    imageUrl: file("The first frame"),
+    lastFrameUrl: file("The last frame"),
+    referenceImageUrls: files("Pictures of what is to be seen", 16),
+    videoUrl: file("A film to start from"),
+    audioUrl: file("The sound"),
+    duration: whole("How long, in seconds", 1, 60),
+    ...shape,
+    resolution: formed("How fine, such as 720p, 1080p, 4k", "^(?:\\d{3,4}[pP]|\\d[kK])$"),
+    fps: whole("Pictures in a second", 1, 120),
+    n: whole("How many films; default 1", 1, 4),
+    generateAudio: flag("Whether to make sound, too"),
+    cameraMotion: text("How the camera moves, in the vendor's words", 256),
+    ...common,
+  },
+};
+
+const audio: ParamsForm = {
+  title: "audioParams",
+  needs: [["text", "prompt"]],
+  members: {
+    text: text("What to say", promptCharsMax),
+    prompt: text("What to make, or how to say it, in words", promptCharsMax),
+    lyrics: text("What to sing", promptCharsMax),
+    audioUrl: file("A recording to start from"),
+    language: formed("The language, such as en or pt-BR", "^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*$"),
+    voice: text("Whose voice, in the vendor's words", 128),
+    format: formed("The form of the file, such as mp3 or wav", "^[a-z0-9_]{2,16}$"),
+    sampleRate: whole("Samples in a second", 8_000, 192_000),
+    speed: number("How fast; 1 is as usual", 0.25, 4),
+    volume: number("How loud, in the vendor's measure", 0, 100),
+    pitch: number("How high, in the vendor's measure", -100, 100),
+    duration: number("How long, in seconds", 0.5, 600),
+    seed: common["seed"] ?? {},
+  },
+};
+
+function textForm(maxOutputTokens: number): ParamsForm {
+  return {
+    title: "textParams",
+    needs: [["prompt", "messages"]],
+    // Its vendors speak different styles: there are no words that all of them know.
+    hasNoExtra: true,
+    members: {
+      prompt: text("What to answer", textCharsMax),
+      messages: {
+        type: "array",
+        description: "A conversation, in the style of chat completions",
+        minItems: 1,
+        maxItems: 10_000,
+        items: {
+          type: "object",
+          required: ["role", "content"],
+          properties: {
+            role: word("Whose words", ["system", "developer", "user", "assistant"]),
+            content: {
+              description: "A text, or a list of parts as in chat completions",
+              anyOf: [
+                { type: "string", maxLength: textCharsMax },
+                { type: "array", minItems: 1, maxItems: 1_000, items: { type: "object" } },
+              ],
+            },
+          },
+        },
+      },
+      systemPrompt: text("How to answer", textCharsMax),
+      imageUrls: files("Pictures that the prompt is about", 16),
+      maxTokens: whole("The most tokens of the answer", 1, Math.max(1, maxOutputTokens)),
+      temperature: number("How freely to choose words", 0, 2),
+      topP: number("The share of likely words to choose from", 0, 1),
+      stop: {
+        description: "Where to stop",
+        anyOf: [
+          { type: "string", minLength: 1, maxLength: 256 },
+          {
+            type: "array",
+            minItems: 1,
+            maxItems: 4,
+            items: { type: "string", minLength: 1, maxLength: 256 },
+          },
+        ],
+      },
+      responseFormat: {
+        type: "object",
+        description: "The form of the answer, as `response_format` of chat completions",
+        required: ["type"],
+        properties: { type: word("Which form", ["text", "json_object", "json_schema"]) },
+      },
+      seed: common["seed"] ?? {},
+    },
+  };
+}
+
+/** The schema of a model's parameters, where its vendor has none of its own; `undefined`: no such type. */
+export function baseSchema({ type, maxOutputTokens }: ModelConfig): JsonObject | undefined {
+  if (type === ModelType.IMAGE) return paramsSchema(image);
+  if (type === ModelType.VIDEO) return paramsSchema(video);
+  if (type === ModelType.AUDIO) return paramsSchema(audio);
+  return type === ModelType.TEXT ? paramsSchema(textForm(maxOutputTokens)) : undefined;
+}
+
+/** The member of a submit that takes the parameters of each type. */
+export const paramsFields = {
+  [ModelType.TEXT]: "textParams",
+  [ModelType.IMAGE]: "imageParams",
+  [ModelType.VIDEO]: "videoParams",
+  [ModelType.AUDIO]: "audioParams",
+} as const;
+
+/** The parameters that are shown as an example: the fewest that every model of the type takes. */
+export const examples: Readonly<Record<keyof typeof paramsFields, JsonObject>> = {
+  [ModelType.TEXT]: { prompt: "Write a haiku about the sea." },
+  [ModelType.IMAGE]: { prompt: "A lighthouse at dawn, watercolour" },
+  [ModelType.VIDEO]: { prompt: "Waves roll onto a beach at sunset" },
+  [ModelType.AUDIO]: { text: "Good morning, and welcome aboard." },
+};

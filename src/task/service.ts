@@ -1,0 +1,81 @@
+/** TaskService: submits, polls, watches, lists and cancels tasks. */
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { SubmitTaskRequest, TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
+import {
+  type Caller,
+  callerKey,
+  type KeyCaller,
+  requestIdKey,
+  requireActive,
+  resolveRequestId,
+} from "../caller.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import type { Cancel } from "./cancel.ts";
+import { taskMessage } from "./message.ts";
+import { createTaskReads, type TaskReadsOptions } from "./reads.ts";
+import type { TaskSchemas } from "./schema/schemas.ts";
+import { readSubmit } from "./submit-form.ts";
+import type { Submit } from "./submit.ts";
+
+/** What {@link createTaskService} needs. */
+export interface TaskServiceOptions extends TaskReadsOptions {
+  /** Finds a model. @throws GatewayError MODEL_NOT_FOUND or ACCESS_DENIED */
+  readonly authorize: (caller: Caller, modelKey: string) => ModelConfig;
+  readonly schemas: TaskSchemas;
+  /** Hosts of callbacks that need not be public. Default: none. */
+  readonly allowHosts?: readonly string[];
+  readonly submit: Submit;
+  readonly cancel: Cancel;
+}
+
+/** Implements `uas.task.v1.TaskService`. */
+export function createTaskService(options: TaskServiceOptions): ServiceImpl<typeof TaskService> {
+  const { authorize, schemas, submit, cancel, allowHosts = [] } = options;
+  return {
+    ...createTaskReads(options),
+
+    async submitTask(request, context) {
+      const caller = keyCaller(context);
+      const read = readSubmit(request, {
+        authorize: (modelKey) => authorize(caller, modelKey),
+        schemas,
+        allowHosts,
+        idempotencyKey: context.requestHeader.get("idempotency-key"),
+      });
+      const requestId = requestIdOf(request, context);
+      context.values.set(requestIdKey, requestId);
+      const { task, replayed } = await submit(read, { caller, requestId });
+      if (replayed) context.responseHeader.set("idempotent-replayed", "true");
+      return { task: taskMessage(task, { isOperator: false }) };
+    },
+
+    async cancelTask({ taskId }, context) {
+      const { accountId } = keyCaller(context);
+      return { task: taskMessage(await cancel(taskId, accountId), { isOperator: false }) };
+    },
+
+    getModelSchema({ modelKey }, context) {
+      const { model, field, schema, example } = schemas.of(authorize(keyCaller(context), modelKey));
+      return { modelKey, type: model.type, paramsField: field, schema, example };
+    },
+  };
+}
+
+/** The access option lets nobody else through; an operator calling in process has no account to charge. */
+function keyCaller({ values }: HandlerContext): KeyCaller {
+  const caller = values.get(callerKey);
+  if (caller?.kind !== "key") {
+    throw new GatewayError(ErrorCode.ACCESS_DENIED, "Tasks need an API key: send one");
+  }
+  requireActive(caller);
+  return caller;
+}
+
+/** The header's, else that of the request's context, else the one that was made for it. */
+function requestIdOf({ requestContext }: SubmitTaskRequest, context: HandlerContext): string {
+  const { requestHeader, values } = context;
+  const sent = requestHeader.has("x-request-id") || requestHeader.has("request-id");
+  const told = requestContext?.requestId ?? "";
+  return !sent && resolveRequestId(told) === told ? told : values.get(requestIdKey);
+}

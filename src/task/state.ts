@@ -1,0 +1,126 @@
+/** The states of a task and what leads from one to another: the one table. Pure. */
+import { TaskStage, TaskStatus } from "../../gen/uas/task/v1/task_pb.ts";
+
+/**
+ * Where a task is:
+ * - `queued`: it waits for its turn; no vendor knows of it.
+ * - `submitting`: its vendor may have been asked; that it would be was written down before.
+ * - `submit_unknown`: the vendor was asked and no answer came; it may have the task.
+ * - `running`: the vendor has it.
+ * - `finalizing`: the vendor is done; the result is being fetched.
+ * - `completed`, `failed`, `cancelled`: it has ended, and never changes again.
+ */
+export type TaskState = (typeof taskStates)[number];
+
+/** All of them, in the order of a life. */
+export const taskStates = [
+  "queued",
+  "submitting",
+  "submit_unknown",
+  "running",
+  "finalizing",
+  "completed",
+  "failed",
+  "cancelled",
+] as const;
+
+/**
+ * What can happen to a task:
+ * - `claim`: a worker begins to submit it.
+ * - `requeue`: it was not submitted after all, and nothing runs at a vendor.
+ * - `lose`: the vendor was asked, and no answer came.
+ * - `resubmit`: it is safe to ask the vendor again: it knows repetitions, or does not have the task.
+ * - `accept`: the vendor has it.
+ * - `produce`: the vendor is done; its result is to be fetched.
+ * - `complete`: the result is here.
+ * - `fail`: it ends without a result.
+ * - `cancel`: it ends because that was asked for.
+ */
+export type TaskEvent = keyof typeof transitions;
+
+/** From where each event leads where to. */
+export const transitions = {
+  claim: { from: ["queued"], to: "submitting" },
+  requeue: { from: ["submitting"], to: "queued" },
+  lose: { from: ["submitting"], to: "submit_unknown" },
+  resubmit: { from: ["submit_unknown"], to: "submitting" },
+  accept: { from: ["submitting", "submit_unknown"], to: "running" },
+  produce: { from: ["submitting", "submit_unknown", "running"], to: "finalizing" },
+  complete: { from: ["finalizing"], to: "completed" },
+  fail: {
+    from: ["queued", "submitting", "submit_unknown", "running", "finalizing"],
+    to: "failed",
+  },
+  cancel: { from: ["queued", "submitting", "submit_unknown", "running"], to: "cancelled" },
+} as const satisfies Readonly<
+  Record<string, { readonly from: readonly TaskState[]; readonly to: TaskState }>
+>;
+
+/** What callers see of a state. */
+export interface PublicState {
+  readonly status: TaskStatus;
+  readonly stage: TaskStage;
+}
+
+const progress = TaskStatus.PROGRESS;
+
+const publicStates: Readonly<Record<TaskState, PublicState>> = {
+  queued: { status: progress, stage: TaskStage.QUEUED },
+  submitting: { status: progress, stage: TaskStage.SUBMITTING },
+  submit_unknown: { status: progress, stage: TaskStage.SUBMITTING },
+  running: { status: progress, stage: TaskStage.RUNNING },
+  finalizing: { status: progress, stage: TaskStage.FINALIZING },
+  completed: { status: TaskStatus.COMPLETED, stage: TaskStage.ENDED },
+  failed: { status: TaskStatus.FAILED, stage: TaskStage.ENDED },
+  cancelled: { status: TaskStatus.CANCELLED, stage: TaskStage.ENDED },
+};
+
+/** What callers see of a state. */
+export function publicState(state: TaskState): PublicState {
+  return publicStates[state];
+}
+
+/** Where an event leads; `undefined`: it cannot happen in this state. */
+export function nextState(state: TaskState, event: TaskEvent): TaskState | undefined {
+  const { from, to } = transitions[event];
+  return (from as readonly TaskState[]).includes(state) ? to : undefined;
+}
+
+/** The states that an event can happen in. */
+export function statesBefore(event: TaskEvent): readonly TaskState[] {
+  return transitions[event].from;
+}
+
+/** Whether a task in this state has ended. */
+export function isEnded(state: TaskState): boolean {
+  return publicStates[state].stage === TaskStage.ENDED;
+}
+
+/** The least and the most progress in percent that a task of this state can have, by what a vendor says.
+ * What it had before it keeps: the database takes the higher. */
+const progressRanges: Readonly<Record<TaskState, readonly [number, number]>> = {
+  queued: [0, 0],
+  submitting: [0, 0],
+  submit_unknown: [0, 0],
+  running: [1, 98],
+  finalizing: [99, 99],
+  completed: [100, 100],
+  failed: [0, 0],
+  cancelled: [0, 0],
+};
+
+/**
+ * The progress to write with a state.
+ *
+ * @param told what the vendor says, in percent; anything else than a number counts as nothing
+ */
+export function progressIn(state: TaskState, told?: number): number {
+  const [least, most] = progressRanges[state];
+  if (told === undefined || Number.isNaN(told)) return least;
+  return Math.min(most, Math.max(least, Math.floor(told)));
+}
+
+/** Whether a task can still be asked to end. */
+export function isCancellable(state: TaskState): boolean {
+  return nextState(state, "cancel") !== undefined;
+}

@@ -1,0 +1,92 @@
+/** Reads the request of a submit: what is wrong with it is a 400 that names the member. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { SubmitTaskRequest } from "../../gen/uas/task/v1/task_service_pb.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { readPublicUrl } from "../http/public-url.ts";
+import { invalid } from "./failures.ts";
+import { fingerprint } from "./fingerprint.ts";
+import { paramsFields } from "./schema/forms.ts";
+import type { TaskModel, TaskSchemas } from "./schema/schemas.ts";
+
+/** A submit that is right. */
+export interface ReadSubmit {
+  readonly taskModel: TaskModel;
+  /** In canonical names. */
+  readonly params: JsonObject;
+  readonly callbackId: string | null;
+  readonly callbackUrl: string | null;
+  readonly fingerprint: Buffer;
+}
+
+/** What {@link readSubmit} needs. */
+export interface ReadSubmitOptions {
+  /** Finds the model. @throws GatewayError MODEL_NOT_FOUND or ACCESS_DENIED */
+  readonly authorize: (modelKey: string) => ModelConfig;
+  readonly schemas: TaskSchemas;
+  /** Hosts of callbacks that need not be public. */
+  readonly allowHosts: readonly string[];
+  /** The header `idempotency-key`; null: none. */
+  readonly idempotencyKey: string | null;
+}
+
+/** Reads it. @throws GatewayError */
+export function readSubmit(request: SubmitTaskRequest, options: ReadSubmitOptions): ReadSubmit {
+  const { modelKey } = request;
+  if (modelKey === "") throw invalid("modelKey", "is missing: name a model");
+  const given = givenParams(request);
+  const callbackId = readCallbackId(request, options.idempotencyKey);
+  const callbackUrl = readCallbackUrl(request, options.allowHosts);
+  const taskModel = options.schemas.of(options.authorize(modelKey));
+  const { field } = taskModel;
+  if (given.field !== field) {
+    throw invalid(given.field, `does not fit the model \`${modelKey}\`: send ${field}`);
+  }
+  const params = taskModel.read(given.params);
+  const asked = { modelKey, callbackUrl: callbackUrl ?? "", field, params };
+  return { taskModel, params, callbackId, callbackUrl, fingerprint: fingerprint(asked) };
+}
+
+/** Exactly one object of parameters. */
+function givenParams(request: SubmitTaskRequest) {
+  const fields = Object.values(paramsFields);
+  const given = fields.flatMap((field) => {
+    const params = request[field];
+    return params === undefined ? [] : [{ field, params }];
+  });
+  const [first, second] = given;
+  if (second !== undefined) {
+    const names = given.map(({ field }) => field).join(", ");
+    throw invalid(second.field, `send exactly one object of parameters, not ${names}`);
+  }
+  if (first !== undefined) return first;
+  throw invalid("params", `send the parameters: one of ${fields.join(", ")}`);
+}
+
+/** The longest callback id in characters. */
+const callbackIdCharsMax = 255;
+
+// Signed bytes must survive the receiver's JSON: what it may change is refused.
+// oxlint-disable-next-line no-control-regex
+const unsafe = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
+
+function readCallbackId({ callbackId }: SubmitTaskRequest, key: string | null): string | null {
+  const [name, id] = callbackId === "" ? ["Idempotency-Key", key] : ["callbackId", callbackId];
+  if (id === null || id === "") return null;
+  if (id.length > callbackIdCharsMax) {
+    throw invalid(name, `must not be longer than ${callbackIdCharsMax} characters`);
+  }
+  if (!id.isWellFormed() || unsafe.test(id)) {
+    throw invalid(name, "must be text without control characters and line separators");
+  }
+  return id;
+}
+
+function readCallbackUrl(
+  { callbackUrl }: SubmitTaskRequest,
+  allowHosts: readonly string[],
+): string | null {
+  if (callbackUrl === "") return null;
+  const read = readPublicUrl(callbackUrl, allowHosts);
+  if ("url" in read) return read.url.href;
+  throw invalid("callbackUrl", read.problem);
+}

@@ -1,0 +1,173 @@
+/**
+ * Accepts tasks: the row, the money and the job in one transaction. The hold of a task is the only one there is for
+ * it: whoever runs it, a text generation too, holds nothing again, and its end settles this hold (R-TSK-6).
+ */
+import { randomUUIDv7 } from "node:crypto";
+import type { Pool, PoolClient } from "pg";
+import { applyIn } from "../billing/apply-in.ts";
+import type { KeyCaller } from "../caller.ts";
+import type { ModelConfig, PriceConfig } from "../config/config.ts";
+import { queuedTasksMax, taskHoldTtlMs, taskQueueMs } from "../config/task-limits.ts";
+import { answering } from "../database-lost.ts";
+import type { TaskUnits } from "../vendor/task.ts";
+import { callbackIdReused, holdRefused, queueFull } from "./failures.ts";
+import { inTransaction } from "./move.ts";
+import { type SeenTask, seenColumns } from "./store.ts";
+import type { ReadSubmit } from "./submit-form.ts";
+
+/** Prices, as billing keeps them. */
+export interface TaskPricing {
+  /** The price that counts at this moment, in milliseconds since 1970. */
+  priceAt(model: ModelConfig, timeMs: number): PriceConfig;
+  /** The version of a price. */
+  version(price: PriceConfig): string;
+  /** The most that a task can cost, in nano-USD, rounded up. */
+  holdUnits(price: PriceConfig, units: TaskUnits, discountBp: number): bigint;
+}
+
+/** What {@link createSubmit} needs. */
+export interface SubmitOptions {
+  readonly pool: Pool;
+  readonly pricing: TaskPricing;
+  /** Enqueues the work on a task in the transaction that accepts it. Default: whoever works on tasks finds it. */
+  readonly enqueue?: ((transaction: PoolClient, task: SeenTask) => Promise<void>) | undefined;
+  /** Called after a commit. Default: nothing. */
+  readonly onAccepted?: ((task: SeenTask) => void) | undefined;
+  /** Tells of an account whose balance fell below its threshold. Default: nobody. */
+  readonly onLowBalance?: ((accountId: string, balanceNanos: bigint) => void) | undefined;
+  /** Called at the points where a process can die: `submit.inserted`, `submit.enqueued`, `submit.held`,
+   * `submit.committed`. Default: nothing. */
+  readonly at?: ((point: string) => void) | undefined;
+}
+
+/** Who submits. */
+export interface Submitter {
+  readonly caller: KeyCaller;
+  readonly requestId: string;
+}
+
+/** What came of a submit. */
+export interface Submitted {
+  readonly task: SeenTask;
+  /** It had been accepted before; nothing changed. */
+  readonly replayed: boolean;
+}
+
+/** Accepts a task. @throws GatewayError */
+export type Submit = (read: ReadSubmit, submitter: Submitter) => Promise<Submitted>;
+
+const sql = {
+  // The queue is counted no further than its end. Waits for another submit with the same callback id.
+  insert: `
+    insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_id, callback_url,
+      request_id, deadline, hold, price_version, discount_bp)
+    select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14
+    where (select count(*) from
+      (select from task where account_id = $2 and state = 'queued' limit ${queuedTasksMax}) as waiting
+    ) < ${queuedTasksMax}
+    on conflict (account_id, callback_id) do nothing
+    returning ${seenColumns}`,
+  find: `select ${seenColumns}, fingerprint from task where account_id = $1 and callback_id = $2`,
+} as const;
+
+/** What was accepted. */
+interface Accepted {
+  readonly task: SeenTask;
+  readonly lowBalanceNanos: bigint | undefined;
+}
+
+/** Makes it. */
+export function createSubmit(options: SubmitOptions): Submit {
+  const { pool, at = ignore } = options;
+  return async (read, submitter) => {
+    const { caller } = submitter;
+    const { accountId } = caller;
+    const made = newTask(read, submitter, options.pricing);
+    const accepted = await answering(
+      inTransaction(pool, (transaction) => accept(transaction, { made, caller, options })),
+    );
+    if (accepted === undefined) return replay(pool, read, accountId);
+    at("submit.committed");
+    const { task, lowBalanceNanos } = accepted;
+    if (lowBalanceNanos !== undefined) options.onLowBalance?.(accountId, lowBalanceNanos);
+    options.onAccepted?.(task);
+    return { task, replayed: false };
+  };
+}
+
+interface Accepting {
+  readonly made: NewTask;
+  readonly caller: KeyCaller;
+  readonly options: SubmitOptions;
+}
+
+/**
+ * The money comes last, for it locks the account.
+ *
+ * @returns `undefined`: nothing was inserted
+ * @throws GatewayError INSUFFICIENT_BALANCE
+ */
+async function accept(
+  transaction: PoolClient,
+  { made, caller, options }: Accepting,
+): Promise<Accepted | undefined> {
+  const { at = ignore } = options;
+  const { rows } = await transaction.query<SeenTask>(sql.insert, [...made.values]);
+  const [task] = rows;
+  if (task === undefined) return undefined;
+  at("submit.inserted");
+  await options.enqueue?.(transaction, task);
+  at("submit.enqueued");
+  const { accountId, keyId, keyLimitNanos } = caller;
+  const key = keyLimitNanos === undefined ? { keyId } : { keyId, keyLimitNanos };
+  const holds = [{ id: made.id, amountNanos: made.holdNanos, ...key }];
+  const batch = { accountId, holds, ttlMs: taskHoldTtlMs };
+  const verdicts = await applyIn(transaction, batch);
+  at("submit.held");
+  const [verdict] = verdicts.holds;
+  if (verdict?.admitted === false) throw holdRefused(verdict, made.holdNanos, keyLimitNanos);
+  return { task, lowBalanceNanos: verdicts.lowBalanceNanos };
+}
+
+interface NewTask {
+  readonly id: string;
+  readonly holdNanos: bigint;
+  /** The parameters of the insert. */
+  readonly values: readonly unknown[];
+}
+
+function newTask(
+  read: ReadSubmit,
+  { caller, requestId }: Submitter,
+  pricing: TaskPricing,
+): NewTask {
+  const { taskModel, params, callbackId, callbackUrl } = read;
+  const { model } = taskModel;
+  const { discountBp = 0 } = caller;
+  const id = randomUUIDv7();
+  const price = pricing.priceAt(model, Date.now());
+  const holdNanos = pricing.holdUnits(price, taskModel.units(params), discountBp);
+  const asked = [model.key, model.type, JSON.stringify(params), read.fingerprint];
+  const values = [
+    ...[id, caller.accountId, caller.keyId, ...asked, callbackId, callbackUrl, requestId],
+    ...[taskQueueMs, holdNanos.toString(), pricing.version(price), discountBp],
+  ];
+  return { id, holdNanos, values };
+}
+
+/** What an insert met that did not happen: the same callback id, or a full queue. */
+async function replay(pool: Pool, read: ReadSubmit, accountId: string): Promise<Submitted> {
+  const { callbackId } = read;
+  if (callbackId === null) throw queueFull();
+  const found = pool.query<SeenTask & { readonly fingerprint: Buffer }>(sql.find, [
+    accountId,
+    callbackId,
+  ]);
+  const { rows } = await answering(found);
+  const [task] = rows;
+  if (task === undefined) throw queueFull();
+  if (!task.fingerprint.equals(read.fingerprint)) throw callbackIdReused(task.id);
+  return { task, replayed: true };
+}
+
+function ignore(): void {}

@@ -1,0 +1,243 @@
+/** Asks vendors for tasks, never twice for the same one (R-TSK-7). */
+import type { RouteConfig } from "../config/config.ts";
+import { taskConnectsMax } from "../config/task-limits.ts";
+import { ErrorCode } from "../errors.ts";
+import { HttpFailure } from "../http/failure.ts";
+import { type Submitted, TaskRefused, type TaskOutcome } from "../vendor/task.ts";
+import type { TaskRow } from "./task-row.ts";
+import { type TaskWork, timedOut, type Work } from "./task-work.ts";
+import { faultCode } from "./fault.ts";
+import { isUnsent } from "./unsent.ts";
+import type { WorkerVendor } from "./worker-options.ts";
+
+/** What is done with a result once it is there. */
+export type Finalize = (work: Work, outcome: TaskOutcome) => Promise<void>;
+
+/** The longest timer, in milliseconds. */
+const timeoutMsMax = 2 ** 31 - 1;
+
+const lostMessage =
+  "the vendor was asked for the task but did not answer, and cannot be asked again without the risk of making it twice; nothing was charged";
+
+/** The steps of `submitting` and `submit_unknown`. */
+export class Submitting {
+  readonly #work: TaskWork;
+  readonly #finalize: Finalize;
+
+  constructor(work: TaskWork, finalize: Finalize) {
+    this.#work = work;
+    this.#finalize = finalize;
+  }
+
+  /** Asks for a task whose intent has just been written down. */
+  async submit(work: Work): Promise<void> {
+    // This process may have been paused since: then somebody else may be asking already.
+    if (work.lease.isSafe()) return this.#submit(work);
+    await this.#work.move(work, { event: "requeue", releaseMs: 0 });
+  }
+
+  async #submit(work: Work): Promise<void> {
+    const { task, lastSignal } = work;
+    const vendor = this.#work.vendorOf(task);
+    if (vendor === undefined) return this.#refuse(work, passing(`vendor ${task.vendor} is gone`));
+    const deadline = AbortSignal.timeout(Math.min(timeoutMsMax, Math.max(1, task.left_ms)));
+    // What can be cancelled without asking runs only as long as it is waited for.
+    const endsHere = vendor.tasks.canCancel && vendor.tasks.cancel === undefined;
+    const cancelled = endsHere ? [work.lease.cancelled] : [];
+    const signal = AbortSignal.any([lastSignal, deadline, ...cancelled]);
+    let submitted: Submitted;
+    try {
+      const asking = vendor.tasks.submit({
+        attemptToken: task.attempt_token ?? "",
+        model: task.vendor_model,
+        type: task.type,
+        params: task.params,
+        signal,
+        ...this.#callback(task),
+      });
+      this.#work.at("ask.submit");
+      submitted = await asking;
+    } catch (error) {
+      if (cancelled.some(({ aborted }) => aborted)) return this.#work.cancel(work);
+      if (error instanceof TaskRefused) return this.#refuse(work, error);
+      if (error instanceof HttpFailure && isUnsent(error)) return this.#unsent(work, error);
+      return this.#lose(work, error, deadline.aborted);
+    }
+    this.#work.at("told.submit");
+    this.#told(task, "done" in submitted ? "done" : "accepted");
+    await this.#accept(work, submitted);
+  }
+
+  /** Goes on with a task whose submit got no answer, in this process or in one that is gone. */
+  async recover(work: Work): Promise<void> {
+    const { task } = work;
+    if (task.state === "submitting") {
+      const lost = await this.#work.move(work, { event: "lose" });
+      if (lost === undefined) return;
+      return this.recover({ ...work, task: lost });
+    }
+    const vendor = this.#work.vendorOf(task);
+    switch (vendor?.tasks.resubmit) {
+      case "idempotent":
+        return this.#again(work);
+      case "findable":
+        return this.#find(work, vendor);
+      case "blind":
+        return this.#wait(work);
+      case undefined:
+        // Another process may know it.
+        await this.#work.release(work, this.#work.pause(task.failure_count), {
+          failure_count: task.failure_count + 1,
+        });
+    }
+  }
+
+  async #again(work: Work): Promise<void> {
+    if (work.task.cancel_requested && work.task.failure_count > 0) return this.#work.cancel(work);
+    const task = await this.#work.move(work, { event: "resubmit" });
+    if (task === undefined) return;
+    if (work.lease.isSafe()) return this.#submit({ ...work, task });
+    await this.#work.release({ ...work, task }, 0);
+  }
+
+  async #find(work: Work, { tasks }: WorkerVendor): Promise<void> {
+    const { task, signal } = work;
+    let found: Submitted | undefined;
+    try {
+      const asking = tasks.find?.(task.attempt_token ?? "", signal);
+      this.#work.at("ask.find");
+      found = await asking;
+    } catch (error) {
+      if (signal.aborted) return this.#handBack(work);
+      const failures = task.failure_count + 1;
+      this.#work.warn("a task could not be looked for", { taskId: task.id, failures, err: error });
+      const pause = this.#work.pause(task.failure_count);
+      return void (await this.#work.release(work, pause, { failure_count: failures }));
+    }
+    this.#work.at("told.find");
+    if (found !== undefined) return this.#accept(work, found);
+    const leftMs = this.#work.timings.settleMs - (task.attempt_age_ms ?? 0);
+    if (leftMs > 0) return void (await this.#work.release(work, leftMs));
+    if (task.cancel_requested) return this.#work.cancel(work);
+    return this.#again(work);
+  }
+
+  /** Nobody can be asked: the vendor may tell by itself, where it was told where to. */
+  async #wait(work: Work): Promise<void> {
+    const { task } = work;
+    const { unknownMs } = this.#work.timings;
+    const waitMs = this.#work.options.callbackUrl === undefined ? 0 : unknownMs;
+    const leftMs = waitMs - (task.attempt_age_ms ?? 0);
+    if (task.cancel_requested) return this.#work.cancel(work);
+    if (leftMs > 0) return void (await this.#work.release(work, leftMs));
+    this.#work.warn("nobody knows whether a vendor has a task: compare with its invoice", {
+      taskId: task.id,
+      vendor: task.vendor,
+      attemptToken: task.attempt_token,
+    });
+    await this.#work.fail(work, { code: ErrorCode.UPSTREAM_SUBMIT_UNKNOWN, message: lostMessage });
+  }
+
+  async #accept(work: Work, submitted: Submitted): Promise<void> {
+    const { vendorTaskId } = submitted;
+    const set = {
+      failure_count: 0,
+      ...(vendorTaskId !== undefined && { vendor_task_id: vendorTaskId }),
+    };
+    if ("done" in submitted) {
+      const task = await this.#work.move(work, { event: "produce", set });
+      if (task === undefined) return this.#work.late(work.task, "done", vendorTaskId);
+      return this.#finalize({ ...work, task }, submitted.done);
+    }
+    const releaseMs = work.task.cancel_requested ? 0 : this.#work.pause(0);
+    const task = await this.#work.move(work, { event: "accept", set, releaseMs });
+    if (task === undefined) await this.#work.late(work.task, "accepted", vendorTaskId);
+  }
+
+  async #lose(work: Work, error: unknown, isOverdue: boolean): Promise<void> {
+    const { task } = work;
+    this.#told(task, "unknown");
+    this.#work.warn("a vendor did not answer a submit", {
+      taskId: task.id,
+      vendor: task.vendor,
+      err: error,
+    });
+    const { resubmit } = this.#work.vendorOf(task)?.tasks ?? {};
+    const isLast = resubmit === "blind" || isOverdue;
+    const failures = task.failure_count + 1;
+    const lost = await this.#work.move(work, {
+      event: "lose",
+      set: { failure_count: failures },
+      ...(!isLast && { releaseMs: this.#work.pause(task.failure_count) }),
+    });
+    if (lost === undefined || !isLast) return;
+    if (isOverdue) return this.#work.fail({ ...work, task: lost }, timedOut);
+    return this.recover({ ...work, task: lost });
+  }
+
+  /** There was no connection: it can be tried with another vendor, or later. */
+  async #unsent(work: Work, error: HttpFailure): Promise<void> {
+    const { task } = work;
+    this.#told(task, "unsent");
+    const failures = task.failure_count + 1;
+    if (failures >= taskConnectsMax) {
+      const message = "the vendor could not be reached";
+      return this.#work.fail(work, { code: ErrorCode.UPSTREAM_ERROR, message });
+    }
+    this.#work.warn("a vendor could not be reached", { vendor: task.vendor, err: error });
+    await this.#elsewhere(work, failures);
+  }
+
+  async #refuse(work: Work, refused: TaskRefused): Promise<void> {
+    const { isPassing, code, message, fault, retryAfterSeconds = 0 } = refused;
+    const { vendor, vendor_model: model, failure_count: failures } = work.task;
+    this.#told(work.task, isPassing ? "later" : "refused");
+    if (fault !== undefined) {
+      this.#work.options.onAlarm?.(vendor, fault);
+      this.#work.warn("a vendor refuses the operator's own account", { vendor, model, fault });
+    }
+    if (!isPassing) return this.#work.fail(work, { code: faultCode(code), message });
+    // As often as it takes: its deadline ends it.
+    await this.#elsewhere(work, failures, retryAfterSeconds * 1_000);
+  }
+
+  /** The next vendor of the model, or the first again, later. */
+  async #elsewhere(work: Work, failures: number, leastMs = 0): Promise<void> {
+    const { task } = work;
+    if (task.cancel_requested) return this.#work.cancel(work);
+    const routes = this.#work.options.models.get(task.model)?.routes ?? [];
+    const at = routes.findIndex((r) => r.vendor === task.vendor && r.model === task.vendor_model);
+    const isKnown = ({ vendor, model }: RouteConfig): boolean =>
+      this.#work.vendorOf({ ...task, vendor, vendor_model: model }) !== undefined;
+    const next = routes.slice(at + 1).find(isKnown);
+    const polls = task.poll_count + 1;
+    if (at >= 0 && next !== undefined) {
+      const set = { vendor: next.vendor, vendor_model: next.model, failure_count: failures };
+      // The intent is durable for each vendor by itself.
+      const moved = await this.#work.move(work, { set });
+      if (moved !== undefined) await this.submit({ ...work, task: moved });
+      return;
+    }
+    const set = { vendor: "", vendor_model: "", failure_count: failures, poll_count: polls };
+    const releaseMs = Math.max(leastMs, this.#work.pause(polls));
+    await this.#work.move(work, { event: "requeue", set, releaseMs });
+  }
+
+  /** Gives it back as it is, to be gone on with at once. */
+  async #handBack(work: Work): Promise<void> {
+    await this.#work.release(work, 0);
+  }
+
+  #callback({ attempt_token: token }: TaskRow): { callbackUrl?: string } {
+    const { callbackUrl } = this.#work.options;
+    return callbackUrl === undefined || token === null ? {} : { callbackUrl: callbackUrl(token) };
+  }
+
+  #told({ vendor }: TaskRow, outcome: Parameters<NonNullable<TaskWork["options"]["onSubmit"]>>[1]) {
+    this.#work.options.onSubmit?.(vendor, outcome);
+  }
+}
+
+function passing(message: string): TaskRefused {
+  return new TaskRefused("upstream_error", message, true);
+}

@@ -1,0 +1,84 @@
+/** A task as its worker knows it, in the names of the table. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { TaskState } from "./state.ts";
+
+/** A row of the table `task`, and what the database says of its times. */
+export interface TaskRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly key_id: string;
+  readonly model: string;
+  readonly type: ModelType;
+  readonly params: JsonObject;
+  readonly callback_id: string | null;
+  readonly callback_url: string | null;
+  readonly request_id: string;
+  readonly state: TaskState;
+  readonly progress: number;
+  readonly cancel_requested: boolean;
+  readonly version: number;
+  /** Grows with each claim: who holds an older one can write no more. */
+  readonly fence: number;
+  /** The same in every attempt at the task; null before the first. */
+  readonly attempt_token: string | null;
+  readonly poll_count: number;
+  readonly failure_count: number;
+  readonly vendor: string;
+  readonly vendor_model: string;
+  readonly vendor_task_id: string | null;
+  /** Nano-USD as decimal digits, as `cost`. */
+  readonly hold: string;
+  readonly price_version: string;
+  readonly discount_bp: number;
+  readonly result: StoredResultJson | null;
+  readonly error_code: string | null;
+  readonly error: string | null;
+  readonly usage: StoredUsageJson | null;
+  readonly cost: string | null;
+  readonly create_time: Date;
+  readonly start_time: Date | null;
+  readonly finish_time: Date | null;
+  readonly expire_time: Date | null;
+  /** Until its deadline, in milliseconds; negative once that has passed. */
+  readonly left_ms: number;
+  /** Since its vendor was asked last, in milliseconds; null before. */
+  readonly attempt_age_ms: number | null;
+}
+
+/** What the column `result` has. */
+export interface StoredResultJson {
+  readonly files: readonly StoredFileJson[];
+  readonly text?: string;
+}
+
+/** A file of a result. */
+export interface StoredFileJson {
+  readonly url: string;
+  readonly contentType: string;
+  readonly sizeBytes: number;
+  readonly sha256: string;
+}
+
+/** What the column `usage` has: what it was charged by. */
+export interface StoredUsageJson {
+  readonly inputTokens: number;
+  readonly cachedInputTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly outputTokens: number;
+  readonly reasoningTokens: number;
+  /** Pictures made. Default: none. */
+  readonly images?: number;
+  /** Seconds of film or sound made. Default: none. */
+  readonly seconds?: number;
+}
+
+/** The columns of a {@link TaskRow}, for `select` and `returning` where the table is called `task`. */
+export const taskColumns = `task.id, task.account_id, task.key_id, task.model, task.type, task.params,
+  task.callback_id, task.callback_url, task.request_id, task.state, task.progress, task.cancel_requested,
+  task.version, task.fence, task.attempt_token, task.poll_count, task.failure_count, task.vendor,
+  task.vendor_model, task.vendor_task_id, task.hold, task.price_version, task.discount_bp, task.result,
+  task.error_code, task.error, task.usage, task.cost, task.create_time, task.start_time, task.finish_time,
+  task.expire_time,
+  ceil(extract(epoch from task.deadline - clock_timestamp()) * 1000)::float8 as left_ms,
+  floor(extract(epoch from clock_timestamp() - task.attempt_time) * 1000)::float8 as attempt_age_ms`;

@@ -1,0 +1,228 @@
+/** What every step of a task is made of: changing it, asking its vendor, ending it. */
+import { setTimeout as delay } from "node:timers/promises";
+import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import {
+  taskHeartbeatMs,
+  taskLeaseMs,
+  taskPollMs,
+  taskPollMsMax,
+  taskRunMs,
+  taskScanMs,
+  taskSettleMs,
+  taskUnknownMs,
+} from "../config/task-limits.ts";
+import { isDatabaseLost } from "../database-lost.ts";
+import { ErrorCode, errorMeanings, type SentErrorCode } from "../errors.ts";
+import type { TaskOutcome } from "../vendor/task.ts";
+import { chargeOf, type Ended, usageOf } from "./charge.ts";
+import type { Lease } from "./leases.ts";
+import { type Move, type MoveColumns, moveTask } from "./move.ts";
+import { pauseMs } from "./pause.ts";
+import { transitions } from "./state.ts";
+import { type StoredFileJson, type TaskRow, taskColumns } from "./task-row.ts";
+import { type TaskPlace, vendorFor } from "./text-vendor.ts";
+import type { WorkerOptions, WorkerPoint, WorkerTimings, WorkerVendor } from "./worker-options.ts";
+
+/** Codes that a task can fail with. */
+export type FailureCode =
+  | typeof ErrorCode.CONTENT_REJECTED
+  | typeof ErrorCode.INVALID_PARAMETERS
+  | typeof ErrorCode.UPSTREAM_ERROR
+  | typeof ErrorCode.UPSTREAM_SUBMIT_UNKNOWN
+  | typeof ErrorCode.TASK_TIMEOUT
+  | typeof ErrorCode.RESULT_UNAVAILABLE
+  | typeof ErrorCode.INTERNAL_ERROR;
+
+/** Why a task fails. */
+export interface Failure {
+  readonly code: FailureCode;
+  /** For the customer. */
+  readonly message: string;
+  /** What the vendor made all the same: it takes its money. Default: nothing. */
+  readonly outcome?: TaskOutcome;
+}
+
+/** A task in work. */
+export interface Work {
+  readonly task: TaskRow;
+  readonly lease: Lease;
+  /** Ends what can be done again by somebody else: the lease is lost, or this process stops. */
+  readonly signal: AbortSignal;
+  /** Ends what cannot: the lease is lost, or this process has waited long enough. */
+  readonly lastSignal: AbortSignal;
+}
+
+/** How long before a change is tried again while the database is away, in milliseconds. */
+const retryMs = 500;
+
+/** The most characters of an error message that are kept. */
+const errorCharsMax = 8_192;
+
+/** The failure of a task that was not done in time. */
+export const timedOut: Failure = {
+  code: ErrorCode.TASK_TIMEOUT,
+  message: "the task was not done by its deadline; nothing was charged",
+};
+
+const refusals = new Set<FailureCode>([ErrorCode.CONTENT_REJECTED, ErrorCode.INVALID_PARAMETERS]);
+
+/** The tools of the steps. */
+export class TaskWork {
+  readonly options: WorkerOptions;
+  readonly timings: WorkerTimings;
+  readonly at: (point: WorkerPoint) => void;
+  readonly warn: NonNullable<WorkerOptions["warn"]>;
+  readonly #random: () => number;
+
+  constructor(options: WorkerOptions) {
+    this.options = options;
+    this.timings = {
+      leaseMs: taskLeaseMs,
+      heartbeatMs: taskHeartbeatMs,
+      scanMs: taskScanMs,
+      runMs: taskRunMs,
+      pollMs: taskPollMs,
+      pollMsMax: taskPollMsMax,
+      settleMs: taskSettleMs,
+      unknownMs: taskUnknownMs,
+      ...options.timings,
+    };
+    this.at = options.at ?? (() => {});
+    this.warn = options.warn ?? (() => {});
+    this.#random = options.random ?? Math.random;
+  }
+
+  vendorOf(task: TaskPlace): WorkerVendor | undefined {
+    return vendorFor(this.options, task);
+  }
+
+  /** The pause before the next time, in milliseconds; `count`: how often it was tried before. */
+  pause(count: number): number {
+    const { pollMs, pollMsMax } = this.timings;
+    return pauseMs({ firstMs: pollMs, longestMs: pollMsMax }, count, this.#random());
+  }
+
+  /**
+   * Changes a task; while the database is away it is tried again, for what a vendor has answered must not get
+   * lost.
+   *
+   * @returns `undefined` where the task is somebody else's, or has gone on
+   */
+  async move({ task, lastSignal }: Pick<Work, "task" | "lastSignal">, move: Move) {
+    const point = move.event ?? "progress";
+    for (let isRepeated = false; ; isRepeated = true) {
+      try {
+        const moving = moveTask(this.options, task, move);
+        this.at(`${point}.sent`);
+        const moved = (await moving) ?? (isRepeated ? await this.#find(task, move) : undefined);
+        this.at(`${point}.answered`);
+        if (moved?.finish_time) this.options.onEnd?.(moved);
+        return moved;
+      } catch (error) {
+        if (!isDatabaseLost(error) || lastSignal.aborted) throw error;
+        await delay(retryMs, undefined, { signal: lastSignal });
+      }
+    }
+  }
+
+  /** Whether a change took place whose answer was lost. */
+  async #find(task: TaskRow, { event }: Move): Promise<TaskRow | undefined> {
+    const state = event === undefined ? task.state : transitions[event].to;
+    const sql = `select ${taskColumns} from task where id = $1 and fence = $2 and state = $3`;
+    const { rows } = await this.options.pool.query<TaskRow>(sql, [task.id, task.fence, state]);
+    return rows[0];
+  }
+
+  /** Gives a task back, to be looked at again. */
+  release(work: Work, releaseMs: number, set: MoveColumns = {}, progress?: number) {
+    return this.move(work, { releaseMs, set, progress });
+  }
+
+  /** Ends a task that has a result. */
+  async complete(
+    work: Work,
+    outcome: TaskOutcome,
+    files: readonly StoredFileJson[],
+    expireTime: Date | null,
+  ): Promise<void> {
+    const { task } = work;
+    const ended = {
+      outcome,
+      ...this.#asked(task),
+      price: await this.options.findPrice(task.price_version),
+      errorCode: "",
+      ending: CallEnding.COMPLETED,
+      status: 200,
+    };
+    const result = { files, ...(outcome.text !== undefined && { text: outcome.text }) };
+    const set = {
+      result: JSON.stringify(result),
+      usage: JSON.stringify(usageOf(ended)),
+      expire_time: expireTime,
+    };
+    const charge = this.#charge(task, ended);
+    if (!(await this.move(work, { event: "complete", set, charge })))
+      await this.late(task, "completed");
+  }
+
+  /** Ends a task without a result. Free of charge. */
+  async fail(work: Pick<Work, "task" | "lastSignal">, failure: Failure): Promise<void> {
+    const { task } = work;
+    const { word, status } = errorMeanings[failure.code satisfies SentErrorCode];
+    const { outcome } = failure;
+    const charge = this.#charge(task, {
+      ...(outcome && { outcome, ...this.#asked(task) }),
+      errorCode: word,
+      ending: endingOf(failure.code),
+      status,
+    });
+    // PostgreSQL's texts cannot hold U+0000.
+    const error = failure.message.replaceAll("\0", "\ufffd").slice(0, errorCharsMax);
+    const set = { error_code: word, error };
+    if (!(await this.move(work, { event: "fail", set, charge }))) await this.late(task, word);
+  }
+
+  /** Ends a task because that was asked for. Free of charge. */
+  async cancel(work: Work): Promise<void> {
+    const { task } = work;
+    const charge = this.#charge(task, {
+      errorCode: "",
+      ending: CallEnding.CANCELLED,
+      status: 499,
+    });
+    if (!(await this.move(work, { event: "cancel", charge }))) await this.late(task, "cancelled");
+  }
+
+  /** Writes down what the task itself can no longer be told: the operator may have paid for it. */
+  async late(task: TaskRow, news: string, vendorTaskId = task.vendor_task_id): Promise<void> {
+    await this.note(task, "late", { news, vendor: task.vendor, vendorTaskId });
+    this.warn("news of a task came too late", { taskId: task.id, news, vendor: task.vendor });
+  }
+
+  /** Appends to what is known of a task. */
+  async note({ id, state }: TaskRow, kind: string, detail: object | null = null): Promise<void> {
+    const sql = "insert into task_event (task_id, kind, state, detail) values ($1, $2, $3, $4)";
+    await this.options.pool.query(sql, [id, kind, state, detail && JSON.stringify(detail)]);
+  }
+
+  #asked(task: TaskRow): Pick<Ended, "asked"> {
+    const model = this.options.models.get(task.model);
+    const vendor = this.vendorOf(task);
+    return model && vendor ? { asked: vendor.tasks.units(task.params, model) } : {};
+  }
+
+  #charge(
+    task: TaskRow,
+    ended: Omit<Ended, "now" | "vendorCostNanos">,
+  ): NonNullable<Move["charge"]> {
+    const vendorCostNanos =
+      ended.outcome &&
+      this.options.vendorCost?.(task, usageOf({ ...ended, outcome: ended.outcome }));
+    return chargeOf(task, { ...ended, vendorCostNanos, now: new Date() });
+  }
+}
+
+function endingOf(code: FailureCode): CallEnding {
+  if (code === ErrorCode.INTERNAL_ERROR) return CallEnding.GATEWAY_FAILED;
+  return refusals.has(code) ? CallEnding.UPSTREAM_REFUSED : CallEnding.UPSTREAM_FAILED;
+}

@@ -1,0 +1,94 @@
+/** What a worker needs, and where a process can die in it. */
+import type { Pool } from "pg";
+import type { CallUsage } from "../billing/price.ts";
+import type { ModelConfig, PriceConfig } from "../config/config.ts";
+import type { TextRunner } from "../inference/text-task.ts";
+import type { ResultFiles } from "../result/result.ts";
+import type { VendorTasks } from "../vendor/task.ts";
+import type { VendorFault } from "../vendor/vendor.ts";
+import type { MoveNeeds } from "./move.ts";
+import type { TaskEvent } from "./state.ts";
+import type { TaskRow } from "./task-row.ts";
+
+/** What a worker needs. */
+export interface WorkerOptions extends MoveNeeds {
+  /** A pool of its own: waits for its steps must not hold up callers. */
+  readonly pool: Pool;
+  /** By vendor name: those that run tasks. */
+  readonly vendors: ReadonlyMap<string, WorkerVendor>;
+  /** Who makes texts. Default: nobody; they are left to processes that do, until their deadline. */
+  readonly text?: WorkerText;
+  /** By model key. Tasks of others are left to processes that know them, until their deadline. */
+  readonly models: ReadonlyMap<string, ModelConfig>;
+  readonly results: ResultStore;
+  /** The price that a task was held with. */
+  readonly findPrice: (version: string) => Promise<PriceConfig | undefined>;
+  /** What the vendor takes of the operator for a task, in nano-USD; `undefined`: not known. Default: never. */
+  readonly vendorCost?: (task: TaskRow, usage: CallUsage) => bigint | undefined;
+  /** Where a vendor may tell that there is news, by attempt token. Default: nowhere. */
+  readonly callbackUrl?: (attemptToken: string) => string;
+  /** In milliseconds. Default: those of the limits. */
+  readonly timings?: Partial<WorkerTimings>;
+  /** The most tasks of an account that run at once. Default `taskAccountRunningMax`. */
+  readonly accountMax?: number;
+  /** From 0 to below 1; decides jitter. Default `Math.random`. */
+  readonly random?: () => number;
+  /** Told of every answer to a submit, and of those that got none. Default: nobody. */
+  readonly onSubmit?: (vendor: string, outcome: SubmitOutcome) => void;
+  /** Told where a vendor refuses the operator's own key, money or model name (R-ERR-3). Default: nobody. */
+  readonly onAlarm?: (vendor: string, fault: VendorFault) => void;
+  /** Told of every task that has ended here. Default: nobody. */
+  readonly onEnd?: (task: TaskRow) => void;
+  /** Told what an operator should know, without secrets. Default: nobody. */
+  readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  /** Called at named points, for tests that kill the process there. Default: nothing. */
+  readonly at?: (point: WorkerPoint) => void;
+}
+
+/** A vendor that runs tasks. */
+export interface WorkerVendor {
+  readonly tasks: VendorTasks;
+  /** The most tasks that it may have at once; `undefined`: no limit. */
+  readonly maxInFlight: number | undefined;
+  /** Its configured address: results may come from there although it is private. */
+  readonly baseUrl: string;
+}
+
+/** How texts are made. */
+export interface WorkerText {
+  readonly run: TextRunner;
+  /** By name: those that can be asked. */
+  readonly vendors: ReadonlyMap<string, Pick<WorkerVendor, "maxInFlight">>;
+}
+
+/** Copies results to where they are served. */
+export type ResultStore = Pick<ResultFiles, "store">;
+
+/**
+ * What came of a submit:
+ * - `accepted`: the vendor has it. `done`: it is done with it already.
+ * - `refused`: it is not to be tried again. `later`: not now.
+ * - `unsent`: there was no connection.
+ * - `unknown`: there was no answer; the vendor may have it.
+ */
+export type SubmitOutcome = "accepted" | "done" | "refused" | "later" | "unsent" | "unknown";
+
+/** How long things take, in milliseconds: see the limits of the same names. */
+export interface WorkerTimings {
+  readonly leaseMs: number;
+  readonly heartbeatMs: number;
+  readonly scanMs: number;
+  readonly runMs: number;
+  readonly pollMs: number;
+  readonly pollMsMax: number;
+  readonly settleMs: number;
+  readonly unknownMs: number;
+}
+
+/** Where a process can die: before and after a vendor is asked, and before and after a change is durable. */
+export type WorkerPoint =
+  | "claim.answered"
+  | "due.answered"
+  | `${"ask" | "told"}.${"submit" | "find" | "poll" | "cancel"}`
+  | "file.stored"
+  | `${TaskEvent | "progress"}.${"sent" | "answered"}`;

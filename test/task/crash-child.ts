@@ -1,0 +1,22 @@
+/** Works on tasks until it reaches a point, and dies there: see crash.test.ts. */
+import { Pool } from "pg";
+import { createTaskWorker } from "../../src/task/worker.ts";
+import { crashTasks, type Resubmit } from "./crash-vendor.ts";
+import { one, workerOptions } from "./worker-parts.ts";
+
+const [databaseUrl, vendorUrl = "", resubmit, lost, point] = process.argv.slice(2);
+const pool = new Pool({ connectionString: databaseUrl, max: 4 });
+const tasks = crashTasks(resubmit as Resubmit, vendorUrl, lost === "true");
+const vendors = one({ v: { tasks, maxInFlight: undefined, baseUrl: "" } });
+createTaskWorker(
+  workerOptions(pool, {
+    ...vendors,
+    // A dead process's tasks are free again soon.
+    timings: { leaseMs: 400, heartbeatMs: 100, settleMs: 100 },
+    at(reached) {
+      if (reached === point) process.kill(process.pid, "SIGKILL");
+    },
+  }),
+).start();
+// The worker's timers hold no process.
+setInterval(() => {}, 1_000);

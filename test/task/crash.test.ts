@@ -1,0 +1,119 @@
+/** Processes that are killed with tasks in their hands. */
+import { spawn } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { crashTasks, type CrashVendor, type Resubmit, startCrashVendor } from "./crash-vendor.ts";
+import { openTasks } from "./work-harness.ts";
+import { one } from "./worker-parts.ts";
+import type { WorkerPoint } from "../../src/task/worker-options.ts";
+
+/** Where a process dies, with a task of which kind. */
+interface Crash {
+  readonly point: WorkerPoint;
+  readonly resubmit: Resubmit;
+  /** The answer to its first submit is lost. */
+  readonly isLost?: boolean;
+  /** Its client has asked to cancel it. */
+  readonly isCancelled?: boolean;
+}
+
+const kinds = ["idempotent", "findable", "blind"] as const;
+const submits = ["ask.submit", "told.submit", "accept.sent"] as const;
+const looks = [
+  "claim.answered",
+  "accept.answered",
+  "due.answered",
+  "ask.poll",
+  "told.poll",
+  "progress.sent",
+  "progress.answered",
+  "produce.sent",
+  "produce.answered",
+  "file.stored",
+  "complete.sent",
+  "complete.answered",
+] as const;
+const crashes: readonly Crash[] = [
+  ...submits.flatMap((point) => kinds.map((resubmit) => ({ point, resubmit }))),
+  ...looks.map((point) => ({ point, resubmit: "blind" as const })),
+  ...(["ask.cancel", "told.cancel", "cancel.sent", "cancel.answered"] as const).map((point) => ({
+    point,
+    resubmit: "blind" as const,
+    isCancelled: true,
+  })),
+  ...(["lose.sent", "lose.answered", "fail.sent", "fail.answered"] as const).map((point) => ({
+    point,
+    resubmit: "blind" as const,
+    isLost: true,
+  })),
+  ...(["ask.find", "told.find"] as const).map((point) => ({
+    point,
+    resubmit: "findable" as const,
+    isLost: true,
+  })),
+  ...(["resubmit.sent", "resubmit.answered"] as const).map((point) => ({
+    point,
+    resubmit: "idempotent" as const,
+    isLost: true,
+  })),
+];
+
+describe("R-TSK-7, R-TSK-9: a process that is killed at any point loses no task and buys none twice", () => {
+  let vendor: CrashVendor;
+  beforeAll(async () => void (vendor = await startCrashVendor()));
+  afterAll(() => vendor.close());
+
+  test.concurrent.each(crashes)("$point, $resubmit", { timeout: 60_000 }, async (crash) => {
+    const tasks = await openTasks();
+    try {
+      const account = await tasks.account(1_000n);
+      const callbackUrl = "https://receiver.test/";
+      const id = await tasks.submit({ accountId: account, callbackUrl });
+      const { resubmit, isLost = false, isCancelled = false } = crash;
+      await tasks.pool.query("update task set cancel_requested = $2 where id = $1", [
+        id,
+        isCancelled,
+      ]);
+      expect(await die(crash, [tasks.url, vendor.url])).toBe("SIGKILL");
+      const parts = {
+        tasks: crashTasks(resubmit, vendor.url, isLost),
+        maxInFlight: undefined,
+        baseUrl: "",
+      };
+      tasks.work({ ...one({ v: parts }), timings: { settleMs: 100 } });
+      const [row] = await tasks.ended([id]);
+      await tasks.stopAll();
+      const made = vendor.jobs.get(row?.attempt_token ?? "") ?? 0;
+      expect(made).toBeLessThanOrEqual(1);
+      const isUnknown = row?.error_code === "upstream_submit_unknown";
+      if (isCancelled) expect(row?.state).toBe("cancelled");
+      else if (resubmit === "blind" && isUnknown) expect(row?.state).toBe("failed");
+      else expect([row?.state, made]).toEqual(["completed", 1]);
+      const told = (await tasks.told(id)).map(({ status }) => status);
+      expect(told.filter((status) => status !== "progress")).toEqual([row?.state]);
+      expect(told.at(-1)).toBe(row?.state);
+      const cost = BigInt(row?.cost ?? -1);
+      expect(await tasks.balance(account)).toEqual({ available: 1_000n - cost, held: 0n });
+      await tasks.expectClean();
+    } finally {
+      await tasks.stopAll();
+      await tasks.close();
+    }
+  });
+});
+
+/** Runs a worker until it dies. Returns the signal that it died of. */
+function die(
+  { resubmit, point, isLost = false }: Crash,
+  urls: readonly string[],
+): Promise<string | null> {
+  const args = [join(import.meta.dirname, "crash-child.ts"), ...urls, resubmit, `${isLost}`, point];
+  // Each child loads the same program: compiled once, that is half of its time.
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "uas-test-compile-cache") };
+  const child = spawn(process.execPath, args, { stdio: "inherit", env });
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("exit", (_code, signal) => resolve(signal));
+  });
+}

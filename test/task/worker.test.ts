@@ -1,0 +1,245 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { HttpFailure } from "../../src/http/failure.ts";
+import { type TaskNews, TaskRefused, VendorTrouble } from "../../src/vendor/task.ts";
+import { openTasks, type Tasks, until } from "./work-harness.ts";
+import { completed, one, vendor } from "./worker-parts.ts";
+
+let tasks: Tasks;
+beforeAll(async () => void (tasks = await openTasks()));
+afterEach(async () => {
+  await tasks.stopAll();
+  await tasks.expectClean();
+});
+afterAll(() => tasks.close());
+
+const callbackUrl = "https://receiver.test/hook";
+
+/** A vendor that says one thing after the other, the last one for ever. */
+function says(...news: TaskNews[]) {
+  return () => Promise.resolve((news.length > 1 ? news.shift() : news[0]) ?? completed);
+}
+
+test("R-TSK-9: a task is submitted, looked after, fetched, charged and told of, by itself", async () => {
+  const account = await tasks.account(1_000n);
+  const id = await tasks.submit({ accountId: account, callbackUrl, images: 3 });
+  const news: TaskNews[] = [
+    { status: "running", progress: 30 },
+    { status: "running", progress: 20 },
+    { status: "running", progress: 60 },
+    completed,
+  ];
+  const v = vendor({ poll: says(...news) });
+  tasks.work(one({ v }));
+  const [row] = await tasks.ended([id]);
+  expect(row).toMatchObject({
+    state: "completed",
+    progress: 100,
+    vendor: "v",
+    vendor_model: "m@v",
+    cost: "300",
+    lease_until: null,
+    result: {
+      files: [
+        {
+          url: `https://files.test/${id}/https%3A%2F%2Fvendor.test%2Fa.png`,
+          contentType: "image/png",
+        },
+      ],
+    },
+  });
+  expect(row?.expire_time?.getTime()).toBe(Date.parse("2030-01-01T00:00:00Z"));
+  expect(v.asked).toEqual([row?.attempt_token]);
+  expect(await tasks.states(id)).toEqual(["submitting", "running", "finalizing", "completed"]);
+  // Progress never goes down, and each is told once.
+  expect((await tasks.told(id)).map(({ progress }) => progress)).toEqual([1, 30, 60, 99, 100]);
+  expect((await tasks.told(id)).at(-1)).toMatchObject({
+    status: "completed",
+    callback_id: id,
+    result_url: row?.result?.files[0]?.url,
+    usage: { promptTokens: 0, completionTokens: 0, totalTokens: 0 },
+  });
+  expect(await tasks.balance(account)).toEqual({ available: 700n, held: 0n });
+  const { rows } = await tasks.pool.query("select * from call where id = $1", [id]);
+  expect(rows).toMatchObject([
+    {
+      path: "/api/ai/tasks",
+      status: 200,
+      ending: 1,
+      cost: "300",
+      held: "300",
+      images: 3,
+      charged: true,
+    },
+  ]);
+});
+
+test("a vendor that answers a submit with its result needs no second look", async () => {
+  const account = await tasks.account();
+  const id = await tasks.submit({ accountId: account });
+  const bytes = Buffer.from("png");
+  const outcome = {
+    files: [{ bytes, contentType: "image/png" }],
+    usage: { inputTokens: 4, outputTokens: 5 },
+    units: { images: 7 },
+  };
+  const v = vendor({ submit: () => Promise.resolve({ done: outcome }) });
+  tasks.work(one({ v }));
+  const [row] = await tasks.ended([id]);
+  // It made seven where one was asked for and held: the customer pays for what was held.
+  expect(row).toMatchObject({
+    state: "completed",
+    cost: "100",
+    usage: { ...outcome.usage, images: 7 },
+  });
+  expect(row?.result?.files[0]?.url).toMatch(/png$/);
+  expect(await tasks.states(id)).toEqual(["submitting", "finalizing", "completed"]);
+});
+
+test.each([
+  ["content_rejected", 400, 3],
+  ["invalid_parameters", 400, 3],
+  ["upstream_error", 502, 4],
+] as const)(
+  "R-TSK-6: a submit that is refused with %s costs nothing",
+  async (code, status, ending) => {
+    const account = await tasks.account(500n);
+    const id = await tasks.submit({ accountId: account, callbackUrl });
+    const v = vendor({ submit: () => Promise.reject(new TaskRefused(code, "not\0this")) });
+    tasks.work(one({ v }));
+    const [row] = await tasks.ended([id]);
+    expect(row).toMatchObject({
+      state: "failed",
+      error_code: code,
+      error: "not\ufffdthis",
+      cost: "0",
+    });
+    expect(await tasks.told(id)).toMatchObject([
+      { status: "failed", error_code: code, error: "not\ufffdthis", progress: 0 },
+    ]);
+    expect(await tasks.balance(account)).toEqual({ available: 500n, held: 0n });
+    const { rows } = await tasks.pool.query("select * from call where id = $1", [id]);
+    expect(rows).toMatchObject([{ status, ending, error_code: code, cost: "0", charged: false }]);
+  },
+);
+
+test("R-TSK-6: what fails at the vendor costs nothing", async () => {
+  const account = await tasks.account(500n);
+  const id = await tasks.submit({ accountId: account });
+  const error = { code: "content_rejected", message: "unsafe" } as const;
+  tasks.work(one({ v: vendor({ poll: says({ status: "failed", error }) }) }));
+  expect(await tasks.ended([id])).toMatchObject([
+    { state: "failed", error_code: "content_rejected", error: "unsafe", cost: "0" },
+  ]);
+  expect(await tasks.balance(account)).toEqual({ available: 500n, held: 0n });
+});
+
+test("bad answers to polls fail no task", async () => {
+  const id = await tasks.submit({ accountId: await tasks.account() });
+  let polls = 0;
+  const poll = () => {
+    polls++;
+    if (polls <= 12) return Promise.reject(new HttpFailure("reset", "ECONNRESET"));
+    return Promise.resolve(completed);
+  };
+  const warned: string[] = [];
+  const warn = (message: string) => void warned.push(message);
+  tasks.work({ ...one({ v: vendor({ poll }) }), warn });
+  expect(await tasks.ended([id])).toMatchObject([{ state: "completed" }]);
+  expect(warned).toEqual(["a vendor does not say how a task stands"]);
+});
+
+test("a vendor that is not there, or has no room now, gives way to the next", async () => {
+  const id = await tasks.submit({ accountId: await tasks.account() });
+  const refused = Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+  const away = vendor({
+    submit: () => Promise.reject(new HttpFailure("connect", "ECONNREFUSED", refused)),
+  });
+  const full = vendor({
+    submit: () => Promise.reject(new TaskRefused("upstream_error", "later", true)),
+  });
+  const outcomes: string[] = [];
+  const onSubmit = (name: string, outcome: string) => void outcomes.push(`${name} ${outcome}`);
+  tasks.work({ ...one({ away, full, good: vendor() }), onSubmit });
+  expect(await tasks.ended([id])).toMatchObject([{ state: "completed", vendor: "good" }]);
+  expect(outcomes).toEqual(["away unsent", "full later", "good accepted"]);
+});
+
+test("R-ERR-3: a vendor that refuses the operator's own account is the operator's concern", async () => {
+  const id = await tasks.submit({ accountId: await tasks.account() });
+  const broke = vendor({
+    submit: () => {
+      const about = { fault: "money" } as const;
+      return Promise.reject(new TaskRefused("upstream_error", "later", true, about));
+    },
+  });
+  const answers: (() => Promise<TaskNews>)[] = [
+    () => Promise.reject(new VendorTrouble(401, "no", "credential")),
+    () => Promise.reject(new VendorTrouble(500, "no")),
+  ];
+  const good = vendor({ poll: () => answers.shift()?.() ?? Promise.resolve(completed) });
+  const alarms: string[] = [];
+  const onAlarm = (name: string, fault: string) => void alarms.push(`${name} ${fault}`);
+  tasks.work({ ...one({ broke, good }), onAlarm, warn: () => {} });
+  expect(await tasks.ended([id])).toMatchObject([{ state: "completed", vendor: "good" }]);
+  expect(alarms).toEqual(["broke money", "good credential"]);
+});
+
+test("R-LIM-1: a vendor that says when to come back is not asked before", async () => {
+  const id = await tasks.submit({ accountId: await tasks.account() });
+  const about = { retryAfterSeconds: 3_600 };
+  const refused = new TaskRefused("upstream_error", "later", true, about);
+  const v = vendor({ submit: () => Promise.reject(refused) });
+  tasks.work(one({ v }));
+  const row = await until(async () => {
+    const found = await tasks.row(id);
+    return found.poll_count > 0 ? found : undefined;
+  });
+  expect(row.state).toBe("queued");
+  expect(row.next_time.getTime() - Date.now()).toBeGreaterThan(300_000);
+});
+
+test("what no vendor has room for waits for its turn again", async () => {
+  const id = await tasks.submit({ accountId: await tasks.account() });
+  let tries = 0;
+  const v = vendor({
+    submit: ({ attemptToken }) =>
+      ++tries < 4
+        ? Promise.reject(new TaskRefused("upstream_error", "later", true))
+        : Promise.resolve({ vendorTaskId: attemptToken }),
+  });
+  tasks.work(one({ v }));
+  expect(await tasks.ended([id])).toMatchObject([{ state: "completed" }]);
+  expect(new Set(v.asked).size).toBe(1);
+  expect(await tasks.states(id)).toEqual([
+    ...Array.from({ length: 3 }, () => ["submitting", "queued"]).flat(),
+    "submitting",
+    "running",
+    "finalizing",
+    "completed",
+  ]);
+});
+
+test("state, money and webhook of an end are one transaction", async () => {
+  const account = await tasks.account(500n);
+  const id = await tasks.submit({ accountId: account, callbackUrl });
+  let isBroken = true;
+  const tell = async (): Promise<void> => {
+    if (isBroken) throw new Error("the webhook cannot be enqueued");
+  };
+  const warned: unknown[] = [];
+  const worker = tasks.work({
+    ...one({
+      v: vendor({ submit: () => Promise.reject(new TaskRefused("upstream_error", "no")) }),
+    }),
+    tell,
+    timings: { leaseMs: 100, heartbeatMs: 1_000 },
+    warn: (_message, { err }) => void warned.push(err),
+  });
+  await until(async () => (warned.length > 0 ? true : undefined));
+  expect(await tasks.row(id)).toMatchObject({ state: "submitting", cost: null });
+  expect(await tasks.balance(account)).toEqual({ available: 400n, held: 100n });
+  isBroken = false;
+  // Its lease ends; it is blind, so it is not asked again.
+  expect(await tasks.ended([id])).toMatchObject([{ error_code: "upstream_submit_unknown" }]);
+  await worker.stop();
+});
