@@ -2,36 +2,50 @@
  * The wiring: with backend.ts and edges.ts the only place that knows every room. Here a server is put
  * together: the money's hot door, keys, vendors, background jobs; and taken apart in the right order.
  */
+import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { InferenceService } from "../gen/uas/inference/v1/inference_service_pb.ts";
 import { ResponseService } from "../gen/uas/inference/v1/response_service_pb.ts";
 import { type Backend, type OpenOptions, openBackend, silent } from "./backend.ts";
-import { billingPartitions, createBillingJobs } from "./billing/jobs.ts";
+import { type BillingJobs, billingPartitions, createBillingJobs } from "./billing/jobs.ts";
+import type { OnLowBalance } from "./billing/booking.ts";
+import type { LedgerTimings } from "./billing/ledger.ts";
 import { createLedger, type LedgerWriter } from "./billing/ledger-writer.ts";
-import { createPriceBook, type PriceBook } from "./billing/price-book.ts";
-import { callCost, holdAmount } from "./billing/price.ts";
-import type { Config, Settings } from "./config/config.ts";
+import type { At } from "./billing/points.ts";
+import { createPriceBook } from "./billing/price-book.ts";
+import type { Config } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
-import { keepMasterKey } from "./config/master-key.ts";
 import { ensurePartitions } from "./db/partition.ts";
-import { createEdges } from "./edges.ts";
+import { createEdges, type Edges } from "./edges.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
 import { createCountTokens } from "./inference/count-tokens.ts";
+import { Drains } from "./inference/drains.ts";
 import { createExchange } from "./inference/exchange.ts";
+import { createPricing } from "./inference/pricing.ts";
 import type { Pricing } from "./inference/run-options.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
+import { RunningStreams } from "./inference/running-streams.ts";
 import { createInferenceService } from "./inference/service.ts";
+import { createTokenCounter, type TokenCounter } from "./inference/tokens/counter.ts";
 import { createInferenceState, type InferenceState } from "./inference/state/state.ts";
-import { createUpstream } from "./inference/upstream.ts";
+import { createUpstream, type Upstream } from "./inference/upstream.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
+import { formatUsd } from "./money.ts";
 import { createReadiness } from "./readiness.ts";
+import { openResults } from "./result/open-results.ts";
 import { type Service, serve } from "./rpc/service.ts";
+import { createTaskWorking } from "./task-workers.ts";
 import { vendorKinds } from "./vendor/index.ts";
 import type { Vendor } from "./vendor/vendor.ts";
+import { createTaskRoom } from "./tasks.ts";
+import { createWebhookSending } from "./webhooks.ts";
 
 export { openBackend };
+
+/** How long calls may take to be settled that were stopped, in milliseconds. */
+const drainEndMs = 5_000;
 
 /** A gateway that is built. */
 export interface App {
@@ -47,29 +61,46 @@ export interface App {
   close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
+/** What building needs. `timings`: how long the ledger's things take; default: see {@link LedgerTimings}. `at`:
+ * told of each point that an operation on money passes; default: nobody. Both are for tests. */
+export interface BuildOptions extends OpenOptions {
+  readonly timings?: Partial<LedgerTimings>;
+  readonly at?: At;
+}
+
 /** Builds a gateway; it does not listen yet. */
-export async function buildApp(options: OpenOptions): Promise<App> {
-  const { settings, config, log = silent() } = options;
-  const backend = await openBackend(options);
+export async function buildApp(options: BuildOptions): Promise<App> {
+  const { log = silent() } = options;
+  const metrics = createMetrics();
+  const onLowBalance: OnLowBalance = (accountId, balanceNanos) => {
+    metrics.lowBalances.inc();
+    const balance = formatUsd(balanceNanos);
+    log.warn({ accountId, balance }, "an account has fallen below its low-balance threshold");
+  };
+  const backend = await openBackend({ ...options, onLowBalance });
   try {
-    return await assemble({ settings, config, log, backend });
+    return await assemble({ ...options, log, metrics, onLowBalance, backend });
   } catch (error) {
     await backend.close();
     throw error;
   }
 }
 
-type Parts = Required<OpenOptions> & { readonly backend: Backend };
+interface Parts extends BuildOptions {
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly onLowBalance: OnLowBalance;
+  readonly backend: Backend;
+}
 
-async function assemble({ settings, config, log, backend }: Parts): Promise<App> {
+async function assemble(built: Parts): Promise<App> {
+  const { settings, config, log, metrics, backend } = built;
   const { database } = backend;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
-  const metrics = createMetrics();
   const calls = new RunningCalls();
   const prices = createPriceBook({ pool: database.pool });
-  await prices.load([...config.models.values()].map((model) => model.price));
-  const ledger = createLedger({ url: database.url, warn });
-  const jobs = createBillingJobs({ pool: database.pool, warn });
+  await prices.load(config.models.values());
+  const { ledger, jobs } = createMoney(built);
   const authenticator = createAuthenticator({
     pool: database.pool,
     url: database.url,
@@ -77,37 +108,42 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
     onRefused: (reason) => metrics.authFailures.inc({ reason }),
   });
   const vendors = createVendors(config);
-  watch({ metrics, calls, ledger });
-  const masterKey = masterKeyOf(settings, log);
+  const upstream = createUpstream({ vendors, configs: config.vendors, metrics, log });
+  const drains = new Drains();
+  watch({ metrics, calls, drains, ledger, jobs });
+  const masterKey = backend.masterKey();
   const state = createInferenceState({ pool: database.pool, masterKey, vendors, metrics, log });
   const pricing = createPricing(prices);
-  const parts = { config, vendors, ledger, pricing, calls, metrics, log, state };
-  const services = [...backend.services, ...createInference(parts)];
+  const counter = createTokenCounter({ warn });
+  const parts = { config, vendors, ledger, pricing, calls, drains, metrics, log, state, counter };
+  const results = openResults({ pool: database.pool, settings, config, warn });
+  const work = { database, config, vendors, prices, metrics, upstream };
+  const working = createTaskWorking({ ...work, results, log, onLowBalance: built.onLowBalance });
+  const tasks = createTaskRoom({ ...work, onNews: working.wake, onCancel: working.cancel });
+  const services = [...backend.services, ...createInference({ ...parts, upstream }), tasks.service];
+  const sending = createWebhookSending({ backend, config, metrics, log });
   const { authenticate } = authenticator;
-  const edges = await createEdges({
-    settings,
-    log,
-    metrics,
-    calls,
-    services,
-    authenticate,
-    isReady: createReadiness(database.pool, calls),
-  });
+  const isReady = createReadiness(database.pool, calls);
+  const edge = { settings, log, metrics, calls, services, authenticate, isReady, results };
+  const edges = await createEdges(edge);
   await authenticator.start();
   await makePartitions(database.pool, warn);
-  jobs.start();
-  state.jobs.start();
+  for (const each of [jobs, state.jobs, results.jobs]) each.start();
+  await sending.start();
+  await tasks.start();
+  working.start();
   let closing: Promise<void> | undefined;
   return {
     transport: backend.transport,
     metrics,
-    listen: () => edges.listen(),
+    listen: async () => results.servedAt(await edges.listen()),
     close: ({ drainMs: limitMs = drainMs } = {}) => {
       closing ??= (async () => {
-        await calls.drain(limitMs);
-        await edges.close();
-        await Promise.all([jobs.stop(), state.jobs.stop()]);
+        const calling = endCalls({ calls, drains, edges }, limitMs);
+        await Promise.all([calling, working.stop(limitMs)]);
+        await Promise.all([jobs, state.jobs, sending, results, tasks].map((each) => each.stop()));
         await ledger.close();
+        await counter.close();
         await authenticator.close();
         await Promise.all([...vendors.values()].map((vendor) => vendor.close()));
         await backend.close();
@@ -117,23 +153,56 @@ async function assemble({ settings, config, log, backend }: Parts): Promise<App>
   };
 }
 
+/** Lets running calls end by themselves, at most for `limitMs`; then ends them. */
+async function endCalls(
+  { calls, drains, edges }: { calls: RunningCalls; drains: Drains; edges: Edges },
+  limitMs: number,
+): Promise<void> {
+  await calls.drain(limitMs);
+  drains.stop();
+  await edges.close();
+  // Replies that nobody reads have no connection that was waited for.
+  await calls.drain(drainEndMs);
+}
+
+/** The hot door to the money, and what billing does by itself. */
+function createMoney({ settings, log, onLowBalance, backend: { database }, timings, at }: Parts): {
+  ledger: LedgerWriter;
+  jobs: BillingJobs;
+} {
+  const common = {
+    ...timings,
+    ...(at && { at }),
+    warn: (message: string, fields: object): void => log.warn(fields, message),
+    alarm: (message: string, fields: object): void => log.error(fields, message),
+    onLowBalance,
+  };
+  const journal = { folder: join(settings.dataDir, "journal") };
+  const ledger = createLedger({ ...common, url: database.url, journal });
+  const { nodeId } = ledger;
+  return { ledger, jobs: createBillingJobs({ ...common, pool: database.pool, nodeId }) };
+}
+
 interface InferenceParts {
   readonly config: Config;
   readonly vendors: ReadonlyMap<string, Vendor>;
   readonly ledger: LedgerWriter;
   readonly pricing: Pricing;
   readonly calls: RunningCalls;
+  readonly drains: Drains;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly state: InferenceState;
+  readonly counter: TokenCounter;
+  readonly upstream: Upstream;
 }
 
 function createInference(parts: InferenceParts): Service[] {
-  const { config, vendors, calls, metrics, log, state } = parts;
+  const { config, calls, state, counter, upstream } = parts;
   const catalogue = createCatalogue(config.models);
-  const upstream = createUpstream({ vendors, configs: config.vendors, metrics, log });
-  const exchange = createExchange({ ...parts, catalogue, upstream });
-  const countTokens = createCountTokens({ catalogue, upstream, calls });
+  const streams = new RunningStreams();
+  const exchange = createExchange({ ...parts, catalogue, streams });
+  const countTokens = createCountTokens({ catalogue, upstream, calls, counter });
   const inference = createInferenceService({ catalogue, exchange, countTokens });
   return [serve(InferenceService, inference), serve(ResponseService, state.service)];
 }
@@ -151,27 +220,6 @@ async function makePartitions(
   );
 }
 
-function createPricing(prices: PriceBook): Pricing {
-  return {
-    version: ({ price }) => prices.version(price),
-    hold: ({ price }, { input, output }) =>
-      holdAmount({ price, inputTokens: input, outputTokens: output }),
-    cost: ({ price }, usage) => callCost(price, usage),
-  };
-}
-
-/** Several processes on one database must have the same: what one has sealed the others must open. */
-function masterKeyOf({ masterKey, databaseUrl, dataDir }: Settings, log: Logger): Buffer {
-  if (masterKey !== undefined) return masterKey;
-  if (databaseUrl !== undefined) {
-    log.warn(
-      { dataDir },
-      "UAS_MASTER_KEY is not set: this process uses the one of its data folder",
-    );
-  }
-  return keepMasterKey(dataDir);
-}
-
 function createVendors(config: Config): Map<string, Vendor> {
   const used = new Set(
     [...config.models.values()].flatMap((model) => model.routes.map((route) => route.vendor)),
@@ -187,13 +235,22 @@ function createVendors(config: Config): Map<string, Vendor> {
 function watch({
   metrics,
   calls,
+  drains,
   ledger,
+  jobs,
 }: {
   metrics: Metrics;
   calls: RunningCalls;
+  drains: Drains;
   ledger: LedgerWriter;
+  jobs: BillingJobs;
 }): void {
   metrics.gauge("uas_calls_running", "Inference calls that run.", () => calls.count);
+  metrics.gauge(
+    "uas_replies_drained",
+    "Replies that are read on although their clients have left.",
+    () => drains.count,
+  );
   metrics.gauge(
     "uas_billing_holds_open",
     "Holds of this process's calls.",
@@ -201,8 +258,28 @@ function watch({
   );
   metrics.gauge(
     "uas_billing_settlements_waiting",
-    "Settlements that are not durable yet.",
+    "Settlements that the database does not have yet.",
     () => ledger.stats().waitingSettles,
+  );
+  metrics.gauge(
+    "uas_billing_journal_entries",
+    "Settlements in the journal that the database does not have yet.",
+    () => ledger.stats().journalEntries,
+  );
+  metrics.gauge(
+    "uas_billing_journal_bytes",
+    "Bytes of this process's settlement journal.",
+    () => ledger.stats().journalBytes,
+  );
+  metrics.gauge(
+    "uas_billing_journal_failures",
+    "Writes to the settlement journal that failed since the start.",
+    () => ledger.stats().journalFailures,
+  );
+  metrics.gauge(
+    "uas_ledger_audit_findings",
+    "Broken rules of the books that this process's last audit named, at most 100; hourly.",
+    () => jobs.findings(),
   );
   metrics.gauge(
     "uas_call_records_dropped",

@@ -5,16 +5,23 @@ import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
 import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "./account/service.ts";
+import type { OnLowBalance } from "./billing/booking.ts";
+import { spentOfKeys } from "./billing/key-spend.ts";
 import { createBillingService } from "./billing/service.ts";
 import { callerKey, operator } from "./caller.ts";
 import type { Config, Settings } from "./config/config.ts";
 import { type Database, openDatabase } from "./db/database.ts";
 import { startEmbedded } from "./db/embedded.ts";
+import { keepMasterKey } from "./config/master-key.ts";
+import type { SpentOf } from "./key/message.ts";
 import { createKeyService } from "./key/service.ts";
 import { createDirectTransport } from "./rpc/direct-transport.ts";
 import { createErrorMapping } from "./rpc/interceptor/error.ts";
 import { requestId } from "./rpc/interceptor/request-id.ts";
 import { type Service, serve } from "./rpc/service.ts";
+import type { Secrets } from "./webhook/secrets.ts";
+import { createTaskReading } from "./tasks.ts";
+import { createWebhookRoom } from "./webhooks.ts";
 
 /** What opening needs. */
 export interface OpenOptions {
@@ -22,20 +29,31 @@ export interface OpenOptions {
   readonly config: Config;
   /** Default: silent. */
   readonly log?: Logger;
+  /** Told when money that people move takes an account below its threshold. Default: nobody. */
+  readonly onLowBalance?: OnLowBalance;
 }
 
 /** The services over an open database, and a transport on which the caller is the operator. */
 export interface Backend {
   readonly database: Database;
-  /** Reaches {@link services} in this process, as the operator. */
+  /** Reaches {@link services} and what can be read of tasks in this process, as the operator. */
   readonly transport: Transport;
-  /** All but inference: that needs a running server. */
+  /** All but inference and tasks: they need a running server. */
   readonly services: readonly Service[];
+  /** The master key, 32 bytes. Made when first asked for, where neither environment nor data folder has one. */
+  readonly masterKey: () => Buffer;
+  /** What accounts' webhooks are signed with. */
+  readonly webhookSecrets: Secrets;
   close(): Promise<void>;
 }
 
 /** Opens the database, embedded where no other is set, and makes the services. */
-export async function openBackend({ settings, log = silent() }: OpenOptions): Promise<Backend> {
+export async function openBackend({
+  settings,
+  config,
+  log = silent(),
+  onLowBalance = () => {},
+}: OpenOptions): Promise<Backend> {
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
   const { dataDir, databaseUrl } = settings;
   const embedded =
@@ -44,15 +62,31 @@ export async function openBackend({ settings, log = silent() }: OpenOptions): Pr
     const database = await openDatabase(databaseUrl ?? embedded?.url ?? "", { log: lines });
     const { pool, orm } = database;
     const accounts = createAccountService({ orm });
+    const accountExists = accounts.exists;
+    const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
+    const masterKey = keeping(() => masterKeyOf(settings, log));
+    const webhooks = createWebhookRoom(
+      { database, config: config.webhooks, masterKey },
+      accountExists,
+    );
     const services = [
       serve(AccountService, accounts.service),
-      serve(KeyService, createKeyService({ orm, accountExists: accounts.exists })),
-      serve(BillingService, createBillingService({ pool, accountExists: accounts.exists })),
+      serve(KeyService, createKeyService({ orm, accountExists, spentOf })),
+      serve(
+        BillingService,
+        createBillingService({ pool, accountExists, models: config.models, onLowBalance }),
+      ),
+      webhooks.service,
     ];
     return {
       database,
       services,
-      transport: createDirectTransport(services, [requestId, createErrorMapping(log), asOperator]),
+      masterKey,
+      webhookSecrets: webhooks.secrets,
+      transport: createDirectTransport(
+        [...services, createTaskReading(database)],
+        [requestId, createErrorMapping(log), asOperator],
+      ),
       async close() {
         await database.close();
         await embedded?.stop();
@@ -69,6 +103,24 @@ const asOperator: Interceptor = (next) => (request) => {
   request.contextValues.set(callerKey, operator);
   return next(request);
 };
+
+/** Several processes on one database must have the same: what one has sealed the others must open. */
+function masterKeyOf({ masterKey, databaseUrl, dataDir }: Settings, log: Logger): Buffer {
+  if (masterKey !== undefined) return masterKey;
+  if (databaseUrl !== undefined) {
+    log.warn(
+      { dataDir },
+      "UAS_MASTER_KEY is not set: this process uses the one of its data folder",
+    );
+  }
+  return keepMasterKey(dataDir);
+}
+
+/** Makes a value when it is first asked for, and keeps it. */
+function keeping<Value>(make: () => Value): () => Value {
+  let kept: { readonly value: Value } | undefined;
+  return () => (kept ??= { value: make() }).value;
+}
 
 /** A log that says nothing. */
 export function silent(): Logger {

@@ -4,15 +4,25 @@ import { createContextKey } from "@connectrpc/connect";
 import { requestIdCharsMax } from "./config/limits.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 
+/** Who calls with an API key, and what is known of the key and its account: kept beside the key in memory,
+ * so that a call asks nobody for it. */
+export interface KeyCaller {
+  readonly kind: "key";
+  readonly accountId: string;
+  readonly keyId: string;
+  /** The only models that the key may use; `undefined`: every model. */
+  readonly models: ReadonlySet<string> | undefined;
+  /** The most that all calls with the key may cost together, in nano-USD. Default: no limit. */
+  readonly keyLimitNanos?: bigint | undefined;
+  /** What is taken off the account's prices, in basis points, 0 to 10,000: 100 is 1 %. Default 0. */
+  readonly discountBp?: number | undefined;
+  /** The account is suspended: see {@link requireActive}. Default: it is not. */
+  readonly isSuspended?: boolean | undefined;
+}
+
 /** Who is calling. What each kind may call is the `access` option of every RPC. */
 export type Caller =
-  | {
-      readonly kind: "key";
-      readonly accountId: string;
-      readonly keyId: string;
-      /** The only models that the key may use; `undefined`: every model. */
-      readonly models: ReadonlySet<string> | undefined;
-    }
+  | KeyCaller
   | { readonly kind: "session"; readonly accountId: string }
   | { readonly kind: "operator" }
   | { readonly kind: "anonymous" };
@@ -31,7 +41,7 @@ export const callerKey = createContextKey<Caller | undefined>(undefined, {
 /** The resolved request id of an RPC, set by the request-id interceptor (or by an edge). */
 export const requestIdKey = createContextKey<string>("", { description: "request id" });
 
-/** Checks a presented API key. Resolves to `undefined` where it is unknown, disabled or deleted. */
+/** Checks a presented API key. Resolves to `undefined` where it is unknown, disabled, deleted or expired. */
 export type Authenticate = (key: string) => Promise<Caller | undefined>;
 
 /** Why a call's signal is aborted where it is the gateway that stops, not the client that leaves. */
@@ -74,10 +84,24 @@ export function missingKey(): GatewayError {
   );
 }
 
-/** What is said of a key that is unknown, disabled or deleted: always the same, so that nobody learns
- * which. */
+/** What is said of a key that is unknown, disabled, deleted or expired: always the same, so that nobody
+ * learns which. */
 export function invalidKey(): GatewayError {
   return new GatewayError(ErrorCode.UNAUTHENTICATED, "Invalid API Key");
+}
+
+/**
+ * Refuses the keys of a suspended account (R-KEY-4). Asked by every RPC that a key can call, not by the edges:
+ * so a refused call is recorded like any other (R-MON-10).
+ *
+ * @throws GatewayError ACCESS_DENIED
+ */
+export function requireActive({ isSuspended }: KeyCaller): void {
+  if (!isSuspended) return;
+  throw new GatewayError(
+    ErrorCode.ACCESS_DENIED,
+    "Access denied: this account is suspended; ask the operator of the gateway to resume it",
+  );
 }
 
 /** What is said to calls that come while the gateway stops. */

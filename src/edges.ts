@@ -9,6 +9,7 @@ import { ServerReflection } from "../gen/reflection_pb.ts";
 import { type Authenticate, GatewayStopping } from "./caller.ts";
 import type { Settings } from "./config/config.ts";
 import { createFacade } from "./facade/facade.ts";
+import type { FindFile } from "./facade/options.ts";
 import type { RunningCalls } from "./inference/running-calls.ts";
 import type { Metrics } from "./metrics.ts";
 import { createAccessCheck } from "./rpc/access.ts";
@@ -37,6 +38,8 @@ export interface EdgeOptions {
   /** Whether calls can be served. Never asks a vendor. */
   readonly isReady: () => Promise<boolean>;
   readonly services: readonly Service[];
+  /** Finds result files by their tokens. */
+  readonly results: { find: FindFile };
 }
 
 /** The two listeners. */
@@ -68,6 +71,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     isOpen: () => calls.isOpen,
     stopping: stopping.signal,
     isReady,
+    findFile: options.results.find,
     trustProxy: settings.trustProxy,
   });
   const shutdownSignal = stopping.signal;

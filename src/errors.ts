@@ -169,6 +169,41 @@ export const errorMeanings: Readonly<Record<SentErrorCode, ErrorMeaning>> = {
     rpc: Code.DeadlineExceeded,
     source: "upstream",
   },
+  [ErrorCode.CONTENT_REJECTED]: {
+    word: "content_rejected",
+    type: invalid,
+    status: 400,
+    rpc: Code.InvalidArgument,
+    source: "client",
+  },
+  [ErrorCode.INVALID_PARAMETERS]: {
+    word: "invalid_parameters",
+    type: invalid,
+    status: 400,
+    rpc: Code.InvalidArgument,
+    source: "client",
+  },
+  [ErrorCode.UPSTREAM_SUBMIT_UNKNOWN]: {
+    word: "upstream_submit_unknown",
+    type: "api_error",
+    status: 500,
+    rpc: Code.Unknown,
+    source: "upstream",
+  },
+  [ErrorCode.TASK_TIMEOUT]: {
+    word: "task_timeout",
+    type: "api_error",
+    status: 504,
+    rpc: Code.DeadlineExceeded,
+    source: "upstream",
+  },
+  [ErrorCode.RESULT_UNAVAILABLE]: {
+    word: "result_unavailable",
+    type: "api_error",
+    status: 502,
+    rpc: Code.Unavailable,
+    source: "upstream",
+  },
 };
 
 /** What beside the message a {@link GatewayError} can carry. */

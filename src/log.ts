@@ -16,13 +16,14 @@ export interface LogOptions {
 }
 
 const platformKey = /uas_[A-Za-z0-9]{32}/g;
+const webhookSecret = /whsec_[A-Za-z0-9+/]{43}=/g;
 
 /** Shorter secrets would blot out innocent text. */
 const secretCharsMin = 6;
 
 /**
- * Creates the log. Every line passes a scrubber on its way out: API keys by their form, the other
- * secrets by their text. Redaction by path would miss what hides in an error's message.
+ * Creates the log. Every line passes a scrubber on its way out: API keys and webhook secrets by their
+ * form, the others by their text. Redaction by path would miss what hides in an error's message.
  */
 export function createLog({ secrets, sink, level = "info" }: LogOptions): {
   log: Logger;
@@ -65,6 +66,7 @@ export function createScrubber(secrets: readonly string[]): (text: string) => st
   return (text) => {
     let clean = text;
     for (const form of forms) if (clean.includes(form)) clean = clean.replaceAll(form, "[hidden]");
+    if (clean.includes("whsec_")) clean = clean.replace(webhookSecret, "whsec_[hidden]");
     return clean.includes("uas_") ? clean.replace(platformKey, "uas_[hidden]") : clean;
   };
 }

@@ -22,6 +22,13 @@ export function createMetrics() {
     ...edgeMetrics(registers),
     ...callMetrics(registers),
     ...upstreamMetrics(registers),
+    ...taskMetrics(registers),
+    webhookAttempts: new Counter({
+      name: "uas_webhook_attempts_total",
+      help: "Attempts to deliver webhooks by outcome.",
+      labelNames: ["outcome"] as const,
+      registers,
+    }),
     /** Adds a gauge that is read when it is asked for. */
     gauge(name: string, help: string, read: () => number): void {
       const collect = function collect(this: Gauge): void {
@@ -36,7 +43,7 @@ function edgeMetrics(registers: Registry[]) {
   const metrics = {
     authFailures: new Counter({
       name: "uas_auth_failures_total",
-      help: "Refused credentials by true reason: missing, unknown, disabled, deleted.",
+      help: "Refused credentials by true reason: missing, unknown, disabled, deleted, expired.",
       labelNames: ["reason"] as const,
       registers,
     }),
@@ -94,19 +101,9 @@ function callMetrics(registers: Registry[]) {
       labelNames: ["model", "type"] as const,
       registers,
     }),
-    charged: new Counter({
-      name: "uas_billing_charged_usd_total",
-      help: "Money charged, in USD; the ledger has the exact sum.",
-      labelNames: ["model"] as const,
-      registers,
-    }),
-    refusedForBalance: new Counter({
-      name: "uas_billing_rejected_total",
-      help: "Calls refused with insufficient_balance.",
-      registers,
-    }),
+    ...moneyMetrics(registers),
   };
-  const { callDuration, firstByte, charged, tokens } = metrics;
+  const { callDuration, firstByte, charged, vendorCost, tokens } = metrics;
   const known = new Map<string, CallSeries>();
   /** The series of a call's labels. Kept: finding one by its labels takes a microsecond each time. */
   const callSeries = (model: string, vendor: string, ending: string): CallSeries => {
@@ -117,6 +114,7 @@ function callMetrics(registers: Registry[]) {
         duration: callDuration.labels({ model, vendor, ending }),
         firstByte: firstByte.labels({ model, vendor }),
         charged: charged.labels({ model }),
+        vendorCost: vendorCost.labels({ model, vendor }),
         inputTokens: tokens.labels({ model, type: "input" }),
         outputTokens: tokens.labels({ model, type: "output" }),
       };
@@ -127,17 +125,68 @@ function callMetrics(registers: Registry[]) {
   return { ...metrics, callSeries };
 }
 
+function moneyMetrics(registers: Registry[]) {
+  return {
+    charged: new Counter({
+      name: "uas_billing_charged_usd_total",
+      help: "Money charged, in USD; the ledger has the exact sum.",
+      labelNames: ["model"] as const,
+      registers,
+    }),
+    vendorCost: new Counter({
+      name: "uas_billing_vendor_cost_usd_total",
+      help: "Money that vendors take for calls, in USD, where the configuration says what.",
+      labelNames: ["model", "vendor"] as const,
+      registers,
+    }),
+    lowBalances: new Counter({
+      name: "uas_billing_low_balance_total",
+      help: "Times that an account fell below its low-balance threshold.",
+      registers,
+    }),
+    refusedForBalance: new Counter({
+      name: "uas_billing_rejected_total",
+      help: "Calls refused with insufficient_balance.",
+      registers,
+    }),
+  };
+}
+
 /** What is counted of calls with the same labels. */
 interface CallSeries {
   readonly duration: { observe(seconds: number): void };
   readonly firstByte: { observe(seconds: number): void };
   readonly charged: { inc(amount: number): void };
+  readonly vendorCost: { inc(amount: number): void };
   readonly inputTokens: { inc(amount: number): void };
   readonly outputTokens: { inc(amount: number): void };
 }
 
-function upstreamMetrics(registers: Registry[]) {
+function taskMetrics(registers: Registry[]) {
   return {
+    tasks: new Gauge({
+      name: "uas_tasks",
+      help: "Tasks that have not ended, of all processes, by state: queued, submitting, submit_unknown, running, finalizing.",
+      labelNames: ["state"] as const,
+      registers,
+    }),
+    taskSubmits: new Counter({
+      name: "uas_task_submits_total",
+      help: "Submits of tasks to vendors by outcome: accepted, done, refused, later, unsent, unknown.",
+      labelNames: ["vendor", "outcome"] as const,
+      registers,
+    }),
+    tasksEnded: new Counter({
+      name: "uas_tasks_ended_total",
+      help: "Tasks that ended by the work of this process, by status and error code; upstream_submit_unknown is to be compared with the vendor's invoice.",
+      labelNames: ["status", "error_code"] as const,
+      registers,
+    }),
+  };
+}
+
+function upstreamMetrics(registers: Registry[]) {
+  const metrics = {
     upstreamAttempts: new Counter({
       name: "uas_upstream_attempts_total",
       help: "Requests to vendors by outcome: ok, refused, rate_limited, failed, timeout, connect, overloaded, aborted.",
@@ -151,4 +200,16 @@ function upstreamMetrics(registers: Registry[]) {
       registers,
     }),
   };
+  const known = new Map<string, { inc(): void }>();
+  /** Counts a request to a vendor; see {@link CallSeries} for why series are kept. */
+  const countAttempt = (vendor: string, outcome: string): void => {
+    const key = `${outcome}\n${vendor}`;
+    let series = known.get(key);
+    if (series === undefined) {
+      series = metrics.upstreamAttempts.labels({ vendor, outcome });
+      known.set(key, series);
+    }
+    series.inc();
+  };
+  return { ...metrics, countAttempt };
 }

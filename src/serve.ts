@@ -2,6 +2,7 @@
 import type { Transport } from "@connectrpc/connect";
 import { createClient } from "@connectrpc/connect";
 import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
+import { TopUpSource } from "../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
 import { type App, buildApp } from "./app.ts";
@@ -53,7 +54,7 @@ function firstSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-function secretsOf(settings: Settings, { vendors }: Config): string[] {
+function secretsOf(settings: Settings, { vendors, storage }: Config): string[] {
   const { operatorToken, databaseUrl, masterKey } = settings;
   const keys = [...vendors.values()].map((vendor) => vendor.apiKey);
   const all = [
@@ -61,6 +62,7 @@ function secretsOf(settings: Settings, { vendors }: Config): string[] {
     operatorToken,
     ...passwordsOf(databaseUrl ?? ""),
     ...keys,
+    ...(storage.kind === "s3" ? [storage.accessKeyId, storage.secretAccessKey] : []),
   ];
   return all.filter((secret) => secret !== undefined);
 }
@@ -114,6 +116,7 @@ async function createDevAccount(transport: Transport): Promise<string> {
     accountId,
     amount: { currencyCode: "USD", amountNanos: demoBalanceNanos },
     reference: `account-create:${accountId}`,
+    source: TopUpSource.PROMO,
   });
   const keys = createClient(KeyService, transport);
   return (await keys.createKey({ accountId, name: "first key" })).secret;

@@ -7,7 +7,18 @@ const root = join(import.meta.dirname, "..");
 const files = globSync("src/**/*.{ts,tsx}", { cwd: root }).toSorted();
 
 /** The roof: what puts the rooms together. It knows everything, and nothing but the roof knows it. */
-const roof = ["main", "serve", "app", "backend", "edges", "readiness", "served-kinds"];
+const roof = [
+  "main",
+  "serve",
+  "app",
+  "backend",
+  "edges",
+  "readiness",
+  "served-kinds",
+  "task-workers",
+  "tasks",
+  "webhooks",
+];
 
 /** The ground floor: the other files of src itself. They know each other, in no circle. */
 const ground = globSync("src/*.ts", { cwd: root })
@@ -24,8 +35,8 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   // What uas.yaml may say depends on the kinds of vendors; app.ts tells it.
   config: ["gen", "limits", "money"],
   // Only */entity.ts of the rooms; checked on its own below.
-  db: ["account", "key", "billing", "inference"],
-  dialect: ["gen", "limits", "errors", "bytes"],
+  db: ["account", "key", "billing", "inference", "result", "task", "webhook"],
+  dialect: ["gen", "limits", "errors", "bytes", "task-json"],
   http: base,
   vendor: [...base, "dialect", "http"],
   account: room,
@@ -33,6 +44,10 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   billing: room,
   // Of http only what a vendor's failure looks like.
   inference: [...room, "billing", "vendor", "dialect", "http"],
+  webhook: [...room, "http"],
+  result: [...room, "http"],
+  // Of inference only which models a caller may use.
+  task: [...room, "billing", "inference", "vendor", "http", "result", "webhook"],
   rpc: base,
   facade: [...base, "dialect"],
   // It reads the settings and shows errors and money; everything else it asks of app.ts.

@@ -1,14 +1,16 @@
-/** `uas account …` and `uas topup`. */
+/** `uas account …`. */
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
-import type { Balance } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
+import { accountTerms, addAccountChanges } from "./account-change.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { CliError, failureMessage } from "./failure.ts";
-import { facts, table } from "./output.ts";
+import { cell, facts, table } from "./output.ts";
+import { addMoneyCommands, balanceJson } from "./money.ts";
 import { everyPage } from "./pages.ts";
 import { timeText, usdArgument, usdText } from "./values.ts";
 
@@ -19,7 +21,7 @@ export function addAccountCommands(program: Command, { context, print }: CliTool
     .command("create")
     .description("create an account, optionally with a balance")
     .requiredOption("--name <name>", "display name")
-    .option("--balance <usd>", "what to credit at once, such as 10.00", usdArgument)
+    .option("--balance <usd>", "what to grant at once, such as 10.00", usdArgument)
     .action(async (options: { name: string; balance?: Money }) => {
       print(await withBackend(context, ({ transport }) => createAccount(transport, options)));
     });
@@ -36,16 +38,8 @@ export function addAccountCommands(program: Command, { context, print }: CliTool
     .action(async () => {
       print(await withBackend(context, ({ transport }) => listAccounts(transport)));
     });
-  program
-    .command("topup")
-    .description("add money to an account; repeating a reference changes nothing")
-    .argument("<account>", "account id")
-    .argument("<amount>", "US dollars, such as 10.00", usdArgument)
-    .requiredOption("--reference <text>", "what this payment is known by, unique in the account")
-    .action(async (accountId: string, amount: Money, { reference }: { reference: string }) => {
-      const request = { accountId, amount, reference };
-      print(await withBackend(context, ({ transport }) => topUp(transport, request)));
-    });
+  addAccountChanges(account, { context, print });
+  addMoneyCommands(program, account, { context, print });
 }
 
 async function createAccount(
@@ -57,10 +51,11 @@ async function createAccount(
   if (balance !== undefined && balance.amountNanos > 0n) {
     const reference = `account-create:${accountId}`;
     try {
-      const request = { accountId, amount: balance, reference };
+      // Nobody has paid it: payments come by `uas topup`, with a reference of their own.
+      const request = { accountId, amount: balance, reference, source: TopUpSource.PROMO };
       await createClient(BillingService, transport).topUp(request);
     } catch (error) {
-      const retry = `npx uas topup ${accountId} ${usdText(balance)} --reference ${reference}`;
+      const retry = `npx uas topup ${accountId} ${usdText(balance)} --reference ${reference} --promo`;
       const message = `account ${accountId} was created, but not credited: ${failureMessage(error)}; retry with: ${retry}`;
       throw new CliError(message, { cause: error });
     }
@@ -76,7 +71,8 @@ async function showAccount(transport: Transport, accountId: string): Promise<Out
     createClient(BillingService, transport).getBalance({ accountId }),
   ]);
   const createdAt = timeText(account?.createTime);
-  const json = { accountId, name: account?.name ?? "", createdAt, ...balanceJson(balance) };
+  const known = { accountId, name: account?.name ?? "", createdAt };
+  const json = { ...known, ...balanceJson(balance), ...accountTerms(account) };
   return { json, text: facts(json) };
 }
 
@@ -86,33 +82,17 @@ async function listAccounts(transport: Transport): Promise<Output> {
     const response = await client.listAccounts(page);
     return { items: response.accounts, nextPageToken: response.nextPageToken };
   });
-  const json = accounts.map(({ accountId, name, createTime }) => ({
-    accountId,
-    name,
-    createdAt: timeText(createTime),
+  const json = accounts.map((account) => ({
+    accountId: account.accountId,
+    name: account.name,
+    createdAt: timeText(account.createTime),
+    ...accountTerms(account),
   }));
-  const rows = json.map(({ accountId, name, createdAt }) => [accountId, name, createdAt ?? ""]);
-  return { json, text: table(["ACCOUNT", "NAME", "CREATED"], rows) };
-}
-
-async function topUp(
-  transport: Transport,
-  request: { readonly accountId: string; readonly amount: Money; readonly reference: string },
-): Promise<Output> {
-  const response = await createClient(BillingService, transport).topUp(request);
-  const { accountId, amount, reference } = request;
-  const said = response.replayed
-    ? `Reference "${reference}" was booked before: nothing changed.`
-    : `Added ${usdText(amount)} USD.`;
-  const json = { accountId, ...balanceJson(response.balance), replayed: response.replayed };
-  return { json, text: `${said}\n\n${facts(balanceJson(response.balance))}` };
-}
-
-/** What an account has, as decimal USD strings. */
-function balanceJson(balance: Balance | undefined): Record<string, string> {
-  return {
-    balance: usdText(balance?.balance),
-    held: usdText(balance?.held),
-    available: usdText(balance?.available),
-  };
+  const rows = json.map(({ accountId, name, createdAt, state }) => [
+    accountId,
+    cell(state),
+    cell(createdAt),
+    name,
+  ]);
+  return { json, text: table(["ACCOUNT", "STATE", "CREATED", "NAME"], rows) };
 }

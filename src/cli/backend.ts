@@ -44,7 +44,9 @@ export async function withBackend<Result>(
   const settings = settingsOf(context);
   const config = await configOf(context, { unresolved: "placeholder" });
   const { openBackend } = await context.app();
-  const backend = await openBackend({ settings, config });
+  const onLowBalance = (accountId: string): void =>
+    warn(context, `account ${accountId} has fallen below its low-balance threshold`);
+  const backend = await openBackend({ settings, config, onLowBalance });
   try {
     return await work({ transport: backend.transport, config });
   } finally {

@@ -10,6 +10,7 @@ import type { CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
 import { cell, facts, table } from "./output.ts";
 import { everyPage } from "./pages.ts";
+import { receiptJson, receiptText } from "./receipt.ts";
 import { countArgument, enumWord, orNull, timeText, usdText } from "./values.ts";
 
 /** How many calls are listed where nothing is said. */
@@ -28,14 +29,12 @@ export function addCallsCommands(program: Command, { context, print }: CliTools)
     });
   calls
     .command("show")
-    .description("show the newest call with a request id (x-request-id)")
+    .description("show the newest call with a request id (x-request-id), and its receipt")
     .argument("<request>", "request id")
     .option("--all", "list all calls with it: request ids are the clients' and can repeat")
     .action(async (requestId: string, { all = false }: { all?: boolean }) => {
-      const limit = all ? Infinity : 1;
-      const find = { requestId, limit };
-      const found = await withBackend(context, ({ transport }) => findCalls(transport, find));
-      print(all ? callList(found) : callFacts(found));
+      const show = all ? showAll : showNewest;
+      print(await withBackend(context, ({ transport }) => show(transport, requestId)));
     });
 }
 
@@ -53,6 +52,21 @@ async function listCalls(
   return callList(calls);
 }
 
+async function showAll(transport: Transport, requestId: string): Promise<Output> {
+  return callList(await findCalls(transport, { requestId, limit: Infinity }));
+}
+
+async function showNewest(transport: Transport, requestId: string): Promise<Output> {
+  const [call] = await findCalls(transport, { requestId, limit: 1 });
+  if (call === undefined) throw new Error("no call was found");
+  const { callId } = call;
+  const { receipt } = await createClient(BillingService, transport).getReceipt({ callId });
+  if (receipt === undefined) throw new Error("the answer holds no receipt");
+  const record = callJson(call);
+  const json = { ...record, receipt: receiptJson(receipt) };
+  return { json, text: `${facts(record)}\n\n${receiptText(json.receipt)}` };
+}
+
 async function findCalls(
   transport: Transport,
   { requestId, limit }: { readonly requestId: string; readonly limit: number },
@@ -66,11 +80,6 @@ async function findCalls(
   throw new CliError(
     `no call with request id "${requestId}": take it from the x-request-id header of the reply, or see npx uas calls list`,
   );
-}
-
-function callFacts([call]: readonly CallRecord[]): Output {
-  const json = call === undefined ? {} : callJson(call);
-  return { json, text: facts(json) };
 }
 
 function callList(calls: readonly CallRecord[]): Output {

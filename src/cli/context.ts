@@ -6,7 +6,7 @@ import type { ServedKinds } from "../config/kinds.ts";
 /** The part of the program that commands call. app.ts is one. */
 export interface CliApp {
   /** Opens the services in this process, on the same database as the running gateway. */
-  readonly openBackend: (options: OpenOptions) => Promise<Backend>;
+  readonly openBackend: (options: OpenBackendOptions) => Promise<Backend>;
   /** Runs the gateway; resolves after a signal and the drain. */
   readonly serve: (options: OpenOptions) => Promise<void>;
 }
@@ -15,6 +15,12 @@ export interface CliApp {
 export interface OpenOptions {
   readonly settings: Settings;
   readonly config: Config;
+}
+
+/** What a command opens the services with. */
+export interface OpenBackendOptions extends OpenOptions {
+  /** Told of an account that what the command moves takes below its threshold. */
+  readonly onLowBalance: (accountId: string) => void;
 }
 
 /** The services, open. */

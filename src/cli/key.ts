@@ -1,18 +1,33 @@
 /** `uas key …`. */
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
 import { type Key, KeyStateSchema } from "../../gen/uas/key/v1/key_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
+import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
+import type { Config } from "../config/config.ts";
 import { type OpenBackend, warn, withBackend } from "./backend.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
-import { facts, table } from "./output.ts";
+import { CliError } from "./failure.ts";
+import { cell, facts, table } from "./output.ts";
 import { everyPage } from "./pages.ts";
-import { enumWord, listArgument, timeText } from "./values.ts";
+import { enumWord, listArgument, orWord, timeText, usdArgument, usdText } from "./values.ts";
+import { whenArgument } from "./when.ts";
 
 interface CreateOptions {
   readonly account: string;
   readonly name?: string;
   readonly models?: readonly string[];
+  readonly limit?: Money;
+  readonly expires?: Timestamp;
+}
+
+/** What is left out stays; `false` is cleared. */
+interface UpdateOptions {
+  readonly name?: string;
+  readonly models?: readonly string[] | false;
+  readonly limit?: Money | false;
+  readonly expires?: Timestamp | false;
 }
 
 /** Adds the commands. */
@@ -28,8 +43,35 @@ export function addKeyCommands(program: Command, { context, print }: CliTools): 
       "the only models it may use, such as a,b (default: all)",
       listArgument,
     )
+    .option(
+      "--limit <usd>",
+      "what all its calls may cost together (default: no limit)",
+      usdArgument,
+    )
+    .option("--expires <when>", "such as 30d or 2027-01-31 (default: never)", expiryArgument)
     .action(async (options: CreateOptions) => {
       print(await withBackend(context, (backend) => createKey(context, backend, options)));
+    });
+  key
+    .command("update")
+    .description("change a key, on every node within a second; what is left out stays as it is")
+    .argument("<key>", "key id (not the key itself)")
+    .option("--name <name>", "display name")
+    .option("--models <list>", "the only models it may use, or all", orWord("all", listArgument))
+    .option(
+      "--limit <usd>",
+      "what all its calls may cost together, or none",
+      orWord("none", usdArgument),
+    )
+    .option(
+      "--expires <when>",
+      "such as 30d or 2027-01-31, or never",
+      orWord("never", expiryArgument),
+    )
+    .action(async (keyId: string, options: UpdateOptions) => {
+      print(
+        await withBackend(context, (backend) => updateKey(context, backend, { keyId, options })),
+      );
     });
   for (const verb of ["disable", "enable", "delete"] as const) {
     key
@@ -60,16 +102,61 @@ async function createKey(
   { transport, config }: OpenBackend,
   options: CreateOptions,
 ): Promise<Output> {
-  const { account: accountId, name = "", models = [] } = options;
-  const unknown = models.filter((model) => !config.models.has(model));
-  for (const model of unknown) {
+  const { account: accountId, name = "", models = [], limit, expires } = options;
+  warnOfUnknown(context, config, models);
+  const { key, secret } = await createClient(KeyService, transport).createKey({
+    accountId,
+    name,
+    models: [...models],
+    ...(limit && { spendLimit: limit }),
+    ...(expires && { expireTime: expires }),
+  });
+  const json = { keyId: key?.keyId ?? "", key: secret, ...keyTerms(key) };
+  return { json, text: `${facts(json)}\n\nKeep the key now: it is not shown again.` };
+}
+
+async function updateKey(
+  context: CliContext,
+  { transport, config }: OpenBackend,
+  { keyId, options }: { readonly keyId: string; readonly options: UpdateOptions },
+): Promise<Output> {
+  const { name = "", limit, expires } = options;
+  const models = options.models || [];
+  const paths = Object.keys(members).filter((option) => option in options);
+  if (paths.length === 0) throw new CliError("nothing to change: see npx uas key update --help");
+  warnOfUnknown(context, config, models);
+  const { key } = await createClient(KeyService, transport).updateKey({
+    key: {
+      keyId,
+      name,
+      models: [...models],
+      ...(limit && { spendLimit: limit }),
+      ...(expires && { expireTime: expires }),
+    },
+    updateMask: { paths: paths.map((option) => members[option as keyof typeof members]) },
+  });
+  const json = key === undefined ? {} : keyJson(key);
+  return { json, text: facts(json) };
+}
+
+/** The options of `key update`, and the members of the contract's key that they change. */
+const members = {
+  name: "name",
+  models: "models",
+  limit: "spend_limit",
+  expires: "expire_time",
+} as const;
+
+/** Commander hands the value of before as a second argument, which is no time. */
+function expiryArgument(text: string): Timestamp {
+  return whenArgument(text);
+}
+
+function warnOfUnknown(context: CliContext, config: Config, models: readonly string[]): void {
+  for (const model of models.filter((each) => !config.models.has(each))) {
     const there = [...config.models.keys()].join(", ") || "none";
     warn(context, `model "${model}" is not configured (there is: ${there})`);
   }
-  const client = createClient(KeyService, transport);
-  const { key, secret } = await client.createKey({ accountId, name, models: [...models] });
-  const json = { keyId: key?.keyId ?? "", key: secret };
-  return { json, text: `${facts(json)}\n\nKeep the key now: it is not shown again.` };
 }
 
 async function changeKey(
@@ -95,16 +182,33 @@ async function listKeys(transport: Transport, accountId: string): Promise<Output
     return { items: response.keys, nextPageToken: response.nextPageToken };
   });
   const json = keys.map(keyJson);
-  const rows = json.map(({ keyId, masked, state, name, models, createdAt }) => [
-    keyId,
-    masked,
-    state ?? "",
-    createdAt ?? "",
-    models.length === 0 ? "all" : models.join(","),
-    name,
+  const rows = json.map((key) => [
+    key.keyId,
+    key.masked,
+    cell(key.state),
+    cell(key.createdAt),
+    cell(key.lastUsedAt),
+    key.expiresAt ?? "never",
+    key.spent,
+    key.limit ?? "none",
+    key.models.length === 0 ? "all" : key.models.join(","),
+    key.name,
   ]);
-  return { json, text: table(["KEY ID", "KEY", "STATE", "CREATED", "MODELS", "NAME"], rows) };
+  return { json, text: table(listHead, rows) };
 }
+
+const listHead = [
+  "KEY ID",
+  "KEY",
+  "STATE",
+  "CREATED",
+  "LAST USED",
+  "EXPIRES",
+  "SPENT",
+  "LIMIT",
+  "MODELS",
+  "NAME",
+];
 
 function keyJson(key: Key) {
   return {
@@ -115,5 +219,17 @@ function keyJson(key: Key) {
     models: key.models,
     createdAt: timeText(key.createTime),
     deletedAt: timeText(key.deleteTime),
+    ...keyTerms(key),
+    spent: usdText(key.spent),
+    lastUsedAt: timeText(key.lastUseTime),
+  };
+}
+
+/** What limits a key, in the words of the command line. */
+function keyTerms(key: Key | undefined) {
+  const limit = key?.spendLimit;
+  return {
+    expiresAt: timeText(key?.expireTime),
+    limit: limit === undefined ? null : usdText(limit),
   };
 }

@@ -1,10 +1,17 @@
 /** `uas ledger …`. */
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
+import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
+import { type LedgerEntry, LedgerKindSchema } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
-import { table } from "./output.ts";
+import { cell, table } from "./output.ts";
+import { everyPage } from "./pages.ts";
+import { countArgument, enumWord, orNull, timeText, usdText } from "./values.ts";
+
+/** How many movements are listed where nothing is said. */
+const limitDefault = 100;
 
 /** Adds the commands. */
 export function addLedgerCommands(program: Command, { context, print }: CliTools): void {
@@ -15,6 +22,53 @@ export function addLedgerCommands(program: Command, { context, print }: CliTools
     .action(async () => {
       print(await withBackend(context, ({ transport }) => audit(transport)));
     });
+  ledger
+    .command("list")
+    .description("list the movements of an account, newest first")
+    .requiredOption("--account <account>", "account id")
+    .option("--limit <count>", "how many at most", countArgument, limitDefault)
+    .action(async (options: { account: string; limit: number }) => {
+      print(await withBackend(context, ({ transport }) => listEntries(transport, options)));
+    });
+}
+
+async function listEntries(
+  transport: Transport,
+  { account: accountId, limit }: { readonly account: string; readonly limit: number },
+): Promise<Output> {
+  // The books of an account that does not exist are empty; a mistyped id should not look like that.
+  await createClient(AccountService, transport).getAccount({ accountId });
+  const client = createClient(BillingService, transport);
+  const entries = await everyPage(limit, async (page) => {
+    const response = await client.listLedgerEntries({ accountId, ...page });
+    return { items: response.entries, nextPageToken: response.nextPageToken };
+  });
+  const json = entries.map(entryJson);
+  const rows = json.map((entry) => [
+    cell(entry.createdAt),
+    cell(entry.kind),
+    entry.amount,
+    cell(entry.balanceAfter),
+    entry.transactionId,
+    cell(entry.reference),
+    cell(entry.reason),
+  ]);
+  const head = ["BOOKED", "KIND", "AMOUNT", "BALANCE", "TRANSACTION", "REFERENCE", "REASON"];
+  return { json, text: table(head, rows) };
+}
+
+/** A movement in the words of the command line. */
+function entryJson(entry: LedgerEntry) {
+  const { balanceAfter } = entry;
+  return {
+    transactionId: entry.transactionId,
+    kind: enumWord(LedgerKindSchema, entry.kind),
+    amount: usdText(entry.amount),
+    balanceAfter: balanceAfter === undefined ? null : usdText(balanceAfter),
+    reference: orNull(entry.reference),
+    reason: orNull(entry.reason),
+    createdAt: timeText(entry.createTime),
+  };
 }
 
 async function audit(transport: Transport): Promise<Output> {

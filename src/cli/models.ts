@@ -1,7 +1,8 @@
 /** `uas models …`: from the configuration alone. */
 import type { Command } from "commander";
-import type { ModelConfig, PriceConfig } from "../config/config.ts";
+import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
 import { modelTypeWord } from "../config/kinds.ts";
+import { priceAt } from "../config/price-at.ts";
 import { formatUsd } from "../money.ts";
 import { configOf } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
@@ -20,29 +21,45 @@ export function addModelsCommands(program: Command, { context, print }: CliTools
 }
 
 function modelList(models: readonly ModelConfig[]): Output {
-  const json = models.map(({ key, name, type, price, maxOutputTokens, routes }) => ({
+  const json = models.map(({ key, name, type, prices, maxOutputTokens, routes }) => ({
     modelKey: key,
     name,
     type: modelTypeWord(type),
-    price: priceJson(price),
+    price: priceJson(priceAt(prices, Date.now())),
     maxOutputTokens,
-    routes,
+    routes: routes.map(({ vendor, model }) => ({ vendor, model })),
   }));
-  const rows = json.map((model) => [
-    model.modelKey,
-    model.type,
-    Object.entries(model.price)
-      .map(([unit, usd]) => `${unit} ${usd}`)
-      .join(", "),
-    model.routes.map(({ vendor }) => vendor).join(","),
+  const rows = json.map(({ modelKey, type, price: { tiers = [], ...price }, routes }) => [
+    modelKey,
+    type,
+    [unitText(price), ...tiers.map(tierText)].join("; "),
+    routes.map(({ vendor }) => vendor).join(","),
   ]);
   return { json, text: table(["MODEL", "TYPE", "USD PER 1M TOKENS OR UNIT", "VENDORS"], rows) };
 }
 
+function unitText(price: UnitsJson): string {
+  return Object.entries(price)
+    .map(([unit, usd]) => `${unit} ${usd}`)
+    .join(", ");
+}
+
+function tierText({ above, ...price }: UnitsJson): string {
+  return `above ${above} tokens: ${unitText(price)}`;
+}
+
+/** Prices in USD, and in a tier the tokens above which they count. */
+type UnitsJson = Readonly<Record<string, string | number>>;
+
 /** Only the units that are charged. */
-function priceJson(price: PriceConfig): Record<string, string> {
+function priceJson({ tiers = [], ...units }: PriceConfig) {
+  const written = tiers.map(({ above, ...tier }): UnitsJson => ({ above, ...unitsJson(tier) }));
+  return { ...unitsJson(units), ...(written.length > 0 && { tiers: written }) };
+}
+
+function unitsJson(prices: TokenPrices): UnitsJson {
   const charged: Record<string, string> = {};
-  for (const [unit, nanos] of Object.entries(price) as [string, bigint | undefined][]) {
+  for (const [unit, nanos] of Object.entries(prices) as [string, bigint | undefined][]) {
     if (nanos !== undefined) charged[unit] = formatUsd(nanos);
   }
   return charged;

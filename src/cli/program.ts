@@ -8,7 +8,10 @@ import { failureLines } from "./failure.ts";
 import { addKeyCommands } from "./key.ts";
 import { addLedgerCommands } from "./ledger.ts";
 import { addModelsCommands } from "./models.ts";
+import { addPriceCommands } from "./price.ts";
 import { addServeCommand } from "./serve.ts";
+import { addTaskCommands } from "./task.ts";
+import { addWebhookCommands } from "./webhook.ts";
 
 /** 0: done. 1: refused or failed. 2: wrong usage. */
 export type ExitCode = 0 | 1 | 2;
@@ -53,8 +56,11 @@ export function buildProgram(tools: CliTools): Command {
   addAccountCommands(program, tools);
   addKeyCommands(program, tools);
   addModelsCommands(program, tools);
+  addPriceCommands(program, tools);
   addCallsCommands(program, tools);
   addLedgerCommands(program, tools);
+  addTaskCommands(program, tools);
+  addWebhookCommands(program, tools);
   return program;
 }
 

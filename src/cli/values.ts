@@ -18,6 +18,39 @@ export function usdArgument(text: string): Money {
   return create(MoneySchema, { currencyCode: "USD", amountNanos });
 }
 
+/** Reads an amount such as `-10.00`: negative takes away. */
+export function signedUsdArgument(text: string): Money {
+  const money = usdArgument(text.replace(/^[+-]/, ""));
+  if (text.startsWith("-")) money.amountNanos = -money.amountNanos;
+  return money;
+}
+
+/** Reads `word` as `false`, anything else as `read` does. Not as undefined: Commander makes a text of that. */
+export function orWord<Value>(
+  word: string,
+  read: (text: string) => Value,
+): (text: string) => Value | false {
+  return (text) => (text === word ? false : read(text));
+}
+
+/** Basis points of all of something. */
+const wholeBp = 10_000;
+
+/** Reads a percentage such as `12.5` or `12.5%`, as basis points. */
+export function percentArgument(text: string): number {
+  const [, whole, fraction = ""] = /^(\d{1,3})(?:\.(\d{1,2}))?%?$/.exec(text) ?? [];
+  const bp = Number(whole) * 100 + Number(fraction.padEnd(2, "0"));
+  if (bp <= wholeBp) return bp;
+  throw new InvalidArgumentError(
+    "Write a percentage from 0 to 100 such as 12.5, at most 2 digits after the point.",
+  );
+}
+
+/** Basis points as a percentage without a sign: 1250 is `12.5`. */
+export function percentText(bp: number): string {
+  return String(bp / 100);
+}
+
 /** Reads a whole number of at least 1. */
 export function countArgument(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);

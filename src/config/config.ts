@@ -15,6 +15,7 @@ export interface Config {
   /** By model key, in the file's order. Only models that this version can serve. */
   readonly models: ReadonlyMap<string, ModelConfig>;
   readonly webhooks: WebhookConfig;
+  readonly storage: StorageConfig;
   /** What is accepted but not served: `file:line:col path: message`. */
   readonly warnings: readonly string[];
 }
@@ -62,7 +63,11 @@ export interface ModelConfig {
   readonly routes: readonly RouteConfig[];
   /** The most tokens of one reply; what is held where the body sets no limit. 0 where it has none. */
   readonly maxOutputTokens: number;
-  readonly price: PriceConfig;
+  /** How many tokens of output a stream holds in advance that may become as long as the model can make it;
+   * the hold grows with the stream. At most `maxOutputTokens`. */
+  readonly holdOutputTokens: number;
+  /** Its prices by time, at least one: which of them counts is {@link priceAt}'s to say. */
+  readonly prices: readonly DatedPrice[];
 }
 
 /** Where a model's calls go. */
@@ -71,17 +76,44 @@ export interface RouteConfig {
   readonly vendor: string;
   /** The vendor's own name of the model. */
   readonly model: string;
+  /** What its vendor takes of the operator, by time. Absent: not known. */
+  readonly costs?: readonly DatedPrice[] | undefined;
+}
+
+/** A price and since when it counts: until the next one of its list does. */
+export interface DatedPrice {
+  /** Milliseconds since 1970; `-Infinity`: always. */
+  readonly fromMs: number;
+  readonly price: PriceConfig;
+}
+
+/** Prices of tokens in nano-USD per 1,000,000. `undefined`: as the one it belongs to, see each. */
+export interface TokenPrices {
+  /** `undefined`: not charged. */
+  readonly input: bigint | undefined;
+  /** `undefined`: as `input`. */
+  readonly cachedInput: bigint | undefined;
+  /** `undefined`: as `input`. */
+  readonly cacheWrite: bigint | undefined;
+  /** `undefined`: not charged. */
+  readonly output: bigint | undefined;
+  /** `undefined`: as `output`. */
+  readonly reasoning?: bigint | undefined;
 }
 
 /** Prices in nano-USD: per 1,000,000 tokens, or per single unit. `undefined`: not charged. */
-export interface PriceConfig {
-  readonly input: bigint | undefined;
-  readonly cachedInput: bigint | undefined;
-  readonly cacheWrite: bigint | undefined;
-  readonly output: bigint | undefined;
+export interface PriceConfig extends TokenPrices {
   readonly image: bigint | undefined;
   readonly second: bigint | undefined;
   readonly request: bigint | undefined;
+  /** What long calls cost instead, by `above`. Absent: whatever the length. */
+  readonly tiers?: readonly PriceTier[] | undefined;
+}
+
+/** Prices of a whole call that reads many tokens. What it leaves `undefined` is as in its price. */
+export interface PriceTier extends TokenPrices {
+  /** It counts for calls that read more tokens than this. At least 1. */
+  readonly above: number;
 }
 
 /** Webhook settings for tests. */
@@ -90,6 +122,23 @@ export interface WebhookConfig {
   readonly allowHosts: readonly string[];
   /** A CA certificate file to trust beside the system's. */
   readonly caFile: string | undefined;
+}
+
+/** Where result files are kept. */
+export type StorageConfig = { readonly kind: "local" } | S3StorageConfig;
+
+/** A bucket of S3, or of a server that speaks like it. */
+export interface S3StorageConfig {
+  readonly kind: "s3";
+  /** Its address; `undefined`: Amazon's for the region. */
+  readonly endpoint: string | undefined;
+  readonly region: string;
+  readonly bucket: string;
+  /** Never logged, as the next one. */
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  /** Whether the bucket stands in the path, not in the host's name. */
+  readonly forcePathStyle: boolean;
 }
 
 /** What the environment says. */

@@ -20,4 +20,14 @@ models:
     routes: [{ vendor: demo, model: instant }]
     max_output_tokens: 1024
     price: { input: "0.25", cached_input: "0.025", output: "2.00" }
+  demo-image:
+    type: IMAGE
+    name: Demo, pictures
+    routes: [{ vendor: demo, model: image }]
+    price: { image: "0.003" }
+  demo-audio:
+    type: AUDIO
+    name: Demo, sound
+    routes: [{ vendor: demo, model: audio }]
+    price: { second: "0.0005" }
 `;

@@ -44,6 +44,8 @@ export interface ServedKind {
   readonly needsBaseUrl: boolean;
   /** Whether `api_key` must be given. */
   readonly needsApiKey: boolean;
+  /** What to do when the client leaves, where the configuration does not say. Default `abort`. */
+  readonly onDisconnect?: "drain";
 }
 
 /** The kinds that this version can serve, by their words. */

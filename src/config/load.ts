@@ -17,6 +17,7 @@ import {
   scalarText,
 } from "./reader.ts";
 import { type ReferenceSource, readProblem } from "./references.ts";
+import { readStorage } from "./storage-section.ts";
 import { shown, text } from "./values.ts";
 import { type VendorEntry, readVendors } from "./vendor-section.ts";
 import { parseYaml } from "./yaml-file.ts";
@@ -69,9 +70,9 @@ export function loadConfig(options: LoadOptions): Config {
 function readParts(
   reader: Reader,
   kinds: ServedKinds,
-): Pick<Config, "vendors" | "models" | "webhooks"> {
+): Pick<Config, "vendors" | "models" | "webhooks" | "storage"> {
   const root = rootEntry(reader);
-  const given = fields(reader, root, ["version", "vendors", "models", "webhooks"]);
+  const given = fields(reader, root, ["version", "vendors", "models", "webhooks", "storage"]);
   const versionFix = "add version: 1";
   const version = required(reader, root, { from: given, name: "version", fix: versionFix });
   if (version !== undefined && scalarText(reader, version, "1") !== "1") {
@@ -91,6 +92,7 @@ function readParts(
     vendors: servedVendors(vendors),
     models,
     webhooks: readWebhooks(reader, given.webhooks),
+    storage: readStorage(reader, given.storage),
   };
 }
 

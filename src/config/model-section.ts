@@ -1,8 +1,9 @@
 /** Reads `models:` of a configuration. */
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { ModelConfig, PriceConfig, RouteConfig } from "./config.ts";
+import type { DatedPrice, ModelConfig, RouteConfig } from "./config.ts";
+import { holdOutputTokensDefault } from "./limits.ts";
 import { modelTypeWord, modelTypes } from "./kinds.ts";
-import { priceFix, readPrice } from "./price-section.ts";
+import { priceFix, readPrices } from "./price-section.ts";
 import {
   type Entry,
   type Fields,
@@ -18,7 +19,14 @@ import { hint } from "./suggest.ts";
 import { positive, shown, text, word } from "./values.ts";
 import type { VendorEntry } from "./vendor-section.ts";
 
-const keys = ["type", "name", "routes", "max_output_tokens", "price"] as const;
+const keys = [
+  "type",
+  "name",
+  "routes",
+  "max_output_tokens",
+  "hold_output_tokens",
+  "price",
+] as const;
 type ModelFields = Fields<(typeof keys)[number]>;
 type Vendors = ReadonlyMap<string, VendorEntry>;
 
@@ -54,12 +62,14 @@ function readModel(
   const given = fields(reader, entry, keys);
   const typeWord = readType(reader, entry, given);
   const type = typeWord === undefined ? undefined : modelTypes.get(typeWord);
-  const routes = readRoutes(reader, entry, { given, type, vendors });
+  const routes = readRoutes(reader, entry, { given, typeWord, type, vendors });
   const name = (given.name && text(reader, given.name, 200)) ?? key;
-  const price = readModelPrice(reader, entry, { given, typeWord });
+  const prices = readModelPrices(reader, entry, { given, typeWord });
   const maxOutputTokens = readMaxOutputTokens(reader, entry, { given, type });
-  if (type === undefined || price === undefined || routes.length === 0) return undefined;
-  return { key, name, type, routes, maxOutputTokens, price };
+  const held = given.hold_output_tokens && positive(reader, given.hold_output_tokens);
+  const holdOutputTokens = Math.min(held ?? holdOutputTokensDefault, maxOutputTokens);
+  if (type === undefined || prices === undefined || routes.length === 0) return undefined;
+  return { key, name, type, routes, maxOutputTokens, holdOutputTokens, prices };
 }
 
 function readType(reader: Reader, entry: Entry, given: ModelFields): string | undefined {
@@ -69,14 +79,14 @@ function readType(reader: Reader, entry: Entry, given: ModelFields): string | un
   return value && word(reader, value, words);
 }
 
-function readModelPrice(
+function readModelPrices(
   reader: Reader,
   entry: Entry,
   found: { readonly given: ModelFields; readonly typeWord: string | undefined },
-): PriceConfig | undefined {
+): readonly DatedPrice[] | undefined {
   const fix = priceFix(found.typeWord);
   const value = required(reader, entry, { from: found.given, name: "price", fix });
-  return value && readPrice(reader, value, found.typeWord);
+  return value && readPrices(reader, value, found.typeWord);
 }
 
 function readMaxOutputTokens(
@@ -94,6 +104,7 @@ function readMaxOutputTokens(
 
 interface RouteContext {
   readonly given: ModelFields;
+  readonly typeWord: string | undefined;
   readonly type: ModelType | undefined;
   readonly vendors: Vendors;
 }
@@ -109,7 +120,7 @@ function readRoutes(reader: Reader, entry: Entry, context: RouteContext): readon
   const unserved: { readonly entry: Entry; readonly reason: string }[] = [];
   const seen = new Set<string>();
   for (const item of routeEntries) {
-    const route = readRoute(reader, item, context.vendors);
+    const route = readRoute(reader, item, context);
     if (route === undefined) continue;
     const id = JSON.stringify([route.vendor, route.model]);
     if (seen.has(id)) report(reader, item, "this route is listed twice; keep one");
@@ -146,15 +157,21 @@ function warnUnserved(
   }
 }
 
-function readRoute(reader: Reader, entry: Entry, vendors: Vendors): RouteConfig | undefined {
-  const given = fields(reader, entry, ["vendor", "model"]);
+function readRoute(
+  reader: Reader,
+  entry: Entry,
+  { typeWord, vendors }: RouteContext,
+): RouteConfig | undefined {
+  const given = fields(reader, entry, ["vendor", "model", "cost"]);
   const vendorFix = "name one of vendors:";
   const vendorEntry = required(reader, entry, { from: given, name: "vendor", fix: vendorFix });
   const modelFix = "add the vendor's own name of the model";
   const modelEntry = required(reader, entry, { from: given, name: "model", fix: modelFix });
   const vendor = vendorEntry && readVendorName(reader, vendorEntry, vendors);
   const model = modelEntry && text(reader, modelEntry, 300);
-  return vendor === undefined || model === undefined ? undefined : { vendor, model };
+  const costs = given.cost && readPrices(reader, given.cost, typeWord);
+  if (vendor === undefined || model === undefined) return undefined;
+  return costs === undefined ? { vendor, model } : { vendor, model, costs };
 }
 
 function readVendorName(reader: Reader, entry: Entry, vendors: Vendors): string | undefined {

@@ -90,6 +90,11 @@ export function fields<const Name extends string>(
   return found;
 }
 
+/** Whether the value is a list. */
+export function isList({ node }: Entry): boolean {
+  return isSeq(node);
+}
+
 /** The entries of a list. */
 export function items(reader: Reader, entry: Entry, what: string): readonly Entry[] {
   const { node, path } = entry;

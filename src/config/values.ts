@@ -41,6 +41,12 @@ function taken(reader: Reader, entry: Entry, resolved: Resolved): string | undef
   return undefined;
 }
 
+/** `true` or `false`. */
+export function flag(reader: Reader, entry: Entry): boolean | undefined {
+  const written = word(reader, entry, ["true", "false"]);
+  return written === undefined ? undefined : written === "true";
+}
+
 /** A whole number from 1 to {@link int32Max}. */
 export function positive(reader: Reader, entry: Entry): number | undefined {
   const what = `a whole number from 1 to ${int32Max}`;
@@ -81,6 +87,29 @@ export function usd(reader: Reader, entry: Entry): bigint | undefined {
     );
   }
   return nanos;
+}
+
+const dateForm =
+  /^(\d{4}-\d{2}-\d{2})(?:[Tt](\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})))?$/;
+
+/**
+ * A moment: an RFC 3339 date, which is its midnight in UTC, or date and time with an offset.
+ *
+ * @returns milliseconds since 1970
+ */
+export function moment(reader: Reader, entry: Entry): number | undefined {
+  const what =
+    'a date such as 2026-07-01 (midnight in UTC) or a time such as "2026-07-01T09:00:00Z"';
+  const raw = scalarText(reader, entry, what);
+  if (raw === undefined) return undefined;
+  const [, date = "", time = "00:00:00Z"] = dateForm.exec(raw) ?? [];
+  const midnight = new Date(`${date}T00:00:00Z`);
+  // February 30 would be read as March 2.
+  const isDay = !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date);
+  const ms = isDay ? Date.parse(`${date}T${time.toUpperCase()}`) : Number.NaN;
+  if (!Number.isNaN(ms)) return ms;
+  report(reader, entry, `${shown(raw)} is no moment: write ${what}`);
+  return undefined;
 }
 
 /**

@@ -46,6 +46,7 @@ const reservedPrefixes: ReadonlySet<string> = new Set([
   "/healthz",
   "/readyz",
   "/metrics",
+  "/files",
   "/console",
 ]);
 
@@ -85,7 +86,13 @@ function readVendor(context: VendorContext, { key: name, value: entry }: Member)
   const served = kind === undefined ? undefined : kinds.get(kind);
   if (served !== undefined) checkNeeds(reader, entry, { given, kind: kind ?? "", served });
   const dialects = given.dialects && readDialects(reader, given.dialects, served);
-  const config = { name, kind: kind ?? "", dialects, ...readSettings(context, name, given) };
+  const config = {
+    name,
+    kind: kind ?? "",
+    dialects,
+    ...readSettings(context, name, given),
+    onDisconnect: readDisconnect(reader, given, served),
+  };
   if (kind === undefined) return { config: undefined, unserved: undefined, modelTypes: undefined };
   if (served !== undefined) {
     const isMute = (dialects ?? served.dialects).length === 0;
@@ -101,9 +108,8 @@ function readSettings(
   context: VendorContext,
   name: string,
   given: VendorFields,
-): Omit<VendorConfig, "name" | "kind" | "dialects"> {
+): Omit<VendorConfig, "name" | "kind" | "dialects" | "onDisconnect"> {
   const { reader } = context;
-  const disconnect = given.on_disconnect && word(reader, given.on_disconnect, ["abort", "drain"]);
   return {
     baseUrl: (given.base_url && baseUrl(reader, given.base_url)) ?? "",
     runBaseUrl: given.run_base_url && baseUrl(reader, given.run_base_url),
@@ -111,8 +117,16 @@ function readSettings(
     nativePrefix: given.native_prefix && readPrefix(context, name, given.native_prefix),
     timeouts: readTimeouts(reader, given.timeouts),
     maxInFlight: given.max_in_flight && positive(reader, given.max_in_flight),
-    onDisconnect: disconnect === "drain" ? "drain" : "abort",
   };
+}
+
+function readDisconnect(
+  reader: Reader,
+  given: VendorFields,
+  served: ServedKind | undefined,
+): VendorConfig["onDisconnect"] {
+  const said = given.on_disconnect && word(reader, given.on_disconnect, ["abort", "drain"]);
+  return (said ?? served?.onDisconnect) === "drain" ? "drain" : "abort";
 }
 
 function checkNeeds(

@@ -40,6 +40,15 @@ const httpFailures: Readonly<Record<string, () => GatewayError>> = {
     ),
 };
 
+/** What is said of a path that is not here. The path is told back without its query: a key may stand there. */
+export function noSuchPath(method: string, url: string): GatewayError {
+  const path = (url.split("?")[0] ?? "").slice(0, 200);
+  return new GatewayError(
+    ErrorCode.NOT_FOUND,
+    `There is no ${method} ${path} here; SDKs use this address followed by /v1 as their base`,
+  );
+}
+
 /** What is said where a body is needed and none came. */
 export function emptyBody(): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, "The body is empty: send a JSON object");

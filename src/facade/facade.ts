@@ -9,7 +9,8 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { bodyBytesMax, headerBytesMax } from "../config/limits.ts";
 import { dialects, type DialectId } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
-import { sendError, toGatewayError } from "./errors.ts";
+import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
+import { registerFiles } from "./files.ts";
 import type { FacadeOptions } from "./options.ts";
 import { type RestRoute, routeTable } from "./route-table.ts";
 import { registerScope } from "./scope.ts";
@@ -41,6 +42,7 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   for (const [dialect, own] of Map.groupBy(routes, (each) => each.dialect)) {
     await app.register((scope) => registerScope(scope, { ...options, dialect, routes: own }));
   }
+  await app.register((scope) => registerFiles(scope, options));
   return app;
 }
 
@@ -67,15 +69,6 @@ function registerProbes(app: FastifyInstance, { isReady, isOpen }: FacadeOptions
       .type("text/plain")
       .send(ready ? "ready\n" : "not ready\n");
   });
-}
-
-/** The path is told back without its query: a key may stand there. */
-function noSuchPath(method: string, url: string): GatewayError {
-  const path = (url.split("?")[0] ?? "").slice(0, 200);
-  return new GatewayError(
-    ErrorCode.NOT_FOUND,
-    `There is no ${method} ${path} here; SDKs use this address followed by /v1 as their base`,
-  );
 }
 
 /** What Node's parser refuses never reaches a route: answered by hand. */

@@ -1,8 +1,26 @@
+import type { Readable } from "node:stream";
 import type { DescService } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { Authenticate } from "../caller.ts";
 import type { Metrics } from "../metrics.ts";
+
+/** A file to serve, whoever keeps it. */
+export type ServedFile =
+  | { readonly expired: true }
+  | {
+      readonly expired: false;
+      readonly contentType: string;
+      readonly extension: string;
+      readonly bytes: number;
+      readonly sha256: string;
+      readonly expireTime: Date;
+      /** Reads from one byte to another, both included. @throws GatewayError */
+      open(range: { readonly start: number; readonly end: number }): Promise<Readable>;
+    };
+
+/** Finds a file by its token; `undefined`: there is none. */
+export type FindFile = (token: string) => Promise<ServedFile | undefined>;
 
 /** What the facade needs of the rest. */
 export interface FacadeOptions {
@@ -19,6 +37,8 @@ export interface FacadeOptions {
   readonly stopping: AbortSignal;
   /** Whether everything that a call needs is there. Never asks a vendor. */
   readonly isReady: () => Promise<boolean>;
+  /** Finds a result file by its token. */
+  readonly findFile: FindFile;
   /** Addresses and ranges of proxies that are trusted. */
   readonly trustProxy: readonly string[];
 }

@@ -15,6 +15,8 @@ export interface RestRoute {
   readonly whenHeader: string | undefined;
   /** The request field that takes the rest of the path; `undefined`: none. */
   readonly restField: string | undefined;
+  /** What follows that field in the path; usually empty. */
+  readonly restSuffix: string;
 }
 
 /** Lists the routes of `services`, in the contract's order. */
@@ -25,10 +27,14 @@ export function routeTable(services: readonly DescService[]): RestRoute[] {
     .flatMap((method) => getOption(method, route).map((each) => restRoute(method, each)));
 }
 
+/** A field that takes the rest of the path, and what follows it. */
+const rest = /\{(\w+)=\*\*\}(\/[^{]*)?$/;
+
 function restRoute(method: DescMethod, each: Route): RestRoute {
   if (!(each.dialect in dialects)) throw new Error(`${each.path}: no such dialect`);
-  const restField = /\{(\w+)=\*\*\}$/.exec(each.path)?.[1];
-  const url = each.path.replace(/\{\w+=\*\*\}$/, "*").replace(/\{(\w+)\}/g, ":$1");
+  const [, restField, restSuffix = ""] = rest.exec(each.path) ?? [];
+  const url = each.path.replace(rest, "*").replace(/\{(\w+)\}/g, ":$1");
   const whenHeader = each.whenHeader || undefined;
-  return { method, route: each, dialect: each.dialect as DialectId, url, whenHeader, restField };
+  const dialect = each.dialect as DialectId;
+  return { method, route: each, dialect, url, whenHeader, restField, restSuffix };
 }

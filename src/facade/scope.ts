@@ -44,13 +44,24 @@ declare module "fastify" {
 
 /** Registers a dialect's routes in a scope of their own. */
 export async function registerScope(scope: FastifyInstance, options: ScopeOptions): Promise<void> {
+  prepareScope(scope, options);
+  scope.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) =>
+    done(null, body),
+  );
+  const idHeaders = dialects[options.dialect].requestIdHeaders;
+  for (const route of options.routes) registerRoute(scope, options, route);
+  for (const routes of placesOf(options.routes)) refuseOtherMethods(scope, { routes, idHeaders });
+}
+
+/** What every scope does: errors in its style, a line and a count for each request, no body unless it says so. */
+export function prepareScope(
+  scope: FastifyInstance,
+  options: Pick<ScopeOptions, "dialect" | "log" | "metrics">,
+): void {
   scope.decorateRequest("state", undefined);
   scope.decorateRequest("errorCode", "");
   scope.decorateRequest("isRecorded", false);
   scope.removeAllContentTypeParsers();
-  scope.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) =>
-    done(null, body),
-  );
   scope.setErrorHandler((error, request, reply) => {
     const told = toGatewayError(error);
     request.errorCode = told.meaning.word;
@@ -61,9 +72,6 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
     return sendError(reply, options.dialect, told);
   });
   observe(scope, options);
-  const idHeaders = dialects[options.dialect].requestIdHeaders;
-  for (const route of options.routes) registerRoute(scope, options, route);
-  for (const routes of placesOf(options.routes)) refuseOtherMethods(scope, { routes, idHeaders });
 }
 
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
@@ -104,7 +112,7 @@ function registrarOf(method: DescMethod): typeof registerUnary {
 }
 
 /** Resolves the request's id and sends it back with whatever is answered. */
-function echoRequestId(
+export function echoRequestId(
   { headers }: FastifyRequest,
   reply: FastifyReply,
   names: readonly string[],
@@ -150,7 +158,8 @@ function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: Place
   });
 }
 
-function notAllowed(method: string, allow: string): GatewayError {
+/** The error where a path exists for other methods only. */
+export function notAllowed(method: string, allow: string): GatewayError {
   const told = `${method} is not allowed here: use ${allow}`;
   return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, told);
 }
@@ -167,7 +176,10 @@ function noWebSocket(allow: string): GatewayError {
 }
 
 /** Counts requests, and logs those that no call record tells of. */
-function observe(scope: FastifyInstance, { metrics, log }: ScopeOptions): void {
+function observe(
+  scope: FastifyInstance,
+  { metrics, log }: Pick<ScopeOptions, "metrics" | "log">,
+): void {
   scope.addHook("onRequest", (request, reply, done) => {
     const startedMs = performance.now();
     const { raw } = reply;

@@ -21,6 +21,13 @@ const rules: ReadonlyMap<Access, Rule> = new Map<Access, Rule>([
     Access.SESSION,
     { kinds: new Set(["session", "operator"] as const), needs: "a console session or an operator" },
   ],
+  [
+    Access.CUSTOMER,
+    {
+      kinds: new Set(["key", "session", "operator"] as const),
+      needs: "an API key, a console session or an operator",
+    },
+  ],
   [Access.OPERATOR, { kinds: new Set(["operator"] as const), needs: "an operator" }],
 ]);
 

@@ -147,7 +147,7 @@ function unary(method: DescMethod, run: Implementation): Handle {
     const context = new DirectContext(request, method);
     const output = await run(request.message, context);
     const message = create(method.output, output as MessageInitShape<DescMessage>);
-    return { stream: false, ...responseOf(context), method, message } as UnaryResponse;
+    return new DirectResponse(context, { stream: false, message }) as unknown as UnaryResponse;
   };
 }
 
@@ -157,25 +157,61 @@ function streaming(method: DescMethod, run: Implementation): Handle {
     const context = new DirectContext(request, method);
     const input = await one(request.message as AsyncIterable<unknown>);
     const message = whole(method.output, run(input, context) as AsyncIterable<object>);
-    return { stream: true, ...responseOf(context), method, message } as StreamResponse;
+    return new DirectResponse(context, { stream: true, message }) as unknown as StreamResponse;
   };
 }
 
-function responseOf({ service, responseHeader, responseTrailer }: HandlerContext) {
-  return { service, header: responseHeader, trailer: responseTrailer };
+/** What a caller gets. Headers are made when they are asked for, as with requests. */
+class DirectResponse {
+  readonly stream: boolean;
+  readonly message: unknown;
+  readonly #context: DirectContext;
+
+  constructor(
+    context: DirectContext,
+    reply: { readonly stream: boolean; readonly message: unknown },
+  ) {
+    this.stream = reply.stream;
+    this.message = reply.message;
+    this.#context = context;
+  }
+
+  get service(): DescService {
+    return this.#context.service;
+  }
+
+  get method(): DescMethod {
+    return this.#context.method;
+  }
+
+  get header(): Headers {
+    return this.#context.responseHeader;
+  }
+
+  get trailer(): Headers {
+    return this.#context.responseTrailer;
+  }
 }
 
 /** What an implementation gets to see of a request. */
 class DirectContext implements HandlerContext {
   readonly protocolName = "direct";
-  readonly responseHeader = new Headers();
-  readonly responseTrailer = new Headers();
   readonly #request: AnyRequest;
+  #header: Headers | undefined;
+  #trailer: Headers | undefined;
   readonly method: DescMethod;
 
   constructor(request: AnyRequest, method: DescMethod) {
     this.#request = request;
     this.method = method;
+  }
+
+  get responseHeader(): Headers {
+    return (this.#header ??= new Headers());
+  }
+
+  get responseTrailer(): Headers {
+    return (this.#trailer ??= new Headers());
   }
 
   get service(): DescService {

@@ -66,7 +66,23 @@ describe("the command line on the real services", () => {
     expect(shown.json).toMatchObject({ name: "Acme", balance: "12.5", held: "0" });
     expect((await uas("account", "list")).json).toMatchObject([{ accountId }]);
     expect((await uas("calls", "list", "--account", accountId)).json).toEqual([]);
+    expect((await uas("price", "show", "demo-chat")).json).toMatchObject({
+      modelKey: "demo-chat",
+      versions: [{ state: "current", price: { units: { input: "0.25", output: "2" } } }],
+    });
     expect((await uas("ledger", "audit")).json).toEqual({ ok: true, findings: [] });
+  });
+
+  it("warns when what it moves takes an account below its alert", async () => {
+    const created = await uas("account", "create", "--name", "Low", "--balance", "10.00");
+    const { accountId = "" } = created.json;
+    await uas("account", "alert", accountId, "5.00");
+    const line = ["account", "adjust", accountId, "-5.5", "--reason", "typo", "--reference", "r"];
+    const adjusted = await uas(...line);
+    expect(adjusted).toMatchObject({ code: 0, json: { balance: "4.5" } });
+    const warning = `warning: account ${accountId} has fallen below its low-balance threshold\n`;
+    expect(adjusted.err).toBe(warning);
+    expect((await uas(...line)).err).toBe("");
   });
 
   it.each([
@@ -79,6 +95,7 @@ describe("the command line on the real services", () => {
     ["key", "list", "--account", unknownId],
     ["calls", "list", "--account", unknownId],
     ["calls", "show", "nothing"],
+    ["price", "show", "nothing"],
   ])("refuses what is not there in one line: %s %s %s", async (...line) => {
     const { code, err, json } = await uas(...line);
     expect({ code, json }).toEqual({ code: 1, json: null });

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
-import type { CliApp, CliContext, OpenOptions } from "../../src/cli/context.ts";
+import type { CliApp, CliContext, OpenBackendOptions, OpenOptions } from "../../src/cli/context.ts";
 import { type ExitCode, runCli } from "../../src/cli/program.ts";
 import { servedKinds } from "../config/support.ts";
 
@@ -12,7 +12,7 @@ export interface Ran {
   readonly out: string;
   readonly err: string;
   /** How the services were opened; empty where they were not. */
-  readonly opened: readonly OpenOptions[];
+  readonly opened: readonly OpenBackendOptions[];
   readonly closed: number;
   readonly served: readonly OpenOptions[];
 }
@@ -32,7 +32,7 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
   const { routes = () => {}, env = {}, files = {}, refusal } = world;
   const cwd = mkdtempSync(join(tmpdir(), "uas-cli-"));
   const seen = { out: "", err: "", closed: 0 };
-  const opened: OpenOptions[] = [];
+  const opened: OpenBackendOptions[] = [];
   const served: OpenOptions[] = [];
   const app: CliApp = {
     async openBackend(options) {

@@ -6,7 +6,7 @@ const id = "01890000-0000-7000-8000-000000000001";
 describe("exit code 2: wrong usage, in one line, without opening anything", () => {
   it.each([
     [["acount"], "unknown command 'acount' (Did you mean account?)"],
-    [["task", "show", id], "unknown command 'task'"],
+    [["tasks", "show", id], "unknown command 'tasks' (Did you mean task?)"],
     [["key", "craete"], "unknown command 'craete' (Did you mean create?)"],
     [["key", "create"], "required option '--account <account>' not specified"],
     [

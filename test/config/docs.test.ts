@@ -8,7 +8,13 @@ import { problemsOf } from "./support.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/configuration.md"), "utf8");
 const blocks = [...page.matchAll(/^```yaml\n([^]*?)^```/gm)].map(([, yaml = ""]) => yaml);
-const env = { OPENAI_API_KEY: "k", GEMINI_API_KEY: "k", BACKUP_HOST: "backup.example" };
+const env = {
+  OPENAI_API_KEY: "k",
+  GEMINI_API_KEY: "k",
+  BACKUP_HOST: "backup.example",
+  S3_ACCESS_KEY_ID: "k",
+  S3_SECRET_ACCESS_KEY: "k",
+};
 
 describe("docs/configuration.md", () => {
   it.each(blocks.map((yaml, index) => [index, yaml] as const))(

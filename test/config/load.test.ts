@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import { servedKinds as realKinds } from "../../src/served-kinds.ts";
 import { ConfigError } from "../../src/config/problems.ts";
 import { allKinds, loadText, problemsOf, servedKinds, withFolder } from "./support.ts";
 
@@ -65,18 +66,57 @@ describe("a valid file", () => {
       name: "gpt-5-mini",
       type: ModelType.TEXT,
       maxOutputTokens: 8192,
-      price: {
-        input: 150_000_000n,
-        cachedInput: 1n,
-        cacheWrite: undefined,
-        output: 2_000_000_000n,
-      },
+      holdOutputTokens: 2048,
+      prices: [
+        {
+          fromMs: -Infinity,
+          price: {
+            input: 150_000_000n,
+            cachedInput: 1n,
+            cacheWrite: undefined,
+            output: 2_000_000_000n,
+          },
+        },
+      ],
     });
     expect(config.models.get("black-forest-labs/flux")).toMatchObject({
       name: "Flux",
       maxOutputTokens: 0,
       routes: [{ vendor: "replicate", model: "black-forest-labs/flux-schnell" }],
     });
+  });
+
+  it("has prices by time, tiers, and what a vendor takes", () => {
+    const dated = `price:
+      - { input: 1, output: 2 }
+      - { from: 2026-07-01, input: 2, output: 3, reasoning: 1 }
+      - from: "2999-12-31T23:30:00.5+02:00"
+        input: 3
+        output: 4
+        tiers: [{ above: 200000, input: 6, cached_input: 0.5 }, { above: 500000, output: 9 }]
+`;
+    const yaml = full
+      .replace(/price: \{ input: 0.15.*\n/, dated)
+      .replace("model: gpt-5-mini }", "model: gpt-5-mini, cost: { input: 0.5, output: 1 } }");
+    const model = loadText(yaml, { ...secrets, kinds: allKinds }).models.get("gpt-5-mini");
+    const usd = 1_000_000_000n;
+    expect(model?.prices).toMatchObject([
+      { fromMs: -Infinity, price: { input: usd, output: 2n * usd, tiers: undefined } },
+      { fromMs: Date.UTC(2026, 6, 1), price: { input: 2n * usd, reasoning: usd } },
+      {
+        fromMs: Date.UTC(2999, 11, 31, 21, 30, 0, 500),
+        price: {
+          input: 3n * usd,
+          tiers: [
+            { above: 200_000, input: 6n * usd, cachedInput: usd / 2n, output: undefined },
+            { above: 500_000, input: undefined, output: 9n * usd },
+          ],
+        },
+      },
+    ]);
+    expect(model?.routes).toMatchObject([
+      { vendor: "openai", costs: [{ fromMs: -Infinity, price: { input: usd / 2n, output: usd } }] },
+    ]);
   });
 
   it("has no warnings, and names its source", () => {
@@ -90,7 +130,7 @@ describe("a valid file", () => {
       .replace("price: { input", "price: &cheap { request: 0, input")
       .replace('price: { image: "0.003" }', "price: *cheap");
     const models = loadText(shared, { ...secrets, kinds: allKinds }).models;
-    expect(models.get("black-forest-labs/flux")?.price.input).toBe(150_000_000n);
+    expect(models.get("black-forest-labs/flux")?.prices[0]?.price.input).toBe(150_000_000n);
   });
 
   it("loads without the vendors' secrets where no vendor is asked", () => {
@@ -100,19 +140,54 @@ describe("a valid file", () => {
   });
 });
 
+describe("money and clients that leave", () => {
+  const real = { env: { K: "k" }, kinds: realKinds };
+  const text = (model: string, vendor = "kind: openai"): string => `version: 1
+vendors: { v: { ${vendor}, base_url: "https://v.test", api_key: "\${env:K}" } }
+models: { m: { type: TEXT, routes: [{ vendor: v, model: x }], ${model}, price: { input: 1, output: 2 } } }
+`;
+
+  it.each([
+    ["max_output_tokens: 8192", 2_048],
+    ["max_output_tokens: 100", 100],
+    ["max_output_tokens: 8192, hold_output_tokens: 512", 512],
+    ["max_output_tokens: 100, hold_output_tokens: 512", 100],
+  ])("R-MON-5: %s holds for %d tokens in advance", (model, tokens) => {
+    expect(loadText(text(model), real).models.get("m")?.holdOutputTokens).toBe(tokens);
+  });
+
+  it.each([
+    ["kind: openai", "abort"],
+    ["kind: gemini", "drain"],
+    ["kind: gemini, on_disconnect: abort", "abort"],
+    ["kind: openai, on_disconnect: drain", "drain"],
+  ])("R-TXT-9: a vendor of { %s } is left by %s", (vendor, policy) => {
+    const config = loadText(text("max_output_tokens: 9", vendor), real);
+    expect(config.vendors.get("v")?.onDisconnect).toBe(policy);
+  });
+});
+
 describe("where the configuration comes from", () => {
   const load = (cwd: string, env: Record<string, string> = {}, path?: string) =>
     loadConfig({ env, cwd, kinds: servedKinds, path });
 
   it("is the built-in demo where there is no file", () => {
     withFolder((cwd) => {
-      const config = load(cwd);
+      const config = loadConfig({ env: {}, cwd, kinds: realKinds });
       expect(config).toMatchObject({ source: "built-in demo", isDemo: true, warnings: [] });
-      expect([...config.models.keys()]).toEqual(["demo-chat", "demo/instant"]);
+      expect([...config.models.keys()]).toEqual([
+        "demo-chat",
+        "demo/instant",
+        "demo-image",
+        "demo-audio",
+      ]);
       expect(config.models.get("demo-chat")).toMatchObject({
         routes: [{ vendor: "demo", model: "chat" }],
         maxOutputTokens: 1024,
-        price: { input: 250_000_000n, cachedInput: 25_000_000n, output: 2_000_000_000n },
+        holdOutputTokens: 1024,
+        prices: [
+          { price: { input: 250_000_000n, cachedInput: 25_000_000n, output: 2_000_000_000n } },
+        ],
       });
     });
   });

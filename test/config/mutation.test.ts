@@ -7,6 +7,7 @@ const valid =
   `${demoYaml}  far: { type: TEXT, routes: [{ vendor: far, model: m }], max_output_tokens: 5, price: &p { input: 1, output: 2 } }
   near: { type: TEXT, routes: [{ vendor: demo, model: m }], max_output_tokens: 5, price: *p }
 webhooks: { allow_hosts: [a.test], ca_file: null }
+storage: { kind: local }
 `.replace(
     "vendors:",
     'vendors:\n  far: { kind: openai-compatible, base_url: "http://${env:HOST}", timeouts: { idle: 5s } }',

@@ -89,8 +89,60 @@ describe("each refusal says what to do", () => {
     ["input: 1, output: ''", 'must be a price such as "0.25"'],
     ["input: 1, output: ", expect.stringMatching(/^output is missing/)],
     ["input: 1, outptu: 1, output: 1", 'unknown key, did you mean "output"?'],
+    ["input: 1, output: 1, from: 2026-01-01", expect.stringMatching(/^unknown key/)],
+    ["input: 1, output: 1, tiers: []", "name at least one tier, or leave the key out"],
+    ["input: 1, output: 1, tiers: 5", expect.stringMatching(/^must be a list of tiers/)],
+    ["input: 1, output: 1, tiers: [{ input: 2 }]", expect.stringMatching(/^above is missing: add/)],
+    [
+      "input: 1, output: 1, tiers: [{ above: 0, input: 2 }]",
+      expect.stringMatching(/^must be a who/),
+    ],
+    [
+      "input: 1, output: 1, tiers: [{ above: 9 }]",
+      expect.stringMatching(/^none of input, cached_/),
+    ],
+    ["input: 1, output: 1, tiers: [{ above: 9, image: 1 }]", expect.stringMatching(/^unknown key/)],
+    [
+      "input: 1, output: 1, tiers: [{ above: 9, input: 2 }, { above: 9, input: 3 }]",
+      "must be more than that of the tier before, 9",
+    ],
   ])("price %s", (price, message) => {
     expect(messages(file({ price }))).toContainEqual(message);
+  });
+
+  it.each([
+    ["[]", "name at least one price"],
+    ["[{ input: 1, output: 1 }, { input: 2, output: 2 }]", "from is missing: only the first price"],
+    ["[{ from: 2026-02-29, input: 1, output: 1 }]", '"2026-02-29" is no moment: write a date such'],
+    ["[{ from: 2026-13-01, input: 1, output: 1 }]", '"2026-13-01" is no moment: write a date such'],
+    ["[{ from: tomorrow, input: 1, output: 1 }]", '"tomorrow" is no moment: write a date such as'],
+    ["[{ from: 2026-01-01 09:00, input: 1, output: 1 }]", "is no moment: write a date such as"],
+    ['[{ from: "2026-01-01T09:00:00", input: 1, output: 1 }]', "is no moment: write a date such"],
+    ['[{ from: "2026-01-01T25:00:00Z", input: 1, output: 1 }]', "is no moment: write a date such"],
+    ["[{ from: 2999-01-01, input: 1, output: 1 }]", "no price counts until then: put the present"],
+    ["[{ input: 1, output: 1 }, { from: 2025-01-01, input: 1 }]", "output is missing: add price"],
+    [
+      '[{ from: 2025-01-01, input: 1, output: 1 }, { from: "2025-01-01T01:00:00+01:00", input: 1, output: 1 }]',
+      "the price before counts from this very moment; keep one of them",
+    ],
+    [
+      "[{ from: 2025-02-01, input: 1, output: 1 }, { from: 2025-01-01, input: 1, output: 1 }]",
+      "is earlier than that of the price before: sort them by time",
+    ],
+  ])("a list of prices %s, also as the cost of a route", (list, message) => {
+    const listed = file().replace("{ input: 1, output: 1 }", list);
+    expect(messages(listed).join("\n")).toContain(message);
+    const cost = file().replace("model: x }", `model: x, cost: ${list} }`);
+    expect(messages(cost).join("\n")).toContain(message);
+  });
+
+  it("points to the moment that is wrong", () => {
+    const list =
+      "[{ from: 2025-02-01, input: 1, output: 1 }, { from: 2025-01-01, input: 1, output: 1 }]";
+    const cost = file().replace("model: x }", `model: x, cost: ${list} }`);
+    expect(problemsOf(cost)).toEqual([
+      "uas.yaml:5:110 models.m.routes[0].cost[1].from: is earlier than that of the price before: sort them by time",
+    ]);
   });
 
   it.each([
@@ -112,6 +164,22 @@ describe("each refusal says what to do", () => {
     [file().replace(/models:[^]*/, ""), "models is missing: add the models"],
     [file({ tail: "webhooks: { allow_hosts: ['https://x'] }" }), "is no exact host"],
     [file({ tail: "webhooks: { ca_file: /no/ca.pem }" }), "file /no/ca.pem does not exist"],
+    [file({ tail: "storage: {}" }), "kind is missing: name one of local, s3"],
+    [file({ tail: "storage: { kind: gcs }" }), '"gcs" is not known'],
+    [file({ tail: "storage: { kind: local, bucket: abc }" }), "only kind s3 has it; remove it"],
+    [file({ tail: "storage: { kind: s3, bucket: abc }" }), "region is missing: add the bucket's"],
+    [file({ tail: "storage: { kind: s3, region: x }" }), "bucket is missing: add the name"],
+    [
+      file({ tail: "storage: { kind: s3, bucket: A_b, region: x }" }),
+      '"A_b" is no name: it has 3 to',
+    ],
+    [file({ tail: "storage: { kind: s3, region: 'a b' }" }), '"a b" is no name: it has letters'],
+    [
+      file({ tail: "storage: { kind: s3, access_key_id: AKIA }" }),
+      "put the secret in the environment",
+    ],
+    [file({ tail: "storage: { kind: s3, force_path_style: 1 }" }), '"1" is not known'],
+    [file({ tail: "storage: { kind: s3, endpoint: s3.test }" }), "must be an address such as"],
     [file().replace("a: {", "a: !x {"), "tags such as !x have no meaning here"],
     [file().replace("kind: openai-compatible", "kind: *k"), "no anchor of this name"],
     [file().replace("https://a", "${env:NAME}://a"), 'inside { … } write "${env:NAME}" in quotes'],

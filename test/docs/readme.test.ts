@@ -65,8 +65,8 @@ function here(text: string): string {
     .replaceAll("npx uas", `"${process.execPath}" bin/uas.js`);
 }
 
-/** Some blocks start six processes. */
-const timeout = 60_000;
+/** Some blocks start seven processes, each of which takes ten seconds on a busy machine. */
+const timeout = 120_000;
 
 describe.runIf(hasCurl)("README.md: lines for the shell", { timeout }, () => {
   it("has them", () => {

@@ -9,7 +9,11 @@ import {
   startGateway,
 } from "../support/gateway.ts";
 import { type RawReply, type RawRequest, send } from "../support/raw-http.ts";
-import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
+import {
+  startUpstream,
+  type Upstream,
+  type UpstreamOptions,
+} from "../support/upstream/upstream.ts";
 
 export { publicModel };
 
@@ -37,10 +41,11 @@ export const ask = {
 /** Registers the fixture's start and end for a test file; the end checks books, holds and leaks. */
 export function useGateway(
   options: (upstream: Upstream) => Partial<GatewayOptions> = () => ({}),
+  upstreamOptions: UpstreamOptions = {},
 ): Fixture {
   const fixture = new RunningFixture();
   beforeAll(async () => {
-    fixture.upstream = await startUpstream();
+    fixture.upstream = await startUpstream(upstreamOptions);
     const { baseUrl, secret } = fixture.upstream;
     const vendors = { sim: { baseUrl, apiKey: secret } };
     fixture.gateway = await startGateway({ vendors, ...options(fixture.upstream) });

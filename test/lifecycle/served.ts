@@ -15,6 +15,9 @@ export type Served = Awaited<ReturnType<typeof openServed>>;
 /** The token of the processes' operator. */
 export const operatorToken = "operator-canary-77aa";
 
+/** A process and where it listens. */
+export type ServedProcess = Process & { readonly url: string; readonly internalUrl: string };
+
 /** Opens a database, a vendor and a folder; starts processes on them. Close it. */
 export async function openServed() {
   const database = await createTestDatabase();
@@ -31,12 +34,20 @@ export async function openServed() {
     upstream,
     pool,
     ...createServices(database.url),
-    async start(): Promise<Process & { readonly url: string; readonly internalUrl: string }> {
-      const process = new Process(place, env);
+    databaseUrl: database.url,
+    /** `more`: what its environment says differently. */
+    async start(more: Readonly<Record<string, string>> = {}): Promise<ServedProcess> {
+      const process = new Process(place, { ...env, ...more });
       processes.push(process);
       return Object.assign(process, await process.listening());
     },
-    /** Money of all accounts, in nano-USD. */
+    /** What an account may spend, in nano-USD. */
+    async available(accountId: string): Promise<bigint> {
+      const text = "select available from balance where account_id = $1";
+      const { rows } = await pool.query<{ available: string }>(text, [accountId]);
+      return BigInt(rows[0]?.available ?? -1);
+    },
+    /** Held money of all accounts, in nano-USD. */
     async held(): Promise<bigint> {
       const { rows } = await pool.query<{ held: string }>(
         "select sum(held)::text as held from balance",

@@ -97,6 +97,8 @@ describe("R-AUTH-4: the log", () => {
         expect(scrub(`${before}${secret}${after}`)).not.toContain(secret);
       }),
     );
+    const secret = `whsec_${"aB3+".repeat(10)}/x9=`;
+    expect(scrub(`{"a":"${secret}"}`)).toBe('{"a":"whsec_[hidden]"}');
   });
 
   it("hides every given secret whole, also where one begins with another", () => {

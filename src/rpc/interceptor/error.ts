@@ -1,6 +1,7 @@
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { requestIdKey } from "../../caller.ts";
+import { withMessage } from "../with-message.ts";
 import { ErrorCode, fromRpcError, GatewayError, internalError, toRpcError } from "../../errors.ts";
 
 /** Turns every failure into a ConnectError with exactly one ErrorDetail; logs what nobody foresaw. */
@@ -19,8 +20,9 @@ export function createErrorMapping(log: Logger): Interceptor {
     };
     try {
       const response = await next(request);
-      if (response.stream) return { ...response, message: mapErrors(response.message, convert) };
-      return response;
+      return response.stream
+        ? withMessage(response, mapErrors(response.message, convert))
+        : response;
     } catch (error) {
       throw convert(error);
     }

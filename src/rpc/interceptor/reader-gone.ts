@@ -1,5 +1,6 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { GatewayStopping } from "../../caller.ts";
+import { withMessage } from "../with-message.ts";
 
 /** How long the readers of a stopping gateway may take to hear why, in milliseconds. */
 const hearMs = 1_000;
@@ -11,7 +12,7 @@ const hearMs = 1_000;
 export const readerGone: Interceptor = (next) => async (request) => {
   const response = await next(request);
   if (!response.stream) return response;
-  return { ...response, message: endWith(request.signal, response.message) };
+  return withMessage(response, endWith(request.signal, response.message));
 };
 
 function endWith<T>(signal: AbortSignal, source: AsyncIterable<T>): AsyncIterable<T> {

@@ -10,7 +10,8 @@ export const requestId: Interceptor = (next) => async (request) => {
   contextValues.set(requestIdKey, id);
   try {
     const response = await next(request);
-    response.header.set("x-request-id", id);
+    // A service may have found another one in the message.
+    response.header.set("x-request-id", contextValues.get(requestIdKey));
     return response;
   } catch (error) {
     if (error instanceof ConnectError) error.metadata.set("x-request-id", id);

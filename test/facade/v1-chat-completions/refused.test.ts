@@ -2,6 +2,7 @@
 import { APIError, AuthenticationError, NotFoundError, PermissionDeniedError } from "openai";
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { textWeight, wholeTokens } from "../../../src/inference/tokens/text-weight.ts";
 import { ask, errorOf, expectFree, newRequestId, useGateway } from "../harness.ts";
 
 const fixture = useGateway();
@@ -101,8 +102,11 @@ describe("402", () => {
 
   it("holds only what max_tokens can cost", async () => {
     const body = { ...ask, max_tokens: 1 };
-    const input = BigInt(Math.ceil(JSON.stringify(body).length / 4));
-    const needed = input * 250n + 2_000n;
+    const id = newRequestId();
+    expect((await fixture.chat(body, { "x-request-id": id })).status).toBe(200);
+    const needed = (await fixture.gateway.call(id)).held?.amountNanos ?? 0n;
+    const input = wholeTokens(textWeight(fixture.upstream.last().body));
+    expect(needed).toBe(BigInt(input) * 250n + 2_000n);
     const exact = await fixture.gateway.customer({ balanceNanos: needed });
     const short = await fixture.gateway.customer({ balanceNanos: needed - 1n });
     expect(await failureWith(short.key, body)).toMatchObject({ status: 402 });

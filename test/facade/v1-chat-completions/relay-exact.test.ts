@@ -20,6 +20,8 @@ const publicText = fc.constantFrom(`"${publicModel}"`, '"publi\\u0063-model"');
 const messages = fc.constantFrom(
   '[{"role":"user","content":"hi"}]',
   '[ {"role" : "user","content":[{"type":"text","text":"\\u00e9é🌍","x":1e400}] } ]',
+  // The style has no place for wrapped seals: this is a client's text like any other.
+  '[ {"role" : "user","content":"uas1.eyJkIjozfQ" , "x":1.0} ]',
 );
 const options = fc.constantFrom(
   undefined,

@@ -1,0 +1,84 @@
+/** Prices in the words of the command line. */
+import type { Price, PriceTier } from "../../gen/uas/billing/v1/price_pb.ts";
+
+/** Prices by unit, in USD. */
+export type UnitsJson = Readonly<Record<string, string>>;
+
+/** A price: its units, then its tiers. */
+export interface PriceJson {
+  readonly units: UnitsJson;
+  readonly tiers: readonly { readonly above: number; readonly units: UnitsJson }[];
+}
+
+/** Only what is charged, in the contract's order. */
+export function priceJson(price: Price | undefined): PriceJson {
+  const tiers = price?.tiers ?? [];
+  return {
+    units: unitsJson(price ?? {}),
+    tiers: tiers.map((tier) => ({ above: tier.above, units: unitsJson(tier) })),
+  };
+}
+
+function unitsJson(price: Partial<Price> | PriceTier): UnitsJson {
+  const given = Object.entries(price).filter(
+    (entry): entry is [string, string] =>
+      !entry[0].startsWith("$") && typeof entry[1] === "string" && entry[1] !== "",
+  );
+  return Object.fromEntries(given);
+}
+
+/** A price on one line: `input 0.25, output 2; above 200000 tokens: input 0.5`. */
+export function priceText({ units, tiers }: PriceJson): string {
+  const more = tiers.map((tier) => `above ${tier.above} tokens: ${unitsText(tier.units)}`);
+  return [unitsText(units), ...more].join("; ");
+}
+
+function unitsText(units: UnitsJson): string {
+  return Object.entries(units)
+    .map(([unit, usd]) => `${unit} ${usd}`)
+    .join(", ");
+}
+
+/** What a price is per: the words behind a unit's name. */
+export function perText(unit: string): string {
+  const words: Readonly<Record<string, string>> = {
+    image: "picture",
+    second: "second",
+    request: "request",
+  };
+  return words[unit] ?? "1M tokens";
+}
+
+/** The units in the contract's order, each with the one that it is part of. */
+const wholes: ReadonlyMap<string, string | undefined> = new Map([
+  ["input", undefined],
+  ["cachedInput", "input"],
+  ["cacheWrite", "input"],
+  ["output", undefined],
+  ["reasoning", "output"],
+  ["image", undefined],
+  ["second", undefined],
+  ["request", undefined],
+]);
+
+/** What a unit costs in a call that reads more tokens than `above`; `undefined`: nothing is charged for it. */
+export function unitAt(price: PriceJson, unit: string, above: number): string | undefined {
+  const tier = price.tiers.findLast((each) => each.above <= above);
+  const whole = wholes.get(unit);
+  return (
+    tier?.units[unit] ??
+    price.units[unit] ??
+    (whole === undefined ? undefined : unitAt(price, whole, above))
+  );
+}
+
+/** What any of the prices names: units of the price itself (`above` 0), and of each tier. */
+export function namedUnits(prices: readonly PriceJson[]): { unit: string; above: number }[] {
+  const parts = prices.flatMap(({ units, tiers }) => [{ above: 0, units }, ...tiers]);
+  const limits = [...new Set(parts.map(({ above }) => above))].toSorted((a, b) => a - b);
+  return limits.flatMap((limit) =>
+    [...wholes.keys()]
+      .filter((unit) => parts.some(({ above, units }) => above === limit && unit in units))
+      .map((unit) => ({ unit, above: limit })),
+  );
+}

@@ -1,0 +1,244 @@
+/** `uas webhook …`. */
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type Client, createClient } from "@connectrpc/connect";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { DeliveryState, WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
+import { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
+import { withBackend } from "./backend.ts";
+import type { CliTools, Output } from "./context.ts";
+import { everyPage } from "./pages.ts";
+import { countArgument } from "./values.ts";
+import {
+  deliveryFacts,
+  deliveryList,
+  endpointList,
+  secretFacts,
+  sentAgain,
+} from "./webhook-output.ts";
+
+/** What the commands of this file are built with. */
+interface Group {
+  readonly group: Command;
+  /** Opens the service, does the work, prints. */
+  readonly run: (
+    work: (webhooks: Client<typeof WebhookService>) => Promise<Output>,
+  ) => Promise<void>;
+}
+
+const states = {
+  pending: DeliveryState.PENDING,
+  sending: DeliveryState.SENDING,
+  delivered: DeliveryState.DELIVERED,
+  failed: DeliveryState.FAILED,
+  dropped: DeliveryState.DROPPED,
+  parked: DeliveryState.PARKED,
+} as const;
+
+const statuses = {
+  progress: WebhookStatus.PROGRESS,
+  completed: WebhookStatus.COMPLETED,
+  failed: WebhookStatus.FAILED,
+  cancelled: WebhookStatus.CANCELLED,
+} as const;
+
+/** How many deliveries are listed where nothing is said. */
+const listedDefault = 100;
+
+/** Adds the commands. */
+export function addWebhookCommands(program: Command, { context, print }: CliTools): void {
+  const group = program.command("webhook").description("manage webhooks and their deliveries");
+  const run: Group["run"] = async (work) => {
+    print(
+      await withBackend(context, ({ transport }) => work(createClient(WebhookService, transport))),
+    );
+  };
+  addSecretCommands({ group, run });
+  addListCommands({ group, run });
+  addSendCommands({ group, run });
+  addEndpointCommands({ group, run });
+}
+
+function addSecretCommands({ group, run }: Group): void {
+  group
+    .command("secret")
+    .description("print what an account's webhooks are signed with")
+    .argument("<account>", "account id")
+    .action((accountId: string) =>
+      run(async (webhooks) => secretFacts((await webhooks.getSecret({ accountId })).secret)),
+    );
+  group
+    .command("rotate")
+    .description("make a new secret; the old one goes on signing until promoted, at most a day")
+    .argument("<account>", "account id")
+    .action((accountId: string) =>
+      run(async (webhooks) => secretFacts((await webhooks.rotateSecret({ accountId })).secret)),
+    );
+  group
+    .command("promote")
+    .description("let the new secret sign")
+    .argument("<account>", "account id")
+    .option("--drop-old", "end the old secret at once: others know it")
+    .action((accountId: string, { dropOld = false }: { readonly dropOld?: boolean }) =>
+      run(async (webhooks) =>
+        secretFacts((await webhooks.promoteSecret({ accountId, dropOld })).secret),
+      ),
+    );
+}
+
+interface ListOptions {
+  readonly account: string;
+  readonly state?: keyof typeof states;
+  readonly task?: string;
+  readonly callbackId?: string;
+  readonly origin?: string;
+  readonly limit?: number;
+}
+
+function addListCommands({ group, run }: Group): void {
+  group
+    .command("deliveries")
+    .description("list the deliveries of an account, newest first")
+    .requiredOption("--account <account>", "account id")
+    .addOption(new Option("--state <state>", "only those in a state").choices(Object.keys(states)))
+    .option("--task <task>", "only those of a task")
+    .option("--callback-id <id>", "only those with a callback id")
+    .option("--origin <origin>", "only those to a receiver, such as https://hooks.example.com")
+    .option("--limit <count>", "how many at most (default: 100)", countArgument)
+    .action((options: ListOptions) => run((webhooks) => listDeliveries(webhooks, options)));
+  group
+    .command("show")
+    .description("show a delivery, its attempts and its body")
+    .argument("<delivery>", "delivery id: external_data.event_id of the payload")
+    .action((deliveryId: string) =>
+      run(async (webhooks) => deliveryFacts(await webhooks.getDelivery({ deliveryId }))),
+    );
+}
+
+async function listDeliveries(
+  webhooks: Client<typeof WebhookService>,
+  options: ListOptions,
+): Promise<Output> {
+  const {
+    account,
+    state,
+    task = "",
+    callbackId = "",
+    origin = "",
+    limit = listedDefault,
+  } = options;
+  const filter = {
+    accountId: account,
+    state: state === undefined ? DeliveryState.UNSPECIFIED : states[state],
+    taskId: task,
+    callbackId,
+    origin,
+  };
+  const deliveries = await everyPage(limit, async (page) => {
+    const response = await webhooks.listDeliveries({ ...filter, ...page });
+    return { items: response.deliveries, nextPageToken: response.nextPageToken };
+  });
+  return deliveryList(deliveries);
+}
+
+function addSendCommands({ group, run }: Group): void {
+  group
+    .command("resend")
+    .description("send a delivery again, now and with its whole schedule")
+    .argument("<delivery>", "delivery id")
+    .action((deliveryId: string) =>
+      run(async (webhooks) => {
+        await webhooks.resendDelivery({ deliveryId });
+        return deliveryFacts(await webhooks.getDelivery({ deliveryId }));
+      }),
+    );
+  group
+    .command("resend-failed")
+    .description("send again what told of an end and was given up")
+    .requiredOption("--account <account>", "account id")
+    .requiredOption(
+      "--since <time>",
+      "only what happened since, such as 2027-01-31T09:00:00Z",
+      timeArgument,
+    )
+    .option("--origin <origin>", "only what goes to a receiver")
+    .action(({ account, since, origin = "" }: { account: string; since: Date; origin?: string }) =>
+      run(async (webhooks) => {
+        const request = { accountId: account, since: timestampFromDate(since), origin };
+        return sentAgain((await webhooks.resendFailed(request)).deliveryCount);
+      }),
+    );
+  group
+    .command("test")
+    .description("send a sample payload to an address, signed for an account")
+    .requiredOption("--account <account>", "account id")
+    .requiredOption("--url <url>", "https address")
+    .addOption(
+      new Option("--status <status>", "which payload (default: completed)").choices(
+        Object.keys(statuses),
+      ),
+    )
+    .action(({ account, url, status = "completed" }: TestOptions) =>
+      run((webhooks) => sendTest(webhooks, { accountId: account, url, status: statuses[status] })),
+    );
+}
+
+interface TestOptions {
+  readonly account: string;
+  readonly url: string;
+  readonly status?: keyof typeof statuses;
+}
+
+/** How long a test is waited for: an attempt, and what a running gateway needs to hear of it. */
+const testWaitMs = 8_000;
+const testPauseMs = 100;
+
+/** A running gateway sends it; what came of it is worth waiting for. */
+async function sendTest(
+  webhooks: Client<typeof WebhookService>,
+  request: { readonly accountId: string; readonly url: string; readonly status: WebhookStatus },
+): Promise<Output> {
+  const { delivery } = await webhooks.sendTestEvent(request);
+  const deliveryId = delivery?.deliveryId ?? "";
+  for (const end = Date.now() + testWaitMs; ; ) {
+    const found = await webhooks.getDelivery({ deliveryId });
+    const isOver = found.delivery?.endTime !== undefined;
+    if (isOver || Date.now() > end) {
+      const isDelivered = found.delivery?.state === DeliveryState.DELIVERED;
+      return { ...deliveryFacts(found), exitCode: isDelivered ? 0 : 1 };
+    }
+    await new Promise((resolve) => setTimeout(resolve, testPauseMs));
+  }
+}
+
+function addEndpointCommands({ group, run }: Group): void {
+  group
+    .command("endpoints")
+    .description("list the receivers of an account and whether they answer")
+    .requiredOption("--account <account>", "account id")
+    .action(({ account }: { readonly account: string }) =>
+      run(async (webhooks) => {
+        const endpoints = await everyPage(Infinity, async (page) => {
+          const response = await webhooks.listEndpoints({ accountId: account, ...page });
+          return { items: response.endpoints, nextPageToken: response.nextPageToken };
+        });
+        return endpointList(endpoints);
+      }),
+    );
+  group
+    .command("enable")
+    .description("take a receiver for healthy again and send what waits for it")
+    .requiredOption("--account <account>", "account id")
+    .requiredOption("--origin <origin>", "such as https://hooks.example.com")
+    .action(({ account, origin }: { readonly account: string; readonly origin: string }) =>
+      run(async (webhooks) => {
+        const { endpoint } = await webhooks.reenableEndpoint({ accountId: account, origin });
+        return endpointList(endpoint === undefined ? [] : [endpoint]);
+      }),
+    );
+}
+
+function timeArgument(text: string): Date {
+  const time = new Date(text);
+  if (/^\d{4}-\d{2}-\d{2}/.test(text) && !Number.isNaN(time.getTime())) return time;
+  throw new InvalidArgumentError("Write a date or a time such as 2027-01-31T09:00:00Z.");
+}

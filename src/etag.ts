@@ -1,0 +1,16 @@
+/** Entity tags: whether a client has what it asks for already. */
+
+/**
+ * Whether one of the tags of an `if-none-match` header is this one. Weak ones count as strong ones, as HTTP says
+ * for reading.
+ *
+ * @param header `undefined` or null: the client has nothing
+ */
+export function matchesEtag(header: string | null | undefined, etag: string): boolean {
+  if (header === null || header === undefined) return false;
+  const bare = etag.replace(/^W\//, "");
+  return header.split(",").some((each) => {
+    const tag = each.trim();
+    return tag === "*" || tag.replace(/^W\//, "") === bare;
+  });
+}

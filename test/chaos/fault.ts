@@ -1,0 +1,29 @@
+/** What goes wrong in a round. */
+import { crashPoints } from "./plan.ts";
+
+/** One kind of trouble. */
+export interface Fault {
+  readonly name: string;
+  /**
+   * - `point`: the process kills itself at {@link Fault.name}
+   * - `random`: it is killed at any time
+   * - `frozen`: it is stopped until others take it for dead, and goes on then
+   * - `backend`: the database's process that runs a batch is killed
+   * - `server`: the database is stopped immediately and starts again
+   */
+  readonly kind: "point" | "random" | "frozen" | "backend" | "server";
+}
+
+/** Those that need a database of the harness's own. */
+export function isFragile({ kind }: Fault): boolean {
+  return kind === "backend" || kind === "server";
+}
+
+/** Everything that can go wrong. */
+export const faults: readonly Fault[] = [
+  ...crashPoints.map((name) => ({ name, kind: "point" as const })),
+  { name: "kill -9 at any time", kind: "random" },
+  { name: "frozen, taken for dead, thawed", kind: "frozen" },
+  { name: "kill -9 of the database's backend", kind: "backend" },
+  { name: "immediate stop of the database", kind: "server" },
+];

@@ -1,0 +1,38 @@
+/** A whole gateway as a process that can be told where to end. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { buildApp } from "../../src/app.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { readSettings } from "../../src/config/settings.ts";
+import { servedKinds } from "../../src/served-kinds.ts";
+import { crashAt, endWithParent, readPlan, readyWord } from "./plan.ts";
+
+const plan = readPlan();
+endWithParent();
+const { dataDir, url, vendor, timings } = plan;
+const yaml = `version: 1
+vendors:
+  sim: { kind: openai-compatible, base_url: "${vendor?.baseUrl}", api_key: "\${env:VENDOR_KEY}" }
+models:
+  m: { type: TEXT, routes: [{ vendor: sim, model: vendor-model }], max_output_tokens: 100, price: { input: "0.25", output: "2.00" } }
+`;
+const configPath = join(dataDir, "uas.yaml");
+writeFileSync(configPath, yaml);
+const env = {
+  UAS_CONFIG: configPath,
+  UAS_DATA_DIR: dataDir,
+  UAS_LISTEN: "127.0.0.1:0",
+  UAS_INTERNAL_LISTEN: "127.0.0.1:0",
+  DATABASE_URL: url,
+  VENDOR_KEY: vendor?.secret,
+};
+const at = crashAt(plan);
+const app = await buildApp({
+  settings: readSettings(env, dataDir),
+  config: loadConfig({ env, cwd: dataDir, kinds: servedKinds, unresolved: "refuse" }),
+  timings,
+  ...(at && { at }),
+});
+const { publicUrl } = await app.listen();
+process.once("SIGTERM", () => void app.close());
+process.stdout.write(`${readyWord} ${publicUrl.replace(/\/$/, "")}\n`);

@@ -1,0 +1,160 @@
+/** Whole gateways before a simulated vendor, and clients that stream from them. */
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Pool } from "pg";
+import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { auditLedger } from "../../src/billing/audit.ts";
+import { createServices } from "../lifecycle/services.ts";
+import { send } from "../support/raw-http.ts";
+import type { Exchange } from "../support/upstream/exchange.ts";
+import { startUpstream } from "../support/upstream/upstream.ts";
+import { type Checked, type Findings, note } from "./check.ts";
+import { Child } from "./child.ts";
+import { createRandom } from "./plan.ts";
+import type { Site } from "./site.ts";
+import type { Work } from "./work.ts";
+
+/** What the vendor says that each call took. */
+const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+
+/** What each whole call costs at the prices of gateway-child.ts, in nano-USD. */
+const costNanos = 10n * 250n + 5n * 2_000n;
+
+/** How long a client pauses where nobody serves it, in milliseconds. */
+const pauseMs = 20;
+
+/** What a client saw of its call. */
+interface Seen {
+  /** Its reply came whole, to the end of the connection's last chunk: it is charged. */
+  isWhole: boolean;
+}
+
+/** Opens it: a vendor, a customer, and clients as long as there are processes. */
+export async function openGatewayWork(site: Site): Promise<Work> {
+  const vendor = await startUpstream();
+  vendor.always(speak);
+  const customer = await createServices(site.directUrl).customer();
+  const seen = new Map<string, Seen>();
+  const clients: Promise<void>[] = [];
+  const { url, dataDir } = site;
+  return {
+    async start(orders) {
+      const { baseUrl, secret } = vendor;
+      const plan = { url, dataDir, accountIds: [], history: "", ...orders };
+      const child = Child.start("gateway-child", { ...plan, vendor: { baseUrl, secret } });
+      const address = await child.ready();
+      if (address === undefined || orders.workers === 0) return child;
+      const served = Promise.withResolvers<void>();
+      for (let index = 0; index < orders.workers; index++) {
+        const client = { address, key: customer.key, seen, onServed: served.resolve };
+        clients.push(runClient(child, client));
+      }
+      // What is killed before it has done anything shows nothing.
+      await Promise.race([served.promise, child.ended]);
+      return child;
+    },
+    async check(findings) {
+      await Promise.all(clients);
+      return checkCalls(site.pool, seen, findings);
+    },
+    close: () => vendor.close(),
+  };
+}
+
+/** A short stream with pauses, and what it took. */
+async function speak(exchange: Exchange): Promise<void> {
+  const random = createRandom(exchange.request.body.length + Date.now());
+  const say = (event: object): Promise<boolean> =>
+    exchange.write(Buffer.from(`data: ${JSON.stringify(event)}\n\n`));
+  exchange.response.writeHead(200, { "content-type": "text/event-stream" });
+  for (let piece = 0; piece < 5; piece++) {
+    await say({ choices: [{ index: 0, delta: { content: "word " }, finish_reason: null }] });
+    await sleep(random() * 20);
+  }
+  await say({ choices: [], usage });
+  await exchange.write(Buffer.from("data: [DONE]\n\n"));
+  exchange.response.end();
+}
+
+interface Client {
+  readonly address: string;
+  readonly key: string;
+  readonly seen: Map<string, Seen>;
+  /** Called when a call is over. */
+  readonly onServed: () => void;
+}
+
+/** One call after another, as long as the process lives. */
+async function runClient(child: Child, { address, key, seen, onServed }: Client): Promise<void> {
+  while (child.isRunning) {
+    const requestId = randomUUID();
+    const call = { isWhole: false };
+    seen.set(requestId, call);
+    const messages = [{ role: "user", content: "Hi" }];
+    try {
+      const { status, isCut } = await send(`${address}/v1/chat/completions`, {
+        headers: {
+          authorization: `Bearer ${key}`,
+          "content-type": "application/json",
+          "x-request-id": requestId,
+        },
+        body: JSON.stringify({ model: "m", messages, stream: true, max_tokens: 20 }),
+      });
+      call.isWhole = status === 200 && !isCut;
+      onServed();
+      if (status !== 200) await sleep(pauseMs);
+    } catch {
+      await sleep(pauseMs);
+    }
+  }
+}
+
+interface Recorded {
+  readonly request_id: string;
+  readonly ending: number;
+  readonly cost: string;
+  readonly charged: string;
+}
+
+async function checkCalls(
+  pool: Pool,
+  seen: ReadonlyMap<string, Seen>,
+  findings: Findings,
+): Promise<Checked> {
+  const { rows } = await pool.query<Recorded>(`
+    select c.request_id, c.ending, c.cost::text as cost,
+        coalesce((select sum(e.amount) from ledger_entry e
+          where e.account = 2 and (e.txn_id = c.id or e.call_id = c.id)), 0)::text as charged
+      from call c where c.request_id <> ''`);
+  const recorded = Map.groupBy(rows, (row) => row.request_id);
+  let settled = 0;
+  for (const [requestId, { isWhole }] of seen) {
+    if (isWhole) settled++;
+    checkCall(requestId, isWhole, recorded.get(requestId) ?? [], findings);
+  }
+  for (const { rule, detail } of await auditLedger(pool)) {
+    note(findings, "drift", `${rule}: ${detail}`);
+  }
+  return { calls: seen.size, settled };
+}
+
+function checkCall(
+  requestId: string,
+  isWhole: boolean,
+  rows: readonly Recorded[],
+  findings: Findings,
+): void {
+  const [row] = rows;
+  if (rows.length > 1) note(findings, "doubled", `${requestId} has ${rows.length} records`);
+  if (row === undefined) {
+    if (isWhole) note(findings, "lost", `${requestId} came whole and has no record`);
+    return;
+  }
+  const { ending, cost, charged } = row;
+  if (BigInt(charged) > costNanos) note(findings, "doubled", `${requestId} is charged ${charged}`);
+  if (charged !== cost) note(findings, "drift", `${requestId} costs ${cost}, charged ${charged}`);
+  const isRight = ending === CallEnding.COMPLETED && BigInt(charged) === costNanos;
+  if (isWhole && !isRight) {
+    note(findings, "lost", `${requestId} came whole: ending ${ending}, charged ${charged}`);
+  }
+}

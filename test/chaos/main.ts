@@ -1,0 +1,130 @@
+/**
+ * `npm run chaos`: kills gateways, their database's processes and their database at every point where money
+ * moves, and compares what clients were told with the books. `--rounds` of each fault (default 10), `--seed`,
+ * `--only` a part of a fault's name, `--mode ledger|gateway`, `--lanes` how many rounds at a time, `--fast`
+ * without the rounds that have the timings of production.
+ *
+ * Everything runs on PostgreSQL servers of its own, in a temporary folder.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { faults } from "./fault.ts";
+import { createRandom } from "./plan.ts";
+import { type Mode, type Planned, type Ran, runRounds } from "./runs.ts";
+import { type FragileServer, startFragile } from "./server.ts";
+import { isGood, problemsOf, sumUp, tableOf } from "./table.ts";
+
+interface Options {
+  readonly rounds: number;
+  readonly seed: number;
+  readonly only: string;
+  readonly modes: readonly Mode[];
+  readonly lanes: number;
+  readonly isFast: boolean;
+}
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: "string", default: "10" },
+      seed: { type: "string", default: String(Date.now() % 1_000_000) },
+      only: { type: "string", default: "" },
+      mode: { type: "string" },
+      fast: { type: "boolean", default: false },
+      lanes: { type: "string", default: "8" },
+    },
+  });
+  const { mode, only } = values;
+  if (mode !== undefined && mode !== "ledger" && mode !== "gateway") {
+    throw new Error("--mode is ledger or gateway");
+  }
+  return {
+    rounds: wholeNumber("--rounds", values.rounds),
+    seed: wholeNumber("--seed", values.seed),
+    lanes: wholeNumber("--lanes", values.lanes),
+    only,
+    isFast: values.fast,
+    modes: mode === undefined ? ["ledger", "gateway"] : [mode],
+  };
+}
+
+function wholeNumber(name: string, text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value > 0) return value;
+  throw new Error(`${name} must be a whole number from 1`);
+}
+
+/** All rounds of a run. The first of each fault has the timings of production, the others a tenth. */
+function planRounds({ rounds, seed, only, modes, isFast }: Options): Planned[] {
+  const random = createRandom(seed);
+  return modes.flatMap((mode) =>
+    faults
+      .filter(({ name }) => name.includes(only))
+      .flatMap((fault) => {
+        // Whole gateways take seconds to start; at the points there are ledgers enough.
+        const count = mode === "gateway" && fault.kind === "point" ? Math.ceil(rounds / 5) : rounds;
+        return Array.from({ length: count }, (_, index) => ({
+          mode,
+          fault,
+          // Even and odd in turns: with another process beside, and without.
+          seed: 2 * Math.floor(random() * 2 ** 30) + (index % 2),
+          isFull: index === 0 && mode === "ledger" && !isFast,
+        }));
+      }),
+  );
+}
+
+async function main(): Promise<void> {
+  const options = readOptions();
+  const folder = mkdtempSync(join(tmpdir(), "uas-chaos-"));
+  const startMs = performance.now();
+  const rounds = planRounds(options);
+  print(`seed ${options.seed}: ${rounds.length} rounds`);
+  // What runs has been started by this process: it must not be left behind.
+  const interrupted = Promise.withResolvers<never>();
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    process.once(name, () => interrupted.reject(new Error(`ended by ${name}`)));
+  }
+  // A server lets in 100 connections: two lanes need most of them.
+  const steady = await startServers(join(folder, "steady"), Math.ceil(options.lanes / 2));
+  const fragile = await startServers(join(folder, "fragile"), 2);
+  try {
+    const { lanes } = options;
+    const servers = { steady, fragile };
+    const runs = runRounds({ rounds, servers, folder, lanes, onRound: createTell(rounds.length) });
+    const ran = await Promise.race([runs, interrupted.promise]);
+    print(`\n${tableOf(ran)}\n`);
+    const minutes = ((performance.now() - startMs) / 60_000).toFixed(1);
+    const isRight = isGood(sumUp(ran));
+    print(`seed ${options.seed}, ${minutes} min: ${isRight ? "the books are right" : "WRONG"}`);
+    if (!isRight) process.exitCode = 1;
+  } finally {
+    for (const server of [...fragile, ...steady]) await server.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+  process.exit();
+}
+
+function startServers(folder: string, count: number): Promise<FragileServer[]> {
+  const servers = Array.from({ length: count }, (_, index) => startFragile(`${folder}-${index}`));
+  return Promise.all(servers);
+}
+
+/** Tells what went wrong at once, and now and then how far it is. */
+function createTell(count: number): (ran: Ran) => void {
+  const startMs = performance.now();
+  let done = 0;
+  return (ran) => {
+    for (const problem of problemsOf([ran])) print(problem);
+    if (++done % 25 !== 0) return;
+    print(`${done} of ${count} after ${Math.round((performance.now() - startMs) / 1_000)} s`);
+  };
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+await main();

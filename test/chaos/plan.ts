@@ -1,0 +1,79 @@
+/** What a process of the chaos harness is told to do, and the words of its history. */
+import type { LedgerTimings } from "../../src/billing/ledger.ts";
+
+/** Where a process ends itself: at the `hit`-th time that it passes `point`. */
+export interface Crash {
+  readonly point: string;
+  readonly hit: number;
+}
+
+/** One life of a process. Travels as JSON in the variable {@link planVariable}. */
+export interface Plan {
+  /** The database. */
+  readonly url: string;
+  /** The data folder; the journal is below it. */
+  readonly dataDir: string;
+  /** The file of its history; a ledger of its own has one, a gateway's clients keep it elsewhere. */
+  readonly history: string;
+  readonly seed: number;
+  readonly accountIds: readonly string[];
+  /** How many calls it has at once. 0: it only cleans up after others. */
+  readonly workers: number;
+  readonly timings: Partial<LedgerTimings>;
+  readonly crash?: Crash;
+  /** The simulated vendor of a gateway. */
+  readonly vendor?: { readonly baseUrl: string; readonly secret: string };
+}
+
+/** The environment variable that carries a {@link Plan}. */
+export const planVariable = "UAS_CHAOS_PLAN";
+
+/** What a process prints once it works. A gateway adds its address. */
+export const readyWord = "ready";
+
+/** Reads the plan of this process. */
+export function readPlan(): Plan {
+  return JSON.parse(process.env[planVariable] ?? "") as Plan;
+}
+
+/** Ends this process with its parent, whatever ends that: nothing of the harness stays behind. */
+export function endWithParent(): void {
+  process.stdin.on("close", () => process.exit(1)).resume();
+  process.stdin.unref();
+}
+
+/** Ends the process where the plan says so, hard. `undefined`: it does not. */
+export function crashAt({ crash }: Plan): ((point: string) => void) | undefined {
+  if (crash === undefined) return undefined;
+  let left = crash.hit;
+  return (point) => {
+    if (point === crash.point && --left === 0) process.kill(process.pid, "SIGKILL");
+  };
+}
+
+/** Every point at which a process can be told to end. */
+export const crashPoints: readonly string[] = [
+  ...["hold", "extend", "settle", "release"].flatMap((operation) =>
+    ["queued", "sent", "answered"].map((stage) => `${operation}.${stage}`),
+  ),
+  "heartbeat.sent",
+  "heartbeat.answered",
+  "sweep.found",
+  "sweep.begun",
+  "sweep.done",
+  "journal.written",
+  "journal.synced",
+  "journal.replayed",
+  "journal.truncated",
+];
+
+/** Repeatable random numbers from 0 to below 1 (mulberry32): a seed tells a whole run. */
+export function createRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

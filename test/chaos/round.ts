@@ -1,0 +1,221 @@
+/** One round: processes work, a fault hits them, others clean up, the books are compared with the history. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { LedgerTimings } from "../../src/billing/ledger.ts";
+import { type Checked, type Findings, noFindings, note } from "./check.ts";
+import type { Child } from "./child.ts";
+import type { Fault } from "./fault.ts";
+import { type Crash, createRandom } from "./plan.ts";
+import type { ChaosServer, FragileServer } from "./server.ts";
+import { Site } from "./site.ts";
+import type { Work } from "./work.ts";
+
+/** What a round is made of. */
+export interface RoundOptions {
+  readonly fault: Fault;
+  /** A {@link FragileServer} where the fault hits the database. */
+  readonly server: ChaosServer | FragileServer;
+  readonly folder: string;
+  /** What the processes do. */
+  readonly openWork: (site: Site) => Promise<Work>;
+  readonly seed: number;
+  /** Whether the timings are those of production, not a tenth. */
+  readonly isFull: boolean;
+}
+
+/** What came of it. */
+export interface RoundResult extends Checked {
+  readonly findings: Findings;
+  /** Whether the fault came where it was planned. */
+  readonly isHit: boolean;
+  /** How long it took from then until nothing was open and nothing was kept, in milliseconds. */
+  readonly cleanMs: number;
+}
+
+/** The timings of production divided by 10; all holds may wait long, for this is not about them. */
+const shortTimings: Partial<LedgerTimings> = {
+  heartbeatMs: 500,
+  silentMs: 2_000,
+  holdTtlMs: 90_000,
+  renewMs: 6_000,
+  sweepMs: 500,
+};
+
+/** How long anything may be left open, in milliseconds. With a tenth of the timings it takes a tenth of that, and
+ * more on a machine where processes wait for a processor: the table says how long. */
+const cleanLimitMs = 60_000;
+
+/** How long a process may work before it must have come by its point, in milliseconds. */
+const pointMs = { full: 40_000, short: 10_000 };
+
+/** Runs a round on a database of its own. */
+export async function runRound(options: RoundOptions): Promise<RoundResult> {
+  const site = await Site.open(options.server, options.folder);
+  const work = await options.openWork(site);
+  const round = new Round(site, work, options);
+  try {
+    return await round.run();
+  } finally {
+    await round.close();
+  }
+}
+
+class Round {
+  readonly #site: Site;
+  readonly #work: Work;
+  readonly #options: RoundOptions;
+  readonly #random: () => number;
+  readonly #children: Child[] = [];
+
+  constructor(site: Site, work: Work, options: RoundOptions) {
+    this.#site = site;
+    this.#work = work;
+    this.#options = options;
+    this.#random = createRandom(options.seed);
+  }
+
+  async run(): Promise<RoundResult> {
+    const beside = this.#isBeside() ? await this.#start(2) : undefined;
+    const isHit = await this.#hit();
+    const cleaner = await this.#start(0);
+    if (beside) await this.#stop(beside);
+    const findings = noFindings();
+    const startMs = performance.now();
+    if (!(await this.#site.isClean(cleanLimitMs))) {
+      const open = await this.#site.openHolds();
+      note(findings, "stuck", `${open} holds, journal: ${this.#site.journal().join(" ")}`);
+    }
+    const cleanMs = performance.now() - startMs;
+    await this.#stop(cleaner);
+    return { ...(await this.#work.check(findings)), findings, isHit, cleanMs };
+  }
+
+  async close(): Promise<void> {
+    for (const child of this.#children) await child.kill();
+    await this.#work.close();
+    await this.#site.close();
+  }
+
+  /** In every second round another process works beside the one that is hit. A frozen one needs it; where
+   * what a dead one has left is to be found by the one that is hit, nobody else may find it before. */
+  #isBeside(): boolean {
+    const { fault, seed } = this.#options;
+    if (fault.kind === "frozen") return true;
+    return seed % 2 === 0 && !fault.name.startsWith("sweep.") && fault.name !== "journal.replayed";
+  }
+
+  /** Lets the fault happen. Returns whether it did where it was planned. */
+  #hit(): Promise<boolean> {
+    const { fault } = this.#options;
+    if (fault.kind === "point") return this.#hitPoint(fault.name);
+    if (fault.kind === "random") return this.#hitAnyTime();
+    if (fault.kind === "frozen") return this.#freeze();
+    return this.#hitDatabase(fault.kind);
+  }
+
+  async #hitPoint(point: string): Promise<boolean> {
+    const [operation] = point.split(".");
+    // What is swept and replayed is what another one has left.
+    if (operation === "sweep") await this.#leave("holds");
+    if (point === "journal.replayed") await this.#leave("journal");
+    const child = await this.#start(6, { point, hit: this.#chooseHit(point) });
+    const ended = child.ended.then(() => true);
+    const isPlain = operation !== "journal";
+    for (const end = performance.now() + this.#pointMs(); performance.now() < end; ) {
+      if (await Promise.race([ended, sleep(this.#from(100, 400), false)])) return true;
+      // A journal is written while the database is away, and emptied when it is back.
+      if (isPlain) continue;
+      this.#site.takeAway();
+      const isOver = await Promise.race([ended, sleep(this.#from(100, 400), false)]);
+      this.#site.giveBack();
+      // Time to connect again, and to work.
+      if (isOver || (await Promise.race([ended, sleep(400, false)]))) return true;
+    }
+    await child.kill();
+    return false;
+  }
+
+  /** How often it passes there before it ends. What happens once, ends it at once. */
+  #chooseHit(point: string): number {
+    const [operation = ""] = point.split(".");
+    if (operation === "sweep" || point === "journal.replayed") return 1;
+    return this.#from(1, operation === "journal" || operation === "heartbeat" ? 2 : 60);
+  }
+
+  async #hitAnyTime(): Promise<boolean> {
+    for (let lives = 2; lives > 0; lives--) await this.#leave("holds");
+    return true;
+  }
+
+  /** Works for a while and is killed. `journal`: while the database was away. */
+  async #leave(what: "holds" | "journal"): Promise<void> {
+    const child = await this.#start(6);
+    await sleep(this.#from(50, 300));
+    if (what === "journal") await this.#fillJournal();
+    await child.kill();
+    this.#site.giveBack();
+  }
+
+  /** Takes the database away; again, as long as nothing was being settled when it went. */
+  async #fillJournal(): Promise<void> {
+    while (this.#site.journal().length === 0) {
+      this.#site.giveBack();
+      await sleep(this.#from(100, 400));
+      this.#site.takeAway();
+      await sleep(100);
+    }
+  }
+
+  async #freeze(): Promise<boolean> {
+    const child = await this.#start(6);
+    await sleep(this.#from(50, 300));
+    child.signal("SIGSTOP");
+    // The others settle its calls for it first: else there would be nothing to correct.
+    const isLeft = await this.#site.isLeft(3 * this.#pointMs());
+    child.signal("SIGCONT");
+    await sleep(this.#from(50, 300));
+    await this.#stop(child);
+    return isLeft;
+  }
+
+  async #hitDatabase(kind: "backend" | "server"): Promise<boolean> {
+    const server = this.#options.server as FragileServer;
+    const child = await this.#start(6);
+    for (let times = 2; times > 0; times--) {
+      await sleep(this.#from(50, 300));
+      if (kind === "backend") await server.killBackend(this.#site.database);
+      else await server.stopNow();
+      while ((await this.#site.openHolds()) === undefined) await sleep(20);
+    }
+    // Half of the processes live on; the others go while the database has hardly come back.
+    if (this.#random() < 0.5) await child.kill();
+    else await this.#stop(child);
+    return true;
+  }
+
+  async #start(workers: number, crash?: Crash): Promise<Child> {
+    const { isFull, fault } = this.#options;
+    const timings = {
+      ...(isFull ? {} : shortTimings),
+      // Others must not seem silent too on a machine that is busy for a second.
+      ...(fault.kind === "frozen" && !isFull ? { silentMs: 4_000 } : {}),
+      holdWaitMs: 5_000,
+    };
+    const seed = this.#from(0, 2 ** 31);
+    const child = await this.#work.start({ workers, seed, timings, ...(crash && { crash }) });
+    this.#children.push(child);
+    return child;
+  }
+
+  async #stop(child: Child): Promise<void> {
+    if (!(await child.stop())) throw new Error("a process did not end in good order");
+  }
+
+  #pointMs(): number {
+    return this.#options.isFull ? pointMs.full : pointMs.short;
+  }
+
+  /** A whole number of `min` to `max`. */
+  #from(min: number, max: number): number {
+    return min + Math.floor(this.#random() * (max - min + 1));
+  }
+}

@@ -1,0 +1,86 @@
+/** Many rounds, several at a time; those that hurt a database one after another there. */
+import { type Fault, isFragile } from "./fault.ts";
+import { type RoundOptions, type RoundResult, runRound } from "./round.ts";
+import type { ChaosServer, FragileServer } from "./server.ts";
+import { openGatewayWork } from "./gateway-work.ts";
+import { openLedgerWork } from "./work.ts";
+
+/** Whether the processes are ledgers with callers of their own, or gateways with clients and a vendor. */
+export type Mode = "ledger" | "gateway";
+
+/** A round that is to be run. */
+export interface Planned {
+  readonly mode: Mode;
+  readonly fault: Fault;
+  readonly seed: number;
+  readonly isFull: boolean;
+}
+
+/** A round that was run; an error is one of the harness. */
+export interface Ran extends Planned {
+  readonly result: RoundResult | Error;
+}
+
+/** Where rounds run. */
+export interface Servers {
+  /** For the rounds that leave the database alone; shared out among the lanes. */
+  readonly steady: readonly ChaosServer[];
+  /** Each is hurt by one round at a time. */
+  readonly fragile: readonly FragileServer[];
+}
+
+/** What {@link runRounds} needs. */
+export interface RunsOptions {
+  readonly rounds: readonly Planned[];
+  readonly servers: Servers;
+  readonly folder: string;
+  /** How many at a time, of those that leave the database alone. */
+  readonly lanes: number;
+  /** Called after each round. Default: nobody. */
+  readonly onRound?: (ran: Ran) => void;
+}
+
+/** Runs them all; what goes wrong in one is its result. */
+export async function runRounds(options: RunsOptions): Promise<Ran[]> {
+  const { rounds, lanes } = options;
+  // Those with the timings of production wait most of their time: beside the others, and first.
+  const full = rounds.filter(({ isFull, fault }) => isFull && !isFragile(fault));
+  const short = rounds.filter(({ isFull, fault }) => !isFull && !isFragile(fault));
+  const fragile = rounds.filter(({ fault }) => isFragile(fault));
+  const ran: Ran[] = [];
+  const { steady, fragile: hurt } = options.servers;
+  const work = async (queue: Planned[], server: ChaosServer | undefined): Promise<void> => {
+    if (server === undefined) throw new RangeError("there is no server");
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const one = { ...next, result: await tryRound(next, server, options.folder) };
+      ran.push(one);
+      options.onRound?.(one);
+    }
+  };
+  await Promise.all([
+    ...Array.from({ length: lanes }, (_, lane) => work(short, steady[lane % steady.length])),
+    ...Array.from({ length: lanes }, (_, lane) => work(full, steady[lane % steady.length])),
+    ...hurt.map((server) => work(fragile, server)),
+  ]);
+  return ran;
+}
+
+async function tryRound(
+  { mode, fault, seed, isFull }: Planned,
+  server: ChaosServer,
+  folder: string,
+): Promise<RoundResult | Error> {
+  const round: RoundOptions = {
+    fault,
+    seed,
+    isFull,
+    folder,
+    server,
+    openWork: mode === "ledger" ? openLedgerWork : openGatewayWork,
+  };
+  try {
+    return await runRound(round);
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}

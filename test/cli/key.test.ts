@@ -1,0 +1,102 @@
+import type { ConnectRouter } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
+import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
+import { accountId, createTime, keyId, time, usd } from "./sample.ts";
+import { run, runJson } from "./support.ts";
+
+describe("key", () => {
+  const made: unknown[] = [];
+  const changed: unknown[] = [];
+  const key = { keyId, accountId, name: "n", masked: "uas_abcd…wxyz", models: ["demo-chat"] };
+  const routes = (router: ConnectRouter) => {
+    router.service(KeyService, {
+      createKey: ({ accountId: account, name, models, spendLimit, expireTime }) => {
+        made.push({ account, name, models });
+        return { key: { ...key, spendLimit, expireTime }, secret: "uas_secret" };
+      },
+      updateKey: ({ key: wanted, updateMask }) => {
+        changed.push([updateMask?.paths, wanted?.spendLimit?.amountNanos]);
+        return { key: wanted };
+      },
+      disableKey: (request) => ({ key: { keyId: request.keyId, state: KeyState.DISABLED } }),
+      enableKey: (request) => ({ key: { keyId: request.keyId, state: KeyState.ENABLED } }),
+      deleteKey: (request) => ({ key: { keyId: request.keyId, state: KeyState.DELETED } }),
+      listKeys: () => ({
+        keys: [
+          {
+            ...key,
+            state: KeyState.ENABLED,
+            createTime,
+            lastUseTime: createTime,
+            spendLimit: usd(1_500_000_000n),
+            spent: usd(250_000_000n),
+          },
+        ],
+      }),
+    });
+  };
+
+  it("create prints the key once, and warns of a model that is not configured", async () => {
+    const line = ["key", "create", "--account", accountId, "--models", "demo-chat, nope"];
+    const ran = await runJson(line, { routes });
+    expect(ran.json).toEqual({ keyId, key: "uas_secret", expiresAt: null, limit: null });
+    expect(ran.err).toBe(
+      'warning: model "nope" is not configured (there is: demo-chat, demo/instant)\n',
+    );
+    expect(made).toEqual([{ account: accountId, name: "", models: ["demo-chat", "nope"] }]);
+  });
+
+  it("R-KEY-4: create takes a limit and an expiry", async () => {
+    const limits = ["--limit", "5.00", "--expires", "2127-01-31"];
+    const line = ["key", "create", "--account", accountId, ...limits];
+    const { json } = await runJson(line, { routes });
+    expect(json).toMatchObject({ limit: "5", expiresAt: "2127-01-31T00:00:00.000Z" });
+    made.length = 0;
+  });
+
+  it.each([
+    [["--limit", "0.5"], ["spend_limit"], 500_000_000n],
+    [["--limit", "none", "--expires", "never"], ["spend_limit", "expire_time"], undefined],
+    [["--models", "all", "--name", ""], ["name", "models"], undefined],
+    [["--models", "demo-chat", "--expires", "1d"], ["models", "expire_time"], undefined],
+  ])("R-KEY-4: update %j changes that alone", async (options, paths, limitNanos) => {
+    const { code, err } = await runJson(["key", "update", keyId, ...options], { routes });
+    expect([code, err]).toEqual([0, ""]);
+    expect(changed.splice(0)).toEqual([[paths, limitNanos]]);
+  });
+
+  it("update of nothing is refused", async () => {
+    const ran = await run(["key", "update", keyId], { routes });
+    expect(ran).toMatchObject({ code: 1, out: "" });
+    expect(ran.err).toContain("nothing to change");
+  });
+
+  it.each([
+    ["disable", "disabled"],
+    ["enable", "enabled"],
+    ["delete", "deleted"],
+  ])("%s", async (verb, state) => {
+    const { json } = await runJson(["key", verb, keyId], { routes });
+    expect(json).toEqual({ keyId, state });
+  });
+
+  it("list shows no secret", async () => {
+    const { json } = await runJson(["key", "list", "--account", accountId], { routes });
+    expect(json).toEqual([
+      {
+        keyId,
+        name: "n",
+        masked: "uas_abcd…wxyz",
+        state: "enabled",
+        models: ["demo-chat"],
+        createdAt: time,
+        deletedAt: null,
+        expiresAt: null,
+        limit: "1.5",
+        spent: "0.25",
+        lastUsedAt: time,
+      },
+    ]);
+  });
+});

@@ -1,0 +1,210 @@
+/** TEXT tasks from the submit to the charge: real HTTP, real database, vendors that are strict. */
+import { createClient } from "@connectrpc/connect";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
+import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
+import { type Customer, type Gateway, startGateway } from "../support/gateway.ts";
+import { send } from "../support/raw-http.ts";
+import { answer, bytes, failure, hang, html, reset } from "../support/upstream/behaviour.ts";
+import { strictChat } from "../support/upstream/chat-strict.ts";
+import { strictMessages } from "../support/upstream/messages-strict.ts";
+import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
+import { newRequestId } from "./harness.ts";
+
+let chat: Upstream;
+let messages: Upstream;
+let gateway: Gateway;
+let customer: Customer;
+
+beforeAll(async () => {
+  chat = await startUpstream({ style: strictChat() });
+  messages = await startUpstream({ style: strictMessages() });
+  const { secret: apiKey } = chat;
+  const route = (vendor: string, model = "vendor-model") => ({ routes: [{ vendor, model }] });
+  gateway = await startGateway({
+    vendors: {
+      chat: { baseUrl: chat.baseUrl, apiKey },
+      messages: { kind: "anthropic", baseUrl: messages.baseUrl, apiKey: messages.secret },
+      demo: { kind: "demo", baseUrl: "" },
+    },
+    models: { chat: route("chat"), messages: route("messages"), demo: route("demo", "instant") },
+  });
+  customer = await gateway.customer();
+});
+beforeEach(() => {
+  chat.clear();
+  chat.always(answer());
+});
+afterAll(async () => {
+  await gateway?.close();
+  expect([...chat.violations, ...messages.violations]).toEqual([]);
+  await Promise.all([chat.close(), messages.close()]);
+});
+
+type Json = Record<string, unknown>;
+
+async function ask(path: string, body?: Json, requestId = newRequestId()): Promise<Json> {
+  const reply = await send(`${gateway.url}${path}`, {
+    method: body === undefined ? "GET" : "POST",
+    headers: {
+      authorization: `Bearer ${customer.key}`,
+      "x-request-id": requestId,
+      "content-type": "application/json",
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const json = JSON.parse(reply.body.toString()) as Json;
+  if (reply.status !== 200) throw new Error(`${reply.status}: ${JSON.stringify(json)}`);
+  return json;
+}
+
+async function submit(modelKey: string, textParams: Json, requestId?: string): Promise<string> {
+  const { taskId } = await ask("/api/ai/tasks", { modelKey, textParams }, requestId);
+  return String(taskId);
+}
+
+/** Polls until it has ended. */
+async function ended(taskId: string): Promise<Json> {
+  for (const signal = AbortSignal.timeout(20_000); ; signal.throwIfAborted()) {
+    const task = await ask(`/api/ai/tasks/${taskId}?wait=10`);
+    if (task["status"] !== "progress") return task;
+  }
+}
+
+describe("a text that nobody waits for", () => {
+  it("comes from the demo vendor", async () => {
+    const task = await ended(await submit("demo", { prompt: "Hello" }));
+    expect(task).toMatchObject({ status: "completed", errorCode: null, resultUrl: null });
+    expect(task["resultContent"]).toContain("You said: Hello");
+  });
+
+  it("asks a strict vendor for what the parameters say, and costs its tokens to the nano-dollar", async () => {
+    const before = await gateway.money(customer.accountId);
+    const requestId = newRequestId();
+    const usage = {
+      prompt_tokens: 1_001,
+      completion_tokens: 13,
+      total_tokens: 1_014,
+      prompt_tokens_details: { cached_tokens: 400 },
+      completion_tokens_details: { reasoning_tokens: 5 },
+    };
+    chat.script(answer({ text: ["A ", "poem."], usage }));
+    const textParams = {
+      system_prompt: "Be brief.",
+      messages: [{ role: "user", content: "Hi" }],
+      prompt: "A poem",
+      max_tokens: 50,
+      temperature: 0.5,
+      topP: 0.9,
+      stop: ["END"],
+      seed: 7,
+      responseFormat: { type: "json_object" },
+      imageUrls: ["data:image/png;base64,iVBORw0KGgo="],
+    };
+    const task = await ended(await submit("chat", textParams, requestId));
+    // 601 at 250, 400 cached at 25, 13 at 2,000 nano-USD.
+    const costNanos = 601n * 250n + 400n * 25n + 13n * 2_000n;
+    expect(task).toMatchObject({
+      status: "completed",
+      resultContent: "A poem.",
+      usage: { promptTokens: 1_001, completionTokens: 13, totalTokens: 1_014 },
+    });
+    expect(chat.last().json).toMatchObject({
+      model: "vendor-model",
+      temperature: 0.5,
+      top_p: 0.9,
+      stop: ["END"],
+      seed: 7,
+      response_format: { type: "json_object" },
+    });
+    expect(chat.last().json?.messages).toMatchObject([
+      { role: "system", content: "Be brief." },
+      { role: "user" },
+      { role: "user", content: [{ type: "text", text: "A poem" }, { type: "image_url" }] },
+    ]);
+    const call = await gateway.call(requestId);
+    expect(call).toMatchObject({
+      callId: task["taskId"],
+      path: "/api/ai/tasks",
+      ending: CallEnding.COMPLETED,
+      usageSource: UsageSource.UPSTREAM,
+      usage: { inputTokens: 1_001, cachedInputTokens: 400, outputTokens: 13, reasoningTokens: 5 },
+      upstreamRequestId: "req_vendor_7f3a",
+      cost: { amountNanos: costNanos },
+    });
+    // One record and one hold: the generation has none of its own.
+    expect(await gateway.calls(requestId, 1)).toHaveLength(1);
+    const after = await gateway.money(customer.accountId);
+    expect(before.balance - after.balance).toBe(costNanos);
+    expect(after.held).toBe(0n);
+  });
+
+  it("is asked for in the vendor's own style", async () => {
+    const task = await ended(await submit("messages", { prompt: "Hello", maxTokens: 64 }));
+    expect(task["status"]).toBe("completed");
+    expect(String(task["resultContent"])).not.toBe("");
+    expect(messages.last().json).toMatchObject({ model: "vendor-model", max_tokens: 64 });
+  });
+
+  it("is charged by an estimate where its vendor counts nothing", async () => {
+    const requestId = newRequestId();
+    chat.script(answer({ text: ["Hello there"], usage: null as never }));
+    const task = await ended(await submit("chat", { prompt: "Hi" }, requestId));
+    expect(task).toMatchObject({ status: "completed", resultContent: "Hello there" });
+    const call = await gateway.call(requestId);
+    expect(call).toMatchObject({ usageSource: UsageSource.ESTIMATED });
+    expect(call.usage?.outputTokens).toBe(3);
+    expect(call.usage?.inputTokens).toBeGreaterThan(0);
+  });
+
+  it("has an address too where it is long", async () => {
+    const text = "word ".repeat(60_000);
+    chat.script(answer({ text: [text] }));
+    const task = await ended(await submit("chat", { prompt: "Much" }));
+    expect(task["resultContent"]).toBe(text);
+    const file = await send(String(task["resultUrl"]), { method: "GET" });
+    expect([file.status, file.headers["content-type"]]).toEqual([200, "text/plain; charset=utf-8"]);
+    expect(file.body.toString()).toBe(text);
+  });
+
+  it("names a part of a message that is none, before anything is held", async () => {
+    const textParams = { messages: [{ role: "user", content: [{ type: "text", text: 5 }] }] };
+    await expect(submit("chat", textParams)).rejects.toThrow(/400.*textParams\.messages\[0\]/);
+  });
+});
+
+describe("R-TSK-10: a text that is not made costs nothing", () => {
+  const content = { message: "Not this", code: "content_policy_violation" };
+  const filtered = answer({ text: [], finish: "content_filter" });
+  it.each([
+    ["refused content", failure(400, content), "content_rejected"],
+    ["filtered content", filtered, "content_rejected"],
+    ["a wrong parameter", failure(400, { message: "temperature" }), "invalid_parameters"],
+    ["a failure of the vendor", failure(500), "upstream_error"],
+    ["a page", html(), "upstream_error"],
+    ["nonsense", bytes('{"no":"reply"}'), "upstream_error"],
+    ["a reset", reset, "upstream_submit_unknown"],
+  ])("%s", async (_, behaviour, errorCode) => {
+    const before = await gateway.money(customer.accountId);
+    const requestId = newRequestId();
+    chat.script(behaviour);
+    const task = await ended(await submit("chat", { prompt: "Hello" }, requestId));
+    expect(task).toMatchObject({ status: "failed", errorCode, resultContent: null });
+    expect(chat.requests).toHaveLength(1);
+    expect(await gateway.money(customer.accountId)).toEqual(before);
+    expect(await gateway.call(requestId)).toMatchObject({ cost: { amountNanos: 0n } });
+  });
+
+  it("one that is cancelled while it is made stops at its vendor", async () => {
+    const before = await gateway.money(customer.accountId);
+    chat.script(hang);
+    const taskId = await submit("chat", { prompt: "Hello" });
+    await chat.request(1);
+    await ask(`/api/ai/tasks/${taskId}/cancel`, {});
+    expect(await ended(taskId)).toMatchObject({ status: "cancelled", resultContent: null });
+    expect(await gateway.money(customer.accountId)).toEqual(before);
+    const { task } = await createClient(TaskService, gateway.app.transport).getTask({ taskId });
+    expect(task).toMatchObject({ vendor: "chat", cancelRequested: true });
+  });
+});
