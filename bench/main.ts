@@ -18,10 +18,13 @@ import {
   printGoal,
   printLedger,
   printScenario,
+  printWebhooks,
   rssGoalBytes,
   startGoalMs,
 } from "./report.ts";
+import { benchWebhooks } from "./webhooks.ts";
 import { publicModel, type Scenario, vendorModel } from "./scenario.ts";
+import { openSlowDatabase } from "./slow-disk.ts";
 
 /** What must be undone, newest first. */
 type Cleanup = Array<() => Promise<void> | void>;
@@ -54,12 +57,33 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
   cleanup.push(() => rmSync(folder, { recursive: true, force: true }));
   const database = await openBenchDatabase(folder);
   cleanup.push(() => database.close());
-  if (options.isLedgerMeasured) {
-    const durationMs = options.seconds * 1_000;
-    printLedger(await benchLedger({ url: database.url, concurrencies: [1, 64, 256], durationMs }));
+  if (options.isLedgerMeasured) await benchLedgers(options, { folder, database, cleanup });
+  if (options.areWebhooksMeasured) {
+    const receivers = keep(start({ command: ["webhook-receivers.ts"], core: "load" }), cleanup);
+    // Long enough that breakers open on the way: they do after five times five seconds.
+    const durationMs = options.seconds * 20_000;
+    printWebhooks(await benchWebhooks({ url: database.url, receivers, durationMs }));
+    await receivers.stop();
   }
   if (options.scenarios.length > 0 || options.isCrossMeasured || options.isStartMeasured) {
     await benchGateway(options, { folder, database, cleanup });
+  }
+}
+
+/** On the disk as it is, then on one whose fsync takes a millisecond more. */
+async function benchLedgers(options: BenchOptions, { folder, database }: Place): Promise<void> {
+  const measured = { concurrencies: [1, 64, 256], durationMs: options.seconds * 1_000 };
+  printLedger("fsync as it is", await benchLedger({ url: database.url, ...measured }));
+  const slow = await openSlowDatabase(folder);
+  if (typeof slow === "string") {
+    print(`Ledger with fsync slowed by 1 ms: skipped, ${slow}`);
+    print();
+    return;
+  }
+  try {
+    printLedger("fsync slowed by 1 ms", await benchLedger({ url: slow.url, ...measured }));
+  } finally {
+    await slow.close();
   }
 }
 

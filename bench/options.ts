@@ -15,10 +15,12 @@ export interface BenchOptions {
   readonly isCrossMeasured: boolean;
   /** Whether to measure the ledger alone. */
   readonly isLedgerMeasured: boolean;
+  /** Whether to measure webhooks past receivers that hang. */
+  readonly areWebhooksMeasured: boolean;
 }
 
 /** Says how to call the bench. */
-export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--only json,flood,paced,large,cross,start,ledger]
+export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--only json,flood,paced,large,cross,start,ledger,webhooks]
 `;
 
 /** @throws Error with a message for the user. */
@@ -33,7 +35,13 @@ export function readOptions(args: readonly string[]): BenchOptions {
   });
   const only = new Set(values.only.split(",").filter(Boolean));
   const isWanted = (name: string): boolean => only.size === 0 || only.has(name);
-  const known = new Set<string>([...scenarios.map(({ name }) => name), "cross", "start", "ledger"]);
+  const known = new Set<string>([
+    ...scenarios.map(({ name }) => name),
+    "cross",
+    "start",
+    "ledger",
+    "webhooks",
+  ]);
   for (const name of only) if (!known.has(name)) throw new Error(`nothing is called "${name}"`);
   return {
     seconds: positive(values.seconds, "seconds"),
@@ -42,6 +50,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
     isStartMeasured: isWanted("start"),
     isCrossMeasured: isWanted("cross"),
     isLedgerMeasured: isWanted("ledger"),
+    areWebhooksMeasured: isWanted("webhooks"),
   };
 }
 
