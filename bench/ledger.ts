@@ -1,9 +1,9 @@
 /** How many calls a second one hot account takes: hold, then settle with its record. */
-import { randomUUIDv7 } from "node:crypto";
 import { pathToFileURL } from "node:url";
 import { Client } from "pg";
 import type { CallRow } from "../src/billing/call-row.ts";
 import { createLedger, type LedgerWriter } from "../src/billing/ledger-writer.ts";
+import { newId } from "../src/uuid.ts";
 
 /** What {@link benchLedger} needs. */
 export interface LedgerBenchOptions {
@@ -50,7 +50,7 @@ const warmUpShare = 0.2;
 /** Measures one hot account, then an idle one. */
 export async function benchLedger(options: LedgerBenchOptions): Promise<LedgerBenchResult> {
   const { url, concurrencies = [1, 16, 64, 256], durationMs = 3_000 } = options;
-  const accountId = randomUUIDv7();
+  const accountId = newId();
   await topUp(url, accountId);
   const ledger = createLedger({ url });
   const runs: LedgerRun[] = [];
@@ -77,7 +77,7 @@ async function runIdle(
     await client.query("create table if not exists bench_commit (n integer)");
     const commit = { name: "commit", text: "insert into bench_commit values (1)" };
     for (const end = performance.now() + durationMs; performance.now() < end; ) {
-      const id = randomUUIDv7();
+      const id = newId();
       const record = callRow(id, accountId);
       commits.push(await timed(() => client.query(commit)));
       holds.push(
@@ -116,7 +116,7 @@ async function run(
   }, start - began);
   const worker = async (): Promise<void> => {
     for (let now = performance.now(); now < end; ) {
-      const id = randomUUIDv7();
+      const id = newId();
       const verdict = await ledger.hold({ id, accountId, amountNanos: 2_000n, keyId: accountId });
       if (!verdict.admitted) throw new Error("the bench account is out of money");
       await ledger.settle({ id, accountId, costNanos: 1_000n, record: callRow(id, accountId) });
@@ -145,7 +145,7 @@ async function topUp(url: string, accountId: string): Promise<void> {
   await client.connect();
   await client.query("select ledger_book($1, 1::smallint, $2, $3, 'bench', null)", [
     accountId,
-    randomUUIDv7(),
+    newId(),
     "1000000000000000",
   ]);
   await client.end();

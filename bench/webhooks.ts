@@ -1,5 +1,4 @@
 /** How long the first attempt of a webhook waits while many receivers hang. */
-import { randomUUIDv7 } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
 import { createGuardedClient } from "../src/http/guarded-client.ts";
@@ -9,6 +8,7 @@ import { createSecrets } from "../src/webhook/secrets.ts";
 import { ca } from "../test/support/receiver.ts";
 import type { Child } from "./child.ts";
 import type { Arrival, ReceiverPorts } from "./webhook-receivers.ts";
+import { newId } from "../src/uuid.ts";
 
 /** What {@link benchWebhooks} needs. */
 export interface WebhookBenchOptions {
@@ -92,7 +92,7 @@ interface Load {
 
 /** Ends of tasks, one after the other to each receiver, at an even pace. Returns how many. */
 async function enqueue(pool: Pool, { ports, perSecond, durationMs }: Load): Promise<number> {
-  const accounts = Array.from({ length: 26 }, () => randomUUIDv7());
+  const accounts = Array.from({ length: 26 }, () => newId());
   const begun = performance.now();
   const running: Promise<void>[] = [];
   for (let sent = 0; ; sent++) {
@@ -112,7 +112,7 @@ async function enqueueOne(pool: Pool, accountId: string, port: number): Promise<
   await client.query("begin");
   await enqueueWebhook(client, {
     accountId,
-    taskId: randomUUIDv7(),
+    taskId: newId(),
     url: `https://127.0.0.1:${port}/hook`,
     callbackId: "bench",
     status: "completed",

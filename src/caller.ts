@@ -1,8 +1,8 @@
 /** Who is calling, and what travels with every RPC beside its message. */
-import { randomUUIDv7 } from "node:crypto";
 import { createContextKey } from "@connectrpc/connect";
 import { requestIdCharsMax } from "./config/limits.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
+import { newId } from "./uuid.ts";
 
 /** Who calls with an API key, and what is known of the key and its account: kept beside the key in memory,
  * so that a call asks nobody for it. */
@@ -57,7 +57,7 @@ export function resolveRequestId(...candidates: ReadonlyArray<string | null | un
   for (const candidate of candidates) {
     if (candidate && requestIdForm.test(candidate)) return candidate;
   }
-  return randomUUIDv7();
+  return newId();
 }
 
 /** Where a key can stand. */

@@ -1,5 +1,4 @@
 /** The RPCs of accounts. */
-import { randomUUIDv7 } from "node:crypto";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { LockMode } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
@@ -7,7 +6,7 @@ import type { AccountService } from "../../gen/uas/account/v1/account_service_pb
 import { type Caller, callerKey } from "../caller.ts";
 import { answering } from "../database-lost.ts";
 import { cutPage, readPage } from "../page-token.ts";
-import { isUuid } from "../uuid.ts";
+import { isUuid, newId } from "../uuid.ts";
 import { noSuchAccount, parseAccountId } from "./access.ts";
 import { type ChangedAccount, readAccountChange, resumption, suspension } from "./change.ts";
 import { parseDisplayName } from "./display-name.ts";
@@ -58,7 +57,7 @@ function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccoun
     async createAccount(request, { values }) {
       const em = orm.em.fork();
       const name = parseDisplayName(request.name, 1);
-      const row = em.create(AccountEntity, { id: randomUUIDv7(), name });
+      const row = em.create(AccountEntity, { id: newId(), name });
       await answering(em.flush());
       return { account: accountMessage(row, values.get(callerKey)) };
     },

@@ -1,5 +1,4 @@
 /** Top-ups, grants, refunds and corrections: money that moves once per account and reference (R-MON-9). */
-import { randomUUIDv7 } from "node:crypto";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
@@ -9,6 +8,7 @@ import { currency, parseMoney, parsePositiveMoney } from "../usd.ts";
 import { invalid } from "./invalid.ts";
 import type { BalanceRow } from "./message.ts";
 import type { Queryable } from "./queryable.ts";
+import { newId } from "../uuid.ts";
 
 /** Money to book on an account. */
 export interface Booking {
@@ -70,7 +70,7 @@ export async function book(
   const { rows } = await pool.query<BookRow>(
     "select verdict, available, held, remaining, low_balance " +
       "from ledger_book($1, $2::smallint, $3, $4, $5, $6, $7)",
-    [accountId, kind, randomUUIDv7(), amountNanos.toString(), reference, callId, reason],
+    [accountId, kind, newId(), amountNanos.toString(), reference, callId, reason],
   );
   const row = rows[0];
   if (!row) throw new Error("ledger_book returned no row");

@@ -2,7 +2,6 @@
  * Keeps settlements on this machine's disk while the database does not take them. Append-only files below the
  * data folder, named for the start of the process; a file is removed once the database has all that is in it.
  */
-import { randomUUIDv7 } from "node:crypto";
 import { join } from "node:path";
 import {
   journalBytesMax,
@@ -12,6 +11,7 @@ import {
 } from "../config/limits.ts";
 import { encodeEntry, type JournalEntry } from "./journal-format.ts";
 import { Segment, segmentSuffix } from "./journal-segment.ts";
+import { newId } from "../uuid.ts";
 
 /** What {@link openJournal} needs. */
 export interface JournalOptions {
@@ -50,7 +50,7 @@ const groupMax = 1_000;
 /** The journal of one start of a process. */
 export class Journal {
   /** What the names of its files begin with: no other start of any process has the same. */
-  readonly prefix = randomUUIDv7();
+  readonly prefix = newId();
   readonly #options: Required<JournalOptions>;
   /** By id: where it stands; `undefined` while it is being written. */
   readonly #entries = new Map<string, Segment | undefined>();

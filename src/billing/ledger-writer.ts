@@ -1,5 +1,4 @@
 /** The hot door to the money: group commit per account, without a timer. */
-import { randomUUIDv7 } from "node:crypto";
 import { hostname } from "node:os";
 import { awayCloseMs, ledgerConnections } from "../config/limits.ts";
 import {
@@ -39,6 +38,7 @@ import { Settling } from "./settling.ts";
 import { ledgerTimings } from "./timings.ts";
 import { unavailable } from "./unavailable.ts";
 import { WaitingHolds } from "./waiting-holds.ts";
+import { newId } from "../uuid.ts";
 
 /** The ledger of a process. */
 export interface LedgerWriter extends Ledger {
@@ -66,7 +66,7 @@ export function createLedger(options: LedgerOptions): LedgerWriter {
 }
 
 class GroupCommitLedger implements LedgerWriter, LaneEvents {
-  readonly nodeId = randomUUIDv7();
+  readonly nodeId = newId();
   readonly applyIn = applyIn;
   readonly #timings: LedgerTimings;
   readonly #options: LedgerOptions;

@@ -1,5 +1,4 @@
 /** The two doors of a text generation: bytes in a wire style, and the contract's own messages. */
-import { randomUUIDv7 } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import {
   type GenerateEvent,
@@ -23,6 +22,7 @@ import { Run } from "./run.ts";
 import type { ExchangeContext, ExchangeOptions } from "./run-options.ts";
 import { TypedDoor } from "./typed-door.ts";
 import { WireDoor } from "./wire-door.ts";
+import { newId } from "../uuid.ts";
 
 /** Runs calls. A failure before the first message is thrown. */
 export interface Exchange {
@@ -43,7 +43,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
   const { calls } = options;
   return {
     wire(request, context) {
-      const callId = randomUUIDv7();
+      const callId = newId();
       const { accountId } = context.caller;
       const door = new WireDoor({ request, callId, accountId, state: options.state });
       const run = new Run(options, door, { context, callId });
@@ -51,7 +51,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
     },
 
     async embed(request, context) {
-      const run = new Run(options, new EmbedDoor(request), { context, callId: randomUUIDv7() });
+      const run = new Run(options, new EmbedDoor(request), { context, callId: newId() });
       const response = create(EmbedResponseSchema);
       for await (const { part } of new RunParts({ run, calls, parts: wireParts })) {
         if (part.case === "head") response.head = part.value;
@@ -62,7 +62,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
 
     async generate(generation, context) {
       const door = new TypedDoor({ ...generation, stream: false });
-      const run = new Run(options, door, { context, callId: randomUUIDv7() });
+      const run = new Run(options, door, { context, callId: newId() });
       for await (const _ of new RunParts({ run, calls, parts: wholeParts }));
       return create(GenerateResponseSchema, {
         reply: door.reply as Reply,
@@ -72,7 +72,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
 
     streamGenerate(generation, context) {
       const door = new TypedDoor({ ...generation, stream: true });
-      const run = new Run(options, door, { context, callId: randomUUIDv7() });
+      const run = new Run(options, door, { context, callId: newId() });
       return new RunParts({ run, calls, parts: typedParts() });
     },
   };

@@ -1,5 +1,4 @@
 /** The RPCs of API keys. */
-import { randomUUIDv7 } from "node:crypto";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { LockMode } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
@@ -11,7 +10,7 @@ import { type Caller, callerKey } from "../caller.ts";
 import { answering } from "../database-lost.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { cutPage, readPage } from "../page-token.ts";
-import { isUuid } from "../uuid.ts";
+import { isUuid, newId } from "../uuid.ts";
 import { type ChangedKey, parseExpiry, parseLimit, readKeyChange } from "./change.ts";
 import { ApiKeyEntity } from "./entity.ts";
 import { createKeyMessages, type KeyRow, type SpentOf } from "./message.ts";
@@ -73,7 +72,7 @@ function listAndCreate({
       const secret = newSecret();
       const em = orm.em.fork();
       const row = em.create(ApiKeyEntity, {
-        id: randomUUIDv7(),
+        id: newId(),
         accountId,
         name,
         digest: digestBytes(digestSecret(secret)),

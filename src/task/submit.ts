@@ -2,7 +2,6 @@
  * Accepts tasks: the row, the money and the job in one transaction. The hold of a task is the only one there is for
  * it: whoever runs it, a text generation too, holds nothing again, and its end settles this hold (R-TSK-6).
  */
-import { randomUUIDv7 } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { applyIn } from "../billing/apply-in.ts";
 import type { KeyCaller } from "../caller.ts";
@@ -14,6 +13,7 @@ import { callbackIdReused, holdRefused, queueFull } from "./failures.ts";
 import { inTransaction } from "./move.ts";
 import { type SeenTask, seenColumns } from "./store.ts";
 import type { ReadSubmit } from "./submit-form.ts";
+import { newId } from "../uuid.ts";
 
 /** Prices, as billing keeps them. */
 export interface TaskPricing {
@@ -144,7 +144,7 @@ function newTask(
   const { taskModel, params, callbackId, callbackUrl } = read;
   const { model } = taskModel;
   const { discountBp = 0 } = caller;
-  const id = randomUUIDv7();
+  const id = newId();
   const price = pricing.priceAt(model, Date.now());
   const holdNanos = pricing.holdUnits(price, taskModel.units(params), discountBp);
   const asked = [model.key, model.type, JSON.stringify(params), read.fingerprint];

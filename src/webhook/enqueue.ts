@@ -1,5 +1,4 @@
 /** Puts webhooks where they cannot be lost: beside what they tell of, in its transaction. */
-import { randomUUIDv7 } from "node:crypto";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { webhookProgressMs } from "../config/limits.ts";
 import { endpointIdOf, originOf } from "./endpoint.ts";
@@ -7,6 +6,7 @@ import { freezePayload, type WebhookPayload } from "./payload.ts";
 import { EventKind, type EventKindValue } from "./schedule.ts";
 import { safeText } from "./safe-json.ts";
 import { execute, type Transaction } from "./transaction.ts";
+import { newId } from "../uuid.ts";
 
 /** Something to tell a receiver. */
 export interface WebhookEvent extends Omit<WebhookPayload, "facts"> {
@@ -84,7 +84,7 @@ export async function enqueueWebhook(
   if (lane.sequence > 1) await execute(transaction, sql.drop, [taskId]);
   const sinceMs = lane.sent_seconds_ago * 1_000;
   const pauseMs = kind === EventKind.PROGRESS ? Math.max(0, webhookProgressMs - sinceMs) : 0;
-  const id = randomUUIDv7();
+  const id = newId();
   const values = rowOf(event, { id, kind, sequence: lane.sequence });
   await execute(transaction, sql.insert, [...values, Math.round(pauseMs)]);
   return id;

@@ -1,5 +1,4 @@
 /** The RPCs that send deliveries again, and tests. */
-import { randomUUIDv7 } from "node:crypto";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { answering } from "../database-lost.ts";
@@ -12,6 +11,7 @@ import { dueChannel, enqueueWebhook } from "./enqueue.ts";
 import { EventKind } from "./schedule.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 import { testEvent } from "./test-event.ts";
+import { newId } from "../uuid.ts";
 
 type Rpcs = Pick<WebhookRpcs, "resendDelivery" | "resendFailed" | "sendTestEvent">;
 
@@ -77,7 +77,7 @@ export function createResendRpcs(options: WebhookServiceOptions): Rpcs {
         accountId,
         url,
         status,
-        taskId: randomUUIDv7(),
+        taskId: newId(),
       });
       const id = await answering(inTransaction(options, (client) => enqueueWebhook(client, event)));
       const row = await readDelivery(options, id ?? "");

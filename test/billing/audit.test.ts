@@ -1,9 +1,9 @@
-import { randomUUIDv7 } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { auditLedger } from "../../src/billing/audit.ts";
 import { createLedger } from "../../src/billing/ledger-writer.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 describe("R-MON-6: the audit", () => {
   let billing: Billing;
@@ -16,7 +16,7 @@ describe("R-MON-6: the audit", () => {
     const state = { isRunning: true };
     const callers = Array.from({ length: 10 }, async () => {
       while (state.isRunning) {
-        const id = randomUUIDv7();
+        const id = newId();
         const verdict = await ledger.hold({ id, accountId: account, amountNanos: 10n, keyId: "" });
         if (!verdict.admitted) return;
         const record = callRow(id, account, { held: "10" });
@@ -71,7 +71,7 @@ describe("R-MON-6: the audit", () => {
 
   test.each(tampered)("names %s after: %s", async (rule, sql) => {
     const account = await billing.account(100n);
-    const id = randomUUIDv7();
+    const id = newId();
     await billing.apply({ accountId: account, holds: [{ id, amountNanos: 60n }] });
     const record = callRow(id, account, { held: "60" });
     await billing.apply({ accountId: account, settles: [{ id, costNanos: 25n, record }] });

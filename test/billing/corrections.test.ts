@@ -1,5 +1,4 @@
 /** Grants and corrections: money that the operator moves, each once per account and reference (R-MON-9). */
-import { randomUUIDv7 } from "node:crypto";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
@@ -10,6 +9,7 @@ import { codeOf } from "../key/rooms.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { rpcs } from "./rpcs.ts";
+import { newId } from "../../src/uuid.ts";
 
 let billing: Billing;
 let accountId: string;
@@ -82,7 +82,7 @@ describe("AdjustBalance", () => {
   });
 
   test("R-MON-3: never takes more than is available: what calls hold is theirs", async () => {
-    await billing.apply({ accountId, holds: [{ id: randomUUIDv7(), amountNanos: 60n }] });
+    await billing.apply({ accountId, holds: [{ id: newId(), amountNanos: 60n }] });
     expect(await codeOf(adjust(-41n, "a"))).toBe(ErrorCode.INSUFFICIENT_BALANCE);
     await expect(adjust(-41n, "a")).rejects.toThrow("available: 0.00000004 USD");
     await adjust(-40n, "a");
@@ -94,7 +94,7 @@ describe("AdjustBalance", () => {
   test("tells of an account that falls below its threshold, once, whatever holds its money", async () => {
     const text = "update balance set low_below = 70 where account_id = $1";
     await billing.pool.query(text, [accountId]);
-    await billing.apply({ accountId, holds: [{ id: randomUUIDv7(), amountNanos: 60n }] });
+    await billing.apply({ accountId, holds: [{ id: newId(), amountNanos: 60n }] });
     await adjust(-30n, "a");
     expect(onLowBalance).not.toHaveBeenCalled();
     await adjust(-1n, "b");
@@ -191,7 +191,7 @@ describe("TopUp", () => {
 
 describe("Refund", () => {
   test("finds the account of the call where none is named", async () => {
-    const id = randomUUIDv7();
+    const id = newId();
     const refund = { callId: id, amount: usd(10n), reference: "r" };
     expect(await codeOf(ops().refund(refund))).toBe(ErrorCode.NOT_FOUND);
     await billing.apply({ accountId, holds: [{ id, amountNanos: 50n }] });

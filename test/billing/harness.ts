@@ -1,5 +1,4 @@
 /** A database with billing's tables, and short words for what the tests do with it. */
-import { randomUUIDv7 } from "node:crypto";
 import { Pool } from "pg";
 import { expect } from "vitest";
 import { applyIn, type LedgerBatch, type LedgerVerdicts } from "../../src/billing/apply-in.ts";
@@ -20,6 +19,7 @@ import { auditLedger } from "../../src/billing/audit.ts";
 import { book } from "../../src/billing/booking.ts";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { newId } from "../../src/uuid.ts";
 
 /** How long holds of tests that are not about time may wait, in milliseconds: machines can be busy. */
 export const holdWaitMs = 60_000;
@@ -36,7 +36,7 @@ export async function openBilling() {
     url: database.url,
     pool,
     async account(nanos = 0n): Promise<string> {
-      const accountId = randomUUIDv7();
+      const accountId = newId();
       if (nanos > 0n) await topUp(pool, accountId, nanos);
       return accountId;
     },
@@ -130,7 +130,7 @@ async function send(pool: Pool, batch: SentBatch, nodeId: string | null = null) 
 
 /** Pays in. */
 export async function topUp(pool: Pool, accountId: string, amountNanos: bigint): Promise<void> {
-  const reference = randomUUIDv7();
+  const reference = newId();
   await book(pool, {
     kind: LedgerKind.TOP_UP,
     accountId,

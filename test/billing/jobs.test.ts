@@ -1,8 +1,8 @@
-import { randomUUIDv7 } from "node:crypto";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 let billing: Billing;
 beforeAll(async () => void (billing = await openBilling()));
@@ -10,7 +10,7 @@ afterAll(() => billing.close());
 
 test("R-MON-7: the sweep frees expired holds only, by itself", async () => {
   const account = await billing.account(100n);
-  const [expired, live] = [randomUUIDv7(), randomUUIDv7()];
+  const [expired, live] = [newId(), newId()];
   await billing.apply({ accountId: account, holds: [{ id: live, amountNanos: 10n }] });
   await billing.apply({ accountId: account, holds: [{ id: expired, amountNanos: 20n }], ttlMs: 0 });
   const jobs = createBillingJobs({ pool: billing.pool, sweepMs: 5 });
@@ -25,7 +25,7 @@ test("R-MON-7: the sweep frees expired holds only, by itself", async () => {
 
 test("the jobs make the partitions, keep their rows guarded, and survive a database that is away", async () => {
   const account = await billing.account(100n);
-  const id = randomUUIDv7();
+  const id = newId();
   await billing.apply({ accountId: account, holds: [{ id, amountNanos: 10n }] });
   const jobs = createBillingJobs({ pool: billing.pool });
   jobs.start();
@@ -71,7 +71,7 @@ test("R-MON-6: an audit that finds something is an error line and a figure; one 
 
 test("each point of a sweep is told, and a threshold that it takes an account below", async () => {
   const account = await billing.account(100n);
-  const [id, silent] = [randomUUIDv7(), randomUUIDv7()];
+  const [id, silent] = [newId(), newId()];
   await billing.send({ accountId: account, holds: [{ id, amountNanos: 10n }] }, silent);
   const told = { id, amountNanos: 0n, checkpointNanos: 6n };
   await billing.send({ accountId: account, extends: [told] });

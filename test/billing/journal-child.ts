@@ -1,15 +1,15 @@
 /** Fills a journal until it cannot be written, in a process of its own: see journal.test.ts. */
-import { randomUUIDv7 } from "node:crypto";
 import { Journal } from "../../src/billing/journal.ts";
 import { callRow } from "./call-row.ts";
+import { newId } from "../../src/uuid.ts";
 
 // Without a listener the signal of the limit would end the process.
 process.on("SIGXFSZ", () => {});
 const journal = new Journal({ folder: process.argv[2] ?? "" });
 const kept: string[] = [];
 for (;;) {
-  const id = randomUUIDv7();
-  const accountId = randomUUIDv7();
+  const id = newId();
+  const accountId = newId();
   const record = callRow(id, accountId);
   if (!(await journal.keep({ id, accountId, cost: "1", record }))) break;
   kept.push(id);

@@ -1,5 +1,4 @@
 /** Journals of dead processes, and of some that only seem to be dead. */
-import { randomUUIDv7 } from "node:crypto";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +7,7 @@ import { Journal } from "../../src/billing/journal.ts";
 import type { JournalEntry } from "../../src/billing/journal-format.ts";
 import { JournalReplay, type ReplayOptions } from "../../src/billing/journal-replay.ts";
 import { callRow } from "./call-row.ts";
+import { newId } from "../../src/uuid.ts";
 
 let folder: string;
 let booked: string[];
@@ -32,14 +32,14 @@ async function leave(count: number): Promise<JournalEntry[]> {
 }
 
 function entry(): JournalEntry {
-  const id = randomUUIDv7();
+  const id = newId();
   return { id, accountId: id, cost: "3", record: callRow(id, id) };
 }
 
 function replay(options: Partial<ReplayOptions> = {}): JournalReplay {
   const replaying = new JournalReplay({
     folder,
-    prefix: randomUUIDv7(),
+    prefix: newId(),
     lookMs: 5,
     silentMs: 1_000_000,
     knownHolds: async (ids) => new Set(ids),
@@ -108,7 +108,7 @@ describe("R-MON-2: what a dead process kept", () => {
       const [name = ""] = files();
       if (what === "damaged") {
         const text = fs.readFileSync(join(folder, name), "utf8");
-        fs.writeFileSync(join(folder, name), text.replace(first, randomUUIDv7()));
+        fs.writeFileSync(join(folder, name), text.replace(first, newId()));
       }
       const alarm = vi.fn();
       const settle = async ({ id }: JournalEntry): Promise<void> => {

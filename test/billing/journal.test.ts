@@ -1,6 +1,5 @@
 /** The settlement journal: its text, its files, and what happens to them when others come by. */
 import { spawnSync } from "node:child_process";
-import { randomUUIDv7 } from "node:crypto";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Journal, type JournalOptions } from "../../src/billing/journal.ts";
 import { decodeJournal, encodeEntry, type JournalEntry } from "../../src/billing/journal-format.ts";
 import { callRow } from "./call-row.ts";
+import { newId } from "../../src/uuid.ts";
 
 let parent: string;
 let folder: string;
@@ -30,8 +30,8 @@ function open(options: Partial<JournalOptions> = {}): Journal {
 }
 
 function entry(cost = "7", more: object = {}): JournalEntry {
-  const id = randomUUIDv7();
-  const accountId = randomUUIDv7();
+  const id = newId();
+  const accountId = newId();
   return { id, accountId, cost, record: callRow(id, accountId, { cost, ...more }) };
 }
 

@@ -1,4 +1,3 @@
-import { randomUUIDv7 } from "node:crypto";
 import { MikroORM } from "@mikro-orm/postgresql";
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -6,6 +5,7 @@ import { applyIn } from "../../src/billing/apply-in.ts";
 import { ormOptions } from "../../src/db/database.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 const refused = (availableNanos: bigint) => ({ admitted: false, availableNanos });
 const closed = { admitted: false, availableNanos: 0n, closed: true };
@@ -19,7 +19,7 @@ describe("ledger_apply", () => {
 
   /** Holds once, for the tests of what comes after. */
   const held = async (accountId: string, amountNanos: bigint): Promise<string> => {
-    const id = randomUUIDv7();
+    const id = newId();
     const { holds } = await billing.apply({ accountId, holds: [{ id, amountNanos }] });
     expect(holds).toEqual([admitted]);
     return id;
@@ -62,7 +62,7 @@ describe("ledger_apply", () => {
         { id: short, costNanos: 95n, record: callRow(short, account, { cost: "95", held: "60" }) },
         { id: other, costNanos: 10n, record: callRow(other, account, { cost: "10", held: "30" }) },
       ],
-      holds: [{ id: randomUUIDv7(), amountNanos: 1n }],
+      holds: [{ id: newId(), amountNanos: 1n }],
     });
     // 60 held + 10 available + 20 that the other call gives back: 5 short.
     expect(settles).toEqual(["settled", "settled"]);
@@ -127,7 +127,7 @@ describe("ledger_apply", () => {
 
   test("a settlement of a hold that never was charges nothing, says so, and leaves no way back", async () => {
     const account = await billing.account(100n);
-    const id = randomUUIDv7();
+    const id = newId();
     expect((await settle(account, id, 25n)).settles).toEqual(["unknown"]);
     expect((await settle(account, id, 25n)).settles).toEqual(["already"]);
     expect(await entries(id)).toEqual({});
@@ -149,8 +149,8 @@ describe("ledger_apply", () => {
   });
 
   test("R-MON-4: an account without a balance has nothing, and the refusal says so", async () => {
-    const accountId = randomUUIDv7();
-    const ask = (amountNanos: bigint) => ({ id: randomUUIDv7(), amountNanos });
+    const accountId = newId();
+    const ask = (amountNanos: bigint) => ({ id: newId(), amountNanos });
     const { holds } = await billing.apply({ accountId, holds: [ask(1n), ask(0n)] });
     expect(holds).toEqual([refused(0n), admitted]);
   });
@@ -167,7 +167,7 @@ describe("ledger_apply", () => {
   test("duplicates within a batch count once", async () => {
     const account = await billing.account(100n);
     const id = await held(account, 60n);
-    const [a, b] = [randomUUIDv7(), randomUUIDv7()];
+    const [a, b] = [newId(), newId()];
     const record = callRow(id, account, { held: "60" });
     const verdicts = await billing.apply({
       accountId: account,
@@ -181,8 +181,8 @@ describe("ledger_apply", () => {
     expect(verdicts.holds).toEqual([admitted, admitted, admitted, admitted]);
     expect(await billing.balance(account)).toEqual({ available: 50n, held: 40n });
     // The way for batches that do not fit as a whole.
-    const c = randomUUIDv7();
-    const tight = [c, c, a, randomUUIDv7()].map((hold) => ({ id: hold, amountNanos: 45n }));
+    const c = newId();
+    const tight = [c, c, a, newId()].map((hold) => ({ id: hold, amountNanos: 45n }));
     const { holds } = await billing.apply({ accountId: account, holds: tight });
     expect(holds).toEqual([admitted, admitted, admitted, refused(5n)]);
     expect(await billing.balance(account)).toEqual({ available: 5n, held: 85n });
@@ -190,7 +190,7 @@ describe("ledger_apply", () => {
 
   test("R-MON-4: holds are admitted in order; a refusal names what was available then", async () => {
     const account = await billing.account(100n);
-    const ask = [60n, 50n, 30n, 20n].map((amountNanos) => ({ id: randomUUIDv7(), amountNanos }));
+    const ask = [60n, 50n, 30n, 20n].map((amountNanos) => ({ id: newId(), amountNanos }));
     const { holds } = await billing.apply({ accountId: account, holds: ask });
     expect(holds).toEqual([admitted, refused(40n), admitted, refused(10n)]);
   });
@@ -201,7 +201,7 @@ describe("ledger_apply", () => {
     const { holds } = await billing.apply({
       accountId: account,
       settles: [{ id, costNanos: 10n }],
-      holds: [{ id: randomUUIDv7(), amountNanos: 90n }],
+      holds: [{ id: newId(), amountNanos: 90n }],
     });
     expect(holds).toEqual([admitted]);
     expect(await billing.balance(account)).toEqual({ available: 0n, held: 90n });
@@ -229,13 +229,13 @@ describe("ledger_apply", () => {
     await client.query("begin");
     await applyIn(client, {
       accountId: account,
-      holds: [{ id: randomUUIDv7(), amountNanos: 5n }],
+      holds: [{ id: newId(), amountNanos: 5n }],
     });
     await client.query("rollback");
     await client.end();
     expect(await billing.balance(account)).toEqual({ available: 100n, held: 0n });
     const orm = await MikroORM.init(ormOptions(billing.url));
-    const batch = { accountId: account, holds: [{ id: randomUUIDv7(), amountNanos: 7n }] };
+    const batch = { accountId: account, holds: [{ id: newId(), amountNanos: 7n }] };
     await expect(applyIn(orm.em.fork(), batch)).rejects.toThrow("transaction");
     await orm.em.fork().transactional(async (em) => {
       expect((await applyIn(em, batch)).holds).toEqual([admitted]);

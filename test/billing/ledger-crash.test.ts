@@ -1,10 +1,10 @@
-import { randomUUIDv7 } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
 import { renewStatement } from "../../src/billing/renewer.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling, topUp } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 describe("the ledger under concurrency and crashes", () => {
   let billing: Billing;
@@ -27,7 +27,7 @@ describe("the ledger under concurrency and crashes", () => {
     let settled = 0;
     const caller = async (ledger: LedgerWriter): Promise<void> => {
       for (;;) {
-        const id = randomUUIDv7();
+        const id = newId();
         const verdict = await ledger.hold({ id, accountId: account, amountNanos: 20n, keyId: "" });
         if (!verdict.admitted) {
           expect(verdict.availableNanos).toBeLessThan(20n);
@@ -58,7 +58,7 @@ describe("the ledger under concurrency and crashes", () => {
     const state = { isRunning: true };
     const caller = async (): Promise<void> => {
       while (state.isRunning) {
-        const id = randomUUIDv7();
+        const id = newId();
         const verdict = await ledger.hold({ id, accountId: account, amountNanos: 20n, keyId: "" });
         expect(verdict).toEqual({ admitted: true });
         const record = callRow(id, account, { cost: "13", held: "20" });
@@ -88,7 +88,7 @@ describe("the ledger under concurrency and crashes", () => {
     const account = await billing.account(1_000n);
     // It dies without close: nobody settles, nobody renews.
     const dead = createLedger({ url: billing.url, connections: 1, holdTtlMs: 1, holdWaitMs });
-    const ids = Array.from({ length: 20 }, () => randomUUIDv7());
+    const ids = Array.from({ length: 20 }, () => newId());
     await Promise.all(
       ids.map((id) => dead.hold({ id, accountId: account, amountNanos: 50n, keyId: "" })),
     );
@@ -111,7 +111,7 @@ describe("the ledger under concurrency and crashes", () => {
     const calls = accounts.flatMap((account) =>
       ledgers.flatMap((ledger) =>
         Array.from({ length: 40 }, async () => {
-          const id = randomUUIDv7();
+          const id = newId();
           await ledger.hold({ id, accountId: account, amountNanos: 5n, keyId: "" });
           const record = callRow(id, account, { cost: "4", held: "5" });
           await ledger.settle({ id, accountId: account, costNanos: 4n, record });

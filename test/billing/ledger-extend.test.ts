@@ -1,7 +1,7 @@
-import { randomUUIDv7 } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 const admitted = { admitted: true };
 
@@ -12,7 +12,7 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
   afterAll(() => billing.close());
 
   const held = async (accountId: string, amountNanos: bigint, keyId = ""): Promise<string> => {
-    const id = randomUUIDv7();
+    const id = newId();
     const { holds } = await billing.send({ accountId, holds: [{ id, amountNanos, keyId }] });
     expect(holds).toEqual([admitted]);
     return id;
@@ -34,8 +34,8 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
       settles: [[done, 10n]],
       extends: [{ id: running, amountNanos: 70n }],
       holds: [
-        { id: randomUUIDv7(), amountNanos: 21n },
-        { id: randomUUIDv7(), amountNanos: 20n },
+        { id: newId(), amountNanos: 21n },
+        { id: newId(), amountNanos: 20n },
       ],
     });
     expect(verdicts).toEqual({
@@ -58,7 +58,7 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
       { id: a, amountNanos: 80n },
       { id: b, amountNanos: 50n },
       { id: c, amountNanos: 1n },
-      { id: randomUUIDv7(), amountNanos: 1n },
+      { id: newId(), amountNanos: 1n },
     ];
     const answer = [
       { heldNanos: 80n },
@@ -135,9 +135,9 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
 
   test("R-KEY-4: a key's limit refuses what it does not cover, and says what is left of it", async () => {
     const accountId = await billing.account(1_000n);
-    const [keyId, other] = [randomUUIDv7(), randomUUIDv7()];
+    const [keyId, other] = [newId(), newId()];
     const ask = (amountNanos: bigint, key = keyId) => ({
-      id: randomUUIDv7(),
+      id: newId(),
       amountNanos,
       keyId: key,
       ...(key === keyId && { keyLimitNanos: 100n }),
@@ -173,15 +173,15 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
 
   test("R-KEY-4: a balance that is too small is told before the key's limit", async () => {
     const accountId = await billing.account(10n);
-    const hold = { id: randomUUIDv7(), amountNanos: 11n, keyId: randomUUIDv7(), keyLimitNanos: 5n };
+    const hold = { id: newId(), amountNanos: 11n, keyId: newId(), keyLimitNanos: 5n };
     const { holds } = await billing.send({ accountId, holds: [hold] });
     expect(holds).toEqual([{ admitted: false, availableNanos: 10n }]);
   });
 
   test("R-KEY-4: a hold grows no further than its key's limit; keys without one are counted too", async () => {
     const accountId = await billing.account(1_000n);
-    const [limited, free] = [randomUUIDv7(), randomUUIDv7()];
-    const [a, b, c] = [randomUUIDv7(), randomUUIDv7(), randomUUIDv7()];
+    const [limited, free] = [newId(), newId()];
+    const [a, b, c] = [newId(), newId(), newId()];
     await billing.send({
       accountId,
       holds: [
@@ -203,7 +203,7 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
     expect(more.extends).toEqual([{ heldNanos: 30n }]);
     // Nor is what costs nothing.
     const hold = (amountNanos: bigint) => ({
-      id: randomUUIDv7(),
+      id: newId(),
       amountNanos,
       keyId: limited,
       keyLimitNanos: 100n,

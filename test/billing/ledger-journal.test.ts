@@ -1,5 +1,4 @@
 /** The ledger and its journal: what callers hear while the database is away, and what is booked after. */
-import { randomUUIDv7 } from "node:crypto";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +9,7 @@ import { ErrorCode } from "../../src/errors.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 describe("a ledger with a journal", () => {
   let billing: Billing;
@@ -42,7 +42,7 @@ describe("a ledger with a journal", () => {
   }
 
   async function hold(ledger: LedgerWriter, accountId: string): Promise<string> {
-    const id = randomUUIDv7();
+    const id = newId();
     const verdict = await ledger.hold({ id, accountId, amountNanos: 20n, keyId: "" });
     expect(verdict).toEqual({ admitted: true });
     return id;
@@ -92,7 +92,7 @@ describe("a ledger with a journal", () => {
     const settled = ids.map((id) => settle(ledger, id, account));
     await Promise.race(settled);
     const refused = ledger.hold({
-      id: randomUUIDv7(),
+      id: newId(),
       accountId: account,
       amountNanos: 1n,
       keyId: "",

@@ -1,10 +1,10 @@
-import { randomUUIDv7 } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { book } from "../../src/billing/booking.ts";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 describe("processes that are lost", () => {
   let billing: Billing;
@@ -20,7 +20,7 @@ describe("processes that are lost", () => {
   };
   /** A process that has been in touch for a minute. */
   const steady = async (): Promise<string> => {
-    const nodeId = randomUUIDv7();
+    const nodeId = newId();
     await beat(nodeId);
     await billing.pool.query(
       "update node set steady_time = steady_time - interval '1 min' where id = $1",
@@ -37,7 +37,7 @@ describe("processes that are lost", () => {
     cost?: bigint,
     rest: { vendor_cost?: string; duration_ms?: number; keyId?: string } = {},
   ): Promise<string> => {
-    const [id, nodeId] = [randomUUIDv7(), randomUUIDv7()];
+    const [id, nodeId] = [newId(), newId()];
     const { keyId = "", ...record } = rest;
     await billing.send({ accountId, holds: [{ id, amountNanos, keyId }] }, nodeId);
     const row = callRow(id, accountId, { ...record, key_id: keyId, model: "told", held: "1" });
@@ -57,7 +57,7 @@ describe("processes that are lost", () => {
 
   test("R-MON-7: the holds of a silent process are settled at their checkpoint, or released; all recorded", async () => {
     const accountId = await billing.account(100n);
-    const keyId = randomUUIDv7();
+    const keyId = newId();
     const streaming = await lost(accountId, 30n, 12n, { vendor_cost: "5", keyId });
     const fresh = await lost(accountId, 20n);
     const zero = await lost(accountId, 10n, 0n);
@@ -94,7 +94,7 @@ describe("processes that are lost", () => {
   test("who has not been in touch for long enough itself calls nobody dead: the database was away", async () => {
     const accountId = await billing.account(50n);
     const id = await lost(accountId, 30n, 7n);
-    const [fresh, gone] = [randomUUIDv7(), await steady()];
+    const [fresh, gone] = [newId(), await steady()];
     await beat(fresh);
     expect(await sweep(fresh)).toBe(0);
     // One that comes back after a gap begins anew, and one that is silent itself judges nobody.
@@ -118,7 +118,7 @@ describe("processes that are lost", () => {
 
   test("a process that was taken for dead and lives keeps what is open", async () => {
     const accountId = await billing.account(50n);
-    const [id, nodeId] = [randomUUIDv7(), randomUUIDv7()];
+    const [id, nodeId] = [newId(), newId()];
     await billing.send({ accountId, holds: [{ id, amountNanos: 10n }] }, nodeId);
     await billing.pool.query("update node set ended = now() where id = $1", [nodeId]);
     expect(await beat(nodeId)).toBe(true);
@@ -135,14 +135,14 @@ describe("processes that are lost", () => {
     const { rows } = await billing.pool.query<{ id: string }>(
       "select id from node where ended is not null order by ended desc limit 1",
     );
-    const late = { id: randomUUIDv7(), amountNanos: 5n };
+    const late = { id: newId(), amountNanos: 5n };
     await billing.send({ accountId, holds: [late] }, rows[0]?.id);
     expect(await sweep(sweeper)).toBe(1);
     expect(await billing.balance(accountId)).toEqual({ available: 50n, held: 0n });
   });
 
   test("R-MON-2: a late settlement replaces the checkpoint, up or down, once, and its record", async () => {
-    const keyId = randomUUIDv7();
+    const keyId = newId();
     for (const [real, entries, left] of [
       [20n, { 1: "-8", 2: "8", 7: "-4", 8: "4" }, 80n],
       [5n, { 1: "7", 2: "-7", 7: "-4", 8: "4" }, 95n],

@@ -1,10 +1,10 @@
-import { randomUUIDv7 } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { createLedger } from "../../src/billing/ledger-writer.ts";
 import { startFaultProxy } from "../support/fault-proxy.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 describe("the ledger of a process", () => {
   let billing: Billing;
@@ -25,7 +25,7 @@ describe("the ledger of a process", () => {
     await billing.pool.query("update balance set low_below = 95 where account_id = $1", [
       accountId,
     ]);
-    const id = randomUUIDv7();
+    const id = newId();
     await ledger.hold({ id, accountId, amountNanos: 10n, keyId: "" });
     const node = async () => {
       const text =
@@ -49,7 +49,7 @@ describe("the ledger of a process", () => {
   test("one that ends with something open does not say so: what it left is settled for it", async () => {
     const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs });
     const accountId = await billing.account(100n);
-    const id = randomUUIDv7();
+    const id = newId();
     await ledger.hold({ id, accountId, amountNanos: 10n, keyId: "" });
     await ledger.close();
     expect(await billing.count("node", `id = '${ledger.nodeId}' and ended is null`)).toBe(1);
@@ -62,7 +62,7 @@ describe("the ledger of a process", () => {
     const at = (point: string): void => void points.push(point);
     const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs, at });
     const accountId = await billing.account(100n);
-    const ids = [randomUUIDv7(), randomUUIDv7()];
+    const ids = [newId(), newId()];
     for (const id of ids) {
       await ledger.hold({ id, accountId, amountNanos: 10n, keyId: "" });
       await ledger.extend({ id, accountId, amountNanos: 20n });
@@ -84,7 +84,7 @@ describe("the ledger of a process", () => {
     const proxy = await startFaultProxy(billing.url);
     const ledger = createLedger({ url: proxy.url, connections: 1, holdWaitMs });
     const accountId = await billing.account(100n);
-    const id = randomUUIDv7();
+    const id = newId();
     await ledger.hold({ id, accountId, amountNanos: 10n, keyId: "" });
     proxy.cutAtNextAnswer();
     expect(await ledger.extend({ id, accountId, amountNanos: 20n })).toEqual({ heldNanos: 20n });
@@ -111,7 +111,7 @@ describe("the ledger of a process", () => {
     const warn = vi.fn();
     const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs, warn });
     const accountId = await billing.account(100n);
-    const hold = { id: randomUUIDv7(), accountId, amountNanos: 10n, keyId: "" };
+    const hold = { id: newId(), accountId, amountNanos: 10n, keyId: "" };
     await ledger.hold(hold);
     const { id } = hold;
     const wrong = { ...hold, amountNanos: 20n, checkpointNanos: 1n << 70n };

@@ -1,5 +1,4 @@
 /** The real ledger for a property test: writers that crash, an account, and what can be seen of it. */
-import { randomUUIDv7 } from "node:crypto";
 import type { Pool } from "pg";
 import type { LedgerBatch } from "../../src/billing/apply-in.ts";
 import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
@@ -7,6 +6,7 @@ import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { callRow } from "./call-row.ts";
 import { holdWaitMs } from "./harness.ts";
 import { type KeyName, keyLimit, type ModelAccount, type Op, vendorCost } from "./ledger-model.ts";
+import { newId } from "../../src/uuid.ts";
 
 /** Beats would take the place of the answer that a test means to lose. */
 const heartbeatMs = 1 << 30;
@@ -36,6 +36,8 @@ export class Stage {
     this.proxy.refuse(true);
     this.proxy.cut();
     await this.ledger.close(0);
+    // The answer that was lost need not have been the one to its last words.
+    await this.proxy.ended();
     this.proxy.refuse(false);
     this.ledger = open(this.proxy.url);
     return nodeId;
@@ -53,9 +55,9 @@ function open(url: string): LedgerWriter {
 
 /** One account of the real ledger. */
 export class Rig {
-  readonly accountId = randomUUIDv7();
+  readonly accountId = newId();
   readonly stage: Stage;
-  readonly keyIds = { none: "", limited: randomUUIDv7(), free: randomUUIDv7() };
+  readonly keyIds = { none: "", limited: newId(), free: newId() };
   /** The ids by the small numbers that commands name them with. */
   readonly #ids = new Map<number, string>();
 
@@ -64,7 +66,7 @@ export class Rig {
   }
 
   id(slot: number): string {
-    const id = this.#ids.get(slot) ?? randomUUIDv7();
+    const id = this.#ids.get(slot) ?? newId();
     this.#ids.set(slot, id);
     return id;
   }

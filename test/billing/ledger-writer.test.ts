@@ -1,4 +1,3 @@
-import { randomUUIDv7 } from "node:crypto";
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
@@ -7,6 +6,7 @@ import { ErrorCode, GatewayError } from "../../src/errors.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 describe("the ledger", () => {
   let billing: Billing;
@@ -36,7 +36,7 @@ describe("the ledger", () => {
     return ledger;
   };
   const ask = (accountId: string, amountNanos: bigint) => ({
-    id: randomUUIDv7(),
+    id: newId(),
     accountId,
     amountNanos,
     keyId: "",
@@ -220,7 +220,7 @@ describe("the ledger", () => {
   test("R-MON-10: refused calls are recorded, without money", async () => {
     const ledger = open(billing.url, { holdWaitMs });
     const account = await billing.account();
-    const ids = Array.from({ length: 1_200 }, () => randomUUIDv7());
+    const ids = Array.from({ length: 1_200 }, () => newId());
     for (const id of ids)
       ledger.record(callRow(id, account, { status: 402, cost: "5", held: "5" }));
     expect(ledger.stats().waitingRecords).toBe(1_200);
@@ -229,9 +229,9 @@ describe("the ledger", () => {
       1_200,
     );
     // Twice, or broken: the others are written.
-    const fresh = randomUUIDv7();
+    const fresh = newId();
     ledger.record(callRow(ids[0] ?? "", account));
-    ledger.record({ ...callRow(randomUUIDv7(), account), duration_ms: 0.5 });
+    ledger.record({ ...callRow(newId(), account), duration_ms: 0.5 });
     ledger.record(callRow(fresh, account));
     await ledger.flush();
     expect(await billing.count("call", `account_id = '${account}'`)).toBe(1_201);
@@ -240,7 +240,7 @@ describe("the ledger", () => {
 
   test("R-MON-10: records of refused calls are bounded while the database is away", async () => {
     const ledger = open("postgres://127.0.0.1:1/none");
-    const row = callRow(randomUUIDv7(), randomUUIDv7(), { status: 402 });
+    const row = callRow(newId(), newId(), { status: 402 });
     for (let index = 0; index < 10_003; index++) ledger.record(row);
     expect(ledger.stats()).toMatchObject({ waitingRecords: 10_000, droppedRecords: 3 });
     expect((await ledger.close(10)).waitingRecords).toBe(10_000);
@@ -252,7 +252,7 @@ describe("the ledger", () => {
     const account = await billing.account(1_000n);
     const holds = await Promise.all(Array.from({ length: 20 }, () => heldBy(ledger, account)));
     const settled = Promise.all(holds.map((hold) => settle(ledger, hold, 2n)));
-    ledger.record(callRow(randomUUIDv7(), account));
+    ledger.record(callRow(newId(), account));
     const left = await ledger.close();
     await settled;
     expect(left).toMatchObject({ waitingSettles: 0, waitingRecords: 0, openHolds: 0 });

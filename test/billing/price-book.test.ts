@@ -1,5 +1,4 @@
 /** Prices that are remembered, and shown (R-MON-1). */
-import { randomUUIDv7 } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ModelPrices, PriceState } from "../../gen/uas/billing/v1/price_pb.ts";
@@ -14,6 +13,7 @@ import { ErrorCode } from "../../src/errors.ts";
 import { always } from "../support/gateway.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { rpcs } from "./rpcs.ts";
+import { newId } from "../../src/uuid.ts";
 
 const model = (price: PriceConfig) => ({ key: "m", prices: always(price) });
 const nano = (input: bigint) => parsePrice({ input: `${input}` });
@@ -95,7 +95,7 @@ test("shows past, current and future prices, and to operators what vendors take"
       versions: [{ state: PriceState.CURRENT, price: { input: "0.000000001" } }],
     },
   ]);
-  const session = rpcs(service, { kind: "session", accountId: randomUUIDv7() });
+  const session = rpcs(service, { kind: "session", accountId: newId() });
   expect((await session.getPrice({ modelKey: "b" })).prices).toEqual({ ...prices, costs: [] });
 
   const first = await session.listPrices({ pageSize: 2 });

@@ -1,5 +1,4 @@
 /** Receipts made of what is stored: the same charge again, line by line. */
-import { randomUUIDv7 } from "node:crypto";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PriceUnit } from "../../gen/uas/billing/v1/receipt_pb.ts";
@@ -10,8 +9,9 @@ import { receiptMessage } from "../../src/billing/receipt-message.ts";
 import type { PriceConfig } from "../../src/config/config.ts";
 import { calls, discounts, prices } from "./any-price.ts";
 import { callRow } from "./call-row.ts";
+import { newId } from "../../src/uuid.ts";
 
-const id = randomUUIDv7();
+const id = newId();
 
 /** A row as the driver gives it. */
 function stored(rest: Partial<StoredCallRow>): StoredCallRow {

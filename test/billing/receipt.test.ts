@@ -1,5 +1,4 @@
 /** Receipts of calls as the ledger has booked them. */
-import { randomUUIDv7 } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { CallEnding, LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
@@ -14,6 +13,7 @@ import { always } from "../support/gateway.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { rpcs } from "./rpcs.ts";
+import { newId } from "../../src/uuid.ts";
 
 describe("GetReceipt", () => {
   let billing: Billing;
@@ -37,7 +37,7 @@ describe("GetReceipt", () => {
 
   /** Charges a call, for which `held` was held. */
   async function charge(accountId: string, held: bigint, requestId: string): Promise<string> {
-    const callId = randomUUIDv7();
+    const callId = newId();
     await billing.apply({ accountId, holds: [{ id: callId, amountNanos: held }] });
     const record = callRow(callId, accountId, {
       held: `${held}`,
@@ -90,7 +90,7 @@ describe("GetReceipt", () => {
 
   test("tells how a hold grew, and what the balance did not cover", async () => {
     const accountId = await billing.account(50n);
-    const callId = randomUUIDv7();
+    const callId = newId();
     const ledger = createLedger({ url: billing.url, connections: 1 });
     await ledger.hold({ id: callId, accountId, amountNanos: 20n, keyId: "" });
     for (const amountNanos of [35n, 50n]) {
@@ -121,7 +121,7 @@ describe("GetReceipt", () => {
 
   test("of a call whose process was taken for dead shows what it was charged then, and the correction", async () => {
     const accountId = await billing.account(1_000n);
-    const callId = randomUUIDv7();
+    const callId = newId();
     await billing.apply({ accountId, holds: [{ id: callId, amountNanos: 100n }] });
     const record = callRow(callId, accountId, { held: "100", price_version: priceVersion });
     const known = { ...record, input_tokens: 10, output_tokens: 0, cost: "30" };
@@ -166,7 +166,7 @@ describe("GetReceipt", () => {
 
   test("of a call that was refused, or came to nothing, says so", async () => {
     const accountId = await billing.account(50n);
-    const callId = randomUUIDv7();
+    const callId = newId();
     await billing.apply({ accountId, holds: [{ id: callId, amountNanos: 20n }] });
     const record = callRow(callId, accountId, {
       held: "20",
@@ -203,7 +203,7 @@ describe("GetReceipt", () => {
     for (const request of [
       { accountId, callId: foreign },
       { accountId: other, callId: foreign },
-      { accountId, callId: randomUUIDv7() },
+      { accountId, callId: newId() },
       { accountId, requestId: "none" },
       { accountId, requestId: "a\0b" },
     ]) {

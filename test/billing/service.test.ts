@@ -1,4 +1,3 @@
-import { randomUUIDv7 } from "node:crypto";
 import { Pool } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
@@ -8,6 +7,7 @@ import { ErrorCode } from "../../src/errors.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { rpcs } from "./rpcs.ts";
+import { newId } from "../../src/uuid.ts";
 
 const usd = (amountNanos: bigint, currencyCode = "USD") => ({ amountNanos, currencyCode });
 const code = (errorCode: number) => expect.objectContaining({ code: errorCode });
@@ -18,7 +18,7 @@ describe("the billing service", () => {
   let unknown: string;
   beforeAll(async () => {
     billing = await openBilling();
-    unknown = randomUUIDv7();
+    unknown = newId();
     const accountExists = async (id: string): Promise<boolean> => id !== unknown;
     service = createBillingService({ pool: billing.pool, accountExists });
   });
@@ -27,7 +27,7 @@ describe("the billing service", () => {
 
   const ops = () => rpcs(service, operator);
   const charge = async (accountId: string, cost: bigint, requestId?: string): Promise<string> => {
-    const id = randomUUIDv7();
+    const id = newId();
     await billing.apply({ accountId, holds: [{ id, amountNanos: cost }] });
     const record = callRow(id, accountId, { held: `${cost}`, request_id: requestId ?? id });
     await billing.apply({ accountId, settles: [{ id, costNanos: cost, record }] });
@@ -36,14 +36,14 @@ describe("the billing service", () => {
 
   test("shows the balance with what running calls hold; an account without movement has zero", async () => {
     const accountId = await billing.account(100n);
-    await billing.apply({ accountId, holds: [{ id: randomUUIDv7(), amountNanos: 30n }] });
+    await billing.apply({ accountId, holds: [{ id: newId(), amountNanos: 30n }] });
     expect((await ops().getBalance({ accountId })).balance).toMatchObject({
       accountId,
       balance: usd(100n),
       held: usd(30n),
       available: usd(70n),
     });
-    expect((await ops().getBalance({ accountId: randomUUIDv7() })).balance).toMatchObject({
+    expect((await ops().getBalance({ accountId: newId() })).balance).toMatchObject({
       balance: usd(0n),
       held: usd(0n),
       available: usd(0n),
@@ -53,8 +53,8 @@ describe("the billing service", () => {
   test("R-AUTH-6: a session sees its own account only; another one's looks like none", async () => {
     const accountId = await billing.account(5n);
     const own = rpcs(service, { kind: "session", accountId });
-    const other = rpcs(service, { kind: "session", accountId: randomUUIDv7() });
-    const key: Caller = { kind: "key", accountId, keyId: randomUUIDv7(), models: undefined };
+    const other = rpcs(service, { kind: "session", accountId: newId() });
+    const key: Caller = { kind: "key", accountId, keyId: newId(), models: undefined };
     expect((await own.getBalance({ accountId })).balance?.available?.amountNanos).toBe(5n);
     expect((await own.listLedgerEntries({ accountId })).entries).toHaveLength(1);
     const notFound = code(ErrorCode.NOT_FOUND);
@@ -69,7 +69,7 @@ describe("the billing service", () => {
   });
 
   test("R-MON-9: a top-up is booked once per reference, also when asked for 20 times at once", async () => {
-    const accountId = randomUUIDv7();
+    const accountId = newId();
     const request = { accountId, amount: usd(50n), reference: "invoice 7" };
     const answers = await Promise.all(Array.from({ length: 20 }, () => ops().topUp(request)));
     expect(answers.filter((answer) => !answer.replayed)).toHaveLength(1);
@@ -78,7 +78,7 @@ describe("the billing service", () => {
     await expect(other).rejects.toEqual(code(ErrorCode.IDEMPOTENCY_KEY_REUSED));
     const elsewhere = await ops().topUp({
       ...request,
-      accountId: randomUUIDv7(),
+      accountId: newId(),
       amount: usd(1n, ""),
     });
     expect(elsewhere).toMatchObject({ replayed: false, balance: { available: usd(1n) } });
@@ -86,7 +86,7 @@ describe("the billing service", () => {
   });
 
   test("a top-up that is wrong is refused, says what, and books nothing", async () => {
-    const accountId = randomUUIDv7();
+    const accountId = newId();
     const right = { accountId, amount: usd(1n), reference: "r" };
     const { amount: _, ...without } = right;
     const wrong = [
@@ -134,14 +134,14 @@ describe("the billing service", () => {
     const other = await billing.account(10n);
     const foreign = await charge(other, 10n);
     await expect(refund(1n, "c", foreign)).rejects.toEqual(code(ErrorCode.NOT_FOUND));
-    await expect(refund(1n, "c", randomUUIDv7())).rejects.toEqual(code(ErrorCode.NOT_FOUND));
+    await expect(refund(1n, "c", newId())).rejects.toEqual(code(ErrorCode.NOT_FOUND));
     await expect(refund(1n, "c", "x")).rejects.toEqual(code(ErrorCode.INVALID_REQUEST));
     expect(await billing.balance(accountId)).toEqual({ available: 95n, held: 0n });
   });
 
   test("R-MON-9: what the platform paid of a charge is not the customer's to get back", async () => {
     const accountId = await billing.account(10n);
-    const id = randomUUIDv7();
+    const id = newId();
     await billing.apply({ accountId, holds: [{ id, amountNanos: 10n }] });
     await billing.apply({ accountId, settles: [{ id, costNanos: 25n }] });
     const refund = { accountId, callId: id, amount: usd(11n), reference: "r" };
@@ -227,7 +227,7 @@ describe("the billing service", () => {
     const away = createBillingService({ pool, accountExists: async () => true });
     const unavailable = code(ErrorCode.SERVICE_UNAVAILABLE);
     await expect(rpcs(away, operator).auditLedger({})).rejects.toEqual(unavailable);
-    const accountId = randomUUIDv7();
+    const accountId = newId();
     const topUp = rpcs(away, operator).topUp({ accountId, amount: usd(1n), reference: "r" });
     await expect(topUp).rejects.toEqual(unavailable);
     await pool.end();

@@ -1,5 +1,4 @@
 /** When a settlement goes to the journal, and when its caller hears that it is durable. */
-import { randomUUIDv7 } from "node:crypto";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +7,7 @@ import { Journal } from "../../src/billing/journal.ts";
 import type { PendingSettle } from "../../src/billing/lane-items.ts";
 import { Settling } from "../../src/billing/settling.ts";
 import { callRow } from "./call-row.ts";
+import { newId } from "../../src/uuid.ts";
 
 let parent: string;
 let journal: Journal;
@@ -33,7 +33,7 @@ function open(options: { readonly entriesMax?: number } = {}): void {
 }
 
 function ask(): PendingSettle {
-  const id = randomUUIDv7();
+  const id = newId();
   const item = {
     id,
     accountId: id,

@@ -1,5 +1,4 @@
 /** A process with a real ledger and callers that hold, grow, settle and release until it is killed. */
-import { randomUUIDv7 } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
@@ -8,6 +7,7 @@ import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer
 import { callRow } from "../billing/call-row.ts";
 import { HistoryWriter } from "./history.ts";
 import { crashAt, createRandom, endWithParent, type Plan, readPlan, readyWord } from "./plan.ts";
+import { newId } from "../../src/uuid.ts";
 
 /** How long a caller pauses where it was refused, in milliseconds. */
 const refusedMs = 10;
@@ -28,7 +28,7 @@ class Caller {
 
   /** Runs one call. */
   async call(): Promise<void> {
-    const id = randomUUIDv7();
+    const id = newId();
     const { accountIds } = this.#plan;
     const accountId = accountIds[this.#upTo(accountIds.length - 1)] ?? "";
     const amount = 20 + this.#upTo(100);

@@ -1,5 +1,4 @@
 /** The place of one round: a database, a proxy before it, a data folder, accounts. */
-import { randomUUIDv7 } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,6 +8,7 @@ import { book } from "../../src/billing/booking.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { createDatabase, withDatabase } from "../support/test-server.ts";
 import { type ChaosServer, run } from "./server.ts";
+import { newId } from "../../src/uuid.ts";
 
 /** What the accounts begin with, in nano-USD: enough, some, next to nothing. */
 const balancesNanos = [1_000_000_000n, 50_000n, 500n];
@@ -54,7 +54,7 @@ export class Site {
     const pool = new Pool({ connectionString: url, max: 2 });
     pool.on("error", () => {});
     const proxy = await startFaultProxy(url);
-    const accountIds = balancesNanos.map(() => randomUUIDv7());
+    const accountIds = balancesNanos.map(() => newId());
     for (const [index, accountId] of accountIds.entries()) {
       await book(pool, {
         kind: LedgerKind.TOP_UP,

@@ -1,9 +1,9 @@
-import { randomUUIDv7 } from "node:crypto";
 import * as fc from "fast-check";
 import { Pool } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ensurePartitions, partitionBounds, partitionName } from "../../src/db/partition.ts";
 import { createEmptyDatabase, type TestDatabase } from "../support/database.ts";
+import { newId } from "../../src/uuid.ts";
 
 const now = new Date("2026-11-30T23:59:59.999Z");
 const tables = [{ table: "event", column: "id" }];
@@ -32,7 +32,7 @@ afterEach(async () => {
 /** A UUIDv7 of a moment. */
 function idAt(time: string): string {
   const hex = Date.parse(time).toString(16).padStart(12, "0");
-  return `${hex.slice(0, 8)}-${hex.slice(8)}${randomUUIDv7().slice(13)}`;
+  return `${hex.slice(0, 8)}-${hex.slice(8)}${newId().slice(13)}`;
 }
 
 async function home(id: string): Promise<unknown> {

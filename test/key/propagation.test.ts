@@ -1,9 +1,9 @@
-import { randomUUIDv7 } from "node:crypto";
 import { Pool } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { digestBytes, digestSecret, maskSecret, newSecret } from "../../src/key/secret.ts";
 import { type Cluster, openCluster, remember, stopped, soon, within1s } from "./cluster.ts";
 import type { Owner, Rooms } from "./rooms.ts";
+import { newId } from "../../src/uuid.ts";
 
 let cluster: Cluster;
 let rooms: Rooms;
@@ -18,7 +18,7 @@ afterEach(() => cluster.close());
 function insertKey(secret: string): Promise<unknown> {
   return rooms.database.pool.query(
     "insert into api_key (id, account_id, name, digest, masked) values ($1, $2, '', $3, $4)",
-    [randomUUIDv7(), owner.accountId, digestBytes(digestSecret(secret)), maskSecret(secret)],
+    [newId(), owner.accountId, digestBytes(digestSecret(secret)), maskSecret(secret)],
   );
 }
 

@@ -1,4 +1,5 @@
 /** A TCP proxy before a database that can hang, cut and refuse connections. */
+import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { Client } from "pg";
 
@@ -18,6 +19,11 @@ export interface FaultProxy {
   cutAtNextAnswer(): void;
   /** The same, and refuses new connections from then on. Resolves when it has happened. */
   dieAtNextAnswer(): Promise<void>;
+  /**
+   * Resolves when the server has ended all connections that were cut: what it had been sent is done by then, or
+   * never will be.
+   */
+  ended(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -25,15 +31,16 @@ export interface FaultProxy {
 export async function startFaultProxy(url: string): Promise<FaultProxy> {
   const { host, port } = new Client(url);
   const target = host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
-  const sockets = new Set<Socket>();
   let isRefusing = false;
   let isHanging = false;
   let cutsAtAnswer = false;
   let onCut = (): void => {};
+  const clients = new Set<Socket>();
+  const upstreams = new Set<Socket>();
   const cut = (): void => {
-    for (const socket of sockets) socket.destroy();
+    for (const socket of clients) socket.destroy();
   };
-  const track = (socket: Socket): Socket => {
+  const track = (socket: Socket, sockets: Set<Socket>): Socket => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => {});
@@ -45,8 +52,8 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
       socket.destroy();
       return;
     }
-    const client = track(socket);
-    const upstream = track(connect(target));
+    const client = track(socket, clients);
+    const upstream = track(connect(target), upstreams);
     client.on("data", (bytes) => upstream.write(bytes));
     upstream.on("data", (bytes) => {
       if (!cutsAtAnswer) client.write(bytes);
@@ -56,7 +63,8 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
       }
       cutsAtAnswer = false;
     });
-    client.on("close", () => upstream.destroy());
+    // The server does what it has been sent, as it does for a process that has died, and then hangs up.
+    client.on("close", () => upstream.end().resume());
     upstream.on("close", () => client.destroy());
     // Listeners start the flow.
     if (isHanging) for (const end of [client, upstream]) end.pause();
@@ -71,11 +79,11 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
     url: through.href,
     hang() {
       isHanging = true;
-      for (const socket of sockets) socket.pause();
+      for (const socket of [...clients, ...upstreams]) socket.pause();
     },
     resume() {
       isHanging = false;
-      for (const socket of sockets) socket.resume();
+      for (const socket of [...clients, ...upstreams]) socket.resume();
     },
     cut,
     refuse: (value) => void (isRefusing = value),
@@ -89,8 +97,11 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
           resolve();
         };
       }),
+    async ended() {
+      await Promise.all([...upstreams].map((socket) => once(socket, "close")));
+    },
     async close() {
-      cut();
+      for (const socket of [...clients, ...upstreams]) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
     },
   };

@@ -1,5 +1,5 @@
 /** A database with tasks, and workers on it. */
-import { randomBytes, randomUUIDv7 } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { Pool } from "pg";
 import { expect } from "vitest";
@@ -12,6 +12,7 @@ import { createTaskWorker, type TaskWorker } from "../../src/task/worker.ts";
 import { topUp } from "../billing/harness.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { imageNanos, type TestWorkerOptions, workerOptions } from "./worker-parts.ts";
+import { newId } from "../../src/uuid.ts";
 
 /** See {@link openTasks}. */
 export type Tasks = Awaited<ReturnType<typeof openTasks>>;
@@ -39,7 +40,7 @@ export async function openTasks() {
     url: database.url,
     pool,
     async account(nanos = 1_000_000n): Promise<string> {
-      const accountId = randomUUIDv7();
+      const accountId = newId();
       await topUp(pool, accountId, nanos);
       return accountId;
     },
@@ -93,7 +94,7 @@ export type Stored = TaskRow & { readonly lease_until: Date | null; readonly nex
 async function submit(pool: Pool, task: TestTask): Promise<string> {
   const { accountId, model: key = "m", images = 1, callbackUrl, deadlineMs = 600_000 } = task;
   const { params = { images }, type = ModelType.IMAGE } = task;
-  const id = randomUUIDv7();
+  const id = newId();
   const hold = imageNanos * BigInt(images);
   await inTransaction(pool, async (client) => {
     await client.query(

@@ -1,12 +1,12 @@
 /** R-HOOK-3: what a killed process leaves is sent by the next one. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomUUIDv7 } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { DispatchPoint } from "../../src/webhook/dispatcher-options.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 /** Where each process dies, and at which time it comes there. */
 const deaths: readonly (readonly [DispatchPoint, number])[] = [
@@ -56,7 +56,7 @@ async function enqueueTask(taskId: string): Promise<void> {
   await webhooks.enqueue(task);
 }
 
-const accountId = randomUUIDv7();
+const accountId = newId();
 
 interface Body {
   readonly status: string;
@@ -69,7 +69,7 @@ it("kill -9 at seven points: every end arrives, and no progress after it", {
 }, async () => {
   const tasks: string[] = [];
   for (const [point, times] of deaths) {
-    const more = Array.from({ length: 6 }, () => randomUUIDv7());
+    const more = Array.from({ length: 6 }, () => newId());
     tasks.push(...more);
     const { ended } = start(point, times);
     await Promise.all(more.map(enqueueTask));

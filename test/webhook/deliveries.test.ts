@@ -1,4 +1,4 @@
-import { createHmac, randomUUIDv7 } from "node:crypto";
+import { createHmac } from "node:crypto";
 import { MikroORM } from "@mikro-orm/postgresql";
 import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -7,6 +7,7 @@ import { ormOptions } from "../../src/db/database.ts";
 import { enqueueWebhook } from "../../src/webhook/enqueue.ts";
 import { ok, type Receiver, startReceiver } from "../support/receiver.ts";
 import { eventOf, inTransaction, openWebhooks, type Webhooks } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 const [PENDING, DELIVERED, FAILED] = [1, 3, 4];
 
@@ -33,7 +34,7 @@ afterAll(async () => {
 describe("a delivery", () => {
   it("R-HOOK-1, R-HOOK-2: arrives as it was frozen, signed in both ways", async () => {
     const { ended } = await webhooks.dispatch();
-    const accountId = randomUUIDv7();
+    const accountId = newId();
     const before = receiver.received.length;
     const id = await webhooks.enqueue({ url: `${receiver.origin}/hook?a=b`, accountId });
     const [finished] = await ended(1);

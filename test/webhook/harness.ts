@@ -1,5 +1,4 @@
 /** A database with the webhook room's tables, and short words for what the tests do with it. */
-import { randomUUIDv7 } from "node:crypto";
 import { Pool } from "pg";
 import { createGuardedClient, type GuardedClient } from "../../src/http/guarded-client.ts";
 import { GuardFailure, type GuardFailureKind } from "../../src/http/guard-failure.ts";
@@ -9,6 +8,7 @@ import { enqueueWebhook, type WebhookEvent } from "../../src/webhook/enqueue.ts"
 import { createSecrets, type Secrets } from "../../src/webhook/secrets.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { ca } from "../support/receiver.ts";
+import { newId } from "../../src/uuid.ts";
 
 /** See {@link openWebhooks}. */
 export type Webhooks = Awaited<ReturnType<typeof openWebhooks>>;
@@ -128,8 +128,8 @@ async function startDispatcher(
 /** A whole event. Default: completed, of a task and an account of its own. */
 export function eventOf(event: TestEvent): WebhookEvent {
   return {
-    accountId: randomUUIDv7(),
-    taskId: randomUUIDv7(),
+    accountId: newId(),
+    taskId: newId(),
     callbackId: "callback",
     status: "completed",
     progress: event.status === "progress" ? 50 : 100,

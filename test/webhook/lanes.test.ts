@@ -1,7 +1,7 @@
-import { randomUUIDv7 } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 const [PENDING, SENDING, DELIVERED, FAILED, DROPPED] = [1, 2, 3, 4, 5];
 
@@ -22,7 +22,7 @@ describe("R-HOOK-3: the lane of a task", () => {
   it("sends the newest progress only, then the end, and nothing after it", async () => {
     const fake = webhooks.fake();
     await webhooks.dispatch({ client: fake.client });
-    const task = { url, taskId: randomUUIDv7(), accountId: randomUUIDv7() };
+    const task = { url, taskId: newId(), accountId: newId() };
     const progress = (value: number) =>
       webhooks.enqueue({ ...task, status: "progress", progress: value });
     const first = await progress(10);
@@ -54,7 +54,7 @@ describe("R-HOOK-3: the lane of a task", () => {
   it("sends progress at most once a second, and does not put it off for ever", async () => {
     const fake = webhooks.fake(() => 204);
     const { ended } = await webhooks.dispatch({ client: fake.client });
-    const task = { url, taskId: randomUUIDv7(), accountId: randomUUIDv7() };
+    const task = { url, taskId: newId(), accountId: newId() };
     await webhooks.enqueue({ ...task, status: "progress", progress: 1 });
     await ended(1);
     const dues: number[] = [];
@@ -102,8 +102,8 @@ describe("R-HOOK-3: the lane of a task", () => {
       await webhooks.dispatch({ client }),
       await webhooks.dispatch({ client }),
     ];
-    const accountId = randomUUIDv7();
-    const tasks = Array.from({ length: 40 }, () => randomUUIDv7());
+    const accountId = newId();
+    const tasks = Array.from({ length: 40 }, () => newId());
     await Promise.all(
       tasks.map(async (taskId, index) => {
         const task = { url: `https://a${index % 3}.example/`, taskId, accountId };
@@ -189,7 +189,7 @@ describe("R-HOOK-3: at least once", () => {
   });
 
   it("what cannot be signed waits, and burns no attempt", async () => {
-    const accountId = randomUUIDv7();
+    const accountId = newId();
     await webhooks.pool.query("insert into webhook_secret (account_id, sealed) values ($1, 'x')", [
       accountId,
     ]);

@@ -1,9 +1,9 @@
 /** How receivers that fail are treated, and that they delay nobody else. */
-import { randomUUIDv7 } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { endpointIdOf } from "../../src/webhook/endpoint.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 const [PENDING, DELIVERED] = [1, 3];
 const origin = "https://a.example";
@@ -48,7 +48,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
     let status = 500;
     const { client } = webhooks.fake(() => status);
     const running = await webhooks.dispatch({ client });
-    const accountId = randomUUIDv7();
+    const accountId = newId();
     for (let failures = 1; failures <= 5; failures++) {
       await webhooks.enqueue({ url, accountId });
       await running.ended(failures);
@@ -80,7 +80,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
   });
 
   it("is tried by one process with one delivery, however many wait", async () => {
-    const accountId = randomUUIDv7();
+    const accountId = newId();
     const ids = [];
     for (let index = 0; index < 5; index++) ids.push(await webhooks.enqueue({ url, accountId }));
     await webhooks.pool.query(
@@ -116,7 +116,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
       client,
       onAttempt: ({ isDead }) => void told.push(String(isDead)),
     });
-    const accountId = randomUUIDv7();
+    const accountId = newId();
     const id = await webhooks.enqueue({ url, accountId });
     await running.ended(1);
     await webhooks.pool.query(
@@ -136,7 +136,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
   });
 
   it("R-HOOK-6: what is urgent goes although the receiver is dead, and success revives it", async () => {
-    const accountId = randomUUIDv7();
+    const accountId = newId();
     const [first, second] = [
       await webhooks.enqueue({ url, accountId }),
       await webhooks.enqueue({ url, accountId }),
@@ -160,7 +160,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
   it("410 of one address says nothing of its receiver", async () => {
     const { client } = webhooks.fake(() => 410);
     const running = await webhooks.dispatch({ client });
-    const accountId = randomUUIDv7();
+    const accountId = newId();
     for (let ended = 1; ended <= 6; ended++) {
       const id = await webhooks.enqueue({ url: `${origin}/${ended}`, accountId });
       await running.ended(ended);
@@ -175,7 +175,7 @@ describe("R-HOOK-4: receivers that hang delay nobody else", () => {
     const hungOf = (index: number): string => `https://hung${index}.example/`;
     const healthyOf = (index: number): string => `https://healthy${index}.example/`;
     const fake = webhooks.fake((target) => (target.startsWith("https://hung") ? undefined : 204));
-    const accountOf = Array.from({ length: 10 }, () => randomUUIDv7());
+    const accountOf = Array.from({ length: 10 }, () => newId());
     // The hung ones first, with several events each, so that all of them stand before everybody else.
     for (let round = 0; round < 3; round++) {
       await Promise.all(

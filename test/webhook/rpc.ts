@@ -1,5 +1,4 @@
 /** The webhook service over a test's database, without an edge. */
-import { randomUUIDv7 } from "node:crypto";
 import { type Client, ConnectError, createClient } from "@connectrpc/connect";
 import { pino } from "pino";
 import { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
@@ -10,12 +9,13 @@ import { createErrorMapping } from "../../src/rpc/interceptor/error.ts";
 import { serve } from "../../src/rpc/service.ts";
 import { createWebhookService } from "../../src/webhook/service.ts";
 import type { Webhooks } from "./harness.ts";
+import { newId } from "../../src/uuid.ts";
 
 /** Calls it. */
 export type WebhookClient = Client<typeof WebhookService>;
 
 /** The accounts that there are. */
-export const [accountId, otherAccount] = [randomUUIDv7(), randomUUIDv7()];
+export const [accountId, otherAccount] = [newId(), newId()];
 
 /** The service as a caller reaches it. It knows two accounts. */
 export function as(webhooks: Webhooks, caller: Caller): WebhookClient {

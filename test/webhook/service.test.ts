@@ -1,4 +1,3 @@
-import { randomUUIDv7 } from "node:crypto";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -11,6 +10,7 @@ import { ErrorCode } from "../../src/errors.ts";
 import { createWebhookJobs } from "../../src/webhook/jobs.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
 import { accountId, as, codeOf, otherAccount, type WebhookClient } from "./rpc.ts";
+import { newId } from "../../src/uuid.ts";
 
 const url = "https://a.example/hook";
 let webhooks: Webhooks;
@@ -29,7 +29,7 @@ describe("deliveries", () => {
   it("are listed by every filter, page by page, and shown with body and attempts", async () => {
     const { client } = webhooks.fake((target) => (target.includes("good") ? 204 : 500));
     const running = await webhooks.dispatch({ client });
-    const taskId = randomUUIDv7();
+    const taskId = newId();
     const good = await webhooks.enqueue({
       url: "https://good.example/x",
       accountId,
@@ -211,7 +211,7 @@ describe("access", () => {
   });
 
   it("R-ERR-7: bad input is refused with its reason, never 5xx", async () => {
-    for (const id of ["", "x", "\0", accountId.toUpperCase(), randomUUIDv7()]) {
+    for (const id of ["", "x", "\0", accountId.toUpperCase(), newId()]) {
       expect(await codeOf(rpc.getSecret({ accountId: id }))).toBe(ErrorCode.NOT_FOUND);
       expect(await codeOf(rpc.getDelivery({ deliveryId: id }))).toBe(ErrorCode.NOT_FOUND);
     }

@@ -1,10 +1,10 @@
 /** A database with the tables of the kept state, and responses to keep in it. */
-import { randomUUIDv7 } from "node:crypto";
 import { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import type { JsonRecord } from "../../../src/dialect/json.ts";
 import type { NewResponse } from "../../../src/inference/state/response-store.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { newId } from "../../../src/uuid.ts";
 
 /** Ready from `beforeAll` on. */
 export interface Fixture {
@@ -29,12 +29,12 @@ export function useDatabase(): Fixture {
 
 /** An account that nobody else has. */
 export function newAccount(): string {
-  return randomUUIDv7();
+  return newId();
 }
 
 /** An id that no other response has. */
 export function newResponseId(): string {
-  return `resp_${randomUUIDv7().replaceAll("-", "")}`;
+  return `resp_${newId().replaceAll("-", "")}`;
 }
 
 /** An answer as its output item. */
