@@ -27,9 +27,14 @@ export function paramsObject(title: string, members: Params, rules: ParamsRules)
     properties: members,
     additionalProperties: false,
     ...(required.length > 0 && { required: [...required] }),
-    ...(oneOf.length > 0 && { oneOf: oneOf.map((name) => ({ required: [name] })) }),
+    ...(oneOf.length > 0 && { oneOf: oneOf.map(requires) }),
     ...(example && { examples: [example] }),
   };
+}
+
+/** An object that has this member. Strict validators want a member named where it is required. */
+function requires(name: string): JsonObject {
+  return { type: "object", properties: { [name]: true }, required: [name] };
 }
 
 /** What to make. */

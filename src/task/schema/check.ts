@@ -50,7 +50,7 @@ export function createParamsCheck(options: ParamsCheckOptions): ParamsCheck {
 const dataUrl = /^data:[\w.+-]+\/[\w.+-]+(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/]+={0,2}$/;
 
 function compile(schema: JsonObject, allowHosts: readonly string[]): ValidateFunction {
-  const ajv = new Ajv2020({ strict: true, strictRequired: false, strictTypes: false });
+  const ajv = new Ajv2020({ strict: true });
   const isFile = (text: string): boolean =>
     text.startsWith("data:") ? dataUrl.test(text) : "url" in readPublicUrl(text, allowHosts);
   ajv.addFormat("uri", { type: "string", validate: isFile });

@@ -84,7 +84,7 @@ export function paramsSchema({
   const single = needs.filter((need) => need.length === 1).flat();
   const several = needs
     .filter((need) => need.length > 1)
-    .map((need) => ({ anyOf: need.map((name) => ({ required: [name] })) }));
+    .map((need) => ({ anyOf: need.map(requires) }));
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title,
@@ -104,6 +104,11 @@ export function paramsSchema({
     ...(single.length > 0 && { required: single }),
     ...(several.length > 0 && { allOf: several }),
   };
+}
+
+/** An object that has this member. Strict validators want a member named where it is required. */
+function requires(name: string): JsonObject {
+  return { type: "object", properties: { [name]: true }, required: [name] };
 }
 
 /** `negativePrompt` as `negative_prompt`. */

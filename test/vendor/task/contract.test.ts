@@ -64,7 +64,7 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
 
   const compiled = (): ValidateFunction => {
     const route = { vendor: "acme", model: adapter.model };
-    const ajv = new Ajv2020({ strict: true, strictRequired: false, strictTypes: false });
+    const ajv = new Ajv2020({ strict: true });
     ajv.addFormat("uri", { type: "string", validate: (text: string) => URL.canParse(text) });
     return ajv.compile(tasks.paramsSchema?.(modelOf(type), route) ?? {});
   };

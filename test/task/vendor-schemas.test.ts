@@ -1,0 +1,78 @@
+/**
+ * R-MDL-1: what is served as a model's schema is one for everybody's tools. Every kind of vendor, every type of
+ * model: it compiles under ajv's strict mode as draft 2020-12, all strict rules on, and its example is valid.
+ */
+import type { JsonObject } from "@bufbuild/protobuf";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { afterAll, describe, expect, it } from "vitest";
+import { ModelType, ModelTypeSchema } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelConfig, VendorConfig } from "../../src/config/config.ts";
+import { createTaskSchemas } from "../../src/task/schema/schemas.ts";
+import { vendorKinds } from "../../src/vendor/index.ts";
+
+const config: VendorConfig = {
+  name: "v",
+  kind: "",
+  baseUrl: "http://127.0.0.1:9/v1",
+  apiKey: "secret",
+  dialects: undefined,
+  timeouts: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 1_000 },
+  maxInFlight: undefined,
+  onDisconnect: "abort",
+  nativePrefix: undefined,
+  runBaseUrl: undefined,
+};
+
+const vendors = Object.entries(vendorKinds).map(([kind, vendorKind]) => ({
+  kind,
+  modelTypes: vendorKind.modelTypes,
+  vendor: vendorKind.create({ ...config, kind }),
+}));
+afterAll(() => Promise.all(vendors.map(({ vendor }) => vendor.close())));
+
+const each = vendors.flatMap(({ kind, modelTypes, vendor }) =>
+  modelTypes.map((type) => ({ kind, type, word: ModelTypeSchema.value[type]?.localName, vendor })),
+);
+
+/** A tool of somebody else's: only what 2020-12 says of `uri` is known to it. */
+function compile(schema: JsonObject) {
+  const ajv = new Ajv2020({ strict: true, allErrors: true });
+  ajv.addFormat("uri", (text) => URL.canParse(text));
+  return ajv.compile(schema);
+}
+
+describe.each(each)("the schema of $kind for $word", ({ type, vendor }) => {
+  const model: ModelConfig = {
+    key: "m",
+    name: "m",
+    type,
+    routes: [{ vendor: "v", model: "owner/name" }],
+    maxOutputTokens: 4_096,
+    holdOutputTokens: 2_048,
+    prices: [],
+  };
+  const { schema, example, read } = createTaskSchemas({ tasksOf: () => vendor.tasks }).of(model);
+  const strict = compile(schema);
+
+  it("is draft 2020-12, and its example is valid to others and here", () => {
+    expect(schema["$schema"]).toBe("https://json-schema.org/draft/2020-12/schema");
+    expect([strict(example), strict.errors]).toEqual([true, null]);
+    expect(read(example)).toEqual(example);
+  });
+
+  it("refuses elsewhere what is refused here: nothing at all, and what it does not know", () => {
+    for (const params of [{}, { ...example, unheard: 1 }]) {
+      expect(strict(params), JSON.stringify(params)).toBe(false);
+      expect(() => read(params)).toThrow();
+    }
+  });
+});
+
+it("there is one of every kind and type", () => {
+  const kinds = new Set(each.map(({ kind }) => kind));
+  const types = new Set(each.map(({ type }) => type));
+  expect(kinds).toEqual(new Set(Object.keys(vendorKinds)));
+  expect(types).toEqual(
+    new Set([ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO]),
+  );
+});
