@@ -16,6 +16,8 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** In pieces, to be sent one after the other; empty: no body. */
   readonly body: readonly Uint8Array[];
+  /** Whether the reply may take as long as the signal lets, whatever the timeouts. Default false. */
+  readonly isPatient?: boolean | undefined;
   /** Aborts the request and its reply. */
   readonly signal: AbortSignal;
 }
@@ -65,14 +67,20 @@ function send(pool: Pool, request: HttpRequest): Promise<HttpReply> {
       reject(new HttpFailure("aborted", "aborted before it was sent"));
       return;
     }
-    const { method, path, headers, body, signal } = request;
+    const { method, path, headers, body, isPatient, signal } = request;
     const options: Dispatcher.DispatchOptions =
       body.length <= 1
         ? { method, path, headers: { ...headers }, body: body[0] ?? null }
         : { method, path, headers: withLength(headers, body), body: Readable.from(body) };
-    pool.dispatch(options, new ReplyHandler(signal, resolve, reject));
+    pool.dispatch(
+      isPatient === true ? { ...options, ...noTimeouts } : options,
+      new ReplyHandler(signal, resolve, reject),
+    );
   });
 }
+
+/** 0 is none. */
+const noTimeouts = { headersTimeout: 0, bodyTimeout: 0 } as const;
 
 function withLength(
   headers: Readonly<Record<string, string>>,

@@ -180,44 +180,52 @@ export class Submitting {
     const { task } = work;
     this.#told(task, "unsent");
     const failures = task.failure_count + 1;
-    if (failures >= taskConnectsMax) {
-      const message = "the vendor could not be reached";
-      return this.#work.fail(work, { code: ErrorCode.UPSTREAM_ERROR, message });
-    }
+    const failure = { code: ErrorCode.UPSTREAM_ERROR, message: "the vendor could not be reached" };
+    if (failures >= taskConnectsMax) return this.#work.fail(work, failure);
     this.#work.warn("a vendor could not be reached", { vendor: task.vendor, err: error });
-    await this.#elsewhere(work, failures);
+    if (await this.#elsewhere(work, failures)) return;
+    if (work.hasFailed === true) return this.#work.fail(work, failure);
+    await this.#later(work, failures);
   }
 
   async #refuse(work: Work, refused: TaskRefused): Promise<void> {
-    const { isPassing, code, message, fault, retryAfterSeconds = 0 } = refused;
+    const { isPassing, mayElsewhere, code, message, fault, retryAfterSeconds = 0 } = refused;
     const { vendor, vendor_model: model, failure_count: failures } = work.task;
     this.#told(work.task, isPassing ? "later" : "refused");
     if (fault !== undefined) {
       this.#work.options.onAlarm?.(vendor, fault);
       this.#work.warn("a vendor refuses the operator's own account", { vendor, model, fault });
     }
-    if (!isPassing) return this.#work.fail(work, { code: faultCode(code), message });
+    const hasFailed = work.hasFailed === true || !isPassing;
+    if (mayElsewhere && (await this.#elsewhere({ ...work, hasFailed }, failures))) return;
+    if (hasFailed) return this.#work.fail(work, { code: faultCode(code), message });
     // As often as it takes: its deadline ends it.
-    await this.#elsewhere(work, failures, retryAfterSeconds * 1_000);
+    await this.#later(work, failures, retryAfterSeconds * 1_000);
   }
 
-  /** The next vendor of the model, or the first again, later. */
-  async #elsewhere(work: Work, failures: number, leastMs = 0): Promise<void> {
+  /** Goes on with the next vendor of the model. Whether there is one, or the task has ended. */
+  async #elsewhere(work: Work, failures: number): Promise<boolean> {
     const { task } = work;
-    if (task.cancel_requested) return this.#work.cancel(work);
+    if (task.cancel_requested) {
+      await this.#work.cancel(work);
+      return true;
+    }
     const routes = this.#work.options.models.get(task.model)?.routes ?? [];
     const at = routes.findIndex((r) => r.vendor === task.vendor && r.model === task.vendor_model);
     const isKnown = ({ vendor, model }: RouteConfig): boolean =>
       this.#work.vendorOf({ ...task, vendor, vendor_model: model }) !== undefined;
-    const next = routes.slice(at + 1).find(isKnown);
-    const polls = task.poll_count + 1;
-    if (at >= 0 && next !== undefined) {
-      const set = { vendor: next.vendor, vendor_model: next.model, failure_count: failures };
-      // The intent is durable for each vendor by itself.
-      const moved = await this.#work.move(work, { set });
-      if (moved !== undefined) await this.submit({ ...work, task: moved });
-      return;
-    }
+    const next = at < 0 ? undefined : routes.slice(at + 1).find(isKnown);
+    if (next === undefined) return false;
+    const set = { vendor: next.vendor, vendor_model: next.model, failure_count: failures };
+    // The intent is durable for each vendor by itself.
+    const moved = await this.#work.move(work, { set });
+    if (moved !== undefined) await this.submit({ ...work, task: moved });
+    return true;
+  }
+
+  /** The first vendor again, after a pause. */
+  async #later(work: Work, failures: number, leastMs = 0): Promise<void> {
+    const polls = work.task.poll_count + 1;
     const set = { vendor: "", vendor_model: "", failure_count: failures, poll_count: polls };
     const releaseMs = Math.max(leastMs, this.#work.pause(polls));
     await this.#work.move(work, { event: "requeue", set, releaseMs });

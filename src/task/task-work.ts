@@ -50,6 +50,9 @@ export interface Work {
   readonly signal: AbortSignal;
   /** Ends what cannot: the lease is lost, or this process has waited long enough. */
   readonly lastSignal: AbortSignal;
+  /** Whether a vendor has failed at it: what it did is paid for, so nobody begins again with the first vendor.
+   * Default false. */
+  readonly hasFailed?: boolean;
 }
 
 /** How long before a change is tried again while the database is away, in milliseconds. */

@@ -61,6 +61,7 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
         ...credential,
       },
       body: call.body,
+      isPatient: call.isPatient,
       signal: call.signal,
     });
   const operation = (paths: ReadonlyMap<Dialect, string>): VendorOperation => ({

@@ -145,6 +145,8 @@ export class TaskRefused extends Error {
   readonly code: TaskFaultCode;
   /** Whether the same task can be accepted later, or by another vendor. Default: it cannot. */
   readonly isPassing: boolean;
+  /** Whether another vendor may be asked for it. Default: where it is passing. */
+  readonly mayElsewhere: boolean;
   /** What the operator must act on, as for text (R-ERR-3). `undefined`: nothing. */
   readonly fault: VendorFault | undefined;
   /** After how many seconds the vendor asks to try again. `undefined`: it does not say. */
@@ -154,12 +156,13 @@ export class TaskRefused extends Error {
     code: TaskFaultCode,
     message: string,
     isPassing = false,
-    about: { readonly fault?: VendorFault; readonly retryAfterSeconds?: number } = {},
+    about: Partial<Pick<TaskRefused, "fault" | "retryAfterSeconds" | "mayElsewhere">> = {},
   ) {
     super(message);
     this.name = "TaskRefused";
     this.code = code;
     this.isPassing = isPassing;
+    this.mayElsewhere = isPassing || about.mayElsewhere === true;
     this.fault = about.fault;
     this.retryAfterSeconds = about.retryAfterSeconds;
   }

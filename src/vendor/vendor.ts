@@ -85,6 +85,8 @@ export interface VendorCall {
   readonly body: readonly Buffer[];
   /** Whether the body asks for a stream. */
   readonly stream: boolean;
+  /** Whether it is waited for as long as the signal lets, whatever the vendor's timeouts. Default false. */
+  readonly isPatient?: boolean;
   readonly signal: AbortSignal;
 }
 

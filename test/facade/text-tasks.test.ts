@@ -7,39 +7,54 @@ import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import { type Customer, type Gateway, startGateway } from "../support/gateway.ts";
 import { send } from "../support/raw-http.ts";
 import { answer, bytes, failure, hang, html, reset } from "../support/upstream/behaviour.ts";
+import { heldBack } from "../support/upstream/held-back.ts";
 import { strictChat } from "../support/upstream/chat-strict.ts";
 import { strictMessages } from "../support/upstream/messages-strict.ts";
 import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
 import { newRequestId } from "./harness.ts";
 
 let chat: Upstream;
+let broken: Upstream;
 let messages: Upstream;
 let gateway: Gateway;
 let customer: Customer;
 
 beforeAll(async () => {
   chat = await startUpstream({ style: strictChat() });
+  broken = await startUpstream();
   messages = await startUpstream({ style: strictMessages() });
   const { secret: apiKey } = chat;
   const route = (vendor: string, model = "vendor-model") => ({ routes: [{ vendor, model }] });
+  const hasty = { timeouts: { connectMs: 2_000, firstByteMs: 200, idleMs: 200 } };
   gateway = await startGateway({
     vendors: {
       chat: { baseUrl: chat.baseUrl, apiKey },
+      hasty: { baseUrl: chat.baseUrl, apiKey, ...hasty },
+      broken: { baseUrl: broken.baseUrl, apiKey: broken.secret },
       messages: { kind: "anthropic", baseUrl: messages.baseUrl, apiKey: messages.secret },
       demo: { kind: "demo", baseUrl: "" },
     },
-    models: { chat: route("chat"), messages: route("messages"), demo: route("demo", "instant") },
+    models: {
+      chat: route("chat"),
+      hasty: route("hasty"),
+      broken: route("broken"),
+      both: { routes: [...route("broken").routes, ...route("chat").routes] },
+      messages: route("messages"),
+      demo: route("demo", "instant"),
+    },
   });
   customer = await gateway.customer();
 });
 beforeEach(() => {
   chat.clear();
   chat.always(answer());
+  broken.clear();
 });
 afterAll(async () => {
   await gateway?.close();
-  expect([...chat.violations, ...messages.violations]).toEqual([]);
-  await Promise.all([chat.close(), messages.close()]);
+  const vendors = [chat, broken, messages];
+  expect(vendors.flatMap(({ violations }) => violations)).toEqual([]);
+  await Promise.all(vendors.map((vendor) => vendor.close()));
 });
 
 type Json = Record<string, unknown>;
@@ -171,6 +186,69 @@ describe("a text that nobody waits for", () => {
   it("names a part of a message that is none, before anything is held", async () => {
     const textParams = { messages: [{ role: "user", content: [{ type: "text", text: 5 }] }] };
     await expect(submit("chat", textParams)).rejects.toThrow(/400.*textParams\.messages\[0\]/);
+  });
+});
+
+describe("a text that takes longer than the vendor's timeouts", () => {
+  // A call to the same vendor is what ends the wait: the timeouts have then passed for the task too.
+  const call = () =>
+    send(`${gateway.url}/v1/chat/completions`, {
+      headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "hasty", messages: [{ role: "user", content: "Hi" }] }),
+    });
+
+  it.each([
+    ["before its first byte", -1],
+    ["between two of its words", 0.5],
+  ])("is made all the same: %s", async (_, part) => {
+    const passed = Promise.withResolvers<void>();
+    chat.script(heldBack(answer({ text: ["At ", "last."] }), { part, until: passed.promise }));
+    const taskId = await submit("hasty", { prompt: "Think long" });
+    await chat.request(1);
+    chat.script(hang);
+    expect((await call()).status).toBe(504);
+    passed.resolve();
+    expect(await ended(taskId)).toMatchObject({ status: "completed", resultContent: "At last." });
+  });
+});
+
+describe("a vendor's own failure", () => {
+  it("is followed by the model's next vendor, and charged once", async () => {
+    const before = await gateway.money(customer.accountId);
+    broken.always(failure(500));
+    const task = await ended(await submit("both", { prompt: "Hello" }));
+    expect(task).toMatchObject({ status: "completed", resultContent: "Hello there!" });
+    expect([broken.requests.length, chat.requests.length]).toEqual([1, 1]);
+    const after = await gateway.money(customer.accountId);
+    expect(before.balance - after.balance).toBe(11n * 250n + 7n * 2_000n);
+  });
+
+  it.each([
+    ["the next one fails too", failure(502)],
+    ["the next one has no capacity now: the first is not asked again (R-TSK-7)", failure(429)],
+  ])("is the end where %s", async (_, behaviour) => {
+    const before = await gateway.money(customer.accountId);
+    broken.always(failure(500));
+    chat.always(behaviour);
+    const task = await ended(await submit("both", { prompt: "Hello" }));
+    expect(task).toMatchObject({ status: "failed", errorCode: "upstream_error" });
+    expect([broken.requests.length, chat.requests.length]).toEqual([1, 1]);
+    expect(await gateway.money(customer.accountId)).toEqual(before);
+  });
+
+  it("in the middle of a reply is the end: what it made until then is paid for", async () => {
+    broken.always(answer({ text: ["Half"], cutAfter: 2, ending: "destroy" }));
+    const task = await ended(await submit("both", { prompt: "Hello" }));
+    expect(task).toMatchObject({ status: "failed", errorCode: "upstream_error" });
+    expect([broken.requests.length, chat.requests.length]).toEqual([1, 0]);
+  });
+
+  it("as an error in a stream is told in its words", async () => {
+    const errorEvent = { error: { message: "Too hot", type: "server_error", code: null } };
+    broken.always(answer({ text: ["Half"], cutAfter: 2, errorEvent }));
+    const task = await ended(await submit("broken", { prompt: "Hello" }));
+    expect(task).toMatchObject({ status: "failed", error: { code: "upstream_error" } });
+    expect(String((task["error"] as Json)["message"])).toContain("Too hot");
   });
 });
 

@@ -1,0 +1,115 @@
+/**
+ * One question to one vendor for a text that nobody waits for. As a call it goes through the codecs and refusals
+ * of text generation, but it holds nothing and has no record of its own: the task's end settles the task's hold,
+ * and writes the record.
+ */
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { UnreadableReplyError } from "../dialect/codec.ts";
+import { HttpFailure } from "../http/failure.ts";
+import { vendorFault } from "./crossing.ts";
+import type { Chunk, Door, PlannedRoute, PreparedCall } from "./door.ts";
+import { upstreamRequestId } from "./headers.ts";
+import { estimateTokens, type Metered, meter } from "./metering.ts";
+import { readAnswer } from "./read-answer.ts";
+import { brokenText, refusedText, unopenedText } from "./text-failure.ts";
+import { measureRequest } from "./tokens/request-size.ts";
+import type { OpenReply, Upstream } from "./upstream.ts";
+
+/** What to ask. */
+export interface TextExchange<Out extends Chunk> {
+  /** It asks for a stream: so nothing between the vendor and here takes a long silence for a dead connection. */
+  readonly door: Pick<Door<Out>, "dialect" | "query" | "prepare" | "whole" | "stream">;
+  readonly model: ModelConfig;
+  readonly planned: PlannedRoute;
+  readonly signal: AbortSignal;
+  /** Takes what comes, in order. What it throws ends the exchange. */
+  readonly take: (out: Out) => void;
+}
+
+/** What came of it. */
+export interface MadeText {
+  readonly metered: Metered;
+  /** The vendor's own id of the exchange; empty: it told none. */
+  readonly upstreamId: string;
+  /** What the vendor's style could not carry of the request. */
+  readonly dropped: readonly string[];
+}
+
+/**
+ * Asks, once, and for as long as the signal lets: a long text is no vendor that hangs.
+ *
+ * @throws TaskRefused where nothing runs at the vendor, or its reply was none; HttpFailure where it is not known
+ *   whether anything runs, whose cause tells whether anything was sent
+ */
+export async function exchangeText<Out extends Chunk>(
+  upstream: Upstream,
+  asked: TextExchange<Out>,
+): Promise<MadeText> {
+  const { door, model, planned, signal } = asked;
+  let prepared: PreparedCall;
+  let open: OpenReply;
+  try {
+    prepared = door.prepare(model, planned);
+    const call = {
+      dialect: planned.dialect ?? Dialect.UNSPECIFIED,
+      model: planned.route.model,
+      query: planned.dialect === door.dialect ? door.query : "",
+      headers: prepared.headers,
+      body: prepared.body,
+      stream: true,
+      isPatient: true,
+      signal,
+    };
+    const routes = [planned];
+    open = await upstream.open({ routes, callFor: () => call, onAttempt: () => {} });
+  } catch (error) {
+    throw unopenedText(error);
+  }
+  try {
+    return await read(open, prepared, asked);
+  } catch (error) {
+    throw brokenText(error);
+  } finally {
+    open.close();
+  }
+}
+
+async function read<Out extends Chunk>(
+  { reply, refusal }: OpenReply,
+  prepared: PreparedCall,
+  { door, planned, take }: TextExchange<Out>,
+): Promise<MadeText> {
+  if (refusal !== undefined) {
+    throw refusedText(vendorFault({ ...refusal, status: reply.status }, planned.dialect));
+  }
+  const whole = await readAnswer(reply);
+  const stream = whole === undefined ? door.stream(planned, false) : undefined;
+  const answer = whole === undefined ? undefined : door.whole(whole, planned);
+  if (answer !== undefined) take(answer.body);
+  if (stream !== undefined) {
+    while (await reply.body.ready()) {
+      const out = stream.push(reply.body.take());
+      if (out.length > 0) take(out);
+      if (stream.failed) throw new UnreadableReplyError("an error in the stream");
+    }
+    const last = stream.end();
+    if (last.length > 0) take(last);
+    if (!stream.finished) throw new HttpFailure("reset", "the stream was cut");
+  }
+  const { usage: reported, textBytes = 0 } = answer ?? stream ?? {};
+  const metered = meter({
+    reported,
+    // Counted only where it is charged by.
+    inputTokens: reported === undefined ? estimateInput(prepared) : 0,
+    textBytes,
+    isWhole: true,
+  });
+  return { metered, upstreamId: upstreamRequestId(reply.headers), dropped: prepared.dropped };
+}
+
+function estimateInput({ body }: PreparedCall): number {
+  const bytes = Buffer.concat(body);
+  const { mediaBytes, mediaTokens } = measureRequest(bytes);
+  return estimateTokens(bytes.length - mediaBytes) + mediaTokens;
+}
