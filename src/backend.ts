@@ -3,11 +3,13 @@ import type { Interceptor, Transport } from "@connectrpc/connect";
 import { type Logger, pino } from "pino";
 import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
 import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
+import { UsageService } from "../gen/uas/billing/v1/usage_service_pb.ts";
 import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "./account/service.ts";
 import type { OnLowBalance } from "./billing/booking.ts";
 import { spentOfKeys } from "./billing/key-spend.ts";
 import { createBillingService } from "./billing/service.ts";
+import { createUsageService } from "./billing/usage-service.ts";
 import { callerKey, operator } from "./caller.ts";
 import type { Config, Settings } from "./config/config.ts";
 import { type Database, openDatabase } from "./db/database.ts";
@@ -76,6 +78,7 @@ export async function openBackend({
         BillingService,
         createBillingService({ pool, accountExists, models: config.models, onLowBalance }),
       ),
+      serve(UsageService, createUsageService({ pool })),
       webhooks.service,
     ];
     return {

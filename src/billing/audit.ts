@@ -4,7 +4,7 @@ import type { Queryable } from "./queryable.ts";
 
 /** A broken rule and the rows concerned. */
 export interface AuditBreach {
-  /** I1 to I11, see {@link auditSql}. */
+  /** I1 to I12, see {@link auditSql}. */
   readonly rule: string;
   readonly detail: string;
 }
@@ -24,6 +24,7 @@ const breachesMax = 100;
  * - I9 the refunds of a charge do not exceed what the customer paid for it
  * - I10 what a key has spent and holds is what its holds say
  * - I11 only open holds have a checkpoint, and the steps of a hold are as many and no more than it has
+ * - I12 what an account used in an hour is what its calls say
  *
  * A single statement sees one snapshot: what commits meanwhile is seen everywhere or nowhere.
  */
@@ -46,6 +47,18 @@ with txn as (
     from hold where key_id is not null group by key_id
 ), step as (
   select hold_id, count(*) as count, sum(amount) as total from hold_step group by hold_id
+), used_hour as (
+  select account_id, hour, key_id, model,
+      (calls, failed_calls, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
+        reasoning_tokens, images, second_micros, cost, vendor_cost)::text as used
+    from usage_hour where calls > 0
+), call_hour as (
+  select account_id, uuid_hour(id) as hour, key_id, model,
+      (count(*), count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
+        sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens), sum(reasoning_tokens),
+        coalesce(sum(images), 0), coalesce(sum(second_micros), 0), sum(cost),
+        coalesce(sum(vendor_cost), 0))::text as used
+    from call group by account_id, uuid_hour(id), key_id, model
 )
 select 'I1' as rule, format('transaction %s adds up to %s', txn_id, total) as detail
   from txn where total <> 0
@@ -117,6 +130,11 @@ select 'I11', format('hold %s of %s says it grew %s times but its steps are %s o
     coalesce(h.id, s.hold_id), h.amount, h.steps, coalesce(s.count, 0), coalesce(s.total, 0))
   from (select id, amount, steps from hold where steps > 0) h full join step s on s.hold_id = h.id
   where h.steps is distinct from s.count or s.total > h.amount
+union all
+select 'I12', format('account %s used %s in the hour %s with key %s and model %s but its calls say %s',
+    account_id, u.used, hour, key_id, model, c.used)
+  from used_hour u full join call_hour c using (account_id, hour, key_id, model)
+  where u.used is distinct from c.used
 limit ${breachesMax}`;
 
 /**

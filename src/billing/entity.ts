@@ -175,6 +175,30 @@ export const CallEntity = defineEntity({
   ],
 });
 
+/** What an account used in an hour, by key and model: sums of its calls, written with them by triggers. */
+export const UsageHourEntity = defineEntity({
+  name: "UsageHourEntity",
+  tableName: "usage_hour",
+  properties: {
+    accountId: p.uuid().primary(),
+    hour: p.datetime().columnType("timestamptz").primary(),
+    keyId: p.text().primary(),
+    model: p.text().primary(),
+    calls: p.bigint().defaultRaw("0"),
+    failedCalls: p.bigint().defaultRaw("0"),
+    inputTokens: p.bigint().defaultRaw("0"),
+    cachedInputTokens: p.bigint().defaultRaw("0"),
+    cacheWriteTokens: p.bigint().defaultRaw("0"),
+    outputTokens: p.bigint().defaultRaw("0"),
+    reasoningTokens: p.bigint().defaultRaw("0"),
+    images: p.bigint().defaultRaw("0"),
+    secondMicros: p.bigint().defaultRaw("0"),
+    cost: p.bigint().defaultRaw("0"),
+    vendorCost: p.bigint().defaultRaw("0"),
+  },
+  indexes: [{ name: "usage_hour_hour_index", properties: ["hour"] }],
+});
+
 /** A top-up, a refund, an adjustment or a promotion: one per account and reference. */
 export const BookingEntity = defineEntity({
   name: "BookingEntity",
@@ -228,6 +252,7 @@ export const billingEntities = [
   NodeEntity,
   LedgerEntryEntity,
   CallEntity,
+  UsageHourEntity,
   BookingEntity,
   PriceVersionEntity,
   ModelPriceEntity,

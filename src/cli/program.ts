@@ -11,6 +11,7 @@ import { addModelsCommands } from "./models.ts";
 import { addPriceCommands } from "./price.ts";
 import { addServeCommand } from "./serve.ts";
 import { addTaskCommands } from "./task.ts";
+import { addUsageCommand } from "./usage.ts";
 import { addWebhookCommands } from "./webhook.ts";
 
 /** 0: done. 1: refused or failed. 2: wrong usage. */
@@ -58,6 +59,7 @@ export function buildProgram(tools: CliTools): Command {
   addModelsCommands(program, tools);
   addPriceCommands(program, tools);
   addCallsCommands(program, tools);
+  addUsageCommand(program, tools);
   addLedgerCommands(program, tools);
   addTaskCommands(program, tools);
   addWebhookCommands(program, tools);

@@ -1,4 +1,4 @@
-/** Reads when something is to happen: a time, or how long from now. */
+/** Reads when something is to happen, or has: a time, or how long from now. */
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { InvalidArgumentError } from "commander";
@@ -21,6 +21,16 @@ const dateForm = /^\d{4}-\d{2}-\d{2}$/;
  */
 export function whenArgument(text: string, nowMs: number = Date.now()): Timestamp {
   return timestampFromMs(durationEnd(text, nowMs) ?? moment(text));
+}
+
+/**
+ * Reads when something was: `30d`, `12h` (ago), or a time as {@link whenArgument} does.
+ *
+ * @param nowMs from when a length of time counts back. Default: now
+ */
+export function pastArgument(text: string, nowMs: number = Date.now()): Timestamp {
+  const endMs = durationEnd(text, 0);
+  return timestampFromMs(endMs === undefined ? moment(text) : nowMs - endMs);
 }
 
 function durationEnd(text: string, nowMs: number): number | undefined {

@@ -246,3 +246,6 @@ export const resultReaderIdleMs = 60_000;
 
 /** How often expired result files are removed, in milliseconds. They are not given out meanwhile. */
 export const resultExpireMs = 10 * 60_000;
+
+/** The most buckets of a usage series: 41 days by the hour, beyond what a chart can show. */
+export const bucketsMax = 1_000;

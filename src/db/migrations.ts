@@ -10,6 +10,7 @@ import { CallPrice0007 } from "./migration/0007-call-price.ts";
 import { Webhook0009 } from "./migration/0009-webhook.ts";
 import { Task0010 } from "./migration/0010-task.ts";
 import { Result0011 } from "./migration/0011-result.ts";
+import { Usage0018 } from "./migration/0018-usage.ts";
 
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-account-key", class: AccountKey0001 },
@@ -22,4 +23,5 @@ export const migrations: readonly MigrationObject[] = [
   { name: "0009-webhook", class: Webhook0009 },
   { name: "0010-task", class: Task0010 },
   { name: "0011-result", class: Result0011 },
+  { name: "0018-usage", class: Usage0018 },
 ];

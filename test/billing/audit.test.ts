@@ -66,6 +66,14 @@ describe("R-MON-6: the audit", () => {
     ["I10", "update hold set key_id = id where id = $1"],
     ["I11", "insert into hold_checkpoint (hold_id, cost) select id, 1 from hold where id = $1"],
     ["I11", "update hold set steps = 1 where id = $1"],
+    [
+      "I12",
+      "update usage_hour u set calls = 2 from hold h where h.id = $1 and u.account_id = h.account_id",
+    ],
+    [
+      "I12",
+      "delete from usage_hour u using hold h where h.id = $1 and u.account_id = h.account_id",
+    ],
     ["I11", "insert into hold_step (hold_id, n, amount) select id, 1, 61 from hold where id = $1"],
   ];
 

@@ -1,5 +1,10 @@
 /** Calls the RPCs of billing as one caller, with plain objects and the service's own errors. */
-import { create, type MessageInitShape, type DescMessage } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type DescService,
+  type MessageInitShape,
+} from "@bufbuild/protobuf";
 import {
   type Client,
   createContextValues,
@@ -11,17 +16,26 @@ import { type Caller, callerKey } from "../../src/caller.ts";
 
 type Handler = (request: unknown, context: HandlerContext) => Promise<unknown>;
 
-/** All of them, also those that come. */
+/** All of billing's. */
 export function rpcs(
   service: ServiceImpl<typeof BillingService>,
   caller: Caller,
 ): Client<typeof BillingService> {
+  return rpcsOf(BillingService, service, caller);
+}
+
+/** All unary ones of a service, also those that come. */
+export function rpcsOf<Service extends DescService>(
+  description: Service,
+  service: ServiceImpl<Service>,
+  caller: Caller,
+): Client<Service> {
   const context = { values: createContextValues().set(callerKey, caller) } as HandlerContext;
   const handlers = service as unknown as Readonly<Record<string, Handler>>;
-  const calls = BillingService.methods.map(({ localName, input }) => [
+  const calls = description.methods.map(({ localName, input }) => [
     localName,
     async (init: MessageInitShape<DescMessage>) =>
       handlers[localName]?.(create(input, init), context),
   ]);
-  return Object.fromEntries(calls) as Client<typeof BillingService>;
+  return Object.fromEntries(calls) as Client<Service>;
 }

@@ -22,6 +22,7 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "billing.v1.BillingService/GetPrice": "SESSION",
   "billing.v1.BillingService/ListPrices": "SESSION",
   "billing.v1.BillingService/AuditLedger": "OPERATOR",
+  "billing.v1.UsageService/GetUsageSeries": "SESSION",
   "inference.v1.InferenceService/Exchange": "KEY",
   "inference.v1.InferenceService/CountTokens": "KEY",
   "inference.v1.InferenceService/Embed": "KEY",

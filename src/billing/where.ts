@@ -1,0 +1,23 @@
+/** Conditions of a statement, and their values. */
+export class Where {
+  /** The parameters of the statement, `$1` first. */
+  readonly values: unknown[] = [];
+  readonly #terms: string[] = [];
+
+  /** Adds a parameter. Returns how the statement names it. */
+  value(value: unknown): string {
+    this.values.push(value);
+    return `$${this.values.length}`;
+  }
+
+  /** Adds a condition. `?` stands for the value; where that is `undefined` there is no such condition. */
+  and(term: string, value: unknown): this {
+    if (value !== undefined) this.#terms.push(term.replace("?", this.value(value)));
+    return this;
+  }
+
+  /** All conditions; `true` where there is none. */
+  get text(): string {
+    return this.#terms.join(" and ") || "true";
+  }
+}
