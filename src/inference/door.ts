@@ -44,6 +44,9 @@ export interface PreparedCall {
   readonly headers: Readonly<Record<string, string>>;
   /** In pieces, to be sent one after the other. */
   readonly body: readonly Buffer[];
+  /** What the pieces were cut from, where they differ from it by a few members only: it is in one piece, to be looked
+   * through without joining them. Default: they are joined. */
+  readonly source?: Buffer;
   /** What the vendor's style cannot carry, in the caller's words. */
   readonly dropped: readonly string[];
 }

@@ -17,6 +17,8 @@ export interface Asked {
   readonly routes: readonly PlannedRoute[];
   /** The body for the first route's vendor, in pieces; `undefined`: that vendor is not there. */
   readonly body: readonly Buffer[] | undefined;
+  /** See {@link PreparedCall.source}. */
+  readonly source: Buffer | undefined;
 }
 
 /** What is held. */
@@ -33,10 +35,10 @@ export interface Held {
  */
 export async function hold(
   call: Call,
-  { text, model, isLimitRequired, routes, body }: Asked,
+  { text, model, isLimitRequired, routes, body, source }: Asked,
   { pricing, ledger, metrics, counter }: ExchangeOptions,
 ): Promise<Held> {
-  const tokens = new RequestTokens({ text, routes, body, counter });
+  const tokens = new RequestTokens({ text, routes, body, source, counter });
   const most = text.maxOutputTokens ?? model.maxOutputTokens;
   const isOpen = text.stream && (text.maxOutputTokens === undefined || isLimitRequired);
   const mostTokens = most * text.choices;

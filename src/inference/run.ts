@@ -96,8 +96,8 @@ export class Run<Out extends Chunk> {
   async hold(): Promise<void> {
     const { text, model } = this.#known();
     const isLimitRequired = this.#door.isLimitRequired === true;
-    const body = this.#first?.body;
-    const asked = { text, model, isLimitRequired, routes: this.#routes, body };
+    const { body, source } = this.#first ?? {};
+    const asked = { text, model, isLimitRequired, routes: this.#routes, body, source };
     this.#held = await hold(this.call, asked, this.#options);
   }
 

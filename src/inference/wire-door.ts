@@ -16,7 +16,7 @@ import {
   translateToStream,
 } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
-import type { Outline } from "../dialect/json-scan.ts";
+import { asBuffer, type Outline } from "../dialect/json-scan.ts";
 import {
   inWordsOf,
   nameIn,
@@ -161,7 +161,8 @@ export class WireDoor implements Door<Buffer> {
     const isOwn = dialect === this.dialect;
     if (isOwn) this.#style.guard?.(this.#body, { isVerified: true, outline: text.outline });
     if (isOwn && !this.#style.carriesSeals?.(this.#body)) {
-      return { headers, body: text.forVendor(route.model), dropped: [] };
+      const source = asBuffer(this.#body);
+      return { headers, body: text.forVendor(route.model), source, dropped: [] };
     }
     const encoded = this.#encoded(dialect, {
       model: route.model,

@@ -13,6 +13,8 @@ import { measureRequest, type RequestSize } from "./request-size.ts";
 export interface RequestTokensOptions {
   /** The body as the first vendor gets it, in pieces; `undefined`: it is not made yet. */
   readonly body: readonly Buffer[] | undefined;
+  /** The same but for a few members, in one piece; `undefined`: the pieces are joined. */
+  readonly source?: Buffer | undefined;
   readonly text: AskedText;
   readonly routes: readonly PlannedRoute[];
   readonly counter: TokenCounter;
@@ -80,17 +82,24 @@ export class RequestTokens {
 
   #measured(): RequestSize {
     if (this.#size !== undefined) return this.#size;
-    const { body, text } = this.#options;
+    const { text } = this.#options;
+    const body = this.#body();
     // Without a body no vendor can be asked yet: a token a byte is more than any text has.
     if (body === undefined) return { bound: text.bytes, mediaBytes: 0, mediaTokens: 0 };
     const pictures = this.#vendorModels.map((name) => familyOf(name)?.pictureTokens ?? 0);
-    return (this.#size = measureRequest(join(body), Math.max(0, ...pictures) || undefined));
+    return (this.#size = measureRequest(body, Math.max(0, ...pictures) || undefined));
+  }
+
+  #body(): Buffer | undefined {
+    const { body, source } = this.#options;
+    return body && (body.length > 1 ? (source ?? join(body)) : body[0]);
   }
 
   async #counted(encoding: Encoding): Promise<TokenRange | undefined> {
-    const { body, counter, text } = this.#options;
+    const { counter, text } = this.#options;
+    const body = this.#body();
     if (body === undefined) return undefined;
-    const { question, media } = countQuestion(encoding, join(body));
+    const { question, media } = countQuestion(encoding, body);
     const tokens = await counter.count(question);
     if (tokens === undefined) return undefined;
     return {
