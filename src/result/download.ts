@@ -73,15 +73,28 @@ export async function download(
   const vendorOrigin = URL.parse(source.vendorUrl ?? "")?.origin;
   const deadline = AbortSignal.timeout(limits.totalMs);
   const signal = options.signal ? AbortSignal.any([deadline, options.signal]) : deadline;
+  const { redirectHosts } = source;
+  const redirectsMax = redirectHosts === undefined ? resultRedirectsMax : 1;
   let url = first;
-  for (let asked = 0; asked <= resultRedirectsMax; asked++) {
+  for (let asked = 0; asked <= redirectsMax; asked++) {
     const headers = url.origin === first.origin ? (source.headers ?? {}) : {};
     const ask = { ...options, limits, signal, url, headers };
     const step = await (url.origin === vendorOrigin ? askVendor(ask) : askGuarded(ask));
     if ("contentType" in step) return step.contentType;
     url = step.next;
+    if (url.origin !== first.origin && !isAmong(url, redirectHosts)) {
+      const told = `${first.origin} sends on to ${url.host}, which is none of its vendor's`;
+      throw new ResultFailure("refused", told, { isFinal: true });
+    }
   }
-  throw new ResultFailure("refused", `more than ${resultRedirectsMax} redirects`);
+  throw new ResultFailure("refused", `more than ${redirectsMax} redirects`);
+}
+
+/** Whether a host is one of those; all are where none are named. */
+function isAmong({ hostname }: URL, hosts: readonly string[] | undefined): boolean {
+  const isIt = (host: string): boolean =>
+    host.startsWith(".") ? hostname.endsWith(host) : hostname === host;
+  return hosts === undefined || hosts.some(isIt);
 }
 
 /** Asks an address of the public internet. */

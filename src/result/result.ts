@@ -12,6 +12,9 @@ export type ResultSource =
       readonly url: string;
       /** What to send there. It is not sent on to other origins. */
       readonly headers?: Readonly<Record<string, string>>;
+      /** Where it may be sent on to, once: exact host names, or what they end in, with a leading dot. Default:
+       * anywhere on the public internet, a few times. */
+      readonly redirectHosts?: readonly string[];
       /** The vendor's configured `base_url`: its origin may be private, and without TLS. Default: none. */
       readonly vendorUrl?: string;
     };

@@ -66,14 +66,19 @@ export class Finalizing {
 
   /** One after the other: a task's files are not worth more of the machine than another task's. */
   async #store({ task }: Work, file: VendorFile, signal: AbortSignal): Promise<StoredResult> {
-    const { url, bytes, headers, contentType } = file;
+    const { url, bytes, headers, redirectHosts, contentType } = file;
     const vendorUrl = this.#work.vendorOf(task)?.baseUrl;
     const { id: taskId, account_id: accountId } = task;
     for (let count = 1; ; count++) {
       try {
         const source =
           bytes === undefined
-            ? { url: url ?? "", ...(headers && { headers }), ...(vendorUrl && { vendorUrl }) }
+            ? {
+                url: url ?? "",
+                ...(headers && { headers }),
+                ...(redirectHosts && { redirectHosts }),
+                ...(vendorUrl && { vendorUrl }),
+              }
             : { bytes };
         const about = { contentType, accountId, taskId, signal };
         const stored = await this.#work.options.results.store(source, about);

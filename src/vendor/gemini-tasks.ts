@@ -150,12 +150,15 @@ function newsOf(reply: TaskReply, headersFor: HeadersFor): TaskNews {
   return filmOf(member(member(operation, "response"), "generateVideoResponse"), headersFor);
 }
 
+/** Where Google's downloads send on to. */
+const redirectHosts = [".googleapis.com", ".googleusercontent.com"];
+
 /** A film that the filter took is no film, though the operation went well. */
 function filmOf(response: JsonObject, headersFor: HeadersFor): TaskNews {
   const files = objects(response["generatedSamples"]).flatMap((sample): VendorFile[] => {
     const { uri } = member(sample, "video");
     return typeof uri === "string" && URL.canParse(uri)
-      ? [{ url: uri, headers: headersFor(uri), contentType: "video/mp4" }]
+      ? [{ url: uri, headers: headersFor(uri), redirectHosts, contentType: "video/mp4" }]
       : [];
   });
   if (files.length > 0) return { status: "completed", outcome: { files } };

@@ -118,6 +118,9 @@ export interface VendorFile {
   readonly url?: string;
   /** What the vendor wants to see with `url`. Default: nothing. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Where `url` may send on to, once: exact host names, or what they end in, with a leading dot. Default:
+   * anywhere on the public internet. */
+  readonly redirectHosts?: readonly string[];
   readonly bytes?: Buffer;
   /** Its media type, for example `image/png`. */
   readonly contentType: string;

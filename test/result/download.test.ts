@@ -202,6 +202,28 @@ describe("where a result may be", () => {
     expect(receiver.received.at(-1)?.headers).not.toHaveProperty("authorization");
   });
 
+  it("R-VND-4: a vendor that names where it sends on to does so once, to there only", async () => {
+    const headers = { "x-goog-api-key": "secret" };
+    const at = { url: `${vendor.origin}/a`, vendorUrl: vendor.origin, headers };
+    vendor.answer = (_request, response) => {
+      response.writeHead(302, { location: `${receiver.origin}/film` }).end();
+    };
+    const refused = { kind: "refused", isFinal: true };
+    for (const hosts of [[], ["google.test"], [".ocalhost"], ["host"], [".localhost"]]) {
+      expect(await outcome({ ...at, redirectHosts: hosts })).toEqual(refused);
+    }
+    const before = receiver.received.length;
+    const followed = await outcome({ ...at, redirectHosts: ["localhost"] });
+    expect(followed).toMatchObject({ contentType: "image/png" });
+    expect(receiver.received.slice(before)).toMatchObject([{ path: "/film" }]);
+    expect(receiver.received.at(-1)?.headers).not.toHaveProperty("x-goog-api-key");
+    receiver.behave((_received, response) => void response.writeHead(302, { location: "/" }).end());
+    expect(await outcome({ ...at, redirectHosts: ["localhost"] })).toMatchObject({
+      kind: "refused",
+    });
+    expect(receiver.received).toHaveLength(before + 2);
+  });
+
   it("a redirect into the private network ends there", async () => {
     receiver.behave((_received, response) => {
       response.writeHead(302, { location: `${vendor.origin}/a` }).end();

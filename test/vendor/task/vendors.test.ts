@@ -130,7 +130,11 @@ describe("gemini", () => {
       status: "completed",
       outcome: {
         files: [
-          { headers: { "x-goog-api-key": geminiSecret }, contentType: "video/mp4" },
+          {
+            headers: { "x-goog-api-key": geminiSecret },
+            redirectHosts: [".googleapis.com", ".googleusercontent.com"],
+            contentType: "video/mp4",
+          },
           { url: "https://storage.example/film.mp4", headers: {} },
         ],
       },
