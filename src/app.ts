@@ -118,13 +118,14 @@ async function assemble(built: Parts): Promise<App> {
   const parts = { config, vendors, ledger, pricing, calls, drains, metrics, log, state, counter };
   const results = openResults({ pool: database.pool, settings, config, warn });
   const work = { database, config, vendors, prices, metrics, upstream };
-  const working = createTaskWorking({ ...work, results, log, onLowBalance: built.onLowBalance });
+  const { onLowBalance } = built;
+  const working = createTaskWorking({ ...work, settings, results, log, onLowBalance });
   const tasks = createTaskRoom({ ...work, onNews: working.wake, onCancel: working.cancel });
   const services = [...backend.services, ...createInference({ ...parts, upstream }), tasks.service];
   const sending = createWebhookSending({ backend, config, metrics, log });
   const { authenticate } = authenticator;
   const isReady = createReadiness(database.pool, calls);
-  const edge = { settings, log, metrics, calls, services, authenticate, isReady, results };
+  const edge = { settings, log, metrics, calls, services, authenticate, isReady, results, tasks };
   const edges = await createEdges(edge);
   await authenticator.start();
   await makePartitions(database.pool, warn);

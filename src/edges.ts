@@ -9,7 +9,7 @@ import { ServerReflection } from "../gen/reflection_pb.ts";
 import { type Authenticate, GatewayStopping } from "./caller.ts";
 import type { Settings } from "./config/config.ts";
 import { createFacade } from "./facade/facade.ts";
-import type { FindFile } from "./facade/options.ts";
+import type { FindFile, CallbackDoor } from "./facade/options.ts";
 import type { RunningCalls } from "./inference/running-calls.ts";
 import type { Metrics } from "./metrics.ts";
 import { createAccessCheck } from "./rpc/access.ts";
@@ -40,6 +40,8 @@ export interface EdgeOptions {
   readonly services: readonly Service[];
   /** Finds result files by their tokens. */
   readonly results: { find: FindFile };
+  /** Takes vendors' callbacks. */
+  readonly tasks: { readonly callbacks: CallbackDoor };
 }
 
 /** The two listeners. */
@@ -72,6 +74,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     stopping: stopping.signal,
     isReady,
     findFile: options.results.find,
+    callbacks: options.tasks.callbacks,
     trustProxy: settings.trustProxy,
   });
   const shutdownSignal = stopping.signal;

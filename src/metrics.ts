@@ -135,7 +135,7 @@ function moneyMetrics(registers: Registry[]) {
     }),
     vendorCost: new Counter({
       name: "uas_billing_vendor_cost_usd_total",
-      help: "Money that vendors take for calls, in USD, where the configuration says what.",
+      help: "Money that vendors take for calls and tasks, in USD, where the configuration says what.",
       labelNames: ["model", "vendor"] as const,
       registers,
     }),

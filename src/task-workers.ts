@@ -1,14 +1,16 @@
 /** Puts the work on tasks together, for a server. */
 import { Pool } from "pg";
 import type { Logger } from "pino";
+import type { CallRow } from "./billing/call-row.ts";
 import { callCost } from "./billing/price.ts";
 import type { PriceBook } from "./billing/price-book.ts";
-import type { Config } from "./config/config.ts";
+import type { Config, Settings } from "./config/config.ts";
 import { priceAt } from "./config/price-at.ts";
 import type { Database } from "./db/database.ts";
 import { createTextRunner } from "./inference/text-task.ts";
 import type { Upstream } from "./inference/upstream.ts";
 import type { Metrics } from "./metrics.ts";
+import { formatUsd, nanosPerUsd } from "./money.ts";
 import { createTaskJobs } from "./task/jobs.ts";
 import type { TaskRow } from "./task/task-row.ts";
 import { createTaskWorker } from "./task/worker.ts";
@@ -24,6 +26,7 @@ import type { Vendor } from "./vendor/vendor.ts";
 export interface WorkingOptions {
   readonly database: Database;
   readonly config: Pick<Config, "models" | "vendors">;
+  readonly settings: Pick<Settings, "publicUrl">;
   /** By name. */
   readonly vendors: ReadonlyMap<string, Vendor>;
   /** Who asks vendors for texts. */
@@ -81,8 +84,9 @@ export function createTaskWorking(options: WorkingOptions): TaskWorking {
     text: { run: createTextRunner(options.upstream), vendors: textVendors(options) },
     findPrice: (version) => prices.find(version),
     vendorCost: vendorCostOf(config),
+    ...callbackAt(options.settings),
     onSubmit: (vendor, outcome) => metrics.taskSubmits.inc({ vendor, outcome }),
-    onEnd: (task) => metrics.tasksEnded.inc(endLabels(task)),
+    ...reports(options),
   });
   metrics.gauge(
     "uas_tasks_under_way",
@@ -135,7 +139,64 @@ function vendorCostOf({
   };
 }
 
-/** The words of ends are those of their states. */
-function endLabels({ state, error_code: code }: TaskRow): { status: string; error_code: string } {
-  return { status: state, error_code: code ?? "" };
+/** Where vendors may call back: at an address of the public internet that is known, with TLS, as they want it. */
+function callbackAt({
+  publicUrl,
+}: Pick<Settings, "publicUrl">): Pick<WorkerOptions, "callbackUrl"> {
+  if (!publicUrl?.startsWith("https:")) return {};
+  return { callbackUrl: (token) => `${publicUrl}/callbacks/${token}` };
+}
+
+/** What an operator is told of tasks, in log and metrics. */
+function reports({
+  metrics,
+  log,
+}: Pick<WorkingOptions, "metrics" | "log">): Required<
+  Pick<WorkerOptions, "onAlarm" | "onEnd" | "onLateCost">
+> {
+  return {
+    onAlarm(vendor, fault, model) {
+      metrics.upstreamAlarms.inc({ vendor, reason: fault });
+      log.error(
+        { vendor, model, alarm: fault },
+        "a vendor refuses the gateway itself: act on its account or route",
+      );
+    },
+    onEnd(task, record) {
+      // The words of ends are those of their states.
+      metrics.tasksEnded.inc({ status: task.state, error_code: task.error_code ?? "" });
+      countMoney(metrics, task, record);
+      log.info(endFields(task, record), "task");
+    },
+    onLateCost({ id: taskId, model, vendor }, vendorCostNanos) {
+      metrics.vendorCost.inc({ model, vendor }, Number(vendorCostNanos) / Number(nanosPerUsd));
+      const vendorCost = formatUsd(vendorCostNanos);
+      log.warn({ taskId, model, vendor, vendorCost }, "a vendor charged for a task that had ended");
+    },
+  };
+}
+
+function countMoney(metrics: Metrics, { model, vendor }: TaskRow, record?: CallRow): void {
+  const usdOf = (nanos: string | null | undefined): number =>
+    Number(nanos ?? 0) / Number(nanosPerUsd);
+  const [cost, vendorCost] = [usdOf(record?.cost), usdOf(record?.vendor_cost)];
+  if (cost > 0) metrics.charged.inc({ model }, cost);
+  if (vendorCost > 0) metrics.vendorCost.inc({ model, vendor }, vendorCost);
+}
+
+function endFields(task: TaskRow, record?: CallRow): Readonly<Record<string, unknown>> {
+  const { vendor_cost: vendorCost } = record ?? {};
+  return {
+    requestId: task.request_id,
+    taskId: task.id,
+    accountId: task.account_id,
+    keyId: task.key_id,
+    model: task.model,
+    vendor: task.vendor,
+    status: task.state,
+    errorCode: task.error_code ?? undefined,
+    cost: formatUsd(BigInt(task.cost ?? 0)),
+    vendorCost: vendorCost ? formatUsd(BigInt(vendorCost)) : undefined,
+    durationMs: record?.duration_ms,
+  };
 }

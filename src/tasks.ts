@@ -10,6 +10,7 @@ import { ErrorCode, GatewayError } from "./errors.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
 import type { Metrics } from "./metrics.ts";
 import { type Service, serve } from "./rpc/service.ts";
+import { type Callbacks, createCallbacks } from "./task/callbacks.ts";
 import { createCancel } from "./task/cancel.ts";
 import { TaskFeed } from "./task/feed.ts";
 import { createTaskReads } from "./task/reads.ts";
@@ -37,6 +38,8 @@ export interface TaskOptions {
 /** The task room of a server. */
 export interface TaskRoom {
   readonly service: Service;
+  /** Takes what vendors tell of tasks by themselves. */
+  readonly callbacks: Callbacks;
   start(): Promise<void>;
   /** Answers polls that wait, and closes what was opened. */
   stop(): Promise<void>;
@@ -75,6 +78,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   );
   return {
     service: serve(TaskService, service),
+    callbacks: createCallbacks({ pool, tasksOf, onNews }),
     start: () => feed.start(),
     stop: () => feed.close(),
   };

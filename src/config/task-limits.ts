@@ -35,6 +35,10 @@ export const taskSettleMs = 10_000;
 /** How long a vendor that cannot be asked may take to tell of a task by itself, in milliseconds. */
 export const taskUnknownMs = 10 * 60 * 1_000;
 
+/** How long a vendor is asked what it took for a task that has ended without a charge, in milliseconds: a day,
+ * in which vendors forget tasks. */
+export const taskTrailMs = 24 * 60 * 60 * 1_000;
+
 /** How often no connection is made, in a row, before a task fails: about four minutes. */
 export const taskConnectsMax = 20;
 

@@ -47,6 +47,7 @@ const reservedPrefixes: ReadonlySet<string> = new Set([
   "/readyz",
   "/metrics",
   "/files",
+  "/callbacks",
   "/console",
 ]);
 

@@ -9,6 +9,7 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { bodyBytesMax, headerBytesMax } from "../config/limits.ts";
 import { dialects, type DialectId } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
+import { registerCallbacks } from "./callbacks.ts";
 import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { registerFiles } from "./files.ts";
 import type { FacadeOptions } from "./options.ts";
@@ -43,6 +44,7 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
     await app.register((scope) => registerScope(scope, { ...options, dialect, routes: own }));
   }
   await app.register((scope) => registerFiles(scope, options));
+  await app.register((scope) => registerCallbacks(scope, options));
   return app;
 }
 

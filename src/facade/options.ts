@@ -22,6 +22,14 @@ export type ServedFile =
 /** Finds a file by its token; `undefined`: there is none. */
 export type FindFile = (token: string) => Promise<ServedFile | undefined>;
 
+/** Takes what vendors tell of tasks by themselves. */
+export interface CallbackDoor {
+  /** Whether there is a task with this token. */
+  isKnown(this: void, token: string): Promise<boolean>;
+  /** Takes what was told of it. */
+  take(this: void, token: string, body: Buffer): Promise<void>;
+}
+
 /** What the facade needs of the rest. */
 export interface FacadeOptions {
   /** The services whose routes to serve. */
@@ -39,6 +47,8 @@ export interface FacadeOptions {
   readonly isReady: () => Promise<boolean>;
   /** Finds a result file by its token. */
   readonly findFile: FindFile;
+  /** Takes vendors' callbacks. Default: none are known. */
+  readonly callbacks?: CallbackDoor;
   /** Addresses and ranges of proxies that are trusted. */
   readonly trustProxy: readonly string[];
 }

@@ -46,6 +46,9 @@ const active = "state in ('submitting', 'submit_unknown', 'running', 'finalizing
 const isDue = `${active} and next_time <= clock_timestamp()
   and (lease_until is null or lease_until <= clock_timestamp())`;
 
+const isTrailingDue = `is_trailing and next_time <= clock_timestamp()
+  and (lease_until is null or lease_until <= clock_timestamp())`;
+
 const loadSql = `select vendor, count(*)::int as count from task where ${atVendor} group by vendor`;
 
 /**
@@ -93,6 +96,14 @@ const dueSql = `
     select id from task where ${isDue} order by next_time limit $1 for update skip locked)
   returning ${taskColumns}`;
 
+/** Those that have ended, whose vendors may still charge for them. $1: how many, $2: the lease. */
+const trailingSql = `
+  update task set fence = task.fence + 1, lease_until = clock_timestamp() + $2 * interval '1 ms',
+    next_time = clock_timestamp() + $2 * interval '1 ms'
+  where id in (
+    select id from task where ${isTrailingDue} order by next_time limit $1 for update skip locked)
+  returning ${taskColumns}`;
+
 /** Those that waited until their deadline. $1: how many, $2: the lease; `queued` has none. */
 const overdueSql = `
   update task set fence = task.fence + 1
@@ -103,7 +114,8 @@ const overdueSql = `
 
 const anythingSql = `select
   exists (select from task where state = 'queued' and next_time <= now()) as queued,
-  exists (select from task where ${isDue}) as due`;
+  exists (select from task where ${isDue}) as due,
+  exists (select from task where ${isTrailingDue}) as trailing`;
 
 interface WaitingRow {
   readonly id: string;
@@ -111,10 +123,18 @@ interface WaitingRow {
   readonly model: string;
 }
 
+/** What waits. */
+export interface WaitingWork {
+  readonly queued: boolean;
+  readonly due: boolean;
+  /** Tasks that have ended, whose vendors may still charge for them. */
+  readonly trailing: boolean;
+}
+
 /** Whether anything waits. Cheap. */
-export async function findWork(pool: Pool): Promise<{ queued: boolean; due: boolean }> {
-  const { rows } = await pool.query<{ queued: boolean; due: boolean }>(anythingSql);
-  return rows[0] ?? { queued: false, due: false };
+export async function findWork(pool: Pool): Promise<WaitingWork> {
+  const { rows } = await pool.query<WaitingWork>(anythingSql);
+  return rows[0] ?? { queued: false, due: false, trailing: false };
 }
 
 /** Takes tasks that wait for their turn: they are `submitting`, and their vendor is to be asked. */
@@ -145,6 +165,11 @@ export async function pickUp(pool: Pool, options: PickUp): Promise<PickedUp> {
 /** Takes tasks that somebody should look at: their time has come, or who had them is gone. */
 export async function takeDue(pool: Pool, limit: number, leaseMs: number): Promise<TaskRow[]> {
   return (await pool.query<TaskRow>(dueSql, [limit, leaseMs])).rows;
+}
+
+/** Takes tasks that have ended, to ask what their vendors took for them. */
+export async function takeTrailing(pool: Pool, limit: number, leaseMs: number): Promise<TaskRow[]> {
+  return (await pool.query<TaskRow>(trailingSql, [limit, leaseMs])).rows;
 }
 
 /** Takes tasks that have waited until their deadline. */

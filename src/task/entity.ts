@@ -47,6 +47,10 @@ export const TaskEntity = defineEntity({
     startTime: p.datetime().columnType("timestamptz").nullable(),
     finishTime: p.datetime().columnType("timestamptz").nullable(),
     expireTime: p.datetime().columnType("timestamptz").nullable(),
+    hints: p.integer().default(0),
+    hintTaskId: p.text().nullable(),
+    isHintSure: p.boolean().default(false),
+    isTrailing: p.boolean().default(false),
   },
   uniques: [
     { name: "task_account_id_callback_id_unique", properties: ["accountId", "callbackId"] },
@@ -60,6 +64,12 @@ export const TaskEntity = defineEntity({
       properties: ["nextTime"],
       where: "(state in ('submitting', 'submit_unknown', 'running', 'finalizing'))",
     },
+    {
+      name: "task_attempt_token_index",
+      properties: ["attemptToken"],
+      where: "(attempt_token is not null)",
+    },
+    { name: "task_trailing_index", properties: ["nextTime"], where: "(is_trailing)" },
   ],
   checks: [
     {

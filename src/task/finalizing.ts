@@ -61,7 +61,8 @@ export class Finalizing {
       return void (await this.#work.release(work, pause, { failure_count: failures }));
     }
     const { RESULT_UNAVAILABLE: code } = ErrorCode;
-    await this.#work.fail(work, { code, message: goneMessage });
+    // The vendor was done with it, and takes its money.
+    await this.#work.fail(work, { code, message: goneMessage, outcome: { files: [] } });
   }
 
   /** One after the other: a task's files are not worth more of the machine than another task's. */

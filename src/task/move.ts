@@ -38,6 +38,8 @@ export type MoveColumns = Partial<{
   readonly error_code: string;
   readonly error: string;
   readonly expire_time: Date | null;
+  readonly hint_task_id: string | null;
+  readonly is_trailing: boolean;
 }>;
 
 /** What moves need. */
@@ -104,12 +106,14 @@ function statementOf(task: TaskRow, move: Move): { text: string; values: unknown
   if (isEnd) {
     values.push(move.charge?.costNanos.toString());
     sets.push(`cost = $${values.length}`, "finish_time = clock_timestamp()", "lease_until = null");
+    // It is looked after from now on.
+    if (set.is_trailing) sets.push("next_time = clock_timestamp()");
   } else if (releaseMs !== undefined) {
     values.push(releaseMs);
     const after = `clock_timestamp() + $${values.length} * interval '1 ms'`;
-    values.push(task.cancel_requested);
-    // Whoever asked to cancel it meanwhile waits for no pause.
-    const isNew = `cancel_requested <> $${values.length}`;
+    values.push(task.cancel_requested, task.hints);
+    // Whoever asked to cancel it meanwhile waits for no pause, nor does whoever told of news.
+    const isNew = `(cancel_requested <> $${values.length - 1} or hints <> $${values.length})`;
     const next = `case when ${isNew} then clock_timestamp() else ${after} end`;
     sets.push("lease_until = null", `next_time = least(${next}, greatest(deadline, now()))`);
   }

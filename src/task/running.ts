@@ -25,8 +25,9 @@ export class Running {
   async look(work: Work): Promise<void> {
     const { task } = work;
     if (task.left_ms <= 0) {
-      await this.#stop(work).catch(() => false);
-      return this.#work.fail(work, timedOut);
+      const isStopped = await this.#stop(work).catch(() => false);
+      // What goes on there may still be charged.
+      return this.#work.fail(work, { ...timedOut, set: { is_trailing: !isStopped } });
     }
     try {
       if (task.cancel_requested && (await this.#stop(work))) return this.#work.cancel(work);
@@ -88,7 +89,7 @@ export class Running {
     const { task, signal } = work;
     if (signal.aborted) return void (await this.#work.release(work, 0));
     const fault = error instanceof VendorTrouble ? error.fault : undefined;
-    if (fault !== undefined) this.#work.options.onAlarm?.(task.vendor, fault);
+    if (fault !== undefined) this.#work.options.onAlarm?.(task.vendor, fault, task.vendor_model);
     const failures = task.failure_count + 1;
     if (failures % failuresTold === 0) {
       const fields = { taskId: task.id, vendor: task.vendor, failures, err: error };

@@ -33,8 +33,6 @@ export interface SubmitOptions {
   readonly enqueue?: ((transaction: PoolClient, task: SeenTask) => Promise<void>) | undefined;
   /** Called after a commit. Default: nothing. */
   readonly onAccepted?: ((task: SeenTask) => void) | undefined;
-  /** Tells of an account whose balance fell below its threshold. Default: nobody. */
-  readonly onLowBalance?: ((accountId: string, balanceNanos: bigint) => void) | undefined;
   /** Called at the points where a process can die: `submit.inserted`, `submit.enqueued`, `submit.held`,
    * `submit.committed`. Default: nothing. */
   readonly at?: ((point: string) => void) | undefined;
@@ -70,12 +68,6 @@ const sql = {
   find: `select ${seenColumns}, fingerprint from task where account_id = $1 and callback_id = $2`,
 } as const;
 
-/** What was accepted. */
-interface Accepted {
-  readonly task: SeenTask;
-  readonly lowBalanceNanos: bigint | undefined;
-}
-
 /** Makes it. */
 export function createSubmit(options: SubmitOptions): Submit {
   const { pool, at = ignore } = options;
@@ -88,10 +80,8 @@ export function createSubmit(options: SubmitOptions): Submit {
     );
     if (accepted === undefined) return replay(pool, read, accountId);
     at("submit.committed");
-    const { task, lowBalanceNanos } = accepted;
-    if (lowBalanceNanos !== undefined) options.onLowBalance?.(accountId, lowBalanceNanos);
-    options.onAccepted?.(task);
-    return { task, replayed: false };
+    options.onAccepted?.(accepted);
+    return { task: accepted, replayed: false };
   };
 }
 
@@ -110,7 +100,7 @@ interface Accepting {
 async function accept(
   transaction: PoolClient,
   { made, caller, options }: Accepting,
-): Promise<Accepted | undefined> {
+): Promise<SeenTask | undefined> {
   const { at = ignore } = options;
   const { rows } = await transaction.query<SeenTask>(sql.insert, [...made.values]);
   const [task] = rows;
@@ -126,7 +116,7 @@ async function accept(
   at("submit.held");
   const [verdict] = verdicts.holds;
   if (verdict?.admitted === false) throw holdRefused(verdict, made.holdNanos, keyLimitNanos);
-  return { task, lowBalanceNanos: verdicts.lowBalanceNanos };
+  return task;
 }
 
 interface NewTask {

@@ -7,6 +7,8 @@ import { type Submitted, TaskRefused, type TaskOutcome } from "../vendor/task.ts
 import type { TaskRow } from "./task-row.ts";
 import { type TaskWork, timedOut, type Work } from "./task-work.ts";
 import { faultCode } from "./fault.ts";
+import { askHint } from "./hints.ts";
+import type { MoveColumns } from "./move.ts";
 import { isUnsent } from "./unsent.ts";
 import type { WorkerVendor } from "./worker-options.ts";
 
@@ -54,6 +56,7 @@ export class Submitting {
         params: task.params,
         signal,
         ...this.#callback(task),
+        onNews: () => this.#work.heard(task),
       });
       this.#work.at("ask.submit");
       submitted = await asking;
@@ -83,7 +86,7 @@ export class Submitting {
       case "findable":
         return this.#find(work, vendor);
       case "blind":
-        return this.#wait(work);
+        return this.#wait(work, vendor);
       case undefined:
         // Another process may know it.
         await this.#work.release(work, this.#work.pause(task.failure_count), {
@@ -123,19 +126,49 @@ export class Submitting {
   }
 
   /** Nobody can be asked: the vendor may tell by itself, where it was told where to. */
-  async #wait(work: Work): Promise<void> {
+  async #wait(work: Work, vendor: WorkerVendor): Promise<void> {
     const { task } = work;
     const { unknownMs } = this.#work.timings;
-    const waitMs = this.#work.options.callbackUrl === undefined ? 0 : unknownMs;
-    const leftMs = waitMs - (task.attempt_age_ms ?? 0);
-    if (task.cancel_requested) return this.#work.cancel(work);
-    if (leftMs > 0) return void (await this.#work.release(work, leftMs));
+    const { callbackUrl } = this.#work.options;
+    const isTold = callbackUrl !== undefined && vendor.tasks.callbacks !== undefined;
+    const leftMs = (isTold ? unknownMs : 0) - (task.attempt_age_ms ?? 0);
+    let set: MoveColumns = {};
+    if (task.hint_task_id !== null) {
+      const hinted = await this.#hinted(work, vendor);
+      if ("vendorTaskId" in hinted) return this.#accept(work, hinted);
+      if (hinted.isOpen && leftMs > 0) {
+        const pause = Math.min(leftMs, this.#work.pause(task.failure_count));
+        const failures = task.failure_count + 1;
+        return void (await this.#work.release(work, pause, { failure_count: failures }));
+      }
+      set = hinted.isOpen ? { is_trailing: true } : { hint_task_id: null };
+    }
+    if (task.cancel_requested) return this.#work.cancel(work, set);
+    if (leftMs > 0) return void (await this.#work.release(work, leftMs, set));
     this.#work.warn("nobody knows whether a vendor has a task: compare with its invoice", {
       taskId: task.id,
       vendor: task.vendor,
       attemptToken: task.attempt_token,
     });
-    await this.#work.fail(work, { code: ErrorCode.UPSTREAM_SUBMIT_UNKNOWN, message: lostMessage });
+    const { UPSTREAM_SUBMIT_UNKNOWN: code } = ErrorCode;
+    await this.#work.fail(work, { code, message: lostMessage, set });
+  }
+
+  /** What a hint comes to: the vendor's own name of the task; nothing, or nothing that is known by now. */
+  async #hinted(
+    { task, signal }: Work,
+    { tasks }: WorkerVendor,
+  ): Promise<{ readonly vendorTaskId: string } | { readonly isOpen: boolean }> {
+    try {
+      const vendorTaskId = await askHint(tasks, task, signal);
+      return vendorTaskId === undefined ? { isOpen: false } : { vendorTaskId };
+    } catch (error) {
+      if (!signal.aborted) {
+        const { id: taskId, vendor } = task;
+        this.#work.warn("a callback could not be checked", { taskId, vendor, err: error });
+      }
+      return { isOpen: true };
+    }
   }
 
   async #accept(work: Work, submitted: Submitted): Promise<void> {
@@ -145,13 +178,17 @@ export class Submitting {
       ...(vendorTaskId !== undefined && { vendor_task_id: vendorTaskId }),
     };
     if ("done" in submitted) {
+      const { done } = submitted;
       const task = await this.#work.move(work, { event: "produce", set });
-      if (task === undefined) return this.#work.late(work.task, "done", vendorTaskId);
-      return this.#finalize({ ...work, task }, submitted.done);
+      if (task === undefined) {
+        return this.#work.late(work.task, "done", { vendorTaskId, outcome: done });
+      }
+      return this.#finalize({ ...work, task }, done);
     }
-    const releaseMs = work.task.cancel_requested ? 0 : this.#work.pause(0);
+    const { cancel_requested: isCancelled, hint_task_id: hint } = work.task;
+    const releaseMs = isCancelled || hint !== null ? 0 : this.#work.pause(0);
     const task = await this.#work.move(work, { event: "accept", set, releaseMs });
-    if (task === undefined) await this.#work.late(work.task, "accepted", vendorTaskId);
+    if (task === undefined) await this.#work.late(work.task, "accepted", { vendorTaskId });
   }
 
   async #lose(work: Work, error: unknown, isOverdue: boolean): Promise<void> {
@@ -192,10 +229,7 @@ export class Submitting {
     const { isPassing, mayElsewhere, code, message, fault, retryAfterSeconds = 0 } = refused;
     const { vendor, vendor_model: model, failure_count: failures } = work.task;
     this.#told(work.task, isPassing ? "later" : "refused");
-    if (fault !== undefined) {
-      this.#work.options.onAlarm?.(vendor, fault);
-      this.#work.warn("a vendor refuses the operator's own account", { vendor, model, fault });
-    }
+    if (fault !== undefined) this.#work.options.onAlarm?.(vendor, fault, model);
     const hasFailed = work.hasFailed === true || !isPassing;
     if (mayElsewhere && (await this.#elsewhere({ ...work, hasFailed }, failures))) return;
     if (hasFailed) return this.#work.fail(work, { code: faultCode(code), message });

@@ -40,6 +40,14 @@ export interface TaskRow {
   readonly start_time: Date | null;
   readonly finish_time: Date | null;
   readonly expire_time: Date | null;
+  /** How often somebody told that there is news of it at its vendor. */
+  readonly hints: number;
+  /** What its vendor is said to call it. */
+  readonly hint_task_id: string | null;
+  /** Whether the vendor has said so itself, in an answer to us. */
+  readonly is_hint_sure: boolean;
+  /** Whether it has ended, but its vendor may still be at work and charge for it. */
+  readonly is_trailing: boolean;
   /** Until its deadline, in milliseconds; negative once that has passed. */
   readonly left_ms: number;
   /** Since its vendor was asked last, in milliseconds; null before. */
@@ -79,6 +87,6 @@ export const taskColumns = `task.id, task.account_id, task.key_id, task.model, t
   task.version, task.fence, task.attempt_token, task.poll_count, task.failure_count, task.vendor,
   task.vendor_model, task.vendor_task_id, task.hold, task.price_version, task.discount_bp, task.result,
   task.error_code, task.error, task.usage, task.cost, task.create_time, task.start_time, task.finish_time,
-  task.expire_time,
+  task.expire_time, task.hints, task.hint_task_id, task.is_hint_sure, task.is_trailing,
   ceil(extract(epoch from task.deadline - clock_timestamp()) * 1000)::float8 as left_ms,
   floor(extract(epoch from clock_timestamp() - task.attempt_time) * 1000)::float8 as attempt_age_ms`;

@@ -9,14 +9,18 @@ import {
   taskRunMs,
   taskScanMs,
   taskSettleMs,
+  taskTrailMs,
   taskUnknownMs,
 } from "../config/task-limits.ts";
+import { bookVendorCost } from "../billing/late-vendor-cost.ts";
+import type { Queryable } from "../billing/queryable.ts";
 import { isDatabaseLost } from "../database-lost.ts";
 import { ErrorCode, errorMeanings, type SentErrorCode } from "../errors.ts";
 import type { TaskOutcome } from "../vendor/task.ts";
 import { chargeOf, type Ended, usageOf } from "./charge.ts";
 import type { Lease } from "./leases.ts";
-import { type Move, type MoveColumns, moveTask } from "./move.ts";
+import { hintTask } from "./hints.ts";
+import { inTransaction, type Move, type MoveColumns, moveTask } from "./move.ts";
 import { pauseMs } from "./pause.ts";
 import { transitions } from "./state.ts";
 import { type StoredFileJson, type TaskRow, taskColumns } from "./task-row.ts";
@@ -40,6 +44,16 @@ export interface Failure {
   readonly message: string;
   /** What the vendor made all the same: it takes its money. Default: nothing. */
   readonly outcome?: TaskOutcome;
+  /** What else is written. */
+  readonly set?: Pick<MoveColumns, "hint_task_id" | "is_trailing">;
+}
+
+/** What came too late for a task. */
+export interface LateNews {
+  /** What its vendor calls it. Default: as it is known. */
+  readonly vendorTaskId?: string | null | undefined;
+  /** What the vendor has made: it takes its money. Default: not known, or nothing. */
+  readonly outcome?: TaskOutcome | undefined;
 }
 
 /** A task in work. */
@@ -61,6 +75,11 @@ const retryMs = 500;
 /** The most characters of an error message that are kept. */
 const errorCharsMax = 8_192;
 
+/** $1: id, $2: fence. */
+const trailedSql = `
+  update task set is_trailing = false, lease_until = null
+  where id = $1 and fence = $2 and is_trailing`;
+
 /** The failure of a task that was not done in time. */
 export const timedOut: Failure = {
   code: ErrorCode.TASK_TIMEOUT,
@@ -76,9 +95,12 @@ export class TaskWork {
   readonly at: (point: WorkerPoint) => void;
   readonly warn: NonNullable<WorkerOptions["warn"]>;
   readonly #random: () => number;
+  readonly #wake: () => void;
 
-  constructor(options: WorkerOptions) {
+  /** @param wake called when there is something to look at */
+  constructor(options: WorkerOptions, wake: () => void) {
     this.options = options;
+    this.#wake = wake;
     this.timings = {
       leaseMs: taskLeaseMs,
       heartbeatMs: taskHeartbeatMs,
@@ -88,6 +110,7 @@ export class TaskWork {
       pollMsMax: taskPollMsMax,
       settleMs: taskSettleMs,
       unknownMs: taskUnknownMs,
+      trailMs: taskTrailMs,
       ...options.timings,
     };
     this.at = options.at ?? (() => {});
@@ -119,7 +142,7 @@ export class TaskWork {
         this.at(`${point}.sent`);
         const moved = (await moving) ?? (isRepeated ? await this.#find(task, move) : undefined);
         this.at(`${point}.answered`);
-        if (moved?.finish_time) this.options.onEnd?.(moved);
+        if (moved?.finish_time) this.options.onEnd?.(moved, move.charge?.record);
         return moved;
       } catch (error) {
         if (!isDatabaseLost(error) || lastSignal.aborted) throw error;
@@ -165,7 +188,7 @@ export class TaskWork {
     };
     const charge = this.#charge(task, ended);
     if (!(await this.move(work, { event: "complete", set, charge })))
-      await this.late(task, "completed");
+      await this.late(task, "completed", { outcome });
   }
 
   /** Ends a task without a result. Free of charge. */
@@ -181,25 +204,61 @@ export class TaskWork {
     });
     // PostgreSQL's texts cannot hold U+0000.
     const error = failure.message.replaceAll("\0", "\ufffd").slice(0, errorCharsMax);
-    const set = { error_code: word, error };
-    if (!(await this.move(work, { event: "fail", set, charge }))) await this.late(task, word);
+    const set = { error_code: word, error, ...failure.set };
+    if (!(await this.move(work, { event: "fail", set, charge })))
+      await this.late(task, word, { outcome });
   }
 
   /** Ends a task because that was asked for. Free of charge. */
-  async cancel(work: Work): Promise<void> {
+  async cancel(work: Work, set: NonNullable<Failure["set"]> = {}): Promise<void> {
     const { task } = work;
     const charge = this.#charge(task, {
       errorCode: "",
       ending: CallEnding.CANCELLED,
       status: 499,
     });
-    if (!(await this.move(work, { event: "cancel", charge }))) await this.late(task, "cancelled");
+    if (!(await this.move(work, { event: "cancel", set, charge })))
+      await this.late(task, "cancelled");
   }
 
-  /** Writes down what the task itself can no longer be told: the operator may have paid for it. */
-  async late(task: TaskRow, news: string, vendorTaskId = task.vendor_task_id): Promise<void> {
+  /** Writes down what the task itself can no longer be told, and what the operator pays for it. */
+  async late(task: TaskRow, news: string, late: LateNews = {}): Promise<void> {
+    const { vendorTaskId = task.vendor_task_id, outcome } = late;
     await this.note(task, "late", { news, vendor: task.vendor, vendorTaskId });
     this.warn("news of a task came too late", { taskId: task.id, news, vendor: task.vendor });
+    if (outcome !== undefined) return this.#bookLate(this.options.pool, task, outcome);
+    // It runs there: what becomes of it is asked for.
+    if (vendorTaskId === null || vendorTaskId === task.vendor_task_id) return;
+    const { pool } = this.options;
+    await hintTask(pool, task.attempt_token ?? "", { vendorTaskId, isSure: true });
+  }
+
+  /** A vendor tells in this process that there is news. Never fails: it would be found in time anyway. */
+  heard({ attempt_token: token }: TaskRow): void {
+    void hintTask(this.options.pool, token ?? "").then(this.#wake, () => {});
+  }
+
+  /** Ends to look after a task that has ended. @param outcome what its vendor made; default: nothing */
+  async endTrail({ task }: Pick<Work, "task">, outcome?: TaskOutcome): Promise<void> {
+    const ending = inTransaction(this.options.pool, async (transaction) => {
+      const { rowCount } = await transaction.query(trailedSql, [task.id, task.fence]);
+      if (rowCount === 1 && outcome) await this.#bookLate(transaction, task, outcome);
+    });
+    this.at("trail.sent");
+    await ending;
+    this.at("trail.answered");
+  }
+
+  async #bookLate(database: Queryable, task: TaskRow, outcome: TaskOutcome): Promise<void> {
+    const { id: callId, account_id: accountId } = task;
+    const costNanos = this.#vendorCost(task, { outcome, ...this.#asked(task) });
+    if (costNanos === undefined || costNanos <= 0n) return;
+    const verdict = await bookVendorCost(database, { accountId, callId, costNanos });
+    if (verdict === "booked") this.options.onLateCost?.(task, costNanos);
+  }
+
+  #vendorCost(task: TaskRow, ended: Pick<Ended, "outcome" | "asked">): bigint | undefined {
+    return ended.outcome && this.options.vendorCost?.(task, usageOf(ended));
   }
 
   /** Appends to what is known of a task. */
@@ -218,9 +277,7 @@ export class TaskWork {
     task: TaskRow,
     ended: Omit<Ended, "now" | "vendorCostNanos">,
   ): NonNullable<Move["charge"]> {
-    const vendorCostNanos =
-      ended.outcome &&
-      this.options.vendorCost?.(task, usageOf({ ...ended, outcome: ended.outcome }));
+    const vendorCostNanos = this.#vendorCost(task, ended);
     return chargeOf(task, { ...ended, vendorCostNanos, now: new Date() });
   }
 }

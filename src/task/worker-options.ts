@@ -1,5 +1,6 @@
 /** What a worker needs, and where a process can die in it. */
 import type { Pool } from "pg";
+import type { CallRow } from "../billing/call-row.ts";
 import type { CallUsage } from "../billing/price.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import type { TextRunner } from "../inference/text-task.ts";
@@ -36,9 +37,11 @@ export interface WorkerOptions extends MoveNeeds {
   /** Told of every answer to a submit, and of those that got none. Default: nobody. */
   readonly onSubmit?: (vendor: string, outcome: SubmitOutcome) => void;
   /** Told where a vendor refuses the operator's own key, money or model name (R-ERR-3). Default: nobody. */
-  readonly onAlarm?: (vendor: string, fault: VendorFault) => void;
-  /** Told of every task that has ended here. Default: nobody. */
-  readonly onEnd?: (task: TaskRow) => void;
+  readonly onAlarm?: (vendor: string, fault: VendorFault, model: string) => void;
+  /** Told of every task that has ended here, with its record among the calls. Default: nobody. */
+  readonly onEnd?: (task: TaskRow, record?: CallRow) => void;
+  /** Told what a vendor took for a task that had ended, in nano-USD. Default: nobody. */
+  readonly onLateCost?: (task: TaskRow, vendorCostNanos: bigint) => void;
   /** Told what an operator should know, without secrets. Default: nobody. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Called at named points, for tests that kill the process there. Default: nothing. */
@@ -83,6 +86,7 @@ export interface WorkerTimings {
   readonly pollMsMax: number;
   readonly settleMs: number;
   readonly unknownMs: number;
+  readonly trailMs: number;
 }
 
 /** Where a process can die: before and after a vendor is asked, and before and after a change is durable. */
@@ -91,4 +95,5 @@ export type WorkerPoint =
   | "due.answered"
   | `${"ask" | "told"}.${"submit" | "find" | "poll" | "cancel"}`
   | "file.stored"
+  | `trail.${"sent" | "answered"}`
   | `${TaskEvent | "progress"}.${"sent" | "answered"}`;

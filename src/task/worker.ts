@@ -15,11 +15,12 @@ import {
   taskSubmitsMax,
 } from "../config/task-limits.ts";
 import { singly } from "../singly.ts";
-import { findWork, pickUp, takeDue, takeOverdue, type TaskRoute } from "./claim.ts";
+import { findWork, pickUp, takeDue, takeOverdue, takeTrailing, type TaskRoute } from "./claim.ts";
 import { Finalizing } from "./finalizing.ts";
 import { Leases } from "./leases.ts";
 import { Running } from "./running.ts";
 import { Submitting } from "./submitting.ts";
+import { Trailing } from "./trailing.ts";
 import { vendorFor } from "./text-vendor.ts";
 import type { TaskRow } from "./task-row.ts";
 import { TaskWork, timedOut, type Work } from "./task-work.ts";
@@ -54,6 +55,7 @@ class RunningWorker implements TaskWorker {
   readonly #leases: Leases;
   readonly #submitting: Submitting;
   readonly #running: Running;
+  readonly #trailing: Trailing;
   readonly #finalizing: Finalizing;
   readonly #routes: ReadonlyMap<string, readonly TaskRoute[]>;
   readonly #look: ReturnType<typeof singly>;
@@ -72,11 +74,11 @@ class RunningWorker implements TaskWorker {
   #hasEnded = false;
 
   constructor(options: WorkerOptions) {
-    const onEnd = (task: TaskRow): void => {
+    const onEnd: WorkerOptions["onEnd"] = (task, record) => {
       this.#hasEnded = true;
-      options.onEnd?.(task);
+      options.onEnd?.(task, record);
     };
-    const work = new TaskWork({ ...options, onEnd });
+    const work = new TaskWork({ ...options, onEnd }, () => this.wake());
     const failed = (error: unknown): void =>
       work.warn("tasks could not be taken: tried again", { err: error });
     const { leaseMs, heartbeatMs } = work.timings;
@@ -87,6 +89,7 @@ class RunningWorker implements TaskWorker {
     const finalize = this.#finalizing.finalize.bind(this.#finalizing);
     this.#submitting = new Submitting(work, finalize);
     this.#running = new Running(work, finalize);
+    this.#trailing = new Trailing(work);
     this.#routes = routesOf(options);
     this.#look = singly(() => this.#lookOnce(), failed);
   }
@@ -126,18 +129,19 @@ class RunningWorker implements TaskWorker {
       this.#isAgain = false;
       this.#isFull = false;
       this.#hasEnded = false;
-      const { queued, due } = await findWork(this.#pool);
-      if (due) await this.#takeDue();
+      const { queued, due, trailing } = await findWork(this.#pool);
+      if (due) await this.#takeDue(takeDue);
       if (queued) await this.#pickUp();
+      if (trailing) await this.#takeDue(takeTrailing);
     }
   }
 
-  async #takeDue(): Promise<void> {
+  async #takeDue(take: typeof takeDue): Promise<void> {
     const limit = Math.min(taskClaimMax, taskChecksMax - this.#checks.size);
     this.#isFull ||= limit <= 0;
     if (limit <= 0) return;
     const askedMs = performance.now();
-    const tasks = await takeDue(this.#pool, limit, this.#work.timings.leaseMs);
+    const tasks = await take(this.#pool, limit, this.#work.timings.leaseMs);
     if (tasks.length > 0) this.#work.at("due.answered");
     this.#isAgain ||= tasks.length === limit;
     for (const task of tasks) {
@@ -182,10 +186,11 @@ class RunningWorker implements TaskWorker {
         return this.#running.look(work);
       case "finalizing":
         return this.#finalizing.recover(work);
-      case "queued":
-      case "completed":
       case "failed":
       case "cancelled":
+        return this.#trailing.look(work);
+      case "queued":
+      case "completed":
         break;
     }
     throw new Error(`nothing to do for a task that is ${work.task.state}`);

@@ -53,6 +53,16 @@ export function createReplicateTasks(config: VendorConfig): OpenTasks {
       const path = `${at(vendorTaskId)}/cancel`;
       return cancelAnswer(await http.ask({ method: "POST", path, signal }));
     },
+    callbacks: {
+      taskIdIn: (body) => idIn(jsonOf({ body })),
+      // A prediction says where its callbacks go, and only its submit can have said so.
+      async isOurs(vendorTaskId, attemptToken, signal) {
+        const reply = await http.ask({ method: "GET", path: at(vendorTaskId), signal });
+        if (reply.status === 404) return false;
+        const webhook = stringParam(predictionIn(reply), "webhook") ?? "";
+        return webhook.endsWith(`/${attemptToken}`);
+      },
+    },
     paramsSchema: replicateSchema,
     units: replicateUnits,
     close: () => http.close(),
@@ -72,9 +82,14 @@ async function submit(http: TaskHttp, task: TaskSubmission, version: string): Pr
   };
   const path = `${version}${target.path}`;
   const reply = await submitTask(http, { method: "POST", path, json, signal }, words);
-  const id = jsonOf(reply)?.["id"];
-  if (typeof id === "string" && /^[\w-]{1,128}$/.test(id)) return { vendorTaskId: id };
+  const vendorTaskId = idIn(jsonOf(reply));
+  if (vendorTaskId !== undefined) return { vendorTaskId };
   throw new VendorTrouble(reply.status, "answered a prediction without its id");
+}
+
+function idIn(prediction: JsonObject | undefined): string | undefined {
+  const id = prediction?.["id"];
+  return typeof id === "string" && /^[\w-]{1,128}$/.test(id) ? id : undefined;
 }
 
 /** `owner/name` runs its newest version; `owner/name:version` or a version alone runs that one. */

@@ -29,6 +29,8 @@ export interface VendorTasks {
   /** Asks to stop a task. Absent: it cannot, or where it can, it stops once the signal of its submit is aborted.
    * @throws HttpFailure; VendorTrouble */
   cancel?(vendorTaskId: string, signal: AbortSignal): Promise<CancelAnswer>;
+  /** How it tells of news by itself, at the `callbackUrl` of a submission. Absent: it does not. */
+  readonly callbacks?: VendorCallbacks;
   /**
    * What parameters a model takes: a JSON Schema (2020-12) of the canonical object, in camelCase, with
    * `properties` and closed by `additionalProperties: false`; the first of its `examples` is shown. Formats: `uri`
@@ -37,6 +39,26 @@ export interface VendorTasks {
   paramsSchema?(model: ModelConfig, route: RouteConfig): JsonObject;
   /** The most that a task can be charged for, by what was asked; pure. */
   units(params: JsonObject, model: ModelConfig): TaskUnits;
+}
+
+/**
+ * How a vendor calls back. Whoever knows the address can call it: what is said there is a hint, and what it is
+ * about is asked of the vendor. So the vendor's signature of it would prove nothing that counts.
+ */
+export interface VendorCallbacks {
+  /** What the vendor calls the task that a callback is about; `undefined`: it does not say. Pure. */
+  taskIdIn(this: void, body: Buffer): string | undefined;
+  /**
+   * Whether what the vendor calls so was submitted with this token: asked of the vendor itself.
+   *
+   * @throws HttpFailure; VendorTrouble
+   */
+  isOurs(
+    this: void,
+    vendorTaskId: string,
+    attemptToken: string,
+    signal: AbortSignal,
+  ): Promise<boolean>;
 }
 
 /** Tasks with connections or timers of their own, to be closed with their vendor. */
@@ -66,7 +88,7 @@ export interface TaskSubmission {
   /** As the schema has accepted them, in canonical names. */
   readonly params: JsonObject;
   readonly signal: AbortSignal;
-  /** Where the vendor may tell that there is news. Default: nowhere. */
+  /** Where the vendor may tell that there is news; ends in the token. Default: nowhere. */
   readonly callbackUrl?: string;
   /** Called by a vendor inside this process when there is news: `poll` then tells it. Default: nobody is told. */
   readonly onNews?: () => void;

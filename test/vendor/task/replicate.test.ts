@@ -58,6 +58,32 @@ describe("replicate", () => {
     await expect(gone).rejects.toMatchObject({ fault: "model", isPassing: true });
   });
 
+  it("R-TSK-7: says which of its predictions were submitted with a token", async () => {
+    const { tasks, sim } = await started();
+    const token = "0199a0b0-1111-7222-8333-444455556666";
+    const webhook = `https://gateway.example/callbacks/${token}`;
+    const { taskIdIn, isOurs } = tasks.callbacks ?? {};
+    const body = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
+    expect(taskIdIn?.(body({ id: "p1rm0czn", status: "succeeded" }))).toBe("p1rm0czn");
+    for (const other of [
+      body({}),
+      body({ id: "../x" }),
+      body([]),
+      Buffer.from("{"),
+      body({ id: 1 }),
+    ])
+      expect(taskIdIn?.(other)).toBeUndefined();
+    const answers = [];
+    for (const changes of [{ webhook }, { webhook: `${webhook}1` }, {}, { webhook: 5 }]) {
+      sim.next(prediction("p1", { status: "processing", ...changes }));
+      answers.push(await isOurs?.("p1", token, signal));
+    }
+    expect(answers).toEqual([true, false, false, false]);
+    expect(await isOurs?.("nobody", token, signal)).toBe(false);
+    sim.next({ status: 500, body: {} });
+    await expect(isOurs?.("p1", token, signal)).rejects.toMatchObject({ status: 500 });
+  });
+
   const rejected = "The input or output was flagged as sensitive. (E005)";
   const none = { code: "upstream_error", message: expect.stringContaining("no file") };
 

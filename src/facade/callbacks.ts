@@ -1,0 +1,56 @@
+/**
+ * `/callbacks/{token}`: where vendors tell that there is news of a task. The token is the credential, so there is
+ * no key, and it stands in no log. Nothing that is said here is believed: it wakes who asks the vendor.
+ */
+import type { FastifyInstance } from "fastify";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import { gatewayStopping } from "../caller.ts";
+import { dialects } from "../dialect/index.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import type { FacadeOptions } from "./options.ts";
+import { echoRequestId, notAllowed, prepareScope } from "./scope.ts";
+
+const url = "/callbacks/:token";
+const method = "POST";
+
+/** Registers the one route, in a scope of its own. */
+export async function registerCallbacks(
+  scope: FastifyInstance,
+  { callbacks, ...options }: FacadeOptions,
+): Promise<void> {
+  prepareScope(scope, { ...options, dialect: Dialect.PLATFORM });
+  scope.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) =>
+    done(null, body),
+  );
+  const idHeaders = dialects[Dialect.PLATFORM].requestIdHeaders;
+  scope.route<{ Params: { token: string } }>({
+    method,
+    url,
+    // Before the body is read: strangers send none.
+    onRequest: async (request, reply) => {
+      echoRequestId(request, reply, idHeaders);
+      if (!options.isOpen()) {
+        reply.header("connection", "close");
+        throw gatewayStopping();
+      }
+      if (await callbacks?.isKnown(request.params.token)) return;
+      reply.header("connection", "close");
+      throw new GatewayError(ErrorCode.NOT_FOUND, "There is no such address for callbacks");
+    },
+    handler: async (request, reply) => {
+      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+      await callbacks?.take(request.params.token, body);
+      return reply.send({ received: true });
+    },
+  });
+  scope.route({
+    method: scope.supportedMethods.filter((each) => each !== method),
+    url,
+    onRequest: async (request, reply) => {
+      echoRequestId(request, reply, idHeaders);
+      reply.header("allow", method);
+      throw notAllowed(request.method, method);
+    },
+    handler: () => undefined,
+  });
+}
