@@ -36,6 +36,7 @@ import { formatUsd } from "./money.ts";
 import { createReadiness } from "./readiness.ts";
 import { openResults } from "./result/open-results.ts";
 import { type Service, serve } from "./rpc/service.ts";
+import { createSignInObserver, type SignIn } from "./sign-in.ts";
 import { createTaskWorking } from "./task-workers.ts";
 import { vendorKinds } from "./vendor/index.ts";
 import type { Vendor } from "./vendor/vendor.ts";
@@ -52,6 +53,7 @@ export interface App {
   /** Reaches accounts, keys and billing in this process, as the operator. */
   readonly transport: Transport;
   readonly metrics: Metrics;
+  readonly signIn: SignIn;
   /** Begins to serve. @throws where a port is taken, naming it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
   /**
@@ -77,7 +79,8 @@ export async function buildApp(options: BuildOptions): Promise<App> {
     const balance = formatUsd(balanceNanos);
     log.warn({ accountId, balance }, "an account has fallen below its low-balance threshold");
   };
-  const backend = await openBackend({ ...options, onLowBalance });
+  const told = { onLowBalance, signInObserver: createSignInObserver(metrics) };
+  const backend = await openBackend({ ...options, ...told });
   try {
     return await assemble({ ...options, log, metrics, onLowBalance, backend });
   } catch (error) {
@@ -94,8 +97,8 @@ interface Parts extends BuildOptions {
 }
 
 async function assemble(built: Parts): Promise<App> {
-  const { settings, config, log, metrics, backend } = built;
-  const { database } = backend;
+  const { settings, config, log, metrics, backend, onLowBalance } = built;
+  const { database, signIn } = backend;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const calls = new RunningCalls();
   const prices = createPriceBook({ pool: database.pool });
@@ -118,18 +121,17 @@ async function assemble(built: Parts): Promise<App> {
   const parts = { config, vendors, ledger, pricing, calls, drains, metrics, log, state, counter };
   const results = openResults({ pool: database.pool, settings, config, warn });
   const work = { database, config, vendors, prices, metrics, upstream };
-  const { onLowBalance } = built;
   const working = createTaskWorking({ ...work, settings, results, log, onLowBalance });
   const tasks = createTaskRoom({ ...work, onNews: working.wake, onCancel: working.cancel });
   const services = [...backend.services, ...createInference({ ...parts, upstream }), tasks.service];
   const sending = createWebhookSending({ backend, config, metrics, log });
   const { authenticate } = authenticator;
   const isReady = createReadiness(database.pool, calls);
-  const edge = { settings, log, metrics, calls, services, authenticate, isReady, results, tasks };
-  const edges = await createEdges(edge);
+  const edge = { settings, log, metrics, calls, services, authenticate, isReady, signIn };
+  const edges = await createEdges({ ...edge, results, tasks });
   await authenticator.start();
   await makePartitions(database.pool, warn);
-  for (const each of [jobs, state.jobs, results.jobs]) each.start();
+  for (const each of [jobs, state.jobs, results.jobs, signIn.jobs]) each.start();
   await sending.start();
   await tasks.start();
   working.start();
@@ -137,12 +139,13 @@ async function assemble(built: Parts): Promise<App> {
   return {
     transport: backend.transport,
     metrics,
+    signIn,
     listen: async () => results.servedAt(await edges.listen()),
     close: ({ drainMs: limitMs = drainMs } = {}) => {
       closing ??= (async () => {
         const calling = endCalls({ calls, drains, edges }, limitMs);
         await Promise.all([calling, working.stop(limitMs)]);
-        await Promise.all([jobs, state.jobs, sending, results, tasks].map((each) => each.stop()));
+        await stopAll([jobs, state.jobs, sending, results, tasks, signIn.jobs]);
         await ledger.close();
         await counter.close();
         await authenticator.close();
@@ -152,6 +155,10 @@ async function assemble(built: Parts): Promise<App> {
       return closing;
     },
   };
+}
+
+async function stopAll(parts: readonly { stop(): Promise<void> }[]): Promise<void> {
+  await Promise.all(parts.map((part) => part.stop()));
 }
 
 /** Lets running calls end by themselves, at most for `limitMs`; then ends them. */

@@ -21,6 +21,7 @@ import { createDirectTransport } from "./rpc/direct-transport.ts";
 import { createErrorMapping } from "./rpc/interceptor/error.ts";
 import { requestId } from "./rpc/interceptor/request-id.ts";
 import { type Service, serve } from "./rpc/service.ts";
+import { createSignIn, type SignIn, type SignInObserver } from "./sign-in.ts";
 import type { Secrets } from "./webhook/secrets.ts";
 import { createTaskReading } from "./tasks.ts";
 import { createWebhookRoom } from "./webhooks.ts";
@@ -33,6 +34,8 @@ export interface OpenOptions {
   readonly log?: Logger;
   /** Told when money that people move takes an account below its threshold. Default: nobody. */
   readonly onLowBalance?: OnLowBalance;
+  /** Told of signing in. Default: nobody. */
+  readonly signInObserver?: SignInObserver;
 }
 
 /** The services over an open database, and a transport on which the caller is the operator. */
@@ -46,6 +49,7 @@ export interface Backend {
   readonly masterKey: () => Buffer;
   /** What accounts' webhooks are signed with. */
   readonly webhookSecrets: Secrets;
+  readonly signIn: SignIn;
   close(): Promise<void>;
 }
 
@@ -55,6 +59,7 @@ export async function openBackend({
   config,
   log = silent(),
   onLowBalance = () => {},
+  signInObserver = { onSend() {}, onCheck() {}, onSignIn() {} },
 }: OpenOptions): Promise<Backend> {
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
   const { dataDir, databaseUrl } = settings;
@@ -71,7 +76,10 @@ export async function openBackend({
       { database, config: config.webhooks, masterKey },
       accountExists,
     );
+    const observer = signInObserver;
+    const signIn = createSignIn({ database, config, accounts, masterKey, log, observer });
     const services = [
+      ...signIn.services,
       serve(AccountService, accounts.service),
       serve(KeyService, createKeyService({ orm, accountExists, spentOf })),
       serve(
@@ -86,11 +94,13 @@ export async function openBackend({
       services,
       masterKey,
       webhookSecrets: webhooks.secrets,
+      signIn,
       transport: createDirectTransport(
         [...services, createTaskReading(database)],
         [requestId, createErrorMapping(log), asOperator],
       ),
       async close() {
+        await signIn.close();
         await database.close();
         await embedded?.stop();
       },

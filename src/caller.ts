@@ -20,11 +20,22 @@ export interface KeyCaller {
   readonly isSuspended?: boolean | undefined;
 }
 
+/** The console session behind a call. */
+export interface SessionRef {
+  readonly sessionId: string;
+  readonly userId: string;
+  /** The user's own account, also where the user is an operator. */
+  readonly accountId: string;
+  /** A link began the session, minutes ago: who can make one needs no other proof. */
+  readonly isFreshLink: boolean;
+}
+
 /** Who is calling. What each kind may call is the `access` option of every RPC. */
 export type Caller =
   | KeyCaller
-  | { readonly kind: "session"; readonly accountId: string }
-  | { readonly kind: "operator" }
+  | { readonly kind: "session"; readonly accountId: string; readonly session?: SessionRef }
+  /** With a session: who is signed in to the console as an operator. */
+  | { readonly kind: "operator"; readonly session?: SessionRef }
   | { readonly kind: "anonymous" };
 
 /** Nobody in particular: calls of `ACCESS_PUBLIC` only. */

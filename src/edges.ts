@@ -6,19 +6,21 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { Health } from "../gen/health/v1/health_pb.ts";
 import { ServerReflection } from "../gen/reflection_pb.ts";
-import { type Authenticate, GatewayStopping } from "./caller.ts";
+import { type Authenticate, type Caller, GatewayStopping } from "./caller.ts";
 import type { Settings } from "./config/config.ts";
+import { consoleRpcPrefix, prepareConsole } from "./facade/console-rpc.ts";
 import { createFacade } from "./facade/facade.ts";
 import type { FindFile, CallbackDoor } from "./facade/options.ts";
 import type { RunningCalls } from "./inference/running-calls.ts";
 import type { Metrics } from "./metrics.ts";
-import { createAccessCheck } from "./rpc/access.ts";
+import { type CheckAccess, createAccessCheck } from "./rpc/access.ts";
 import { createDirectTransport } from "./rpc/direct-transport.ts";
 import { createHealthService, createReflectionService } from "./rpc/health.ts";
 import { createAuthenticate } from "./rpc/interceptor/authenticate.ts";
 import { createErrorMapping } from "./rpc/interceptor/error.ts";
 import { readerGone } from "./rpc/interceptor/reader-gone.ts";
 import { requestId } from "./rpc/interceptor/request-id.ts";
+import { createSessionAuthenticate } from "./rpc/interceptor/session.ts";
 import {
   type InternalListener,
   openInternalListener,
@@ -42,6 +44,8 @@ export interface EdgeOptions {
   readonly results: { find: FindFile };
   /** Takes vendors' callbacks. */
   readonly tasks: { readonly callbacks: CallbackDoor };
+  /** Who presents the token of a console's cookie. */
+  readonly signIn: { readonly identify: (token: string) => Promise<Caller> };
 }
 
 /** The two listeners. */
@@ -86,6 +90,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     }),
     grpc: false,
   });
+  await registerConsole(facade, options, { checkAccess, shutdownSignal });
   const standard = standardServices(descriptions, isReady);
   let internal: InternalListener | undefined;
   return {
@@ -112,6 +117,25 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
       await calls.drain(endMs);
     },
   };
+}
+
+/** The same services for browsers, under a prefix of their own, where a cookie says who calls. */
+async function registerConsole(
+  facade: FastifyInstance,
+  { settings, log, calls, services, signIn }: EdgeOptions,
+  { checkAccess, shutdownSignal }: { checkAccess: CheckAccess; shutdownSignal: AbortSignal },
+): Promise<void> {
+  const { identify } = signIn;
+  const session = createSessionAuthenticate({ identify, checkAccess });
+  const interceptors = [readerGone, requestId, createErrorMapping(log), session];
+  const served = routerOptions({ services, interceptors, shutdownSignal });
+  await facade.register(
+    async (scope) => {
+      const contextValues = prepareConsole(scope, { ...settings, isOpen: () => calls.isOpen });
+      await scope.register(fastifyConnectPlugin, { ...served, contextValues, grpc: false });
+    },
+    { prefix: consoleRpcPrefix },
+  );
 }
 
 /** Closes both listeners; cuts what is still connected after {@link endMs}. */

@@ -23,6 +23,7 @@ export function createMetrics() {
     ...callMetrics(registers),
     ...upstreamMetrics(registers),
     ...taskMetrics(registers),
+    ...signInMetrics(registers),
     webhookAttempts: new Counter({
       name: "uas_webhook_attempts_total",
       help: "Attempts to deliver webhooks by outcome.",
@@ -180,6 +181,29 @@ function taskMetrics(registers: Registry[]) {
       name: "uas_tasks_ended_total",
       help: "Tasks that ended by the work of this process, by status and error code; upstream_submit_unknown is to be compared with the vendor's invoice.",
       labelNames: ["status", "error_code"] as const,
+      registers,
+    }),
+  };
+}
+
+function signInMetrics(registers: Registry[]) {
+  return {
+    codesSent: new Counter({
+      name: "uas_sms_sends_total",
+      help: "One-time codes by what became of sending them: sent, failed, limited, capped; capped is a limit for all, so people who did nothing are refused.",
+      labelNames: ["outcome"] as const,
+      registers,
+    }),
+    codeChecks: new Counter({
+      name: "uas_code_checks_total",
+      help: "One-time codes that were presented, by outcome: right, wrong, expired, blocked.",
+      labelNames: ["outcome"] as const,
+      registers,
+    }),
+    signIns: new Counter({
+      name: "uas_console_sign_ins_total",
+      help: "Sign-ins to the console by method: code, password, link.",
+      labelNames: ["method"] as const,
       registers,
     }),
   };

@@ -3,6 +3,7 @@ import type { Transport } from "@connectrpc/connect";
 import { createClient } from "@connectrpc/connect";
 import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
 import { TopUpSource } from "../gen/uas/billing/v1/billing_pb.ts";
+import { UserService } from "../gen/uas/account/v1/user_service_pb.ts";
 import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
 import { type App, buildApp } from "./app.ts";
@@ -24,7 +25,7 @@ export async function serve({ settings, config }: ServeOptions): Promise<void> {
     const app = await buildApp({ settings, config, log });
     try {
       const urls = await app.listen();
-      await welcome(app.transport, { config, url: settings.publicUrl ?? urls.publicUrl });
+      await welcome(app, { config, url: settings.publicUrl ?? urls.publicUrl });
       log.info({ ...urls, config: config.source }, "listening");
       log.info({ signal: await signal }, "draining");
     } finally {
@@ -54,7 +55,7 @@ function firstSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-function secretsOf(settings: Settings, { vendors, storage }: Config): string[] {
+function secretsOf(settings: Settings, { vendors, storage, sms }: Config): string[] {
   const { operatorToken, databaseUrl, masterKey } = settings;
   const keys = [...vendors.values()].map((vendor) => vendor.apiKey);
   const all = [
@@ -63,8 +64,15 @@ function secretsOf(settings: Settings, { vendors, storage }: Config): string[] {
     ...passwordsOf(databaseUrl ?? ""),
     ...keys,
     ...(storage.kind === "s3" ? [storage.accessKeyId, storage.secretAccessKey] : []),
+    ...smsSecretsOf(sms),
   ];
   return all.filter((secret) => secret !== undefined);
+}
+
+function smsSecretsOf(sms: Config["sms"]): (string | undefined)[] {
+  if (sms?.provider === "http") return [sms.token];
+  if (sms?.provider === "twilio") return [sms.authToken];
+  return sms?.provider === "aliyun" ? [sms.accessKeyId, sms.accessKeySecret] : [];
 }
 
 /** The password of a database's address, as it is written there and as it is meant. */
@@ -81,10 +89,8 @@ function passwordsOf(databaseUrl: string): string[] {
 const demoBalanceNanos = 10n * nanosPerUsd;
 
 /** Tells a person what to do next; on a fresh demo, with an account and a key to do it with. */
-async function welcome(
-  transport: App["transport"],
-  { config, url }: { config: Config; url: string },
-): Promise<void> {
+async function welcome(app: App, { config, url }: { config: Config; url: string }): Promise<void> {
+  const { transport } = app;
   const accounts = createClient(AccountService, transport);
   const { accounts: found } = await accounts.listAccounts({ pageSize: 1 });
   if (found.length > 0) {
@@ -93,10 +99,12 @@ async function welcome(
       `UAS Gateway listens on ${url}`,
       `  Base URL  ${url}/v1`,
       "  API keys  npx uas key create --account ID",
+      ...(await consoleLines(app, { config, url, accountId: "" })),
       "",
     ]);
   } else if (config.isDemo) {
-    say(firstCall(url, await createDevAccount(transport)));
+    const { accountId, key } = await createDevAccount(transport);
+    say(firstCall(url, key, await consoleLines(app, { config, url, accountId })));
   } else {
     say([
       "",
@@ -104,12 +112,32 @@ async function welcome(
       "  There is no account yet. Create one, and a key:",
       "    npx uas account create --name NAME --balance 10.00",
       "    npx uas key create --account ID",
+      ...(await consoleLines(app, { config, url, accountId: "" })),
       "",
     ]);
   }
 }
 
-async function createDevAccount(transport: Transport): Promise<string> {
+/**
+ * How the operator gets into the console: on a demo, until there is a password, by a link. Elsewhere nothing is printed
+ * that lets anybody in, for what is printed is often kept.
+ */
+async function consoleLines(
+  { signIn, transport }: App,
+  { config, url, accountId }: { config: Config; url: string; accountId: string },
+): Promise<string[]> {
+  if (await signIn.hasOperator()) return [`  Console   ${url}/console`];
+  if (!config.isDemo) return ["  Console   npx uas console link"];
+  const { token } = await createClient(UserService, transport).createSignInLink({ accountId });
+  return [
+    `  Console   ${url}/console/welcome#${token}`,
+    "            (signs you in once, within an hour; `npx uas console link` makes another)",
+  ];
+}
+
+async function createDevAccount(
+  transport: Transport,
+): Promise<{ readonly accountId: string; readonly key: string }> {
   const { account } = await createClient(AccountService, transport).createAccount({ name: "dev" });
   const accountId = account?.accountId ?? "";
   await createClient(BillingService, transport).topUp({
@@ -119,10 +147,11 @@ async function createDevAccount(transport: Transport): Promise<string> {
     source: TopUpSource.PROMO,
   });
   const keys = createClient(KeyService, transport);
-  return (await keys.createKey({ accountId, name: "first key" })).secret;
+  const { secret: key } = await keys.createKey({ accountId, name: "first key" });
+  return { accountId, key };
 }
 
-function firstCall(url: string, key: string): string[] {
+function firstCall(url: string, key: string, consoleLink: readonly string[]): string[] {
   return [
     "",
     `UAS Gateway listens on ${url}`,
@@ -130,6 +159,7 @@ function firstCall(url: string, key: string): string[] {
     `  Base URL  ${url}/v1`,
     `  API key   ${key}`,
     "            (shown once; `npx uas key create` makes another)",
+    ...consoleLink,
     "",
     "  Try it:",
     `    curl ${url}/v1/chat/completions \\`,

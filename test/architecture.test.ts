@@ -15,6 +15,7 @@ const roof = [
   "edges",
   "readiness",
   "served-kinds",
+  "sign-in",
   "task-workers",
   "tasks",
   "webhooks",
@@ -39,7 +40,7 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   dialect: ["gen", "limits", "errors", "bytes", "task-json"],
   http: base,
   vendor: [...base, "dialect", "http"],
-  account: room,
+  account: [...room, "http"],
   key: [...room, "account"],
   billing: room,
   // Of http only what a vendor's failure looks like.

@@ -30,5 +30,122 @@ export const AccountEntity = defineEntity({
   ],
 });
 
+/** Who signs in to the console. `role`: UserRole. `totp`, `totpPending`: sealed secrets of authenticators. */
+export const UserEntity = defineEntity({
+  name: "UserEntity",
+  tableName: "console_user",
+  properties: {
+    id: p.uuid().primary(),
+    accountId: p.uuid(),
+    role: p.smallint().default(1),
+    name: p.text().default(""),
+    phone: p.text().nullable().unique("console_user_phone_unique"),
+    email: p.text().nullable().unique("console_user_email_unique"),
+    passwordHash: p.text().nullable().lazy(),
+    totp: p.blob().nullable().lazy(),
+    totpPending: p.blob().nullable().lazy(),
+    totpStep: p.bigint().nullable(),
+    language: p.text().default(""),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    signInTime: p.datetime().columnType("timestamptz").nullable(),
+  },
+  indexes: [{ name: "console_user_account_id_id_index", properties: ["accountId", "id"] }],
+  checks: [
+    { name: "console_user_role_check", expression: "role >= 1 and role <= 2" },
+    {
+      name: "console_user_password_hash_check",
+      expression: "password_hash is null or email is not null",
+    },
+  ],
+});
+
+/** A browser that is signed in. `digest`: of the token in its cookie. `method`: SignInMethod. */
+export const SessionEntity = defineEntity({
+  name: "SessionEntity",
+  tableName: "console_session",
+  properties: {
+    id: p.uuid().primary(),
+    userId: p.uuid(),
+    digest: p.blob().lazy().unique("console_session_digest_unique"),
+    previous: p.blob().nullable().lazy(),
+    rotateTime: p.datetime().columnType("timestamptz").nullable(),
+    method: p.smallint(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    seenTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    expireTime: p.datetime().columnType("timestamptz"),
+    ipAddress: p.text(),
+    userAgent: p.text(),
+  },
+  indexes: [
+    { name: "console_session_user_id_id_index", properties: ["userId", "id"] },
+    { name: "console_session_previous_index", properties: ["previous"] },
+  ],
+  checks: [{ name: "console_session_method_check", expression: "method >= 1 and method <= 3" }],
+});
+
+/** A code that was sent, and how it was guessed at. The columns are explained in the migration. */
+export const OneTimeCodeEntity = defineEntity({
+  name: "OneTimeCodeEntity",
+  tableName: "one_time_code",
+  properties: {
+    id: p.uuid().primary(),
+    purpose: p.smallint(),
+    wrong: p.smallint().default(0),
+    subject: p.text(),
+    binding: p.text(),
+    phone: p.text(),
+    country: p.text(),
+    ipAddress: p.text(),
+    accountId: p.uuid().nullable(),
+    mac: p.blob().nullable().lazy(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    expireTime: p.datetime().columnType("timestamptz"),
+    useTime: p.datetime().columnType("timestamptz").nullable(),
+  },
+  indexes: [
+    { name: "one_time_code_phone_index", properties: ["phone", "createTime"] },
+    { name: "one_time_code_account_id_index", properties: ["accountId", "createTime"] },
+    { name: "one_time_code_ip_address_index", properties: ["ipAddress", "createTime"] },
+    { name: "one_time_code_country_index", properties: ["country", "createTime"] },
+    { name: "one_time_code_create_time_index", properties: ["createTime"] },
+  ],
+  checks: [{ name: "one_time_code_wrong_check", expression: "wrong >= 0 and wrong <= 5" }],
+});
+
+/** A link that signs a user in, once. */
+export const SignInLinkEntity = defineEntity({
+  name: "SignInLinkEntity",
+  tableName: "sign_in_link",
+  properties: {
+    userId: p.uuid().primary(),
+    digest: p.blob().lazy().unique("sign_in_link_digest_unique"),
+    expireTime: p.datetime().columnType("timestamptz"),
+  },
+});
+
+/** A wrong password, authenticator code or link. */
+export const SignInFailureEntity = defineEntity({
+  name: "SignInFailureEntity",
+  tableName: "sign_in_failure",
+  properties: {
+    id: p.uuid().primary(),
+    subject: p.text(),
+    ipAddress: p.text(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+  },
+  indexes: [
+    { name: "sign_in_failure_subject_index", properties: ["subject", "createTime"] },
+    { name: "sign_in_failure_ip_address_index", properties: ["ipAddress", "createTime"] },
+    { name: "sign_in_failure_create_time_index", properties: ["createTime"] },
+  ],
+});
+
 /** The tables of the account room. */
-export const accountEntities = [AccountEntity] as const;
+export const accountEntities = [
+  AccountEntity,
+  UserEntity,
+  SessionEntity,
+  OneTimeCodeEntity,
+  SignInLinkEntity,
+  SignInFailureEntity,
+] as const;

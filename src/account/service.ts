@@ -2,6 +2,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import { LockMode } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
+import type { Account } from "../../gen/uas/account/v1/account_pb.ts";
 import type { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { type Caller, callerKey } from "../caller.ts";
 import { answering } from "../database-lost.ts";
@@ -28,6 +29,8 @@ export interface Accounts {
    * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached.
    */
   readonly exists: (accountId: string) => Promise<boolean>;
+  /** An account as the caller may see it. @throws GatewayError NOT_FOUND */
+  readonly messageOf: (caller: Caller | undefined, accountId: string) => Promise<Account>;
 }
 
 type Rpcs = ServiceImpl<typeof AccountService>;
@@ -38,6 +41,11 @@ export function createAccountService({ orm }: AccountServiceOptions): Accounts {
     answering(orm.em.fork().findOne(AccountEntity, { id }));
   return {
     exists: async (accountId) => isUuid(accountId) && (await find(accountId)) !== null,
+    async messageOf(caller, accountId) {
+      const row = await find(accountId);
+      if (row === null) throw noSuchAccount();
+      return accountMessage(row, caller);
+    },
     service: { ...listAndCreate(orm), ...getAndChange(orm, find) },
   };
 }

@@ -1,6 +1,6 @@
 /** Opens the configuration and the services for a command. */
 import type { Transport } from "@connectrpc/connect";
-import type { Config } from "../config/config.ts";
+import type { Config, Settings } from "../config/config.ts";
 import { loadConfig } from "../config/load.ts";
 import { readSettings, type ReadSettings } from "../config/settings.ts";
 import type { CliContext } from "./context.ts";
@@ -34,6 +34,7 @@ export async function configOf(
 export interface OpenBackend {
   readonly transport: Transport;
   readonly config: Config;
+  readonly settings: Settings;
 }
 
 /** Opens the services, does the work, and closes them again, whatever happens. */
@@ -48,7 +49,7 @@ export async function withBackend<Result>(
     warn(context, `account ${accountId} has fallen below its low-balance threshold`);
   const backend = await openBackend({ settings, config, onLowBalance });
   try {
-    return await work({ transport: backend.transport, config });
+    return await work({ transport: backend.transport, config, settings });
   } finally {
     await backend.close();
   }

@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { addAccountCommands } from "./account.ts";
 import { addCallsCommands } from "./calls.ts";
 import { addCheckCommand } from "./check.ts";
+import { addConsoleCommands } from "./console.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { failureLines } from "./failure.ts";
 import { addKeyCommands } from "./key.ts";
@@ -56,6 +57,7 @@ export function buildProgram(tools: CliTools): Command {
   addCheckCommand(program, tools);
   addAccountCommands(program, tools);
   addKeyCommands(program, tools);
+  addConsoleCommands(program, tools);
   addModelsCommands(program, tools);
   addPriceCommands(program, tools);
   addCallsCommands(program, tools);

@@ -16,6 +16,9 @@ export interface Config {
   readonly models: ReadonlyMap<string, ModelConfig>;
   readonly webhooks: WebhookConfig;
   readonly storage: StorageConfig;
+  readonly console: ConsoleConfig;
+  /** What sends codes; `undefined`: nothing does. */
+  readonly sms: SmsConfig | undefined;
   /** What is accepted but not served: `file:line:col path: message`. */
   readonly warnings: readonly string[];
 }
@@ -139,6 +142,55 @@ export interface S3StorageConfig {
   readonly secretAccessKey: string;
   /** Whether the bucket stands in the path, not in the host's name. */
   readonly forcePathStyle: boolean;
+}
+
+/** Who may use the console, and what for. */
+export interface ConsoleConfig {
+  /** Whether the first sign-in with a mobile number makes an account. Default: it does. */
+  readonly signUp: boolean;
+  /** Whether keys are kept, sealed, so that their owners can have them shown again. Default: they are. */
+  readonly copyAgain: boolean;
+}
+
+/** What sends codes to mobile numbers. */
+export type SmsConfig = SmsRules &
+  ({ readonly provider: "console" } | HttpSmsConfig | TwilioSmsConfig | AliyunSmsConfig);
+
+/** A server of the operator's own that takes messages as JSON. */
+export interface HttpSmsConfig {
+  readonly provider: "http";
+  readonly url: string;
+  /** Sent as a bearer token. Never logged. `undefined`: none is. */
+  readonly token: string | undefined;
+}
+
+/** Twilio Verify. */
+export interface TwilioSmsConfig {
+  readonly provider: "twilio";
+  readonly baseUrl: string;
+  readonly accountSid: string;
+  /** Never logged. */
+  readonly authToken: string;
+  readonly serviceSid: string;
+}
+
+/** The SMS service of Alibaba Cloud. */
+export interface AliyunSmsConfig {
+  readonly provider: "aliyun";
+  readonly baseUrl: string;
+  readonly accessKeyId: string;
+  /** Never logged. */
+  readonly accessKeySecret: string;
+  readonly signName: string;
+  readonly templateCode: string;
+}
+
+/** What does not depend on the provider. */
+export interface SmsRules {
+  /** The countries whose numbers are served, as ISO 3166-1 alpha-2 codes; empty: all. */
+  readonly countries: readonly string[];
+  /** The most codes in a day, to whomever. */
+  readonly dailyMax: number;
 }
 
 /** What the environment says. */

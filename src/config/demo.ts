@@ -7,6 +7,7 @@ export const demoSource = "built-in demo";
 export const demoYaml = `version: 1
 vendors:
   demo: { kind: demo }
+sms: { provider: console }
 models:
   demo-chat:
     type: TEXT

@@ -18,6 +18,7 @@ import {
 } from "./reader.ts";
 import { type ReferenceSource, readProblem } from "./references.ts";
 import { readStorage } from "./storage-section.ts";
+import { readConsole, readSms } from "./sign-in-section.ts";
 import { shown, text } from "./values.ts";
 import { type VendorEntry, readVendors } from "./vendor-section.ts";
 import { parseYaml } from "./yaml-file.ts";
@@ -67,12 +68,11 @@ export function loadConfig(options: LoadOptions): Config {
   };
 }
 
-function readParts(
-  reader: Reader,
-  kinds: ServedKinds,
-): Pick<Config, "vendors" | "models" | "webhooks" | "storage"> {
+const sections = ["vendors", "models", "webhooks", "storage", "console", "sms"] as const;
+
+function readParts(reader: Reader, kinds: ServedKinds): Pick<Config, (typeof sections)[number]> {
   const root = rootEntry(reader);
-  const given = fields(reader, root, ["version", "vendors", "models", "webhooks", "storage"]);
+  const given = fields(reader, root, ["version", ...sections]);
   const versionFix = "add version: 1";
   const version = required(reader, root, { from: given, name: "version", fix: versionFix });
   if (version !== undefined && scalarText(reader, version, "1") !== "1") {
@@ -93,6 +93,8 @@ function readParts(
     models,
     webhooks: readWebhooks(reader, given.webhooks),
     storage: readStorage(reader, given.storage),
+    console: readConsole(reader, given.console),
+    sms: given.sms && readSms(reader, given.sms),
   };
 }
 

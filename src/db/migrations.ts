@@ -11,6 +11,7 @@ import { Webhook0009 } from "./migration/0009-webhook.ts";
 import { Task0010 } from "./migration/0010-task.ts";
 import { Result0011 } from "./migration/0011-result.ts";
 import { TaskHint0013 } from "./migration/0013-task-hint.ts";
+import { SignIn0016 } from "./migration/0016-sign-in.ts";
 import { Usage0018 } from "./migration/0018-usage.ts";
 
 export const migrations: readonly MigrationObject[] = [
@@ -25,5 +26,6 @@ export const migrations: readonly MigrationObject[] = [
   { name: "0010-task", class: Task0010 },
   { name: "0011-result", class: Result0011 },
   { name: "0013-task-hint", class: TaskHint0013 },
+  { name: "0016-sign-in", class: SignIn0016 },
   { name: "0018-usage", class: Usage0018 },
 ];

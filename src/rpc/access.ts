@@ -4,8 +4,13 @@ import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
 import { type Caller, missingKey } from "../caller.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 
-/** Decides whether a caller may call a method. @throws GatewayError UNAUTHENTICATED or ACCESS_DENIED */
-export type CheckAccess = (method: DescMethod, caller: Caller) => void;
+/**
+ * Decides whether a caller may call a method.
+ *
+ * @param nobody what is said where nobody in particular calls. Default: that the key is missing
+ * @throws GatewayError UNAUTHENTICATED or ACCESS_DENIED
+ */
+export type CheckAccess = (method: DescMethod, caller: Caller, nobody?: () => GatewayError) => void;
 
 type Rule = { readonly kinds: ReadonlySet<Caller["kind"]>; readonly needs: string };
 
@@ -48,10 +53,10 @@ export function createAccessCheck(
       throw new Error(`${method.parent.typeName}.${method.name}: no access option`);
     byMethod.set(method, rule);
   }
-  return (method, caller) => {
+  return (method, caller, nobody = missingKey) => {
     const rule = byMethod.get(method);
     if (rule?.kinds.has(caller.kind)) return;
-    if (caller.kind === "anonymous") throw missingKey();
+    if (caller.kind === "anonymous") throw nobody();
     throw new GatewayError(
       ErrorCode.ACCESS_DENIED,
       `Access denied: ${method.parent.typeName}.${method.name} needs ${rule?.needs ?? "nobody"}`,

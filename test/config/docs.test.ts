@@ -14,6 +14,8 @@ const env = {
   BACKUP_HOST: "backup.example",
   S3_ACCESS_KEY_ID: "k",
   S3_SECRET_ACCESS_KEY: "k",
+  SMS_ACCESS_KEY_ID: "k",
+  SMS_ACCESS_KEY_SECRET: "k",
 };
 
 describe("docs/configuration.md", () => {

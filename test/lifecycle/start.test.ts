@@ -52,6 +52,7 @@ describe("an empty folder", () => {
     const shown = /API key +(uas_[A-Za-z0-9]{32})\n/.exec(gateway.out)?.[1] ?? "";
     expect(gateway.out.match(/demo balance of 10 USD/g)).toHaveLength(1);
     expect(gateway.out).toContain(`Base URL  ${url}/v1\n`);
+    expect(gateway.out).toMatch(new RegExp(`Console +${url}/console/welcome#[A-Za-z0-9_-]{43}\n`));
     expect(block).not.toContain("undefined");
     const curl = /Try it:\n([\s\S]*?)\n\n/.exec(gateway.out)?.[1] ?? "";
     const { stdout } = await run("sh", ["-c", curl], { timeout: 20_000 });
@@ -121,6 +122,8 @@ models:
     const gateway = start(place, env);
     await gateway.listening();
     expect(gateway.out).toContain("npx uas account create --name NAME --balance 10.00");
+    expect(gateway.out).toContain("npx uas console link");
+    expect(gateway.out).not.toContain("welcome#");
     expect(gateway.out).toContain("UAS Gateway listens on https://ai.example\n");
     expect(gateway.out).not.toMatch(/uas_[A-Za-z0-9]{32}/);
     expect((await gateway.stop()).code).toBe(0);

@@ -14,9 +14,11 @@ import { type App, buildApp } from "../../src/app.ts";
 import { auditLedger } from "../../src/billing/audit.ts";
 import type {
   Config,
+  ConsoleConfig,
   ModelConfig,
   PriceConfig,
   Settings,
+  SmsConfig,
   StorageConfig,
   VendorConfig,
 } from "../../src/config/config.ts";
@@ -30,6 +32,10 @@ export interface GatewayOptions {
   readonly models?: Readonly<Record<string, TestModel>>;
   /** Where result files are kept. Default: in the data folder. */
   readonly storage?: StorageConfig;
+  /** What sends codes. Default: nothing. */
+  readonly sms?: SmsConfig;
+  /** What the console allows. Default: everything. */
+  readonly console?: Partial<ConsoleConfig>;
   /** What the environment says differently. Default: free ports, no operator token. */
   readonly settings?: Partial<Settings>;
   /** Gives the address at which the gateway finds its database, of the real one. Default: the same. */
@@ -240,6 +246,8 @@ function configOf(options: GatewayOptions): Config {
       ]),
     ),
     webhooks: { allowHosts: [], caFile: undefined },
+    console: { signUp: true, copyAgain: true, ...options.console },
+    sms: options.sms,
     storage: options.storage ?? { kind: "local" },
     warnings: [],
   };

@@ -105,6 +105,8 @@ export async function openTasks() {
   const config = {
     models: new Map(models.map((each) => [each.key, each])),
     webhooks: { allowHosts: ["receiver.test"], caFile: undefined },
+    console: { signUp: true, copyAgain: true },
+    sms: undefined,
   } as unknown as Config;
   const named = Object.entries(vendors).map(([name, tasks]) => [name, { name, tasks }] as const);
   const room = createTaskRoom({

@@ -156,7 +156,8 @@ export const ErrorCode = {
   IDEMPOTENCY_KEY_REUSED: 12,
 
   /**
-   * 429: the vendor asks to slow down; retry after the time in `retry-after`.
+   * 429: the vendor asks to slow down, or on the console too many codes or attempts were made; retry after the time in
+   * `retry-after`.
    *
    * @generated from enum value: ERROR_CODE_RATE_LIMIT_EXCEEDED = 13;
    */

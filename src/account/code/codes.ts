@@ -1,0 +1,258 @@
+/** One-time codes: sent, checked, used up (R-KEY-3). A code is good for one purpose, subject, number and browser only. */
+import { createHmac, hkdfSync, randomInt, randomUUIDv7, timingSafeEqual } from "node:crypto";
+import type { Pool, PoolClient } from "pg";
+import { codeChecksMax, codeDigits, codeGuessesMax, codeMs } from "../../config/sign-in-limits.ts";
+import { answering } from "../../database-lost.ts";
+import { ErrorCode, GatewayError } from "../../errors.ts";
+import type { Sms, SmsMessage } from "../sms/sms.ts";
+import { addressGroup, type LimitScope, reachedLimit, tooManyCodes } from "./limits.ts";
+import { codeText } from "./text.ts";
+
+/** What a code is bound to. */
+export interface CodeBinding {
+  /** See purpose.ts. */
+  readonly purpose: number;
+  /** On what; empty where the purpose has none. */
+  readonly subject: string;
+  /** In E.164 form. */
+  readonly phone: string;
+  /** The session, or the browser that wants one. */
+  readonly binding: string;
+}
+
+/** A code to send. */
+export interface CodeRequest extends CodeBinding {
+  /** The calling code of the number's country. */
+  readonly country: string;
+  readonly ipAddress: string;
+  readonly accountId: string | undefined;
+  readonly language: "en" | "zh";
+  /** False: nothing is sent and no code will be right, but everything looks and counts as if. */
+  readonly isWanted: boolean;
+  /** Whether to wait for the provider, and to fail where it does. */
+  readonly isAwaited: boolean;
+}
+
+/** A code that was sent. */
+export interface SentFacts {
+  readonly expireTime: Date;
+  /** The code where it is shown instead of sent. */
+  readonly shown: string | undefined;
+}
+
+/** How codes fared, for whoever counts. */
+export interface CodeObserver {
+  /** `sent`, `failed`, or the limit that refused it. */
+  onSend(outcome: "sent" | "failed" | "limited" | "capped"): void;
+  onCheck(outcome: "right" | "wrong" | "expired" | "blocked"): void;
+}
+
+/** A code that was right. */
+export interface RightCode {
+  /** Uses it up. @throws GatewayError INVALID_REQUEST where somebody has done so meanwhile */
+  use(): Promise<void>;
+}
+
+/** Sends and checks codes. */
+export interface Codes {
+  /** @throws GatewayError RATE_LIMIT_EXCEEDED, SERVICE_UNAVAILABLE */
+  send(request: CodeRequest): Promise<SentFacts>;
+  /** Compares a code with the newest that was sent for the binding. @throws GatewayError INVALID_REQUEST */
+  check(binding: CodeBinding, code: string): Promise<RightCode>;
+}
+
+/** What {@link createCodes} needs. */
+export interface CodesOptions {
+  readonly pool: Pool;
+  /** The master key, 32 bytes; asked for when it is first needed. */
+  readonly masterKey: () => Uint8Array;
+  readonly sms: Sms;
+  /** The most codes in a day, to whomever. */
+  readonly dailyMax: number;
+  readonly observer: CodeObserver;
+  /** Told of what the operator must act on. */
+  readonly alarm: (message: string, fields: object) => void;
+}
+
+const sql = {
+  // One lock for all sendings: each one sees those before it.
+  lockSends: `select pg_advisory_xact_lock(hashtext('uas one-time code'))`,
+  lockPhone: `select pg_advisory_xact_lock(hashtext('uas one-time code'), hashtext($1))`,
+  add: `insert into one_time_code
+      (id, purpose, subject, binding, phone, country, ip_address, account_id, mac, expire_time)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + interval '${codeMs} ms')
+    returning expire_time`,
+  newest: `select id, mac, wrong, use_time is null and expire_time > now() as is_live,
+      (select coalesce(sum(wrong), 0)::int from one_time_code
+        where phone = $3 and create_time > now() - interval '1 day') as guesses
+    from one_time_code where purpose = $1 and subject = $2 and phone = $3 and binding = $4
+    order by create_time desc limit 1`,
+  wrong: `update one_time_code set wrong = wrong + 1 where id = $1`,
+  use: `update one_time_code set use_time = now() where id = $1 and use_time is null`,
+} as const;
+
+interface NewestRow {
+  readonly id: string;
+  readonly mac: Buffer | null;
+  readonly wrong: number;
+  readonly is_live: boolean;
+  readonly guesses: number;
+}
+
+/** Makes them. */
+export function createCodes(options: CodesOptions): Codes {
+  const { pool, sms, observer } = options;
+  const macOf = createMac(options.masterKey);
+  return {
+    async send(request) {
+      const code = String(randomInt(10 ** codeDigits)).padStart(codeDigits, "0");
+      const expireTime = await transact(pool, (client) =>
+        admit(client, request, options, (id) => macOf(id, request, code)),
+      );
+      const facts = { expireTime, shown: sms.isDevelopment ? code : undefined };
+      if (!request.isWanted) return facts;
+      const { phone: to, language, purpose } = request;
+      const message = { to, code, language, text: codeText(purpose, code, language) };
+      const delivery = deliver(message, options);
+      // What fails has been told to the operator.
+      if (request.isAwaited) await delivery;
+      else delivery.catch(() => {});
+      return facts;
+    },
+
+    async check(binding, code) {
+      const { purpose, subject, phone } = binding;
+      const outcome = await transact(pool, async (client) => {
+        await client.query(sql.lockPhone, [phone]);
+        const values = [purpose, subject, phone, binding.binding];
+        const { rows } = await client.query<NewestRow>(sql.newest, values);
+        const [row] = rows;
+        const verdict = judge(row, (id) => macOf(id, binding, code));
+        if (verdict.kind === "wrong") await client.query(sql.wrong, [verdict.id]);
+        return verdict;
+      });
+      observer.onCheck(outcome.kind);
+      if (outcome.kind !== "right") throw refusals[outcome.kind]();
+      return {
+        async use() {
+          const { rowCount } = await answering(pool.query(sql.use, [outcome.id]));
+          if (rowCount !== 1) throw refusals.expired();
+          sms.confirmed(phone);
+        },
+      };
+    },
+  };
+}
+
+/** What a check comes to. */
+export type CodeVerdict =
+  | { readonly kind: "right" | "wrong"; readonly id: string }
+  | { readonly kind: "expired" | "blocked" };
+
+/**
+ * Judges a code by the newest row of its binding. Each code allows so many checks, and a number so many wrong ones a
+ * day: who has another code sent gets no more guesses by it.
+ *
+ * @param macFor the keyed hash that the row has if the code is right
+ */
+export function judge(row: NewestRow | undefined, macFor: (id: string) => Buffer): CodeVerdict {
+  if (row === undefined || !row.is_live || row.wrong >= codeChecksMax) return { kind: "expired" };
+  if (row.guesses >= codeGuessesMax) return { kind: "blocked" };
+  const isRight = row.mac !== null && timingSafeEqual(row.mac, macFor(row.id));
+  return { kind: isRight ? "right" : "wrong", id: row.id };
+}
+
+const refusals = {
+  wrong: () => badCode("the code is wrong: check it, or ask for another one"),
+  expired: () => badCode("the code has expired or was tried too often: ask for another one"),
+  blocked: () => badCode("too many wrong codes were tried for this number: try again in a day"),
+} as const;
+
+function badCode(message: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param: "code" });
+}
+
+/** A keyed hash of the code and all that it is bound to: the table alone does not tell it. */
+function createMac(
+  masterKey: () => Uint8Array,
+): (id: string, binding: CodeBinding, code: string) => Buffer {
+  let kept: Buffer | undefined;
+  const key = (): Buffer =>
+    (kept ??= Buffer.from(hkdfSync("sha256", masterKey(), "", "uas one-time code", 32)));
+  return (id, { purpose, subject, phone, binding }, code) =>
+    createHmac("sha256", key())
+      .update(JSON.stringify([id, purpose, subject, phone, binding, code]))
+      .digest();
+}
+
+/** Counts a sending, if the limits allow it. Returns until when its code is good. */
+async function admit(
+  client: PoolClient,
+  request: CodeRequest,
+  { dailyMax, observer, alarm }: CodesOptions,
+  macFor: (id: string) => Buffer,
+): Promise<Date> {
+  const { purpose, subject, binding, phone, country, accountId } = request;
+  await client.query(sql.lockSends);
+  const reached = await reachedLimit(client, request, dailyMax);
+  if (reached !== undefined) {
+    observer.onSend(isAlarming(reached.scope) ? "capped" : "limited");
+    if (isAlarming(reached.scope)) {
+      alarm("no more codes are sent: a limit for all of them is reached", {
+        ...reached,
+        country,
+        dailyMax,
+      });
+    }
+    throw tooManyCodes(reached);
+  }
+  const id = randomUUIDv7();
+  const mac = request.isWanted ? macFor(id) : null;
+  const where = [phone, country, addressGroup(request.ipAddress), accountId ?? null];
+  const { rows } = await client.query<{ expire_time: Date }>(sql.add, [
+    id,
+    purpose,
+    subject,
+    binding,
+    ...where,
+    mac,
+  ]);
+  if (rows[0] === undefined) throw new Error("unreachable");
+  return rows[0].expire_time;
+}
+
+/** Limits that hold up people who did nothing: somebody sends codes for money. */
+function isAlarming(scope: LimitScope): boolean {
+  return scope === "all" || scope === "country";
+}
+
+async function deliver(message: SmsMessage, { sms, observer, alarm }: CodesOptions): Promise<void> {
+  try {
+    await sms.send(message);
+  } catch (cause) {
+    observer.onSend("failed");
+    alarm("the SMS provider took no code", { err: cause });
+    const text = "the code could not be sent: try again in a minute";
+    throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text, { retryAfterSeconds: 60, cause });
+  }
+  observer.onSend("sent");
+}
+
+/** Does work in a transaction; what it throws takes it back. */
+async function transact<Result>(
+  pool: Pool,
+  work: (client: PoolClient) => Promise<Result>,
+): Promise<Result> {
+  const client = await answering(pool.connect());
+  try {
+    await client.query("begin");
+    const result = await work(client);
+    await client.query("commit");
+    client.release();
+    return result;
+  } catch (error) {
+    // Waits for nobody: a connection that is thrown away takes its transaction with it.
+    client.release(true);
+    throw error;
+  }
+}

@@ -1,0 +1,98 @@
+/** How often codes are sent: one row is one sending, and a limit is the age of the n-th newest row. */
+import type { PoolClient } from "pg";
+import { codeSendsMax } from "../../config/sign-in-limits.ts";
+import { ErrorCode, GatewayError } from "../../errors.ts";
+
+/** Whom a code is sent to and for. */
+export interface Sending {
+  readonly phone: string;
+  /** The calling code of the number's country. */
+  readonly country: string;
+  readonly ipAddress: string;
+  /** `undefined`: of nobody who is known. */
+  readonly accountId: string | undefined;
+}
+
+/** What a limit is about: `all` is the operator's own. */
+export type LimitScope = keyof typeof codeSendsMax | "all";
+
+/** A limit that is reached. */
+export interface ReachedLimit {
+  readonly scope: LimitScope;
+  /** How long until it is no more, in milliseconds. */
+  readonly waitMs: number;
+}
+
+const dayMs = 24 * 60 * 60_000;
+
+/** The conditions that a row counts under; `$1` to `$4` as {@link reachedLimit} gives them. */
+const countedBy: Readonly<Record<LimitScope, string>> = {
+  phone: "phone = $1",
+  country: "country = $2",
+  address: "ip_address = $3",
+  account: "account_id = $4",
+  all: "true",
+};
+
+/** The n-th newest row of a window is there as long as the limit is reached. */
+function windowSql(scope: LimitScope, max: string, withinMs: number): string {
+  const interval = `interval '${withinMs} ms'`;
+  return `(select '${scope}' as scope,
+      extract(epoch from create_time + ${interval} - now())::float8 * 1000 as wait_ms
+    from one_time_code where ${countedBy[scope]} and create_time > now() - ${interval}
+    order by create_time desc offset ${max} - 1 limit 1)`;
+}
+
+const windows = (Object.keys(codeSendsMax) as (keyof typeof codeSendsMax)[]).flatMap((scope) =>
+  codeSendsMax[scope].map(({ max, withinMs }) => windowSql(scope, String(max), withinMs)),
+);
+
+const reachedSql = `
+  ${[...windows, windowSql("all", "$5::int", dayMs)].join("\n  union all ")}
+  order by wait_ms desc limit 1`;
+
+/** The limit that holds a sending up for longest; `undefined`: none does. The caller holds the lock of all sendings. */
+export async function reachedLimit(
+  client: PoolClient,
+  sending: Sending,
+  dailyMax: number,
+): Promise<ReachedLimit | undefined> {
+  const { phone, country, ipAddress, accountId } = sending;
+  const values = [phone, country, addressGroup(ipAddress), accountId ?? null, dailyMax];
+  const { rows } = await client.query<{ scope: LimitScope; wait_ms: number }>(reachedSql, values);
+  const [row] = rows;
+  return row && { scope: row.scope, waitMs: row.wait_ms };
+}
+
+/** What counts as one address: of version 6 its first half, for who has one of them has all of them. */
+export function addressGroup(ipAddress: string): string {
+  const plain = ipAddress.replace(/^::ffff:(?=\d+\.)/, "");
+  if (!plain.includes(":")) return plain;
+  const [head = "", tail] = plain.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const after = tail === undefined || tail === "" ? [] : tail.split(":");
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - after.length);
+  const all = [...groups, ...Array.from({ length: zeros }, () => "0"), ...after];
+  return `${all.slice(0, 4).join(":")}::/64`;
+}
+
+/** What is said of a limit. */
+export function tooManyCodes({ scope, waitMs }: ReachedLimit): GatewayError {
+  const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1_000));
+  const text = `${texts[scope]}: try again in ${duration(retryAfterSeconds)}`;
+  return new GatewayError(ErrorCode.RATE_LIMIT_EXCEEDED, text, { retryAfterSeconds });
+}
+
+const texts: Readonly<Record<LimitScope, string>> = {
+  phone: "too many codes were sent to this number",
+  account: "too many codes were sent for this account",
+  address: "too many codes were asked for from this address",
+  country: "too many codes were sent to numbers of this country",
+  all: "the gateway sends no more codes today",
+};
+
+/** A time for people. */
+export function duration(seconds: number): string {
+  if (seconds < 120) return `${seconds} s`;
+  return seconds < 7_200 ? `${Math.ceil(seconds / 60)} min` : `${Math.ceil(seconds / 3_600)} h`;
+}

@@ -1,0 +1,52 @@
+/** Mobile numbers: read, judged, hidden. */
+import { parsePhoneNumberFromString, type PhoneNumber } from "libphonenumber-js/max";
+import { ErrorCode, GatewayError } from "../../errors.ts";
+
+/** A number that a code can be sent to. */
+export interface Phone {
+  /** In E.164 form: `+8613800138000`. */
+  readonly number: string;
+  /** The calling code of its country, for example `86`. */
+  readonly callingCode: string;
+}
+
+/** Kinds of numbers that get codes. In some countries mobile ones cannot be told from others. The rest get none: numbers
+ * that earn by being called are what SMS fraud lives on. */
+const servedTypes: ReadonlySet<string | undefined> = new Set(["MOBILE", "FIXED_LINE_OR_MOBILE"]);
+
+/**
+ * Reads a number in international form.
+ *
+ * @param countries the countries that are served, as ISO 3166-1 alpha-2 codes; empty: all
+ * @throws GatewayError INVALID_REQUEST
+ */
+export function parsePhone(text: string, countries: readonly string[]): Phone {
+  const wrong = (message: string): GatewayError =>
+    new GatewayError(ErrorCode.INVALID_REQUEST, message, { param: "phone" });
+  const found = text.length > 40 ? undefined : parsePhoneNumberFromString(text);
+  if (found === undefined || !found.isValid() || found.ext !== undefined) {
+    throw wrong(
+      "phone is no mobile number in international form: write + and the country's code, such as +8613800138000",
+    );
+  }
+  if (!servedTypes.has(found.getType())) {
+    throw wrong("phone is not the number of a mobile phone: no SMS can be sent there");
+  }
+  if (countries.length > 0 && !countries.includes(found.country ?? "")) {
+    throw wrong(`numbers of this country are not served: only ${countries.join(", ")}`);
+  }
+  return { number: found.number, callingCode: found.countryCallingCode };
+}
+
+/** A number as it is shown: `+86 138****8000`. */
+export function maskPhone(number: string): string {
+  const found: PhoneNumber | undefined = parsePhoneNumberFromString(number);
+  const national = found?.nationalNumber ?? number.slice(1);
+  const code = found === undefined ? "" : `+${found.countryCallingCode} `;
+  // Of short numbers less is shown: at least four digits stay hidden.
+  const shown = Math.max(0, national.length - 4);
+  const tail = Math.min(4, Math.ceil(shown / 2));
+  const head = Math.min(3, shown - tail);
+  const hidden = "*".repeat(Math.max(4, national.length - head - tail));
+  return `${code}${national.slice(0, head)}${hidden}${tail === 0 ? "" : national.slice(-tail)}`;
+}

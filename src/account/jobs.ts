@@ -1,0 +1,54 @@
+/** What the account room does by itself: what has ended is deleted. */
+import type { Pool } from "pg";
+import { sessionIdleMs, signInSweepMs, signInTracesMs } from "../config/sign-in-limits.ts";
+import { singly } from "../singly.ts";
+
+/** The jobs of a process. Every node may run them at once. */
+export interface AccountJobs {
+  /** Begins, with a first run in the background. */
+  start(): void;
+  /** Ends; what is under way is waited for. */
+  stop(): Promise<void>;
+  /** Deletes what has ended, now. */
+  sweep(): Promise<void>;
+}
+
+const traces = `now() - interval '${signInTracesMs} ms'`;
+
+const statements = [
+  `delete from console_session
+    where expire_time < now() or seen_time < now() - interval '${sessionIdleMs} ms'`,
+  `delete from sign_in_link where expire_time < now()`,
+  `delete from one_time_code where create_time < ${traces}`,
+  `delete from sign_in_failure where create_time < ${traces}`,
+];
+
+/** Makes the jobs; {@link AccountJobs.start} begins. */
+export function createAccountJobs({
+  pool,
+  warn,
+}: {
+  readonly pool: Pool;
+  readonly warn: (message: string, fields: object) => void;
+}): AccountJobs {
+  let timer: NodeJS.Timeout | undefined;
+  const sweep = async (): Promise<void> => {
+    for (const statement of statements) await pool.query(statement);
+  };
+  const job = singly(sweep, (err) =>
+    warn("deleting old sessions failed: tried again later", { err }),
+  );
+  return {
+    sweep,
+    start() {
+      if (timer !== undefined) return;
+      void job();
+      timer = setInterval(() => void job(), signInSweepMs).unref();
+    },
+    async stop() {
+      clearInterval(timer);
+      timer = undefined;
+      await job.ended();
+    },
+  };
+}

@@ -1,0 +1,86 @@
+/** The RPCs about sessions that there are. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
+import { callerKey, type SessionRef } from "../../caller.ts";
+import { cutPage, readPage } from "../../page-token.ts";
+import { isUuid } from "../../uuid.ts";
+import { type Calling, notSignedIn, requireSession, requireVisit, sessionOf } from "../../visit.ts";
+import type { SignInRoom } from "../room.ts";
+import { userMessage } from "../user/message.ts";
+import { requireUser } from "../user/require-user.ts";
+import { noSuchUser } from "../user/store.ts";
+import { sessionMessage } from "./message.ts";
+
+type Rpcs = ServiceImpl<typeof SessionService>;
+
+/** Makes them. */
+export function createSessionRpcs(
+  room: SignInRoom,
+): Pick<Rpcs, "signOut" | "getSession" | ListRpc> {
+  const { sessions, rules } = room;
+  return {
+    ...createListRpcs(room),
+
+    async signOut(_request, context) {
+      const { sessionId, userId } = requireSession(context);
+      await sessions.end(sessionId, userId);
+      requireVisit(context).keep(undefined);
+      return {};
+    },
+
+    async getSession(_request, context) {
+      const ref = requireSession(context);
+      const [user, session] = await Promise.all([
+        requireUser(room, ref),
+        sessions.get(ref.sessionId),
+      ]);
+      if (session === undefined) throw notSignedIn();
+      return {
+        user: userMessage(user),
+        session: sessionMessage(session, ref.sessionId),
+        account: await room.accountOf(context.values.get(callerKey), ref.accountId),
+        canRevealKeys: rules.canRevealKeys && rules.hasCodes,
+      };
+    },
+  };
+}
+
+type ListRpc = "listSessions" | "revokeSession" | "revokeOtherSessions";
+
+function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
+  return {
+    async listSessions(request, context) {
+      const page = readPage(request, { isKey: isUuid });
+      const own = ownSession(context);
+      const userId = request.userId || own?.userId || "";
+      if (!isUuid(userId) || (userId !== own?.userId && !isOperator(context))) throw noSuchUser();
+      const rows = await sessions.list({ userId, after: page.after, limit: page.limit + 1 });
+      const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
+      return { sessions: items.map((row) => sessionMessage(row, own?.sessionId)), nextPageToken };
+    },
+
+    async revokeSession({ sessionId }, context) {
+      const own = ownSession(context);
+      if (isUuid(sessionId)) {
+        await sessions.end(sessionId, isOperator(context) ? undefined : own?.userId);
+      }
+      if (sessionId === own?.sessionId) requireVisit(context).keep(undefined);
+      return {};
+    },
+
+    async revokeOtherSessions(_request, context) {
+      const { userId, sessionId } = requireSession(context);
+      return { revokedCount: await sessions.endOthers(userId, sessionId) };
+    },
+  };
+}
+
+function isOperator({ values }: Calling): boolean {
+  return values.get(callerKey)?.kind === "operator";
+}
+
+/** The session that calls; only an operator needs none. */
+function ownSession(context: Calling): SessionRef | undefined {
+  const session = sessionOf(context.values.get(callerKey));
+  return session ?? (isOperator(context) ? undefined : requireSession(context));
+}

@@ -1,0 +1,154 @@
+/** The RPCs that sign in. */
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { SignInMethod } from "../../../gen/uas/account/v1/session_pb.ts";
+import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
+import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
+import { visitMs } from "../../config/sign-in-limits.ts";
+import { ErrorCode, GatewayError } from "../../errors.ts";
+import { requireVisit, type Visit } from "../../visit.ts";
+import { CodePurpose } from "../code/purpose.ts";
+import { maskPhone, parsePhone } from "../code/phone.ts";
+import type { SignInRoom } from "../room.ts";
+import { noSms } from "../sms/none.ts";
+import { userMessage } from "../user/message.ts";
+import { isPassword } from "../user/password.ts";
+import type { UserRow } from "../user/store.ts";
+import { parseLanguage, sentMessage } from "./code-message.ts";
+import { sessionMessage } from "./message.ts";
+import { digestToken, isToken, newToken } from "./token.ts";
+
+type Rpcs = ServiceImpl<typeof SessionService>;
+
+/** Makes them. */
+export function createSignInRpcs(
+  room: SignInRoom,
+): Pick<Rpcs, "getSignInOptions" | CodeRpc | "signInWithPassword" | "signInWithLink"> {
+  const { users, failures, links, rules } = room;
+  return {
+    ...createCodeRpcs(room),
+
+    getSignInOptions() {
+      const { hasCodes, countries, hasSignUp, isDevelopment } = rules;
+      return { hasCodes, countries: [...countries], hasSignUp, isDevelopment };
+    },
+
+    async signInWithPassword({ email, password, totpCode }, context) {
+      const visit = requireVisit(context);
+      const address = email.trim().toLowerCase();
+      const attempt = { subject: `password ${address}`, ipAddress: visit.ipAddress };
+      await failures.admit(attempt);
+      const user = address.length > 320 ? undefined : await users.byEmail(address);
+      const isRight = await isPassword(password, user?.password_hash ?? null);
+      if (!isRight || user === undefined) {
+        await failures.note(attempt);
+        throw refused("wrong e-mail address or password: check both");
+      }
+      await room.checkTotp(user, totpCode, visit.ipAddress);
+      return open(room, user, context, SignInMethod.PASSWORD);
+    },
+
+    async signInWithLink({ token }, context) {
+      requireVisit(context);
+      const userId = await links.use(token);
+      const user = userId === undefined ? undefined : await users.get(userId);
+      if (user === undefined) {
+        throw refused(
+          "the link was used or has expired: an operator makes another one with `npx uas console link`",
+        );
+      }
+      return open(room, user, context, SignInMethod.LINK);
+    },
+  };
+}
+
+type CodeRpc = "sendSignInCode" | "signInWithCode";
+
+function createCodeRpcs(room: SignInRoom): Pick<Rpcs, CodeRpc> {
+  const { users, codes, rules } = room;
+  return {
+    async sendSignInCode(request, context) {
+      const visit = requireVisit(context);
+      if (!rules.hasCodes) throw noSms();
+      const { number, callingCode } = parsePhone(request.phone, rules.countries);
+      const isWanted = rules.hasSignUp || (await users.byPhone(number)) !== undefined;
+      const sent = codes.send({
+        ...signInCode(number, browserOf(visit)),
+        country: callingCode,
+        ipAddress: visit.ipAddress,
+        accountId: undefined,
+        language: parseLanguage(request.language) || "en",
+        isWanted,
+        // Else the time that the provider takes would tell whether somebody has the number.
+        isAwaited: rules.hasSignUp,
+      });
+      return { sent: sentMessage(number, await sent) };
+    },
+
+    async signInWithCode(request, context) {
+      const visit = requireVisit(context);
+      const { number } = parsePhone(request.phone, rules.countries);
+      const right = await codes.check(signInCode(number, browserOf(visit)), request.code.trim());
+      const found = await users.byPhone(number);
+      if (found !== undefined) await requireSecond(room, found, request.totpCode, visit);
+      await right.use();
+      const user = found ?? (await addCustomer(room, number));
+      return { ...(await open(room, user, context, SignInMethod.CODE)), isNew: !found };
+    },
+  };
+}
+
+/** What a code to sign in with is bound to. */
+function signInCode(phone: string, binding: string) {
+  return { purpose: CodePurpose.SIGN_IN, subject: "", phone, binding };
+}
+
+/** The browser, by a token that it keeps: it gets one where it has none. */
+function browserOf(visit: Visit): string {
+  const token = visit.token !== undefined && isToken(visit.token) ? visit.token : newToken();
+  if (token !== visit.token) visit.keep(token, visitMs);
+  return digestToken(token).toString("hex");
+}
+
+/** What beside a code is asked of a user. For operators an SMS alone is not enough: numbers can be taken over. */
+async function requireSecond(
+  room: SignInRoom,
+  user: UserRow,
+  totpCode: string,
+  visit: Visit,
+): Promise<void> {
+  if (user.role === UserRole.OPERATOR && user.totp === null) {
+    throw refused(
+      "operators sign in with e-mail and password, or with a link of `npx uas console link`; with an authenticator also with a code",
+    );
+  }
+  await room.checkTotp(user, totpCode, visit.ipAddress);
+}
+
+async function addCustomer({ users, rules }: SignInRoom, phone: string): Promise<UserRow> {
+  if (!rules.hasSignUp) throw refused("there is no user with this number: ask the operator");
+  const masked = maskPhone(phone);
+  const user = {
+    accountId: undefined,
+    accountName: masked,
+    name: "",
+    role: UserRole.MEMBER,
+    phone,
+  };
+  return users.add(user);
+}
+
+async function open(
+  { sessions, onSignIn }: SignInRoom,
+  user: UserRow,
+  context: HandlerContext,
+  method: SignInMethod,
+) {
+  const visit = requireVisit(context);
+  const session = await sessions.open(visit, user.id, method);
+  onSignIn(method, user.id, visit.ipAddress);
+  return { user: userMessage(user), session: sessionMessage(session, session.id) };
+}
+
+function refused(message: string): GatewayError {
+  return new GatewayError(ErrorCode.UNAUTHENTICATED, message);
+}

@@ -1,0 +1,26 @@
+/** What sends codes. Providers differ in nothing else. */
+
+/** A message with a code. */
+export interface SmsMessage {
+  /** In E.164 form. */
+  readonly to: string;
+  /** Digits. */
+  readonly code: string;
+  readonly language: "en" | "zh";
+  /** The whole message, for providers that send texts; the others fill their own template with the code. */
+  readonly text: string;
+}
+
+/** A provider. */
+export interface Sms {
+  /** Whether it only shows codes instead of sending them. */
+  readonly isDevelopment: boolean;
+  /** Resolves when the provider has taken the message. @throws {@link SmsFailure} */
+  send(message: SmsMessage): Promise<void>;
+  /** Told that a code was right: some providers want to know. Never rejects. */
+  confirmed(to: string): void;
+  close(): Promise<void>;
+}
+
+/** A message that was not taken. The message is for the log: it holds neither number nor code. */
+export class SmsFailure extends Error {}

@@ -1,0 +1,49 @@
+/** One-time links that sign a user in. */
+import type { Pool } from "pg";
+import { signInLinkMs } from "../../config/sign-in-limits.ts";
+import { answering } from "../../database-lost.ts";
+import { digestToken, isToken, newToken } from "../session/token.ts";
+
+/** A link that was made. */
+export interface NewLink {
+  readonly token: string;
+  readonly expireTime: Date;
+}
+
+/** The links of all users. */
+export interface Links {
+  /** Replaces the one that the user had. */
+  create(userId: string): Promise<NewLink>;
+  /** Uses a link up. Returns whom it signs in; `undefined`: it is none, or used, or has expired. */
+  use(token: string): Promise<string | undefined>;
+}
+
+const sql = {
+  create: `insert into sign_in_link (user_id, digest, expire_time)
+    values ($1, $2, now() + interval '${signInLinkMs} ms')
+    on conflict (user_id) do update set digest = excluded.digest, expire_time = excluded.expire_time
+    returning expire_time`,
+  use: `delete from sign_in_link where digest = $1
+    returning user_id, expire_time > now() as is_live`,
+} as const;
+
+/** Makes the store. */
+export function createLinks(pool: Pool): Links {
+  return {
+    async create(userId) {
+      const token = newToken();
+      const query = pool.query<{ expire_time: Date }>(sql.create, [userId, digestToken(token)]);
+      const [row] = (await answering(query)).rows;
+      if (row === undefined) throw new Error("unreachable");
+      return { token, expireTime: row.expire_time };
+    },
+    async use(token) {
+      if (!isToken(token)) return undefined;
+      const query = pool.query<{ user_id: string; is_live: boolean }>(sql.use, [
+        digestToken(token),
+      ]);
+      const [row] = (await answering(query)).rows;
+      return row?.is_live ? row.user_id : undefined;
+    },
+  };
+}

@@ -1,0 +1,132 @@
+/** The RPCs by which users change how they sign in. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
+import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
+import type { SessionRef } from "../../caller.ts";
+import { ErrorCode, GatewayError } from "../../errors.ts";
+import { readUpdateMask } from "../../field-mask.ts";
+import { type Calling, requireSession, requireVisit } from "../../visit.ts";
+import { parsePhone } from "../code/phone.ts";
+import { CodePurpose } from "../code/purpose.ts";
+import { parseDisplayName } from "../display-name.ts";
+import type { SignInRoom } from "../room.ts";
+import { parseLanguage, sentMessage } from "../session/code-message.ts";
+import type { RequireStepUp } from "../session/step-up.ts";
+import { noSms } from "../sms/none.ts";
+import { userMessage } from "./message.ts";
+import { checkPassword, hashPassword, isPassword } from "./password.ts";
+import { requireUser } from "./require-user.ts";
+import type { UserRow } from "./store.ts";
+
+type Rpcs = ServiceImpl<typeof UserService>;
+
+/** Makes them. */
+export function createOwnUserRpcs(
+  room: SignInRoom,
+  requireStepUp: RequireStepUp,
+): Pick<Rpcs, "updateUser" | "setPassword" | "sendPhoneCode" | "setPhone"> {
+  const { users, codes, sessions, rules } = room;
+  return {
+    async updateUser({ user, updateMask }, context) {
+      const { userId } = requireSession(context);
+      const members = readUpdateMask(updateMask, ["name", "language"]);
+      const changed = await users.change(userId, {
+        ...(members.has("name") && { name: parseDisplayName(user?.name ?? "", 0) }),
+        ...(members.has("language") && { language: parseLanguage(user?.language ?? "") }),
+      });
+      return { user: userMessage(changed) };
+    },
+
+    async setPassword(request, context) {
+      const own = requireSession(context);
+      const user = await requireUser(room, own);
+      const email = request.email === "" ? user.email : parseEmail(request.email);
+      if (email === null) throw badEmail("email is required: there is none yet");
+      checkPassword(request.password, email);
+      await requireProof({ room, requireStepUp, context, user }, request);
+      const password_hash = await hashPassword(request.password);
+      const changed = await users.change(user.id, { email, password_hash });
+      await sessions.endOthers(user.id, own.sessionId);
+      return { user: userMessage(changed) };
+    },
+
+    async sendPhoneCode({ phone }, context) {
+      const own = requireSession(context);
+      if (!rules.hasCodes) throw noSms();
+      const { number, callingCode } = parsePhone(phone, rules.countries);
+      const user = await requireUser(room, own);
+      const sent = await codes.send({
+        ...phoneCode(number, own),
+        country: callingCode,
+        ipAddress: requireVisit(context).ipAddress,
+        accountId: user.account_id,
+        language: parseLanguage(user.language) || "en",
+        isWanted: true,
+        isAwaited: true,
+      });
+      return { sent: sentMessage(number, sent) };
+    },
+
+    async setPhone({ phone, code, currentCode }, context) {
+      const own = requireSession(context);
+      const { number } = parsePhone(phone, rules.countries);
+      const user = await requireUser(room, own);
+      const right = await codes.check(phoneCode(number, own), code.trim());
+      if (user.phone !== null && !own.isFreshLink) {
+        const action = CodeAction.CHANGE_PHONE;
+        await requireStepUp(context, { action, subjectId: "", code: currentCode });
+      }
+      await right.use();
+      return { user: userMessage(await users.change(user.id, { phone: number })) };
+    },
+  };
+}
+
+/** What a code for a new number is bound to. */
+function phoneCode(phone: string, { sessionId, userId }: SessionRef) {
+  return { purpose: CodePurpose.SET_PHONE, subject: userId, phone, binding: sessionId };
+}
+
+interface ProofParts {
+  readonly room: SignInRoom;
+  readonly requireStepUp: RequireStepUp;
+  readonly context: Calling;
+  readonly user: UserRow;
+}
+
+/** That it is the user who changes the password: who finds a browser open is not. */
+async function requireProof(
+  { room, requireStepUp, context, user }: ProofParts,
+  { currentPassword, code }: { readonly currentPassword: string; readonly code: string },
+): Promise<void> {
+  const { isFreshLink } = requireSession(context);
+  if (isFreshLink || (user.password_hash === null && user.phone === null)) return;
+  if (code !== "") {
+    return requireStepUp(context, { action: CodeAction.SET_PASSWORD, subjectId: "", code });
+  }
+  const attempt = {
+    subject: `password ${user.email}`,
+    ipAddress: requireVisit(context).ipAddress,
+  };
+  await room.failures.admit(attempt);
+  if (await isPassword(currentPassword, user.password_hash)) return;
+  await room.failures.note(attempt);
+  throw new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    "current_password is wrong: send it, or a code for SET_PASSWORD",
+    { param: "current_password" },
+  );
+}
+
+/** What hardly anybody types by mistake; whether it exists, only mail could tell. */
+const emailForm = /^[^\s@"(),:;<>[\]\\]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)+$/;
+
+function parseEmail(text: string): string {
+  const email = text.trim().toLowerCase();
+  if (email.length <= 254 && emailForm.test(email)) return email;
+  throw badEmail("email is no e-mail address: write it as name@example.com");
+}
+
+function badEmail(message: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param: "email" });
+}

@@ -1,0 +1,48 @@
+/** What a user proves beside a first factor: an authenticator, and that a change of credentials is the user's own. */
+import { ErrorCode, GatewayError } from "../../errors.ts";
+import type { Sealing } from "../../sealing.ts";
+import type { Failures } from "../session/failures.ts";
+import type { UserRow, Users } from "./store.ts";
+import { totpStep } from "./totp.ts";
+
+/** What the sealed secrets of authenticators are bound to, beside their account. */
+export function totpContext(userId: string): Buffer {
+  return Buffer.from(`totp ${userId}`);
+}
+
+/** What {@link createTotpCheck} needs. */
+export interface TotpCheckOptions {
+  readonly users: Users;
+  readonly failures: Failures;
+  readonly sealing: () => Sealing;
+}
+
+/** Checks the code of a user's authenticator; of one without it asks nothing. @throws GatewayError INVALID_REQUEST */
+export type CheckTotp = (user: UserRow, code: string, ipAddress: string) => Promise<void>;
+
+/** Makes the check. Each code is taken once: who looks over a shoulder cannot use it again. */
+export function createTotpCheck({ users, failures, sealing }: TotpCheckOptions): CheckTotp {
+  return async (user, code, ipAddress) => {
+    if (user.totp === null) return;
+    if (code === "") throw badTotp("totp_code is needed: send the 6 digits of your authenticator");
+    const attempt = { subject: `totp ${user.id}`, ipAddress };
+    await failures.admit(attempt);
+    const secret = sealing().open(user.account_id, totpContext(user.id), user.totp);
+    if (secret === undefined) throw cannotOpen();
+    const step = totpStep(secret, code.replace(/\s/g, ""), Date.now());
+    if (step !== undefined && (await users.takeTotpStep(user.id, step))) return;
+    await failures.note(attempt);
+    throw badTotp("totp_code is wrong or was used before: send the 6 digits that are shown now");
+  };
+}
+
+function badTotp(message: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param: "totp_code" });
+}
+
+function cannotOpen(): GatewayError {
+  return new GatewayError(
+    ErrorCode.INTERNAL_ERROR,
+    "the authenticator's secret cannot be opened: it was sealed with another master key; the operator must set UAS_MASTER_KEY to that of the gateway",
+  );
+}

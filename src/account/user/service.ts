@@ -1,0 +1,25 @@
+/** The RPCs of users. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
+import type { SignInRoom } from "../room.ts";
+import type { RequireStepUp } from "../session/step-up.ts";
+import { createUserManagement } from "./operator-rpcs.ts";
+import { createOwnUserRpcs } from "./own-rpcs.ts";
+import { createTotpRpcs } from "./totp-rpcs.ts";
+
+/** What {@link createUserService} needs beside the room. */
+export interface UserServiceOptions {
+  readonly room: SignInRoom;
+  readonly requireStepUp: RequireStepUp;
+  readonly accountExists: (accountId: string) => Promise<boolean>;
+}
+
+/** Makes the implementation of `uas.account.v1.UserService`. */
+export function createUserService(options: UserServiceOptions): ServiceImpl<typeof UserService> {
+  const { room, requireStepUp, accountExists } = options;
+  return {
+    ...createUserManagement(room, accountExists),
+    ...createOwnUserRpcs(room, requireStepUp),
+    ...createTotpRpcs(room),
+  };
+}

@@ -1,0 +1,51 @@
+/** The RPCs by which users set up and remove an authenticator. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
+import { ErrorCode, GatewayError } from "../../errors.ts";
+import { requireSession, requireVisit } from "../../visit.ts";
+import type { SignInRoom } from "../room.ts";
+import { userMessage } from "./message.ts";
+import { requireUser } from "./require-user.ts";
+import { totpContext } from "./proof.ts";
+import { newTotpSecret, totpUri } from "./totp.ts";
+
+type Rpcs = ServiceImpl<typeof UserService>;
+
+/** Makes them. */
+export function createTotpRpcs(
+  room: SignInRoom,
+): Pick<Rpcs, "startTotp" | "confirmTotp" | "removeTotp"> {
+  const { users, sessions, sealing, checkTotp } = room;
+  return {
+    async startTotp(_request, context) {
+      const user = await requireUser(room, requireSession(context));
+      if (user.totp !== null) throw refused("there is an authenticator already: remove it first");
+      const secret = newTotpSecret();
+      const sealed = sealing().seal(user.account_id, totpContext(user.id), secret);
+      await users.change(user.id, { totp_pending: sealed });
+      return { secret, uri: totpUri(secret, user.email ?? (user.name || user.id)) };
+    },
+
+    async confirmTotp({ code }, context) {
+      const own = requireSession(context);
+      const user = await requireUser(room, own);
+      if (user.totp_pending === null) throw refused("no authenticator is being set up: start it");
+      const pending = { ...user, totp: user.totp_pending };
+      await checkTotp(pending, code, requireVisit(context).ipAddress);
+      const changed = await users.change(user.id, { totp: user.totp_pending, totp_pending: null });
+      await sessions.endOthers(user.id, own.sessionId);
+      return { user: userMessage(changed) };
+    },
+
+    async removeTotp({ code }, context) {
+      const own = requireSession(context);
+      const user = await requireUser(room, own);
+      if (!own.isFreshLink) await checkTotp(user, code, requireVisit(context).ipAddress);
+      return { user: userMessage(await users.change(user.id, { totp: null, totp_pending: null })) };
+    },
+  };
+}
+
+function refused(message: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message);
+}

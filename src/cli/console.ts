@@ -1,0 +1,49 @@
+/** `uas console …`. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { createClient } from "@connectrpc/connect";
+import type { Command } from "commander";
+import { UserService } from "../../gen/uas/account/v1/user_service_pb.ts";
+import type { Settings } from "../config/config.ts";
+import { type OpenBackend, withBackend } from "./backend.ts";
+import type { CliTools, Output } from "./context.ts";
+
+interface LinkOptions {
+  readonly user?: string;
+  readonly account?: string;
+}
+
+/** Adds the commands. */
+export function addConsoleCommands(program: Command, { context, print }: CliTools): void {
+  const group = program.command("console").description("let people in to the web console");
+  group
+    .command("link")
+    .description("print a link that signs the operator in, once, within an hour")
+    .option("--user <user>", "sign this user in instead (id)")
+    .option("--account <account>", "account of the operator, where there is none yet")
+    .action(async (options: LinkOptions) => {
+      print(await withBackend(context, (backend) => makeLink(backend, options)));
+    });
+}
+
+async function makeLink(
+  { transport, settings }: OpenBackend,
+  { user = "", account = "" }: LinkOptions,
+): Promise<Output> {
+  const users = createClient(UserService, transport);
+  const made = await users.createSignInLink({ userId: user, accountId: account });
+  const json = {
+    url: `${urlOf(settings)}/console/welcome#${made.token}`,
+    userId: made.user?.userId ?? "",
+    accountId: made.user?.accountId ?? "",
+    expiresAt: made.expireTime ? timestampDate(made.expireTime).toISOString() : null,
+  };
+  return { json, text: json.url };
+}
+
+/** Where a browser finds the gateway. */
+function urlOf({ publicUrl, listen: { host, port } }: Settings): string {
+  if (publicUrl !== undefined) return publicUrl;
+  // An address that stands for all of a machine's is none to go to.
+  const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
+  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
+}
