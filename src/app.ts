@@ -33,9 +33,10 @@ import { createUpstream, type Upstream } from "./inference/upstream.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { formatUsd } from "./money.ts";
+import { createNativeRoom } from "./natives.ts";
 import { createReadiness } from "./readiness.ts";
 import { openResults } from "./result/open-results.ts";
-import { type Service, serve } from "./rpc/service.ts";
+import { serve } from "./rpc/service.ts";
 import { createSignInObserver, type SignIn } from "./sign-in.ts";
 import { createTaskWorking } from "./task-workers.ts";
 import { vendorKinds } from "./vendor/index.ts";
@@ -123,33 +124,33 @@ async function assemble(built: Parts): Promise<App> {
   const work = { database, config, vendors, prices, metrics, upstream };
   const working = createTaskWorking({ ...work, settings, results, log, onLowBalance });
   const tasks = createTaskRoom({ ...work, onNews: working.wake, onCancel: working.cancel });
-  const services = [...backend.services, ...createInference({ ...parts, upstream }), tasks.service];
+  const inference = createInference({ ...parts, upstream });
+  const native = createNativeRoom({ ...parts, ...inference, settings });
+  const services = [backend.services, inference.services, tasks.service, native.service].flat();
   const sending = createWebhookSending({ backend, config, metrics, log });
   const { authenticate } = authenticator;
   const isReady = createReadiness(database.pool, calls);
-  const edge = { settings, log, metrics, calls, services, authenticate, isReady, signIn };
-  const edges = await createEdges({ ...edge, results, tasks });
+  const rooms = { results, tasks, native, signIn };
+  const edge = { settings, log, metrics, calls, services, authenticate, isReady, ...rooms };
+  const edges = await createEdges(edge);
   await authenticator.start();
   await makePartitions(database.pool, warn);
-  for (const each of [jobs, state.jobs, results.jobs, signIn.jobs]) each.start();
-  await sending.start();
-  await tasks.start();
-  working.start();
+  const starting = [jobs, state.jobs, results.jobs, signIn.jobs, sending, tasks, working];
+  for (const each of starting) await each.start();
   let closing: Promise<void> | undefined;
   return {
     transport: backend.transport,
     metrics,
     signIn,
-    listen: async () => results.servedAt(await edges.listen()),
+    listen: async () => native.servedAt(results.servedAt(await edges.listen())),
     close: ({ drainMs: limitMs = drainMs } = {}) => {
       closing ??= (async () => {
         const calling = endCalls({ calls, drains, edges }, limitMs);
         await Promise.all([calling, working.stop(limitMs)]);
         await stopAll([jobs, state.jobs, sending, results, tasks, signIn.jobs]);
         await ledger.close();
-        await counter.close();
-        await authenticator.close();
-        await Promise.all([...vendors.values()].map((vendor) => vendor.close()));
+        const others = [counter, authenticator, ...vendors.values()];
+        await Promise.all(others.map((each) => each.close()));
         await backend.close();
       })();
       return closing;
@@ -205,14 +206,16 @@ interface InferenceParts {
   readonly upstream: Upstream;
 }
 
-function createInference(parts: InferenceParts): Service[] {
+/** Inference, and what other rooms need of it. */
+function createInference(parts: InferenceParts) {
   const { config, calls, state, counter, upstream } = parts;
   const catalogue = createCatalogue(config.models);
   const streams = new RunningStreams();
   const exchange = createExchange({ ...parts, catalogue, streams });
   const countTokens = createCountTokens({ catalogue, upstream, calls, counter });
   const inference = createInferenceService({ catalogue, exchange, countTokens });
-  return [serve(InferenceService, inference), serve(ResponseService, state.service)];
+  const services = [serve(InferenceService, inference), serve(ResponseService, state.service)];
+  return { services, catalogue, exchange };
 }
 
 /**

@@ -10,7 +10,7 @@ import { type Authenticate, type Caller, GatewayStopping } from "./caller.ts";
 import type { Settings } from "./config/config.ts";
 import { consoleRpcPrefix, prepareConsole } from "./facade/console-rpc.ts";
 import { createFacade } from "./facade/facade.ts";
-import type { FindFile, CallbackDoor } from "./facade/options.ts";
+import type { CallbackDoor, FindFile, NativePrefix } from "./facade/options.ts";
 import type { RunningCalls } from "./inference/running-calls.ts";
 import type { Metrics } from "./metrics.ts";
 import { type CheckAccess, createAccessCheck } from "./rpc/access.ts";
@@ -46,6 +46,8 @@ export interface EdgeOptions {
   readonly tasks: { readonly callbacks: CallbackDoor };
   /** Who presents the token of a console's cookie. */
   readonly signIn: { readonly identify: (token: string) => Promise<Caller> };
+  /** The vendors' own interfaces that are served. */
+  readonly native: { readonly prefixes: readonly NativePrefix[] };
 }
 
 /** The two listeners. */
@@ -79,6 +81,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     isReady,
     findFile: options.results.find,
     callbacks: options.tasks.callbacks,
+    natives: options.native.prefixes,
     trustProxy: settings.trustProxy,
   });
   const shutdownSignal = stopping.signal;

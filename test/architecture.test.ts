@@ -16,6 +16,7 @@ const roof = [
   "readiness",
   "served-kinds",
   "sign-in",
+  "natives",
   "task-workers",
   "tasks",
   "webhooks",
@@ -49,6 +50,8 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   result: [...room, "http"],
   // Of inference only which models a caller may use.
   task: [...room, "billing", "inference", "vendor", "http", "result", "webhook"],
+  // One handler for all vendors' own interfaces: calls are inference's, jobs are tasks.
+  native: [...room, "billing", "vendor", "dialect", "http", "inference", "task", "webhook"],
   rpc: base,
   facade: [...base, "dialect"],
   // It reads the settings and shows errors and money; everything else it asks of app.ts.

@@ -16,6 +16,9 @@ export const requestIdCharsMax = 256;
  * a cut reply can still become an error. */
 export const replyBytesMax = 64 * 1024 * 1024;
 
+/** The most of a vendor's refusal that is read, in bytes. */
+export const refusalBytesMax = 1024 * 1024;
+
 /** The longest single stream event in bytes. A longer one fails the stream. */
 export const eventBytesMax = 16 * 1024 * 1024;
 
@@ -249,3 +252,18 @@ export const resultExpireMs = 10 * 60_000;
 
 /** The most buckets of a usage series: 41 days by the hour, beyond what a chart can show. */
 export const bucketsMax = 1_000;
+
+/** How long a vendor may take to answer where a client may ask it to wait for the work to be done (`Prefer: wait`
+ * is at most 60 s), in milliseconds. */
+export const nativeWaitMs = 75_000;
+
+/** How old what is told of a vendor's job may be, in milliseconds: all customers share one limit of questions at
+ * their vendor. */
+export const nativeRefreshMs = 1_000;
+
+/** The longest state of a vendor's job that is kept, in bytes: 1 MiB. A longer one is asked for each time. */
+export const nativeKeptBytesMax = 1024 * 1024;
+
+/** How long it is remembered whose an object of a vendor is, in milliseconds: 60 days, longer than any vendor that
+ * is served keeps one. */
+export const nativeObjectTtlMs = 60 * 24 * 60 * 60 * 1_000;

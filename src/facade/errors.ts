@@ -3,7 +3,13 @@ import { ConnectError } from "@connectrpc/connect";
 import type { FastifyReply } from "fastify";
 import { bodyBytesMax } from "../config/limits.ts";
 import { dialects, type DialectId } from "../dialect/index.ts";
-import { ErrorCode, fromRpcError, GatewayError, internalError } from "../errors.ts";
+import {
+  ErrorCode,
+  fromRpcError,
+  GatewayError,
+  internalError,
+  type SentErrorCode,
+} from "../errors.ts";
 
 /** Reads any failure as one with a documented code. */
 export function toGatewayError(error: unknown): GatewayError {
@@ -57,18 +63,23 @@ export function emptyBody(): GatewayError {
 /** Statuses on which the SDKs' own retry would only repeat the failure. */
 const neverRetry = new Set([401, 402, 403]);
 
+/** Codes where a repetition could make a second job at the vendor (R-ERR-5). */
+const neverAgain = new Set<SentErrorCode>([ErrorCode.UPSTREAM_SUBMIT_UNKNOWN]);
+
 /** The headers that go with an error. */
 export function errorHeaders(error: GatewayError): Record<string, string> {
   const headers: Record<string, string> = {};
   if (error.retryAfterSeconds !== undefined) {
     headers["retry-after"] = String(error.retryAfterSeconds);
   }
-  if (neverRetry.has(error.status)) headers["x-should-retry"] = "false";
+  if (neverRetry.has(error.status) || neverAgain.has(error.code)) {
+    headers["x-should-retry"] = "false";
+  }
   return headers;
 }
 
 /** The request id that the answer tells in its header; empty: none. */
-function requestIdOf(reply: FastifyReply): string {
+export function requestIdOf(reply: FastifyReply): string {
   const id = reply.getHeader("x-request-id");
   return typeof id === "string" ? id : "";
 }
@@ -79,9 +90,18 @@ export function sendError(
   dialect: DialectId,
   error: GatewayError,
 ): FastifyReply {
+  return sendErrorBody(reply, error, dialects[dialect].errorBody(error, requestIdOf(reply)));
+}
+
+/** Sends an error with a body in any form. */
+export function sendErrorBody(
+  reply: FastifyReply,
+  error: GatewayError,
+  body: object,
+): FastifyReply {
   return reply
     .code(error.status)
     .headers(errorHeaders(error))
     .type("application/json; charset=utf-8")
-    .send(JSON.stringify(dialects[dialect].errorBody(error, requestIdOf(reply))));
+    .send(JSON.stringify(body));
 }

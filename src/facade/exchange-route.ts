@@ -68,13 +68,27 @@ async function* single<T>(value: T): AsyncIterable<T> {
   yield value;
 }
 
-interface PassOptions {
-  readonly parts: Parts;
-  readonly keepAlive: Buffer;
+/** What {@link pass} needs beside the head. */
+export interface PassOptions {
+  readonly parts: AsyncIterator<ReplyPart>;
+  /** What to send into silence; `undefined`: nothing. */
+  readonly keepAlive: Buffer | undefined;
+}
+
+/** A part of a reply: the head first, then chunks. */
+export interface ReplyPart {
+  readonly part:
+    | { readonly case: "head"; readonly value: ExchangeHead }
+    | { readonly case: "chunk"; readonly value: Uint8Array }
+    | { readonly case: undefined };
 }
 
 /** Passes the reply on; the call is settled when `parts` has ended. */
-async function pass(reply: FastifyReply, head: ExchangeHead, options: PassOptions): Promise<void> {
+export async function pass(
+  reply: FastifyReply,
+  head: ExchangeHead,
+  options: PassOptions,
+): Promise<void> {
   const { parts } = options;
   const { raw } = reply;
   reply.hijack();

@@ -12,6 +12,7 @@ import { ErrorCode, GatewayError } from "../errors.ts";
 import { registerCallbacks } from "./callbacks.ts";
 import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { registerFiles } from "./files.ts";
+import { registerNative } from "./native-scope.ts";
 import type { FacadeOptions } from "./options.ts";
 import { type RestRoute, routeTable } from "./route-table.ts";
 import { registerScope } from "./scope.ts";
@@ -42,6 +43,9 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   registerProbes(app, options);
   for (const [dialect, own] of Map.groupBy(routes, (each) => each.dialect)) {
     await app.register((scope) => registerScope(scope, { ...options, dialect, routes: own }));
+  }
+  for (const native of options.natives) {
+    await app.register((scope) => registerNative(scope, { ...options, native }));
   }
   await app.register((scope) => registerFiles(scope, options));
   await app.register((scope) => registerCallbacks(scope, options));

@@ -1,8 +1,9 @@
 import type { Readable } from "node:stream";
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescService, JsonObject } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { Authenticate } from "../caller.ts";
+import type { GatewayError } from "../errors.ts";
 import type { Metrics } from "../metrics.ts";
 
 /** A file to serve, whoever keeps it. */
@@ -30,6 +31,20 @@ export interface CallbackDoor {
   take(this: void, token: string, body: Buffer): Promise<void>;
 }
 
+/** A vendor's own interface under its prefix, as far as HTTP goes. */
+export interface NativePrefix {
+  /** With its leading slash. */
+  readonly prefix: string;
+  /** Where its own clients put their key, after the platform's three places. */
+  readonly keyForms: readonly (
+    | { readonly in: "header"; readonly name: string }
+    | { readonly in: "query"; readonly name: string }
+    | { readonly in: "authorization"; readonly scheme: string }
+  )[];
+  /** A failure in the vendor's own form. */
+  errorBody(error: GatewayError, requestId: string): JsonObject;
+}
+
 /** What the facade needs of the rest. */
 export interface FacadeOptions {
   /** The services whose routes to serve. */
@@ -49,6 +64,8 @@ export interface FacadeOptions {
   readonly findFile: FindFile;
   /** Takes vendors' callbacks. Default: none are known. */
   readonly callbacks?: CallbackDoor;
+  /** The vendors' own interfaces that are served. */
+  readonly natives: readonly NativePrefix[];
   /** Addresses and ranges of proxies that are trusted. */
   readonly trustProxy: readonly string[];
 }

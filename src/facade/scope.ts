@@ -53,10 +53,13 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
   for (const routes of placesOf(options.routes)) refuseOtherMethods(scope, { routes, idHeaders });
 }
 
-/** What every scope does: errors in its style, a line and a count for each request, no body unless it says so. */
+/** What every scope does: errors in its style, a line and a count for each request, no body unless it says so.
+ * @param send sends an error. Default: in the scope's dialect */
 export function prepareScope(
   scope: FastifyInstance,
   options: Pick<ScopeOptions, "dialect" | "log" | "metrics">,
+  send = (reply: FastifyReply, error: GatewayError): FastifyReply =>
+    sendError(reply, options.dialect, error),
 ): void {
   scope.decorateRequest("state", undefined);
   scope.decorateRequest("errorCode", "");
@@ -69,7 +72,7 @@ export function prepareScope(
       const { requestId } = request.state ?? {};
       options.log.error({ requestId, err: told.cause ?? told }, "a request failed");
     }
-    return sendError(reply, options.dialect, told);
+    return send(reply, told);
   });
   observe(scope, options);
 }
@@ -200,11 +203,11 @@ function observe(
   });
 }
 
-/** The value of `?api-key=`. */
-export function queryKey(url: string): string | undefined {
+/** The value of `?api-key=`, or of another parameter. */
+export function queryKey(url: string, name = "api-key"): string | undefined {
   const at = url.indexOf("?");
   if (at < 0) return undefined;
-  return new URLSearchParams(url.slice(at + 1)).get("api-key") ?? undefined;
+  return new URLSearchParams(url.slice(at + 1)).get(name) ?? undefined;
 }
 
 function text(header: string | string[] | undefined): string | undefined {

@@ -3,6 +3,7 @@ import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { type Usage, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import { callText } from "../billing/call-json.ts";
 import type { CallRow } from "../billing/call-row.ts";
+import type { UnitUsage } from "../billing/price.ts";
 import { GatewayError } from "../errors.ts";
 import type { RunStart } from "./run-options.ts";
 
@@ -37,6 +38,8 @@ export class Call {
   errorCode = "";
   ending: CallEnding = CallEnding.UNSPECIFIED;
   usage: Usage | undefined;
+  /** What was made beside text; `undefined`: nothing. */
+  units: UnitUsage | undefined;
   usageSource: UsageSource = UsageSource.UNSPECIFIED;
   costNanos = 0n;
   /** Whether the usage is charged. */
@@ -140,7 +143,7 @@ export class Call {
       dropped: callText(this.dropped.join(",")),
       discount_bp: this.start.discountBp,
       charged: this.isCharged,
-      images: null,
+      images: this.units?.images ?? null,
       second_micros: null,
       vendor_cost: this.vendorCostNanos?.toString() ?? null,
     };

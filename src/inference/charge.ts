@@ -19,9 +19,11 @@ export interface Charge {
  * its customer has for nothing is still known.
  */
 export function charge(call: Call, { metered, model, route, pricing }: Charge): void {
-  const { usage, source, isCharged } = metered;
+  const { source, isCharged, units } = metered;
   const { startMs } = call;
-  call.usage = usage;
+  call.usage = metered.usage;
+  call.units = units;
+  const usage = metered.usage && { ...metered.usage, ...units };
   call.usageSource = source;
   call.isCharged = isCharged && usage !== undefined;
   call.costNanos =

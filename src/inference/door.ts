@@ -4,6 +4,8 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import type { GatewayError } from "../errors.ts";
 import type { OperationName } from "../vendor/vendor.ts";
+import type { Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
+import type { UnitUsage } from "../billing/price.ts";
 import type { Delivered, Metered } from "./metering.ts";
 
 /** What routing and billing need of a request. */
@@ -20,6 +22,8 @@ export interface AskedText {
   readonly bytes: number;
   /** How much of it does not stand in the body: its vendor keeps it, and its model reads it. Default 0. */
   readonly keptBytes?: number;
+  /** What it is charged by beside tokens. Default: nothing. */
+  readonly units?: UnitUsage;
 }
 
 /** A route, and the style in which its vendor is asked. */
@@ -59,6 +63,8 @@ export interface WholeReply<Out> {
   readonly body: Out;
   readonly usage: Usage | undefined;
   readonly textBytes: number;
+  /** What was made beside text. Default: nothing. */
+  readonly units?: UnitUsage | undefined;
 }
 
 /** A streamed reply on its way to the caller: what {@link StreamRelay} is for bytes. */
@@ -71,6 +77,8 @@ export interface ReplyStream<Out> {
   stop(usage: Usage | undefined): Out;
   readonly usage: Usage | undefined;
   readonly textBytes: number;
+  /** What was made beside text. Default: nothing. */
+  readonly units?: UnitUsage | undefined;
   readonly finished: boolean;
   readonly done: boolean;
   readonly failed: boolean;
@@ -107,12 +115,20 @@ export interface Door<Out> {
   readonly isLimitRequired?: boolean;
   /** What the call is charged for. Absent: as a text generation. */
   readonly meter?: (delivered: Delivered) => Metered;
+  /** Whether models that make no text can be asked, too. Default: they cannot. */
+  readonly takesAnyModel?: boolean;
   /** For the call log. */
   readonly path: string;
   /** The query to pass on, without its question mark. */
   readonly query: string;
   /** Reads the request. @throws GatewayError INVALID_REQUEST */
   read(): AskedText;
+  /** The routes that can serve it. Absent: those whose vendors can be asked in a dialect. */
+  plan?(model: ModelConfig): readonly PlannedRoute[];
+  /** Asks a vendor. Absent: in the planned dialect. @throws HttpFailure */
+  send?(vendor: Vendor, call: VendorCall): Promise<VendorReply>;
+  /** Whether a reply is passed on while it comes. Absent: where it says that it is a stream of events. */
+  isStreamed?(reply: VendorReply): boolean;
   /**
    * Puts what the request refers to in its place, before a vendor is asked; `undefined`: it refers to
    * nothing. Absent: it never does.

@@ -16,10 +16,11 @@ import {
   GenerateResponseSchema,
   type StreamGenerateResponse,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import type { Door } from "./door.ts";
 import { EmbedDoor } from "./embed-door.ts";
 import { type Parts, RunParts } from "./run-parts.ts";
 import { Run } from "./run.ts";
-import type { ExchangeContext, ExchangeOptions } from "./run-options.ts";
+import type { ExchangeContext, ExchangeOptions, RunStart } from "./run-options.ts";
 import { TypedDoor } from "./typed-door.ts";
 import { WireDoor } from "./wire-door.ts";
 import { newId } from "../uuid.ts";
@@ -28,6 +29,12 @@ import { newId } from "../uuid.ts";
 export interface Exchange {
   /** Bytes in and bytes out. A failure after the head ends the body as its dialect does. */
   wire(request: ExchangeRequest, context: ExchangeContext): AsyncIterableIterator<ExchangeResponse>;
+  /** Through a door of another room: with its own messages. */
+  through<Message>(
+    door: Door<Buffer>,
+    parts: Parts<Buffer, Message>,
+    start: RunStart,
+  ): AsyncIterableIterator<Message>;
   /** Embeddings, bytes in and bytes out. */
   embed(request: EmbedRequest, context: ExchangeContext): Promise<EmbedResponse>;
   /** A whole reply. */
@@ -49,6 +56,9 @@ export function createExchange(options: ExchangeOptions): Exchange {
       const run = new Run(options, door, { context, callId });
       return new RunParts({ run, calls, parts: wireParts });
     },
+
+    through: (door, parts, start) =>
+      new RunParts({ run: new Run(options, door, start), calls, parts }),
 
     async embed(request, context) {
       const run = new Run(options, new EmbedDoor(request), { context, callId: newId() });

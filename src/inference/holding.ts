@@ -1,5 +1,6 @@
 /** Sets money aside for a call, before its vendor is asked. */
 import type { HoldVerdict, Ledger } from "../billing/ledger.ts";
+import type { UnitUsage } from "../billing/price.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import type { Call } from "./call.ts";
 import type { AskedText, PlannedRoute } from "./door.ts";
@@ -44,7 +45,8 @@ export async function hold(
   const mostTokens = most * text.choices;
   const aheadTokens = isOpen ? model.holdOutputTokens * text.choices : mostTokens;
   const price = pricing.priceAt(model, call.startMs);
-  const holding = { call, price, tokens, mostTokens, aheadTokens, pricing, ledger };
+  const { units = {} } = text;
+  const holding = { call, price, tokens, mostTokens, aheadTokens, units, pricing, ledger };
   const { verdict, plan } = await holdInput(holding);
   if (!verdict.admitted) {
     metrics.refusedForBalance.inc();
@@ -61,6 +63,7 @@ interface Holding {
   readonly tokens: RequestTokens;
   readonly mostTokens: number;
   readonly aheadTokens: number;
+  readonly units: UnitUsage;
   readonly pricing: Pricing;
   readonly ledger: Ledger;
 }
@@ -91,8 +94,8 @@ async function holdInput(
 }
 
 function planFor(holding: Holding, input: number): HoldPlan {
-  const { pricing, price, call, mostTokens, aheadTokens } = holding;
+  const { pricing, price, call, mostTokens, aheadTokens, units } = holding;
   const priceOf = (output: number): bigint =>
-    pricing.hold(price, { input, output }, call.start.discountBp);
+    pricing.hold(price, { input, output, ...units }, call.start.discountBp);
   return planHold({ mostTokens, aheadTokens, priceOf });
 }

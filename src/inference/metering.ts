@@ -1,6 +1,7 @@
 /** What a call is charged for: R-MON-8 as one pure function. */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { UnitUsage } from "../billing/price.ts";
 import { bytesPerToken } from "../config/limits.ts";
 
 /** What is known of a reply when it has ended, well or not. */
@@ -15,6 +16,8 @@ export interface Delivered {
   readonly textBytes: number;
   /** Whether the reply reached its end: else a figure that was reported on the way may be too low. */
   readonly isWhole: boolean;
+  /** What was made beside text. Default: nothing. */
+  readonly units?: UnitUsage | undefined;
   /** Whether any text was asked for: a request may only warm the vendor's prompt cache. Default true. */
   readonly wantsText?: boolean;
 }
@@ -23,6 +26,8 @@ export interface Delivered {
 export interface Metered {
   readonly usage: Usage | undefined;
   readonly source: UsageSource;
+  /** What was made beside text. Default: nothing. */
+  readonly units?: UnitUsage | undefined;
   /** Whether it is charged at all. */
   readonly isCharged: boolean;
 }

@@ -1,5 +1,6 @@
 /** A vendor's reply on its way to the caller, and one that came whole. */
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { UnitUsage } from "../billing/price.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Chunk, WholeReply } from "./door.ts";
 
@@ -10,6 +11,8 @@ export interface PassedReply<Out> {
   readonly usage: Usage | undefined;
   /** Bytes of generated text so far. */
   readonly textBytes: number;
+  /** What was made beside text so far. Default: nothing. */
+  readonly units?: UnitUsage | undefined;
   /** Whether its end is out: nothing can be missing any more. */
   readonly isDone: boolean;
   /** Whether all of it has come from the vendor. */
@@ -37,6 +40,7 @@ export interface PassedReply<Out> {
 export class WholePassed<Out extends Chunk> implements PassedReply<Out> {
   readonly usage: Usage | undefined;
   readonly textBytes: number;
+  readonly units: UnitUsage | undefined;
   readonly isComplete: boolean;
   readonly isStopped = false;
   readonly failure = undefined;
@@ -45,11 +49,12 @@ export class WholePassed<Out extends Chunk> implements PassedReply<Out> {
   #isDone = false;
 
   /** @param isComplete default true; a vendor's refusal is no reply */
-  constructor({ body, usage, textBytes }: WholeReply<Out>, isComplete = true) {
+  constructor({ body, usage, textBytes, units }: WholeReply<Out>, isComplete = true) {
     this.isComplete = isComplete;
     this.#body = body;
     this.usage = usage;
     this.textBytes = textBytes;
+    this.units = units;
     this.length = body.length;
   }
 

@@ -9,8 +9,8 @@ export function createPricing(prices: PriceBook): Pricing {
   return {
     priceAt: (model, startMs) => priceAt(model.prices, startMs),
     version: (price) => prices.version(price),
-    hold: (price, { input, output }, discountBp) =>
-      holdAmount({ price, inputTokens: input, outputTokens: output, discountBp }),
+    hold: (price, { input, output, ...units }, discountBp) =>
+      holdAmount({ price, inputTokens: input, outputTokens: output, ...units, discountBp }),
     cost: callCost,
     vendorCost: ({ costs }, usage, startMs) => costs && callCost(priceAt(costs, startMs), usage),
   };

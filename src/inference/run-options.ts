@@ -1,7 +1,7 @@
 /** What a run of a call needs. */
 import type { Logger } from "pino";
-import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { Ledger } from "../billing/ledger.ts";
+import type { CallUsage, UnitUsage } from "../billing/price.ts";
 import type { KeyCaller } from "../caller.ts";
 import type { ModelConfig, PriceConfig, RouteConfig } from "../config/config.ts";
 import type { Metrics } from "../metrics.ts";
@@ -21,12 +21,20 @@ export interface Pricing {
   /** The version of a price, for the record of a call. */
   version(price: PriceConfig): string;
   /** What to hold, in nano-USD, rounded up. */
-  hold(price: PriceConfig, tokens: { input: number; output: number }, discountBp: number): bigint;
+  hold(price: PriceConfig, most: MostUsage, discountBp: number): bigint;
   /** What to charge, in nano-USD, rounded down. */
-  cost(price: PriceConfig, usage: Usage, discountBp: number): bigint;
+  cost(price: PriceConfig, usage: CallUsage, discountBp: number): bigint;
   /** What the vendor of a route takes of the operator for a call that started at this moment, in nano-USD,
    * rounded down; `undefined`: not known. */
-  vendorCost(route: RouteConfig, usage: Usage, startMs: number): bigint | undefined;
+  vendorCost(route: RouteConfig, usage: CallUsage, startMs: number): bigint | undefined;
+}
+
+/** The most that a call can use. */
+export interface MostUsage extends UnitUsage {
+  /** Tokens. */
+  readonly input: number;
+  /** Tokens. */
+  readonly output: number;
 }
 
 export interface ExchangeOptions {

@@ -74,14 +74,15 @@ export class Run<Out extends Chunk> {
   /** Reads the request as far as needed and finds the model; of a suspended account it reads nothing. */
   async read(): Promise<void> {
     requireActive(this.#context.caller);
-    const text = this.#door.read();
-    this.#text = text;
+    const text = (this.#text = this.#door.read());
     this.call.stream = text.stream;
     this.call.model = text.model;
-    const model = this.#options.catalogue.authorizeText(this.#context.caller, text.model);
+    const { catalogue, upstream } = this.#options;
+    const authorize = this.#door.takesAnyModel ? "authorize" : "authorizeText";
+    const model = catalogue[authorize](this.#context.caller, text.model);
     this.#model = model;
     const { dialect, operation } = this.#door;
-    this.#routes = this.#options.upstream.plan(model, dialect, operation);
+    this.#routes = this.#door.plan?.(model) ?? upstream.plan(model, dialect, operation);
     const recalled = this.#door.recall?.(this.#routes);
     if (recalled !== undefined) {
       ({ routes: this.#routes, text: this.#text } = await within(stateWaitMs, recalled));
@@ -94,10 +95,9 @@ export class Run<Out extends Chunk> {
   /** Sets aside what the call can cost: the most, or where a stream may become as long as the model can make
    * it, what nearly all of them cost. */
   async hold(): Promise<void> {
-    const { text, model } = this.#known();
-    const isLimitRequired = this.#door.isLimitRequired === true;
+    const { isLimitRequired = false } = this.#door;
     const { body, source } = this.#first ?? {};
-    const asked = { text, model, isLimitRequired, routes: this.#routes, body, source };
+    const asked = { ...this.#known(), isLimitRequired, routes: this.#routes, body, source };
     this.#held = await hold(this.call, asked, this.#options);
   }
 
@@ -106,6 +106,7 @@ export class Run<Out extends Chunk> {
     this.#open = await this.#options.upstream.open({
       routes: this.#routes,
       operation: this.#door.operation,
+      send: this.#door.send?.bind(this.#door),
       onAttempt: (vendor) => this.call.asked(vendor),
       callFor: (planned) => this.#callFor(planned),
     });
@@ -119,26 +120,25 @@ export class Run<Out extends Chunk> {
       this.#reply = new WholePassed({ body: told, usage: undefined, textBytes: 0 }, false);
       return;
     }
-    const whole = await readAnswer(reply);
+    const whole = await readAnswer(reply, this.#door.isStreamed?.(reply));
     if (whole === undefined) return this.#begin(this.#open);
     this.call.answered();
-    const answer = this.#door.whole(whole, planned);
-    if (answer.usage === undefined) this.#unreported = whole;
-    this.#reply = new WholePassed(answer);
+    this.#reply = new WholePassed(this.#door.whole(whole, planned));
+    if (this.#reply.usage === undefined) this.#unreported = whole;
   }
 
   /** The reply is streamed. A door that reads no streams refuses here. */
   #begin({ planned, reply: { body } }: OpenReply): void {
     const { call } = this;
     const { ledger, pricing, streams } = this.#options;
-    const { model } = this.#known();
-    const plan = this.#held?.plan;
+    const [{ model }, plan] = [this.#known(), this.#held?.plan];
     if (plan === undefined) throw new Error("nothing is held yet");
     const stream = this.#door.stream(planned, plan.firstNanos < plan.mostNanos);
     const reply = new StreamedReply({ call, stream, body });
     this.#reply = reply;
     const price = pricing.priceAt(model, call.startMs);
-    const costOf = (usage: Usage): bigint => pricing.cost(price, usage, call.start.discountBp);
+    const costOf = (usage: Usage): bigint =>
+      pricing.cost(price, { ...usage, ...call.units }, call.start.discountBp);
     const toDate = (): void => this.#charge();
     this.#streamHold = new StreamHold({ call, reply, plan, ledger, charge: toDate, costOf });
     streams.add(this.#streamHold);
@@ -275,6 +275,7 @@ export class Run<Out extends Chunk> {
       reported,
       ...(estimate ?? { inputTokens: reported ? 0 : (this.#held?.tokens.usual ?? 0) }),
       textBytes: this.#reply?.textBytes ?? 0,
+      units: this.#reply?.units,
       isWhole: call.ending === CallEnding.COMPLETED || this.#reply?.isComplete === true,
       wantsText: text.maxOutputTokens !== 0,
     });

@@ -1,6 +1,7 @@
 /** A vendor's streamed reply on its way to the caller. */
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { UnitUsage } from "../billing/price.ts";
 import type { GatewayError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { VendorBody } from "../vendor/vendor.ts";
@@ -43,6 +44,11 @@ export class StreamedReply<Out extends Chunk> implements PassedReply<Out> {
   /** Bytes of generated text so far. */
   get textBytes(): number {
     return this.#textBytes;
+  }
+
+  /** What was made beside text so far. */
+  get units(): UnitUsage | undefined {
+    return this.#options.stream.units;
   }
 
   /** Whether its terminal event is out: nothing can be missing any more. */

@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelConfig, RouteConfig, VendorConfig } from "../config/config.ts";
+import { refusalBytesMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { Metrics } from "../metrics.ts";
@@ -35,6 +36,8 @@ export interface Ask {
   readonly routes: readonly PlannedRoute[];
   /** What to ask for. Default: a text generation. */
   readonly operation?: OperationName | undefined;
+  /** Asks a vendor. Default: in the dialect that is planned, for the operation. */
+  readonly send?: ((vendor: Vendor, call: VendorCall) => Promise<VendorReply>) | undefined;
   /** The call for a route. */
   readonly callFor: (planned: PlannedRoute) => VendorCall;
   /** Told of each vendor before it is asked. */
@@ -50,9 +53,6 @@ export interface OpenReply {
   /** Gives the vendor's place back, and stops it where its reply has not ended. Call it once. */
   close(): void;
 }
-
-/** The most of a refusal's body that is read, in bytes. */
-const refusalBytesMax = 1024 * 1024;
 
 export interface UpstreamOptions {
   readonly vendors: ReadonlyMap<string, Vendor>;
@@ -118,9 +118,8 @@ class RoutedUpstream implements Upstream {
     let isOpen = false;
     try {
       ask.onAttempt(vendor.name);
-      const send = ask.operation === undefined ? undefined : vendor[ask.operation]?.send;
       const call = ask.callFor(planned);
-      const reply = await (send === undefined ? vendor.exchange(call) : send(call));
+      const reply = await (ask.send ?? sendOf(ask.operation))(vendor, call);
       const isAccepted = reply.status >= 200 && reply.status < 300;
       const judged = isAccepted ? undefined : await judge(reply, vendor);
       if (judged !== undefined && !judged.refusal.pass) {
@@ -186,6 +185,13 @@ class RoutedUpstream implements Upstream {
   #count(vendor: string, outcome: string): void {
     this.#options.metrics.countAttempt(vendor, outcome);
   }
+}
+
+function sendOf(operation: OperationName | undefined): NonNullable<Ask["send"]> {
+  return (vendor, call) => {
+    const send = operation === undefined ? undefined : vendor[operation]?.send;
+    return send === undefined ? vendor.exchange(call) : send(call);
+  };
 }
 
 /** Reads a refusal whole. */

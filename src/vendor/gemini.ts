@@ -3,8 +3,10 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { geminiFault, geminiRetryAfter } from "./gemini-fault.ts";
+import { geminiNative } from "./gemini-native.ts";
 import { createGeminiTasks } from "./gemini-tasks.ts";
 import { createHttpVendor, endsWith, type Target } from "./http-vendor.ts";
+import { createNativeTransport, nativeBaseUrl } from "./native-http.ts";
 import type { Vendor, VendorCall, VendorKind } from "./vendor.ts";
 
 export const gemini: VendorKind = {
@@ -13,19 +15,25 @@ export const gemini: VendorKind = {
   needsBaseUrl: true,
   needsApiKey: true,
   onDisconnect: "drain",
+  native: geminiNative,
   create,
 };
 
 function create(config: VendorConfig): Vendor {
   const { apiKey } = config;
+  const credential = apiKey === undefined ? {} : { "x-goog-api-key": apiKey };
   const version = endsWith(config, "/v1beta") || endsWith(config, "/v1") ? "" : "/v1beta";
   return createHttpVendor(config, {
     dialects: gemini.dialects,
-    credential: apiKey === undefined ? {} : { "x-goog-api-key": apiKey },
+    credential,
     target: (call) => target(version, call),
     faultOf: geminiFault,
     retryAfterOf: geminiRetryAfter,
     tasks: createGeminiTasks(config),
+    native: createNativeTransport(config, {
+      credential,
+      bases: [{ name: "api", url: nativeBaseUrl(config, "/v1beta", "/v1"), below: "" }],
+    }),
   });
 }
 

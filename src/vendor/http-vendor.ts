@@ -3,6 +3,7 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { type VendorDialectId, vendorDialects } from "../dialect/index.ts";
 import { createHttpClient } from "../http/client.ts";
+import type { NativeTransport } from "./native.ts";
 import type { OpenTasks } from "./task.ts";
 import type {
   ResponseStateCall,
@@ -32,6 +33,8 @@ export interface HttpVendorOptions {
   readonly retryAfterOf?: NonNullable<Vendor["retryAfterOf"]>;
   /** How it runs tasks; closed with the vendor. Default: it does not. */
   readonly tasks?: OpenTasks;
+  /** How it is reached in its own form; closed with the vendor. Default: not at all. */
+  readonly native?: NativeTransport;
 }
 
 /** Where a call goes. */
@@ -45,7 +48,7 @@ export interface Target {
 /** Makes a vendor of a kind. */
 export function createHttpVendor(config: VendorConfig, options: HttpVendorOptions): Vendor {
   const { credential, target, defaultHeaders, faultOf, retryAfterOf, countTokens, embed } = options;
-  const { tasks } = options;
+  const { tasks, native } = options;
   const base = new URL(config.baseUrl);
   const basePath = base.pathname.replace(/\/+$/, "");
   const client = createHttpClient(base.origin, config.timeouts);
@@ -86,8 +89,9 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
     ...(faultOf && { faultOf }),
     ...(retryAfterOf && { retryAfterOf }),
     ...(tasks && { tasks }),
+    ...(native && { native }),
     close: async () => {
-      await Promise.all([client.close(), tasks?.close()]);
+      await Promise.all([client.close(), tasks?.close(), native?.close()]);
     },
   };
 }

@@ -2,6 +2,7 @@
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
+import type { NativeApi, NativeTransport } from "./native.ts";
 import type { VendorTasks } from "./task.ts";
 
 /** A kind of vendor: how to make one from its configuration, and what it can serve. */
@@ -16,6 +17,8 @@ export interface VendorKind {
   /** What to do when the client leaves, where the configuration does not say: `drain` for a vendor that
    * charges for the whole reply whether anybody reads it or not. Default `abort`. */
   readonly onDisconnect?: "drain";
+  /** Its own interface, served where the configuration gives it a prefix. Absent: it is not served. */
+  readonly native?: NativeApi;
   create(config: VendorConfig): Vendor;
 }
 
@@ -55,6 +58,8 @@ export interface Vendor {
   readonly responseState?: (call: ResponseStateCall) => Promise<VendorReply>;
   /** Runs tasks. Absent: it cannot. */
   readonly tasks?: VendorTasks;
+  /** Reaches it in its own form. Absent: it has no {@link VendorKind.native}. */
+  readonly native?: NativeTransport;
   close(): Promise<void>;
 }
 

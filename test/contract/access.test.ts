@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
 import { findMethods } from "./services.ts";
 
-/** Who may call each RPC. A key reaches inference, models and tasks only; books and keys need more. */
+/** Who may call each RPC. A key reaches inference, models, native and tasks only; books and keys need more. */
 const golden: Readonly<Record<string, keyof typeof Access>> = {
   "account.v1.AccountService/ListAccounts": "OPERATOR",
   "account.v1.AccountService/GetAccount": "SESSION",
@@ -62,6 +62,7 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "key.v1.KeyService/EnableKey": "SESSION",
   "key.v1.KeyService/DisableKey": "SESSION",
   "key.v1.KeyService/DeleteKey": "SESSION",
+  "native.v1.NativeService/Exchange": "KEY",
   "task.v1.TaskService/SubmitTask": "KEY",
   "task.v1.TaskService/GetTask": "CUSTOMER",
   "task.v1.TaskService/CancelTask": "KEY",
@@ -89,9 +90,9 @@ test("R-AUTH-6: every RPC declares who may call it, as agreed", async () => {
   expect(Object.fromEntries(declared)).toEqual(golden);
 });
 
-test("R-AUTH-6: an API key reaches inference and tasks only", () => {
+test("R-AUTH-6: an API key reaches inference, vendors' own interfaces and tasks only", () => {
   const reached = Object.keys(golden).filter((name) =>
     /^(?:KEY|CUSTOMER)$/.test(golden[name] ?? ""),
   );
-  expect(reached.every((name) => /^(?:inference|task)\./.test(name))).toBe(true);
+  expect(reached.every((name) => /^(?:inference|native|task)\./.test(name))).toBe(true);
 });

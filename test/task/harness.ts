@@ -129,6 +129,7 @@ export async function openTasks() {
     stopping: stopping.signal,
     isReady: async () => true,
     findFile: async () => undefined,
+    natives: [],
     trustProxy: [],
   });
   const url = await facade.listen({ host: "127.0.0.1", port: 0 });

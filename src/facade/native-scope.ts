@@ -1,0 +1,155 @@
+/**
+ * Vendors' own interfaces: everything below a prefix goes to NativeService as it came, bytes and address. A scope
+ * of its own for each: what Fastify does for JSON elsewhere (it refuses empty bodies and bytes that call themselves
+ * JSON, decodes parameters, reads a colon as the beginning of one) breaks vendors' clients.
+ */
+import { create } from "@bufbuild/protobuf";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import {
+  type ExchangeRequest,
+  ExchangeRequestSchema,
+  NativeService,
+} from "../../gen/uas/native/v1/native_service_pb.ts";
+import { gatewayStopping, invalidKey, missingKey, presentedKey } from "../caller.ts";
+import { abortWith, stopAll } from "./abort.ts";
+import { requestIdOf, sendErrorBody } from "./errors.ts";
+import { pass } from "./exchange-route.ts";
+import type { FacadeOptions, NativePrefix } from "./options.ts";
+import { rpcCaller } from "./rpc-caller.ts";
+import { echoRequestId, prepareScope, queryKey } from "./scope.ts";
+
+/** What one prefix needs. */
+export interface NativeScopeOptions extends FacadeOptions {
+  readonly native: NativePrefix;
+}
+
+/** A comment of event streams: every vendor's client skips it. */
+const keepAlive = Buffer.from(":\n\n");
+
+/** Registers one prefix. */
+export async function registerNative(
+  scope: FastifyInstance,
+  options: NativeScopeOptions,
+): Promise<void> {
+  const { native, transport, stopping } = options;
+  prepareScope(scope, { ...options, dialect: Dialect.PLATFORM }, (reply, error) =>
+    sendErrorBody(reply, error, native.errorBody(error, requestIdOf(reply))),
+  );
+  scope.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) =>
+    done(null, body),
+  );
+  const running = stopAll(stopping);
+  const method = NativeService.method.exchange;
+  scope.all(`${native.prefix}/*`, {
+    onRequest: (request, reply) => authenticate(request, reply, options),
+    async handler(request, reply) {
+      const { values, header } = rpcCaller(request);
+      const { signal } = abortWith(reply.raw, running);
+      const input = single(readRequest(request, native));
+      const response = await transport.stream(method, signal, undefined, header, input, values);
+      const parts = response.message[Symbol.asyncIterator]();
+      const first = await parts.next();
+      // Until here every failure is answered like any other; from here on the stream is ours.
+      if (first.done || first.value.part.case !== "head") throw new Error("no head came first");
+      const head = first.value.part.value;
+      const isEvents = (head.headers["content-type"] ?? "").startsWith("text/event-stream");
+      await pass(reply, head, { parts, keepAlive: isEvents ? keepAlive : undefined });
+      return reply;
+    },
+  });
+}
+
+async function* single<T>(value: T): AsyncIterable<T> {
+  yield value;
+}
+
+/** Who calls, before the body is read. */
+async function authenticate(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { isOpen, metrics, authenticate: check, native }: NativeScopeOptions,
+): Promise<void> {
+  const requestId = echoRequestId(request, reply, ["x-request-id"]);
+  if (!isOpen()) {
+    reply.header("connection", "close");
+    throw gatewayStopping();
+  }
+  const key = keyIn(request, reply, native);
+  if (key === undefined) {
+    metrics.authFailures.inc({ reason: "missing" });
+    throw missingKey();
+  }
+  const caller = await check(key);
+  if (caller === undefined) throw invalidKey();
+  request.state = { requestId, key, caller };
+}
+
+/** The platform's three places, then the vendor's own: the first one that is there decides (R-AUTH-1). */
+function keyIn(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { keyForms }: NativePrefix,
+): string | undefined {
+  const { headers, url } = request;
+  const query = queryKey(url);
+  const usual = presentedKey({
+    authorization: headers.authorization,
+    apiKeyHeader: text(headers["x-api-key"]),
+    apiKeyQuery: query,
+  });
+  const own = keyForms.map((form) => {
+    if (form.in === "header") return text(headers[form.name])?.trim();
+    if (form.in === "query") return queryKey(url, form.name)?.trim();
+    const [scheme = "", ...rest] = (headers.authorization ?? "").trim().split(/ +/);
+    return scheme.toLowerCase() === form.scheme.toLowerCase() ? rest.join(" ") : undefined;
+  });
+  const isInUrl =
+    query !== undefined ||
+    keyForms.some((form) => form.in === "query" && queryKey(url, form.name) !== undefined);
+  if (isInUrl) {
+    // The key stands in the URL: keep the answer out of caches, and the URL out of referrers.
+    reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
+  }
+  return usual ?? own.find((key) => key !== undefined && key !== "");
+}
+
+/** The request as it came, without its keys. */
+function readRequest(
+  { raw, method, headers, body }: FastifyRequest,
+  { prefix, keyForms }: NativePrefix,
+): ExchangeRequest {
+  const url = raw.url ?? "";
+  const at = url.indexOf("?");
+  const path = at < 0 ? url : url.slice(0, at);
+  const secret = new Set(["api-key"]);
+  const hidden = new Set(secretHeaders);
+  for (const form of keyForms) {
+    if (form.in === "query") secret.add(form.name);
+    if (form.in === "header") hidden.add(form.name);
+  }
+  const isOpen = (pair: string): boolean =>
+    [...new URLSearchParams(pair).keys()].every((name) => !secret.has(name));
+  const pairs = at < 0 ? [] : url.slice(at + 1).split("&");
+  return create(ExchangeRequestSchema, {
+    prefix,
+    method,
+    // A path that only becomes one below the prefix by decoding is none.
+    path: path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : "",
+    query: pairs.filter(isOpen).join("&"),
+    headers: Object.fromEntries(
+      Object.entries(headers).flatMap(([name, value]) => {
+        const one = hidden.has(name) ? undefined : text(value);
+        return one === undefined ? [] : [[name, one]];
+      }),
+    ),
+    body: Buffer.isBuffer(body) ? body : new Uint8Array(),
+  });
+}
+
+/** What no service needs to know. The native room takes those that the vendor's table names. */
+const secretHeaders = new Set(["authorization", "x-api-key", "cookie"]);
+
+function text(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header.join(", ") : header;
+}

@@ -1,0 +1,120 @@
+/** A request in a vendor's own form, read no further than needed: its bytes are what the vendor gets. */
+import type { JsonValue } from "@bufbuild/protobuf";
+import { applyEdits, type Edit, invalid, readOutline } from "../dialect/body-members.ts";
+import { asBuffer, type Member, type Outline, sliceText } from "../dialect/json-scan.ts";
+import type { NativeRequest } from "../vendor/native.ts";
+import { type AddressEdit, rewriteAddresses } from "./rewrite.ts";
+
+/** What a request is made from. */
+export interface NativeBodyOptions {
+  readonly groups: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
+/** One request. */
+export class NativeBody implements NativeRequest {
+  readonly groups: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly #bytes: Buffer;
+  #outline: Outline | undefined;
+  #whole: JsonValue | undefined;
+
+  constructor({ groups, query, headers, body }: NativeBodyOptions) {
+    this.groups = groups;
+    this.query = query;
+    this.headers = headers;
+    this.#bytes = asBuffer(body);
+  }
+
+  get bytes(): number {
+    return this.#bytes.length;
+  }
+
+  /** @throws GatewayError INVALID_REQUEST where there is none, or it is no JSON object */
+  needBody(): void {
+    if (this.#bytes.length === 0) throw invalid("The body is empty: send a JSON object");
+    this.#read();
+  }
+
+  member(...names: readonly string[]): JsonValue | undefined {
+    const member = this.#find(names);
+    return member && (JSON.parse(sliceText(this.#bytes, member)) as JsonValue);
+  }
+
+  mentions(...names: readonly string[]): readonly string[] {
+    if (this.#bytes.length === 0) return [];
+    const { members, nested } = this.#read();
+    const isThere = (name: string): boolean =>
+      nested.mayHave(name) || members.some(({ key }) => key === name);
+    if (!names.some(isThere)) return [];
+    this.#whole ??= JSON.parse(this.#bytes.toString("utf8")) as JsonValue;
+    const found: string[] = [];
+    collect(this.#whole, new Set(names), found);
+    return found;
+  }
+
+  /** The body for the vendor: without some members, with another text in some, in pieces. */
+  forVendor(changes: BodyChanges): readonly Buffer[] {
+    if (this.#bytes.length === 0) return [];
+    const edits: Edit[] = [];
+    for (const name of changes.without ?? []) edits.push(...this.#removal(name));
+    for (const [name, text] of changes.texts ?? []) {
+      const member = this.#find([name]);
+      if (member === undefined) continue;
+      edits.push({ start: member.valueStart, end: member.valueEnd, text: JSON.stringify(text) });
+    }
+    const body = edits.length === 0 ? [this.#bytes] : applyEdits(this.#bytes, edits);
+    return body.map((piece) => rewriteAddresses(piece, changes.addresses ?? []));
+  }
+
+  /** The member with one of its commas. */
+  #removal(name: string): Edit[] {
+    const { members } = this.#read();
+    const at = members.findIndex(({ key }) => key === name);
+    const member = members[at];
+    if (member === undefined) return [];
+    const next = members[at + 1];
+    const before = members[at - 1];
+    if (next !== undefined) return [{ start: member.keyStart, end: next.keyStart, text: "" }];
+    const start = before === undefined ? member.keyStart : before.valueEnd;
+    return [{ start, end: member.valueEnd, text: "" }];
+  }
+
+  /** Twice in one body, or in two spellings, a member could mean one thing here and another at the vendor. */
+  #find(names: readonly string[]): Member | undefined {
+    if (this.#bytes.length === 0) return undefined;
+    const found = this.#read().members.filter(({ key }) => names.includes(key));
+    if (found.length <= 1) return found[0];
+    const [name = ""] = names;
+    throw invalid(`"${name}" stands twice in the body; send it once`, name);
+  }
+
+  #read(): Outline {
+    return (this.#outline ??= readOutline(this.#bytes));
+  }
+}
+
+/** What becomes of a body. */
+export interface BodyChanges {
+  /** Members that are taken out. Default: none. */
+  readonly without?: readonly string[];
+  /** Texts that stand in place of others, by member. Default: none. */
+  readonly texts?: ReadonlyMap<string, string>;
+  /** Our addresses, as the vendor's. Default: none. */
+  readonly addresses?: readonly AddressEdit[];
+}
+
+function collect(value: JsonValue, names: ReadonlySet<string>, found: string[]): void {
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    for (const each of value) collect(each, names, found);
+    return;
+  }
+  for (const [name, each] of Object.entries(value)) {
+    if (names.has(name) && typeof each === "string") found.push(each);
+    else if (each !== undefined) collect(each, names, found);
+  }
+}

@@ -1,0 +1,86 @@
+/** What the handler knows: of its vendors, and of one request. */
+import type { Logger } from "pino";
+import type { KeyCaller } from "../caller.ts";
+import type { ModelConfig, VendorConfig } from "../config/config.ts";
+import type { Catalogue } from "../inference/catalogue.ts";
+import type { Exchange } from "../inference/exchange.ts";
+import type { RunningCalls } from "../inference/running-calls.ts";
+import type { Metrics } from "../metrics.ts";
+import type { NativeApi, NativeRoute, NativeTransport } from "../vendor/native.ts";
+import type { Vendor } from "../vendor/vendor.ts";
+import type { NativeBody } from "./body.ts";
+import type { HeaderList } from "./headers.ts";
+import type { FindNativeModel } from "./models.ts";
+import type { AddressEdit } from "./rewrite.ts";
+
+/** A vendor that is served under a prefix. */
+export interface NativeVendor {
+  /** With its leading slash. */
+  readonly prefix: string;
+  readonly vendor: Vendor;
+  readonly config: VendorConfig;
+  readonly api: NativeApi;
+  readonly transport: NativeTransport;
+  readonly requestHeaders: HeaderList;
+  readonly responseHeaders: HeaderList;
+}
+
+/** What the handler needs of the rest. */
+export interface NativeOptions {
+  /** By prefix. */
+  readonly vendors: ReadonlyMap<string, NativeVendor>;
+  readonly models: ReadonlyMap<string, ModelConfig>;
+  readonly catalogue: Catalogue;
+  readonly exchange: Exchange;
+  readonly calls: RunningCalls;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}
+
+/** The same, put together. */
+export interface NativeContext extends NativeOptions {
+  readonly findModel: FindNativeModel;
+  /** Where customers reach the gateway, without a trailing slash; known once it listens. */
+  readonly publicUrl: () => string;
+}
+
+/** One request, its route found. */
+export interface NativeAsk<Route extends NativeRoute = NativeRoute> {
+  readonly at: NativeVendor;
+  readonly route: Route;
+  readonly request: NativeBody;
+  /** As it was sent. */
+  readonly method: Route["method"];
+  /** Below the prefix. */
+  readonly path: string;
+  readonly query: string;
+  readonly caller: KeyCaller;
+  readonly requestId: string;
+  /** Aborted when the client leaves or the gateway stops. */
+  readonly signal: AbortSignal;
+}
+
+/** The vendor's addresses as ours, for what goes to the customer. */
+export function outwardAddresses(
+  { at: { prefix, api, transport } }: Pick<NativeAsk, "at">,
+  publicUrl: string,
+): readonly AddressEdit[] {
+  const members = new Set(api.urlMembers);
+  return transport.bases.map(({ url, below }) => ({
+    from: url,
+    to: `${publicUrl}${prefix}${below}`,
+    members,
+  }));
+}
+
+/** Ours as the vendor's, for what goes to it. */
+export function inwardAddresses(
+  ask: Pick<NativeAsk, "at">,
+  publicUrl: string,
+): readonly AddressEdit[] {
+  return outwardAddresses(ask, publicUrl).map(({ from, to, members }) => ({
+    from: to,
+    to: from,
+    members,
+  }));
+}

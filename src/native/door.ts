@@ -1,0 +1,146 @@
+/** A call in a vendor's own form that is answered at once: its life is that of every call. */
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { invalid } from "../dialect/body-members.ts";
+import type {
+  AskedText,
+  Door,
+  PlannedRoute,
+  PreparedCall,
+  Refused,
+  ReplyHead,
+  ReplyStream,
+  WholeReply,
+} from "../inference/door.ts";
+import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
+import type { NativeCallRoute, NativeSend } from "../vendor/native.ts";
+import type { Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
+import { type NativeAsk, type NativeContext, outwardAddresses } from "./context.ts";
+import { checkModel } from "./model-check.ts";
+import { type NamedModel, namedModel, type NativeModel, noSuchModel } from "./models.ts";
+import { NativeArray, NativeEvents } from "./reply-stream.ts";
+import { rewriteAddresses } from "./rewrite.ts";
+import { customerHeaders, vendorRequest } from "./send.ts";
+
+export class NativeDoor implements Door<Buffer> {
+  readonly dialect = Dialect.UNSPECIFIED;
+  readonly takesAnyModel = true;
+  readonly query = "";
+  readonly droppedOfReply: readonly string[] = [];
+  readonly #ask: NativeAsk<NativeCallRoute>;
+  readonly #context: NativeContext;
+  #named: NamedModel | undefined;
+  #found: NativeModel | undefined;
+  #text: AskedText | undefined;
+  #sent: Omit<NativeSend, "signal"> | undefined;
+
+  constructor(ask: NativeAsk<NativeCallRoute>, context: NativeContext) {
+    this.#ask = ask;
+    this.#context = context;
+  }
+
+  get path(): string {
+    const { at, path } = this.#ask;
+    return `${at.prefix}${path}`.slice(0, 256);
+  }
+
+  read(): AskedText {
+    const { at, route, request } = this.#ask;
+    request.needBody();
+    const named = namedModel(request, route.model);
+    this.#named = named;
+    const found = this.#context.findModel(at.vendor.name, named.name);
+    this.#found = found;
+    const { bytes } = request;
+    const stream = route.reply(request) !== "whole";
+    if (found === undefined) {
+      return { model: named.name, stream, maxOutputTokens: 0, choices: 1, bytes };
+    }
+    checkModel(found.model, route.types);
+    const { maxOutputTokens, choices = 1, images } = route.limits(request, found.model);
+    const units = images === undefined ? {} : { images: images * choices };
+    this.#text = { model: found.model.key, stream, maxOutputTokens, choices, bytes, units };
+    return this.#text;
+  }
+
+  plan(): readonly PlannedRoute[] {
+    const { config } = this.#ask.at;
+    const { route } = this.#known();
+    const isDrained = config.onDisconnect === "drain";
+    return [{ route, dialect: this.dialect, ...(isDrained && { isDrained }) }];
+  }
+
+  prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {
+    const named = this.#named;
+    if (named === undefined) throw new Error("not read yet");
+    const change = { named, vendorModel: route.model };
+    this.#sent = vendorRequest(this.#ask, this.#context.publicUrl(), change);
+    return { headers: this.#sent.headers, body: this.#sent.body, dropped: [] };
+  }
+
+  async send(vendor: Vendor, { signal }: VendorCall): Promise<VendorReply> {
+    if (this.#sent === undefined || vendor.native === undefined) throw new Error("not prepared");
+    return vendor.native.send({ ...this.#sent, signal });
+  }
+
+  isStreamed({ status, headers }: VendorReply): boolean {
+    const type = headers["content-type"] ?? "";
+    if (status < 200 || status > 299) return false;
+    if (type.startsWith("text/event-stream")) return true;
+    return this.#reply() === "array" && type.includes("json");
+  }
+
+  meter = (delivered: Delivered): Metered => {
+    const { route } = this.#ask;
+    if (route.meter === undefined) return meterInput(delivered);
+    const metered = meter(delivered);
+    const { units } = delivered;
+    if (units?.images === undefined) return metered;
+    // A picture without a word is still a reply.
+    const usage = metered.usage ?? delivered.reported;
+    return { ...metered, usage, units, isCharged: usage !== undefined };
+  };
+
+  whole(body: Buffer): WholeReply<Buffer> {
+    const { route } = this.#ask;
+    const read = route.meter?.();
+    read?.read(body, 0, body.length);
+    const images = read?.images ?? 0;
+    return {
+      body: rewriteAddresses(body, this.#addresses()),
+      usage: read?.usage,
+      textBytes: read?.textBytes ?? 0,
+      ...(images > 0 && { units: { images } }),
+    };
+  }
+
+  stream(): ReplyStream<Buffer> {
+    const { route } = this.#ask;
+    const read = route.meter?.();
+    if (read === undefined) throw invalid("This is not answered as a stream");
+    const options = { meter: read, addresses: this.#addresses() };
+    return this.#reply() === "array" ? new NativeArray(options) : new NativeEvents(options);
+  }
+
+  headers({ upstream, length }: ReplyHead): Record<string, string> {
+    return customerHeaders(this.#ask, this.#context.publicUrl(), { headers: upstream, length });
+  }
+
+  refusal({ body }: Refused): Buffer {
+    return rewriteAddresses(body, this.#addresses());
+  }
+
+  #addresses() {
+    return outwardAddresses(this.#ask, this.#context.publicUrl());
+  }
+
+  #reply(): "whole" | "events" | "array" {
+    return this.#ask.route.reply(this.#ask.request);
+  }
+
+  #known(): NativeModel {
+    // One of the gateway's, maybe, but none of this vendor's.
+    if (this.#found === undefined) throw noSuchModel(this.#named?.name ?? "");
+    return this.#found;
+  }
+}

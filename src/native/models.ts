@@ -1,0 +1,81 @@
+/** Which model a request in a vendor's own form means: it may say the platform's name or the vendor's. Pure. */
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { ModelConfig, RouteConfig } from "../config/config.ts";
+import { invalid } from "../dialect/body-members.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import type { NativeModelAt, NativeRequest } from "../vendor/native.ts";
+
+/** A model, and its route to the vendor. */
+export interface NativeModel {
+  readonly model: ModelConfig;
+  readonly route: RouteConfig;
+}
+
+/** Finds the model of a vendor by a name; `undefined`: it has none of that name. */
+export type FindNativeModel = (vendor: string, name: string) => NativeModel | undefined;
+
+/** Makes it. The platform's names come first; of models that share a vendor's name, the first of the file. */
+export function createFindNativeModel(models: Iterable<ModelConfig>): FindNativeModel {
+  const found = new Map<string, NativeModel>();
+  const place = (vendor: string, name: string): string => JSON.stringify([vendor, name]);
+  const all = [...models].flatMap((model) => model.routes.map((route) => ({ model, route })));
+  for (const each of all.toReversed()) {
+    found.set(place(each.route.vendor, each.route.model), each);
+  }
+  for (const each of all.toReversed()) found.set(place(each.route.vendor, each.model.key), each);
+  return (vendor, name) => found.get(place(vendor, name));
+}
+
+/** What is said of a model that the vendor does not serve here. */
+export function noSuchModel(name: string): GatewayError {
+  const shown = name.length <= 100 ? name : `${name.slice(0, 100)}…`;
+  return new GatewayError(
+    ErrorCode.MODEL_NOT_FOUND,
+    `The model \`${shown}\` does not exist here: name one that GET /v1/models lists and that this vendor serves`,
+    { param: "model" },
+  );
+}
+
+/** The model that a request names, as it is written, without what may stand before it. */
+export interface NamedModel {
+  readonly name: string;
+  /** The member of the body that it stands in; `undefined`: it stands in the path. */
+  readonly member?: string;
+  /** What stands before it. */
+  readonly prefix: string;
+}
+
+/** Reads it. @throws GatewayError INVALID_REQUEST */
+export function namedModel(request: NativeRequest, at: NativeModelAt): NamedModel {
+  if (at.in === "path") return { name: request.groups[at.group] ?? "", prefix: "" };
+  const [usual = "model"] = at.members;
+  const member = at.members.find((name) => request.member(name) !== undefined) ?? usual;
+  const value: JsonValue | undefined = request.member(member);
+  if (typeof value !== "string" || value === "") {
+    throw invalid(`"${member}" must name a model`, member);
+  }
+  const { prefix = "" } = at;
+  return value.startsWith(prefix)
+    ? { name: value.slice(prefix.length), member, prefix }
+    : { name: value, member, prefix: "" };
+}
+
+/** How models are looked up. */
+export interface ModelLookup {
+  readonly find: (name: string) => NativeModel | undefined;
+  /** @throws GatewayError MODEL_NOT_FOUND, ACCESS_DENIED */
+  readonly authorize: (key: string) => ModelConfig;
+}
+
+/** The model that a request names, and the caller may use. @throws GatewayError */
+export function checkedModel(
+  request: NativeRequest,
+  at: NativeModelAt,
+  { find, authorize }: ModelLookup,
+): NativeModel & { readonly named: NamedModel } {
+  const named = namedModel(request, at);
+  const found = find(named.name);
+  if (found === undefined) throw noSuchModel(named.name);
+  authorize(found.model.key);
+  return { ...found, named };
+}

@@ -1,0 +1,49 @@
+/**
+ * Addresses of vendors' own interfaces, judged as they were sent: decoded, `%2f` and `..` would make a path that
+ * was never looked at. Pure.
+ */
+import { ErrorCode, GatewayError } from "../errors.ts";
+
+/** One slash, segments of plain characters, none of them empty or made of dots. `*` to `~` of RFC 3986. */
+const plainPath = /^(?:\/[\w\-.~!$&'()*+,;=:@]+)+\/?$/;
+const dots = /\/\.{1,2}(?:\/|$)/;
+
+/** The longest path, in characters. */
+const pathCharsMax = 2_048;
+
+/** What is said of an address that is not served. */
+export function noSuchAddress(method: string, path: string): GatewayError {
+  const shown = path.slice(0, 200).replaceAll(/[^\x20-\x7e]/g, "?");
+  return new GatewayError(
+    ErrorCode.NOT_FOUND,
+    `There is no ${method} ${shown} here: see which of the vendor's addresses the gateway serves`,
+  );
+}
+
+/** Checks a path. @throws GatewayError NOT_FOUND for one that no vendor's client writes */
+export function checkPath(method: string, path: string): void {
+  if (path.length <= pathCharsMax && plainPath.test(path) && !dots.test(path)) return;
+  throw noSuchAddress(method, path);
+}
+
+/** What a query can have. */
+const queryForm = /^[\x21\x23-\x7e]*$/;
+
+/** Reads a query. @throws GatewayError INVALID_REQUEST */
+export function readQuery(query: string): URLSearchParams {
+  if (queryForm.test(query)) return new URLSearchParams(query);
+  throw new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    "The query has characters that a URL cannot have",
+  );
+}
+
+/** A query without some of its parameters, the others as they were written. */
+export function withoutParams(query: string, names: readonly string[]): string {
+  if (query === "" || names.length === 0) return query;
+  const isKept = (pair: string): boolean => {
+    const params = new URLSearchParams(pair);
+    return !names.some((name) => params.has(name));
+  };
+  return query.split("&").filter(isKept).join("&");
+}

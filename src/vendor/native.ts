@@ -1,0 +1,263 @@
+/**
+ * What a vendor's own interface consists of: one table for each vendor, beside its text and its tasks. The table
+ * says what exists and what of it costs money; src/native/ is the one handler that runs all of them. Everything
+ * here is pure: docs/native.md tells how to write one.
+ */
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { ModelConfig } from "../config/config.ts";
+import type { GatewayError } from "../errors.ts";
+import type { TaskNews, TaskUnits } from "./task.ts";
+import type { VendorReply } from "./vendor.ts";
+
+/** A vendor's own interface. */
+export interface NativeApi {
+  /** Where its own clients put their key: looked at after the platform's three places, in this order (R-AUTH-1). */
+  readonly keyForms: readonly NativeKeyForm[];
+  /** The headers of a request that it gets to see, in lower case; `x-goog-upload-*` stands for all that begin so.
+   * No credential may be among them. */
+  readonly requestHeaders: readonly string[];
+  /** The headers of its reply that customers get to see, in the same form. */
+  readonly responseHeaders: readonly string[];
+  /** The headers of its reply whose value is an address of its own. Default: none. */
+  readonly urlHeaders?: readonly string[];
+  /** The members of its JSON whose value is an address of its own: the only strings that are ever rewritten.
+   * What a model says is left as it is. */
+  readonly urlMembers: readonly string[];
+  /** Where clients tell where the vendor should call back: never passed on. Absent: nowhere. */
+  readonly callback?: NativeCallback;
+  /** The names of its objects that a request refers to: they must be the caller's. Absent: there are none. */
+  references?(request: NativeRequest): readonly string[];
+  /** A failure in its own form, with the platform's code in it. */
+  errorBody(error: GatewayError, requestId: string): JsonObject;
+  /** What exists; the first that fits counts, and where none does the answer is 404. */
+  readonly routes: readonly NativeRoute[];
+}
+
+/** Where a vendor's own clients put their key. */
+export type NativeKeyForm =
+  | { readonly in: "header"; readonly name: string }
+  | { readonly in: "query"; readonly name: string }
+  /** `Authorization: <scheme> <key>`. */
+  | { readonly in: "authorization"; readonly scheme: string };
+
+/** Where a request says where to call back. */
+export interface NativeCallback {
+  /** The members of the body that are taken out. */
+  readonly members: readonly string[];
+  /** The parameters of the query that are taken out. */
+  readonly params: readonly string[];
+  /** What they say. @throws GatewayError INVALID_REQUEST */
+  read(request: NativeRequest): NativeCallbackSaid;
+}
+
+/** What is said of a callback. */
+export interface NativeCallbackSaid {
+  /** Absent: nothing. */
+  readonly url?: string;
+  /** Whether progress is wanted. Default: it is. */
+  readonly wantsProgress?: boolean;
+}
+
+/** A request, as far as it has been read. */
+export interface NativeRequest {
+  /** What the route's pattern has named in the path, nothing decoded. */
+  readonly groups: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** How long the body is, in bytes. */
+  readonly bytes: number;
+  /**
+   * A member of the JSON body: the first of the names that is there; `undefined`: none, or there is no body.
+   *
+   * @throws GatewayError INVALID_REQUEST where the body is no JSON object, or has the member twice
+   */
+  member(...names: readonly string[]): JsonValue | undefined;
+  /** The values of all members of these names that are texts, wherever in the body they stand. */
+  mentions(...names: readonly string[]): readonly string[];
+}
+
+/** One thing that can be asked for. */
+export type NativeRoute =
+  | NativeCallRoute
+  | NativeSubmitRoute
+  | NativePollRoute
+  | NativeCancelRoute
+  | NativeListRoute
+  | NativePassRoute;
+
+interface RouteBase {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** The whole path below the prefix, as it was sent. */
+  readonly path: RegExp;
+  /** What else decides: a header or a member that chooses between two routes of one path. Absent: nothing. */
+  when?(request: NativeRequest): boolean;
+  /** Where the vendor has it, as {@link NativeBase.name} of one of its addresses and the path there. Absent: the
+   * first address and the same path. */
+  target?(request: NativeRequest): { readonly base: string; readonly path: string };
+}
+
+/** Where a request names its model: it may say the vendor's name or the platform's. */
+export type NativeModelAt =
+  | { readonly in: "path"; readonly group: string }
+  /** The first of the members that is there. `prefix`: what may stand before the name, such as `models/`. */
+  | { readonly in: "body"; readonly members: readonly string[]; readonly prefix?: string };
+
+/** A call that is answered at once, whole or as a stream: held, metered and charged as a text generation. */
+export interface NativeCallRoute extends RouteBase {
+  readonly kind: "call";
+  readonly model: NativeModelAt;
+  /** The types of models that can be asked so. */
+  readonly types: readonly ModelType[];
+  /** What it can come to. @throws GatewayError INVALID_REQUEST */
+  limits(request: NativeRequest, model: ModelConfig): NativeLimits;
+  /** How its reply comes: whole, as `text/event-stream`, or as a JSON array that grows. */
+  reply(request: NativeRequest): "whole" | "events" | "array";
+  /** Reads what a reply costs; a new one for each reply. Absent: what was read is charged, as with embeddings. */
+  meter?(): NativeMeter;
+  /** The names of objects that a whole reply, or an event, tells were made. Absent: it makes none. */
+  creates?(json: JsonObject): readonly string[];
+}
+
+/** What a call can come to at the most. */
+export interface NativeLimits {
+  /** Tokens of one choice; `undefined`: as many as the model makes. */
+  readonly maxOutputTokens: number | undefined;
+  /** Default 1. */
+  readonly choices?: number;
+  /** Pictures. Default 0. */
+  readonly images?: number;
+}
+
+/** Reads the JSON of a reply as it comes: of each event, or of the whole. */
+export interface NativeMeter {
+  /** Takes the object that lies from `start` to `end`. Trusts nothing, throws nothing. */
+  read(bytes: Buffer, start: number, end: number): void;
+  /** What the vendor reported so far; `undefined`: nothing. */
+  readonly usage: Usage | undefined;
+  /** Bytes of text that came. */
+  readonly textBytes: number;
+  /** Pictures that came. */
+  readonly images: number;
+  /** Whether the vendor said that it is done. */
+  readonly isDone: boolean;
+  /** What ends a stream whose money is used up, as the vendor ends one at its limit of tokens. */
+  stop(usage: Usage | undefined): string;
+}
+
+/** A job that goes on after its answer: it becomes a task, which is charged when it ends. */
+export interface NativeSubmitRoute extends RouteBase {
+  readonly kind: "submit";
+  readonly model: NativeModelAt;
+  readonly types: readonly ModelType[];
+  /** The most that it can be charged for. @throws GatewayError INVALID_REQUEST */
+  units(request: NativeRequest, model: ModelConfig): TaskUnits;
+  readonly task: NativeTask;
+}
+
+/** How a vendor's jobs are followed. */
+export interface NativeTask {
+  /** What of their names tells them from other objects: `predictions`. One word of the vendor's. */
+  readonly word: string;
+  /** The vendor's own id in an answer, as clients see it; `undefined`: it has none, so nothing can be followed. */
+  idOf(json: JsonObject): string | undefined;
+  /** Where to ask how a job stands: a path below the first address. */
+  path(id: string): string;
+  /** How to ask to stop it. Absent: it cannot be stopped. */
+  readonly cancel?: { readonly method: "POST" | "PUT" | "DELETE"; path(id: string): string };
+  /** The vendor's own word of how it stands. */
+  statusOf(json: JsonObject): string;
+  /** How it stands. `headersFor`: what the vendor wants to see with a file. @throws VendorTrouble where it is none */
+  newsOf(json: JsonObject, headersFor: NativeHeadersFor): TaskNews;
+  /** How long the vendor keeps it, in milliseconds: a job that has not ended by then is given up. */
+  readonly keptMs: number;
+}
+
+/** The headers that a vendor wants to see with one of its files. */
+export type NativeHeadersFor = (url: string) => Readonly<Record<string, string>>;
+
+/** How a job stands: answered from what is kept, which is not older than a moment. */
+export interface NativePollRoute extends RouteBase {
+  readonly kind: "poll";
+  /** The job's id. */
+  id(request: NativeRequest): string;
+  readonly task: NativeTask;
+}
+
+/** Asks to stop a job. */
+export interface NativeCancelRoute extends RouteBase {
+  readonly kind: "cancel";
+  id(request: NativeRequest): string;
+  readonly task: NativeTask;
+}
+
+/** The caller's own jobs, newest first: never the vendor's list, which has those of all customers. */
+export interface NativeListRoute extends RouteBase {
+  readonly kind: "list";
+  readonly task: NativeTask;
+  /** The most of one page. */
+  readonly pageSize: number;
+  /** Where the page goes on, as the last one has told; empty: at the start. */
+  cursor(request: NativeRequest): string;
+  /** A page. @param next the query of the next page; `undefined`: this is the last */
+  body(jobs: readonly JsonObject[], next: string | undefined): JsonObject;
+}
+
+/** What costs nothing: passed on as it is. */
+export interface NativePassRoute extends RouteBase {
+  readonly kind: "pass";
+  /** Where a model is named: the caller must be allowed to use it. Absent: none is. */
+  readonly model?: NativeModelAt;
+  /** The object that is asked for: it must be the caller's. Absent: none is. */
+  owns?(request: NativeRequest): string;
+  /** The names of objects that the answer tells were made, in JSON or in a header. Absent: it makes none. */
+  creates?(reply: NativeMade): readonly string[];
+  /** The hosts that a reply may send on to, once and without the credential; the vendor's own is always one of
+   * them. Absent: a redirect is a failure. */
+  readonly follows?: readonly RegExp[];
+}
+
+/** What tells what was made. */
+export interface NativeMade {
+  readonly headers: Readonly<Record<string, string>>;
+  /** `undefined`: the body is no JSON object. */
+  readonly json: JsonObject | undefined;
+}
+
+/** Reaches a vendor in its own form. */
+export interface NativeTransport {
+  /** Its addresses; the first is the usual one. Fixed by the configuration, never by a request. */
+  readonly bases: readonly [NativeBase, ...NativeBase[]];
+  /** What it wants to see with its own files. */
+  readonly headersFor: NativeHeadersFor;
+  /** Sends a request, with the operator's credential. Follows no redirect. @throws HttpFailure */
+  send(request: NativeSend): Promise<VendorReply>;
+  close(): Promise<void>;
+}
+
+/** One address of a vendor, and where below the prefix it is served. */
+export interface NativeBase {
+  /** For {@link NativeRoute.target}. */
+  readonly name: string;
+  /** Without a trailing slash, such as `https://api.replicate.com`. */
+  readonly url: string;
+  /** Empty, or a path such as `/queue`. */
+  readonly below: string;
+}
+
+/** A request to a vendor. */
+export interface NativeSend {
+  /** The name of the address. */
+  readonly base: string;
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** Path and query, with a leading slash. */
+  readonly target: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** In pieces. */
+  readonly body: readonly Buffer[];
+  /** Whether it may take longer than the timeouts are for text: its client waits for the work to be done. */
+  readonly isPatient?: boolean;
+  readonly signal: AbortSignal;
+}
