@@ -85,12 +85,9 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     trustProxy: settings.trustProxy,
   });
   const shutdownSignal = stopping.signal;
+  const publicOnes = [readerGone, ...publicInterceptors];
   await facade.register(fastifyConnectPlugin, {
-    ...routerOptions({
-      services,
-      interceptors: [readerGone, ...publicInterceptors],
-      shutdownSignal,
-    }),
+    ...routerOptions({ services, interceptors: publicOnes, shutdownSignal }),
     grpc: false,
   });
   await registerConsole(facade, options, { checkAccess, shutdownSignal });
