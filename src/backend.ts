@@ -3,11 +3,14 @@ import type { Interceptor, Transport } from "@connectrpc/connect";
 import { type Logger, pino } from "pino";
 import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
 import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
+import { CallService } from "../gen/uas/billing/v1/call_service_pb.ts";
 import { UsageService } from "../gen/uas/billing/v1/usage_service_pb.ts";
 import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "./account/service.ts";
 import type { OnLowBalance } from "./billing/booking.ts";
 import { spentOfKeys } from "./billing/key-spend.ts";
+import { CallFeed } from "./billing/log/feed.ts";
+import { createCallService } from "./billing/log/service.ts";
 import { createBillingService } from "./billing/service.ts";
 import { createUsageService } from "./billing/usage-service.ts";
 import { callerKey, operator } from "./caller.ts";
@@ -70,6 +73,7 @@ export async function openBackend({
     const { pool, orm } = database;
     const accounts = createAccountService({ orm });
     const accountExists = accounts.exists;
+    const feed = new CallFeed({ pool, url: database.url });
     const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
     const masterKey = keeping(() => masterKeyOf(settings, log));
     const webhooks = createWebhookRoom(
@@ -87,6 +91,7 @@ export async function openBackend({
         createBillingService({ pool, accountExists, models: config.models, onLowBalance }),
       ),
       serve(UsageService, createUsageService({ pool })),
+      serve(CallService, createCallService({ pool, feed })),
       webhooks.service,
     ];
     return {
@@ -101,6 +106,7 @@ export async function openBackend({
       ),
       async close() {
         await signIn.close();
+        await feed.close();
         await database.close();
         await embedded?.stop();
       },

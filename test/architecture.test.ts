@@ -37,13 +37,14 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   // What uas.yaml may say depends on the kinds of vendors; app.ts tells it.
   config: ["gen", "limits", "money"],
   // Only */entity.ts of the rooms; checked on its own below.
-  db: ["account", "key", "billing", "inference", "result", "task", "webhook"],
+  db: ["account", "key", "billing", "inference", "result", "task", "webhook", "operator"],
   dialect: ["gen", "limits", "errors", "bytes", "task-json"],
   http: base,
   vendor: [...base, "dialect", "http"],
   account: [...room, "http"],
   key: [...room, "account"],
   billing: room,
+  operator: room,
   // Of http only what a vendor's failure looks like.
   inference: [...room, "billing", "vendor", "dialect", "http"],
   webhook: [...room, "http"],

@@ -133,72 +133,6 @@ export const LedgerEntryEntity = defineEntity({
   ],
 });
 
-/** The record of a call: the members of CallRow. */
-export const CallEntity = defineEntity({
-  name: "CallEntity",
-  tableName: "call",
-  properties: {
-    id: p.uuid().primary(),
-    accountId: p.uuid(),
-    requestId: p.text(),
-    keyId: p.text(),
-    model: p.text(),
-    vendor: p.text(),
-    path: p.text(),
-    stream: p.boolean(),
-    status: p.integer(),
-    errorCode: p.text(),
-    ending: p.smallint(),
-    usageSource: p.smallint(),
-    inputTokens: p.integer(),
-    cachedInputTokens: p.integer(),
-    cacheWriteTokens: p.integer(),
-    outputTokens: p.integer(),
-    reasoningTokens: p.integer(),
-    cost: p.bigint(),
-    held: p.bigint(),
-    priceVersion: p.text(),
-    startTime: p.datetime().columnType("timestamptz"),
-    durationMs: p.integer(),
-    firstByteMs: p.integer(),
-    upstreamRequestId: p.text(),
-    dropped: p.text().nullable(),
-    discountBp: p.smallint().nullable(),
-    charged: p.boolean().nullable(),
-    images: p.integer().nullable(),
-    secondMicros: p.bigint().nullable(),
-    vendorCost: p.bigint().nullable(),
-  },
-  indexes: [
-    { name: "call_account_id_id_index", properties: ["accountId", "id"] },
-    { name: "call_request_id_index", properties: ["requestId", "accountId", "id"] },
-  ],
-});
-
-/** What an account used in an hour, by key and model: sums of its calls, written with them by triggers. */
-export const UsageHourEntity = defineEntity({
-  name: "UsageHourEntity",
-  tableName: "usage_hour",
-  properties: {
-    accountId: p.uuid().primary(),
-    hour: p.datetime().columnType("timestamptz").primary(),
-    keyId: p.text().primary(),
-    model: p.text().primary(),
-    calls: p.bigint().defaultRaw("0"),
-    failedCalls: p.bigint().defaultRaw("0"),
-    inputTokens: p.bigint().defaultRaw("0"),
-    cachedInputTokens: p.bigint().defaultRaw("0"),
-    cacheWriteTokens: p.bigint().defaultRaw("0"),
-    outputTokens: p.bigint().defaultRaw("0"),
-    reasoningTokens: p.bigint().defaultRaw("0"),
-    images: p.bigint().defaultRaw("0"),
-    secondMicros: p.bigint().defaultRaw("0"),
-    cost: p.bigint().defaultRaw("0"),
-    vendorCost: p.bigint().defaultRaw("0"),
-  },
-  indexes: [{ name: "usage_hour_hour_index", properties: ["hour"] }],
-});
-
 /** A top-up, a refund, an adjustment or a promotion: one per account and reference. */
 export const BookingEntity = defineEntity({
   name: "BookingEntity",
@@ -217,6 +151,33 @@ export const BookingEntity = defineEntity({
     { name: "booking_call_id_index", properties: ["callId"], where: "call_id is not null" },
   ],
   checks: [{ name: "booking_amount_check", expression: "amount <> 0" }],
+});
+
+/** A code that is worth money, by its hash. `kind`: LedgerKind. Redeemed by an SQL function only. */
+export const RedeemCodeEntity = defineEntity({
+  name: "RedeemCodeEntity",
+  tableName: "redeem_code",
+  properties: {
+    id: p.uuid().primary(),
+    codeHash: p.blob().unique(),
+    hint: p.text(),
+    kind: p.smallint(),
+    amount: p.bigint(),
+    note: p.text().default(""),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    expireTime: p.datetime().columnType("timestamptz").nullable(),
+    revokeTime: p.datetime().columnType("timestamptz").nullable(),
+    redeemTime: p.datetime().columnType("timestamptz").nullable(),
+    accountId: p.uuid().nullable(),
+  },
+  checks: [
+    { name: "redeem_code_kind_check", expression: "kind in (1, 5)" },
+    { name: "redeem_code_amount_check", expression: "amount > 0" },
+    {
+      name: "redeem_code_end_check",
+      expression: "redeem_time is null or revoke_time is null",
+    },
+  ],
 });
 
 /** A price as it was when a charge was made with it. `version` is its content hash. */
@@ -242,7 +203,7 @@ export const ModelPriceEntity = defineEntity({
   },
 });
 
-/** The tables of billing. */
+/** The tables of billing, beside those of the call log. */
 export const billingEntities = [
   BalanceEntity,
   HoldEntity,
@@ -251,8 +212,7 @@ export const billingEntities = [
   KeySpendEntity,
   NodeEntity,
   LedgerEntryEntity,
-  CallEntity,
-  UsageHourEntity,
+  RedeemCodeEntity,
   BookingEntity,
   PriceVersionEntity,
   ModelPriceEntity,

@@ -1,5 +1,6 @@
 /** Members of requests that look into the past: ranges of time, choices, texts to look for. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { hourMs } from "./buckets.ts";
 import { invalid } from "./invalid.ts";
 
 /** A range of time, in milliseconds since 1970. */
@@ -32,6 +33,11 @@ export function parseRange(
 /** A moment as ids have it: whole milliseconds, not before 1970. */
 export function momentOf(time: Timestamp): number {
   return Math.max(0, timestampMs(time));
+}
+
+/** The end of a range for sums by the hour: no call is younger than now, so the running hour can be taken whole. */
+export function summedUntilMs(toMs: number, nowMs: number): number {
+  return toMs >= nowMs ? Math.ceil(toMs / hourMs) * hourMs : toMs;
 }
 
 /** Checks a value of an enum that a later version may know. @throws GatewayError INVALID_REQUEST */

@@ -29,6 +29,8 @@ import {
   parseSignedAmount,
 } from "./booking.ts";
 import { invalid, parseId } from "./invalid.ts";
+import { parseFilter } from "./log/filter.ts";
+import { readCalls } from "./log/read.ts";
 import {
   balanceMessage,
   type BalanceRow,
@@ -66,7 +68,6 @@ const sql = {
     "left join booking b on b.account_id = e.account_id and b.reference = e.reference " +
     "where e.txn_id < $1 and e.account = 1 and e.account_id = $3 order by e.txn_id desc limit $2",
   accountOfCall: "select account_id from call where id = $1",
-  calls: "select * from call where id < $1 and account_id = $3 order by id desc limit $2",
   callsByRequest: "select * from call where id < $1 and request_id = $3 order by id desc limit $2",
   callsByRequestOfAccount:
     "select * from call where id < $1 and request_id = $3 and account_id = $4 " +
@@ -166,7 +167,7 @@ function parseSource(source: TopUpSource): BookingKind {
 }
 
 function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls" | "findCalls"> {
-  const readCalls = async (page: Page, text: string, keys: readonly string[]) => {
+  const find = async (page: Page, text: string, keys: readonly string[]) => {
     const values = [page.after ?? topId, page.limit + 1, ...keys];
     const { rows } = await pool.query<StoredCallRow>(text, values);
     const { items, nextPageToken } = cutPage(page, rows, (row) => row.id);
@@ -184,9 +185,10 @@ function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls"
     },
 
     async listCalls(request, context) {
-      const accountId = parseAccount(request.accountId, context);
-      const page = readPage(request, { isKey: isUuid });
-      return create(ListCallsResponseSchema, await readCalls(page, sql.calls, [accountId]));
+      const query = parseFilter(parseScope(request.accountId, context), request.filter);
+      const page = await readCalls(pool, query, readPage(request, { isKey: isUuid }));
+      const { calls, nextPageToken } = page;
+      return create(ListCallsResponseSchema, { calls: calls.map(callMessage), nextPageToken });
     },
 
     async findCalls(request, context) {
@@ -197,8 +199,8 @@ function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls"
       // No call has such an id, and the database would not even compare it.
       if (requestId.includes("\0")) return create(FindCallsResponseSchema);
       const found = accountId
-        ? await readCalls(page, sql.callsByRequestOfAccount, [requestId, accountId])
-        : await readCalls(page, sql.callsByRequest, [requestId]);
+        ? await find(page, sql.callsByRequestOfAccount, [requestId, accountId])
+        : await find(page, sql.callsByRequest, [requestId]);
       return create(FindCallsResponseSchema, found);
     },
   };

@@ -7,9 +7,9 @@ import {
   GetUsageSeriesResponseSchema,
   type UsageService,
 } from "../../gen/uas/billing/v1/usage_service_pb.ts";
-import { bucketStarts, hourMs, parseTimeZone } from "./buckets.ts";
+import { bucketStarts, parseTimeZone } from "./buckets.ts";
 import { answering, type Queryable } from "./queryable.ts";
-import { parseEnum, parseLimit, parseRange, parseText } from "./range.ts";
+import { parseEnum, parseLimit, parseRange, parseText, summedUntilMs } from "./range.ts";
 import { isOperator, parseScope } from "./scope.ts";
 import { usageSeries, usageTotals } from "./usage-message.ts";
 import { queryUsage } from "./usage-query.ts";
@@ -41,8 +41,7 @@ export function createUsageService(options: UsageServiceOptions): ServiceImpl<ty
         model: parseText("model", request.model),
         keyId: parseText("key_id", request.keyId),
         fromMs,
-        // No call is younger than now: the running hour need not be read call by call.
-        toMs: toMs >= nowMs ? Math.ceil(toMs / hourMs) * hourMs : toMs,
+        toMs: summedUntilMs(toMs, nowMs),
         startsMs,
         group,
         groupLimit: parseLimit("group_limit", request.groupLimit, groupLimits),

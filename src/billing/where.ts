@@ -16,6 +16,12 @@ export class Where {
     return this;
   }
 
+  /** Adds a condition without a value. */
+  also(term: string): this {
+    this.#terms.push(term);
+    return this;
+  }
+
   /** All conditions; `true` where there is none. */
   get text(): string {
     return this.#terms.join(" and ") || "true";

@@ -1,7 +1,9 @@
 import { accountEntities } from "../account/entity.ts";
 import { billingEntities } from "../billing/entity.ts";
+import { callLogEntities } from "../billing/log/entity.ts";
 import { inferenceEntities } from "../inference/entity.ts";
 import { keyEntities } from "../key/entity.ts";
+import { operatorEntities } from "../operator/entity.ts";
 import { resultEntities } from "../result/entity.ts";
 import { taskEntities } from "../task/entity.ts";
 import { webhookEntities } from "../webhook/entity.ts";
@@ -11,8 +13,10 @@ export const entities = [
   ...accountEntities,
   ...keyEntities,
   ...billingEntities,
+  ...callLogEntities,
   ...inferenceEntities,
   ...taskEntities,
   ...webhookEntities,
   ...resultEntities,
+  ...operatorEntities,
 ] as const;

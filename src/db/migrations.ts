@@ -13,6 +13,7 @@ import { Result0011 } from "./migration/0011-result.ts";
 import { TaskHint0013 } from "./migration/0013-task-hint.ts";
 import { SignIn0016 } from "./migration/0016-sign-in.ts";
 import { Usage0018 } from "./migration/0018-usage.ts";
+import { Console0019 } from "./migration/0019-console.ts";
 
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-account-key", class: AccountKey0001 },
@@ -28,4 +29,5 @@ export const migrations: readonly MigrationObject[] = [
   { name: "0013-task-hint", class: TaskHint0013 },
   { name: "0016-sign-in", class: SignIn0016 },
   { name: "0018-usage", class: Usage0018 },
+  { name: "0019-console", class: Console0019 },
 ];

@@ -1,0 +1,92 @@
+/** What the call log keeps: the calls, what they add up to, and who watches. Written by SQL functions and triggers. */
+import { defineEntity, p } from "@mikro-orm/core";
+
+/** The record of a call: the members of CallRow. */
+export const CallEntity = defineEntity({
+  name: "CallEntity",
+  tableName: "call",
+  properties: {
+    id: p.uuid().primary(),
+    accountId: p.uuid(),
+    requestId: p.text(),
+    keyId: p.text(),
+    model: p.text(),
+    vendor: p.text(),
+    path: p.text(),
+    stream: p.boolean(),
+    status: p.integer(),
+    errorCode: p.text(),
+    ending: p.smallint(),
+    usageSource: p.smallint(),
+    inputTokens: p.integer(),
+    cachedInputTokens: p.integer(),
+    cacheWriteTokens: p.integer(),
+    outputTokens: p.integer(),
+    reasoningTokens: p.integer(),
+    cost: p.bigint(),
+    held: p.bigint(),
+    priceVersion: p.text(),
+    startTime: p.datetime().columnType("timestamptz"),
+    durationMs: p.integer(),
+    firstByteMs: p.integer(),
+    upstreamRequestId: p.text(),
+    dropped: p.text().nullable(),
+    discountBp: p.smallint().nullable(),
+    charged: p.boolean().nullable(),
+    images: p.integer().nullable(),
+    secondMicros: p.bigint().nullable(),
+    vendorCost: p.bigint().nullable(),
+  },
+  indexes: [
+    {
+      name: "call_account_id_id_index",
+      properties: ["accountId", "id"],
+      include: ["model", "keyId", "status", "errorCode", "ending", "cost"],
+    },
+    {
+      name: "call_failed_index",
+      properties: ["accountId", "id"],
+      include: ["model", "keyId", "status", "errorCode", "ending", "cost"],
+      where: "ending <> ALL (ARRAY[1, 5, 10])",
+    },
+    { name: "call_request_id_index", properties: ["requestId", "accountId", "id"] },
+  ],
+});
+
+/** Who watches the call log of an account, or with the nil id of all. */
+export const CallWatchEntity = defineEntity({
+  name: "CallWatchEntity",
+  tableName: "call_watch",
+  properties: {
+    accountId: p.uuid().primary(),
+    watcher: p.uuid().primary(),
+    expireTime: p.datetime().columnType("timestamptz"),
+  },
+});
+
+/** What an account used in an hour, by key and model: sums of its calls, written with them by triggers. */
+export const UsageHourEntity = defineEntity({
+  name: "UsageHourEntity",
+  tableName: "usage_hour",
+  properties: {
+    accountId: p.uuid().primary(),
+    hour: p.datetime().columnType("timestamptz").primary(),
+    keyId: p.text().primary(),
+    model: p.text().primary(),
+    calls: p.bigint().defaultRaw("0"),
+    failedCalls: p.bigint().defaultRaw("0"),
+    inputTokens: p.bigint().defaultRaw("0"),
+    cachedInputTokens: p.bigint().defaultRaw("0"),
+    cacheWriteTokens: p.bigint().defaultRaw("0"),
+    outputTokens: p.bigint().defaultRaw("0"),
+    reasoningTokens: p.bigint().defaultRaw("0"),
+    images: p.bigint().defaultRaw("0"),
+    secondMicros: p.bigint().defaultRaw("0"),
+    cost: p.bigint().defaultRaw("0"),
+    vendorCost: p.bigint().defaultRaw("0"),
+  },
+  indexes: [{ name: "usage_hour_hour_index", properties: ["hour"] }],
+});
+
+/** The tables of the call log. */
+export const callLogEntities = [CallEntity, UsageHourEntity, CallWatchEntity] as const;
