@@ -5,8 +5,6 @@
 import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { InferenceService } from "../gen/uas/inference/v1/inference_service_pb.ts";
-import { ResponseService } from "../gen/uas/inference/v1/response_service_pb.ts";
 import { type Backend, type OpenOptions, openBackend, silent } from "./backend.ts";
 import { type BillingJobs, billingPartitions, createBillingJobs } from "./billing/jobs.ts";
 import type { OnLowBalance } from "./billing/booking.ts";
@@ -18,25 +16,19 @@ import type { Config } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
 import { ensurePartitions } from "./db/partition.ts";
 import { createEdges, type Edges } from "./edges.ts";
-import { createCatalogue } from "./inference/catalogue.ts";
-import { createCountTokens } from "./inference/count-tokens.ts";
 import { Drains } from "./inference/drains.ts";
-import { createExchange } from "./inference/exchange.ts";
 import { createPricing } from "./inference/pricing.ts";
-import type { Pricing } from "./inference/run-options.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
-import { RunningStreams } from "./inference/running-streams.ts";
-import { createInferenceService } from "./inference/service.ts";
-import { createTokenCounter, type TokenCounter } from "./inference/tokens/counter.ts";
-import { createInferenceState, type InferenceState } from "./inference/state/state.ts";
-import { createUpstream, type Upstream } from "./inference/upstream.ts";
+import { createTokenCounter } from "./inference/tokens/counter.ts";
+import { createInferenceState } from "./inference/state/state.ts";
+import { createUpstream } from "./inference/upstream.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
+import { createInference } from "./inferences.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { formatUsd } from "./money.ts";
 import { createNativeRoom } from "./natives.ts";
 import { createReadiness } from "./readiness.ts";
 import { openResults } from "./result/open-results.ts";
-import { serve } from "./rpc/service.ts";
 import { createSignInObserver, type SignIn } from "./sign-in.ts";
 import { createTaskWorking } from "./task-workers.ts";
 import { vendorKinds } from "./vendor/index.ts";
@@ -121,10 +113,10 @@ async function assemble(built: Parts): Promise<App> {
   const counter = createTokenCounter({ warn });
   const parts = { config, vendors, ledger, pricing, calls, drains, metrics, log, state, counter };
   const results = openResults({ pool: database.pool, settings, config, warn });
-  const work = { database, config, vendors, prices, metrics, upstream };
+  const work = { database, config, vendors, prices, metrics, upstream, state };
   const working = createTaskWorking({ ...work, settings, results, log, onLowBalance });
   const tasks = createTaskRoom({ ...work, onNews: working.wake, onCancel: working.cancel });
-  const inference = createInference({ ...parts, upstream });
+  const inference = createInference({ ...parts, upstream, background: tasks.background });
   const native = createNativeRoom({ ...parts, ...inference, settings });
   const services = [backend.services, inference.services, tasks.service, native.service].flat();
   const sending = createWebhookSending({ backend, config, metrics, log });
@@ -190,32 +182,6 @@ function createMoney({ settings, log, onLowBalance, backend: { database }, timin
   const ledger = createLedger({ ...common, url: database.url, journal });
   const { nodeId } = ledger;
   return { ledger, jobs: createBillingJobs({ ...common, pool: database.pool, nodeId }) };
-}
-
-interface InferenceParts {
-  readonly config: Config;
-  readonly vendors: ReadonlyMap<string, Vendor>;
-  readonly ledger: LedgerWriter;
-  readonly pricing: Pricing;
-  readonly calls: RunningCalls;
-  readonly drains: Drains;
-  readonly metrics: Metrics;
-  readonly log: Logger;
-  readonly state: InferenceState;
-  readonly counter: TokenCounter;
-  readonly upstream: Upstream;
-}
-
-/** Inference, and what other rooms need of it. */
-function createInference(parts: InferenceParts) {
-  const { config, calls, state, counter, upstream } = parts;
-  const catalogue = createCatalogue(config.models);
-  const streams = new RunningStreams();
-  const exchange = createExchange({ ...parts, catalogue, streams });
-  const countTokens = createCountTokens({ catalogue, upstream, calls, counter });
-  const inference = createInferenceService({ catalogue, exchange, countTokens });
-  const services = [serve(InferenceService, inference), serve(ResponseService, state.service)];
-  return { services, catalogue, exchange };
 }
 
 /**

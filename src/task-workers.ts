@@ -7,6 +7,9 @@ import type { PriceBook } from "./billing/price-book.ts";
 import type { Config, Settings } from "./config/config.ts";
 import { priceAt } from "./config/price-at.ts";
 import type { Database } from "./db/database.ts";
+import { backgroundOf } from "./inference/background/params.ts";
+import { createBackgroundRunner } from "./inference/background/run.ts";
+import type { InferenceState } from "./inference/state/state.ts";
 import { createTextRunner } from "./inference/text-task.ts";
 import type { Upstream } from "./inference/upstream.ts";
 import type { Metrics } from "./metrics.ts";
@@ -31,6 +34,8 @@ export interface WorkingOptions {
   readonly vendors: ReadonlyMap<string, Vendor>;
   /** Who asks vendors for texts. */
   readonly upstream: Upstream;
+  /** What inference keeps between calls. */
+  readonly state: InferenceState;
   readonly results: ResultStore;
   readonly prices: PriceBook;
   readonly metrics: Metrics;
@@ -81,7 +86,7 @@ export function createTaskWorking(options: WorkingOptions): TaskWorking {
     onLowBalance,
     models: config.models,
     vendors: workerVendors(options),
-    text: { run: createTextRunner(options.upstream), vendors: textVendors(options) },
+    text: { run: textRunner(options), vendors: textVendors(options) },
     findPrice: (version) => prices.find(version),
     vendorCost: vendorCostOf(config),
     ...callbackAt(options.settings),
@@ -105,6 +110,16 @@ export function createTaskWorking(options: WorkingOptions): TaskWorking {
       await pool.end();
     },
   };
+}
+
+/** Texts of tasks, and responses in the background. */
+function textRunner({
+  upstream,
+  state,
+}: Pick<WorkingOptions, "upstream" | "state">): WorkerText["run"] {
+  const text = createTextRunner(upstream);
+  const response = createBackgroundRunner({ upstream, state, store: state.background });
+  return (ask) => (backgroundOf(ask.params) === undefined ? text : response)(ask);
 }
 
 function workerVendors({

@@ -7,10 +7,12 @@ import type { Config } from "./config/config.ts";
 import { priceAt } from "./config/price-at.ts";
 import type { Database } from "./db/database.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
+import type { BackgroundTasks } from "./inference/background/tasks.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
 import type { Metrics } from "./metrics.ts";
 import { type Service, serve } from "./rpc/service.ts";
 import { type Callbacks, createCallbacks } from "./task/callbacks.ts";
+import { createBackgroundTasks } from "./task/background.ts";
 import { createCancel } from "./task/cancel.ts";
 import { TaskFeed } from "./task/feed.ts";
 import { createTaskReads } from "./task/reads.ts";
@@ -40,6 +42,8 @@ export interface TaskRoom {
   readonly service: Service;
   /** Takes what vendors tell of tasks by themselves. */
   readonly callbacks: Callbacks;
+  /** Runs responses in the background. */
+  readonly background: BackgroundTasks;
   start(): Promise<void>;
   /** Answers polls that wait, and closes what was opened. */
   stop(): Promise<void>;
@@ -61,6 +65,8 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     onNews?.();
   };
   const catalogue = createCatalogue(config.models);
+  const submit = createSubmit({ pool, pricing: createTaskPricing(prices), onAccepted: onNews });
+  const cancel = createCancel({ pool, store, canStop, onAsked });
   const service = createTaskService({
     store,
     feed,
@@ -68,8 +74,8 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     allowHosts,
     authorize: (caller, modelKey) => catalogue.authorize(caller, modelKey),
     schemas: createTaskSchemas({ tasksOf: ({ vendor }) => tasksOf(vendor), allowHosts }),
-    submit: createSubmit({ pool, pricing: createTaskPricing(prices), onAccepted: onNews }),
-    cancel: createCancel({ pool, store, canStop, onAsked }),
+    submit,
+    cancel,
   });
   metrics.gauge(
     "uas_task_polls_waiting",
@@ -79,6 +85,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   return {
     service: serve(TaskService, service),
     callbacks: createCallbacks({ pool, tasksOf, onNews }),
+    background: createBackgroundTasks({ submit, cancel, store, feed, parking }),
     start: () => feed.start(),
     stop: () => feed.close(),
   };

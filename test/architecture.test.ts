@@ -13,6 +13,7 @@ const roof = [
   "app",
   "backend",
   "edges",
+  "inferences",
   "readiness",
   "served-kinds",
   "sign-in",

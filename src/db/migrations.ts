@@ -10,6 +10,7 @@ import { CallPrice0007 } from "./migration/0007-call-price.ts";
 import { Webhook0009 } from "./migration/0009-webhook.ts";
 import { Task0010 } from "./migration/0010-task.ts";
 import { Result0011 } from "./migration/0011-result.ts";
+import { Background0012 } from "./migration/0012-background.ts";
 import { TaskHint0013 } from "./migration/0013-task-hint.ts";
 import { SignIn0016 } from "./migration/0016-sign-in.ts";
 import { Usage0018 } from "./migration/0018-usage.ts";
@@ -26,6 +27,7 @@ export const migrations: readonly MigrationObject[] = [
   { name: "0009-webhook", class: Webhook0009 },
   { name: "0010-task", class: Task0010 },
   { name: "0011-result", class: Result0011 },
+  { name: "0012-background", class: Background0012 },
   { name: "0013-task-hint", class: TaskHint0013 },
   { name: "0016-sign-in", class: SignIn0016 },
   { name: "0018-usage", class: Usage0018 },

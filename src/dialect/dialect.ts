@@ -85,6 +85,8 @@ export interface TextRequest {
   readonly maxOutputTokens: number | undefined;
   /** How many choices are asked for. At least 1. */
   readonly choices: number;
+  /** Whether nobody waits for the reply: it is kept, and asked for later. Absent: the style knows no such thing. */
+  readonly isBackground?: boolean;
   /** The length of the body in bytes. */
   readonly bytes: number;
   /** The body's outline: who reads it in full need not check it again. */

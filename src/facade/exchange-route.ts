@@ -12,6 +12,7 @@ import { textDialects } from "../dialect/index.ts";
 import { abortWith, stopAll } from "./abort.ts";
 import type { RouteContext } from "./route-context.ts";
 import { type RpcCaller, rpcCaller } from "./rpc-caller.ts";
+import { forwardedHeaders } from "./rpc-headers.ts";
 import { StreamWriter } from "./stream-writer.ts";
 import { constraintsOf } from "./when-header.ts";
 import { readWireRequest } from "./wire-request.ts";
@@ -31,7 +32,8 @@ export function registerExchange(scope: FastifyInstance, context: RouteContext):
     constraints: constraintsOf(route),
     onRequest,
     async handler(request, reply) {
-      const caller = rpcCaller(request);
+      const { values, header } = rpcCaller(request);
+      const caller = { values, header: { ...header, ...forwardedHeaders(request) } };
       const abort = abortWith(reply.raw, running);
       const message = create(ExchangeRequestSchema, {
         ...readWireRequest(request, context, text.forwardedHeaders),

@@ -3,7 +3,9 @@ import { defineEntity, p } from "@mikro-orm/core";
 
 /**
  * A reply of the responses style. `vendor`: who keeps it; empty: it is kept here, and `response` and `input`
- * are its JSON. `itemIds`: the ids of the items in both. `previousId`: the response that it continues.
+ * are its JSON. `itemIds`: the ids of the items in both. `previousId`: the response that it continues. Of one
+ * that is made in the background: `taskId`: who makes it; `request`: the exchange to make it with, until it is
+ * made; `vendorId`: what its vendor calls it, where that keeps it too.
  */
 export const StoredResponseEntity = defineEntity({
   name: "StoredResponseEntity",
@@ -18,6 +20,9 @@ export const StoredResponseEntity = defineEntity({
     input: p.blob().nullable().lazy(),
     itemIds: p.array().columnType("text[]"),
     bytes: p.integer(),
+    taskId: p.uuid().nullable(),
+    request: p.blob().nullable().lazy(),
+    vendorId: p.text().nullable(),
     createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
     expiresAt: p.datetime().columnType("timestamptz"),
   },
@@ -30,7 +35,11 @@ export const StoredResponseEntity = defineEntity({
     { name: "stored_response_bytes_check", expression: "bytes >= 0" },
     {
       name: "stored_response_kept_check",
-      expression: "(vendor = '') = (response is not null and input is not null)",
+      expression: "vendor <> '' or (response is not null and input is not null)",
+    },
+    {
+      name: "stored_response_request_check",
+      expression: "request is null or task_id is not null",
     },
   ],
 });
@@ -58,5 +67,22 @@ export const KeptReasoningEntity = defineEntity({
   ],
 });
 
+/** Events of a response that is read as a stream, several to a row; `last`: the number of its last one. They go
+ * with their response: a trigger sees to that. */
+export const ResponseEventEntity = defineEntity({
+  name: "ResponseEventEntity",
+  tableName: "response_event",
+  properties: {
+    accountId: p.uuid().primary(),
+    responseId: p.text().primary(),
+    last: p.integer().primary(),
+    events: p.blob().lazy(),
+  },
+});
+
 /** The tables of inference. */
-export const inferenceEntities = [StoredResponseEntity, KeptReasoningEntity] as const;
+export const inferenceEntities = [
+  StoredResponseEntity,
+  KeptReasoningEntity,
+  ResponseEventEntity,
+] as const;

@@ -16,6 +16,8 @@ import {
   GenerateResponseSchema,
   type StreamGenerateResponse,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { asksForBackground } from "./background/request.ts";
+import type { Background } from "./background/submit.ts";
 import type { Door } from "./door.ts";
 import { EmbedDoor } from "./embed-door.ts";
 import { type Parts, RunParts } from "./run-parts.ts";
@@ -46,10 +48,12 @@ export interface Exchange {
   ): AsyncIterableIterator<StreamGenerateResponse>;
 }
 
-export function createExchange(options: ExchangeOptions): Exchange {
+/** @param background answers what nobody waits for */
+export function createExchange(options: ExchangeOptions, background: Background): Exchange {
   const { calls } = options;
   return {
     wire(request, context) {
+      if (asksForBackground(request)) return background(request, context);
       const callId = newId();
       const { accountId } = context.caller;
       const door = new WireDoor({ request, callId, accountId, state: options.state });

@@ -56,6 +56,8 @@ export interface ExchangeOptions {
 export interface ExchangeContext {
   readonly caller: KeyCaller;
   readonly requestId: string;
+  /** By which repetitions of what nobody waits for are known. Absent: each one counts. */
+  readonly idempotencyKey?: string | undefined;
   /** Aborted when the client leaves or the gateway stops. */
   readonly signal: AbortSignal;
 }

@@ -2,7 +2,7 @@
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { GatewayStopping, requireActive } from "../caller.ts";
+import { GatewayStopping } from "../caller.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { stateWaitMs } from "../config/limits.ts";
 import { GatewayError } from "../errors.ts";
@@ -14,10 +14,11 @@ import type { ExchangeContext, ExchangeOptions, RunStart } from "./run-options.t
 import type { AskedText, Chunk, Door, PlannedRoute, PreparedCall } from "./door.ts";
 import { type Held, hold } from "./holding.ts";
 import { meter } from "./metering.ts";
-import { endFailed, incapable, toldOf } from "./failures.ts";
+import { endFailed, toldOf } from "./failures.ts";
 import { upstreamRequestId } from "./headers.ts";
 import { type PassedReply, WholePassed } from "./passed-reply.ts";
 import { readAnswer } from "./read-answer.ts";
+import { readCall } from "./read-call.ts";
 import { explainFailure, explainUnkept, reportCall } from "./report.ts";
 import { StreamHold } from "./stream-hold.ts";
 import { StreamedReply } from "./streamed-reply.ts";
@@ -73,23 +74,10 @@ export class Run<Out extends Chunk> {
 
   /** Reads the request as far as needed and finds the model; of a suspended account it reads nothing. */
   async read(): Promise<void> {
-    requireActive(this.#context.caller);
-    const text = (this.#text = this.#door.read());
-    this.call.stream = text.stream;
-    this.call.model = text.model;
-    const { catalogue, upstream } = this.#options;
-    const authorize = this.#door.takesAnyModel ? "authorize" : "authorizeText";
-    const model = catalogue[authorize](this.#context.caller, text.model);
-    this.#model = model;
-    const { dialect, operation } = this.#door;
-    this.#routes = this.#door.plan?.(model) ?? upstream.plan(model, dialect, operation);
-    const recalled = this.#door.recall?.(this.#routes);
-    if (recalled !== undefined) {
-      ({ routes: this.#routes, text: this.#text } = await within(stateWaitMs, recalled));
-    }
-    const [first] = this.#routes;
-    if (first === undefined) throw incapable(model.key);
-    if (first.dialect !== undefined) this.#first = this.#door.prepare(model, first);
+    const { call } = this;
+    const asked = { call, door: this.#door, context: this.#context };
+    const read = await readCall(asked, this.#options);
+    ({ text: this.#text, model: this.#model, routes: this.#routes, first: this.#first } = read);
   }
 
   /** Sets aside what the call can cost: the most, or where a stream may become as long as the model can make

@@ -50,9 +50,10 @@ export function createInferenceService({
   };
 }
 
-function contextOf({ values, signal }: HandlerContext): ExchangeContext {
+function contextOf({ values, signal, requestHeader }: HandlerContext): ExchangeContext {
   const caller = keyCaller(values.get(callerKey));
-  return { caller, requestId: values.get(requestIdKey), signal };
+  const idempotencyKey = requestHeader.get("idempotency-key") ?? undefined;
+  return { caller, requestId: values.get(requestIdKey), idempotencyKey, signal };
 }
 
 function asked(generation: Generation | undefined): Generation {

@@ -1,9 +1,11 @@
 /** What a task costs, and its record among the calls. Pure. */
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
+import { callText } from "../billing/call-json.ts";
 import type { CallRow } from "../billing/call-row.ts";
 import { callCost, secondMicros } from "../billing/price.ts";
 import type { PriceConfig } from "../config/config.ts";
+import { backgroundOf } from "../inference/background/params.ts";
 import type { TaskOutcome, TaskUnits } from "../vendor/task.ts";
 import type { Move } from "./move.ts";
 import type { StoredUsageJson, TaskRow } from "./task-row.ts";
@@ -73,6 +75,7 @@ export function chargeOf(task: TaskRow, ended: Ended): NonNullable<Move["charge"
 }
 
 function recordOf(task: TaskRow, ended: Ended, usage: StoredUsageJson | undefined): CallRow {
+  const background = backgroundOf(task.params);
   return {
     id: task.id,
     request_id: task.request_id,
@@ -80,8 +83,8 @@ function recordOf(task: TaskRow, ended: Ended, usage: StoredUsageJson | undefine
     key_id: task.key_id,
     model: task.model,
     vendor: task.vendor,
-    path: taskPath,
-    stream: false,
+    path: callText(background?.path ?? taskPath),
+    stream: background?.isStreamed ?? false,
     status: ended.status,
     error_code: ended.errorCode,
     ending: ended.ending,
@@ -98,7 +101,7 @@ function recordOf(task: TaskRow, ended: Ended, usage: StoredUsageJson | undefine
     duration_ms: Math.max(0, ended.now.getTime() - task.create_time.getTime()),
     first_byte_ms: 0,
     upstream_request_id: task.vendor_task_id ?? "",
-    dropped: "",
+    dropped: callText(ended.outcome?.dropped?.join(",") ?? ""),
     discount_bp: task.discount_bp,
     charged: false,
     images: usage?.images ?? null,

@@ -21,6 +21,8 @@ export interface Move {
   readonly releaseMs?: number;
   /** What it is charged, and the record of it: of moves that end it. */
   readonly charge?: { readonly costNanos: bigint; readonly record: CallRow };
+  /** Writes what belongs to it, in its transaction. Default: nothing. */
+  readonly within?: ((transaction: PoolClient) => Promise<void>) | undefined;
 }
 
 /** Columns that a move can write. */
@@ -65,7 +67,8 @@ export async function moveTask(
   move: Move,
 ): Promise<TaskRow | undefined> {
   const update = statementOf(task, move);
-  if (move.charge === undefined && task.callback_url === null) {
+  const isAlone = move.charge === undefined && move.within === undefined;
+  if (isAlone && task.callback_url === null) {
     return (await needs.pool.query<TaskRow>(update)).rows[0];
   }
   let lowBalanceNanos: bigint | undefined;
@@ -73,6 +76,7 @@ export async function moveTask(
     const row = (await transaction.query<TaskRow>(update)).rows[0];
     if (row === undefined) return undefined;
     if (isNews(task, row)) await (needs.tell ?? tellTask)(transaction, row);
+    await move.within?.(transaction);
     if (move.charge === undefined) return row;
     const settles = [{ id: row.id, ...move.charge }];
     // Last before the commit: it locks the account.

@@ -70,7 +70,13 @@ const callbackIdCharsMax = 255;
 const unsafe = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 function readCallbackId({ callbackId }: SubmitTaskRequest, key: string | null): string | null {
-  const [name, id] = callbackId === "" ? ["Idempotency-Key", key] : ["callbackId", callbackId];
+  return callbackId === ""
+    ? checkCallbackId("Idempotency-Key", key)
+    : checkCallbackId("callbackId", callbackId);
+}
+
+/** What a task is known by, as a request names it; null: by its id only. @throws GatewayError INVALID_REQUEST */
+export function checkCallbackId(name: string, id: string | null): string | null {
   if (id === null || id === "") return null;
   if (id.length > callbackIdCharsMax) {
     throw invalid(name, `must not be longer than ${callbackIdCharsMax} characters`);

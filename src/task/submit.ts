@@ -52,7 +52,24 @@ export interface Submitted {
 }
 
 /** Accepts a task. @throws GatewayError */
-export type Submit = (read: ReadSubmit, submitter: Submitter) => Promise<Submitted>;
+export type Submit = (
+  read: SubmitRead,
+  submitter: Submitter,
+  own?: OwnSubmit,
+) => Promise<Submitted>;
+
+/** What of a submit is needed here. */
+export type SubmitRead = Omit<ReadSubmit, "taskModel"> & {
+  readonly taskModel: Pick<ReadSubmit["taskModel"], "model" | "units">;
+};
+
+/** What whoever submits has of its own. */
+export interface OwnSubmit {
+  /** The task's id, a UUIDv7. Default: a new one. */
+  readonly id?: string;
+  /** Writes what belongs to the task, in the transaction that accepts it. Default: nothing. */
+  readonly within?: (transaction: PoolClient) => Promise<void>;
+}
 
 const sql = {
   // The queue is counted no further than its end. Waits for another submit with the same callback id.
@@ -71,12 +88,13 @@ const sql = {
 /** Makes it. */
 export function createSubmit(options: SubmitOptions): Submit {
   const { pool, at = ignore } = options;
-  return async (read, submitter) => {
+  return async (read, submitter, own = {}) => {
     const { caller } = submitter;
     const { accountId } = caller;
-    const made = newTask(read, submitter, options.pricing);
+    const { id = newId(), within } = own;
+    const made = newTask(read, { ...submitter, id }, options.pricing);
     const accepted = await answering(
-      inTransaction(pool, (transaction) => accept(transaction, { made, caller, options })),
+      inTransaction(pool, (transaction) => accept(transaction, { made, caller, options, within })),
     );
     if (accepted === undefined) return replay(pool, read, accountId);
     at("submit.committed");
@@ -89,6 +107,7 @@ interface Accepting {
   readonly made: NewTask;
   readonly caller: KeyCaller;
   readonly options: SubmitOptions;
+  readonly within: OwnSubmit["within"];
 }
 
 /**
@@ -99,7 +118,7 @@ interface Accepting {
  */
 async function accept(
   transaction: PoolClient,
-  { made, caller, options }: Accepting,
+  { made, caller, options, within }: Accepting,
 ): Promise<SeenTask | undefined> {
   const { at = ignore } = options;
   const { rows } = await transaction.query<SeenTask>(sql.insert, [...made.values]);
@@ -107,6 +126,7 @@ async function accept(
   if (task === undefined) return undefined;
   at("submit.inserted");
   await options.enqueue?.(transaction, task);
+  await within?.(transaction);
   at("submit.enqueued");
   const { accountId, keyId, keyLimitNanos } = caller;
   const key = keyLimitNanos === undefined ? { keyId } : { keyId, keyLimitNanos };
@@ -127,14 +147,13 @@ interface NewTask {
 }
 
 function newTask(
-  read: ReadSubmit,
-  { caller, requestId }: Submitter,
+  read: SubmitRead,
+  { caller, requestId, id }: Submitter & { readonly id: string },
   pricing: TaskPricing,
 ): NewTask {
   const { taskModel, params, callbackId, callbackUrl } = read;
   const { model } = taskModel;
   const { discountBp = 0 } = caller;
-  const id = newId();
   const price = pricing.priceAt(model, Date.now());
   const holdNanos = pricing.holdUnits(price, taskModel.units(params), discountBp);
   const asked = [model.key, model.type, JSON.stringify(params), read.fingerprint];
@@ -146,7 +165,7 @@ function newTask(
 }
 
 /** What an insert met that did not happen: the same callback id, or a full queue. */
-async function replay(pool: Pool, read: ReadSubmit, accountId: string): Promise<Submitted> {
+async function replay(pool: Pool, read: SubmitRead, accountId: string): Promise<Submitted> {
   const { callbackId } = read;
   if (callbackId === null) throw queueFull();
   const found = pool.query<SeenTask & { readonly fingerprint: Buffer }>(sql.find, [

@@ -187,7 +187,8 @@ export class TaskWork {
       expire_time: expireTime,
     };
     const charge = this.#charge(task, ended);
-    if (!(await this.move(work, { event: "complete", set, charge })))
+    const { within } = outcome;
+    if (!(await this.move(work, { event: "complete", set, charge, within })))
       await this.late(task, "completed", { outcome });
   }
 

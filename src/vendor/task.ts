@@ -1,5 +1,6 @@
 /** What a vendor must offer to run tasks: pictures, films and sound that take their time. */
 import type { JsonObject } from "@bufbuild/protobuf";
+import type { PoolClient } from "pg";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import type { VendorFault } from "./vendor.ts";
@@ -119,7 +120,14 @@ export interface TaskOutcome {
   readonly usage?: TaskTokens;
   /** What was made. Default: what was asked for. */
   readonly units?: TaskUnits;
+  /** What could not be carried between two styles. Default: nothing. */
+  readonly dropped?: readonly string[];
+  /** Writes what belongs to it, in the transaction that completes the task; it may be repeated. Default: nothing. */
+  readonly within?: (transaction: Transaction) => Promise<void>;
 }
+
+/** A transaction of the database that is under way. */
+export type Transaction = Pick<PoolClient, "query">;
 
 /** Tokens of a task. */
 export interface TaskTokens {

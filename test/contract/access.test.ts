@@ -57,6 +57,7 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "inference.v1.InferenceService/StreamGenerate": "KEY",
   "inference.v1.InferenceService/GetModel": "KEY",
   "inference.v1.ResponseService/GetResponse": "KEY",
+  "inference.v1.ResponseService/CancelResponse": "KEY",
   "inference.v1.ResponseService/DeleteResponse": "KEY",
   "inference.v1.ResponseService/ListInputItems": "KEY",
   "key.v1.KeyService/ListKeys": "SESSION",

@@ -52,6 +52,8 @@ test("the documented HTTP surface is exactly this", async () => {
     "GET /v1/v1/models/{model_key=**} if anthropic-version MESSAGES omitRequestId inference.v1.InferenceService/GetModel",
     "GET /v1/responses/{response_id} RESPONSES inference.v1.ResponseService/GetResponse",
     "GET /v1/v1/responses/{response_id} RESPONSES inference.v1.ResponseService/GetResponse",
+    "POST /v1/responses/{response_id}/cancel RESPONSES inference.v1.ResponseService/CancelResponse",
+    "POST /v1/v1/responses/{response_id}/cancel RESPONSES inference.v1.ResponseService/CancelResponse",
     "DELETE /v1/responses/{response_id} RESPONSES inference.v1.ResponseService/DeleteResponse",
     "DELETE /v1/v1/responses/{response_id} RESPONSES inference.v1.ResponseService/DeleteResponse",
     "GET /v1/responses/{response_id}/input_items RESPONSES inference.v1.ResponseService/ListInputItems",

@@ -97,6 +97,7 @@ const golden: Readonly<Record<string, Row>> = {
   "inference.v1.InferenceService/ListModels": keys,
   "inference.v1.InferenceService/GetModel": keys,
   "inference.v1.ResponseService/GetResponse": keys,
+  "inference.v1.ResponseService/CancelResponse": keys,
   "inference.v1.ResponseService/DeleteResponse": keys,
   "inference.v1.ResponseService/ListInputItems": keys,
   "key.v1.KeyService/ListKeys": operators,

@@ -31,7 +31,9 @@ export function readResponsesRequest(body: Uint8Array, options: ReadRequestOptio
   const { bytes, members } = found;
   checkInput(bytes, members);
   const maxOutputTokens = readCount(bytes, members, "max_output_tokens");
-  return sameStyleRequest(found, options, onlyWarms(bytes, members) ? 0 : maxOutputTokens);
+  const isBackground = readBoolean(bytes, members, "background");
+  const limit = onlyWarms(bytes, members) ? 0 : maxOutputTokens;
+  return { ...sameStyleRequest(found, options, limit), isBackground };
 }
 
 /** Whether the vendor is to fill its prompt cache, and to write nothing. */
@@ -49,12 +51,5 @@ function checkInput(bytes: Buffer, members: Members): void {
   const previous = firstByteOf(bytes, members, "previous_response_id");
   if (previous !== undefined && previous !== quote) {
     throw invalid('"previous_response_id" must be a string', "previous_response_id");
-  }
-  // Such a reply says nothing of what it will cost, and nobody would ever ask for it here.
-  if (readBoolean(bytes, members, "background")) {
-    throw invalid(
-      '"background" is not supported: leave it out, and stream replies that take long',
-      "background",
-    );
   }
 }

@@ -1,5 +1,6 @@
 import { type DescMessage, isMessage, type JsonObject, type Message } from "@bufbuild/protobuf";
 import {
+  CancelResponseResponseSchema,
   DeleteResponseResponseSchema,
   GetResponseResponseSchema,
   ListInputItemsResponseSchema,
@@ -10,6 +11,7 @@ import { chatCompletions } from "../chat-completions/dialect.ts";
  * models and the like look as in chat completions. */
 export function responsesReplyBody(schema: DescMessage, message: Message): JsonObject | Uint8Array {
   if (isMessage(message, GetResponseResponseSchema)) return message.response;
+  if (isMessage(message, CancelResponseResponseSchema)) return message.response;
   if (isMessage(message, ListInputItemsResponseSchema)) return message.page;
   if (isMessage(message, DeleteResponseResponseSchema)) {
     return { id: message.responseId, object: "response", deleted: true };

@@ -3,7 +3,7 @@ import type { Pool } from "pg";
 import { bodyBytesMax, storedChainMax } from "../../config/limits.ts";
 import { answering } from "../../database-lost.ts";
 import { type JsonRecord, parseRecord, recordsAt } from "../../dialect/json.ts";
-import { chainTooLong, noSuchPrevious } from "./failures.ts";
+import { chainTooLong, noSuchPrevious, notComplete } from "./failures.ts";
 import { inputItems } from "./input-items.ts";
 
 /** What a request goes on from. */
@@ -25,6 +25,8 @@ export interface VendorChain {
   /** The public name of the model that answered last. */
   readonly model: string;
   readonly vendor: string;
+  /** What the vendor calls it. */
+  readonly responseId: string;
   /** What the vendor will read of it, in bytes of text. */
   readonly bytes: number;
 }
@@ -36,6 +38,8 @@ interface Link {
   /** Bytes of this response and those after it. */
   readonly total: string;
   readonly vendor: string;
+  readonly vendor_id: string | null;
+  readonly is_pending: boolean;
   readonly model: string;
   readonly input: Buffer | null;
   readonly response: Buffer | null;
@@ -51,7 +55,7 @@ with recursive chain as (
     from chain c join stored_response r on r.account_id = $1 and r.id = c.previous_id
     where r.expires_at > now() and c.depth <= $3 and c.total <= $4
 )
-select c.depth, c.total, r.id, r.previous_id, r.vendor, r.model,
+select c.depth, c.total, r.id, r.previous_id, r.vendor, r.model, r.vendor_id, r.request is not null as is_pending,
     case when c.depth <= $3 and c.total <= $4 then r.input end as input,
     case when c.depth <= $3 and c.total <= $4 then r.response end as response
   from chain c join stored_response r on r.account_id = $1 and r.id = c.id
@@ -60,8 +64,8 @@ select c.depth, c.total, r.id, r.previous_id, r.vendor, r.model,
 /**
  * Reads the conversation that ends with a response. `undefined`: the account has none by that id.
  *
- * @throws GatewayError INVALID_REQUEST where a part of it was deleted or has expired, REQUEST_TOO_LARGE
- * where it is longer than a request may be, SERVICE_UNAVAILABLE
+ * @throws GatewayError INVALID_REQUEST where a part of it was deleted or has expired, or its last response is not
+ * made yet; REQUEST_TOO_LARGE where it is longer than a request may be, SERVICE_UNAVAILABLE
  */
 export async function readChain(
   pool: Pool,
@@ -75,7 +79,11 @@ export async function readChain(
   const last = rows.at(-1);
   if (first === undefined || last === undefined) return undefined;
   const { model, vendor } = last;
-  if (vendor !== "") return { kind: "vendor", model, vendor, bytes: Number(last.total) };
+  if (last.is_pending) throw notComplete(id);
+  if (vendor !== "") {
+    const responseId = last.vendor_id ?? id;
+    return { kind: "vendor", model, vendor, responseId, bytes: Number(last.total) };
+  }
   if (first.depth > storedChainMax || BigInt(first.total) > bodyBytesMax) throw chainTooLong();
   if (first.previous_id !== null) throw noSuchPrevious(first.previous_id);
   return { kind: "here", model, items: rows.flatMap(itemsOf) };

@@ -19,6 +19,24 @@ export function noSuchPrevious(id: string): GatewayError {
   );
 }
 
+/** A request continues a response that is made in the background, and has no output. */
+export function notComplete(id: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `Previous response with id '${shorten(id)}' is not complete: it is still made, has failed or was cancelled; get it first`,
+    { param: "previous_response_id" },
+  );
+}
+
+/** Only what nobody waits for can be cancelled by its id. */
+export function notInBackground(id: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `Response with id '${shorten(id)}' was not made in the background and cannot be cancelled; close the connection of a request to end it`,
+    { param: "response_id" },
+  );
+}
+
 /** A request refers to an item that is not among the account's responses. */
 export function noSuchItem(id: string): GatewayError {
   return new GatewayError(

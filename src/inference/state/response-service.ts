@@ -5,22 +5,24 @@ import type { ResponseService } from "../../../gen/uas/inference/v1/response_ser
 import { type Caller, callerKey, requireActive } from "../../caller.ts";
 import type { JsonRecord } from "../../dialect/json.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
-import { noSuchResponse } from "./failures.ts";
+import type { BackgroundState } from "../background/standing.ts";
+import { noSuchResponse, notInBackground } from "./failures.ts";
 import { itemId, listedItems } from "./input-items.ts";
-import type { ResponseStore, StoredResponse } from "./response-store.ts";
+import type { ResponseStore, StoredBackground, StoredResponse } from "./response-store.ts";
 import type { VendorState } from "./vendor-state.ts";
 
 /** What {@link createResponseService} needs. */
 export interface ResponseServiceOptions {
   readonly store: ResponseStore;
   readonly vendorState: VendorState;
+  readonly background: BackgroundState;
 }
 
 /** Implements `uas.inference.v1.ResponseService`. */
 export function createResponseService(
   options: ResponseServiceOptions,
 ): ServiceImpl<typeof ResponseService> {
-  const { store, vendorState } = options;
+  const { store, vendorState, background } = options;
   const find = async (accountId: string, responseId: string): Promise<StoredResponse> => {
     const found = await store.find(accountId, responseId);
     if (found === undefined) throw noSuchResponse(responseId);
@@ -28,12 +30,25 @@ export function createResponseService(
   };
   return {
     async getResponse({ responseId, include }, { values, signal }) {
-      const found = await find(accountOf(values.get(callerKey)), responseId);
-      if (found.kind === "here") return { response: found.response };
+      const accountId = accountOf(values.get(callerKey));
+      const found = await find(accountId, responseId);
+      if (found.kind === "here") {
+        if (found.background?.isPending !== true) return { response: found.response };
+        return { response: await background.standing(accountId, responseId) };
+      }
       const query = queryOf({ include });
       return {
         response: await vendorState.ask({ ...found, action: "get", responseId, query, signal }),
       };
+    },
+
+    async cancelResponse({ responseId }, { values }) {
+      const accountId = accountOf(values.get(callerKey));
+      const found = await find(accountId, responseId);
+      if (found.kind === "vendor" || !found.background) throw notInBackground(responseId);
+      const { taskId, isPending } = found.background;
+      if (isPending) await background.cancel(accountId, taskId);
+      return { response: await background.standing(accountId, responseId) };
     },
 
     async deleteResponse({ responseId }, { values, signal }) {
@@ -42,6 +57,8 @@ export function createResponseService(
       if (found.kind === "vendor") {
         // Forgotten only then: what the vendor still has must stay within reach.
         await vendorState.ask({ ...found, action: "delete", responseId, query: "", signal });
+      } else if (found.background !== undefined) {
+        await endBackground(found.background, { accountId, signal }, options);
       }
       if (!(await store.delete(accountId, responseId))) throw noSuchResponse(responseId);
       return { responseId };
@@ -62,6 +79,23 @@ export function createResponseService(
       };
     },
   };
+}
+
+/** Nobody wants it any more: it is not made, and its vendor does not keep it. */
+async function endBackground(
+  { taskId, isPending, keeper }: StoredBackground,
+  { accountId, signal }: { readonly accountId: string; readonly signal: AbortSignal },
+  { background, vendorState }: ResponseServiceOptions,
+): Promise<void> {
+  if (isPending) await background.cancel(accountId, taskId);
+  if (keeper === undefined) return;
+  const question = { ...keeper, model: "", action: "delete", query: "", signal } as const;
+  await vendorState.ask(question).catch(unlessGone);
+}
+
+/** What its vendor has no more is deleted here all the same: it is kept here, too. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof GatewayError) || error.code !== ErrorCode.NOT_FOUND) throw error;
 }
 
 /** The access option lets nobody else through; an operator calling in process has no account. */

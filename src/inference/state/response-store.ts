@@ -4,10 +4,7 @@
  */
 import type { Pool } from "pg";
 import {
-  bodyBytesMax,
-  responseIdCharsMax,
   storedAccountBytesMax,
-  storedChainMax,
   storedResponseBytesMax,
   storedResponseTtlMs,
 } from "../../config/limits.ts";
@@ -15,6 +12,8 @@ import { answering } from "../../database-lost.ts";
 import { type JsonRecord, parseRecord, recordsAt } from "../../dialect/json.ts";
 import { readChain, type StoredChain } from "./chain.ts";
 import { inputItems, itemId, listedItems } from "./input-items.ts";
+import { isItem, isResponseId, keptItemIds } from "./kept-items.ts";
+import { findSql, itemsSql, keptItemsSql, rememberSql, saveSql, trimSql } from "./response-sql.ts";
 
 /** Keeps responses. All methods throw GatewayError SERVICE_UNAVAILABLE where the database is away. */
 export interface ResponseStore {
@@ -43,6 +42,8 @@ export interface ResponseStore {
   findItems(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, JsonRecord>>;
   /** Which of these items the account's vendors keep, as {@link remember} was told. */
   findKept(accountId: string, ids: readonly string[]): Promise<readonly KeptItems[]>;
+  /** Counts what was written of an account by other means than {@link save}: see {@link trim}. */
+  noteWritten(accountId: string, bytes: number): void;
   /** Deletes what makes the accounts that this process wrote to exceed their limit, and forgets them. */
   trim(): Promise<void>;
 }
@@ -90,8 +91,19 @@ export type StoredResponse =
       readonly response: Buffer;
       /** The request's own items. */
       readonly input: readonly JsonRecord[];
+      /** Where it is made in the background, or was. Absent: it was waited for. */
+      readonly background?: StoredBackground;
     }
   | { readonly kind: "vendor"; readonly vendor: string; readonly model: string };
+
+/** What is known of a response that is made in the background. */
+export interface StoredBackground {
+  readonly taskId: string;
+  /** Whether there is no response yet: what is kept only repeats the request. */
+  readonly isPending: boolean;
+  /** The vendor that keeps it too, and what that calls it. Absent: none does. */
+  readonly keeper?: { readonly vendor: string; readonly responseId: string };
+}
 
 /** What {@link createResponseStore} needs. */
 export interface ResponseStoreOptions {
@@ -108,71 +120,15 @@ export function createResponseStore(options: ResponseStoreOptions): ResponseStor
 /** The account's limit is looked after whenever a process has written this part of it. */
 const trimShare = 1 / 16;
 
-/** A conversation's earlier responses live as long as its newest, give or take this, in milliseconds: so
- * that a turn does not write all the others again. */
-const extendSlackMs = 24 * 60 * 60 * 1_000;
-
-/** Rows that another turn extends at this moment are left to it: waiting could become a deadlock. */
-const saveSql = `
-with recursive chain as (
-  select id, previous_id, 1 as depth from stored_response where account_id = $1 and id = $4
-  union all
-  select r.id, r.previous_id, c.depth + 1
-    from chain c join stored_response r on r.account_id = $1 and r.id = c.previous_id
-    where c.depth < ${storedChainMax}
-), extended as (
-  update stored_response set expires_at = now() + $9 * interval '1 ms'
-    where account_id = $1 and id in (
-      select r.id from stored_response r
-        where r.account_id = $1 and r.id in (select id from chain) and r.id <> $2
-          and r.expires_at < now() + ${storedResponseTtlMs - extendSlackMs} * interval '1 ms'
-        order by r.id for update skip locked)
-)
-insert into stored_response
-    (account_id, id, model, vendor, previous_id, response, input, item_ids, bytes, expires_at)
-  values ($1, $2, $3, '', $4, $5, $6, $7, $8, now() + $9 * interval '1 ms')
-  on conflict (account_id, id) do update set
-    model = excluded.model, vendor = '', previous_id = excluded.previous_id,
-    response = excluded.response, input = excluded.input, item_ids = excluded.item_ids,
-    bytes = excluded.bytes, create_time = now(), expires_at = excluded.expires_at`;
-
-const rememberSql = `
-insert into stored_response (account_id, id, model, vendor, item_ids, bytes, expires_at)
-  values ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms')
-  on conflict (account_id, id) do update set
-    model = excluded.model, vendor = excluded.vendor, previous_id = null, response = null,
-    input = null, item_ids = excluded.item_ids, bytes = excluded.bytes, create_time = now(),
-    expires_at = excluded.expires_at`;
-
-const findSql = `
-select vendor, model, response, input from stored_response
-  where account_id = $1 and id = $2 and expires_at > now()`;
-
-/** No more than a request may have: the items are for one. */
-const itemsSql = `
-select r.id, r.response, r.input from stored_response r join (
-  select id, sum(bytes) over (order by create_time desc, id) as total from stored_response
-    where account_id = $1 and vendor = '' and item_ids && $2 and expires_at > now()) s
-    on s.id = r.id
-  where r.account_id = $1 and s.total <= ${bodyBytesMax}
-  order by r.create_time`;
-
-const keptItemsSql = `
-select vendor, item_ids as "itemIds", bytes from stored_response
-  where account_id = $1 and vendor <> '' and item_ids && $2 and expires_at > now()`;
-
-const trimSql = `
-delete from stored_response r using (
-  select id, sum(bytes) over (order by expires_at desc, id) as kept
-    from stored_response where account_id = $1 and vendor = '') s
-  where r.account_id = $1 and r.id = s.id and s.kept > $2`;
-
 interface Row {
   readonly id: string;
   readonly vendor: string;
   readonly model: string;
   readonly response: Buffer | null;
   readonly input: Buffer | null;
+  readonly task_id: string | null;
+  readonly is_pending: boolean;
+  readonly vendor_id: string | null;
 }
 
 class PostgresResponseStore implements ResponseStore {
@@ -198,10 +154,9 @@ class PostgresResponseStore implements ResponseStore {
     const bytes = response.length + input.length;
     if (bytes > storedResponseBytesMax || !isResponseId(responseId)) return false;
     const output = recordsAt(parseRecord(Buffer.from(response).toString()) ?? {}, "output");
-    const named = [...listedItems(items, responseId), ...output].filter(isItem);
-    const ids = new Set(named.flatMap((item) => itemId(item) ?? []).filter(isResponseId));
+    const ids = keptItemIds([...listedItems(items, responseId), ...output]);
     const values = [accountId, responseId, model, previousResponseId, response, input];
-    await this.#run(saveSql, [...values, [...ids], bytes, storedResponseTtlMs]);
+    await this.#run(saveSql, [...values, ids, bytes, storedResponseTtlMs, null, null]);
     await this.#count(accountId, bytes);
     return true;
   }
@@ -222,7 +177,8 @@ class PostgresResponseStore implements ResponseStore {
     if (row === undefined) return undefined;
     const { vendor, model, response, input } = row;
     if (response === null || input === null) return { kind: "vendor", vendor, model };
-    return { kind: "here", response, input: inputItems(JSON.parse(input.toString())) };
+    const items = inputItems(JSON.parse(input.toString()));
+    return { kind: "here", response, input: items, ...backgroundIn(row) };
   }
 
   async delete(accountId: string, id: string): Promise<boolean> {
@@ -259,9 +215,13 @@ class PostgresResponseStore implements ResponseStore {
     for (const accountId of accounts) await this.#trimAccount(accountId);
   }
 
+  noteWritten(accountId: string, bytes: number): void {
+    this.#written.set(accountId, (this.#written.get(accountId) ?? 0) + bytes);
+  }
+
   async #count(accountId: string, bytes: number): Promise<void> {
-    const written = (this.#written.get(accountId) ?? 0) + bytes;
-    this.#written.set(accountId, written);
+    this.noteWritten(accountId, bytes);
+    const written = this.#written.get(accountId) ?? 0;
     if (written > this.#accountBytesMax * trimShare) await this.#trimAccount(accountId);
   }
 
@@ -281,12 +241,9 @@ function itemsOf({ id, response, input }: Row): readonly JsonRecord[] {
   return [...listedItems(inputItems(JSON.parse(input.toString())), id), ...output].filter(isItem);
 }
 
-/** A reference is no item: it only names one. */
-function isItem({ type }: JsonRecord): boolean {
-  return type !== "item_reference";
-}
-
-/** What can be asked for: PostgreSQL fails on some other texts, and the router takes no longer ones. */
-function isResponseId(id: string): boolean {
-  return id.length <= responseIdCharsMax && /^[\x21-\x7e]+$/.test(id);
+function backgroundIn(row: Row): { readonly background?: StoredBackground } {
+  const { task_id: taskId, is_pending: isPending, vendor, vendor_id: responseId } = row;
+  if (taskId === null) return {};
+  const keeper = responseId === null ? {} : { keeper: { vendor, responseId } };
+  return { background: { taskId, isPending, ...keeper } };
 }

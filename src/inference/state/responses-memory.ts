@@ -1,5 +1,6 @@
 /** What one request of the responses style refers to, and what is kept of its reply. */
 import { itemReferencesMax, bytesPerToken } from "../../config/limits.ts";
+import { applyEdits } from "../../dialect/body-members.ts";
 import { hasEscapedAscii } from "../../dialect/escapes.ts";
 import { countAt, type JsonRecord, parseRecord, recordAt, recordsAt } from "../../dialect/json.ts";
 import { asBuffer, type Outline, sliceText } from "../../dialect/json-scan.ts";
@@ -34,13 +35,13 @@ export function recallResponses(
   { body, outline }: { readonly body: Uint8Array; readonly outline: Outline },
 ): Promise<RecalledRequest> | undefined {
   const bytes = asBuffer(body);
-  return mayRefer(bytes, outline) ? recall(store, accountId, bytes) : undefined;
+  return mayRefer(bytes, outline) ? recall(store, accountId, { body: bytes, outline }) : undefined;
 }
 
 async function recall(
   store: ResponseStore,
   accountId: string,
-  body: Buffer,
+  { body, outline }: { readonly body: Buffer; readonly outline: Outline },
 ): Promise<RecalledRequest> {
   const record = parseRecord(body.toString("utf8")) ?? {};
   const previous = record["previous_response_id"];
@@ -49,14 +50,26 @@ async function recall(
   const chain = await store.resolve(accountId, previous);
   if (chain === undefined) throw noSuchPrevious(previous);
   if (chain.kind === "vendor") {
-    const { vendor, bytes: keptBytes } = chain;
-    return withReferences(store, accountId, { body, vendor, keptBytes }, record);
+    const { vendor, responseId, bytes: keptBytes } = chain;
+    const known = { body: renamed(body, outline, responseId), vendor, keptBytes };
+    const asked = { ...record, previous_response_id: responseId };
+    return withReferences(store, accountId, known, asked);
   }
   const { previous_response_id: _gone, ...rest } = record;
   const input = [...chain.items, ...inputItems(record["input"])];
   const whole = { ...rest, input };
   const put = { ...unchanged, body: Buffer.from(JSON.stringify(whole)), previous };
   return withReferences(store, accountId, put, whole);
+}
+
+/** The body with the id that the vendor knows its response by; else the same bytes. */
+function renamed(body: Buffer, { members }: Outline, responseId: string): Buffer {
+  const text = JSON.stringify(responseId);
+  const places = members.filter(({ key }) => key === "previous_response_id");
+  const edits = places
+    .filter((place) => sliceText(body, place) !== text)
+    .map(({ valueStart: start, valueEnd: end }) => ({ start, end, text }));
+  return edits.length === 0 ? body : Buffer.concat(applyEdits(body, edits));
 }
 
 /** Replaces references to items that are kept here by the items, and finds who keeps the others. */
@@ -164,8 +177,8 @@ function memberValue({ request, outline }: RepliedTo, name: string): unknown {
   return member === undefined ? undefined : JSON.parse(sliceText(request, member));
 }
 
-/** What going on from a response makes a vendor read, as it counted. */
-function contextBytes(response: JsonRecord): number {
+/** What going on from a response makes a vendor read, in bytes of text, as it counted. */
+export function contextBytes(response: JsonRecord): number {
   const usage = recordAt(response, "usage") ?? {};
   const tokens = (countAt(usage, "input_tokens") ?? 0) + (countAt(usage, "output_tokens") ?? 0);
   return tokens * bytesPerToken;

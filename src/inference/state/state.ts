@@ -1,21 +1,21 @@
 /** What inference keeps between calls, put together. */
-import type { ServiceImpl } from "@connectrpc/connect";
 import type { Pool } from "pg";
 import type { Logger } from "pino";
-import type { ResponseService } from "../../../gen/uas/inference/v1/response_service_pb.ts";
 import type { Metrics } from "../../metrics.ts";
 import type { Vendor } from "../../vendor/vendor.ts";
+import { type BackgroundStore, createBackgroundStore } from "../background/store.ts";
 import { createStateJobs, type StateJobs } from "./jobs.ts";
 import { createReasoningCarry, type ReasoningCarry } from "./reasoning-carry.ts";
-import { createResponseService } from "./response-service.ts";
 import { createResponseStore, type ResponseStore } from "./response-store.ts";
-import { createVendorState } from "./vendor-state.ts";
+import { createVendorState, type VendorState } from "./vendor-state.ts";
 
 /** See {@link createInferenceState}. */
 export interface InferenceState {
   readonly responses: ResponseStore;
   readonly reasoning: ReasoningCarry;
-  readonly service: ServiceImpl<typeof ResponseService>;
+  /** What is made in the background, in the same table as {@link responses}. */
+  readonly background: BackgroundStore;
+  readonly vendorState: VendorState;
   readonly jobs: StateJobs;
 }
 
@@ -34,11 +34,11 @@ export function createInferenceState(options: InferenceStateOptions): InferenceS
   const { pool, masterKey, vendors, metrics, log } = options;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const responses = createResponseStore({ pool });
-  const vendorState = createVendorState({ vendors, metrics, log });
   return {
     responses,
     reasoning: createReasoningCarry({ pool, key: masterKey, warn }),
-    service: createResponseService({ store: responses, vendorState }),
+    background: createBackgroundStore(pool, responses),
+    vendorState: createVendorState({ vendors, metrics, log }),
     jobs: createStateJobs({ pool, store: responses, warn }),
   };
 }

@@ -46,6 +46,11 @@ describe("what routing and billing need", () => {
     expect(read(style, { ...ask, ...nulls }).maxOutputTokens).toBeUndefined();
   });
 
+  it("tells whether nobody waits for the reply", () => {
+    const read1 = (background: unknown) => read(style, { ...ask, background }).isBackground;
+    expect([true, false, null, undefined].map(read1)).toEqual([true, false, false, false]);
+  });
+
   it("streams where the route always streams", () => {
     const request = read(style, ask, { alwaysStream: true });
     expect(JSON.parse(sentBody(request, "v"))).toEqual({ ...ask, model: "v", stream: true });
@@ -62,7 +67,7 @@ describe("R-ERR-7: bad bodies are refused by name", () => {
     ["max_output_tokens", { ...ask, max_output_tokens: 0 }],
     ["max_output_tokens", { ...ask, max_output_tokens: "64" }],
     ["previous_response_id", { ...ask, previous_response_id: 1 }],
-    ["background", { ...ask, background: true }],
+    ["background", { ...ask, background: 1 }],
     ["model", '{"model":"a","input":"","model":"b"}'],
     ["max_output_tokens", '{"model":"a","max_output_tokens":1,"max_output_tokens":99}'],
     ["MODEL", { ...ask, MODEL: "dearer" }],

@@ -201,12 +201,12 @@ describe("many turns at once", () => {
 describe("a response that a vendor keeps", () => {
   it("is known by its vendor and model, and cannot be put together here", async () => {
     const [store, account] = [open(), newAccount()];
-    const kept = { accountId: account, responseId: "resp_v", model: "m", vendor: "openai" };
-    const size = { itemIds: ["msg_v", "rs_v", "a b"], bytes: 4_000 };
-    expect(await store.remember({ ...kept, ...size })).toBe(true);
     const expected = { kind: "vendor", vendor: "openai", model: "m" };
+    const ofVendor = { responseId: "resp_v", bytes: 4_000 };
+    const kept = { accountId: account, itemIds: ["msg_v", "rs_v", "a b"] };
+    expect(await store.remember({ ...expected, ...ofVendor, ...kept })).toBe(true);
     expect(await store.find(account, "resp_v")).toEqual(expected);
-    expect(await store.resolve(account, "resp_v")).toEqual({ ...expected, bytes: 4_000 });
+    expect(await store.resolve(account, "resp_v")).toEqual({ ...expected, ...ofVendor });
     const items = [{ vendor: "openai", itemIds: ["msg_v", "rs_v"], bytes: 4_000 }];
     expect(await store.findKept(account, ["rs_v", "rs_w"])).toEqual(items);
     expect(await store.findKept(newAccount(), ["rs_v"])).toEqual([]);

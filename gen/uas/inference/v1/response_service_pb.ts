@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/inference/v1/response_service.proto.
  */
 export const file_uas_inference_v1_response_service: GenFile = /*@__PURE__*/
-  fileDesc("Cid1YXMvaW5mZXJlbmNlL3YxL3Jlc3BvbnNlX3NlcnZpY2UucHJvdG8SEHVhcy5pbmZlcmVuY2UudjEiOgoSR2V0UmVzcG9uc2VSZXF1ZXN0EhMKC3Jlc3BvbnNlX2lkGAEgASgJEg8KB2luY2x1ZGUYAiADKAkiJwoTR2V0UmVzcG9uc2VSZXNwb25zZRIQCghyZXNwb25zZRgBIAEoDCIsChVEZWxldGVSZXNwb25zZVJlcXVlc3QSEwoLcmVzcG9uc2VfaWQYASABKAkiLQoWRGVsZXRlUmVzcG9uc2VSZXNwb25zZRITCgtyZXNwb25zZV9pZBgBIAEoCSJqChVMaXN0SW5wdXRJdGVtc1JlcXVlc3QSEwoLcmVzcG9uc2VfaWQYASABKAkSDQoFbGltaXQYAiABKAUSDQoFYWZ0ZXIYAyABKAkSDQoFb3JkZXIYBCABKAkSDwoHaW5jbHVkZRgFIAMoCSImChZMaXN0SW5wdXRJdGVtc1Jlc3BvbnNlEgwKBHBhZ2UYASABKAwy6QQKD1Jlc3BvbnNlU2VydmljZRK2AQoLR2V0UmVzcG9uc2USJC51YXMuaW5mZXJlbmNlLnYxLkdldFJlc3BvbnNlUmVxdWVzdBolLnVhcy5pbmZlcmVuY2UudjEuR2V0UmVzcG9uc2VSZXNwb25zZSJakAIBqrsYJAoDR0VUEhsvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0YA6q7GCcKA0dFVBIeL3YxL3YxL3Jlc3BvbnNlcy97cmVzcG9uc2VfaWR9GAOwuxgCEsIBCg5EZWxldGVSZXNwb25zZRInLnVhcy5pbmZlcmVuY2UudjEuRGVsZXRlUmVzcG9uc2VSZXF1ZXN0GigudWFzLmluZmVyZW5jZS52MS5EZWxldGVSZXNwb25zZVJlc3BvbnNlIl2quxgnCgZERUxFVEUSGy92MS9yZXNwb25zZXMve3Jlc3BvbnNlX2lkfRgDqrsYKgoGREVMRVRFEh4vdjEvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0YA7C7GAIS1wEKDkxpc3RJbnB1dEl0ZW1zEicudWFzLmluZmVyZW5jZS52MS5MaXN0SW5wdXRJdGVtc1JlcXVlc3QaKC51YXMuaW5mZXJlbmNlLnYxLkxpc3RJbnB1dEl0ZW1zUmVzcG9uc2UicpACAaq7GDAKA0dFVBInL3YxL3Jlc3BvbnNlcy97cmVzcG9uc2VfaWR9L2lucHV0X2l0ZW1zGAOquxgzCgNHRVQSKi92MS92MS9yZXNwb25zZXMve3Jlc3BvbnNlX2lkfS9pbnB1dF9pdGVtcxgDsLsYAmIGcHJvdG8z", [file_uas_http_v1_http]);
+  fileDesc("Cid1YXMvaW5mZXJlbmNlL3YxL3Jlc3BvbnNlX3NlcnZpY2UucHJvdG8SEHVhcy5pbmZlcmVuY2UudjEiOgoSR2V0UmVzcG9uc2VSZXF1ZXN0EhMKC3Jlc3BvbnNlX2lkGAEgASgJEg8KB2luY2x1ZGUYAiADKAkiJwoTR2V0UmVzcG9uc2VSZXNwb25zZRIQCghyZXNwb25zZRgBIAEoDCIsChVDYW5jZWxSZXNwb25zZVJlcXVlc3QSEwoLcmVzcG9uc2VfaWQYASABKAkiKgoWQ2FuY2VsUmVzcG9uc2VSZXNwb25zZRIQCghyZXNwb25zZRgBIAEoDCIsChVEZWxldGVSZXNwb25zZVJlcXVlc3QSEwoLcmVzcG9uc2VfaWQYASABKAkiLQoWRGVsZXRlUmVzcG9uc2VSZXNwb25zZRITCgtyZXNwb25zZV9pZBgBIAEoCSJqChVMaXN0SW5wdXRJdGVtc1JlcXVlc3QSEwoLcmVzcG9uc2VfaWQYASABKAkSDQoFbGltaXQYAiABKAUSDQoFYWZ0ZXIYAyABKAkSDQoFb3JkZXIYBCABKAkSDwoHaW5jbHVkZRgFIAMoCSImChZMaXN0SW5wdXRJdGVtc1Jlc3BvbnNlEgwKBHBhZ2UYASABKAwyuwYKD1Jlc3BvbnNlU2VydmljZRK2AQoLR2V0UmVzcG9uc2USJC51YXMuaW5mZXJlbmNlLnYxLkdldFJlc3BvbnNlUmVxdWVzdBolLnVhcy5pbmZlcmVuY2UudjEuR2V0UmVzcG9uc2VSZXNwb25zZSJakAIBqrsYJAoDR0VUEhsvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0YA6q7GCcKA0dFVBIeL3YxL3YxL3Jlc3BvbnNlcy97cmVzcG9uc2VfaWR9GAOwuxgCEs8BCg5DYW5jZWxSZXNwb25zZRInLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsUmVzcG9uc2VSZXF1ZXN0GigudWFzLmluZmVyZW5jZS52MS5DYW5jZWxSZXNwb25zZVJlc3BvbnNlImqQAgKquxgsCgRQT1NUEiIvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0vY2FuY2VsGAOquxgvCgRQT1NUEiUvdjEvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0vY2FuY2VsGAOwuxgCEsIBCg5EZWxldGVSZXNwb25zZRInLnVhcy5pbmZlcmVuY2UudjEuRGVsZXRlUmVzcG9uc2VSZXF1ZXN0GigudWFzLmluZmVyZW5jZS52MS5EZWxldGVSZXNwb25zZVJlc3BvbnNlIl2quxgnCgZERUxFVEUSGy92MS9yZXNwb25zZXMve3Jlc3BvbnNlX2lkfRgDqrsYKgoGREVMRVRFEh4vdjEvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0YA7C7GAIS1wEKDkxpc3RJbnB1dEl0ZW1zEicudWFzLmluZmVyZW5jZS52MS5MaXN0SW5wdXRJdGVtc1JlcXVlc3QaKC51YXMuaW5mZXJlbmNlLnYxLkxpc3RJbnB1dEl0ZW1zUmVzcG9uc2UicpACAaq7GDAKA0dFVBInL3YxL3Jlc3BvbnNlcy97cmVzcG9uc2VfaWR9L2lucHV0X2l0ZW1zGAOquxgzCgNHRVQSKi92MS92MS9yZXNwb25zZXMve3Jlc3BvbnNlX2lkfS9pbnB1dF9pdGVtcxgDsLsYAmIGcHJvdG8z", [file_uas_http_v1_http]);
 
 /**
  * Request of [ResponseService.GetResponse][].
@@ -63,6 +63,48 @@ export const GetResponseResponseSchema: GenMessage<GetResponseResponse> = /*@__P
   messageDesc(file_uas_inference_v1_response_service, 1);
 
 /**
+ * Request of [ResponseService.CancelResponse][].
+ *
+ * @generated from message uas.inference.v1.CancelResponseRequest
+ */
+export type CancelResponseRequest = Message<"uas.inference.v1.CancelResponseRequest"> & {
+  /**
+   * The response to end.
+   *
+   * @generated from field: string response_id = 1;
+   */
+  responseId: string;
+};
+
+/**
+ * Describes the message uas.inference.v1.CancelResponseRequest.
+ * Use `create(CancelResponseRequestSchema)` to create a new message.
+ */
+export const CancelResponseRequestSchema: GenMessage<CancelResponseRequest> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_response_service, 2);
+
+/**
+ * Response of [ResponseService.CancelResponse][].
+ *
+ * @generated from message uas.inference.v1.CancelResponseResponse
+ */
+export type CancelResponseResponse = Message<"uas.inference.v1.CancelResponseResponse"> & {
+  /**
+   * The response: one JSON object of the style, in UTF-8.
+   *
+   * @generated from field: bytes response = 1;
+   */
+  response: Uint8Array;
+};
+
+/**
+ * Describes the message uas.inference.v1.CancelResponseResponse.
+ * Use `create(CancelResponseResponseSchema)` to create a new message.
+ */
+export const CancelResponseResponseSchema: GenMessage<CancelResponseResponse> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_response_service, 3);
+
+/**
  * Request of [ResponseService.DeleteResponse][].
  *
  * @generated from message uas.inference.v1.DeleteResponseRequest
@@ -81,7 +123,7 @@ export type DeleteResponseRequest = Message<"uas.inference.v1.DeleteResponseRequ
  * Use `create(DeleteResponseRequestSchema)` to create a new message.
  */
 export const DeleteResponseRequestSchema: GenMessage<DeleteResponseRequest> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_response_service, 2);
+  messageDesc(file_uas_inference_v1_response_service, 4);
 
 /**
  * Response of [ResponseService.DeleteResponse][].
@@ -102,7 +144,7 @@ export type DeleteResponseResponse = Message<"uas.inference.v1.DeleteResponseRes
  * Use `create(DeleteResponseResponseSchema)` to create a new message.
  */
 export const DeleteResponseResponseSchema: GenMessage<DeleteResponseResponse> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_response_service, 3);
+  messageDesc(file_uas_inference_v1_response_service, 5);
 
 /**
  * Request of [ResponseService.ListInputItems][].
@@ -151,7 +193,7 @@ export type ListInputItemsRequest = Message<"uas.inference.v1.ListInputItemsRequ
  * Use `create(ListInputItemsRequestSchema)` to create a new message.
  */
 export const ListInputItemsRequestSchema: GenMessage<ListInputItemsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_response_service, 4);
+  messageDesc(file_uas_inference_v1_response_service, 6);
 
 /**
  * Response of [ResponseService.ListInputItems][].
@@ -172,7 +214,7 @@ export type ListInputItemsResponse = Message<"uas.inference.v1.ListInputItemsRes
  * Use `create(ListInputItemsResponseSchema)` to create a new message.
  */
 export const ListInputItemsResponseSchema: GenMessage<ListInputItemsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_response_service, 5);
+  messageDesc(file_uas_inference_v1_response_service, 7);
 
 /**
  * Replies of the responses style that are kept for their account: read, listed and deleted by their id.
@@ -183,7 +225,7 @@ export const ListInputItemsResponseSchema: GenMessage<ListInputItemsResponse> = 
  */
 export const ResponseService: GenService<{
   /**
-   * Returns a response as it was sent.
+   * Returns a response as it was sent; one that is made in the background as it stands.
    *
    * @generated from rpc uas.inference.v1.ResponseService.GetResponse
    */
@@ -191,6 +233,17 @@ export const ResponseService: GenService<{
     methodKind: "unary";
     input: typeof GetResponseRequestSchema;
     output: typeof GetResponseResponseSchema;
+  },
+  /**
+   * Ends a response that is made in the background. Idempotent; one that has ended is returned as it is. It
+   * may still end otherwise: its status tells. Fails with INVALID_REQUEST where it was not made in the background.
+   *
+   * @generated from rpc uas.inference.v1.ResponseService.CancelResponse
+   */
+  cancelResponse: {
+    methodKind: "unary";
+    input: typeof CancelResponseRequestSchema;
+    output: typeof CancelResponseResponseSchema;
   },
   /**
    * Deletes a response. It cannot be had back, nor can a conversation go on from it or from one that was

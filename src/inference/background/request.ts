@@ -1,0 +1,72 @@
+/** Requests of the responses style that ask to be answered in the background. */
+import { create } from "@bufbuild/protobuf";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  type ExchangeRequest,
+  ExchangeRequestSchema,
+} from "../../../gen/uas/inference/v1/inference_service_pb.ts";
+import { storedResponseBytesMax } from "../../config/limits.ts";
+import { applyEdits } from "../../dialect/body-members.ts";
+import { hasEscapedAscii } from "../../dialect/escapes.ts";
+import { type JsonRecord, parseRecord } from "../../dialect/json.ts";
+import { asBuffer } from "../../dialect/json-scan.ts";
+import { responses } from "../../dialect/responses/dialect.ts";
+import { ErrorCode, GatewayError } from "../../errors.ts";
+
+const reading = { alwaysStream: false, platformAliases: false } as const;
+
+/** Whether a request asks for it. What is wrong with one is told elsewhere. */
+export function asksForBackground({ dialect, body }: ExchangeRequest): boolean {
+  if (dialect !== Dialect.RESPONSES) return false;
+  const bytes = asBuffer(body);
+  // Seldom there: one native search tells.
+  if (!bytes.includes('"background"') && !hasEscapedAscii(bytes)) return false;
+  try {
+    return responses.readRequest(bytes, reading).isBackground === true;
+  } catch {
+    return false;
+  }
+}
+
+/** What a request in the background comes to. */
+export interface BackgroundRequest {
+  /** The exchange that makes the response later: streamed, and not in the background of its vendor, which could
+   * not be stopped there and would run on unpaid. */
+  readonly exchange: ExchangeRequest;
+  /** The body as it came. */
+  readonly record: JsonRecord;
+  /** Whether the client reads the response as a stream. */
+  readonly isStreamed: boolean;
+}
+
+/** Reads one. @throws GatewayError INVALID_REQUEST, REQUEST_TOO_LARGE */
+export function readBackground(request: ExchangeRequest): BackgroundRequest {
+  const bytes = asBuffer(request.body);
+  if (bytes.length > storedResponseBytesMax) throw tooLong();
+  const { outline, stream } = responses.readRequest(bytes, reading);
+  const record = parseRecord(bytes.toString("utf8")) ?? {};
+  if (record["store"] === false) {
+    throw new GatewayError(
+      ErrorCode.INVALID_REQUEST,
+      "store: a response in the background is kept, or nobody could ask for it: leave it out",
+      { param: "store" },
+    );
+  }
+  if (stream) {
+    const text = "stream: a response in the background is asked for by its id: leave it out";
+    throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "stream" });
+  }
+  const edits = outline.members
+    .filter(({ key }) => key === "background")
+    .map(({ valueStart: start, valueEnd: end }) => ({ start, end, text: "false" }));
+  const body = Buffer.concat(applyEdits(bytes, edits));
+  const exchange = create(ExchangeRequestSchema, { ...request, body, alwaysStream: true });
+  return { exchange, record, isStreamed: stream };
+}
+
+function tooLong(): GatewayError {
+  return new GatewayError(
+    ErrorCode.REQUEST_TOO_LARGE,
+    `A request in the background has at most ${storedResponseBytesMax} bytes; refer to large files by URL, or wait for the reply`,
+  );
+}

@@ -1,0 +1,86 @@
+/** Makes responses in the background, for whoever runs their tasks. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { finishedResponse } from "../../dialect/responses/standing-response.ts";
+import { TaskRefused, type TaskOutcome } from "../../vendor/task.ts";
+import type { PlannedRoute } from "../door.ts";
+import { exchangeText, type MadeText } from "../text-exchange.ts";
+import { unopenedText } from "../text-failure.ts";
+import { textUsage } from "../text-reply.ts";
+import { plannedRoute, type TextAsk, type TextRunner } from "../text-task.ts";
+import type { Upstream } from "../upstream.ts";
+import { contextBytes } from "../state/responses-memory.ts";
+import { type CallState, WireDoor } from "../wire-door.ts";
+import { ResponseEvents } from "./events.ts";
+import { type BackgroundParams, backgroundOf } from "./params.ts";
+import type { BackgroundStore, FoundBackground } from "./store.ts";
+
+/** What {@link createBackgroundRunner} needs. */
+export interface BackgroundRunnerOptions {
+  readonly upstream: Upstream;
+  readonly store: BackgroundStore;
+  /** What is kept between calls. */
+  readonly state: CallState;
+}
+
+/** Makes a runner of tasks whose parameters are of a response in the background. */
+export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRunner {
+  const { upstream, store, state } = options;
+  return async (ask) => {
+    const params = backgroundOf(ask.params);
+    if (params === undefined) throw new Error("no response in the background");
+    const { accountId, responseId, callId } = params;
+    const found = await store.find(accountId, responseId);
+    if (found === undefined) throw new TaskRefused("invalid_parameters", "It was deleted");
+    const door = new WireDoor({ request: found.request, callId, accountId, state });
+    const planned = await planOf(upstream, door, ask);
+    const events = new ResponseEvents();
+    const { model, signal } = ask;
+    const take = (bytes: Buffer): void => events.add(bytes);
+    const made = await exchangeText(upstream, { door, model, planned, signal, take });
+    const done = outcomeOf({ params, found, planned, events, made, store });
+    const vendorTaskId = made.upstreamId || events.id;
+    return { ...(vendorTaskId !== "" && { vendorTaskId }), done };
+  };
+}
+
+/** Reads the request again, and finds whether this route can serve it. @throws TaskRefused */
+async function planOf(upstream: Upstream, door: WireDoor, ask: TextAsk): Promise<PlannedRoute> {
+  const { model, route } = ask;
+  const planned = plannedRoute(upstream, { model, route, dialect: Dialect.RESPONSES });
+  try {
+    door.read();
+    const recalled = await door.recall(upstream.plan(model, Dialect.RESPONSES));
+    const able = recalled?.routes ?? [planned];
+    if (able.some((each) => each.route === route)) return planned;
+  } catch (error) {
+    throw unopenedText(error);
+  }
+  // What it goes on from is kept by another of the model's vendors.
+  throw new TaskRefused("upstream_error", `vendor ${route.vendor} cannot continue it`, true);
+}
+
+interface Made {
+  readonly params: BackgroundParams;
+  readonly found: FoundBackground;
+  readonly planned: PlannedRoute;
+  readonly events: ResponseEvents;
+  readonly made: MadeText;
+  readonly store: BackgroundStore;
+}
+
+function outcomeOf({ params, found, planned, events, made, store }: Made): TaskOutcome {
+  const ended = events.ended();
+  const { accountId, responseId } = params;
+  const { vendor } = planned.route;
+  const isKept = planned.dialect === Dialect.RESPONSES && events.id !== "";
+  const bytes = contextBytes(ended);
+  const keeper = isKept ? { vendor, responseId: events.id, bytes } : undefined;
+  const response = finishedResponse(found.begun, ended);
+  const finished = { accountId, responseId, response, input: found.input, keeper };
+  return {
+    files: [],
+    ...textUsage(made.metered),
+    dropped: made.dropped,
+    within: (transaction) => store.finish(transaction, finished),
+  };
+}

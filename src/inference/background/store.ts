@@ -1,0 +1,119 @@
+/** Responses in the background, in the table of those that are kept: what to make, and what was made. */
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import type { Pool } from "pg";
+import {
+  type ExchangeRequest,
+  ExchangeRequestSchema,
+} from "../../../gen/uas/inference/v1/inference_service_pb.ts";
+import { storedResponseTtlMs } from "../../config/limits.ts";
+import { answering } from "../../database-lost.ts";
+import { type JsonRecord, parseRecord, recordsAt } from "../../dialect/json.ts";
+import { inputItems, listedItems } from "../state/input-items.ts";
+import { keptItemIds } from "../state/kept-items.ts";
+import { finishSql, requestSql, saveSql } from "../state/response-sql.ts";
+import type { ResponseStore } from "../state/response-store.ts";
+import type { Transaction } from "../../vendor/task.ts";
+
+/** Keeps them. */
+export interface BackgroundStore {
+  /** Writes down what is to be made. */
+  begin(transaction: Transaction, begun: NewBackground): Promise<void>;
+  /** What is to be made; `undefined`: it was deleted, or is made. */
+  find(accountId: string, responseId: string): Promise<FoundBackground | undefined>;
+  /** Puts what was made in its place. Of a response that was deleted meanwhile nothing is kept. */
+  finish(transaction: Transaction, finished: FinishedBackground): Promise<void>;
+}
+
+/** A response to make. */
+export interface NewBackground {
+  readonly accountId: string;
+  readonly responseId: string;
+  readonly taskId: string;
+  /** The public name of the model. */
+  readonly model: string;
+  /** The response that it continues; `undefined`: none. */
+  readonly previousResponseId: string | undefined;
+  /** What is told of it until it is made. */
+  readonly begun: JsonRecord;
+  /** The request's own `input`, parsed: a text or items. */
+  readonly input: unknown;
+  /** The exchange to make it with. */
+  readonly request: ExchangeRequest;
+}
+
+/** A response that is to be made. */
+export interface FoundBackground {
+  readonly begun: JsonRecord;
+  readonly request: ExchangeRequest;
+  /** The request's own items. */
+  readonly input: readonly JsonRecord[];
+}
+
+/** A response that was made. */
+export interface FinishedBackground {
+  readonly accountId: string;
+  readonly responseId: string;
+  readonly response: JsonRecord;
+  /** The request's own items. */
+  readonly input: readonly JsonRecord[];
+  /** The vendor that keeps it too, what that calls it, and what going on from it makes it read, in bytes.
+   * `undefined`: none does. */
+  readonly keeper:
+    | { readonly vendor: string; readonly responseId: string; readonly bytes: number }
+    | undefined;
+}
+
+/** Makes it over the same database as the responses that are kept. */
+export function createBackgroundStore(
+  pool: Pick<Pool, "query">,
+  responses: Pick<ResponseStore, "noteWritten">,
+): BackgroundStore {
+  return {
+    async begin(transaction, { accountId, responseId, model, taskId, ...begun }) {
+      const items = inputItems(begun.input);
+      const [response, input] = [jsonBytes(begun.begun), jsonBytes(items)];
+      const request = toBinary(ExchangeRequestSchema, begun.request);
+      const ids = keptItemIds(listedItems(items, responseId));
+      const bytes = response.length + input.length + request.length;
+      const { previousResponseId: previous = null } = begun;
+      const values = [accountId, responseId, model, previous, response, input, ids, bytes];
+      await transaction.query(saveSql, [...values, storedResponseTtlMs, taskId, request]);
+      responses.noteWritten(accountId, bytes);
+    },
+
+    async find(accountId, responseId) {
+      const { rows } = await answering(pool.query<Row>(requestSql, [accountId, responseId]));
+      const [row] = rows;
+      if (row === undefined) return undefined;
+      return {
+        begun: parseRecord(row.response.toString()) ?? {},
+        request: fromBinary(ExchangeRequestSchema, row.request),
+        input: inputItems(JSON.parse(row.input.toString())),
+      };
+    },
+
+    async finish(transaction, { accountId, responseId, response: made, input, keeper }) {
+      const output = recordsAt(made, "output");
+      // What its vendor keeps is found there, by the ids that came with it.
+      const items = keeper === undefined ? listedItems(input, responseId) : input;
+      const ids = keptItemIds([...items, ...output]);
+      const response = jsonBytes(made);
+      const bytes = keeper?.bytes ?? response.length + jsonBytes(input).length;
+      const size = Math.min(Math.ceil(bytes), 2 ** 31 - 1);
+      const kept = [keeper?.vendor ?? "", keeper?.responseId ?? null];
+      const values = [accountId, responseId, response, ids, size, storedResponseTtlMs, ...kept];
+      await transaction.query(finishSql, values);
+      if (keeper === undefined) responses.noteWritten(accountId, size);
+    },
+  };
+}
+
+interface Row {
+  readonly request: Buffer;
+  readonly response: Buffer;
+  readonly input: Buffer;
+}
+
+function jsonBytes(value: JsonRecord | readonly JsonRecord[]): Buffer {
+  return Buffer.from(JSON.stringify(value));
+}

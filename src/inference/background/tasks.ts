@@ -1,0 +1,56 @@
+/** What responses in the background need of whoever runs tasks: app.ts hands it in. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { KeyCaller } from "../../caller.ts";
+import type { ModelConfig } from "../../config/config.ts";
+import type { Transaction } from "../../vendor/task.ts";
+
+/** Runs responses as TEXT tasks. */
+export interface BackgroundTasks {
+  /**
+   * Accepts one, durably: the row, its money and what `within` writes are one transaction.
+   *
+   * @throws GatewayError INSUFFICIENT_BALANCE, QUEUE_FULL, IDEMPOTENCY_KEY_REUSED
+   */
+  start(start: BackgroundStart): Promise<BackgroundStarted>;
+  /** How one stands; `undefined`: the account has none by that id. */
+  find(accountId: string, taskId: string): Promise<BackgroundStanding | undefined>;
+  /**
+   * Asks to end one, and waits a moment for its end. One that has ended stays as it is.
+   *
+   * @throws GatewayError TASK_NOT_FOUND
+   */
+  cancel(accountId: string, taskId: string): Promise<BackgroundStanding>;
+}
+
+/** What to run. */
+export interface BackgroundStart {
+  /** Our id of the call, a UUIDv7: the task has it too. */
+  readonly id: string;
+  readonly caller: KeyCaller;
+  readonly requestId: string;
+  readonly model: ModelConfig;
+  /** The most that it can be charged for. */
+  readonly units: { readonly inputTokens: number; readonly outputTokens: number };
+  /** Whoever runs it gets this. */
+  readonly params: JsonObject;
+  /** By which repetitions are known; `undefined`: each one counts. */
+  readonly idempotencyKey: string | undefined;
+  /** What tells another request under the same key. */
+  readonly asked: JsonObject;
+  /** Writes what belongs to it, in the transaction that accepts it. */
+  readonly within: (transaction: Transaction) => Promise<void>;
+}
+
+/** One that was accepted. */
+export interface BackgroundStarted {
+  readonly taskId: string;
+  /** Whether it had been accepted before: nothing was written. */
+  readonly replayed: boolean;
+}
+
+/** How one stands. */
+export interface BackgroundStanding {
+  readonly status: "queued" | "in_progress" | "completed" | "failed" | "cancelled";
+  /** Why it failed: a documented code, and a text for its customer. Absent: it has not. */
+  readonly error?: { readonly code: string; readonly message: string };
+}
