@@ -18,6 +18,7 @@ import type { Config, Settings } from "./config/config.ts";
 import { type Database, openDatabase } from "./db/database.ts";
 import { startEmbedded } from "./db/embedded.ts";
 import { keepMasterKey } from "./config/master-key.ts";
+import { createKeyCopies } from "./key/copies.ts";
 import type { SpentOf } from "./key/message.ts";
 import { createKeyService } from "./key/service.ts";
 import { createDirectTransport } from "./rpc/direct-transport.ts";
@@ -70,35 +71,15 @@ export async function openBackend({
     databaseUrl === undefined ? await startEmbedded({ dataDir, log: lines }) : undefined;
   try {
     const database = await openDatabase(databaseUrl ?? embedded?.url ?? "", { log: lines });
-    const { pool, orm } = database;
-    const accounts = createAccountService({ orm });
-    const accountExists = accounts.exists;
-    const feed = new CallFeed({ pool, url: database.url });
-    const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
     const masterKey = keeping(() => masterKeyOf(settings, log));
-    const webhooks = createWebhookRoom(
-      { database, config: config.webhooks, masterKey },
-      accountExists,
-    );
-    const observer = signInObserver;
-    const signIn = createSignIn({ database, config, accounts, masterKey, log, observer });
-    const services = [
-      ...signIn.services,
-      serve(AccountService, accounts.service),
-      serve(KeyService, createKeyService({ orm, accountExists, spentOf })),
-      serve(
-        BillingService,
-        createBillingService({ pool, accountExists, models: config.models, onLowBalance }),
-      ),
-      serve(UsageService, createUsageService({ pool })),
-      serve(CallService, createCallService({ pool, feed })),
-      webhooks.service,
-    ];
+    const feed = new CallFeed({ pool: database.pool, url: database.url });
+    const options = { database, config, masterKey, log, onLowBalance, signInObserver, feed };
+    const { services, signIn, webhookSecrets } = createRooms(options);
     return {
       database,
       services,
       masterKey,
-      webhookSecrets: webhooks.secrets,
+      webhookSecrets,
       signIn,
       transport: createDirectTransport(
         [...services, createTaskReading(database)],
@@ -115,6 +96,61 @@ export async function openBackend({
     await embedded?.stop();
     throw error;
   }
+}
+
+interface RoomOptions extends Required<Omit<OpenOptions, "settings">> {
+  readonly database: Database;
+  readonly masterKey: () => Buffer;
+  readonly feed: CallFeed;
+}
+
+/** The rooms that need no running server. */
+function createRooms({
+  database,
+  config,
+  masterKey,
+  log,
+  onLowBalance,
+  signInObserver,
+  feed,
+}: RoomOptions): Pick<Backend, "services" | "signIn" | "webhookSecrets"> {
+  const { pool, orm } = database;
+  const accounts = createAccountService({ orm });
+  const accountExists = accounts.exists;
+  const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
+  const copies = createKeyCopies({
+    pool,
+    masterKey,
+    isOn: config.console.copyAgain,
+    warn: (message, fields) => log.warn(fields, message),
+  });
+  const signIn = createSignIn({
+    database,
+    config,
+    accounts,
+    masterKey,
+    log,
+    observer: signInObserver,
+    sweepCopies: () => copies.sweep(),
+  });
+  const { requireStepUp } = signIn;
+  const webhooks = createWebhookRoom(
+    { database, config: config.webhooks, masterKey },
+    { accountExists, requireStepUp },
+  );
+  const onReveal = (facts: object): void => log.info(facts, "a key was shown again");
+  const keyRoom = { orm, accountExists, spentOf, copies, requireStepUp, onReveal };
+  const billing = { pool, accountExists, models: config.models, onLowBalance };
+  const services = [
+    ...signIn.services,
+    serve(AccountService, accounts.service),
+    serve(KeyService, createKeyService(keyRoom)),
+    serve(BillingService, createBillingService(billing)),
+    serve(UsageService, createUsageService({ pool })),
+    serve(CallService, createCallService({ pool, feed })),
+    webhooks.service,
+  ];
+  return { services, signIn, webhookSecrets: webhooks.secrets };
 }
 
 /** In this process, whoever holds the database is the operator. */

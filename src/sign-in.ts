@@ -9,7 +9,7 @@ import type { SignInRoom } from "./account/room.ts";
 import type { Accounts } from "./account/service.ts";
 import { createFailures } from "./account/session/failures.ts";
 import { createSessionService } from "./account/session/service.ts";
-import { createStepUp, type RequireStepUp } from "./account/session/step-up.ts";
+import { createStepUp } from "./account/session/step-up.ts";
 import { createSessions } from "./account/session/store.ts";
 import { createSms } from "./account/sms/create.ts";
 import { createLinks } from "./account/user/links.ts";
@@ -22,6 +22,7 @@ import type { Database } from "./db/database.ts";
 import type { Metrics } from "./metrics.ts";
 import { type Service, serve } from "./rpc/service.ts";
 import { createSealing, type Sealing } from "./sealing.ts";
+import type { RequireStepUp } from "./visit.ts";
 
 /** What is told of signing in, for metrics. */
 export interface SignInObserver extends CodeObserver {
@@ -37,6 +38,8 @@ export interface SignInOptions {
   readonly masterKey: () => Uint8Array;
   readonly log: Logger;
   readonly observer: SignInObserver;
+  /** Removes the copies of keys where none shall be kept. */
+  readonly sweepCopies: () => Promise<void>;
 }
 
 /** Signing in. */
@@ -91,7 +94,11 @@ export function createSignIn(options: SignInOptions): SignIn {
     identify: (token) => sessions.identify(token),
     requireStepUp,
     hasOperator: async () => (await users.firstOperator())?.password_hash != null,
-    jobs: createAccountJobs({ pool, warn: (message, fields) => log.warn(fields, message) }),
+    jobs: createAccountJobs({
+      pool,
+      warn: (message, fields) => log.warn(fields, message),
+      also: options.sweepCopies,
+    }),
     close: () => sms.close(),
   };
 }

@@ -1,5 +1,6 @@
 /** What is known of the browser that calls from the console, beside who is signed in. */
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
+import type { CodeAction } from "../gen/uas/account/v1/session_pb.ts";
 import { type Caller, callerKey, type SessionRef } from "./caller.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 
@@ -44,6 +45,24 @@ export function sessionOf(caller: Caller | undefined): SessionRef | undefined {
   if (caller?.kind === "session" || caller?.kind === "operator") return caller.session;
   return undefined;
 }
+
+/** What a code is presented for. */
+export interface StepUp {
+  readonly action: CodeAction;
+  /** The id that the action is about; empty where it has none. */
+  readonly subjectId: string;
+  readonly code: string;
+  /** The member of the request that has it. Default `code`. */
+  readonly param?: string;
+}
+
+/**
+ * Makes sure that who calls may do what a session alone does not allow (R-KEY-3, R-HOOK-6): uses up the code for it, and
+ * gives the session another token. Callers without a session need no code: the command line, internal services.
+ *
+ * @throws GatewayError INVALID_REQUEST where the code is not right; ACCESS_DENIED
+ */
+export type RequireStepUp = (calling: Calling, stepUp: StepUp) => Promise<void>;
 
 /** What is said to a console call without a session. */
 export function notSignedIn(): GatewayError {

@@ -14,7 +14,7 @@ import { type Service, serve } from "./rpc/service.ts";
 import { createDispatcher } from "./webhook/dispatcher.ts";
 import { createWebhookJobs } from "./webhook/jobs.ts";
 import { createSecrets, type Secrets } from "./webhook/secrets.ts";
-import { createWebhookService } from "./webhook/service.ts";
+import { createWebhookService, type WebhookServiceOptions } from "./webhook/service.ts";
 
 /** What both parts need. */
 export interface WebhookOptions {
@@ -33,11 +33,11 @@ export interface WebhookRoom {
 /** Makes the service. */
 export function createWebhookRoom(
   { database: { pool }, config, masterKey }: WebhookOptions,
-  accountExists: (accountId: string) => Promise<boolean>,
+  checks: Pick<WebhookServiceOptions, "accountExists" | "requireStepUp">,
 ): WebhookRoom {
   const secrets = createSecrets({ pool, masterKey });
   const { allowHosts } = config;
-  const service = createWebhookService({ pool, secrets, accountExists, allowHosts });
+  const service = createWebhookService({ pool, secrets, allowHosts, ...checks });
   return { secrets, service: serve(WebhookService, service) };
 }
 

@@ -23,17 +23,20 @@ const statements = [
   `delete from sign_in_failure where create_time < ${traces}`,
 ];
 
-/** Makes the jobs; {@link AccountJobs.start} begins. */
-export function createAccountJobs({
-  pool,
-  warn,
-}: {
+/** What {@link createAccountJobs} needs. */
+export interface AccountJobsOptions {
   readonly pool: Pool;
   readonly warn: (message: string, fields: object) => void;
-}): AccountJobs {
+  /** What else is to be deleted at the same times. */
+  readonly also: () => Promise<void>;
+}
+
+/** Makes the jobs; {@link AccountJobs.start} begins. */
+export function createAccountJobs({ pool, warn, also }: AccountJobsOptions): AccountJobs {
   let timer: NodeJS.Timeout | undefined;
   const sweep = async (): Promise<void> => {
     for (const statement of statements) await pool.query(statement);
+    await also();
   };
   const job = singly(sweep, (err) =>
     warn("deleting old sessions failed: tried again later", { err }),

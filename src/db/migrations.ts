@@ -13,6 +13,7 @@ import { Result0011 } from "./migration/0011-result.ts";
 import { Background0012 } from "./migration/0012-background.ts";
 import { TaskHint0013 } from "./migration/0013-task-hint.ts";
 import { SignIn0016 } from "./migration/0016-sign-in.ts";
+import { KeyCopy0017 } from "./migration/0017-key-copy.ts";
 import { Usage0018 } from "./migration/0018-usage.ts";
 import { Console0019 } from "./migration/0019-console.ts";
 
@@ -30,6 +31,7 @@ export const migrations: readonly MigrationObject[] = [
   { name: "0012-background", class: Background0012 },
   { name: "0013-task-hint", class: TaskHint0013 },
   { name: "0016-sign-in", class: SignIn0016 },
+  { name: "0017-key-copy", class: KeyCopy0017 },
   { name: "0018-usage", class: Usage0018 },
   { name: "0019-console", class: Console0019 },
 ];

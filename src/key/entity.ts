@@ -2,7 +2,7 @@
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
- * An API key. `digest` is what it is found by; the key itself is kept nowhere. `changeTime` and, where the
+ * An API key. `digest` is what it is found by; the key itself is kept sealed, elsewhere, or not at all. `changeTime` and, where the
  * row becomes deleted, `deleteTime` are set by a trigger. `models`: null means every model. `state`: KeyState.
  * `spendLimit`: nano-USD.
  */
@@ -44,5 +44,26 @@ export const KeyUseEntity = defineEntity({
   },
 });
 
+/** What an account's copies are sealed with, itself sealed. */
+export const DataKeyEntity = defineEntity({
+  name: "DataKeyEntity",
+  tableName: "data_key",
+  properties: {
+    accountId: p.uuid().primary(),
+    wrapped: p.blob().lazy(),
+  },
+});
+
+/** A key, sealed. A trigger removes that of a deleted key. */
+export const KeyCopyEntity = defineEntity({
+  name: "KeyCopyEntity",
+  tableName: "key_copy",
+  properties: {
+    keyId: p.uuid().primary(),
+    accountId: p.uuid(),
+    sealed: p.blob().lazy(),
+  },
+});
+
 /** The tables of the key room. */
-export const keyEntities = [ApiKeyEntity, KeyUseEntity] as const;
+export const keyEntities = [ApiKeyEntity, KeyUseEntity, DataKeyEntity, KeyCopyEntity] as const;

@@ -6,6 +6,7 @@ import type { MikroORM } from "@mikro-orm/postgresql";
 import { type Key, KeySchema } from "../../gen/uas/key/v1/key_pb.ts";
 import { answering } from "../database-lost.ts";
 import { money } from "../usd.ts";
+import type { KeyCopies } from "./copies.ts";
 import { type ApiKeyEntity, KeyUseEntity } from "./entity.ts";
 import type { StoredKeyState } from "./state.ts";
 
@@ -22,14 +23,25 @@ export interface KeyMessages {
   readonly messageOf: (row: KeyRow) => Promise<Key>;
 }
 
+/** What other rooms and tables know of keys. */
+export interface KeyKnowledge {
+  readonly spentOf: SpentOf;
+  readonly copies: Pick<KeyCopies, "keptOf">;
+}
+
 /** Makes the writer over a database. */
-export function createKeyMessages(orm: MikroORM, spentOf: SpentOf): KeyMessages {
+export function createKeyMessages(orm: MikroORM, { spentOf, copies }: KeyKnowledge): KeyMessages {
   const messagesOf = async (rows: readonly KeyRow[]): Promise<Key[]> => {
     const ids = rows.map(({ id }) => id);
     const uses = orm.em.fork().find(KeyUseEntity, { keyId: { $in: ids } });
-    const [spent, used] = await Promise.all([spentOf(ids), answering(uses)]);
+    const known = [spentOf(ids), answering(uses), copies.keptOf(ids)] as const;
+    const [spent, used, kept] = await Promise.all(known);
     const useTimes = new Map(used.map(({ keyId, useTime }) => [keyId, useTime]));
-    return rows.map((row) => keyMessage(row, spent.get(row.id) ?? 0n, useTimes.get(row.id)));
+    return rows.map((row) => {
+      const message = keyMessage(row, spent.get(row.id) ?? 0n, useTimes.get(row.id));
+      message.canReveal = kept.has(row.id);
+      return message;
+    });
   };
   return {
     messagesOf,

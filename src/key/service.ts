@@ -8,13 +8,16 @@ import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/access.
 import { parseDisplayName } from "../account/display-name.ts";
 import { type Caller, callerKey } from "../caller.ts";
 import { answering } from "../database-lost.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
 import { cutPage, readPage } from "../page-token.ts";
+import type { RequireStepUp } from "../visit.ts";
 import { isUuid, newId } from "../uuid.ts";
 import { type ChangedKey, parseExpiry, parseLimit, readKeyChange } from "./change.ts";
-import { ApiKeyEntity } from "./entity.ts";
+import type { KeyCopies } from "./copies.ts";
+import { ApiKeyEntity, KeyCopyEntity } from "./entity.ts";
 import { createKeyMessages, type KeyRow, type SpentOf } from "./message.ts";
 import { parseModelList } from "./model-list.ts";
+import { keyIsDeleted, noSuchKey } from "./refusals.ts";
+import { createRevealRpc, type RevealedKey } from "./reveal.ts";
 import { digestBytes, digestSecret, maskSecret, newSecret } from "./secret.ts";
 import { type KeyAction, keyTransitions, type StoredKeyState } from "./state.ts";
 
@@ -25,21 +28,27 @@ export interface KeyServiceOptions {
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** What keys have spent. Billing knows. */
   readonly spentOf: SpentOf;
+  readonly copies: KeyCopies;
+  /** What a session needs beside itself. */
+  readonly requireStepUp: RequireStepUp;
+  /** Told of each key that was shown again. Default: nobody. */
+  readonly onReveal?: (facts: RevealedKey) => void;
 }
 
 type Rpcs = ServiceImpl<typeof KeyService>;
 
 /** Makes the implementation of `uas.key.v1.KeyService`. */
 export function createKeyService(options: KeyServiceOptions): Rpcs {
-  return { ...listAndCreate(options), ...getAndChange(options) };
+  return { ...listAndCreate(options), ...getAndChange(options), ...createRevealRpc(options) };
 }
 
 function listAndCreate({
   orm,
   accountExists,
   spentOf,
+  copies,
 }: KeyServiceOptions): Pick<Rpcs, "listKeys" | "createKey"> {
-  const { messagesOf, messageOf } = createKeyMessages(orm, spentOf);
+  const { messagesOf, messageOf } = createKeyMessages(orm, { spentOf, copies });
   const requireAccount = async (caller: Caller | undefined, id: string): Promise<string> => {
     const accountId = parseAccountId(caller, id);
     if (!(await accountExists(accountId))) throw noSuchAccount();
@@ -82,6 +91,8 @@ function listAndCreate({
         expireTime,
         spendLimit,
       });
+      const sealed = await copies.seal(accountId, row.id, secret);
+      if (sealed !== undefined) em.create(KeyCopyEntity, { keyId: row.id, accountId, sealed });
       await answering(em.flush());
       return { key: await messageOf(row), secret };
     },
@@ -91,11 +102,12 @@ function listAndCreate({
 function getAndChange({
   orm,
   spentOf,
+  copies,
 }: KeyServiceOptions): Pick<
   Rpcs,
   "getKey" | "updateKey" | "enableKey" | "disableKey" | "deleteKey"
 > {
-  const { messageOf } = createKeyMessages(orm, spentOf);
+  const { messageOf } = createKeyMessages(orm, { spentOf, copies });
   const change =
     (action: KeyAction): Rpcs["enableKey"] & Rpcs["disableKey"] & Rpcs["deleteKey"] =>
     async ({ keyId }, { values }) => {
@@ -158,13 +170,4 @@ function takeAction(row: KeyRow, action: KeyAction): void {
 function requireOwn(caller: Caller | undefined, row: KeyRow | null): KeyRow {
   if (row === null || !maySeeAccount(caller, row.accountId)) throw noSuchKey();
   return row;
-}
-
-function noSuchKey(): GatewayError {
-  return new GatewayError(ErrorCode.NOT_FOUND, "there is no such key: check key_id");
-}
-
-function keyIsDeleted(): GatewayError {
-  const text = "this key is deleted, which is final: create another one";
-  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "key_id" });
 }

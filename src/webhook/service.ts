@@ -2,6 +2,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Pool } from "pg";
 import type { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
+import type { RequireStepUp } from "../visit.ts";
 import { createDeliveryRpcs } from "./delivery-rpcs.ts";
 import { createEndpointRpcs } from "./endpoint-rpcs.ts";
 import { createResendRpcs } from "./resend-rpcs.ts";
@@ -14,6 +15,8 @@ export interface WebhookServiceOptions {
   readonly secrets: Secrets;
   /** Whether there is such an account. The account room knows. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
+  /** What a session needs beside itself. */
+  readonly requireStepUp: RequireStepUp;
   /** Hosts that webhooks may reach although they are not public. */
   readonly allowHosts: readonly string[];
 }

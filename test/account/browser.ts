@@ -1,9 +1,13 @@
 /** A browser of the console: keeps one cookie, says where its requests come from, speaks Connect. */
-import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { type Client, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { DescService } from "@bufbuild/protobuf";
+import type { Pool } from "pg";
+import type { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import { SessionService } from "../../gen/uas/account/v1/session_service_pb.ts";
 import { UserService } from "../../gen/uas/account/v1/user_service_pb.ts";
+
+import { fromRpcError, type GatewayError } from "../../src/errors.ts";
 
 /** One browser. */
 export interface Browser {
@@ -49,4 +53,46 @@ export function openBrowser(
     setCookies,
   };
   return browser;
+}
+
+/** What a call fails with. */
+export async function failureOf(call: Promise<unknown>): Promise<GatewayError> {
+  try {
+    await call;
+  } catch (error) {
+    return fromRpcError(ConnectError.from(error));
+  }
+  throw new Error("it did not fail");
+}
+
+/** Numbers that no other test of a file uses. */
+export function createPhones(): () => string {
+  let last = 13_800_138_000;
+  return () => {
+    last += 1;
+    return `+86${last}`;
+  };
+}
+
+/** Signs a browser in with a code. */
+export async function signInWithCode(browser: Browser, phone: string) {
+  const { sent } = await browser.session.sendSignInCode({ phone });
+  return browser.session.signInWithCode({ phone, code: sent?.developmentCode ?? "" });
+}
+
+/** Asks for a code and takes it from where development shows it. */
+export async function actionCode(
+  browser: Browser,
+  action: CodeAction,
+  subjectId = "",
+): Promise<string> {
+  const { sent } = await browser.session.sendActionCode({ action, subjectId });
+  return sent?.developmentCode ?? "";
+}
+
+/** Lets a minute pass for all codes, and an hour for their addresses: every test comes from one. */
+export async function letMinutePass(pool: Pool): Promise<void> {
+  await pool.query(
+    "update one_time_code set create_time = create_time - interval '61 s', ip_address = ''",
+  );
 }

@@ -1,59 +1,21 @@
 /** Signing in to the console, over the network as a browser does it. */
-import { ConnectError, createClient } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createClient } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
 import { SignInMethod } from "../../gen/uas/account/v1/session_pb.ts";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { UserRole } from "../../gen/uas/account/v1/user_pb.ts";
 import { UserService } from "../../gen/uas/account/v1/user_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
-import { ErrorCode, fromRpcError } from "../../src/errors.ts";
-import { type Gateway, startGateway } from "../support/gateway.ts";
-import { type Browser, openBrowser } from "./browser.ts";
+import { ErrorCode } from "../../src/errors.ts";
+import { createPhones, failureOf, letMinutePass, signInWithCode } from "./browser.ts";
+import { useConsole } from "./console.ts";
 
-let gateway: Gateway;
-
-beforeAll(async () => {
-  gateway = await startGateway({
-    vendors: { demo: { kind: "demo", baseUrl: "" } },
-    sms: { provider: "console", countries: [], dailyMax: 1_000 },
-  });
-});
-afterAll(() => gateway?.close());
-
-let lastNumber = 13_800_138_000;
-
-/** A number that no other test uses. */
-function newPhone(): string {
-  lastNumber += 1;
-  return `+86${lastNumber}`;
-}
-
-/** Signs a browser in with a code. */
-async function signInWithCode(browser: Browser, phone = newPhone()) {
-  const { sent } = await browser.session.sendSignInCode({ phone });
-  return browser.session.signInWithCode({ phone, code: sent?.developmentCode ?? "" });
-}
-
-/** Signs a browser in by a link. */
-async function signInWithLink(browser: Browser, userId = "") {
-  const users = createClient(UserService, gateway.app.transport);
-  const { token } = await users.createSignInLink({ userId });
-  return browser.session.signInWithLink({ token });
-}
-
-/** What a call fails with. */
-async function failureOf(call: Promise<unknown>) {
-  try {
-    await call;
-  } catch (error) {
-    return fromRpcError(ConnectError.from(error));
-  }
-  throw new Error("it did not fail");
-}
+const site = useConsole();
+const newPhone = createPhones();
 
 describe("a code", () => {
   it("signs in; the first time it makes a user and an account", async () => {
-    const browser = openBrowser(gateway.url);
+    const browser = site.browser();
     const phone = newPhone();
     const { sent } = await browser.session.sendSignInCode({
       phone: `+86 ${phone.slice(3, 6)} ${phone.slice(6)}`,
@@ -75,7 +37,7 @@ describe("a code", () => {
   });
 
   it("is refused to another browser, to another number, and a second time", async () => {
-    const [browser, other] = [openBrowser(gateway.url), openBrowser(gateway.url)];
+    const [browser, other] = [site.browser(), site.browser()];
     const phone = newPhone();
     const { sent } = await browser.session.sendSignInCode({ phone });
     const code = sent?.developmentCode ?? "";
@@ -89,23 +51,72 @@ describe("a code", () => {
 
 describe("a link", () => {
   it("signs the operator in, once", async () => {
-    const browser = openBrowser(gateway.url);
-    const users = createClient(UserService, gateway.app.transport);
+    const browser = site.browser();
+    const users = createClient(UserService, site.gateway.app.transport);
     const { token, user } = await users.createSignInLink({});
     expect(user?.role).toBe(UserRole.OPERATOR);
     await browser.session.signInWithLink({ token });
     const accounts = await browser.client(AccountService).listAccounts({});
     expect(accounts.accounts.map(({ accountId }) => accountId)).toContain(user?.accountId);
-    const again = failureOf(openBrowser(gateway.url).session.signInWithLink({ token }));
+    const again = failureOf(site.browser().session.signInWithLink({ token }));
     expect((await again).code).toBe(ErrorCode.UNAUTHENTICATED);
   });
 
   it("is for the one whom the operator names", async () => {
-    const { user } = await signInWithCode(openBrowser(gateway.url));
-    const browser = openBrowser(gateway.url);
-    expect((await signInWithLink(browser, user?.userId)).user?.userId).toBe(user?.userId);
+    const { user } = await signInWithCode(site.browser(), newPhone());
+    const browser = site.browser();
+    expect((await site.signInWithLink(browser, user?.userId)).user?.userId).toBe(user?.userId);
     expect((await failureOf(browser.client(AccountService).listAccounts({}))).code).toBe(
       ErrorCode.ACCESS_DENIED,
     );
+  });
+});
+
+describe("sessions", () => {
+  it("are listed and revoked, one or all others, and sign-out takes the cookie away", async () => {
+    const phone = newPhone();
+    const [browser, second, third] = [1, 2, 3].map(() => site.browser());
+    if (!browser || !second || !third) throw new Error("unreachable");
+    for (const each of [browser, second, third]) {
+      await signInWithCode(each, phone);
+      await letMinutePass(site.pool);
+    }
+    const { sessions } = await browser.session.listSessions({});
+    expect(sessions.map(({ isCurrent }) => isCurrent)).toEqual([false, false, true]);
+    const [newest] = sessions;
+    await browser.session.revokeSession({ sessionId: newest?.sessionId ?? "" });
+    expect((await failureOf(third.session.getSession({}))).code).toBe(ErrorCode.UNAUTHENTICATED);
+    expect((await browser.session.revokeOtherSessions({})).revokedCount).toBe(1);
+    expect((await failureOf(second.session.getSession({}))).code).toBe(ErrorCode.UNAUTHENTICATED);
+    const { cookie } = browser;
+    await browser.session.signOut({});
+    expect(browser.cookie).toBeUndefined();
+    browser.cookie = cookie;
+    expect((await failureOf(browser.session.getSession({}))).code).toBe(ErrorCode.UNAUTHENTICATED);
+  });
+
+  it("of others are seen and ended by operators only", async () => {
+    const [mine, other] = [site.browser(), site.browser()];
+    const { user, session } = await signInWithCode(mine, newPhone());
+    await signInWithCode(other, newPhone());
+    const listing = other.session.listSessions({ userId: user?.userId ?? "" });
+    expect((await failureOf(listing)).code).toBe(ErrorCode.NOT_FOUND);
+    await other.session.revokeSession({ sessionId: session?.sessionId ?? "" });
+    expect((await mine.session.getSession({})).session?.sessionId).toBe(session?.sessionId);
+    const operator = site.browser();
+    await site.signInWithLink(operator);
+    const seen = await operator.session.listSessions({ userId: user?.userId ?? "" });
+    expect(seen.sessions.map(({ sessionId }) => sessionId)).toEqual([session?.sessionId]);
+    await operator.session.revokeSession({ sessionId: session?.sessionId ?? "" });
+    expect((await failureOf(mine.session.getSession({}))).code).toBe(ErrorCode.UNAUTHENTICATED);
+  });
+
+  it("end with their user", async () => {
+    const browser = site.browser();
+    const { user } = await signInWithCode(browser, newPhone());
+    const operator = site.browser();
+    await site.signInWithLink(operator);
+    await operator.users.deleteUser({ userId: user?.userId ?? "" });
+    expect((await failureOf(browser.session.getSession({}))).code).toBe(ErrorCode.UNAUTHENTICATED);
   });
 });

@@ -67,6 +67,7 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "key.v1.KeyService/EnableKey": "SESSION",
   "key.v1.KeyService/DisableKey": "SESSION",
   "key.v1.KeyService/DeleteKey": "SESSION",
+  "key.v1.KeyService/RevealKey": "SESSION",
   "native.v1.NativeService/Exchange": "KEY",
   "task.v1.TaskService/SubmitTask": "KEY",
   "task.v1.TaskService/GetTask": "CUSTOMER",

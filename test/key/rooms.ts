@@ -8,6 +8,7 @@ import { spentOfKeys } from "../../src/billing/key-spend.ts";
 import { type Caller, callerKey, operator } from "../../src/caller.ts";
 import { type Database, openDatabase } from "../../src/db/database.ts";
 import { fromRpcError, type SentErrorCode } from "../../src/errors.ts";
+import { createKeyCopies } from "../../src/key/copies.ts";
 import type { SpentOf } from "../../src/key/message.ts";
 import { createKeyService } from "../../src/key/service.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
@@ -54,10 +55,15 @@ export async function openRooms() {
 function clientsOf({ orm, pool }: Database) {
   const { service, exists } = createAccountService({ orm });
   const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
-  const services = [
-    serve(AccountService, service),
-    serve(KeyService, createKeyService({ orm, accountExists: exists, spentOf })),
-  ];
+  const copies = createKeyCopies({
+    pool,
+    masterKey: () => Buffer.alloc(32, 1),
+    isOn: true,
+    warn: () => {},
+  });
+  const requireStepUp = (): Promise<void> => Promise.reject(new Error("no codes here"));
+  const room = { orm, accountExists: exists, spentOf, copies, requireStepUp };
+  const services = [serve(AccountService, service), serve(KeyService, createKeyService(room))];
   return (caller: Caller) => {
     const setCaller: Interceptor = (next) => (request) => {
       request.contextValues.set(callerKey, caller);

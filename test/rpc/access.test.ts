@@ -107,6 +107,7 @@ const golden: Readonly<Record<string, Row>> = {
   "key.v1.KeyService/EnableKey": operators,
   "key.v1.KeyService/DisableKey": operators,
   "key.v1.KeyService/DeleteKey": operators,
+  "key.v1.KeyService/RevealKey": ownSessions,
   "native.v1.NativeService/Exchange": keys,
   "task.v1.TaskService/SubmitTask": keys,
   "task.v1.TaskService/GetTask": customers,

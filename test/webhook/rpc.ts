@@ -23,6 +23,10 @@ export function as(webhooks: Webhooks, caller: Caller): WebhookClient {
     pool: webhooks.pool,
     secrets: webhooks.secrets,
     accountExists: async (id) => id === accountId || id === otherAccount,
+    // As everywhere: who comes without a session needs no code.
+    requireStepUp: async ({ values }) => {
+      if (values.get(callerKey)?.kind === "session") throw new Error("no codes here");
+    },
     allowHosts: [],
   });
   const transport = createDirectTransport(

@@ -1,8 +1,9 @@
 /** One-time codes: sent, checked, used up (R-KEY-3). A code is good for one purpose, subject, number and browser only. */
-import { createHmac, hkdfSync, randomInt, randomUUIDv7, timingSafeEqual } from "node:crypto";
+import { createHmac, hkdfSync, randomInt, timingSafeEqual } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { codeChecksMax, codeDigits, codeGuessesMax, codeMs } from "../../config/sign-in-limits.ts";
 import { answering } from "../../database-lost.ts";
+import { newId } from "../../uuid.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 import type { Sms, SmsMessage } from "../sms/sms.ts";
 import { addressGroup, type LimitScope, reachedLimit, tooManyCodes } from "./limits.ts";
@@ -57,8 +58,13 @@ export interface RightCode {
 export interface Codes {
   /** @throws GatewayError RATE_LIMIT_EXCEEDED, SERVICE_UNAVAILABLE */
   send(request: CodeRequest): Promise<SentFacts>;
-  /** Compares a code with the newest that was sent for the binding. @throws GatewayError INVALID_REQUEST */
-  check(binding: CodeBinding, code: string): Promise<RightCode>;
+  /**
+   * Compares a code with the newest that was sent for the binding.
+   *
+   * @param param the member of the request that has it. Default `code`
+   * @throws GatewayError INVALID_REQUEST
+   */
+  check(binding: CodeBinding, code: string, param?: string): Promise<RightCode>;
 }
 
 /** What {@link createCodes} needs. */
@@ -120,7 +126,7 @@ export function createCodes(options: CodesOptions): Codes {
       return facts;
     },
 
-    async check(binding, code) {
+    async check(binding, code, param = "code") {
       const { purpose, subject, phone } = binding;
       const outcome = await transact(pool, async (client) => {
         await client.query(sql.lockPhone, [phone]);
@@ -132,11 +138,11 @@ export function createCodes(options: CodesOptions): Codes {
         return verdict;
       });
       observer.onCheck(outcome.kind);
-      if (outcome.kind !== "right") throw refusals[outcome.kind]();
+      if (outcome.kind !== "right") throw badCode(outcome.kind, param);
       return {
         async use() {
           const { rowCount } = await answering(pool.query(sql.use, [outcome.id]));
-          if (rowCount !== 1) throw refusals.expired();
+          if (rowCount !== 1) throw badCode("expired", param);
           sms.confirmed(phone);
         },
       };
@@ -163,13 +169,13 @@ export function judge(row: NewestRow | undefined, macFor: (id: string) => Buffer
 }
 
 const refusals = {
-  wrong: () => badCode("the code is wrong: check it, or ask for another one"),
-  expired: () => badCode("the code has expired or was tried too often: ask for another one"),
-  blocked: () => badCode("too many wrong codes were tried for this number: try again in a day"),
+  wrong: "the code is wrong: check it, or ask for another one",
+  expired: "the code has expired or was tried too often: ask for another one",
+  blocked: "too many wrong codes were tried for this number: try again in a day",
 } as const;
 
-function badCode(message: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param: "code" });
+function badCode(kind: keyof typeof refusals, param: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, refusals[kind], { param });
 }
 
 /** A keyed hash of the code and all that it is bound to: the table alone does not tell it. */
@@ -206,7 +212,7 @@ async function admit(
     }
     throw tooManyCodes(reached);
   }
-  const id = randomUUIDv7();
+  const id = newId();
   const mac = request.isWanted ? macFor(id) : null;
   const where = [phone, country, addressGroup(request.ipAddress), accountId ?? null];
   const { rows } = await client.query<{ expire_time: Date }>(sql.add, [

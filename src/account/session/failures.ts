@@ -1,8 +1,9 @@
 /** Wrong passwords, authenticator codes and links: so many, then nobody is asked for a while. */
-import { createHash, randomUUIDv7 } from "node:crypto";
+import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { failuresMax } from "../../config/sign-in-limits.ts";
 import { answering } from "../../database-lost.ts";
+import { newId } from "../../uuid.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 import { addressGroup, duration } from "../code/limits.ts";
 
@@ -46,7 +47,7 @@ export function createFailures(pool: Pool): Failures {
       throw new GatewayError(ErrorCode.RATE_LIMIT_EXCEEDED, text, { retryAfterSeconds });
     },
     async note(attempt) {
-      await answering(pool.query(sql.note, [randomUUIDv7(), ...keysOf(attempt)]));
+      await answering(pool.query(sql.note, [newId(), ...keysOf(attempt)]));
     },
   };
 }

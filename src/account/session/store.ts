@@ -1,5 +1,4 @@
 /** The sessions of the console: opened, found by their token, rotated, ended. All times are the database's. */
-import { randomUUIDv7 } from "node:crypto";
 import type { Pool } from "pg";
 import {
   type SignInMethod,
@@ -16,6 +15,7 @@ import {
   sessionsMax,
 } from "../../config/sign-in-limits.ts";
 import { answering } from "../../database-lost.ts";
+import { newId } from "../../uuid.ts";
 import type { Visit } from "../../visit.ts";
 import { digestToken, isToken, newToken } from "./token.ts";
 
@@ -120,7 +120,7 @@ export function createSessions(pool: Pool): Sessions {
       const { ipAddress, userAgent } = visit;
       const agent = userAgent.slice(0, userAgentCharsMax);
       if (visit.token !== undefined) await count(sql.forget, [digestToken(visit.token)]);
-      const values = [randomUUIDv7(), userId, digestToken(token), method, ipAddress, agent];
+      const values = [newId(), userId, digestToken(token), method, ipAddress, agent];
       const [row] = await query<SessionRow>(sql.open, values);
       if (row === undefined) throw new Error("unreachable");
       await count(sql.trim, [userId]);

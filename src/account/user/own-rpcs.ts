@@ -5,13 +5,12 @@ import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts
 import type { SessionRef } from "../../caller.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 import { readUpdateMask } from "../../field-mask.ts";
-import { type Calling, requireSession, requireVisit } from "../../visit.ts";
+import { type Calling, type RequireStepUp, requireSession, requireVisit } from "../../visit.ts";
 import { parsePhone } from "../code/phone.ts";
 import { CodePurpose } from "../code/purpose.ts";
 import { parseDisplayName } from "../display-name.ts";
 import type { SignInRoom } from "../room.ts";
 import { parseLanguage, sentMessage } from "../session/code-message.ts";
-import type { RequireStepUp } from "../session/step-up.ts";
 import { noSms } from "../sms/none.ts";
 import { userMessage } from "./message.ts";
 import { checkPassword, hashPassword, isPassword } from "./password.ts";
@@ -74,7 +73,8 @@ export function createOwnUserRpcs(
       const right = await codes.check(phoneCode(number, own), code.trim());
       if (user.phone !== null && !own.isFreshLink) {
         const action = CodeAction.CHANGE_PHONE;
-        await requireStepUp(context, { action, subjectId: "", code: currentCode });
+        const proof = { action, subjectId: "", code: currentCode, param: "current_code" };
+        await requireStepUp(context, proof);
       }
       await right.use();
       return { user: userMessage(await users.change(user.id, { phone: number })) };

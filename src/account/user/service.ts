@@ -1,8 +1,8 @@
 /** The RPCs of users. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
+import type { RequireStepUp } from "../../visit.ts";
 import type { SignInRoom } from "../room.ts";
-import type { RequireStepUp } from "../session/step-up.ts";
 import { createUserManagement } from "./operator-rpcs.ts";
 import { createOwnUserRpcs } from "./own-rpcs.ts";
 import { createTotpRpcs } from "./totp-rpcs.ts";

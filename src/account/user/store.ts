@@ -1,8 +1,8 @@
 /** The users of the console. */
-import { randomUUIDv7 } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { answering } from "../../database-lost.ts";
+import { newId } from "../../uuid.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 
 /** A stored user; secrets as they are kept. */
@@ -137,11 +137,11 @@ async function addUser(pool: Pool, user: NewUser): Promise<UserRow> {
 }
 
 async function addIn(client: PoolClient, user: NewUser): Promise<UserRow> {
-  const accountId = user.accountId ?? randomUUIDv7();
+  const accountId = user.accountId ?? newId();
   if (user.accountId === undefined) {
     await client.query(sql.addAccount, [accountId, user.accountName]);
   }
-  const values = [randomUUIDv7(), accountId, user.name, user.role, user.phone];
+  const values = [newId(), accountId, user.name, user.role, user.phone];
   const { rows } = await client.query<UserRow>(sql.add, values);
   if (rows[0] === undefined) throw new Error("unreachable");
   return rows[0];

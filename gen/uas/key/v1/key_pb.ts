@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/key/v1/key.proto.
  */
 export const file_uas_key_v1_key: GenFile = /*@__PURE__*/
-  fileDesc("ChR1YXMva2V5L3YxL2tleS5wcm90bxIKdWFzLmtleS52MSKOAwoDS2V5Eg4KBmtleV9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEgwKBG5hbWUYAyABKAkSDgoGbWFza2VkGAQgASgJEiMKBXN0YXRlGAUgASgOMhQudWFzLmtleS52MS5LZXlTdGF0ZRIOCgZtb2RlbHMYBiADKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2RlbGV0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoLc3BlbmRfbGltaXQYCiABKAsyEi51YXMudHlwZS52MS5Nb25leRIhCgVzcGVudBgLIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EjEKDWxhc3RfdXNlX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKmsKCEtleVN0YXRlEhkKFUtFWV9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUtFWV9TVEFURV9FTkFCTEVEEAESFgoSS0VZX1NUQVRFX0RJU0FCTEVEEAISFQoRS0VZX1NUQVRFX0RFTEVURUQQA2IGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_type_v1_money]);
+  fileDesc("ChR1YXMva2V5L3YxL2tleS5wcm90bxIKdWFzLmtleS52MSKiAwoDS2V5Eg4KBmtleV9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEgwKBG5hbWUYAyABKAkSDgoGbWFza2VkGAQgASgJEiMKBXN0YXRlGAUgASgOMhQudWFzLmtleS52MS5LZXlTdGF0ZRIOCgZtb2RlbHMYBiADKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2RlbGV0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoLc3BlbmRfbGltaXQYCiABKAsyEi51YXMudHlwZS52MS5Nb25leRIhCgVzcGVudBgLIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EjEKDWxhc3RfdXNlX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmNhbl9yZXZlYWwYDSABKAgqawoIS2V5U3RhdGUSGQoVS0VZX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRS0VZX1NUQVRFX0VOQUJMRUQQARIWChJLRVlfU1RBVEVfRElTQUJMRUQQAhIVChFLRVlfU1RBVEVfREVMRVRFRBADYgZwcm90bzM", [file_google_protobuf_timestamp, file_uas_type_v1_money]);
 
 /**
  * An API key, without its secret.
@@ -108,6 +108,13 @@ export type Key = Message<"uas.key.v1.Key"> & {
    * @generated from field: google.protobuf.Timestamp last_use_time = 12;
    */
   lastUseTime?: Timestamp | undefined;
+
+  /**
+   * Whether the secret is kept, sealed, so that RevealKey can return it. Output only.
+   *
+   * @generated from field: bool can_reveal = 13;
+   */
+  canReveal: boolean;
 };
 
 /**

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/key/v1/key_service.proto.
  */
 export const file_uas_key_v1_key_service: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMva2V5L3YxL2tleV9zZXJ2aWNlLnByb3RvEgp1YXMua2V5LnYxIkwKD0xpc3RLZXlzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIkoKEExpc3RLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLnVhcy5rZXkudjEuS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIfCg1HZXRLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIuCg5HZXRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSKeAQoQQ3JlYXRlS2V5UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGbW9kZWxzGAMgAygJEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBInCgtzcGVuZF9saW1pdBgFIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5IkEKEUNyZWF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5Eg4KBnNlY3JldBgCIAEoCSJhChBVcGRhdGVLZXlSZXF1ZXN0EhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5Ei8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayIxChFVcGRhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSIiChBFbmFibGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIxChFFbmFibGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSIjChFEaXNhYmxlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiMgoSRGlzYWJsZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5IiIKEERlbGV0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjEKEURlbGV0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5MsUECgpLZXlTZXJ2aWNlEk4KCExpc3RLZXlzEhsudWFzLmtleS52MS5MaXN0S2V5c1JlcXVlc3QaHC51YXMua2V5LnYxLkxpc3RLZXlzUmVzcG9uc2UiB5ACAbC7GAMSSAoGR2V0S2V5EhkudWFzLmtleS52MS5HZXRLZXlSZXF1ZXN0GhoudWFzLmtleS52MS5HZXRLZXlSZXNwb25zZSIHkAIBsLsYAxJOCglDcmVhdGVLZXkSHC51YXMua2V5LnYxLkNyZWF0ZUtleVJlcXVlc3QaHS51YXMua2V5LnYxLkNyZWF0ZUtleVJlc3BvbnNlIgSwuxgDElEKCVVwZGF0ZUtleRIcLnVhcy5rZXkudjEuVXBkYXRlS2V5UmVxdWVzdBodLnVhcy5rZXkudjEuVXBkYXRlS2V5UmVzcG9uc2UiB5ACArC7GAMSUQoJRW5hYmxlS2V5EhwudWFzLmtleS52MS5FbmFibGVLZXlSZXF1ZXN0Gh0udWFzLmtleS52MS5FbmFibGVLZXlSZXNwb25zZSIHkAICsLsYAxJUCgpEaXNhYmxlS2V5Eh0udWFzLmtleS52MS5EaXNhYmxlS2V5UmVxdWVzdBoeLnVhcy5rZXkudjEuRGlzYWJsZUtleVJlc3BvbnNlIgeQAgKwuxgDElEKCURlbGV0ZUtleRIcLnVhcy5rZXkudjEuRGVsZXRlS2V5UmVxdWVzdBodLnVhcy5rZXkudjEuRGVsZXRlS2V5UmVzcG9uc2UiB5ACArC7GANiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_key_v1_key, file_uas_type_v1_money]);
+  fileDesc("Chx1YXMva2V5L3YxL2tleV9zZXJ2aWNlLnByb3RvEgp1YXMua2V5LnYxIkwKD0xpc3RLZXlzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIkoKEExpc3RLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLnVhcy5rZXkudjEuS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIfCg1HZXRLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIuCg5HZXRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSKeAQoQQ3JlYXRlS2V5UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGbW9kZWxzGAMgAygJEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBInCgtzcGVuZF9saW1pdBgFIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5IkEKEUNyZWF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5Eg4KBnNlY3JldBgCIAEoCSJhChBVcGRhdGVLZXlSZXF1ZXN0EhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5Ei8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayIxChFVcGRhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSIiChBFbmFibGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIxChFFbmFibGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSIjChFEaXNhYmxlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiMgoSRGlzYWJsZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5IiIKEERlbGV0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjEKEURlbGV0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5IjAKEFJldmVhbEtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEgwKBGNvZGUYAiABKAkiIwoRUmV2ZWFsS2V5UmVzcG9uc2USDgoGc2VjcmV0GAEgASgJMpUFCgpLZXlTZXJ2aWNlEk4KCExpc3RLZXlzEhsudWFzLmtleS52MS5MaXN0S2V5c1JlcXVlc3QaHC51YXMua2V5LnYxLkxpc3RLZXlzUmVzcG9uc2UiB5ACAbC7GAMSSAoGR2V0S2V5EhkudWFzLmtleS52MS5HZXRLZXlSZXF1ZXN0GhoudWFzLmtleS52MS5HZXRLZXlSZXNwb25zZSIHkAIBsLsYAxJOCglDcmVhdGVLZXkSHC51YXMua2V5LnYxLkNyZWF0ZUtleVJlcXVlc3QaHS51YXMua2V5LnYxLkNyZWF0ZUtleVJlc3BvbnNlIgSwuxgDElEKCVVwZGF0ZUtleRIcLnVhcy5rZXkudjEuVXBkYXRlS2V5UmVxdWVzdBodLnVhcy5rZXkudjEuVXBkYXRlS2V5UmVzcG9uc2UiB5ACArC7GAMSUQoJRW5hYmxlS2V5EhwudWFzLmtleS52MS5FbmFibGVLZXlSZXF1ZXN0Gh0udWFzLmtleS52MS5FbmFibGVLZXlSZXNwb25zZSIHkAICsLsYAxJUCgpEaXNhYmxlS2V5Eh0udWFzLmtleS52MS5EaXNhYmxlS2V5UmVxdWVzdBoeLnVhcy5rZXkudjEuRGlzYWJsZUtleVJlc3BvbnNlIgeQAgKwuxgDElEKCURlbGV0ZUtleRIcLnVhcy5rZXkudjEuRGVsZXRlS2V5UmVxdWVzdBodLnVhcy5rZXkudjEuRGVsZXRlS2V5UmVzcG9uc2UiB5ACArC7GAMSTgoJUmV2ZWFsS2V5EhwudWFzLmtleS52MS5SZXZlYWxLZXlSZXF1ZXN0Gh0udWFzLmtleS52MS5SZXZlYWxLZXlSZXNwb25zZSIEsLsYA2IGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_key_v1_key, file_uas_type_v1_money]);
 
 /**
  * Request of [KeyService.ListKeys][].
@@ -187,7 +187,7 @@ export type CreateKeyResponse = Message<"uas.key.v1.CreateKeyResponse"> & {
   key?: Key | undefined;
 
   /**
-   * The secret: `uas_` and 32 letters or digits. Returned here only.
+   * The secret: `uas_` and 32 letters or digits. Returned here, and by RevealKey.
    *
    * @generated from field: string secret = 2;
    */
@@ -378,6 +378,55 @@ export const DeleteKeyResponseSchema: GenMessage<DeleteKeyResponse> = /*@__PURE_
   messageDesc(file_uas_key_v1_key_service, 13);
 
 /**
+ * Request of [KeyService.RevealKey][].
+ *
+ * @generated from message uas.key.v1.RevealKeyRequest
+ */
+export type RevealKeyRequest = Message<"uas.key.v1.RevealKeyRequest"> & {
+  /**
+   * The key to show.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * The code that SessionService.SendActionCode sent for REVEAL_KEY and this key.
+   *
+   * @generated from field: string code = 2;
+   */
+  code: string;
+};
+
+/**
+ * Describes the message uas.key.v1.RevealKeyRequest.
+ * Use `create(RevealKeyRequestSchema)` to create a new message.
+ */
+export const RevealKeyRequestSchema: GenMessage<RevealKeyRequest> = /*@__PURE__*/
+  messageDesc(file_uas_key_v1_key_service, 14);
+
+/**
+ * Response of [KeyService.RevealKey][].
+ *
+ * @generated from message uas.key.v1.RevealKeyResponse
+ */
+export type RevealKeyResponse = Message<"uas.key.v1.RevealKeyResponse"> & {
+  /**
+   * The secret: `uas_` and 32 letters or digits.
+   *
+   * @generated from field: string secret = 1;
+   */
+  secret: string;
+};
+
+/**
+ * Describes the message uas.key.v1.RevealKeyResponse.
+ * Use `create(RevealKeyResponseSchema)` to create a new message.
+ */
+export const RevealKeyResponseSchema: GenMessage<RevealKeyResponse> = /*@__PURE__*/
+  messageDesc(file_uas_key_v1_key_service, 15);
+
+/**
  * Manages API keys. Every change is in force on every node within one second.
  *
  * @generated from service uas.key.v1.KeyService
@@ -404,7 +453,7 @@ export const KeyService: GenService<{
     output: typeof GetKeyResponseSchema;
   },
   /**
-   * Creates an enabled key and returns its secret, this once. Not idempotent: each call creates one.
+   * Creates an enabled key and returns its secret. Not idempotent: each call creates one.
    *
    * @generated from rpc uas.key.v1.KeyService.CreateKey
    */
@@ -446,7 +495,7 @@ export const KeyService: GenService<{
     output: typeof DisableKeyResponseSchema;
   },
   /**
-   * Ends a key for ever; its row stays for the call log. Deleting a deleted key changes nothing.
+   * Ends a key for ever; its row stays for the call log, the copy of its secret does not. Deleting a deleted key changes nothing.
    *
    * @generated from rpc uas.key.v1.KeyService.DeleteKey
    */
@@ -454,6 +503,17 @@ export const KeyService: GenService<{
     methodKind: "unary";
     input: typeof DeleteKeyRequestSchema;
     output: typeof DeleteKeyResponseSchema;
+  },
+  /**
+   * Returns the secret of a key again, to the session of its own account that presents a code for REVEAL_KEY and this
+   * key. Each code serves once. Fails with INVALID_ARGUMENT where no copy is kept, see `Key.can_reveal`.
+   *
+   * @generated from rpc uas.key.v1.KeyService.RevealKey
+   */
+  revealKey: {
+    methodKind: "unary";
+    input: typeof RevealKeyRequestSchema;
+    output: typeof RevealKeyResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_uas_key_v1_key_service, 0);

@@ -1,0 +1,105 @@
+/**
+ * Copies of keys (R-KEY-1), sealed twice: each with its account's data key, and that with the master key. So a new master key
+ * changes a row per account only, and what one account's rows tell opens no other's.
+ */
+import { randomBytes } from "node:crypto";
+import type { Pool } from "pg";
+import { answering } from "../database-lost.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { createSealing, type Sealing } from "../sealing.ts";
+
+/** The copies of all keys. */
+export interface KeyCopies {
+  /** A key as it is to be kept; `undefined`: none are kept, or not this account's. */
+  seal(accountId: string, keyId: string, secret: string): Promise<Buffer | undefined>;
+  /** The key; `undefined`: no copy is kept. @throws GatewayError where it cannot be opened */
+  open(accountId: string, keyId: string): Promise<string | undefined>;
+  /** Which of these keys have one. */
+  keptOf(keyIds: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Removes what is kept where none shall be. */
+  sweep(): Promise<void>;
+}
+
+/** What {@link createKeyCopies} needs. */
+export interface KeyCopiesOptions {
+  readonly pool: Pool;
+  /** The master key, 32 bytes; asked for when it is first needed. */
+  readonly masterKey: () => Uint8Array;
+  /** Whether copies are kept: the operator says. */
+  readonly isOn: boolean;
+  /** Told where no copy could be made. */
+  readonly warn: (message: string, fields: object) => void;
+}
+
+const sql = {
+  dataKey: `select wrapped from data_key where account_id = $1`,
+  addDataKey: `insert into data_key (account_id, wrapped) values ($1, $2) on conflict do nothing`,
+  copy: `select sealed from key_copy where key_id = $1 and account_id = $2`,
+  kept: `select key_id from key_copy where key_id = any($1::uuid[])`,
+  sweep: `delete from key_copy`,
+} as const;
+
+const dataKeyBytes = 32;
+
+/** What data keys are bound to, beside their account. */
+const dataKeyContext = Buffer.from("data key");
+
+/** Makes the store. */
+export function createKeyCopies({ pool, masterKey, isOn, warn }: KeyCopiesOptions): KeyCopies {
+  let made: Sealing | undefined;
+  const wrapping = (): Sealing => (made ??= createSealing(masterKey(), "data key"));
+  const wrappedOf = async (accountId: string): Promise<Buffer | undefined> => {
+    const query = pool.query<{ wrapped: Buffer }>(sql.dataKey, [accountId]);
+    return (await answering(query)).rows[0]?.wrapped;
+  };
+  const sealingOf = async (accountId: string): Promise<Sealing | undefined> => {
+    for (;;) {
+      const wrapped = await wrappedOf(accountId);
+      if (wrapped !== undefined) {
+        const text = wrapping().open(accountId, dataKeyContext, wrapped);
+        if (text === undefined) return undefined;
+        return createSealing(Buffer.from(text, "base64"), "key copy");
+      }
+      const fresh = randomBytes(dataKeyBytes).toString("base64");
+      const values = [accountId, wrapping().seal(accountId, dataKeyContext, fresh)];
+      await answering(pool.query(sql.addDataKey, values));
+    }
+  };
+  return {
+    async seal(accountId, keyId, secret) {
+      if (!isOn) return undefined;
+      const sealing = await sealingOf(accountId);
+      if (sealing !== undefined) return sealing.seal(accountId, Buffer.from(keyId), secret);
+      warn("no copy of a new key is kept: UAS_MASTER_KEY is not that of the gateway", { keyId });
+      return undefined;
+    },
+
+    async open(accountId, keyId) {
+      if (!isOn) return undefined;
+      const query = pool.query<{ sealed: Buffer }>(sql.copy, [keyId, accountId]);
+      const [row] = (await answering(query)).rows;
+      if (row === undefined) return undefined;
+      const sealing = await sealingOf(accountId);
+      const secret = sealing?.open(accountId, Buffer.from(keyId), row.sealed);
+      if (secret === undefined) throw cannotOpen();
+      return secret;
+    },
+
+    async keptOf(keyIds) {
+      if (!isOn || keyIds.length === 0) return new Set();
+      const { rows } = await answering(pool.query<{ key_id: string }>(sql.kept, [[...keyIds]]));
+      return new Set(rows.map(({ key_id: keyId }) => keyId));
+    },
+
+    async sweep() {
+      if (!isOn) await pool.query(sql.sweep);
+    },
+  };
+}
+
+function cannotOpen(): GatewayError {
+  return new GatewayError(
+    ErrorCode.INTERNAL_ERROR,
+    "the copy of the key cannot be opened: it was sealed with another master key; the operator must set UAS_MASTER_KEY to that of the gateway",
+  );
+}
