@@ -61,7 +61,11 @@ function find(
 ): NativeAsk {
   const { prefix, method, path, query, headers, body } = message;
   const at = vendors.get(prefix);
-  if (at === undefined) throw noSuchAddress(method, `${prefix}${path}`);
+  // An account that may not call learns that first, whatever it asks for.
+  if (at === undefined) {
+    requireActive(from.caller);
+    throw noSuchAddress(method, `${prefix}${path}`);
+  }
   checkRequest(message);
   checkPath(method, path);
   const params = readQuery(query);
@@ -72,6 +76,7 @@ function find(
     if (route.when?.(request) === false) continue;
     return { at, route, request, method: route.method, path, query, ...from };
   }
+  requireActive(from.caller);
   throw noSuchAddress(method, `${prefix}${path}`);
 }
 

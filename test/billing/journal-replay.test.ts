@@ -148,7 +148,8 @@ describe("a folder that processes share", () => {
     replay({ silentMs: 20_000, touch: async () => void looks++ });
     const mine = entry();
     await vi.waitFor(() => expect(files()).toEqual([]));
-    now.mockReturnValue(10_000);
+    // Silence counts from when the file is seen first.
+    now.mockReturnValue(20_000);
     await living.keep(mine);
     const [name = ""] = files();
     const look = async (atMs: number): Promise<void> => {
