@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 // oxlint-disable-next-line import/no-default-export -- vitest reads the default export
@@ -13,5 +14,7 @@ export default defineConfig({
     // Nothing in src keeps state in its modules, so the files of a worker share one process: with a fresh one
     // for each file, importing the program took longer than testing it.
     isolate: false,
+    // Of two cores one would stay idle: by default one is left to vitest itself, which does little.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
   },
 });
