@@ -8,8 +8,8 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/leaks.ts"],
     // The tests start real servers, also on busy machines of two cores.
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     restoreMocks: true,
     // Nothing in src keeps state in its modules, so the files of a worker share one process: with a fresh one
     // for each file, importing the program took longer than testing it.
