@@ -3,7 +3,7 @@ import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { type Usage, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import { callText } from "../billing/call-json.ts";
 import type { CallRow } from "../billing/call-row.ts";
-import type { UnitUsage } from "../billing/price.ts";
+import { secondMicros, type UnitUsage } from "../billing/price.ts";
 import { GatewayError } from "../errors.ts";
 import type { RunStart } from "./run-options.ts";
 
@@ -144,7 +144,7 @@ export class Call {
       discount_bp: this.start.discountBp,
       charged: this.isCharged,
       images: this.units?.images ?? null,
-      second_micros: null,
+      second_micros: this.units?.seconds ? secondMicros(this.units.seconds) : null,
       vendor_cost: this.vendorCostNanos?.toString() ?? null,
     };
   }

@@ -157,14 +157,15 @@ class RoutedUpstream implements Upstream {
   }
 
   #failed(error: unknown, vendor: string): GatewayError {
-    if (!(error instanceof HttpFailure)) throw error;
-    const { kind } = error;
+    const failure = error instanceof GatewayError ? error.cause : error;
+    if (!(failure instanceof HttpFailure)) throw error;
+    const { kind } = failure;
     const isConnect = kind === "connect" || kind === "connect_timeout";
     this.#count(vendor, isConnect ? "connect" : kind === "reset" ? "failed" : kind);
     if (kind === "aborted") throw error;
-    const fields = { vendor, failure: kind, cause: error.message };
+    const fields = { vendor, failure: kind, cause: failure.message };
     this.#options.log.warn(fields, "a vendor gave no reply");
-    const told = failureError(kind, error);
+    const told = error instanceof GatewayError ? error : failureError(kind, failure);
     // The request has been sent: it may be running, and another route would run it twice.
     if (!isConnect) throw told;
     return told;

@@ -1,5 +1,7 @@
 /** A call in a vendor's own form that is answered at once: its life is that of every call. */
+import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { invalid } from "../dialect/body-members.ts";
 import type {
@@ -13,9 +15,12 @@ import type {
   WholeReply,
 } from "../inference/door.ts";
 import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
-import type { NativeCallRoute, NativeSend } from "../vendor/native.ts";
+import type { NativeCallRoute, NativeMeter, NativeSend } from "../vendor/native.ts";
 import type { Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
 import { type NativeAsk, type NativeContext, outwardAddresses } from "./context.ts";
+import { withoutFault } from "./first-event.ts";
+import { asJob } from "./job-call.ts";
+import { madeUnits, unitsOf } from "./made-units.ts";
 import { checkModel } from "./model-check.ts";
 import { type NamedModel, namedModel, type NativeModel, noSuchModel } from "./models.ts";
 import { NativeArray, NativeEvents } from "./reply-stream.ts";
@@ -33,6 +38,8 @@ export class NativeDoor implements Door<Buffer> {
   #found: NativeModel | undefined;
   #text: AskedText | undefined;
   #sent: Omit<NativeSend, "signal"> | undefined;
+  /** Of the vendor's reply. */
+  #headers: Readonly<Record<string, string>> = {};
 
   constructor(ask: NativeAsk<NativeCallRoute>, context: NativeContext) {
     this.#ask = ask;
@@ -57,8 +64,11 @@ export class NativeDoor implements Door<Buffer> {
       return { model: named.name, stream, maxOutputTokens: 0, choices: 1, bytes };
     }
     checkModel(found.model, route.types);
-    const { maxOutputTokens, choices = 1, images } = route.limits(request, found.model);
-    const units = images === undefined ? {} : { images: images * choices };
+    const { maxOutputTokens, choices = 1, ...most } = route.limits(request, found.model);
+    const units = unitsOf({
+      images: times(most.images, choices),
+      seconds: times(most.seconds, choices),
+    });
     this.#text = { model: found.model.key, stream, maxOutputTokens, choices, bytes, units };
     return this.#text;
   }
@@ -80,7 +90,10 @@ export class NativeDoor implements Door<Buffer> {
 
   async send(vendor: Vendor, { signal }: VendorCall): Promise<VendorReply> {
     if (this.#sent === undefined || vendor.native === undefined) throw new Error("not prepared");
-    return vendor.native.send({ ...this.#sent, signal });
+    const sent = vendor.native.send({ ...this.#sent, signal });
+    const reply = await withoutFault(vendor, await (this.#ask.route.isJob ? asJob(sent) : sent));
+    this.#headers = reply.headers;
+    return reply;
   }
 
   isStreamed({ status, headers }: VendorReply): boolean {
@@ -92,31 +105,28 @@ export class NativeDoor implements Door<Buffer> {
 
   meter = (delivered: Delivered): Metered => {
     const { route } = this.#ask;
-    if (route.meter === undefined) return meterInput(delivered);
+    if (route.isInputCharged ?? route.meter === undefined) return meterInput(delivered);
     const metered = meter(delivered);
     const { units } = delivered;
-    if (units?.images === undefined) return metered;
+    if (units === undefined) return metered;
     // A picture without a word is still a reply.
-    const usage = metered.usage ?? delivered.reported;
-    return { ...metered, usage, units, isCharged: usage !== undefined };
+    const usage = metered.usage ?? delivered.reported ?? create(UsageSchema);
+    return { usage, source: UsageSource.UPSTREAM, units, isCharged: true };
   };
 
   whole(body: Buffer): WholeReply<Buffer> {
-    const { route } = this.#ask;
-    const read = route.meter?.();
+    const read = this.#meter();
     read?.read(body, 0, body.length);
-    const images = read?.images ?? 0;
     return {
       body: rewriteAddresses(body, this.#addresses()),
       usage: read?.usage,
       textBytes: read?.textBytes ?? 0,
-      ...(images > 0 && { units: { images } }),
+      units: read && madeUnits(read),
     };
   }
 
   stream(): ReplyStream<Buffer> {
-    const { route } = this.#ask;
-    const read = route.meter?.();
+    const read = this.#meter();
     if (read === undefined) throw invalid("This is not answered as a stream");
     const options = { meter: read, addresses: this.#addresses() };
     return this.#reply() === "array" ? new NativeArray(options) : new NativeEvents(options);
@@ -128,6 +138,11 @@ export class NativeDoor implements Door<Buffer> {
 
   refusal({ body }: Refused): Buffer {
     return rewriteAddresses(body, this.#addresses());
+  }
+
+  #meter(): NativeMeter | undefined {
+    const { route, request } = this.#ask;
+    return route.meter?.({ request, model: this.#known().model, headers: this.#headers });
   }
 
   #addresses() {
@@ -143,4 +158,8 @@ export class NativeDoor implements Door<Buffer> {
     if (this.#found === undefined) throw noSuchModel(this.#named?.name ?? "");
     return this.#found;
   }
+}
+
+function times(value: number | undefined, choices: number): number {
+  return (value ?? 0) * choices;
 }

@@ -8,6 +8,7 @@ import { EventSplitter } from "../dialect/event-stream.ts";
 import type { ReplyStream } from "../inference/door.ts";
 import type { NativeMeter } from "../vendor/native.ts";
 import { ArraySplitter } from "./array-splitter.ts";
+import { madeUnits } from "./made-units.ts";
 import { type AddressEdit, AddressRewriter } from "./rewrite.ts";
 
 /** What a stream is read with. */
@@ -22,8 +23,6 @@ export interface NativeStreamOptions {
 /** What both forms have in common. */
 abstract class NativeStream implements ReplyStream<Buffer> {
   finished = false;
-  /** What a vendor says of its failure is passed on with everything else. */
-  readonly failed = false;
   protected readonly options: NativeStreamOptions;
   protected readonly rewriter: AddressRewriter;
 
@@ -50,8 +49,12 @@ abstract class NativeStream implements ReplyStream<Buffer> {
   }
 
   get units(): UnitUsage | undefined {
-    const { images } = this.options.meter;
-    return images === 0 ? undefined : { images };
+    return madeUnits(this.options.meter);
+  }
+
+  /** What a vendor says of its failure is passed on with everything else. */
+  get failed(): boolean {
+    return this.options.meter.isFailed === true;
   }
 
   get done(): boolean {

@@ -116,9 +116,22 @@ export interface NativeCallRoute extends RouteBase {
   /** How its reply comes: whole, as `text/event-stream`, or as a JSON array that grows. */
   reply(request: NativeRequest): "whole" | "events" | "array";
   /** Reads what a reply costs; a new one for each reply. Absent: what was read is charged, as with embeddings. */
-  meter?(): NativeMeter;
+  meter?(reply: NativeMeterContext): NativeMeter;
+  /** Whether what was read is charged, and not what was made. Default: where there is no meter. */
+  readonly isInputCharged?: boolean;
+  /** Whether the vendor may go on with it where no answer came, and bill it: the client is told not to ask again
+   * (R-ERR-5). Default false. */
+  readonly isJob?: boolean;
   /** The names of objects that a whole reply, or an event, tells were made. Absent: it makes none. */
   creates?(json: JsonObject): readonly string[];
+}
+
+/** A reply that is to be read. */
+export interface NativeMeterContext {
+  readonly request: NativeRequest;
+  readonly model: ModelConfig;
+  /** Of the reply, by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** What a call can come to at the most. */
@@ -127,8 +140,10 @@ export interface NativeLimits {
   readonly maxOutputTokens: number | undefined;
   /** Default 1. */
   readonly choices?: number;
-  /** Pictures. Default 0. */
+  /** Pictures of each. Default 0. */
   readonly images?: number;
+  /** Seconds of film or sound of each. Default 0. */
+  readonly seconds?: number;
 }
 
 /** Reads the JSON of a reply as it comes: of each event, or of the whole. */
@@ -141,8 +156,12 @@ export interface NativeMeter {
   readonly textBytes: number;
   /** Pictures that came. */
   readonly images: number;
+  /** Seconds of film or sound that came. Default 0. */
+  readonly seconds?: number;
   /** Whether the vendor said that it is done. */
   readonly isDone: boolean;
+  /** Whether the vendor said that it failed, in a stream that began well. Default: it never says. */
+  readonly isFailed?: boolean;
   /** What ends a stream whose money is used up, as the vendor ends one at its limit of tokens. */
   stop(usage: Usage | undefined): string;
 }

@@ -1,0 +1,125 @@
+/** fal's own interface: its queue and its direct calls, below one prefix. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { isRecord } from "../dialect/json.ts";
+import type { GatewayError } from "../errors.ts";
+import { FalMeter } from "./fal-meter.ts";
+import type {
+  NativeApi,
+  NativeLimits,
+  NativeMeterContext,
+  NativeRequest,
+  NativeRoute,
+} from "./native.ts";
+import type { TaskUnits } from "./task.ts";
+
+/** `owner/app`, and often a path that is part of the model's name. */
+const segment = "[\\w-][\\w.-]{0,127}";
+const modelName = `(?<model>${segment}(?:/${segment}){0,7})`;
+const inModel = { in: "path", group: "model" } as const;
+const types = [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO] as const;
+
+const routes: readonly NativeRoute[] = [
+  {
+    kind: "call",
+    method: "POST",
+    path: new RegExp(`^/run(?<path>/${modelName}/stream)$`),
+    target,
+    model: inModel,
+    types,
+    limits,
+    reply: () => "events",
+    meter,
+    isJob: true,
+  },
+  {
+    kind: "call",
+    method: "POST",
+    path: new RegExp(`^/run(?<path>/${modelName})$`),
+    target,
+    model: inModel,
+    types,
+    limits,
+    reply: () => "whole",
+    meter,
+    isJob: true,
+  },
+];
+
+function target({ groups }: NativeRequest): { readonly base: string; readonly path: string } {
+  return { base: "run", path: groups["path"] ?? "" };
+}
+
+function limits(request: NativeRequest, model: ModelConfig): NativeLimits {
+  return { maxOutputTokens: 0, ...falAsked(request, model) };
+}
+
+function meter({ request, model, headers }: NativeMeterContext): FalMeter {
+  return new FalMeter({ type: model.type, asked: falAsked(request, model), headers });
+}
+
+/** How many seconds a film or a sound is taken for where the request does not say. */
+const secondsUsual = 10;
+
+/** Names of members by which models make more than one picture. */
+const countNames = ["num_images", "num_outputs", "num_samples", "batch_size", "max_images", "n"];
+
+/** What a request asks for: the most that it can be charged by. */
+export function falAsked(request: NativeRequest, { type }: Pick<ModelConfig, "type">): TaskUnits {
+  if (type !== ModelType.IMAGE) return { seconds: secondsIn(request) };
+  const counts = countNames.map((name) => wholeOf(request.member(name)));
+  return { images: Math.max(1, ...counts) * megapixelsIn(request) };
+}
+
+/** Sizes that go by a name have at most one. */
+function megapixelsIn(request: NativeRequest): number {
+  const size = request.member("image_size");
+  if (!isRecord(size)) return 1;
+  const pixels = wholeOf(size["width"]) * wholeOf(size["height"]);
+  return Math.max(1, Math.ceil(pixels / 1_000_000));
+}
+
+/** `5`, `"5"` or `"5s"`. */
+function secondsIn(request: NativeRequest): number {
+  for (const name of ["duration", "seconds_total", "duration_seconds", "seconds"]) {
+    const value = request.member(name);
+    const seconds = typeof value === "string" ? Number(value.replace(/s$/, "")) : value;
+    if (typeof seconds === "number" && seconds > 0) return Math.min(seconds, 3_600);
+  }
+  return secondsUsual;
+}
+
+/** A whole number up to a million; 0: it is none. */
+function wholeOf(value: unknown): number {
+  const isWhole = typeof value === "number" && Number.isInteger(value);
+  return isWhole && value > 0 && value <= 1_000_000 ? value : 0;
+}
+
+/** `detail` is fal's own member; its client and others show `message`. */
+function errorBody({ message, meaning }: GatewayError, requestId: string): JsonObject {
+  return { detail: message, message, code: meaning.word, request_id: requestId };
+}
+
+export const falNative: NativeApi = {
+  keyForms: [{ in: "authorization", scheme: "Key" }],
+  requestHeaders: [
+    "accept",
+    "content-type",
+    "x-fal-queue-priority",
+    "x-fal-request-timeout",
+    "x-fal-runner-hint",
+    "x-fal-object-lifecycle-preference",
+    "x-fal-store-io",
+  ],
+  responseHeaders: [
+    "content-type",
+    "retry-after",
+    "x-fal-request-id",
+    "x-fal-request-timeout-type",
+    "x-fal-billable-units",
+  ],
+  urlMembers: ["status_url", "response_url", "cancel_url"],
+  errorBody,
+  routes,
+};

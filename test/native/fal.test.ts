@@ -1,0 +1,244 @@
+/** `/fal`: direct calls and streams, over raw HTTP and by the clients of fal and of the AI SDK. */
+import { createFal } from "@ai-sdk/fal";
+import { ApiError, createFalClient, ValidationError } from "@fal-ai/client";
+import { generateImage } from "ai";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import type { Customer } from "../support/gateway.ts";
+import { type FalGateway, falError, falEvents, falResult, startFalGateway } from "./fal-vendor.ts";
+
+let gateway: FalGateway;
+let customer: Customer;
+
+beforeAll(async () => {
+  gateway = await startFalGateway();
+  customer = await gateway.customer();
+});
+
+beforeEach(() => {
+  gateway.run.clear();
+  gateway.fal.billed = undefined;
+});
+
+afterAll(async () => {
+  expect([...gateway.run.violations, ...gateway.queue.violations]).toEqual([]);
+  await gateway.close();
+});
+
+const flux = "/run/fal-ai/flux/schnell";
+const hi = JSON.stringify({ prompt: "a lighthouse" });
+
+function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  return fetch(`${gateway.url}/fal${path}`, {
+    method: "POST",
+    body: hi,
+    ...init,
+    headers: {
+      "content-type": "application/json",
+      authorization: `Key ${customer.key}`,
+      ...(init.headers as Record<string, string>),
+    },
+  });
+}
+
+async function costOf(requestId: string): Promise<bigint | undefined> {
+  return (await gateway.call(requestId)).cost?.amountNanos;
+}
+
+test("R-VND-2: a direct call passes byte for byte, its headers by the list", async () => {
+  const sent = `{ "prompt":"a lighthouse","seed":9007199254740993,\r\n "strength": 0.10}`;
+  const response = await ask(flux, {
+    body: sent,
+    headers: { "x-request-id": "fal-1", "x-fal-runner-hint": "h", "x-fal-target-url": "http://x" },
+  });
+  expect([response.status, await response.text()]).toEqual([200, falResult]);
+  const [asked] = gateway.run.requests;
+  expect([asked?.url, asked?.body.toString()]).toEqual(["/fal-ai/flux/schnell", sent]);
+  expect(asked?.headers).toMatchObject({ "x-fal-runner-hint": "h" });
+  expect(asked?.headers["x-fal-target-url"]).toBeUndefined();
+  const names = [...response.headers.keys()].toSorted();
+  const ours = ["connection", "content-length", "content-type", "date", "keep-alive"];
+  expect(names.filter((name) => !ours.includes(name))).toEqual([
+    "x-fal-request-id",
+    "x-request-id",
+  ]);
+  expect(response.headers.get("x-request-id")).toBe("fal-1");
+  expect(await costOf("fal-1")).toBe(3_000_000n);
+});
+
+test("what fal bills by is charged; where it does not say, what came", async () => {
+  const rows: readonly (readonly [string, string, string | undefined, object, bigint])[] = [
+    // Megapixels, each begun one counts.
+    ["fal-b1", "fal-ai/flux/schnell", "1.6", {}, 6_000_000n],
+    ["fal-b2", "fal-ai/flux/schnell", undefined, { num_images: 4 }, 3_000_000n],
+    ["fal-b3", "fal-ai/veo3", "8", { duration: "8s" }, 3_200_000_000n],
+    ["fal-b4", "fal-ai/veo3", undefined, { duration: 8 }, 1_800_000_000n],
+    ["fal-b5", "fal-ai/f5-tts", undefined, { duration: 3 }, 3_000_000n],
+    ["fal-b6", "fal-ai/f5-tts", "nonsense", {}, 10_000_000n],
+  ];
+  for (const [requestId, model, billed, more, cost] of rows) {
+    gateway.fal.billed = billed;
+    const body = JSON.stringify({ prompt: "x", ...more });
+    const response = await ask(`/run/${model}`, { body, headers: { "x-request-id": requestId } });
+    expect([requestId, response.status]).toEqual([requestId, 200]);
+    expect([requestId, await costOf(requestId)]).toEqual([requestId, cost]);
+  }
+});
+
+test("R-MON-2: held is what the request can come to", async () => {
+  const rows: readonly (readonly [bigint, string, object])[] = [
+    [3_000_000n, "fal-ai/flux/schnell", {}],
+    [12_000_000n, "fal-ai/flux/schnell", { num_images: 4 }],
+    [
+      24_000_000n,
+      "fal-ai/flux/schnell",
+      { num_images: 2, image_size: { width: 2048, height: 1536 } },
+    ],
+    [2_000_000_000n, "fal-ai/veo3", { duration: "5" }],
+    [4_000_000_000n, "fal-ai/veo3", {}],
+  ];
+  for (const [needed, model, more] of rows) {
+    const poor = await gateway.customer({ balanceNanos: needed - 1n });
+    const rich = await gateway.customer({ balanceNanos: needed });
+    const body = JSON.stringify({ prompt: "x", ...more });
+    const send = (key: string) =>
+      ask(`/run/${model}`, { body, headers: { authorization: `Key ${key}` } });
+    expect([needed, (await send(poor.key)).status]).toEqual([needed, 402]);
+    expect([needed, (await send(rich.key)).status]).toEqual([needed, 200]);
+  }
+});
+
+test("a stream keeps its bytes and is charged once", async () => {
+  const response = await ask(`${flux}/stream`, { headers: { "x-request-id": "fal-stream" } });
+  expect(await response.text()).toBe(falEvents.join(""));
+  expect(gateway.run.requests[0]?.url).toBe("/fal-ai/flux/schnell/stream");
+  const call = await gateway.call("fal-stream");
+  expect([call.ending, call.cost?.amountNanos]).toEqual([CallEnding.COMPLETED, 3_000_000n]);
+});
+
+test("pitfall 11: a stream that is cut breaks, and what came is charged", async () => {
+  const headers = { "content-type": "text/event-stream" };
+  gateway.fal.next = { headers, body: falEvents.slice(0, 2), isCut: true };
+  const response = await ask(`${flux}/stream`, { headers: { "x-request-id": "fal-cut" } });
+  await expect(response.text()).rejects.toThrow("terminated");
+  const call = await gateway.call("fal-cut");
+  expect([call.ending, call.cost?.amountNanos]).toEqual([CallEnding.UPSTREAM_FAILED, 3_000_000n]);
+});
+
+test("R-ERR-5: where the vendor was asked and gave no answer, the client must not ask again", async () => {
+  gateway.fal.next = {
+    body: falResult.slice(0, 40),
+    headers: { "content-length": "400" },
+    isCut: true,
+  };
+  const response = await ask(flux, { headers: { "x-request-id": "fal-lost" } });
+  expect(response.status).toBe(500);
+  expect(response.headers.get("x-should-retry")).toBe("false");
+  expect(await response.json()).toMatchObject({ code: "upstream_submit_unknown" });
+  expect(gateway.run.requests).toHaveLength(1);
+  expect(await costOf("fal-lost")).toBe(0n);
+});
+
+test("pitfall 12: trouble with the operator's account is 503 in its form, and an alarm", async () => {
+  const locked =
+    "User is locked. Reason: Exhausted balance. Top up your balance at fal.ai/dashboard.";
+  for (const [status, detail, alarm] of [
+    [403, locked, "money"],
+    [401, "Invalid Key: no user found", "credential"],
+  ] as const) {
+    gateway.fal.next = falError(status, detail);
+    const response = await ask(flux);
+    expect([response.status, response.headers.get("retry-after")]).toEqual([503, "30"]);
+    const told = await response.text();
+    expect(JSON.parse(told)).toMatchObject({ code: "service_unavailable" });
+    expect(told).not.toMatch(/locked|Invalid Key/);
+    expect(gateway.log.filter((line) => line.includes(`"alarm":"${alarm}"`))).toHaveLength(1);
+  }
+});
+
+test("R-AUTH-1: Key comes after the platform's three places", async () => {
+  const { key } = customer;
+  const wrong = "uas_00000000000000000000000000000000";
+  const rows: readonly (readonly [number, string, Record<string, string>])[] = [
+    [200, "", { authorization: `Bearer ${key}` }],
+    [200, "", { authorization: "", "x-api-key": key }],
+    [200, `?api-key=${key}`, { authorization: "" }],
+    [200, "", { authorization: `Key ${key}` }],
+    [200, "", { authorization: `key ${key}` }],
+    [401, "", { authorization: `Key ${key}`, "x-api-key": wrong }],
+    [401, `?api-key=${wrong}`, { authorization: `Key ${key}` }],
+    [401, "", { authorization: `Token ${key}` }],
+    [401, "", { authorization: "" }],
+  ];
+  for (const [at, [status, query, headers]] of rows.entries()) {
+    const response = await ask(flux + query, { headers });
+    expect([at, response.status]).toEqual([at, status]);
+  }
+});
+
+test("R-ERR-1: refusals of the gateway have its form; none reaches the vendor", async () => {
+  const other = await gateway.customer({ models: ["our/flux"] });
+  const rows: readonly (readonly [number, string, string, string])[] = [
+    [401, "invalid_request", "uas_00000000000000000000000000000000", flux],
+    [403, "access_denied", other.key, flux],
+    [404, "model_not_found", customer.key, "/run/fal-ai/none"],
+    [404, "not_found", customer.key, "/fal-ai/flux/schnell"],
+    [404, "not_found", customer.key, "/run/fal-ai/flux%2fschnell"],
+    [404, "not_found", customer.key, "/run/fal-ai//flux"],
+    [404, "not_found", customer.key, "/rest/tokens/"],
+  ];
+  for (const [status, code, key, path] of rows) {
+    const response = await ask(path, { headers: { authorization: `Key ${key}` } });
+    expect([path, response.status, await response.json()]).toEqual([
+      path,
+      status,
+      {
+        detail: expect.any(String),
+        message: expect.any(String),
+        code,
+        request_id: expect.any(String),
+      },
+    ]);
+  }
+  expect([...gateway.run.requests, ...gateway.queue.requests]).toEqual([]);
+});
+
+/** fal's client has no setting for its address: its middleware moves it. */
+export function moved(url: string): string {
+  return url
+    .replace(/^https:\/\/queue\.fal\.run\//, `${gateway.url}/fal/queue/`)
+    .replace(/^https:\/\/fal\.run\//, `${gateway.url}/fal/run/`);
+}
+
+test("@fal-ai/client: run, stream and errors", async () => {
+  const client = createFalClient({
+    credentials: customer.key,
+    requestMiddleware: async (request) => ({ ...request, url: moved(request.url) }),
+  });
+  const input = { prompt: "a lighthouse" };
+  const result = await client.run("fal-ai/flux/schnell", { input });
+  expect(result.requestId).toBe("fal-request-1");
+  expect(result.data).toMatchObject({ images: [{ url: "https://v3.fal.media/files/a/1.png" }] });
+  const stream = await client.stream("our/flux", { input });
+  let events = 0;
+  for await (const _ of stream) events++;
+  expect(events).toBe(3);
+  expect(await stream.done()).toMatchObject({ progress: 0.3 });
+  expect(gateway.run.requests[1]?.url).toBe("/fal-ai/flux/dev/stream");
+  const refused = client.run("our/flux", { input: {} });
+  await expect(refused).rejects.toThrow(ValidationError);
+  const unknown = client.run("fal-ai/none", { input });
+  await expect(unknown).rejects.toThrow(ApiError);
+  await expect(unknown).rejects.toMatchObject({ status: 404, body: { code: "model_not_found" } });
+});
+
+test("@ai-sdk/fal: a picture", async () => {
+  const fal = createFal({ apiKey: customer.key, baseURL: `${gateway.url}/fal/run` });
+  const inline = {
+    images: [{ url: "data:image/png;base64,iVBORw0KGgo=", content_type: "image/png" }],
+  };
+  gateway.fal.next = { body: JSON.stringify(inline) };
+  const { image } = await generateImage({ model: fal.image("our/flux"), prompt: "a lighthouse" });
+  expect(image.mediaType).toBe("image/png");
+  expect(gateway.run.requests[0]?.json).toMatchObject({ prompt: "a lighthouse", num_images: 1 });
+});
