@@ -15,7 +15,7 @@ import { createPriceBook } from "./billing/price-book.ts";
 import type { Config } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
 import { ensurePartitions } from "./db/partition.ts";
-import { createEdges, type Edges } from "./edges.ts";
+import { createEdges, type EdgeOptions, type Edges } from "./edges.ts";
 import { Drains } from "./inference/drains.ts";
 import { createPricing } from "./inference/pricing.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
@@ -56,9 +56,9 @@ export interface App {
   close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
-/** What building needs. `timings`: how long the ledger's things take; default: see {@link LedgerTimings}. `at`:
- * told of each point that an operation on money passes; default: nobody. Both are for tests. */
-export interface BuildOptions extends OpenOptions {
+/** What building needs. `pages`: of the console; default: none. For tests: `timings`, how long the ledger's things take;
+ * default: see {@link LedgerTimings}; `at`, told of each point that an operation on money passes; default: nobody. */
+export interface BuildOptions extends OpenOptions, Pick<EdgeOptions, "pages"> {
   readonly timings?: Partial<LedgerTimings>;
   readonly at?: At;
 }
@@ -90,7 +90,7 @@ interface Parts extends BuildOptions {
 }
 
 async function assemble(built: Parts): Promise<App> {
-  const { settings, config, log, metrics, backend, onLowBalance } = built;
+  const { settings, config, log, metrics, backend, onLowBalance, pages } = built;
   const { database, signIn } = backend;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const calls = new RunningCalls();
@@ -122,7 +122,7 @@ async function assemble(built: Parts): Promise<App> {
   const sending = createWebhookSending({ backend, config, metrics, log });
   const { authenticate } = authenticator;
   const isReady = createReadiness(database.pool, calls);
-  const rooms = { results, tasks, native, signIn };
+  const rooms = { results, tasks, native, signIn, pages };
   const edge = { settings, log, metrics, calls, services, authenticate, isReady, ...rooms };
   const edges = await createEdges(edge);
   await authenticator.start();

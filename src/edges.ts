@@ -8,6 +8,7 @@ import { Health } from "../gen/health/v1/health_pb.ts";
 import { ServerReflection } from "../gen/reflection_pb.ts";
 import { type Authenticate, type Caller, GatewayStopping } from "./caller.ts";
 import type { Settings } from "./config/config.ts";
+import { type Pages, registerPages } from "./console/serve.ts";
 import { consoleRpcPrefix, prepareConsole } from "./facade/console-rpc.ts";
 import { createFacade } from "./facade/facade.ts";
 import type { CallbackDoor, FindFile, NativePrefix } from "./facade/options.ts";
@@ -44,6 +45,8 @@ export interface EdgeOptions {
   readonly results: { find: FindFile };
   /** Takes vendors' callbacks. */
   readonly tasks: { readonly callbacks: CallbackDoor };
+  /** The pages of the console; `undefined` beside them: they cannot be served. Default: there is no console. */
+  readonly pages?: Promise<Pages | undefined> | undefined;
   /** Who presents the token of a console's cookie. */
   readonly signIn: { readonly identify: (token: string) => Promise<Caller> };
   /** The vendors' own interfaces that are served. */
@@ -119,10 +122,10 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   };
 }
 
-/** The same services for browsers, under a prefix of their own, where a cookie says who calls. */
+/** The same services for browsers, under a prefix of their own, where a cookie says who calls; and the pages. */
 async function registerConsole(
   facade: FastifyInstance,
-  { settings, log, calls, services, signIn }: EdgeOptions,
+  { settings, log, calls, services, signIn, pages: built }: EdgeOptions,
   { checkAccess, shutdownSignal }: { checkAccess: CheckAccess; shutdownSignal: AbortSignal },
 ): Promise<void> {
   const { identify } = signIn;
@@ -136,6 +139,7 @@ async function registerConsole(
     },
     { prefix: consoleRpcPrefix },
   );
+  if (built !== undefined) await facade.register((scope) => registerPages(scope, built));
 }
 
 /** Closes both listeners; cuts what is still connected after {@link endMs}. */

@@ -7,7 +7,10 @@ import { UserService } from "../gen/uas/account/v1/user_service_pb.ts";
 import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
 import { type App, buildApp } from "./app.ts";
+import type { Logger } from "pino";
 import type { Config, Settings } from "./config/config.ts";
+import { buildPages, readPages } from "./console/built.ts";
+import type { Pages } from "./console/serve.ts";
 import { createLog } from "./log.ts";
 import { nanosPerUsd } from "./money.ts";
 
@@ -19,21 +22,34 @@ export interface ServeOptions {
 /** Runs a gateway until SIGTERM or SIGINT; resolves when it has drained. A second signal ends at once. */
 export async function serve({ settings, config }: ServeOptions): Promise<void> {
   const signal = firstSignal();
+  const stopping = new AbortController();
   const logging = createLog({ secrets: secretsOf(settings, config) });
   const { log } = logging;
   try {
-    const app = await buildApp({ settings, config, log });
+    const pages = openPages(log, stopping.signal);
+    const app = await buildApp({ settings, config, log, pages });
     try {
       const urls = await app.listen();
       await welcome(app, { config, url: settings.publicUrl ?? urls.publicUrl });
       log.info({ ...urls, config: config.source }, "listening");
       log.info({ signal: await signal }, "draining");
     } finally {
+      stopping.abort();
       await app.close();
     }
     log.info("stopped");
   } finally {
     logging.flush();
+  }
+}
+
+/** The console's pages, built while the gateway already serves calls where they are not there yet. */
+async function openPages(log: Logger, signal: AbortSignal): Promise<Pages | undefined> {
+  try {
+    return await readPages(await buildPages(signal));
+  } catch (error) {
+    if (!signal.aborted) log.error({ err: error }, "the console cannot be served");
+    return undefined;
   }
 }
 

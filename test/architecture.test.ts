@@ -56,6 +56,8 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   native: [...room, "billing", "vendor", "dialect", "http", "inference", "task", "webhook"],
   rpc: base,
   facade: [...base, "dialect"],
+  // Pages for browsers: they know the contract, and nothing of the program that serves them.
+  console: ["gen"],
   // It reads the settings and shows errors and money; everything else it asks of app.ts.
   cli: [...base, "app"],
 };

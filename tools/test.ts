@@ -27,6 +27,7 @@ const checks: readonly Check[] = [
   command("buf", "breaking", "--against", baseline),
   { name: "gen is up to date (else: npm run generate)", run: isGenerated },
   command("tsc", "--noEmit"),
+  command("tsc", "--noEmit", "-p", "src/console"),
   command("oxlint", "--type-aware"),
 ];
 

@@ -1,0 +1,32 @@
+/** What every page stands in: the queries' memory and the router. */
+import { TransportProvider } from "@connectrpc/connect-query";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { useState } from "react";
+import { createConsoleRouter } from "./routes.tsx";
+import { createQueries, transport } from "./rpc.ts";
+
+/** The console. */
+export function App() {
+  const [{ queries, router }] = useState(create);
+  return (
+    <TransportProvider transport={transport}>
+      <QueryClientProvider client={queries}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </TransportProvider>
+  );
+}
+
+function create() {
+  const router = createConsoleRouter();
+  const queries = createQueries(() => {
+    // What one user asked is not for the next one.
+    queries.clear();
+    const { href, pathname } = router.state.location;
+    if (pathname === "/sign-in") return;
+    const search = pathname === "/" ? {} : { next: href };
+    void router.navigate({ to: "/sign-in", search, replace: true });
+  });
+  return { queries, router };
+}

@@ -1,0 +1,121 @@
+/**
+ * Finds the built pages, or builds them. They are built once from each state of their sources, into a folder that is
+ * named after it, so a server never serves pages that do not fit its contract and nobody has to remember a step.
+ */
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { globSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
+import { extname, join } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { PageFile, Pages } from "./serve.ts";
+
+/** The folder of the project: what is built stands in `dist/console` there. */
+const project = join(import.meta.dirname, "..", "..");
+
+/** What the pages are made of, beside the packages that the lock file names. */
+const sources = ["src/console/**/*", "gen/**/*.ts", "package-lock.json"];
+
+/**
+ * Resolves with the folder of the built pages; builds them where they are missing or of other sources, which takes
+ * about three seconds in a process of its own.
+ *
+ * @param signal stops the building. Default: nothing does
+ * @throws Error where they cannot be built, with what the builder said
+ */
+export async function buildPages(signal?: AbortSignal): Promise<string> {
+  const parent = join(project, "dist", "console");
+  const name = await hashOf(sources);
+  const folder = join(parent, name);
+  await mkdir(parent, { recursive: true });
+  if ((await readdir(parent)).includes(name)) return folder;
+  const draft = await mkdtemp(join(parent, ".draft-"));
+  try {
+    await runVite(draft, signal);
+    await rename(draft, folder).catch(async (error: NodeJS.ErrnoException) => {
+      // Another process was quicker; its pages are the same.
+      if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
+    });
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+  const old = (await readdir(parent)).filter((each) => each !== name && !each.startsWith("."));
+  for (const each of old) await rm(join(parent, each), { recursive: true, force: true });
+  return folder;
+}
+
+/** Reads the built pages into memory, compressed too. About 1 MB. */
+export async function readPages(folder: string): Promise<Pages> {
+  const paths = (await readdir(folder, { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+  return new Map(
+    await Promise.all(
+      paths.map(
+        async (path): Promise<[string, PageFile]> => [
+          path.slice(folder.length + 1).replaceAll("\\", "/"),
+          await readPage(path),
+        ],
+      ),
+    ),
+  );
+}
+
+async function readPage(path: string): Promise<PageFile> {
+  const bytes = await readFile(path);
+  const compressed = await compress(bytes, { level: 9 });
+  return {
+    contentType: contentTypes[extname(path)] ?? "application/octet-stream",
+    bytes,
+    gzip: compressed.length < bytes.length * 0.9 ? compressed : undefined,
+  };
+}
+
+const compress = promisify(gzip);
+
+const contentTypes: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".woff2": "font/woff2",
+};
+
+async function hashOf(globs: readonly string[]): Promise<string> {
+  const hash = createHash("sha256");
+  const files = globSync([...globs], { cwd: project, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .toSorted();
+  for (const [index, content] of (
+    await Promise.all(files.map((file) => readFile(file)))
+  ).entries()) {
+    hash.update(`${files[index]?.slice(project.length)}\0${content.length}\0`).update(content);
+  }
+  return hash.digest("hex").slice(0, 16);
+}
+
+/** In a process of its own: the builder would block this one, and its 200 MB would stay. */
+async function runVite(outDir: string, signal: AbortSignal | undefined): Promise<void> {
+  const vite = join(project, "node_modules", "vite", "bin", "vite.js");
+  const config = join(project, "src", "console", "vite-config.ts");
+  const args = [vite, "build", "--config", config, "--outDir", outDir, "--logLevel", "warn"];
+  const child = spawn(process.execPath, args, {
+    cwd: project,
+    stdio: ["ignore", "pipe", "pipe"],
+    // Else React would be the one for development where this process is a test.
+    env: { ...process.env, NODE_ENV: "production" },
+    ...(signal && { signal }),
+  });
+  const said: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (chunk: Buffer) => void said.push(chunk));
+  }
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", resolve);
+  });
+  if (code === 0) return;
+  throw new Error(`the console's pages were not built: ${Buffer.concat(said).toString().trim()}`);
+}

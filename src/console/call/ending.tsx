@@ -1,0 +1,42 @@
+/** How a call ended, in a word and a colour. */
+import { CallEnding, type CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { useText } from "../language.tsx";
+import { Badge, type Tone } from "../ui/badge.tsx";
+
+const tones: Readonly<Record<CallEnding, Tone>> = {
+  [CallEnding.UNSPECIFIED]: "neutral",
+  [CallEnding.COMPLETED]: "good",
+  [CallEnding.REFUSED]: "warn",
+  [CallEnding.UPSTREAM_REFUSED]: "warn",
+  [CallEnding.UPSTREAM_FAILED]: "bad",
+  [CallEnding.CLIENT_GONE]: "neutral",
+  [CallEnding.GATEWAY_STOPPED]: "bad",
+  [CallEnding.GATEWAY_FAILED]: "bad",
+  [CallEnding.OUT_OF_BALANCE]: "warn",
+  [CallEnding.GATEWAY_LOST]: "bad",
+  [CallEnding.CANCELLED]: "neutral",
+};
+
+/** Whether a call failed, as the gateway's statistics count it. */
+export function didFail({ ending }: CallRecord): boolean {
+  return (
+    ending !== CallEnding.COMPLETED &&
+    ending !== CallEnding.CLIENT_GONE &&
+    ending !== CallEnding.CANCELLED
+  );
+}
+
+/** The HTTP status, with the error's code where there is one. */
+export function EndingBadge({ call }: { call: CallRecord }) {
+  const { calls } = useText();
+  const { ending, status, errorCode } = call;
+  return (
+    <Badge tone={tones[ending] ?? "neutral"}>
+      <span className="sr-only">{calls.endings[ending]}: </span>
+      <span title={calls.endings[ending]}>
+        {status || "—"}
+        {errorCode !== "" && ` ${errorCode}`}
+      </span>
+    </Badge>
+  );
+}

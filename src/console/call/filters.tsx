@@ -1,0 +1,132 @@
+/** The filters of the call log. */
+import { X } from "lucide-react";
+import { type FormEvent, useState } from "react";
+import { useKeyNames } from "../key/use-keys.ts";
+import { useText } from "../language.tsx";
+import { usePrices } from "../models.ts";
+import { type CallSearch, defined, oneOf, type RangeName, ranges } from "../search.ts";
+import { Button } from "../ui/button.tsx";
+import { TextField } from "../ui/field.tsx";
+import { SelectField } from "../ui/select.tsx";
+
+/** The row of filters. Each change is in the address at once. */
+export function CallFilters({
+  search,
+  onSearch,
+}: {
+  search: CallSearch;
+  onSearch: (search: CallSearch) => void;
+}) {
+  const { calls: text, common } = useText();
+  const prices = usePrices();
+  const keyNames = useKeyNames();
+  const models = [
+    ...new Set([
+      ...(prices.data ?? []).map((each) => each.modelKey),
+      ...(search.model ? [search.model] : []),
+    ]),
+  ];
+  const set = (change: { [Name in keyof CallSearch]: CallSearch[Name] | undefined }): void =>
+    onSearch(defined({ ...search, ...change }));
+  const rangeNames = Object.keys(ranges) as RangeName[];
+  return (
+    <div
+      role="search"
+      aria-label={common.filters}
+      className="flex flex-wrap gap-2 border-b border-line p-4"
+    >
+      <SelectField
+        label={common.range}
+        isLabelHidden
+        className="w-40"
+        value={search.range ?? ""}
+        choices={[
+          { value: "", label: common.all },
+          ...rangeNames.map((value) => ({ value, label: common.ranges[value] })),
+        ]}
+        onChoose={(value) => set({ range: oneOf(value, rangeNames) })}
+      />
+      <SelectField
+        label={text.outcome}
+        isLabelHidden
+        className="w-36"
+        value={search.outcome ?? ""}
+        choices={[
+          { value: "", label: text.outcomeAny },
+          { value: "succeeded", label: text.succeeded },
+          { value: "failed", label: text.failed },
+        ]}
+        onChoose={(value) => set({ outcome: oneOf(value, ["succeeded", "failed"]) })}
+      />
+      <SelectField
+        label={common.model}
+        isLabelHidden
+        className="w-40"
+        value={search.model ?? ""}
+        choices={[
+          { value: "", label: text.anyModel },
+          ...models.map((value) => ({ value, label: value })),
+        ]}
+        onChoose={(value) => set({ model: value || undefined })}
+      />
+      <SelectField
+        label={common.key}
+        isLabelHidden
+        className="w-40"
+        value={search.key ?? ""}
+        choices={[
+          { value: "", label: text.anyKey },
+          ...[...keyNames].map(([value, label]) => ({ value, label })),
+        ]}
+        onChoose={(value) => set({ key: value || undefined })}
+      />
+      <RequestFilter
+        key={search.request}
+        search={search}
+        onChoose={(request) => set({ request })}
+      />
+      {search.code !== undefined && (
+        <Button onClick={() => set({ code: undefined })}>
+          {search.code}
+          <X aria-hidden="true" />
+        </Button>
+      )}
+      {Object.keys(search).length > 0 && (
+        <Button tone="quiet" onClick={() => onSearch({})}>
+          {common.clearFilters}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function RequestFilter({
+  search,
+  onChoose,
+}: {
+  search: CallSearch;
+  onChoose: (request: string | undefined) => void;
+}) {
+  const { calls: text } = useText();
+  const [value, setValue] = useState(search.request ?? "");
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    onChoose(value.trim() || undefined);
+  };
+  return (
+    <form onSubmit={submit} className="min-w-44 flex-1">
+      <TextField
+        label={text.request}
+        isLabelHidden
+        type="search"
+        placeholder={text.request}
+        value={value}
+        onChange={(event) => setValue(event.target.value)}
+        onBlur={() =>
+          value.trim() !== (search.request ?? "") && onChoose(value.trim() || undefined)
+        }
+        className="h-8 font-mono text-xs"
+      />
+    </form>
+  );
+}

@@ -1,0 +1,83 @@
+/** The pages and their addresses. A new page is a file in `page/`, a line here, and one in `navigation.ts`. */
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+} from "@tanstack/react-router";
+import { Frame } from "./frame.tsx";
+import { BrokenPage, MissingPage } from "./missing.tsx";
+import { readCallSearch, readKeySearch, readNext, readUsageSearch } from "./search.ts";
+
+const root = createRootRoute({ notFoundComponent: MissingPage, errorComponent: BrokenPage });
+
+/** Pages for who is signed in: in the frame with the navigation. */
+const inside = createRoute({ getParentRoute: () => root, id: "inside", component: Frame });
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  validateSearch: readNext,
+  component: lazyRouteComponent(() => import("./page/sign-in.tsx"), "SignInPage"),
+});
+
+const welcome = createRoute({
+  getParentRoute: () => root,
+  path: "/welcome",
+  component: lazyRouteComponent(() => import("./page/welcome.tsx"), "WelcomePage"),
+});
+
+const overview = createRoute({
+  getParentRoute: () => inside,
+  path: "/",
+  component: lazyRouteComponent(() => import("./page/overview.tsx"), "OverviewPage"),
+});
+
+const keys = createRoute({
+  getParentRoute: () => inside,
+  path: "/keys",
+  validateSearch: readKeySearch,
+  component: lazyRouteComponent(() => import("./page/keys.tsx"), "KeysPage"),
+});
+
+const calls = createRoute({
+  getParentRoute: () => inside,
+  path: "/calls",
+  validateSearch: readCallSearch,
+  component: lazyRouteComponent(() => import("./page/calls.tsx"), "CallsPage"),
+});
+
+const usage = createRoute({
+  getParentRoute: () => inside,
+  path: "/usage",
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(() => import("./page/usage.tsx"), "UsagePage"),
+});
+
+const settings = createRoute({
+  getParentRoute: () => inside,
+  path: "/settings",
+  component: lazyRouteComponent(() => import("./page/settings.tsx"), "SettingsPage"),
+});
+
+const tree = root.addChildren([
+  signIn,
+  welcome,
+  inside.addChildren([overview, keys, calls, usage, settings]),
+]);
+
+/** Creates the router; one for each start of the console. */
+export function createConsoleRouter() {
+  return createRouter({
+    routeTree: tree,
+    basepath: "/console",
+    defaultPreload: "intent",
+    scrollRestoration: true,
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof createConsoleRouter>;
+  }
+}

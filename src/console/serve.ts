@@ -1,0 +1,101 @@
+/** Serves the built pages of the console under `/console`, from memory: no path is ever looked up on a disk. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+
+/** One file of the built pages. */
+export interface PageFile {
+  readonly contentType: string;
+  readonly bytes: Buffer;
+  /** The same, compressed; `undefined` where that would not be smaller. */
+  readonly gzip: Buffer | undefined;
+}
+
+/** The built pages: files by their path below `/console/`, `index.html` among them. */
+export type Pages = ReadonlyMap<string, PageFile>;
+
+/** What everything under `/console` says. Nothing inline may run or style, nothing foreign may be loaded, and nobody
+ * may show the console in a frame. Pictures may be `blob:` for what the playground was given. */
+const headersAlways: Readonly<Record<string, string>> = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "font-src 'self'",
+    "img-src 'self' data: blob:",
+    "media-src 'self' blob:",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join("; "),
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=()",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+};
+
+/** Below this folder names carry a hash of the content. */
+const hashedFolder = "assets/";
+
+/**
+ * Registers `/console` and everything below it, in a scope of its own. Until the pages are there, requests wait.
+ *
+ * @param pages resolves to `undefined` where they could not be built: answered with 503 and what to do
+ */
+export async function registerPages(
+  scope: FastifyInstance,
+  pages: Promise<Pages | undefined>,
+): Promise<void> {
+  scope.addHook("onRequest", async (_request, reply) => void reply.headers(headersAlways));
+  const handler = async (
+    request: FastifyRequest<{ Params: { "*"?: string } }>,
+    reply: FastifyReply,
+  ): Promise<FastifyReply> => {
+    const found = await pages;
+    if (found === undefined) return sendMissing(reply);
+    const path = request.params["*"] ?? "";
+    const file = found.get(path);
+    if (file !== undefined && path !== indexName) return sendFile(request, reply, { path, file });
+    const index = found.get(indexName);
+    if (path.startsWith(hashedFolder) || index === undefined) {
+      return reply
+        .code(404)
+        .header("cache-control", "no-store")
+        .type("text/plain")
+        .send("not found\n");
+    }
+    // Every other path is a page: the router in the browser knows it.
+    return sendFile(request, reply, { path: indexName, file: index });
+  };
+  scope.get("/console", handler);
+  scope.get("/console/*", handler);
+}
+
+const indexName = "index.html";
+
+function sendFile(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  { path, file }: { path: string; file: PageFile },
+): FastifyReply {
+  const isHashed = path.startsWith(hashedFolder);
+  reply
+    .type(file.contentType)
+    .header("cache-control", isHashed ? "public, max-age=31536000, immutable" : "no-store")
+    .header("vary", "accept-encoding");
+  const takesGzip = /\bgzip\b/.test(headers["accept-encoding"] ?? "");
+  if (!takesGzip || file.gzip === undefined) return reply.send(file.bytes);
+  return reply.header("content-encoding", "gzip").send(file.gzip);
+}
+
+function sendMissing(reply: FastifyReply): FastifyReply {
+  return reply
+    .code(503)
+    .header("cache-control", "no-store")
+    .type("text/plain")
+    .send(
+      "The pages of the console are not built. Run `npm ci` (with development dependencies) and " +
+        "`npm run console` in the gateway's folder, then start it again.\n",
+    );
+}

@@ -1,0 +1,71 @@
+/** Times as people read them: never ambiguous, always in one zone that is named. */
+import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+
+/** The zone of this browser, an IANA name. */
+export function localZone(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+}
+
+/** A timestamp's milliseconds since 1970. */
+export function msOf(time: Timestamp): number {
+  return timestampDate(time).getTime();
+}
+
+/** The timestamp of a moment. */
+export function timestampOf(ms: number): Timestamp {
+  return timestampFromDate(new Date(ms));
+}
+
+function two(number: number): string {
+  return String(number).padStart(2, "0");
+}
+
+/** `2026-11-21 03:24:45` in the browser's zone. */
+export function timeText(ms: number): string {
+  const date = new Date(ms);
+  return `${dayText(ms)} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+/** `2026-11-21` in the browser's zone. */
+export function dayText(ms: number): string {
+  const date = new Date(ms);
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+/** `+08:00`: how far the browser's zone was from UTC at a moment. */
+export function offsetText(ms: number): string {
+  const minutes = -new Date(ms).getTimezoneOffset();
+  const size = Math.abs(minutes);
+  return `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;
+}
+
+/** `2026-11-21 03:24:45 +08:00`. */
+export function exactTimeText(ms: number): string {
+  return `${timeText(ms)} ${offsetText(ms)}`;
+}
+
+const units: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000],
+];
+
+/** `2 minutes ago`, in a language. */
+export function relativeText(
+  ms: number,
+  { now, language }: { now: number; language: string },
+): string {
+  const format = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+  const away = ms - now;
+  const [unit, size] = units.find(([, each]) => Math.abs(away) >= each) ?? ["second", 1_000];
+  return format.format(Math.round(away / size), unit);
+}
+
+/** `842 ms`, `1.24 s`, `3 min 05 s`. */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${ms} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+}

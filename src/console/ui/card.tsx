@@ -1,0 +1,137 @@
+/** The surfaces that pages are made of. */
+import { clsx } from "clsx";
+import { type ReactNode, useEffect } from "react";
+
+/** A surface with a border. */
+export function Card({ children, className }: { children: ReactNode; className?: string }) {
+  return (
+    <section className={clsx("rounded-xl border border-line bg-surface shadow-card", className)}>
+      {children}
+    </section>
+  );
+}
+
+/** The head of a card: a title, what it means, and what can be done. */
+export function CardHead({
+  title,
+  hint,
+  actions,
+}: {
+  title: ReactNode;
+  hint?: ReactNode;
+  actions?: ReactNode;
+}) {
+  return (
+    <div className="flex flex-wrap items-center justify-between gap-3 px-5 pt-4 pb-3">
+      <div className="min-w-0">
+        <h2 className="text-sm font-semibold">{title}</h2>
+        {hint !== undefined && <p className="mt-0.5 text-[0.8125rem] text-muted">{hint}</p>}
+      </div>
+      {actions !== undefined && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+    </div>
+  );
+}
+
+/** The head of a page; names the browser's tab too. */
+export function PageHead({
+  title,
+  hint,
+  actions,
+}: {
+  title: string;
+  hint?: ReactNode;
+  actions?: ReactNode;
+}) {
+  useEffect(() => {
+    document.title = `${title} · UAS Gateway`;
+  }, [title]);
+  return (
+    <div className="mb-6 flex flex-wrap items-end justify-between gap-x-6 gap-y-3">
+      <div className="min-w-0">
+        <h1 className="text-2xl font-semibold tracking-tight">{title}</h1>
+        {hint !== undefined && <p className="mt-1 max-w-2xl text-muted">{hint}</p>}
+      </div>
+      {actions !== undefined && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+    </div>
+  );
+}
+
+/** A figure with its name: big enough to be read first. */
+export function Figure({
+  label,
+  value,
+  note,
+  title,
+}: {
+  label: ReactNode;
+  value: ReactNode;
+  note?: ReactNode;
+  title?: string;
+}) {
+  return (
+    <Card className="min-w-0 px-5 py-4">
+      <div className="text-[0.8125rem] text-muted">{label}</div>
+      <div
+        title={title}
+        className="mt-1.5 truncate text-2xl font-semibold tracking-tight tabular-nums"
+      >
+        {value}
+      </div>
+      <div className="mt-1 min-h-[1.15rem] text-xs text-muted">{note}</div>
+    </Card>
+  );
+}
+
+/** Names and values, one under the other. */
+export function Facts({ rows }: { rows: readonly (readonly [ReactNode, ReactNode])[] }) {
+  return (
+    <dl className="grid grid-cols-[minmax(7rem,max-content)_minmax(0,1fr)] gap-x-6 gap-y-2.5 text-[0.8125rem]">
+      {rows.map(([name, value], index) => (
+        // oxlint-disable-next-line react/no-array-index-key -- the rows of one place never change their order
+        <div key={index} className="contents">
+          <dt className="text-muted">{name}</dt>
+          <dd className="min-w-0 break-words">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** What stands where nothing is yet: says what would be here and how it comes. */
+export function Empty({
+  icon,
+  title,
+  hint,
+  action,
+}: {
+  icon?: ReactNode;
+  title: string;
+  hint?: ReactNode;
+  action?: ReactNode;
+}) {
+  return (
+    <div className="flex flex-col items-center px-6 py-14 text-center">
+      {icon !== undefined && (
+        <div
+          aria-hidden="true"
+          className="mb-4 grid size-11 place-items-center rounded-xl border border-line bg-sunken text-muted [&_svg]:size-5"
+        >
+          {icon}
+        </div>
+      )}
+      <p className="font-medium">{title}</p>
+      {hint !== undefined && <div className="mt-1 max-w-md text-muted">{hint}</div>}
+      {action !== undefined && <div className="mt-5">{action}</div>}
+    </div>
+  );
+}
+
+/** Keeps the place of what is being loaded. */
+export function Skeleton({ className }: { className?: string }) {
+  return (
+    <span
+      aria-hidden="true"
+      className={clsx("block animate-pulse rounded-md bg-sunken", className)}
+    />
+  );
+}

@@ -1,0 +1,73 @@
+/** Code to read and to copy. */
+import { clsx } from "clsx";
+import { useState } from "react";
+import { CopyButton } from "./copy.tsx";
+import { Segments } from "./select.tsx";
+
+/** A block of code with a button that copies it. */
+export function CodeBlock({
+  code,
+  label,
+  className,
+}: {
+  code: string;
+  /** What it is; for those who do not see it. */
+  label: string;
+  className?: string;
+}) {
+  return (
+    <div className={clsx("relative rounded-lg border border-line bg-sunken", className)}>
+      {/* A region that scrolls has to be reached by the keyboard. */}
+      <pre
+        tabIndex={0}
+        role="region"
+        aria-label={label}
+        className="overflow-x-auto p-3.5 pr-12 font-mono text-xs leading-relaxed"
+      >
+        {code}
+      </pre>
+      <span className="absolute top-1.5 right-1.5 rounded-lg bg-sunken">
+        <CopyButton isIcon text={code} />
+      </span>
+    </div>
+  );
+}
+
+/** One of several versions of some code. */
+export interface CodeVersion {
+  readonly id: string;
+  readonly title: string;
+  readonly code: string;
+}
+
+/** Code in several languages. */
+export function CodeTabs({ label, versions }: { label: string; versions: readonly CodeVersion[] }) {
+  const [chosen, setChosen] = useState(versions[0]?.id ?? "");
+  const shown = versions.find(({ id }) => id === chosen) ?? versions[0];
+  return (
+    <div className="flex min-w-0 flex-col items-start gap-2">
+      <Segments
+        label={label}
+        value={shown?.id ?? ""}
+        choices={versions.map(({ id, title }) => ({ value: id, label: title }))}
+        onChoose={setChosen}
+      />
+      <CodeBlock className="w-full" label={shown?.title ?? label} code={shown?.code ?? ""} />
+    </div>
+  );
+}
+
+/** An identifier, short enough for a table, whole in its tooltip and when it is copied. */
+export function Id({ value, isWhole = false }: { value: string; isWhole?: boolean }) {
+  const shown = isWhole || value.length <= 14 ? value : `${value.slice(0, 8)}…${value.slice(-4)}`;
+  return (
+    <span className="inline-flex max-w-full items-center gap-0.5">
+      <span title={value} className="min-w-0 font-mono text-xs break-all">
+        {shown}
+      </span>
+      <span className="-my-2 inline-flex scale-80">
+        <CopyButton isIcon text={value} />
+      </span>
+    </span>
+  );
+}

@@ -1,0 +1,70 @@
+/** Copying, also where the browser has no clipboard: over plain HTTP it is not there at all. */
+import { Check, Copy } from "lucide-react";
+import { useEffect, useState } from "react";
+import { useText } from "../language.tsx";
+import { Button, type ButtonProps } from "./button.tsx";
+
+/** Copies a text. @returns whether it really is in the clipboard now */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyBySelection(text);
+  }
+}
+
+/** The old way: selects the text in a field out of sight. It stands in the open dialog, which lets no focus out. */
+function copyBySelection(text: string): boolean {
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.readOnly = true;
+  area.className = "fixed top-0 left-0 opacity-0";
+  const focused = document.activeElement;
+  (document.querySelector("[role=dialog]") ?? document.body).append(area);
+  try {
+    area.select();
+    // Deprecated, and the only one that works without TLS.
+    return document.execCommand("copy");
+  } catch {
+    return false;
+  } finally {
+    area.remove();
+    if (focused instanceof HTMLElement) focused.focus();
+  }
+}
+
+/** How long a button says what came of it, in milliseconds. */
+const saidMs = 2_000;
+
+/** A button that copies, and says whether it did. */
+export function CopyButton({
+  text,
+  label,
+  isIcon = false,
+  ...rest
+}: { text: string; label?: string; isIcon?: boolean } & Omit<ButtonProps, "onClick">) {
+  const { common } = useText();
+  const [outcome, setOutcome] = useState<"copied" | "failed">();
+  useEffect(() => {
+    if (outcome === undefined) return undefined;
+    const timer = setTimeout(() => setOutcome(undefined), saidMs);
+    return () => clearTimeout(timer);
+  }, [outcome]);
+  const name = label ?? common.copy;
+  const said =
+    outcome === "copied" ? common.copied : outcome === "failed" ? common.notCopied : name;
+  return (
+    <Button
+      {...rest}
+      {...(isIcon && { size: "icon", tone: "quiet", "aria-label": said, title: said })}
+      onClick={() => void copyText(text).then((done) => setOutcome(done ? "copied" : "failed"))}
+    >
+      {outcome === "copied" ? <Check aria-hidden="true" /> : <Copy aria-hidden="true" />}
+      {!isIcon && said}
+      <span role="status" className="sr-only">
+        {outcome === undefined ? "" : said}
+      </span>
+    </Button>
+  );
+}

@@ -1,0 +1,79 @@
+/** How values of the contract look everywhere. */
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { TriangleAlert } from "lucide-react";
+import type { ReactNode } from "react";
+import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
+import { useLanguage, useText } from "../language.tsx";
+import { exactUsd, nanosOf, signedUsd, usd } from "../money.ts";
+import { shownError } from "../rpc.ts";
+import { exactTimeText, msOf, relativeText, timeText } from "../time.ts";
+import { useNow } from "../use-now.ts";
+import { Button } from "./button.tsx";
+
+/** A moment: exact in the tooltip, with its offset. */
+export function Time({
+  time,
+  isRelative = false,
+  none = "—",
+}: {
+  time: Timestamp | undefined;
+  /** Whether it is shown as `2 minutes ago`, with the moment in the tooltip. */
+  isRelative?: boolean;
+  none?: ReactNode;
+}) {
+  const { language } = useLanguage();
+  const now = useNow();
+  if (time === undefined) return <span className="text-muted">{none}</span>;
+  const ms = msOf(time);
+  const relative = relativeText(ms, { now, language });
+  return (
+    <time
+      dateTime={new Date(ms).toISOString()}
+      title={isRelative ? exactTimeText(ms) : `${exactTimeText(ms)} · ${relative}`}
+      className="whitespace-nowrap"
+    >
+      {isRelative ? relative : timeText(ms)}
+    </time>
+  );
+}
+
+/** An amount: exact in the tooltip. */
+export function Amount({
+  money,
+  isSigned = false,
+}: {
+  money: Money | bigint | undefined;
+  isSigned?: boolean;
+}) {
+  if (money === undefined) return <span className="text-muted">—</span>;
+  const nanos = typeof money === "bigint" ? money : nanosOf(money);
+  return (
+    <span title={exactUsd(nanos)} className="whitespace-nowrap tabular-nums">
+      {isSigned ? signedUsd(nanos) : usd(nanos)}
+    </span>
+  );
+}
+
+/** What went wrong, the id that support finds it by, and another try. */
+export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const { common } = useText();
+  if (error === undefined || error === null) return null;
+  const { text, requestId } = shownError(error);
+  return (
+    <div
+      role="alert"
+      className="flex flex-wrap items-start gap-3 rounded-xl bg-bad-soft px-4 py-3 text-bad"
+    >
+      <TriangleAlert aria-hidden="true" className="mt-0.5 size-4 shrink-0" />
+      <div className="min-w-0 flex-1">
+        <p className="break-words">{text}</p>
+        {requestId !== "" && (
+          <p className="mt-0.5 font-mono text-xs">
+            {common.requestId} {requestId}
+          </p>
+        )}
+      </div>
+      {onRetry !== undefined && <Button onClick={onRetry}>{common.retry}</Button>}
+    </div>
+  );
+}

@@ -1,0 +1,34 @@
+/** Usage as a file for spreadsheets. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import type { GetUsageSeriesResponse } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
+import { exactUsd } from "../money.ts";
+import { metricNames, metrics } from "./metric.ts";
+
+/** All metrics of each group in each bucket that has any call, with exact amounts. */
+export function usageCsv(
+  { bucketTimes, series }: GetUsageSeriesResponse,
+  nameOf: (group: string) => string,
+): string {
+  const lines = series.flatMap(({ group, rest, points }) =>
+    points.map(({ bucket, totals }) => {
+      const time = bucketTimes[bucket];
+      const values = metricNames.map((name) => {
+        const value = metrics[name].of(totals);
+        return name === "cost" ? exactUsd(value).replace(" USD", "") : String(value);
+      });
+      return [
+        time ? timestampDate(time).toISOString() : "",
+        rest ? "(rest)" : nameOf(group),
+        ...values,
+      ];
+    }),
+  );
+  const head = ["time", "group", "cost_usd", ...metricNames.slice(1, -1), "second_micros"];
+  return [head, ...lines].map((cells) => `${cells.map(csvCell).join(",")}\r\n`).join("");
+}
+
+/** A cell. Texts that spreadsheets might take for a formula begin with an apostrophe. */
+function csvCell(text: string): string {
+  const safe = /^[=+@\t\r]|^-(?!\d)/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

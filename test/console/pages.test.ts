@@ -1,0 +1,104 @@
+/** The built pages as the server hands them out: R-CON-1. */
+import { gzipSync, gunzipSync } from "node:zlib";
+import { fastify, type FastifyInstance } from "fastify";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildPages, readPages } from "../../src/console/built.ts";
+import { type Pages, registerPages } from "../../src/console/serve.ts";
+
+/** The most JavaScript that the first page may load, compressed, in bytes. */
+const initialBytesMax = 260 * 1024;
+
+let pages: Pages;
+let app: FastifyInstance;
+
+beforeAll(async () => {
+  pages = await readPages(await buildPages());
+  app = await serving(Promise.resolve(pages));
+}, 60_000);
+
+afterAll(() => app.close());
+
+async function serving(served: Promise<Pages | undefined>): Promise<FastifyInstance> {
+  const server = fastify();
+  await server.register((scope) => registerPages(scope, served));
+  return server;
+}
+
+function bytesOf(path: string): Buffer {
+  const file = pages.get(path);
+  if (file === undefined) throw new Error(`no file ${path}`);
+  return file.bytes;
+}
+
+const index = (): string => bytesOf("index.html").toString();
+
+/** The scripts that the document asks for itself: the entry, and what it imports. */
+function initialScripts(): string[] {
+  return [...index().matchAll(/(?:src|href)="\/console\/(assets\/[^"]+\.js)"/g)].map(
+    ([, path = ""]) => path,
+  );
+}
+
+test("the first page loads at most 260 KB of JavaScript, and no charts", () => {
+  const scripts = initialScripts();
+  const bytes = scripts.reduce((sum, path) => sum + gzipSync(bytesOf(path)).length, 0);
+  expect(scripts.length).toBeGreaterThan(0);
+  expect(bytes).toBeLessThan(initialBytesMax);
+  expect(scripts.filter((path) => bytesOf(path).includes("recharts"))).toEqual([]);
+});
+
+test("nothing in the document is inline", () => {
+  expect(index()).not.toMatch(/<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)/);
+});
+
+test("every page is the document, fresh each time, and never in a frame", async () => {
+  for (const url of ["/console", "/console/", "/console/keys", "/console/keys/any/thing?a=1"]) {
+    const reply = await app.inject({ url });
+    expect([url, reply.statusCode, reply.body]).toEqual([url, 200, index()]);
+    expect(reply.headers["cache-control"]).toBe("no-store");
+    const policy = String(reply.headers["content-security-policy"]);
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toMatch(/unsafe|https?:|\*/);
+  }
+});
+
+test("files with a hash in their name are kept for ever, and compressed for who can read it", async () => {
+  const [path = ""] = initialScripts();
+  const url = `/console/${path}`;
+  const plain = await app.inject({ url });
+  expect(plain.headers["cache-control"]).toBe("public, max-age=31536000, immutable");
+  expect(plain.headers["content-type"]).toContain("javascript");
+  expect(plain.rawPayload).toEqual(bytesOf(path));
+  const zipped = await app.inject({ url, headers: { "accept-encoding": "br, gzip" } });
+  expect(zipped.headers["content-encoding"]).toBe("gzip");
+  expect(gunzipSync(zipped.rawPayload)).toEqual(bytesOf(path));
+});
+
+test("a file that is not there is no page", async () => {
+  const reply = await app.inject({ url: "/console/assets/nothing-12345678.js" });
+  expect([reply.statusCode, reply.headers["cache-control"]]).toEqual([404, "no-store"]);
+});
+
+test("paths that lead out of the folder lead nowhere", async () => {
+  for (const url of ["/console/..%2f..%2fpackage.json", "/console/assets/..%2f..%2fpackage.json"]) {
+    const reply = await app.inject({ url });
+    expect(reply.body).not.toContain("uas-gateway");
+  }
+});
+
+test("where the pages could not be built, the console says what to do", async () => {
+  const broken = await serving(Promise.resolve(undefined));
+  const reply = await broken.inject({ url: "/console" });
+  await broken.close();
+  expect(reply.statusCode).toBe(503);
+  expect(reply.body).toContain("npm run console");
+});
+
+test("what is built once is not built again", async () => {
+  const start = performance.now();
+  const folder = await buildPages();
+  expect(await buildPages()).toBe(folder);
+  // Building takes seconds.
+  expect(performance.now() - start).toBeLessThan(1_000);
+});
