@@ -2,7 +2,14 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { type Caller, callerKey, type KeyCaller, requestIdKey, requireActive } from "../caller.ts";
+import {
+  anonymous,
+  type Caller,
+  callerKey,
+  type KeyCaller,
+  requestIdKey,
+  requireActive,
+} from "../caller.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { type Catalogue, modelMessage } from "./catalogue.ts";
 import type { CountTokens } from "./count-tokens.ts";
@@ -37,14 +44,11 @@ export function createInferenceService({
       exchange.streamGenerate(asked(generation), contextOf(context)),
 
     listModels(request, { values }) {
-      const caller = keyCaller(values.get(callerKey));
-      requireActive(caller);
-      return modelPage(catalogue.list(caller), request);
+      return modelPage(catalogue.list(customer(values.get(callerKey))), request);
     },
 
     getModel({ modelKey }, { values }) {
-      const caller = keyCaller(values.get(callerKey));
-      requireActive(caller);
+      const caller = customer(values.get(callerKey));
       return { model: modelMessage(catalogue.authorize(caller, modelKey)) };
     },
   };
@@ -61,6 +65,12 @@ function asked(generation: Generation | undefined): Generation {
   throw new GatewayError(ErrorCode.INVALID_REQUEST, "generation: say what to generate", {
     param: "generation",
   });
+}
+
+/** Whoever may see models: for a key what it may use, for others all. @throws GatewayError ACCESS_DENIED */
+function customer(caller: Caller | undefined): Caller {
+  if (caller === undefined || caller.kind === "key") requireActive(keyCaller(caller));
+  return caller ?? anonymous;
 }
 
 /** The access option lets nobody else through; an operator calling in process has no account to charge. */

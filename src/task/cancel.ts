@@ -22,12 +22,12 @@ export interface CancelOptions extends MoveNeeds {
 }
 
 /**
- * Asks to end a task of an account.
+ * Asks to end a task of an account; of any, where none is said.
  *
  * @returns the task after it: cancelled, ended otherwise, or asked to end
  * @throws GatewayError TASK_NOT_FOUND, TASK_NOT_CANCELLABLE
  */
-export type Cancel = (taskId: string, accountId: string) => Promise<SeenTask>;
+export type Cancel = (taskId: string, accountId: string | undefined) => Promise<SeenTask>;
 
 /** How often a task may move on while it is tried. Each move is one of a few to its end. */
 const triesMax = 10;

@@ -78,14 +78,15 @@ export function createTaskReads({ store, feed, parking = new Parking() }: TaskRe
   };
 }
 
-interface Scope {
+/** Whose tasks somebody may see. */
+export interface Scope {
   readonly isOperator: boolean;
   /** The only account whose tasks the caller may see; `undefined`: all. */
   readonly accountId: string | undefined;
 }
 
-/** @throws GatewayError ACCESS_DENIED for suspended accounts */
-function scopeOf({ values }: HandlerContext): Scope {
+/** Whose tasks the caller may see. @throws GatewayError ACCESS_DENIED for suspended accounts */
+export function scopeOf({ values }: HandlerContext): Scope {
   const caller = values.get(callerKey);
   if (caller?.kind === "operator") return { isOperator: true, accountId: undefined };
   if (caller === undefined || caller.kind === "anonymous") {

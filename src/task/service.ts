@@ -13,7 +13,7 @@ import type { ModelConfig } from "../config/config.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import type { Cancel } from "./cancel.ts";
 import { taskMessage } from "./message.ts";
-import { createTaskReads, type TaskReadsOptions } from "./reads.ts";
+import { createTaskReads, scopeOf, type TaskReadsOptions } from "./reads.ts";
 import type { TaskSchemas } from "./schema/schemas.ts";
 import { readSubmit } from "./submit-form.ts";
 import type { Submit } from "./submit.ts";
@@ -51,15 +51,21 @@ export function createTaskService(options: TaskServiceOptions): ServiceImpl<type
     },
 
     async cancelTask({ taskId }, context) {
-      const { accountId } = keyCaller(context);
-      return { task: taskMessage(await cancel(taskId, accountId), { isOperator: false }) };
+      const { isOperator, accountId } = scopeOf(context);
+      return { task: taskMessage(await cancel(taskId, accountId), { isOperator }) };
     },
 
     getModelSchema({ modelKey }, context) {
-      const { model, field, schema, example } = schemas.of(authorize(keyCaller(context), modelKey));
+      const { model, field, schema, example } = schemas.of(authorize(customer(context), modelKey));
       return { modelKey, type: model.type, paramsField: field, schema, example };
     },
   };
+}
+
+/** Whoever may see models: a key those that it may use, others all. @throws GatewayError ACCESS_DENIED */
+function customer(context: HandlerContext): Caller {
+  const caller = context.values.get(callerKey);
+  return caller === undefined || caller.kind === "key" ? keyCaller(context) : caller;
 }
 
 /** The access option lets nobody else through; an operator calling in process has no account to charge. */

@@ -16,7 +16,8 @@ const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 const sql = {
   find: `select ${seenColumns} from task where id = $1 and ($2::uuid is null or account_id = $2)`,
-  findWhole: `select ${taskColumns} from task where id = $1 and account_id = $2`,
+  findWhole: `select ${taskColumns} from task where id = $1
+    and ($2::uuid is null or account_id = $2)`,
   findByRequest: `select ${seenColumns} from task where request_id = $1 order by id desc limit 1`,
   list: `select ${seenColumns} from task where id < $1 and account_id = $3
     and ($4::text[] is null or state = any($4)) order by id desc limit $2`,
@@ -27,7 +28,7 @@ export interface TaskStore {
   /** A task; `undefined`: there is none, or it is of another account. @param accountId default: any */
   find(taskId: string, accountId?: string): Promise<SeenTask | undefined>;
   /** The same, with what was asked for. */
-  findWhole(taskId: string, accountId: string): Promise<TaskRow | undefined>;
+  findWhole(taskId: string, accountId: string | undefined): Promise<TaskRow | undefined>;
   /** The newest task by the request id of its submit. */
   findByRequest(requestId: string): Promise<SeenTask | undefined>;
   /** One more than the page's limit, newest first. @param states default: all */
@@ -44,7 +45,7 @@ export function createTaskStore(pool: Pick<Pool, "query">): TaskStore {
       isUuid(taskId) ? (await query(sql.find, [taskId, accountId ?? null]))[0] : undefined,
     findWhole: async (taskId, accountId) =>
       isUuid(taskId)
-        ? (await answering(pool.query<TaskRow>(sql.findWhole, [taskId, accountId]))).rows[0]
+        ? (await answering(pool.query<TaskRow>(sql.findWhole, [taskId, accountId ?? null]))).rows[0]
         : undefined,
     findByRequest: async (requestId) =>
       requestId.includes("\0") ? undefined : (await query(sql.findByRequest, [requestId]))[0],
