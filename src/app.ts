@@ -26,14 +26,15 @@ import { createAuthenticator } from "./key/authenticate.ts";
 import { createInference } from "./inferences.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { formatUsd } from "./money.ts";
-import { createNativeRoom } from "./natives.ts";
+import { createNativeRoom, type NativeRoom, type NativeRoomOptions } from "./natives.ts";
 import { createReadiness } from "./readiness.ts";
 import { openResults } from "./result/open-results.ts";
 import { createSignInObserver, type SignIn } from "./sign-in.ts";
-import { createTaskWorking } from "./task-workers.ts";
+import { watchCalls } from "./gauges.ts";
+import { createTaskWorking, type TaskWorking, type WorkingOptions } from "./task-workers.ts";
 import { vendorKinds } from "./vendor/index.ts";
 import type { Vendor } from "./vendor/vendor.ts";
-import { createTaskRoom } from "./tasks.ts";
+import { createTaskRoom, type TaskRoom } from "./tasks.ts";
 import { createWebhookSending } from "./webhooks.ts";
 
 export { openBackend };
@@ -97,16 +98,13 @@ async function assemble(built: Parts): Promise<App> {
   const prices = createPriceBook({ pool: database.pool });
   await prices.load(config.models.values());
   const { ledger, jobs } = createMoney(built);
-  const authenticator = createAuthenticator({
-    pool: database.pool,
-    url: database.url,
-    warn,
-    onRefused: (reason) => metrics.authFailures.inc({ reason }),
-  });
+  const { pool, url } = database;
+  const onRefused = (reason: string): void => metrics.authFailures.inc({ reason });
+  const authenticator = createAuthenticator({ pool, url, warn, onRefused });
   const vendors = createVendors(config);
   const upstream = createUpstream({ vendors, configs: config.vendors, metrics, log });
   const drains = new Drains();
-  watch({ metrics, calls, drains, ledger, jobs });
+  watchCalls({ metrics, calls, drains, ledger, jobs });
   const masterKey = backend.masterKey();
   const state = createInferenceState({ pool: database.pool, masterKey, vendors, metrics, log });
   const pricing = createPricing(prices);
@@ -114,20 +112,21 @@ async function assemble(built: Parts): Promise<App> {
   const parts = { config, vendors, ledger, pricing, calls, drains, metrics, log, state, counter };
   const results = openResults({ pool: database.pool, settings, config, warn });
   const work = { database, config, vendors, prices, metrics, upstream, state };
-  const working = createTaskWorking({ ...work, settings, results, log, onLowBalance });
-  const tasks = createTaskRoom({ ...work, onNews: working.wake, onCancel: working.cancel });
+  const common = { ...work, settings, log, onLowBalance, masterKey, results };
+  const { native, working, tasks } = createTaskRooms(common);
   const inference = createInference({ ...parts, upstream, background: tasks.background });
-  const native = createNativeRoom({ ...parts, ...inference, settings });
-  const services = [backend.services, inference.services, tasks.service, native.service].flat();
+  const natives = native.serve({ ...parts, ...inference });
+  const services = [backend.services, inference.services, tasks.service, natives].flat();
   const sending = createWebhookSending({ backend, config, metrics, log });
   const { authenticate } = authenticator;
-  const isReady = createReadiness(database.pool, calls);
+  const isReady = createReadiness(pool, calls);
   const rooms = { results, tasks, native, signIn, pages };
   const edge = { settings, log, metrics, calls, services, authenticate, isReady, ...rooms };
   const edges = await createEdges(edge);
   await authenticator.start();
   await makePartitions(database.pool, warn);
-  const starting = [jobs, state.jobs, results.jobs, signIn.jobs, sending, tasks, working];
+  const roomJobs = [jobs, state.jobs, signIn.jobs, native.jobs];
+  const starting = [...roomJobs, results.jobs, sending, tasks, working];
   for (const each of starting) await each.start();
   let closing: Promise<void> | undefined;
   return {
@@ -139,10 +138,10 @@ async function assemble(built: Parts): Promise<App> {
       closing ??= (async () => {
         const calling = endCalls({ calls, drains, edges }, limitMs);
         await Promise.all([calling, working.stop(limitMs)]);
-        await stopAll([jobs, state.jobs, sending, results, tasks, signIn.jobs]);
+        await stopAll([...roomJobs, sending, results, tasks]);
         await ledger.close();
-        const others = [counter, authenticator, ...vendors.values()];
-        await Promise.all(others.map((each) => each.close()));
+        const open = [counter, authenticator, ...vendors.values()];
+        await Promise.all(open.map((each) => each.close()));
         await backend.close();
       })();
       return closing;
@@ -152,6 +151,19 @@ async function assemble(built: Parts): Promise<App> {
 
 async function stopAll(parts: readonly { stop(): Promise<void> }[]): Promise<void> {
   await Promise.all(parts.map((part) => part.stop()));
+}
+
+/** Tasks, in our own form and in vendors': who accepts them and who works on them need each other. */
+function createTaskRooms(parts: Omit<NativeRoomOptions & WorkingOptions, "onNews" | "native">): {
+  readonly native: NativeRoom;
+  readonly working: TaskWorking;
+  readonly tasks: TaskRoom;
+} {
+  const onNews = (): void => working.wake();
+  const native = createNativeRoom({ ...parts, onNews });
+  const working = createTaskWorking({ ...parts, native });
+  const tasks = createTaskRoom({ ...parts, onNews, onCancel: working.cancel, native });
+  return { native, working, tasks };
 }
 
 /** Lets running calls end by themselves, at most for `limitMs`; then ends them. */
@@ -207,60 +219,4 @@ function createVendors(config: Config): Map<string, Vendor> {
     if (kind !== undefined) vendors.set(name, kind.create(vendor));
   }
   return vendors;
-}
-
-function watch({
-  metrics,
-  calls,
-  drains,
-  ledger,
-  jobs,
-}: {
-  metrics: Metrics;
-  calls: RunningCalls;
-  drains: Drains;
-  ledger: LedgerWriter;
-  jobs: BillingJobs;
-}): void {
-  metrics.gauge("uas_calls_running", "Inference calls that run.", () => calls.count);
-  metrics.gauge(
-    "uas_replies_drained",
-    "Replies that are read on although their clients have left.",
-    () => drains.count,
-  );
-  metrics.gauge(
-    "uas_billing_holds_open",
-    "Holds of this process's calls.",
-    () => ledger.stats().openHolds,
-  );
-  metrics.gauge(
-    "uas_billing_settlements_waiting",
-    "Settlements that the database does not have yet.",
-    () => ledger.stats().waitingSettles,
-  );
-  metrics.gauge(
-    "uas_billing_journal_entries",
-    "Settlements in the journal that the database does not have yet.",
-    () => ledger.stats().journalEntries,
-  );
-  metrics.gauge(
-    "uas_billing_journal_bytes",
-    "Bytes of this process's settlement journal.",
-    () => ledger.stats().journalBytes,
-  );
-  metrics.gauge(
-    "uas_billing_journal_failures",
-    "Writes to the settlement journal that failed since the start.",
-    () => ledger.stats().journalFailures,
-  );
-  metrics.gauge(
-    "uas_ledger_audit_findings",
-    "Broken rules of the books that this process's last audit named, at most 100; hourly.",
-    () => jobs.findings(),
-  );
-  metrics.gauge(
-    "uas_call_records_dropped",
-    "Records of refused calls that were lost since the start.",
-    () => ledger.stats().droppedRecords,
-  );
 }

@@ -1,57 +1,102 @@
-/** Puts the native room together: which vendor is served under which prefix. */
+/** Puts the native room together: which vendor is served under which prefix, and how its jobs are followed. */
 import type { Logger } from "pino";
 import { NativeService } from "../gen/uas/native/v1/native_service_pb.ts";
+import type { Ledger } from "./billing/ledger.ts";
+import type { PriceBook } from "./billing/price-book.ts";
 import type { Config, Settings } from "./config/config.ts";
+import type { Database } from "./db/database.ts";
 import type { NativePrefix } from "./facade/options.ts";
 import type { Catalogue } from "./inference/catalogue.ts";
 import type { Exchange } from "./inference/exchange.ts";
 import type { RunningCalls } from "./inference/running-calls.ts";
 import type { Metrics } from "./metrics.ts";
 import type { NativeVendor } from "./native/context.ts";
+import { createNativeExpiry, type NativeExpiry } from "./native/expiry.ts";
+import { createFollowing } from "./native/following.ts";
 import { headerList } from "./native/headers.ts";
+import { createLinks } from "./native/links.ts";
 import { createFindNativeModel } from "./native/models.ts";
 import { createNativeService } from "./native/service.ts";
+import { createTell } from "./native/tell.ts";
 import { type Service, serve } from "./rpc/service.ts";
+import type { MoveNeeds } from "./task/move.ts";
+import { createOutsideTasks } from "./task/outside.ts";
+import type { WorkerVendor } from "./task/worker-options.ts";
+import { createTaskPricing } from "./tasks.ts";
 import { vendorKinds } from "./vendor/index.ts";
 import type { Vendor } from "./vendor/vendor.ts";
 
-/** What the room needs of the rest. */
+/** What the room needs of the ground. */
 export interface NativeRoomOptions {
-  readonly settings: Pick<Settings, "publicUrl">;
+  readonly database: Database;
   readonly config: Config;
+  readonly settings: Pick<Settings, "publicUrl">;
   readonly vendors: ReadonlyMap<string, Vendor>;
+  readonly prices: PriceBook;
+  /** 32 bytes. */
+  readonly masterKey: Uint8Array;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** Called when there is something for workers to look at. */
+  readonly onNews: () => void;
+  readonly onLowBalance: NonNullable<MoveNeeds["onLowBalance"]>;
+}
+
+/** What its service needs of the other rooms. */
+export interface NativeServing {
   readonly catalogue: Catalogue;
   readonly exchange: Exchange;
   readonly calls: RunningCalls;
-  readonly metrics: Metrics;
-  readonly log: Logger;
+  readonly ledger: Pick<Ledger, "record">;
 }
 
 /** The room of a server. */
 export interface NativeRoom {
-  readonly service: Service;
   /** What the facade serves. */
   readonly prefixes: readonly NativePrefix[];
+  /** How workers follow jobs, by vendor name. */
+  readonly natives: ReadonlyMap<string, WorkerVendor>;
+  /** Tells of tasks, jobs among them. */
+  readonly tell: NonNullable<MoveNeeds["tell"]>;
+  readonly jobs: NativeExpiry;
+  serve(parts: NativeServing): Service;
   /** Where the gateway listens: what vendors' addresses become where no other public address is set. */
   servedAt<Urls extends { readonly publicUrl: string }>(urls: Urls): Urls;
 }
 
 /** Makes it. */
 export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
-  const { config, settings } = options;
-  const { models } = config;
+  const { database, config, settings, prices, metrics, log, onNews, onLowBalance } = options;
+  const { pool } = database;
   const vendors = served(options);
   let listening = "";
-  const service = createNativeService({
-    ...options,
-    models,
-    vendors,
-    findModel: createFindNativeModel(models.values()),
-    publicUrl: () => settings.publicUrl ?? listening,
-  });
+  const publicUrl = (): string => settings.publicUrl ?? listening;
+  const links = createLinks(options.masterKey);
+  const following = createFollowing({ pool, onNews });
+  const byName = new Map([...vendors.values()].map((at) => [at.config.name, at]));
+  const tell = createTell({ vendors: byName, links, publicUrl });
+  const needs = { pool, tell, onLowBalance, onNews };
+  const outside = createOutsideTasks({ ...needs, pricing: createTaskPricing(prices) });
+  const { allowHosts } = config.webhooks;
+  const findModel = createFindNativeModel(config.models.values());
+  const common = { vendors, findModel, pool, outside, following, links, allowHosts, publicUrl };
   return {
-    service: serve(NativeService, service),
     prefixes: [...vendors.values()].map(({ prefix, api }) => ({ prefix, ...api })),
+    natives: new Map(
+      [...byName].map(([name, at]) => [
+        name,
+        {
+          tasks: following.tasksOf(at),
+          maxInFlight: undefined,
+          baseUrl: at.config.baseUrl,
+          isFileOptional: true,
+        },
+      ]),
+    ),
+    tell,
+    jobs: createNativeExpiry(pool, (message, fields) => log.warn(fields, message)),
+    serve: (parts) =>
+      serve(NativeService, createNativeService({ ...parts, ...common, metrics, log })),
     servedAt(urls) {
       listening = urls.publicUrl.replace(/\/$/, "");
       return urls;
@@ -60,7 +105,10 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
 }
 
 /** Those that the configuration gives a prefix, and whose kind has an interface of its own. */
-function served({ config, vendors }: NativeRoomOptions): ReadonlyMap<string, NativeVendor> {
+function served({
+  config,
+  vendors,
+}: Pick<NativeRoomOptions, "config" | "vendors">): ReadonlyMap<string, NativeVendor> {
   const found = new Map<string, NativeVendor>();
   for (const [name, vendor] of vendors) {
     const own = config.vendors.get(name);

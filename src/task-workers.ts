@@ -30,6 +30,8 @@ export interface WorkingOptions {
   readonly database: Database;
   readonly config: Pick<Config, "models" | "vendors">;
   readonly settings: Pick<Settings, "publicUrl">;
+  /** Tasks that were submitted in their vendor's own form. */
+  readonly native: Pick<WorkerOptions, "natives" | "tell">;
   /** By name. */
   readonly vendors: ReadonlyMap<string, Vendor>;
   /** Who asks vendors for texts. */
@@ -86,6 +88,7 @@ export function createTaskWorking(options: WorkingOptions): TaskWorking {
     onLowBalance,
     models: config.models,
     vendors: workerVendors(options),
+    ...pickNative(options.native),
     text: { run: textRunner(options), vendors: textVendors(options) },
     findPrice: (version) => prices.find(version),
     vendorCost: vendorCostOf(config),
@@ -110,6 +113,13 @@ export function createTaskWorking(options: WorkingOptions): TaskWorking {
       await pool.end();
     },
   };
+}
+
+function pickNative({
+  natives,
+  tell,
+}: WorkingOptions["native"]): Pick<WorkerOptions, "natives" | "tell"> {
+  return { ...(natives && { natives }), ...(tell && { tell }) };
 }
 
 /** Texts of tasks, and responses in the background. */

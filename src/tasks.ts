@@ -17,6 +17,7 @@ import { createCancel } from "./task/cancel.ts";
 import { TaskFeed } from "./task/feed.ts";
 import { createTaskReads } from "./task/reads.ts";
 import type { TaskRow } from "./task/task-row.ts";
+import type { WorkerOptions } from "./task/worker-options.ts";
 import { createTaskSchemas } from "./task/schema/schemas.ts";
 import { createTaskService } from "./task/service.ts";
 import { createTaskStore } from "./task/store.ts";
@@ -35,6 +36,8 @@ export interface TaskOptions {
   readonly onNews?: () => void;
   /** Called when a task that runs is asked to end. Default: who works on it finds it by itself. */
   readonly onCancel?: (taskId: string) => void;
+  /** Tasks that were submitted in their vendor's own form. Default: there are none. */
+  readonly native?: Pick<WorkerOptions, "natives" | "tell">;
 }
 
 /** The task room of a server. */
@@ -58,15 +61,18 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   const feed = new TaskFeed({ url });
   const parking = new Parking();
   const tasksOf = (vendor: string) => vendors.get(vendor)?.tasks;
-  const canStop = ({ type, vendor }: TaskRow): boolean =>
-    type === ModelType.TEXT || (tasksOf(vendor)?.canCancel ?? false);
+  const canStop = ({ type, vendor, path }: TaskRow): boolean => {
+    if (path !== null) return options.native?.natives?.get(vendor)?.tasks.canCancel ?? false;
+    return type === ModelType.TEXT || (tasksOf(vendor)?.canCancel ?? false);
+  };
+  const tell = options.native?.tell;
   const onAsked = ({ id }: Pick<TaskRow, "id">): void => {
     onCancel?.(id);
     onNews?.();
   };
   const catalogue = createCatalogue(config.models);
   const submit = createSubmit({ pool, pricing: createTaskPricing(prices), onAccepted: onNews });
-  const cancel = createCancel({ pool, store, canStop, onAsked });
+  const cancel = createCancel({ pool, store, canStop, onAsked, ...(tell && { tell }) });
   const service = createTaskService({
     store,
     feed,
@@ -105,7 +111,8 @@ export function createTaskReading({ pool }: Database): Service {
   });
 }
 
-function createTaskPricing(prices: PriceBook): TaskPricing {
+/** Prices, as tasks are held by them. */
+export function createTaskPricing(prices: PriceBook): TaskPricing {
   return {
     priceAt: (model, timeMs) => priceAt(model.prices, timeMs),
     version: (price) => prices.version(price),

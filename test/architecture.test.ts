@@ -17,6 +17,7 @@ const roof = [
   "readiness",
   "served-kinds",
   "sign-in",
+  "gauges",
   "natives",
   "task-workers",
   "tasks",
@@ -38,7 +39,7 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   // What uas.yaml may say depends on the kinds of vendors; app.ts tells it.
   config: ["gen", "limits", "money"],
   // Only */entity.ts of the rooms; checked on its own below.
-  db: ["account", "key", "billing", "inference", "result", "task", "webhook", "operator"],
+  db: ["account", "key", "billing", "inference", "native", "result", "task", "webhook", "operator"],
   dialect: ["gen", "limits", "errors", "bytes", "task-json"],
   http: base,
   vendor: [...base, "dialect", "http"],

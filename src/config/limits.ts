@@ -267,3 +267,10 @@ export const nativeKeptBytesMax = 1024 * 1024;
 /** How long it is remembered whose an object of a vendor is, in milliseconds: 60 days, longer than any vendor that
  * is served keeps one. */
 export const nativeObjectTtlMs = 60 * 24 * 60 * 60 * 1_000;
+
+/** How long an address works that is a key for itself, in milliseconds: as long as the vendor keeps what it leads
+ * to. */
+export const nativeLinkMs = 60 * 60 * 1_000;
+
+/** The longest state of a vendor's job that its webhook carries, in bytes: 64 KiB (R-HOOK-7). */
+export const nativePayloadBytesMax = 64 * 1024;

@@ -4,6 +4,7 @@ import { callLogEntities } from "../billing/log/entity.ts";
 import { inferenceEntities } from "../inference/entity.ts";
 import { keyEntities } from "../key/entity.ts";
 import { operatorEntities } from "../operator/entity.ts";
+import { nativeEntities } from "../native/entity.ts";
 import { resultEntities } from "../result/entity.ts";
 import { taskEntities } from "../task/entity.ts";
 import { webhookEntities } from "../webhook/entity.ts";
@@ -19,4 +20,5 @@ export const entities = [
   ...webhookEntities,
   ...resultEntities,
   ...operatorEntities,
+  ...nativeEntities,
 ] as const;

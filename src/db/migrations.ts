@@ -12,6 +12,7 @@ import { Task0010 } from "./migration/0010-task.ts";
 import { Result0011 } from "./migration/0011-result.ts";
 import { Background0012 } from "./migration/0012-background.ts";
 import { TaskHint0013 } from "./migration/0013-task-hint.ts";
+import { Native0014 } from "./migration/0014-native.ts";
 import { SignIn0016 } from "./migration/0016-sign-in.ts";
 import { KeyCopy0017 } from "./migration/0017-key-copy.ts";
 import { Usage0018 } from "./migration/0018-usage.ts";
@@ -30,6 +31,7 @@ export const migrations: readonly MigrationObject[] = [
   { name: "0011-result", class: Result0011 },
   { name: "0012-background", class: Background0012 },
   { name: "0013-task-hint", class: TaskHint0013 },
+  { name: "0014-native", class: Native0014 },
   { name: "0016-sign-in", class: SignIn0016 },
   { name: "0017-key-copy", class: KeyCopy0017 },
   { name: "0018-usage", class: Usage0018 },

@@ -9,9 +9,10 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import {
   type ExchangeRequest,
   ExchangeRequestSchema,
+  FollowLinkRequestSchema,
   NativeService,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
-import { gatewayStopping, invalidKey, missingKey, presentedKey } from "../caller.ts";
+import { anonymous, gatewayStopping, invalidKey, missingKey, presentedKey } from "../caller.ts";
 import { abortWith, stopAll } from "./abort.ts";
 import { requestIdOf, sendErrorBody } from "./errors.ts";
 import { pass } from "./exchange-route.ts";
@@ -40,14 +41,26 @@ export async function registerNative(
     done(null, body),
   );
   const running = stopAll(stopping);
-  const method = NativeService.method.exchange;
+  const { exchange, followLink } = NativeService.method;
   scope.all(`${native.prefix}/*`, {
     onRequest: (request, reply) => authenticate(request, reply, options),
     async handler(request, reply) {
       const { values, header } = rpcCaller(request);
       const { signal } = abortWith(reply.raw, running);
-      const input = single(readRequest(request, native));
-      const response = await transport.stream(method, signal, undefined, header, input, values);
+      const token = linkOf(request, native);
+      const message = readRequest(request, native);
+      const { prefix, headers } = message;
+      const response =
+        token === undefined
+          ? await transport.stream(exchange, signal, undefined, header, single(message), values)
+          : await transport.stream(
+              followLink,
+              signal,
+              undefined,
+              header,
+              single(create(FollowLinkRequestSchema, { prefix, token, headers })),
+              values,
+            );
       const parts = response.message[Symbol.asyncIterator]();
       const first = await parts.next();
       // Until here every failure is answered like any other; from here on the stream is ours.
@@ -75,6 +88,12 @@ async function authenticate(
     reply.header("connection", "close");
     throw gatewayStopping();
   }
+  if (linkOf(request, native) !== undefined) {
+    // A capability: neither a cache nor a referrer may give it away.
+    reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
+    request.state = { requestId, key: "", caller: anonymous };
+    return;
+  }
   const key = keyIn(request, reply, native);
   if (key === undefined) {
     metrics.authFailures.inc({ reason: "missing" });
@@ -83,6 +102,12 @@ async function authenticate(
   const caller = await check(key);
   if (caller === undefined) throw invalidKey();
   request.state = { requestId, key, caller };
+}
+
+/** The token of an address that is a key for itself; `undefined`: it is another. */
+function linkOf({ method, raw }: FastifyRequest, { prefix }: NativePrefix): string | undefined {
+  if (method !== "GET" || !raw.url?.startsWith(`${prefix}/_s/`)) return undefined;
+  return /^[\w-]+$/.exec(raw.url.slice(`${prefix}/_s/`.length))?.[0];
 }
 
 /** The platform's three places, then the vendor's own: the first one that is there decides (R-AUTH-1). */

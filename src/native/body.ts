@@ -1,7 +1,9 @@
 /** A request in a vendor's own form, read no further than needed: its bytes are what the vendor gets. */
+import { createHash } from "node:crypto";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { applyEdits, type Edit, invalid, readOutline } from "../dialect/body-members.ts";
 import { asBuffer, type Member, type Outline, sliceText } from "../dialect/json-scan.ts";
+import { measureRequest } from "../inference/tokens/request-size.ts";
 import type { NativeRequest } from "../vendor/native.ts";
 import { type AddressEdit, rewriteAddresses } from "./rewrite.ts";
 
@@ -33,6 +35,15 @@ export class NativeBody implements NativeRequest {
     return this.#bytes.length;
   }
 
+  get inputTokens(): number {
+    return measureRequest(this.#bytes).bound;
+  }
+
+  /** What tells the same request again. */
+  get fingerprint(): Buffer {
+    return createHash("sha256").update(this.#bytes).digest();
+  }
+
   /** @throws GatewayError INVALID_REQUEST where there is none, or it is no JSON object */
   needBody(): void {
     if (this.#bytes.length === 0) throw invalid("The body is empty: send a JSON object");
@@ -49,10 +60,10 @@ export class NativeBody implements NativeRequest {
     const { members, nested } = this.#read();
     const isThere = (name: string): boolean =>
       nested.mayHave(name) || members.some(({ key }) => key === name);
-    if (!names.some(isThere)) return [];
+    if (names.length > 0 && !names.some(isThere)) return [];
     this.#whole ??= JSON.parse(this.#bytes.toString("utf8")) as JsonValue;
     const found: string[] = [];
-    collect(this.#whole, new Set(names), found);
+    collect(this.#whole, names.length === 0 ? undefined : new Set(names), found);
     return found;
   }
 
@@ -107,14 +118,11 @@ export interface BodyChanges {
   readonly addresses?: readonly AddressEdit[];
 }
 
-function collect(value: JsonValue, names: ReadonlySet<string>, found: string[]): void {
+function collect(value: JsonValue, names: ReadonlySet<string> | undefined, found: string[]): void {
+  if (names === undefined && typeof value === "string") found.push(value);
   if (typeof value !== "object" || value === null) return;
-  if (Array.isArray(value)) {
-    for (const each of value) collect(each, names, found);
-    return;
-  }
   for (const [name, each] of Object.entries(value)) {
-    if (names.has(name) && typeof each === "string") found.push(each);
+    if (names?.has(name) && typeof each === "string") found.push(each);
     else if (each !== undefined) collect(each, names, found);
   }
 }

@@ -1,15 +1,20 @@
 /** What the handler knows: of its vendors, and of one request. */
+import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { KeyCaller } from "../caller.ts";
-import type { ModelConfig, VendorConfig } from "../config/config.ts";
+import type { Ledger } from "../billing/ledger.ts";
+import type { VendorConfig } from "../config/config.ts";
 import type { Catalogue } from "../inference/catalogue.ts";
 import type { Exchange } from "../inference/exchange.ts";
 import type { RunningCalls } from "../inference/running-calls.ts";
 import type { Metrics } from "../metrics.ts";
+import type { OutsideTasks } from "../task/outside.ts";
 import type { NativeApi, NativeRoute, NativeTransport } from "../vendor/native.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import type { NativeBody } from "./body.ts";
+import type { Following } from "./following.ts";
 import type { HeaderList } from "./headers.ts";
+import type { Links } from "./links.ts";
 import type { FindNativeModel } from "./models.ts";
 import type { AddressEdit } from "./rewrite.ts";
 
@@ -26,20 +31,22 @@ export interface NativeVendor {
 }
 
 /** What the handler needs of the rest. */
-export interface NativeOptions {
+export interface NativeContext {
   /** By prefix. */
   readonly vendors: ReadonlyMap<string, NativeVendor>;
-  readonly models: ReadonlyMap<string, ModelConfig>;
+  readonly findModel: FindNativeModel;
   readonly catalogue: Catalogue;
   readonly exchange: Exchange;
   readonly calls: RunningCalls;
+  readonly ledger: Pick<Ledger, "record">;
+  readonly pool: Pool;
+  readonly outside: OutsideTasks;
+  readonly following: Following;
+  readonly links: Links;
+  /** Hosts of callbacks that are exempt from the public-address rule. */
+  readonly allowHosts: readonly string[];
   readonly metrics: Metrics;
   readonly log: Logger;
-}
-
-/** The same, put together. */
-export interface NativeContext extends NativeOptions {
-  readonly findModel: FindNativeModel;
   /** Where customers reach the gateway, without a trailing slash; known once it listens. */
   readonly publicUrl: () => string;
 }
@@ -78,9 +85,6 @@ export function inwardAddresses(
   ask: Pick<NativeAsk, "at">,
   publicUrl: string,
 ): readonly AddressEdit[] {
-  return outwardAddresses(ask, publicUrl).map(({ from, to, members }) => ({
-    from: to,
-    to: from,
-    members,
-  }));
+  // A customer may put the address of a file of his own wherever a model takes one.
+  return outwardAddresses(ask, publicUrl).map(({ from, to }) => ({ from: to, to: from }));
 }

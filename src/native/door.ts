@@ -1,14 +1,16 @@
 /** A call in a vendor's own form that is answered at once: its life is that of every call. */
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { answering } from "../database-lost.ts";
 import { invalid } from "../dialect/body-members.ts";
 import type {
   AskedText,
   Door,
   PlannedRoute,
   PreparedCall,
+  Recalled,
   Refused,
   ReplyHead,
   ReplyStream,
@@ -23,9 +25,11 @@ import { asJob } from "./job-call.ts";
 import { madeUnits, unitsOf } from "./made-units.ts";
 import { checkModel } from "./model-check.ts";
 import { type NamedModel, namedModel, type NativeModel, noSuchModel } from "./models.ts";
-import { NativeArray, NativeEvents } from "./reply-stream.ts";
+import { checkReferences } from "./ownership.ts";
+import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
 import { rewriteAddresses } from "./rewrite.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
+import { claimObjects } from "./store.ts";
 
 export class NativeDoor implements Door<Buffer> {
   readonly dialect = Dialect.UNSPECIFIED;
@@ -37,6 +41,8 @@ export class NativeDoor implements Door<Buffer> {
   #named: NamedModel | undefined;
   #found: NativeModel | undefined;
   #text: AskedText | undefined;
+  /** Names of objects that the reply has told of. */
+  readonly #made = new Set<string>();
   #sent: Omit<NativeSend, "signal"> | undefined;
   /** Of the vendor's reply. */
   #headers: Readonly<Record<string, string>> = {};
@@ -80,6 +86,23 @@ export class NativeDoor implements Door<Buffer> {
     return [{ route, dialect: this.dialect, ...(isDrained && { isDrained }) }];
   }
 
+  /** Nothing is put in the place of what the request refers to; it only must be the caller's. */
+  recall(routes: readonly PlannedRoute[]): Promise<Recalled> | undefined {
+    const text = this.#text;
+    if (text === undefined || this.#ask.at.api.references === undefined) return undefined;
+    return checkReferences(this.#ask, this.#context).then(() => ({ routes, text }));
+  }
+
+  /** The caller may come back for what was made. */
+  keep(): Promise<void> | undefined {
+    const { at, caller } = this.#ask;
+    const names = [...this.#made];
+    if (names.length === 0) return undefined;
+    this.#made.clear();
+    const owner = { vendor: at.config.name, accountId: caller.accountId };
+    return answering(claimObjects(this.#context.pool, owner, names));
+  }
+
   prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {
     const named = this.#named;
     if (named === undefined) throw new Error("not read yet");
@@ -117,6 +140,8 @@ export class NativeDoor implements Door<Buffer> {
   whole(body: Buffer): WholeReply<Buffer> {
     const read = this.#meter();
     read?.read(body, 0, body.length);
+    const { creates } = this.#ask.route;
+    if (creates !== undefined) this.#onObject(parseObject(body.toString("utf8")));
     return {
       body: rewriteAddresses(body, this.#addresses()),
       usage: read?.usage,
@@ -128,7 +153,8 @@ export class NativeDoor implements Door<Buffer> {
   stream(): ReplyStream<Buffer> {
     const read = this.#meter();
     if (read === undefined) throw invalid("This is not answered as a stream");
-    const options = { meter: read, addresses: this.#addresses() };
+    const onObject = this.#ask.route.creates && ((json: JsonObject): void => this.#claim(json));
+    const options = { meter: read, addresses: this.#addresses(), onObject };
     return this.#reply() === "array" ? new NativeArray(options) : new NativeEvents(options);
   }
 
@@ -143,6 +169,18 @@ export class NativeDoor implements Door<Buffer> {
   #meter(): NativeMeter | undefined {
     const { route, request } = this.#ask;
     return route.meter?.({ request, model: this.#known().model, headers: this.#headers });
+  }
+
+  #onObject(json: JsonObject | undefined): void {
+    for (const name of (json && this.#ask.route.creates?.(json)) ?? []) this.#made.add(name);
+  }
+
+  /** At once: who reads a stream may use an id before its end. */
+  #claim(json: JsonObject): void {
+    this.#onObject(json);
+    this.keep()?.catch((error: unknown) => {
+      this.#context.log.warn({ err: error }, "an object of a vendor could not be remembered");
+    });
   }
 
   #addresses() {

@@ -20,7 +20,11 @@ export function createFindNativeModel(models: Iterable<ModelConfig>): FindNative
   const place = (vendor: string, name: string): string => JSON.stringify([vendor, name]);
   const all = [...models].flatMap((model) => model.routes.map((route) => ({ model, route })));
   for (const each of all.toReversed()) {
-    found.set(place(each.route.vendor, each.route.model), each);
+    const { vendor, model: name } = each.route;
+    found.set(place(vendor, name), each);
+    // A version alone says which model it is of.
+    const [, version] = /:([0-9a-f]{64})$/.exec(name) ?? [];
+    if (version !== undefined) found.set(place(vendor, version), each);
   }
   for (const each of all.toReversed()) found.set(place(each.route.vendor, each.model.key), each);
   return (vendor, name) => found.get(place(vendor, name));

@@ -1,5 +1,7 @@
 /** What costs nothing: counts of tokens, files, and what else is the caller's own at a vendor. */
 import type { ExchangeResponse } from "../../gen/uas/native/v1/native_service_pb.ts";
+import { replyBytesMax } from "../config/limits.ts";
+import { answering } from "../database-lost.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { NativePassRoute } from "../vendor/native.ts";
@@ -7,19 +9,29 @@ import type { VendorReply } from "../vendor/vendor.ts";
 import { type NativeAsk, type NativeContext, outwardAddresses } from "./context.ts";
 import { judge } from "./judge.ts";
 import { checkedModel } from "./models.ts";
+import { checkOwned, checkReferences } from "./ownership.ts";
 import { chunkPart, headPart, wholeReply } from "./parts.ts";
 import { AddressRewriter, rewriteAddresses } from "./rewrite.ts";
-import { customerHeaders, isJson, type ModelChange, vendorRequest } from "./send.ts";
+import { parseObject } from "./reply-stream.ts";
+import { customerBody, customerHeaders, isJson, type ModelChange, vendorRequest } from "./send.ts";
+import { claimObjects } from "./store.ts";
 
-/** Passes a request on. A failure before the head is thrown. */
+/** Told of a JSON body that came whole, before it is passed on. */
+export type OnWhole = (body: Buffer) => Promise<void>;
+
+/** Passes a request on. A failure before the head is thrown. @param onWhole default: the reply is not looked at */
 export async function* pass(
   ask: NativeAsk<NativePassRoute>,
   context: NativeContext,
+  onWhole?: OnWhole,
 ): AsyncGenerator<ExchangeResponse> {
+  const { route, request } = ask;
   const change = modelChange(ask, context);
+  if (change !== undefined) await checkReferences(ask, context);
+  if (route.owns !== undefined) await checkOwned(ask, context, [route.owns(request)]);
   const reply = await send(ask, context, change);
   try {
-    yield* relay(ask, context, reply);
+    yield* relay(ask, context, { reply, onWhole: onWhole ?? claiming(ask, context, reply) });
   } finally {
     reply.body.cancel();
   }
@@ -43,17 +55,48 @@ async function send(
   change: ModelChange | undefined,
 ): Promise<VendorReply> {
   const sent = vendorRequest(ask, context.publicUrl(), change);
+  return asked(ask.at.transport.send({ ...sent, signal: ask.signal }));
+}
+
+/** What a vendor answers. @throws GatewayError where it does not */
+export async function asked<Reply>(asking: Promise<Reply>): Promise<Reply> {
   try {
-    return await ask.at.transport.send({ ...sent, signal: ask.signal });
+    return await asking;
   } catch (error) {
     throw error instanceof HttpFailure ? failureError(error.kind, error) : error;
   }
 }
 
-async function* relay(
-  ask: NativeAsk<NativePassRoute>,
+/** Remembers whose the objects are that the reply tells of. */
+function claiming(
+  { at, route, caller }: NativeAsk<NativePassRoute>,
+  { pool }: NativeContext,
+  { headers }: VendorReply,
+): OnWhole | undefined {
+  const { creates } = route;
+  if (creates === undefined) return undefined;
+  const owner = { vendor: at.config.name, accountId: caller.accountId };
+  return async (body) => {
+    const json = parseObject(body.toString("utf8"));
+    await answering(claimObjects(pool, owner, creates({ headers, json })));
+  };
+}
+
+/** At which vendor a reply is, and whose. */
+export interface Owner extends Pick<NativeAsk, "at"> {
+  readonly caller: Pick<NativeAsk["caller"], "accountId">;
+}
+
+interface Relay {
+  readonly reply: VendorReply;
+  readonly onWhole: OnWhole | undefined;
+}
+
+/** Passes a reply on. */
+export async function* relay(
+  ask: Owner,
   context: NativeContext,
-  reply: VendorReply,
+  { reply, onWhole }: Relay,
 ): AsyncGenerator<ExchangeResponse> {
   const { status, headers } = reply;
   const publicUrl = context.publicUrl();
@@ -62,6 +105,14 @@ async function* relay(
     const { refusal, body } = await judge(reply, ask.at, context);
     if (!refusal.pass) throw refusal.error;
     const told = rewriteAddresses(body, addresses);
+    const shown = customerHeaders(ask, publicUrl, { headers, length: told.length });
+    yield* wholeReply({ status, headers: shown }, told);
+    return;
+  }
+  if (onWhole !== undefined) {
+    const body = await reply.body.whole(replyBytesMax);
+    await onWhole(body);
+    const told = customerBody({ at: ask.at, accountId: ask.caller.accountId }, body, context);
     const shown = customerHeaders(ask, publicUrl, { headers, length: told.length });
     yield* wholeReply({ status, headers: shown }, told);
     return;

@@ -9,15 +9,15 @@ import { join, nothing } from "../bytes.ts";
 export interface AddressEdit {
   readonly from: string;
   readonly to: string;
-  /** The members whose value may be such an address. */
-  readonly members: ReadonlySet<string>;
+  /** The members whose value may be such an address. Absent: any. */
+  readonly members?: ReadonlySet<string>;
 }
 
 /** What an address looks like in JSON: some writers escape every slash. */
 interface Needle {
   readonly from: Buffer;
   readonly to: Buffer;
-  readonly members: ReadonlySet<string>;
+  readonly members: ReadonlySet<string> | undefined;
 }
 
 /** What may stand behind an address: its path, a query or the end of the text. */
@@ -108,6 +108,7 @@ export class AddressRewriter {
   #isMeant(source: Buffer, start: number, { from, members }: Needle): boolean {
     const after = source[start + from.length];
     if (after !== undefined && !boundaries.has(after)) return false;
+    if (members === undefined) return true;
     const behind = Math.max(0, start - behindBytesMax);
     const before = source.toString("latin1", behind, start);
     const text = start >= behindBytesMax ? before : this.#behind.toString("latin1") + before;
@@ -148,7 +149,7 @@ function needlesOf(edits: readonly AddressEdit[]): readonly Needle[] {
     Buffer.concat([Buffer.of(quote), Buffer.from(address)]);
   const escaped = (address: string): string => address.replaceAll("/", "\\/");
   return edits
-    .filter(({ members }) => members.size > 0)
+    .filter(({ members }) => members?.size !== 0)
     .flatMap(({ from, to, members }) => [
       { from: written(from), to: written(to), members },
       { from: written(escaped(from)), to: written(escaped(to)), members },

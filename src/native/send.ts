@@ -1,11 +1,16 @@
 /** What a vendor is sent of a request, and what a customer gets to see of the reply. */
 import type { NativeSend } from "../vendor/native.ts";
 import { type BodyChanges } from "./body.ts";
-import { inwardAddresses, type NativeAsk, outwardAddresses } from "./context.ts";
+import {
+  inwardAddresses,
+  type NativeAsk,
+  type NativeContext,
+  outwardAddresses,
+} from "./context.ts";
 import { passHeaders } from "./headers.ts";
 import type { NamedModel } from "./models.ts";
 import { withoutParams } from "./path.ts";
-import { rewriteHeader } from "./rewrite.ts";
+import { rewriteAddresses, rewriteHeader } from "./rewrite.ts";
 
 /** A model's name and what stands in its place. */
 export interface ModelChange {
@@ -40,9 +45,19 @@ export function vendorRequest(
   return { base, method, target, headers, body };
 }
 
+/** What a customer gets of a whole body: the vendor's addresses as ours, those without a key as keys of their own. */
+export function customerBody(
+  { at, accountId }: { readonly at: NativeAsk["at"]; readonly accountId: string },
+  body: Buffer,
+  { publicUrl, links }: Pick<NativeContext, "publicUrl" | "links">,
+): Buffer {
+  const linked = links.replace(body, { at, accountId, publicUrl: publicUrl() });
+  return rewriteAddresses(linked, outwardAddresses({ at }, publicUrl()));
+}
+
 /** What a customer gets of a reply's headers. @param length of a whole one in bytes; `undefined`: it is streamed */
 export function customerHeaders(
-  ask: NativeAsk,
+  ask: Pick<NativeAsk, "at">,
   publicUrl: string,
   reply: {
     readonly headers: Readonly<Record<string, string>>;

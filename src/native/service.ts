@@ -1,21 +1,27 @@
 /** NativeService: vendors' own interfaces, by one handler and a table for each vendor. */
 import { randomUUIDv7 } from "node:crypto";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type {
-  ExchangeRequest,
-  ExchangeResponse,
-  NativeService,
+import { create } from "@bufbuild/protobuf";
+import {
+  type ExchangeRequest,
+  type ExchangeResponse,
+  type FollowLinkRequest,
+  type FollowLinkResponse,
+  FollowLinkResponseSchema,
+  type NativeService,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
 import { type Caller, callerKey, type KeyCaller, requestIdKey, requireActive } from "../caller.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { checkRequest } from "../inference/headers.ts";
-import type { NativePassRoute } from "../vendor/native.ts";
 import { NativeBody } from "./body.ts";
 import type { NativeAsk, NativeContext } from "./context.ts";
 import { NativeDoor } from "./door.ts";
+import { cancel, list, poll } from "./jobs.ts";
 import { callParts } from "./parts.ts";
-import { pass } from "./pass.ts";
+import { passHeaders } from "./headers.ts";
+import { asked, pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";
+import { submit } from "./submit.ts";
 
 /** Makes it. */
 export function createNativeService(context: NativeContext): ServiceImpl<typeof NativeService> {
@@ -25,6 +31,8 @@ export function createNativeService(context: NativeContext): ServiceImpl<typeof 
       const ask = find(request, context, { caller, requestId: values.get(requestIdKey), signal });
       return run(ask, context);
     },
+
+    followLink: (request, { signal }) => follow(request, context, signal),
   };
 }
 
@@ -35,21 +43,64 @@ function run(ask: NativeAsk, context: NativeContext): AsyncIterable<ExchangeResp
     const start = { context: { caller, requestId, signal }, callId: randomUUIDv7() };
     return context.exchange.through(new NativeDoor({ ...ask, route }, context), callParts, start);
   }
-  if (route.kind === "pass") return counted({ ...ask, route }, context);
-  throw noSuchAddress(ask.method, ask.path);
+  requireActive(ask.caller);
+  return counted(answerOf(ask, context), context);
+}
+
+/** What costs nothing by itself. */
+function answerOf(ask: NativeAsk, context: NativeContext): AsyncGenerator<ExchangeResponse> {
+  const { route } = ask;
+  switch (route.kind) {
+    case "submit":
+      return submit({ ...ask, route }, context);
+    case "poll":
+      return poll({ ...ask, route }, context);
+    case "cancel":
+      return cancel({ ...ask, route }, context);
+    case "list":
+      return list({ ...ask, route }, context);
+    case "pass":
+      return pass({ ...ask, route }, context);
+    case "call":
+      break;
+  }
+  throw new TypeError("a call runs by itself");
+}
+
+/** What a link leads to, for whoever has it. */
+async function* follow(
+  { prefix, token, headers }: FollowLinkRequest,
+  context: NativeContext,
+  signal: AbortSignal,
+): AsyncGenerator<FollowLinkResponse> {
+  const at = context.vendors.get(prefix);
+  const link = at && context.links.open(at, token);
+  if (at === undefined || link === undefined) throw noSuchAddress("GET", `${prefix}/_s/…`);
+  const { base, target, accountId } = link;
+  checkRequest({ query: "", headers, body: new Uint8Array() });
+  const passed = passHeaders(headers, at.requestHeaders);
+  const ask = { at, caller: { accountId } };
+  const reply = await asked(
+    at.transport.send({ base, method: "GET", target, headers: passed, body: [], signal }),
+  );
+  try {
+    const answer = counted(relay(ask, context, { reply, onWhole: undefined }), context);
+    for await (const { part } of answer) yield create(FollowLinkResponseSchema, { part });
+  } finally {
+    reply.body.cancel();
+  }
 }
 
 /** A stopping gateway lets it finish. */
 async function* counted(
-  ask: NativeAsk<NativePassRoute>,
-  context: NativeContext,
+  answer: AsyncGenerator<ExchangeResponse>,
+  { calls }: NativeContext,
 ): AsyncGenerator<ExchangeResponse> {
-  requireActive(ask.caller);
-  context.calls.enter();
+  calls.enter();
   try {
-    yield* pass(ask, context);
+    yield* answer;
   } finally {
-    context.calls.leave();
+    calls.leave();
   }
 }
 

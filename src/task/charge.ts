@@ -83,7 +83,7 @@ function recordOf(task: TaskRow, ended: Ended, usage: StoredUsageJson | undefine
     key_id: task.key_id,
     model: task.model,
     vendor: task.vendor,
-    path: callText(background?.path ?? taskPath),
+    path: task.path ?? callText(background?.path ?? taskPath),
     stream: background?.isStreamed ?? false,
     status: ended.status,
     error_code: ended.errorCode,

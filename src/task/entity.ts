@@ -19,6 +19,7 @@ export const TaskEntity = defineEntity({
     fingerprint: p.blob().lazy(),
     callbackId: p.text().nullable(),
     callbackUrl: p.text().nullable(),
+    path: p.text().nullable(),
     requestId: p.text(),
     state: p.text().default("queued"),
     progress: p.smallint().default(0),

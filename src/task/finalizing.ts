@@ -28,6 +28,9 @@ export class Finalizing {
     } catch (error) {
       if (signal.aborted) return void (await this.#work.release(work, 0));
       this.#work.warn("a result could not be fetched", { taskId: work.task.id, err: error });
+      if (this.#work.vendorOf(work.task)?.isFileOptional) {
+        return this.#work.complete(work, outcome, [], null);
+      }
       const { RESULT_UNAVAILABLE: code } = ErrorCode;
       return this.#work.fail(work, { code, message: goneMessage, outcome });
     }

@@ -3,7 +3,7 @@
  * this process, or in an answer that came too late. A hint only wakes who looks after the task; what is so, the
  * vendor is asked.
  */
-import type { Pool } from "pg";
+import type { Pool, PoolClient } from "pg";
 import type { VendorTasks } from "../vendor/task.ts";
 import type { TaskRow } from "./task-row.ts";
 
@@ -31,7 +31,7 @@ const hintSql = `
 
 /** Takes a hint. Whoever does so wakes the workers of his process; others find it by themselves. */
 export async function hintTask(
-  pool: Pick<Pool, "query">,
+  pool: Pick<Pool | PoolClient, "query">,
   attemptToken: string,
   hint?: Hint,
 ): Promise<void> {

@@ -76,7 +76,8 @@ export class Running {
         return this.#work.fail(work, { code: faultCode(code), message });
       }
       case "cancelled":
-        if (task.cancel_requested) return this.#work.cancel(work);
+        // In the vendor's own form it is the vendor whom its client asks to stop.
+        if (task.cancel_requested || task.path !== null) return this.#work.cancel(work);
         return this.#work.fail(work, {
           code: ErrorCode.UPSTREAM_ERROR,
           message: "the vendor ended the task; nothing was charged",

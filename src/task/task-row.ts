@@ -13,6 +13,8 @@ export interface TaskRow {
   readonly params: JsonObject;
   readonly callback_id: string | null;
   readonly callback_url: string | null;
+  /** The public path that it was submitted at, in its vendor's own form; null: in ours. */
+  readonly path: string | null;
   readonly request_id: string;
   readonly state: TaskState;
   readonly progress: number;
@@ -83,7 +85,7 @@ export interface StoredUsageJson {
 
 /** The columns of a {@link TaskRow}, for `select` and `returning` where the table is called `task`. */
 export const taskColumns = `task.id, task.account_id, task.key_id, task.model, task.type, task.params,
-  task.callback_id, task.callback_url, task.request_id, task.state, task.progress, task.cancel_requested,
+  task.callback_id, task.callback_url, task.path, task.request_id, task.state, task.progress, task.cancel_requested,
   task.version, task.fence, task.attempt_token, task.poll_count, task.failure_count, task.vendor,
   task.vendor_model, task.vendor_task_id, task.hold, task.price_version, task.discount_bp, task.result,
   task.error_code, task.error, task.usage, task.cost, task.create_time, task.start_time, task.finish_time,

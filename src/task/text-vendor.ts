@@ -6,13 +6,14 @@ import type { TaskRow } from "./task-row.ts";
 import type { WorkerOptions, WorkerVendor } from "./worker-options.ts";
 
 /** What of a task says who runs it. */
-export type TaskPlace = Pick<TaskRow, "type" | "model" | "vendor" | "vendor_model">;
+export type TaskPlace = Pick<TaskRow, "type" | "model" | "vendor" | "vendor_model" | "path">;
 
 /** Who runs a task; `undefined`: nobody whom this process knows. */
 export function vendorFor(
-  options: Pick<WorkerOptions, "vendors" | "models" | "text">,
-  { type, model: key, vendor, vendor_model: name }: TaskPlace,
+  options: Pick<WorkerOptions, "vendors" | "natives" | "models" | "text">,
+  { type, model: key, vendor, vendor_model: name, path }: TaskPlace,
 ): WorkerVendor | undefined {
+  if (path !== null) return options.natives?.get(vendor);
   if (type !== ModelType.TEXT) return options.vendors.get(vendor);
   const known = options.text?.vendors.get(vendor);
   const model = options.models.get(key);

@@ -17,6 +17,8 @@ export interface WorkerOptions extends MoveNeeds {
   readonly pool: Pool;
   /** By vendor name: those that run tasks. */
   readonly vendors: ReadonlyMap<string, WorkerVendor>;
+  /** The same for tasks that were submitted in their vendor's own form. Default: none. */
+  readonly natives?: ReadonlyMap<string, WorkerVendor>;
   /** Who makes texts. Default: nobody; they are left to processes that do, until their deadline. */
   readonly text?: WorkerText;
   /** By model key. Tasks of others are left to processes that know them, until their deadline. */
@@ -55,6 +57,9 @@ export interface WorkerVendor {
   readonly maxInFlight: number | undefined;
   /** Its configured address: results may come from there although it is private. */
   readonly baseUrl: string;
+  /** Whether its tasks are worth their price without a copy of their files: their customers have the vendor's own
+   * addresses of them. Default: not. */
+  readonly isFileOptional?: boolean;
 }
 
 /** How texts are made. */

@@ -229,9 +229,13 @@ function routesOf(options: WorkerOptions): ReadonlyMap<string, readonly TaskRout
   const routes = [...options.models].map(([key, model]): [string, readonly TaskRoute[]] => {
     const { type } = model;
     const runs = ({ vendor, model: name }: TaskRoute): boolean =>
-      vendorFor(options, { type, model: key, vendor, vendor_model: name })?.tasks.types.has(
+      vendorFor(options, {
         type,
-      ) === true;
+        model: key,
+        vendor,
+        vendor_model: name,
+        path: null,
+      })?.tasks.types.has(type) === true;
     return [key, model.routes.filter(runs)];
   });
   return new Map(routes.filter(([, usable]) => usable.length > 0));

@@ -25,6 +25,9 @@ export interface NativeApi {
   /** The members of its JSON whose value is an address of its own: the only strings that are ever rewritten.
    * What a model says is left as it is. */
   readonly urlMembers: readonly string[];
+  /** The members whose value is an address that its clients follow without a key: it becomes an address of ours
+   * that is a key for itself. Default: none. */
+  readonly linkMembers?: readonly string[];
   /** Where clients tell where the vendor should call back: never passed on. Absent: nowhere. */
   readonly callback?: NativeCallback;
   /** The names of its objects that a request refers to: they must be the caller's. Absent: there are none. */
@@ -69,13 +72,15 @@ export interface NativeRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** How long the body is, in bytes. */
   readonly bytes: number;
+  /** The most tokens that a model reads of the body. */
+  readonly inputTokens: number;
   /**
    * A member of the JSON body: the first of the names that is there; `undefined`: none, or there is no body.
    *
    * @throws GatewayError INVALID_REQUEST where the body is no JSON object, or has the member twice
    */
   member(...names: readonly string[]): JsonValue | undefined;
-  /** The values of all members of these names that are texts, wherever in the body they stand. */
+  /** The values of all members of these names that are texts, wherever in the body they stand. No name: of all. */
   mentions(...names: readonly string[]): readonly string[];
 }
 
@@ -123,7 +128,7 @@ export interface NativeCallRoute extends RouteBase {
    * (R-ERR-5). Default false. */
   readonly isJob?: boolean;
   /** The names of objects that a whole reply, or an event, tells were made. Absent: it makes none. */
-  creates?(json: JsonObject): readonly string[];
+  creates?(this: void, json: JsonObject): readonly string[];
 }
 
 /** A reply that is to be read. */
@@ -178,14 +183,17 @@ export interface NativeSubmitRoute extends RouteBase {
 
 /** How a vendor's jobs are followed. */
 export interface NativeTask {
-  /** What of their names tells them from other objects: `predictions`. One word of the vendor's. */
+  /** Their collection, which tells them from the vendor's other objects: `predictions`. */
   readonly word: string;
   /** The vendor's own id in an answer, as clients see it; `undefined`: it has none, so nothing can be followed. */
   idOf(json: JsonObject): string | undefined;
   /** Where to ask how a job stands: a path below the first address. */
   path(id: string): string;
   /** How to ask to stop it. Absent: it cannot be stopped. */
-  readonly cancel?: { readonly method: "POST" | "PUT" | "DELETE"; path(id: string): string };
+  readonly cancel?: {
+    readonly method: "POST" | "PUT" | "DELETE";
+    path(this: void, id: string): string;
+  };
   /** The vendor's own word of how it stands. */
   statusOf(json: JsonObject): string;
   /** How it stands. `headersFor`: what the vendor wants to see with a file. @throws VendorTrouble where it is none */
@@ -218,10 +226,11 @@ export interface NativeListRoute extends RouteBase {
   readonly task: NativeTask;
   /** The most of one page. */
   readonly pageSize: number;
-  /** Where the page goes on, as the last one has told; empty: at the start. */
-  cursor(request: NativeRequest): string;
-  /** A page. @param next the query of the next page; `undefined`: this is the last */
-  body(jobs: readonly JsonObject[], next: string | undefined): JsonObject;
+  /** The parameter of the query that tells where the page goes on. */
+  readonly cursor: string;
+  /** A page, as JSON text. @param jobs as the vendor said them last, as JSON texts @param next the address of the
+   * next page with this cursor; `undefined`: this is the last */
+  body(jobs: readonly string[], next: string | undefined): string;
 }
 
 /** What costs nothing: passed on as it is. */
@@ -232,7 +241,7 @@ export interface NativePassRoute extends RouteBase {
   /** The object that is asked for: it must be the caller's. Absent: none is. */
   owns?(request: NativeRequest): string;
   /** The names of objects that the answer tells were made, in JSON or in a header. Absent: it makes none. */
-  creates?(reply: NativeMade): readonly string[];
+  creates?(this: void, reply: NativeMade): readonly string[];
   /** The hosts that a reply may send on to, once and without the credential; the vendor's own is always one of
    * them. Absent: a redirect is a failure. */
   readonly follows?: readonly RegExp[];

@@ -169,6 +169,29 @@ function newsOf(prediction: JsonObject): TaskNews {
   }
 }
 
+/**
+ * How a prediction stands whose output may be anything: texts are its text, and what is neither file nor text is
+ * still a result. @throws VendorTrouble
+ */
+export function predictionNews(prediction: JsonObject): TaskNews {
+  if (prediction["status"] !== "succeeded") return newsOf(prediction);
+  const { output = null } = prediction;
+  const files = filesIn(output, 0);
+  const news = files.length > 0 ? succeeded(prediction) : undefined;
+  if (news?.status === "completed") {
+    const images = files.length;
+    return {
+      status: "completed",
+      outcome: { ...news.outcome, units: { images, ...news.outcome.units } },
+    };
+  }
+  const text = Array.isArray(output) ? output.join("") : output;
+  return {
+    status: "completed",
+    outcome: { files: [], ...(typeof text === "string" && { text }) },
+  };
+}
+
 function succeeded({ output = null, metrics = null }: JsonObject): TaskNews {
   const files = filesIn(output, 0);
   if (files.length === 0) {

@@ -69,6 +69,7 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "key.v1.KeyService/DeleteKey": "SESSION",
   "key.v1.KeyService/RevealKey": "SESSION",
   "native.v1.NativeService/Exchange": "KEY",
+  "native.v1.NativeService/FollowLink": "PUBLIC",
   "task.v1.TaskService/SubmitTask": "KEY",
   "task.v1.TaskService/GetTask": "CUSTOMER",
   "task.v1.TaskService/CancelTask": "CUSTOMER",

@@ -109,6 +109,7 @@ const golden: Readonly<Record<string, Row>> = {
   "key.v1.KeyService/DeleteKey": operators,
   "key.v1.KeyService/RevealKey": ownSessions,
   "native.v1.NativeService/Exchange": keys,
+  "native.v1.NativeService/FollowLink": everybody,
   "task.v1.TaskService/SubmitTask": keys,
   "task.v1.TaskService/GetTask": customers,
   "task.v1.TaskService/CancelTask": customers,

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/native/v1/native_service.proto.
  */
 export const file_uas_native_v1_native_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJ1YXMvbmF0aXZlL3YxL25hdGl2ZV9zZXJ2aWNlLnByb3RvEg11YXMubmF0aXZlLnYxIsoBCg9FeGNoYW5nZVJlcXVlc3QSDgoGcHJlZml4GAEgASgJEg4KBm1ldGhvZBgCIAEoCRIMCgRwYXRoGAMgASgJEg0KBXF1ZXJ5GAQgASgJEjwKB2hlYWRlcnMYBSADKAsyKy51YXMubmF0aXZlLnYxLkV4Y2hhbmdlUmVxdWVzdC5IZWFkZXJzRW50cnkSDAoEYm9keRgGIAEoDBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJbChBFeGNoYW5nZVJlc3BvbnNlEi4KBGhlYWQYASABKAsyHi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZEgAEg8KBWNodW5rGAIgASgMSABCBgoEcGFydDJkCg1OYXRpdmVTZXJ2aWNlElMKCEV4Y2hhbmdlEh4udWFzLm5hdGl2ZS52MS5FeGNoYW5nZVJlcXVlc3QaHy51YXMubmF0aXZlLnYxLkV4Y2hhbmdlUmVzcG9uc2UiBLC7GAIwAWIGcHJvdG8z", [file_uas_http_v1_http, file_uas_inference_v1_inference_service]);
+  fileDesc("CiJ1YXMvbmF0aXZlL3YxL25hdGl2ZV9zZXJ2aWNlLnByb3RvEg11YXMubmF0aXZlLnYxIsoBCg9FeGNoYW5nZVJlcXVlc3QSDgoGcHJlZml4GAEgASgJEg4KBm1ldGhvZBgCIAEoCRIMCgRwYXRoGAMgASgJEg0KBXF1ZXJ5GAQgASgJEjwKB2hlYWRlcnMYBSADKAsyKy51YXMubmF0aXZlLnYxLkV4Y2hhbmdlUmVxdWVzdC5IZWFkZXJzRW50cnkSDAoEYm9keRgGIAEoDBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJbChBFeGNoYW5nZVJlc3BvbnNlEi4KBGhlYWQYASABKAsyHi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZEgAEg8KBWNodW5rGAIgASgMSABCBgoEcGFydCKiAQoRRm9sbG93TGlua1JlcXVlc3QSDgoGcHJlZml4GAEgASgJEg0KBXRva2VuGAIgASgJEj4KB2hlYWRlcnMYAyADKAsyLS51YXMubmF0aXZlLnYxLkZvbGxvd0xpbmtSZXF1ZXN0LkhlYWRlcnNFbnRyeRouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJdChJGb2xsb3dMaW5rUmVzcG9uc2USLgoEaGVhZBgBIAEoCzIeLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VIZWFkSAASDwoFY2h1bmsYAiABKAxIAEIGCgRwYXJ0Mr8BCg1OYXRpdmVTZXJ2aWNlElMKCEV4Y2hhbmdlEh4udWFzLm5hdGl2ZS52MS5FeGNoYW5nZVJlcXVlc3QaHy51YXMubmF0aXZlLnYxLkV4Y2hhbmdlUmVzcG9uc2UiBLC7GAIwARJZCgpGb2xsb3dMaW5rEiAudWFzLm5hdGl2ZS52MS5Gb2xsb3dMaW5rUmVxdWVzdBohLnVhcy5uYXRpdmUudjEuRm9sbG93TGlua1Jlc3BvbnNlIgSwuxgBMAFiBnByb3RvMw", [file_uas_http_v1_http, file_uas_inference_v1_inference_service]);
 
 /**
  * Request of [NativeService.Exchange][].
@@ -111,6 +111,78 @@ export const ExchangeResponseSchema: GenMessage<ExchangeResponse> = /*@__PURE__*
   messageDesc(file_uas_native_v1_native_service, 1);
 
 /**
+ * Request of [NativeService.FollowLink][].
+ *
+ * @generated from message uas.native.v1.FollowLinkRequest
+ */
+export type FollowLinkRequest = Message<"uas.native.v1.FollowLinkRequest"> & {
+  /**
+   * The prefix that stands for the vendor, with its leading slash.
+   *
+   * @generated from field: string prefix = 1;
+   */
+  prefix: string;
+
+  /**
+   * What stands behind `/_s/` in the link, 1 to 4096 characters.
+   *
+   * @generated from field: string token = 2;
+   */
+  token: string;
+
+  /**
+   * The headers to pass on, by lower-case name. Names that the vendor's interface does not list are dropped.
+   *
+   * @generated from field: map<string, string> headers = 3;
+   */
+  headers: { [key: string]: string };
+};
+
+/**
+ * Describes the message uas.native.v1.FollowLinkRequest.
+ * Use `create(FollowLinkRequestSchema)` to create a new message.
+ */
+export const FollowLinkRequestSchema: GenMessage<FollowLinkRequest> = /*@__PURE__*/
+  messageDesc(file_uas_native_v1_native_service, 2);
+
+/**
+ * Response of [NativeService.FollowLink][].
+ *
+ * @generated from message uas.native.v1.FollowLinkResponse
+ */
+export type FollowLinkResponse = Message<"uas.native.v1.FollowLinkResponse"> & {
+  /**
+   * The head first, then chunks.
+   *
+   * @generated from oneof uas.native.v1.FollowLinkResponse.part
+   */
+  part: {
+    /**
+     * Status and headers. Exactly once, first.
+     *
+     * @generated from field: uas.inference.v1.ExchangeHead head = 1;
+     */
+    value: ExchangeHead;
+    case: "head";
+  } | {
+    /**
+     * The next bytes of the body. Never empty.
+     *
+     * @generated from field: bytes chunk = 2;
+     */
+    value: Uint8Array;
+    case: "chunk";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message uas.native.v1.FollowLinkResponse.
+ * Use `create(FollowLinkResponseSchema)` to create a new message.
+ */
+export const FollowLinkResponseSchema: GenMessage<FollowLinkResponse> = /*@__PURE__*/
+  messageDesc(file_uas_native_v1_native_service, 3);
+
+/**
  * Calls vendors in their own forms, charged to the balance of the caller's account like every other call.
  *
  * @generated from service uas.native.v1.NativeService
@@ -127,6 +199,17 @@ export const NativeService: GenService<{
     methodKind: "server_streaming";
     input: typeof ExchangeRequestSchema;
     output: typeof ExchangeResponseSchema;
+  },
+  /**
+   * Follows a link that a body of [NativeService.Exchange][] had in the place of an address which the vendor's
+   * clients follow without a key. The link is the credential; it ends an hour after it was given out.
+   *
+   * @generated from rpc uas.native.v1.NativeService.FollowLink
+   */
+  followLink: {
+    methodKind: "server_streaming";
+    input: typeof FollowLinkRequestSchema;
+    output: typeof FollowLinkResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_uas_native_v1_native_service, 0);

@@ -1,0 +1,47 @@
+/** What is known of customers' own objects at vendors, and of jobs that were submitted in vendors' own forms. */
+import { Migration } from "@mikro-orm/migrations";
+
+/** path: the public path that the task was submitted at; null: the gateway's own. */
+const task = `
+alter table "task" add column "path" text null`;
+
+/** name: what the vendor calls it, with its collection, such as \`files/abc\`. Whose it is never changes. */
+const object = `
+create table "native_object" (
+  "vendor" text not null,
+  "name" text not null,
+  "account_id" uuid not null,
+  "create_time" timestamptz not null default now(),
+  constraint "native_object_pkey" primary key ("vendor", "name")
+);
+create index "native_object_create_time_index" on "native_object" ("create_time")`;
+
+/**
+ * task_id: the task that it is. word: its collection at the vendor; vendor_id: what the vendor calls it; null until
+ * it has answered. body, status, refresh_time: what the vendor said last, and when; body is null where that is too
+ * long to keep.
+ */
+const job = `
+create table "native_job" (
+  "task_id" uuid not null,
+  "account_id" uuid not null,
+  "vendor" text not null,
+  "word" text not null,
+  "vendor_id" text null,
+  "callback_id" text null,
+  "wants_progress" boolean not null default true,
+  "status" text not null default '',
+  "body" bytea null,
+  "refresh_time" timestamptz null,
+  constraint "native_job_pkey" primary key ("task_id"),
+  constraint "native_job_vendor_vendor_id_unique" unique ("vendor", "vendor_id")
+);
+create index "native_job_account_id_vendor_word_task_id_index"
+  on "native_job" ("account_id", "vendor", "word", "task_id")`;
+
+/** Creates them. */
+export class Native0014 extends Migration {
+  override up(): void {
+    for (const table of [task, object, job]) this.addSql(table);
+  }
+}

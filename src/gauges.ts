@@ -1,0 +1,63 @@
+/** What a server shows of its calls and their money as it is at each moment. */
+import type { BillingJobs } from "./billing/jobs.ts";
+import type { LedgerWriter } from "./billing/ledger-writer.ts";
+import type { Drains } from "./inference/drains.ts";
+import type { RunningCalls } from "./inference/running-calls.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** Registers the gauges. */
+export function watchCalls({
+  metrics,
+  calls,
+  drains,
+  ledger,
+  jobs,
+}: {
+  metrics: Metrics;
+  calls: RunningCalls;
+  drains: Drains;
+  ledger: LedgerWriter;
+  jobs: BillingJobs;
+}): void {
+  metrics.gauge("uas_calls_running", "Inference calls that run.", () => calls.count);
+  metrics.gauge(
+    "uas_replies_drained",
+    "Replies that are read on although their clients have left.",
+    () => drains.count,
+  );
+  metrics.gauge(
+    "uas_billing_holds_open",
+    "Holds of this process's calls.",
+    () => ledger.stats().openHolds,
+  );
+  metrics.gauge(
+    "uas_billing_settlements_waiting",
+    "Settlements that the database does not have yet.",
+    () => ledger.stats().waitingSettles,
+  );
+  metrics.gauge(
+    "uas_billing_journal_entries",
+    "Settlements in the journal that the database does not have yet.",
+    () => ledger.stats().journalEntries,
+  );
+  metrics.gauge(
+    "uas_billing_journal_bytes",
+    "Bytes of this process's settlement journal.",
+    () => ledger.stats().journalBytes,
+  );
+  metrics.gauge(
+    "uas_billing_journal_failures",
+    "Writes to the settlement journal that failed since the start.",
+    () => ledger.stats().journalFailures,
+  );
+  metrics.gauge(
+    "uas_ledger_audit_findings",
+    "Broken rules of the books that this process's last audit named, at most 100; hourly.",
+    () => jobs.findings(),
+  );
+  metrics.gauge(
+    "uas_call_records_dropped",
+    "Records of refused calls that were lost since the start.",
+    () => ledger.stats().droppedRecords,
+  );
+}

@@ -1,0 +1,45 @@
+/** What the native room keeps. */
+import { defineEntity, p } from "@mikro-orm/core";
+
+/** Whose an object of a vendor is: all customers share the operator's account there. `name`: with its collection,
+ * such as `files/abc`. */
+export const NativeObjectEntity = defineEntity({
+  name: "NativeObjectEntity",
+  tableName: "native_object",
+  properties: {
+    vendor: p.text().primary(),
+    name: p.text().primary(),
+    accountId: p.uuid(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+  },
+  indexes: [{ name: "native_object_create_time_index", properties: ["createTime"] }],
+});
+
+/** A job that was submitted in a vendor's own form: what its task does not know. `vendorId`: null until the vendor
+ * has answered. `body`: what it said last; null where that is too long to keep. */
+export const NativeJobEntity = defineEntity({
+  name: "NativeJobEntity",
+  tableName: "native_job",
+  properties: {
+    taskId: p.uuid().primary(),
+    accountId: p.uuid(),
+    vendor: p.text(),
+    word: p.text(),
+    vendorId: p.text().nullable(),
+    callbackId: p.text().nullable(),
+    wantsProgress: p.boolean().default(true),
+    status: p.text().default(""),
+    body: p.blob().nullable().lazy(),
+    refreshTime: p.datetime().columnType("timestamptz").nullable(),
+  },
+  uniques: [{ name: "native_job_vendor_vendor_id_unique", properties: ["vendor", "vendorId"] }],
+  indexes: [
+    {
+      name: "native_job_account_id_vendor_word_task_id_index",
+      properties: ["accountId", "vendor", "word", "taskId"],
+    },
+  ],
+});
+
+/** The tables of the native room. */
+export const nativeEntities = [NativeObjectEntity, NativeJobEntity] as const;
