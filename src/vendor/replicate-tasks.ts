@@ -185,10 +185,11 @@ export function predictionNews(prediction: JsonObject): TaskNews {
       outcome: { ...news.outcome, units: { images, ...news.outcome.units } },
     };
   }
-  const text = Array.isArray(output) ? output.join("") : output;
+  const pieces = Array.isArray(output) ? output : [output];
+  const isText = pieces.length > 0 && pieces.every((piece) => typeof piece === "string");
   return {
     status: "completed",
-    outcome: { files: [], ...(typeof text === "string" && { text }) },
+    outcome: { files: [], ...(isText && { text: pieces.join("") }) },
   };
 }
 

@@ -46,7 +46,7 @@ test("replicate: create, wait by polling, cancel, list with pages", async () => 
   const other = await client.predictions.create({ model: "labs/flux", input: {} });
   expect((await client.predictions.cancel(other.id)).status).toBe("canceled");
   const ids: string[] = [];
-  for await (const page of client.paginate(client.predictions.list)) {
+  for await (const page of client.paginate(() => client.predictions.list())) {
     ids.push(...page.map(({ id }) => id));
   }
   expect(ids.slice(0, 2)).toEqual([other.id, made.id]);
