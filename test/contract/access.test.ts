@@ -57,6 +57,7 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "inference.v1.InferenceService/StreamGenerate": "KEY",
   "inference.v1.InferenceService/GetModel": "CUSTOMER",
   "inference.v1.ResponseService/GetResponse": "KEY",
+  "inference.v1.ResponseService/StreamResponse": "KEY",
   "inference.v1.ResponseService/CancelResponse": "KEY",
   "inference.v1.ResponseService/DeleteResponse": "KEY",
   "inference.v1.ResponseService/ListInputItems": "KEY",
