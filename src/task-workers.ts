@@ -126,12 +126,9 @@ function pickNative({
 function textRunner({
   upstream,
   state,
-  log,
-}: Pick<WorkingOptions, "upstream" | "state" | "log">): WorkerText["run"] {
+}: Pick<WorkingOptions, "upstream" | "state">): WorkerText["run"] {
   const text = createTextRunner(upstream);
-  const { background: store, events } = state;
-  const warn = (message: string, fields: object): void => log.warn(fields, message);
-  const response = createBackgroundRunner({ upstream, state, store, log: events, warn });
+  const response = createBackgroundRunner({ upstream, state, store: state.background });
   return (ask) => (backgroundOf(ask.params) === undefined ? text : response)(ask);
 }
 

@@ -1,6 +1,6 @@
 /** The RPCs of billing. Who may call which is checked before; which account, is checked here. */
 import { create } from "@bufbuild/protobuf";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ServiceImpl } from "@connectrpc/connect";
 import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import {
   AdjustBalanceResponseSchema,
@@ -15,15 +15,13 @@ import {
 } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
-import { formatUsd } from "../money.ts";
-import { actionValues } from "../operator-log.ts";
 import { cutPage, type Page, readPage } from "../page-token.ts";
 import { isUuid } from "../uuid.ts";
 import { auditLedger } from "./audit.ts";
 import {
   book,
   type Booking,
-  kindOf,
+  type BookingKind,
   type OnLowBalance,
   parseAmount,
   parseReason,
@@ -98,13 +96,10 @@ function moneyRpcs({
   Rpcs,
   "getBalance" | "topUp" | "refund" | "adjustBalance" | "auditLedger"
 > {
-  const bookOne = async (action: string, booking: Booking, { values }: HandlerContext) => {
-    const { accountId, callId, amountNanos, reference, reason } = booking;
+  const bookOne = async (booking: Booking) => {
+    const { accountId } = booking;
     if (!(await accountExists(accountId))) throw noSuchAccount();
-    const subject = callId ?? accountId;
-    const after = { amount: formatUsd(amountNanos), reference };
-    const audit = actionValues(values, { action, accountId, subject, after, reason });
-    const { balance, replayed } = await book(pool, booking, onLowBalance, audit);
+    const { balance, replayed } = await book(pool, booking, onLowBalance);
     return { balance: balanceMessage(accountId, balance), replayed };
   };
   return {
@@ -115,38 +110,37 @@ function moneyRpcs({
     },
 
     async topUp(request, context) {
-      const action = request.source === TopUpSource.PROMO ? "money.grant" : "money.top_up";
-      const booking = {
-        kind: kindOf(request.source),
+      const booked = await bookOne({
+        kind: parseSource(request.source),
         accountId: parseAccount(request.accountId, context),
         amountNanos: parseAmount(request.amount),
         reference: parseReference(request.reference),
-      };
-      return create(TopUpResponseSchema, await bookOne(action, booking, context));
+      });
+      return create(TopUpResponseSchema, booked);
     },
 
     async refund(request, context) {
       const callId = parseId("call_id", request.callId);
       const accountId = request.accountId || (await accountOfCall(pool, callId));
-      const booking = {
+      const booked = await bookOne({
         kind: LedgerKind.REFUND,
         accountId: parseAccount(accountId, context),
         callId,
         amountNanos: parseAmount(request.amount),
         reference: parseReference(request.reference),
-      };
-      return create(RefundResponseSchema, await bookOne("money.refund", booking, context));
+      });
+      return create(RefundResponseSchema, booked);
     },
 
     async adjustBalance(request, context) {
-      const booking = {
+      const booked = await bookOne({
         kind: LedgerKind.ADJUSTMENT,
         accountId: parseAccount(request.accountId, context),
         amountNanos: parseSignedAmount(request.amount),
         reason: parseReason(request.reason),
         reference: parseReference(request.reference),
-      };
-      return create(AdjustBalanceResponseSchema, await bookOne("money.adjust", booking, context));
+      });
+      return create(AdjustBalanceResponseSchema, booked);
     },
 
     async auditLedger() {
@@ -162,6 +156,14 @@ async function accountOfCall(pool: Queryable, callId: string): Promise<string> {
   throw new GatewayError(ErrorCode.NOT_FOUND, "there is no such call: check call_id", {
     param: "call_id",
   });
+}
+
+/** What added money is booked as. @throws GatewayError INVALID_REQUEST for a source of a later version */
+function parseSource(source: TopUpSource): BookingKind {
+  if (source === TopUpSource.PROMO) return LedgerKind.PROMO;
+  if (source === TopUpSource.PAYMENT || source === TopUpSource.UNSPECIFIED)
+    return LedgerKind.TOP_UP;
+  throw invalid("source", "source must be PAYMENT or PROMO");
 }
 
 function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls" | "findCalls"> {

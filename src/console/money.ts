@@ -36,6 +36,12 @@ export function exactUsd(nanos: bigint): string {
   return `${sign}${size / nanosPerUsd}.${fraction.padEnd(2, "0")} USD`;
 }
 
+/** An amount with all its decimals, as people read it. */
+export function longUsd(nanos: bigint): string {
+  const [whole = "0", fraction = ""] = exactUsd(nanos < 0n ? -nanos : nanos).split(/[. ]/);
+  return `${nanos < 0n ? "−" : ""}$${BigInt(whole).toLocaleString("en-US")}.${fraction}`;
+}
+
 /** An amount with its sign, for movements. */
 export function signedUsd(nanos: bigint): string {
   return nanos > 0n ? `+${usd(nanos)}` : usd(nanos);

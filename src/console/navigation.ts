@@ -1,10 +1,30 @@
 /** What the navigation shows. */
-import { ChartColumn, KeyRound, LayoutDashboard, type LucideIcon, ScrollText } from "lucide-react";
+import {
+  Boxes,
+  ChartColumn,
+  KeyRound,
+  LayoutDashboard,
+  ListChecks,
+  type LucideIcon,
+  ScrollText,
+  SquareTerminal,
+  Wallet,
+  Webhook,
+} from "lucide-react";
 import type { Texts } from "./language.tsx";
 
 /** One entry. */
 export interface Destination {
-  readonly to: "/" | "/keys" | "/calls" | "/usage";
+  readonly to:
+    | "/"
+    | "/keys"
+    | "/calls"
+    | "/tasks"
+    | "/usage"
+    | "/billing"
+    | "/webhooks"
+    | "/models"
+    | "/playground";
   readonly icon: LucideIcon;
   readonly title: (texts: Texts) => string;
 }
@@ -14,7 +34,12 @@ export const customerPages: readonly Destination[] = [
   { to: "/", icon: LayoutDashboard, title: ({ shell }) => shell.overview },
   { to: "/keys", icon: KeyRound, title: ({ shell }) => shell.keys },
   { to: "/calls", icon: ScrollText, title: ({ shell }) => shell.calls },
+  { to: "/tasks", icon: ListChecks, title: ({ shell }) => shell.tasks },
   { to: "/usage", icon: ChartColumn, title: ({ shell }) => shell.usage },
+  { to: "/billing", icon: Wallet, title: ({ shell }) => shell.billing },
+  { to: "/webhooks", icon: Webhook, title: ({ shell }) => shell.webhooks },
+  { to: "/models", icon: Boxes, title: ({ shell }) => shell.models },
+  { to: "/playground", icon: SquareTerminal, title: ({ shell }) => shell.playground },
 ];
 
 /** What operators see beside it. */

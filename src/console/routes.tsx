@@ -7,7 +7,15 @@ import {
 } from "@tanstack/react-router";
 import { Frame } from "./frame.tsx";
 import { BrokenPage, MissingPage } from "./missing.tsx";
-import { readCallSearch, readKeySearch, readNext, readUsageSearch } from "./search.ts";
+import {
+  readCallSearch,
+  readDeliverySearch,
+  readKeySearch,
+  readModelSearch,
+  readNext,
+  readTaskSearch,
+  readUsageSearch,
+} from "./search.ts";
 
 const root = createRootRoute({ notFoundComponent: MissingPage, errorComponent: BrokenPage });
 
@@ -60,10 +68,55 @@ const settings = createRoute({
   component: lazyRouteComponent(() => import("./page/settings.tsx"), "SettingsPage"),
 });
 
+const billing = createRoute({
+  getParentRoute: () => inside,
+  path: "/billing",
+  component: lazyRouteComponent(() => import("./page/billing.tsx"), "BillingPage"),
+});
+
+const tasks = createRoute({
+  getParentRoute: () => inside,
+  path: "/tasks",
+  validateSearch: readTaskSearch,
+  component: lazyRouteComponent(() => import("./page/tasks.tsx"), "TasksPage"),
+});
+
+const webhooks = createRoute({
+  getParentRoute: () => inside,
+  path: "/webhooks",
+  validateSearch: readDeliverySearch,
+  component: lazyRouteComponent(() => import("./page/webhooks.tsx"), "WebhooksPage"),
+});
+
+const models = createRoute({
+  getParentRoute: () => inside,
+  path: "/models",
+  validateSearch: readModelSearch,
+  component: lazyRouteComponent(() => import("./page/models.tsx"), "ModelsPage"),
+});
+
+const playground = createRoute({
+  getParentRoute: () => inside,
+  path: "/playground",
+  validateSearch: readModelSearch,
+  component: lazyRouteComponent(() => import("./page/playground.tsx"), "PlaygroundPage"),
+});
+
 const tree = root.addChildren([
   signIn,
   welcome,
-  inside.addChildren([overview, keys, calls, usage, settings]),
+  inside.addChildren([
+    overview,
+    keys,
+    calls,
+    usage,
+    billing,
+    tasks,
+    webhooks,
+    models,
+    playground,
+    settings,
+  ]),
 ]);
 
 /** Creates the router; one for each start of the console. */

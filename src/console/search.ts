@@ -83,6 +83,59 @@ export function readUsageSearch(raw: Raw): UsageSearch {
   });
 }
 
+/** The statuses of tasks, by their documented words. */
+export const taskStatuses = ["progress", "completed", "failed", "cancelled"] as const;
+
+/** The filter of the list of tasks. */
+export interface TaskSearch {
+  readonly status?: (typeof taskStatuses)[number];
+  /** The task whose details are open. */
+  readonly task?: string;
+}
+
+/** Reads {@link TaskSearch}. */
+export function readTaskSearch(raw: Raw): TaskSearch {
+  return defined({ status: oneOf(raw["status"], taskStatuses), task: text(raw["task"]) });
+}
+
+/** The states of deliveries. */
+export const deliveryStates = [
+  "pending",
+  "sending",
+  "delivered",
+  "failed",
+  "dropped",
+  "parked",
+] as const;
+
+/** The filter of the list of deliveries. */
+export interface DeliverySearch {
+  readonly state?: (typeof deliveryStates)[number];
+  readonly task?: string;
+  /** The delivery whose details are open. */
+  readonly delivery?: string;
+}
+
+/** Reads {@link DeliverySearch}. */
+export function readDeliverySearch(raw: Raw): DeliverySearch {
+  return defined({
+    state: oneOf(raw["state"], deliveryStates),
+    task: text(raw["task"]),
+    delivery: text(raw["delivery"]),
+  });
+}
+
+/** What the list of models shows. */
+export interface ModelSearch {
+  /** The model whose details are open. */
+  readonly model?: string;
+}
+
+/** Reads {@link ModelSearch}. */
+export function readModelSearch(raw: Raw): ModelSearch {
+  return defined({ model: text(raw["model"]) });
+}
+
 /** A text that says something. */
 export function text(value: unknown): string | undefined {
   if (typeof value === "number") return String(value);

@@ -33,12 +33,12 @@ export function CallFilters({
     <div
       role="search"
       aria-label={common.filters}
-      className="flex flex-wrap gap-2 border-b border-line p-4"
+      className="grid grid-cols-2 gap-2 border-b border-line p-4 sm:flex sm:flex-wrap"
     >
       <SelectField
         label={common.range}
         isLabelHidden
-        className="w-40"
+        className="sm:w-40"
         value={search.range ?? ""}
         choices={[
           { value: "", label: common.all },
@@ -49,7 +49,7 @@ export function CallFilters({
       <SelectField
         label={text.outcome}
         isLabelHidden
-        className="w-36"
+        className="sm:w-36"
         value={search.outcome ?? ""}
         choices={[
           { value: "", label: text.outcomeAny },
@@ -61,7 +61,7 @@ export function CallFilters({
       <SelectField
         label={common.model}
         isLabelHidden
-        className="w-40"
+        className="sm:w-40"
         value={search.model ?? ""}
         choices={[
           { value: "", label: text.anyModel },
@@ -72,7 +72,7 @@ export function CallFilters({
       <SelectField
         label={common.key}
         isLabelHidden
-        className="w-40"
+        className="sm:w-40"
         value={search.key ?? ""}
         choices={[
           { value: "", label: text.anyKey },
@@ -114,7 +114,7 @@ function RequestFilter({
     onChoose(value.trim() || undefined);
   };
   return (
-    <form onSubmit={submit} className="min-w-44 flex-1">
+    <form onSubmit={submit} className="col-span-2 min-w-44 flex-1">
       <TextField
         label={text.request}
         isLabelHidden

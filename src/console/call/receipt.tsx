@@ -50,12 +50,12 @@ export function ReceiptView({ receipt }: { receipt: Receipt }) {
         </Note>
         {charge?.balanceBefore !== undefined && (
           <Note name={text.balanceBefore}>
-            <Amount money={charge.balanceBefore} />
+            <Amount isExact money={charge.balanceBefore} />
           </Note>
         )}
         {latest?.balanceAfter !== undefined && (
           <Note name={text.balanceAfter}>
-            <Amount money={latest.balanceAfter} />
+            <Amount isExact money={latest.balanceAfter} />
           </Note>
         )}
         {nanosOf(shortfall) > 0n && (

@@ -1,18 +1,19 @@
 /** The columns of lists of keys. */
-import { Ban, CircleCheck, Pencil, Trash2 } from "lucide-react";
+import { Ban, CircleCheck, Copy, Pencil, Trash2 } from "lucide-react";
 import { type Key, KeyState } from "../../../gen/uas/key/v1/key_pb.ts";
 import { type Texts, useText } from "../language.tsx";
 import { nanosOf, usd } from "../money.ts";
 import { msOf } from "../time.ts";
 import { useNow } from "../use-now.ts";
 import { Badge } from "../ui/badge.tsx";
-import { ActionMenu } from "../ui/menu.tsx";
+import { ActionMenu, type MenuItem } from "../ui/menu.tsx";
 import { Amount, Time } from "../ui/show.tsx";
 import type { Column } from "../ui/table.tsx";
 
 /** What can be done with a key. */
 export interface KeyActions {
   readonly onEdit: (key: Key) => void;
+  readonly onAgain: (key: Key) => void;
   readonly onDelete: (key: Key) => void;
   readonly onSwitch: (key: Key) => void;
 }
@@ -91,15 +92,20 @@ function KeyMenu({
   text,
   common,
   onEdit,
+  onAgain,
   onDelete,
   onSwitch,
 }: KeyActions & { apiKey: Key; text: Texts["keys"]; common: Texts["common"] }) {
   if (key.state === KeyState.DELETED) return null;
   const isEnabled = key.state === KeyState.ENABLED;
+  const again: MenuItem[] = key.canReveal
+    ? [{ label: text.copyAgain, icon: <Copy aria-hidden="true" />, onSelect: () => onAgain(key) }]
+    : [];
   return (
     <ActionMenu
       label={common.actions(key.name || key.masked)}
       items={[
+        ...again,
         { label: text.edit, icon: <Pencil aria-hidden="true" />, onSelect: () => onEdit(key) },
         {
           label: isEnabled ? text.disable : text.enable,

@@ -6,6 +6,7 @@ import { KeyRound, Plus } from "lucide-react";
 import { useState } from "react";
 import { type Key, KeyState } from "../../../gen/uas/key/v1/key_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
+import { AgainDialog } from "../key/again-dialog.tsx";
 import { keyColumns } from "../key/columns.tsx";
 import { EditDialog } from "../key/edit-dialog.tsx";
 import { OnceDialog } from "../key/once-dialog.tsx";
@@ -25,7 +26,7 @@ import { useToast } from "../ui/toast.tsx";
 /** What a window over the page is about. */
 type Open =
   | { readonly kind: "create" }
-  | { readonly kind: "edit" | "delete"; readonly key: Key }
+  | { readonly kind: "edit" | "delete" | "again"; readonly key: Key }
   | {
       readonly kind: "once";
       readonly apiKey: Key;
@@ -76,6 +77,7 @@ function KeyList({ onOpen }: { onOpen: (open: Open) => void }) {
   const columns = keyColumns({
     texts,
     onEdit: (key) => onOpen({ kind: "edit", key }),
+    onAgain: (key) => onOpen({ kind: "again", key }),
     onDelete: (key) => onOpen({ kind: "delete", key }),
     onSwitch: switchKey,
   });
@@ -188,8 +190,17 @@ function Windows({
     return <DeleteDialog key={open.key.keyId} apiKey={open.key} onClose={onClose} />;
   const onSecret = (key: Key, secret: string): void => {
     void invalidate();
-    onOpen({ kind: "once", apiKey: key, secret, isAgain: false });
+    onOpen({ kind: "once", apiKey: key, secret, isAgain: open.kind === "again" || key.canReveal });
   };
+  if (open.kind === "again") {
+    return (
+      <AgainDialog
+        apiKey={open.key}
+        onClose={onClose}
+        onSecret={(secret) => onSecret(open.key, secret)}
+      />
+    );
+  }
   return (
     <EditDialog
       apiKey={open.kind === "edit" ? open.key : undefined}

@@ -58,7 +58,7 @@ function Figures() {
   const show = (isKnown: boolean, nanos: bigint) =>
     isKnown ? usd(nanos) : <Skeleton className="mt-2 h-6 w-24" />;
   return (
-    <div className="grid grid-cols-1 gap-4 sm:grid-cols-2 xl:grid-cols-4">
+    <div className="grid grid-cols-2 gap-3 sm:gap-4 xl:grid-cols-4">
       <Figure
         label={overview.balance}
         value={show(balance.data !== undefined, available)}

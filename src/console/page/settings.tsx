@@ -16,9 +16,11 @@ export function SettingsPage() {
       <div className="flex flex-col gap-6">
         <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
           <ProfileCard />
-          <PhoneCard />
-          <PasswordCard />
-          <TotpCard />
+          <div className="flex flex-col gap-6">
+            <PhoneCard />
+            <PasswordCard />
+            <TotpCard />
+          </div>
         </div>
         <SessionsCard />
       </div>

@@ -1,11 +1,27 @@
 /** English: the language that the others are measured by. */
 import { code, common, shell, signIn } from "./en/base.ts";
 import { keys, overview } from "./en/pages.ts";
+import { billing, models, playground, tasks, webhooks } from "./en/more.ts";
 import { settings } from "./en/settings.ts";
 import { calls, usage } from "./en/work.ts";
 
 /** All texts in English. */
-export const en = { common, shell, signIn, code, overview, keys, calls, usage, settings };
+export const en = {
+  common,
+  shell,
+  signIn,
+  code,
+  overview,
+  keys,
+  calls,
+  usage,
+  settings,
+  billing,
+  tasks,
+  webhooks,
+  models,
+  playground,
+};
 
 /** What every language has. */
 export type Texts = typeof en;

@@ -2,8 +2,24 @@
 import type { Texts } from "./en.ts";
 import { code, common, shell, signIn } from "./zh/base.ts";
 import { keys, overview } from "./zh/pages.ts";
+import { billing, models, playground, tasks, webhooks } from "./zh/more.ts";
 import { settings } from "./zh/settings.ts";
 import { calls, usage } from "./zh/work.ts";
 
 /** All texts in Chinese. */
-export const zh: Texts = { common, shell, signIn, code, overview, keys, calls, usage, settings };
+export const zh: Texts = {
+  common,
+  shell,
+  signIn,
+  code,
+  overview,
+  keys,
+  calls,
+  usage,
+  settings,
+  billing,
+  tasks,
+  webhooks,
+  models,
+  playground,
+};

@@ -69,11 +69,11 @@ export function Figure({
   title?: string;
 }) {
   return (
-    <Card className="min-w-0 px-5 py-4">
+    <Card className="min-w-0 px-4 py-3.5 sm:px-5 sm:py-4">
       <div className="text-[0.8125rem] text-muted">{label}</div>
       <div
         title={title}
-        className="mt-1.5 truncate text-2xl font-semibold tracking-tight tabular-nums"
+        className="mt-1.5 truncate text-xl sm:text-2xl font-semibold tracking-tight tabular-nums"
       >
         {value}
       </div>

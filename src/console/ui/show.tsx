@@ -4,7 +4,7 @@ import { TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
 import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
 import { useLanguage, useText } from "../language.tsx";
-import { exactUsd, nanosOf, signedUsd, usd } from "../money.ts";
+import { exactUsd, longUsd, nanosOf, signedUsd, usd } from "../money.ts";
 import { shownError } from "../rpc.ts";
 import { exactTimeText, msOf, relativeText, timeText } from "../time.ts";
 import { useNow } from "../use-now.ts";
@@ -41,15 +41,18 @@ export function Time({
 export function Amount({
   money,
   isSigned = false,
+  isExact = false,
 }: {
   money: Money | bigint | undefined;
   isSigned?: boolean;
+  /** Whether all its decimals are shown. */
+  isExact?: boolean;
 }) {
   if (money === undefined) return <span className="text-muted">—</span>;
   const nanos = typeof money === "bigint" ? money : nanosOf(money);
   return (
     <span title={exactUsd(nanos)} className="whitespace-nowrap tabular-nums">
-      {isSigned ? signedUsd(nanos) : usd(nanos)}
+      {isExact ? longUsd(nanos) : isSigned ? signedUsd(nanos) : usd(nanos)}
     </span>
   );
 }

@@ -6,6 +6,7 @@ import {
   type Caller,
   callerKey,
   invalidKey,
+  operator,
   presentedKey,
 } from "../../caller.ts";
 import type { CheckAccess } from "../access.ts";
@@ -40,9 +41,7 @@ export function createIdentify(
       apiKeyHeader: header.get("x-api-key"),
     });
     if (key === undefined) return anonymous;
-    if (tokenDigest && timingSafeEqual(digest(key), tokenDigest)) {
-      return { kind: "operator", via: "operator token" };
-    }
+    if (tokenDigest && timingSafeEqual(digest(key), tokenDigest)) return operator;
     const caller = await options.authenticate(key);
     if (caller === undefined) throw invalidKey();
     return caller;

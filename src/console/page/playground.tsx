@@ -1,0 +1,53 @@
+/** The playground: every model, charged and logged like any call. */
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import { useText } from "../language.tsx";
+import { useModels } from "../model/use-models.ts";
+import { ChatPanel } from "../playground/chat-panel.tsx";
+import { TaskPanel } from "../playground/task-panel.tsx";
+import { Empty, PageHead, Skeleton } from "../ui/card.tsx";
+import { SelectField } from "../ui/select.tsx";
+import { ErrorNote } from "../ui/show.tsx";
+
+/** The page. */
+export function PlaygroundPage() {
+  const { playground: text, models: modelTexts, common } = useText();
+  const { model: chosen } = useSearch({ from: "/inside/playground" });
+  const navigate = useNavigate({ from: "/playground" });
+  const { data, error, refetch } = useModels();
+  const model =
+    data?.find(({ modelKey }) => modelKey === chosen) ??
+    data?.find(({ type }) => type === ModelType.TEXT) ??
+    data?.[0];
+  return (
+    <>
+      <PageHead
+        title={text.title}
+        hint={text.hint}
+        actions={
+          model !== undefined && (
+            <SelectField
+              label={common.model}
+              isLabelHidden
+              className="w-64"
+              value={model.modelKey}
+              choices={(data ?? []).map(({ modelKey, name }) => ({ value: modelKey, label: name }))}
+              onChoose={(value) => void navigate({ search: { model: value }, replace: true })}
+            />
+          )
+        }
+      />
+      <ErrorNote error={error} onRetry={() => void refetch()} />
+      {data === undefined && error === null && <Skeleton className="h-96" />}
+      {data !== undefined && model === undefined && (
+        <Empty title={modelTexts.none} hint={modelTexts.noneHint} />
+      )}
+      {model !== undefined &&
+        (model.type === ModelType.TEXT ? (
+          <ChatPanel key={model.modelKey} model={model} />
+        ) : (
+          <TaskPanel key={model.modelKey} model={model} />
+        ))}
+    </>
+  );
+}

@@ -1,0 +1,83 @@
+/** Beside a run: its settings, the code that does the same, and what it cost. */
+import { useQuery } from "@connectrpc/connect-query";
+import { skipToken } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import { useText } from "../language.tsx";
+import { useAccountId } from "../session.tsx";
+import { durationText } from "../time.ts";
+import { buttonClass } from "../ui/button.tsx";
+import { Card, CardHead } from "../ui/card.tsx";
+import { CodeBlock } from "../ui/code.tsx";
+import { Amount } from "../ui/show.tsx";
+
+/** The side. */
+export function RunSide({
+  requestId,
+  code,
+  children,
+}: {
+  /** The last run. Empty: there was none. */
+  requestId: string;
+  code: string;
+  children?: ReactNode;
+}) {
+  const { playground: text } = useText();
+  return (
+    <div className="flex min-w-0 flex-col gap-6">
+      {requestId !== "" && <Cost requestId={requestId} />}
+      {children !== undefined && (
+        <Card>
+          <CardHead title={text.settings} />
+          <div className="flex flex-col gap-4 px-5 pb-5">{children}</div>
+        </Card>
+      )}
+      <Card>
+        <CardHead title={text.code} hint={text.codeHint} />
+        <div className="px-5 pb-5">
+          <CodeBlock label={text.code} code={code} />
+        </div>
+      </Card>
+    </div>
+  );
+}
+
+/** How often the call is looked for until it is recorded, in milliseconds. */
+const lookMs = 500;
+
+/** What the last run cost: its record comes a moment after its end. */
+function Cost({ requestId }: { requestId: string }) {
+  const { playground: text, overview } = useText();
+  const accountId = useAccountId();
+  const { data } = useQuery(
+    BillingService.method.findCalls,
+    requestId === "" ? skipToken : { accountId, requestId, pageSize: 1 },
+    {
+      staleTime: 0,
+      refetchInterval: ({ state }) => (state.data?.calls.length ?? 0) === 0 && lookMs,
+    },
+  );
+  const call = data?.calls[0];
+  return (
+    <Card className="px-5 py-4">
+      <p className="text-[0.8125rem] text-muted">{text.cost}</p>
+      <div role="status" className="mt-1 flex items-end justify-between gap-3">
+        <div>
+          <p className="text-2xl font-semibold tracking-tight">
+            <Amount money={call?.cost} />
+          </p>
+          <p className="mt-1 text-xs text-muted">
+            {call?.usage !== undefined &&
+              `${call.usage.inputTokens.toLocaleString()} → ${call.usage.outputTokens.toLocaleString()} · ${durationText(call.durationMs)}`}
+          </p>
+        </div>
+        {call !== undefined && (
+          <Link to="/calls" search={{ call: call.callId }} className={buttonClass()}>
+            {overview.openCall}
+          </Link>
+        )}
+      </div>
+    </Card>
+  );
+}

@@ -1,0 +1,90 @@
+/** Sends a sample to a receiver. */
+import { useMutation } from "@connectrpc/connect-query";
+import { useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { Send } from "lucide-react";
+import { type FormEvent, useState } from "react";
+import { WebhookStatus } from "../../../gen/uas/webhook/v1/webhook_pb.ts";
+import { WebhookService } from "../../../gen/uas/webhook/v1/webhook_service_pb.ts";
+import { useText } from "../language.tsx";
+import { useAccountId } from "../session.tsx";
+import { Button } from "../ui/button.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { TextField } from "../ui/field.tsx";
+import { SelectField } from "../ui/select.tsx";
+import { ErrorNote } from "../ui/show.tsx";
+import { useToast } from "../ui/toast.tsx";
+
+const events = [
+  WebhookStatus.COMPLETED,
+  WebhookStatus.PROGRESS,
+  WebhookStatus.FAILED,
+  WebhookStatus.CANCELLED,
+] as const;
+
+/** The button with its dialog. */
+export function TestEvent() {
+  const { webhooks: text } = useText();
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <Button onClick={() => setOpen(true)}>
+        <Send aria-hidden="true" />
+        {text.sendTest}
+      </Button>
+      {isOpen && <TestDialog onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+function TestDialog({ onClose }: { onClose: () => void }) {
+  const { webhooks: text } = useText();
+  const accountId = useAccountId();
+  const toast = useToast();
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const [url, setUrl] = useState("");
+  const [event, setEvent] = useState("0");
+  const send = useMutation(WebhookService.method.sendTestEvent, {
+    onSuccess: async ({ delivery }) => {
+      onClose();
+      toast({ title: text.testSent });
+      await queries.invalidateQueries();
+      if (delivery === undefined) return;
+      await navigate({ to: "/webhooks", search: { delivery: delivery.deliveryId } });
+    },
+  });
+  const submit = (submitted: FormEvent): void => {
+    submitted.preventDefault();
+    send.mutate({ accountId, url, status: events[Number(event)] ?? WebhookStatus.COMPLETED });
+  };
+  return (
+    <Dialog isOpen onClose={onClose} title={text.testTitle}>
+      <form onSubmit={submit} className="flex flex-col gap-4">
+        <TextField
+          label={text.testUrl}
+          hint={text.testHint}
+          type="url"
+          required
+          autoFocus
+          placeholder="https://"
+          value={url}
+          onChange={(changed) => setUrl(changed.target.value)}
+        />
+        <SelectField
+          label={text.event}
+          value={event}
+          choices={events.map((status, index) => ({
+            value: String(index),
+            label: text.events[status] ?? "",
+          }))}
+          onChoose={setEvent}
+        />
+        <ErrorNote error={send.error} />
+        <Button type="submit" tone="primary" size="medium" isBusy={send.isPending}>
+          {text.send}
+        </Button>
+      </form>
+    </Dialog>
+  );
+}
