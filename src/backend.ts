@@ -4,6 +4,7 @@ import { type Logger, pino } from "pino";
 import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
 import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
 import { CallService } from "../gen/uas/billing/v1/call_service_pb.ts";
+import { RedeemService } from "../gen/uas/billing/v1/redeem_service_pb.ts";
 import { UsageService } from "../gen/uas/billing/v1/usage_service_pb.ts";
 import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "./account/service.ts";
@@ -11,9 +12,10 @@ import type { OnLowBalance } from "./billing/booking.ts";
 import { spentOfKeys } from "./billing/key-spend.ts";
 import { CallFeed } from "./billing/log/feed.ts";
 import { createCallService } from "./billing/log/service.ts";
+import { createRedeemService } from "./billing/redeem-service.ts";
 import { createBillingService } from "./billing/service.ts";
 import { createUsageService } from "./billing/usage-service.ts";
-import { callerKey, operator } from "./caller.ts";
+import { callerKey } from "./caller.ts";
 import type { Config, Settings } from "./config/config.ts";
 import { type Database, openDatabase } from "./db/database.ts";
 import { startEmbedded } from "./db/embedded.ts";
@@ -146,6 +148,7 @@ function createRooms({
     serve(AccountService, accounts.service),
     serve(KeyService, createKeyService(keyRoom)),
     serve(BillingService, createBillingService(billing)),
+    serve(RedeemService, createRedeemService({ orm, pool, accountExists })),
     serve(UsageService, createUsageService({ pool })),
     serve(CallService, createCallService({ pool, feed })),
     webhooks.service,
@@ -155,7 +158,7 @@ function createRooms({
 
 /** In this process, whoever holds the database is the operator. */
 const asOperator: Interceptor = (next) => (request) => {
-  request.contextValues.set(callerKey, operator);
+  request.contextValues.set(callerKey, { kind: "operator", via: "command line" });
   return next(request);
 };
 

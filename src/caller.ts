@@ -35,7 +35,12 @@ export type Caller =
   | KeyCaller
   | { readonly kind: "session"; readonly accountId: string; readonly session?: SessionRef }
   /** With a session: who is signed in to the console as an operator. */
-  | { readonly kind: "operator"; readonly session?: SessionRef }
+  | {
+      readonly kind: "operator";
+      readonly session?: SessionRef;
+      /** Without a session: how the operator came, in words. Default: not known. */
+      readonly via?: string;
+    }
   | { readonly kind: "anonymous" };
 
 /** Nobody in particular: calls of `ACCESS_PUBLIC` only. */

@@ -46,12 +46,13 @@ export function createInference(parts: InferenceParts) {
   const catalogue = createCatalogue(config.models);
   const exchanging = { ...parts, catalogue, streams: new RunningStreams() };
   const background = createBackgroundState(tasks, state.responses);
-  const accept = { ...exchanging, ...background, tasks, store: state.background };
+  const following = { tasks, background, events: state.events };
+  const accept = { ...exchanging, ...following, store: state.background };
   const exchange = createExchange(exchanging, createBackground(accept));
   const countTokens = createCountTokens({ catalogue, upstream, calls, counter });
   const inference = createInferenceService({ catalogue, exchange, countTokens });
   const { responses: store, vendorState } = state;
-  const responses = createResponseService({ store, vendorState, background });
+  const responses = createResponseService({ store, vendorState, following });
   const services = [serve(InferenceService, inference), serve(ResponseService, responses)];
   return { services, catalogue, exchange };
 }

@@ -126,9 +126,12 @@ function pickNative({
 function textRunner({
   upstream,
   state,
-}: Pick<WorkingOptions, "upstream" | "state">): WorkerText["run"] {
+  log,
+}: Pick<WorkingOptions, "upstream" | "state" | "log">): WorkerText["run"] {
   const text = createTextRunner(upstream);
-  const response = createBackgroundRunner({ upstream, state, store: state.background });
+  const { background: store, events } = state;
+  const warn = (message: string, fields: object): void => log.warn(fields, message);
+  const response = createBackgroundRunner({ upstream, state, store, log: events, warn });
   return (ask) => (backgroundOf(ask.params) === undefined ? text : response)(ask);
 }
 

@@ -1,11 +1,12 @@
 /** The RPCs of accounts. */
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import { LockMode } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
 import type { Account } from "../../gen/uas/account/v1/account_pb.ts";
 import type { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { type Caller, callerKey } from "../caller.ts";
 import { answering } from "../database-lost.ts";
+import { changedFacts, type Facts, recordAction } from "../operator-log.ts";
 import { cutPage, readPage } from "../page-token.ts";
 import { isUuid, newId } from "../uuid.ts";
 import { noSuchAccount, parseAccountId } from "./access.ts";
@@ -63,10 +64,16 @@ function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccoun
     },
 
     async createAccount(request, { values }) {
-      const em = orm.em.fork();
       const name = parseDisplayName(request.name, 1);
-      const row = em.create(AccountEntity, { id: newId(), name });
-      await answering(em.flush());
+      const id = newId();
+      const work = orm.em.fork().transactional(async (em) => {
+        const created = em.create(AccountEntity, { id, name });
+        await em.flush();
+        const action = { action: "account.create", accountId: id, subject: id, after: { name } };
+        await recordAction(em, values, action);
+        return created;
+      });
+      const row = await answering(work);
       return { account: accountMessage(row, values.get(callerKey)) };
     },
   };
@@ -76,8 +83,9 @@ function getAndChange(
   orm: MikroORM,
   find: (id: string) => Promise<AccountRow | null>,
 ): Pick<Rpcs, "getAccount" | "updateAccount" | "suspendAccount" | "resumeAccount"> {
-  const change = async (caller: Caller | undefined, { id, changeOf }: Change) => {
-    const row = await changeAccount(orm, { id: parseAccountId(caller, id), changeOf });
+  const change = async (wanted: Change) => {
+    const caller = wanted.values.get(callerKey);
+    const row = await changeAccount(orm, { ...wanted, id: parseAccountId(caller, wanted.id) });
     return { account: accountMessage(row, caller) };
   };
   return {
@@ -92,32 +100,49 @@ function getAndChange(
       const caller = values.get(callerKey);
       const id = parseAccountId(caller, request.account?.accountId ?? "");
       const changed = readAccountChange(request, caller);
-      return change(caller, { id, changeOf: () => changed });
+      return change({ id, values, action: "account.update", changeOf: () => changed });
     },
 
     async suspendAccount({ accountId, reason }, { values }) {
-      return change(values.get(callerKey), { id: accountId, changeOf: suspension(reason) });
+      const changeOf = suspension(reason);
+      return change({ id: accountId, values, action: "account.suspend", changeOf, reason });
     },
 
     async resumeAccount({ accountId }, { values }) {
-      return change(values.get(callerKey), { id: accountId, changeOf: () => resumption });
+      const changeOf = (): ChangedAccount => resumption;
+      return change({ id: accountId, values, action: "account.resume", changeOf });
     },
   };
 }
 
 interface Change {
   readonly id: string;
+  readonly values: ContextValues;
+  /** What is written down where an operator does it, and why. */
+  readonly action: string;
+  readonly reason?: string;
   readonly changeOf: (row: AccountRow) => ChangedAccount;
 }
 
 /** Under the row's lock: of two changes at once the second one sees the first. */
-function changeAccount(orm: MikroORM, { id, changeOf }: Change): Promise<AccountRow> {
+function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
+  const { id, values, action, reason } = change;
   const work = orm.em.fork().transactional(async (em) => {
     const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
     const row = await em.findOne(AccountEntity, { id }, lock);
     if (row === null) throw noSuchAccount();
-    Object.assign(row, changeOf(row));
+    const before = factsOf(row);
+    Object.assign(row, change.changeOf(row));
+    await em.flush();
+    const changed = changedFacts(before, factsOf(row));
+    await recordAction(em, values, { action, accountId: id, subject: id, ...changed, reason });
     return row;
   });
   return answering(work);
+}
+
+/** What can be changed of an account, as it is written down. */
+function factsOf(row: AccountRow): Facts {
+  const { name, discountBp, lowBalanceThreshold, state, suspendReason } = row;
+  return { name, discountBp, lowBalanceThreshold, state, suspendReason };
 }

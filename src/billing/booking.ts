@@ -1,8 +1,9 @@
 /** Top-ups, grants, refunds and corrections: money that moves once per account and reference (R-MON-9). */
-import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { formatUsd, nanosPerUsd } from "../money.ts";
+import { withAction } from "../operator-log.ts";
 import { parseLine } from "../text-line.ts";
 import { currency, parseMoney, parsePositiveMoney } from "../usd.ts";
 import { invalid } from "./invalid.ts";
@@ -30,6 +31,19 @@ export type BookingKind =
   | typeof LedgerKind.ADJUSTMENT
   | typeof LedgerKind.PROMO;
 
+/** What added money is booked as. @throws GatewayError INVALID_REQUEST for a source of a later version */
+export function kindOf(source: TopUpSource): BookingKind {
+  if (source === TopUpSource.PROMO) return LedgerKind.PROMO;
+  if (source === TopUpSource.PAYMENT || source === TopUpSource.UNSPECIFIED)
+    return LedgerKind.TOP_UP;
+  throw invalid("source", "source must be PAYMENT or PROMO");
+}
+
+/** Where money comes from that is booked as this. */
+export function sourceOf(kind: number): TopUpSource {
+  return kind === LedgerKind.PROMO ? TopUpSource.PROMO : TopUpSource.PAYMENT;
+}
+
 /** What came of a booking. */
 export interface Booked {
   readonly balance: BalanceRow;
@@ -55,8 +69,13 @@ const referenceCharsMax = 200;
 /** The longest reason in characters. */
 const reasonCharsMax = 500;
 
+const bookSql =
+  "select verdict, available, held, remaining, low_balance " +
+  "from ledger_book($1, $2::smallint, $3, $4, $5, $6, $7)";
+
 /**
- * Books it. `onLowBalance` is told where that takes the account below its threshold; default: nobody.
+ * Books it. `onLowBalance` is told where that takes the account below its threshold; default: nobody. `audit`: the
+ * values of an entry of what operators do (`actionValues`), written with it; default: none is.
  *
  * @throws GatewayError IDEMPOTENCY_KEY_REUSED where the reference stands for something else; NOT_FOUND
  * where the account has no such charge; INSUFFICIENT_BALANCE where less is left of the charge, or available.
@@ -65,13 +84,12 @@ export async function book(
   pool: Queryable,
   booking: Booking,
   onLowBalance?: OnLowBalance,
+  audit?: unknown[],
 ): Promise<Booked> {
   const { kind, accountId, amountNanos, reference, callId = null, reason = null } = booking;
-  const { rows } = await pool.query<BookRow>(
-    "select verdict, available, held, remaining, low_balance " +
-      "from ledger_book($1, $2::smallint, $3, $4, $5, $6, $7)",
-    [accountId, kind, newId(), amountNanos.toString(), reference, callId, reason],
-  );
+  const values = [accountId, kind, newId(), amountNanos.toString(), reference, callId, reason];
+  const { text, parameters } = withAction(bookSql, { parameters: values, values: audit });
+  const { rows } = await pool.query<BookRow>(text, parameters);
   const row = rows[0];
   if (!row) throw new Error("ledger_book returned no row");
   if (row.low_balance !== null) onLowBalance?.(accountId, BigInt(row.low_balance));

@@ -1,6 +1,6 @@
 /** The RPCs of billing. Who may call which is checked before; which account, is checked here. */
 import { create } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import {
   AdjustBalanceResponseSchema,
@@ -15,13 +15,15 @@ import {
 } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
+import { formatUsd } from "../money.ts";
+import { actionValues } from "../operator-log.ts";
 import { cutPage, type Page, readPage } from "../page-token.ts";
 import { isUuid } from "../uuid.ts";
 import { auditLedger } from "./audit.ts";
 import {
   book,
   type Booking,
-  type BookingKind,
+  kindOf,
   type OnLowBalance,
   parseAmount,
   parseReason,
@@ -96,10 +98,13 @@ function moneyRpcs({
   Rpcs,
   "getBalance" | "topUp" | "refund" | "adjustBalance" | "auditLedger"
 > {
-  const bookOne = async (booking: Booking) => {
-    const { accountId } = booking;
+  const bookOne = async (action: string, booking: Booking, { values }: HandlerContext) => {
+    const { accountId, callId, amountNanos, reference, reason } = booking;
     if (!(await accountExists(accountId))) throw noSuchAccount();
-    const { balance, replayed } = await book(pool, booking, onLowBalance);
+    const subject = callId ?? accountId;
+    const after = { amount: formatUsd(amountNanos), reference };
+    const audit = actionValues(values, { action, accountId, subject, after, reason });
+    const { balance, replayed } = await book(pool, booking, onLowBalance, audit);
     return { balance: balanceMessage(accountId, balance), replayed };
   };
   return {
@@ -110,37 +115,38 @@ function moneyRpcs({
     },
 
     async topUp(request, context) {
-      const booked = await bookOne({
-        kind: parseSource(request.source),
+      const action = request.source === TopUpSource.PROMO ? "money.grant" : "money.top_up";
+      const booking = {
+        kind: kindOf(request.source),
         accountId: parseAccount(request.accountId, context),
         amountNanos: parseAmount(request.amount),
         reference: parseReference(request.reference),
-      });
-      return create(TopUpResponseSchema, booked);
+      };
+      return create(TopUpResponseSchema, await bookOne(action, booking, context));
     },
 
     async refund(request, context) {
       const callId = parseId("call_id", request.callId);
       const accountId = request.accountId || (await accountOfCall(pool, callId));
-      const booked = await bookOne({
+      const booking = {
         kind: LedgerKind.REFUND,
         accountId: parseAccount(accountId, context),
         callId,
         amountNanos: parseAmount(request.amount),
         reference: parseReference(request.reference),
-      });
-      return create(RefundResponseSchema, booked);
+      };
+      return create(RefundResponseSchema, await bookOne("money.refund", booking, context));
     },
 
     async adjustBalance(request, context) {
-      const booked = await bookOne({
+      const booking = {
         kind: LedgerKind.ADJUSTMENT,
         accountId: parseAccount(request.accountId, context),
         amountNanos: parseSignedAmount(request.amount),
         reason: parseReason(request.reason),
         reference: parseReference(request.reference),
-      });
-      return create(AdjustBalanceResponseSchema, booked);
+      };
+      return create(AdjustBalanceResponseSchema, await bookOne("money.adjust", booking, context));
     },
 
     async auditLedger() {
@@ -156,14 +162,6 @@ async function accountOfCall(pool: Queryable, callId: string): Promise<string> {
   throw new GatewayError(ErrorCode.NOT_FOUND, "there is no such call: check call_id", {
     param: "call_id",
   });
-}
-
-/** What added money is booked as. @throws GatewayError INVALID_REQUEST for a source of a later version */
-function parseSource(source: TopUpSource): BookingKind {
-  if (source === TopUpSource.PROMO) return LedgerKind.PROMO;
-  if (source === TopUpSource.PAYMENT || source === TopUpSource.UNSPECIFIED)
-    return LedgerKind.TOP_UP;
-  throw invalid("source", "source must be PAYMENT or PROMO");
 }
 
 function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls" | "findCalls"> {

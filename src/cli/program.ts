@@ -10,6 +10,7 @@ import { addKeyCommands } from "./key.ts";
 import { addLedgerCommands } from "./ledger.ts";
 import { addModelsCommands } from "./models.ts";
 import { addPriceCommands } from "./price.ts";
+import { addRedeemCommands } from "./redeem.ts";
 import { addServeCommand } from "./serve.ts";
 import { addTaskCommands } from "./task.ts";
 import { addUsageCommand } from "./usage.ts";
@@ -60,6 +61,7 @@ export function buildProgram(tools: CliTools): Command {
   addConsoleCommands(program, tools);
   addModelsCommands(program, tools);
   addPriceCommands(program, tools);
+  addRedeemCommands(program, tools);
   addCallsCommands(program, tools);
   addUsageCommand(program, tools);
   addLedgerCommands(program, tools);

@@ -133,6 +133,10 @@ export const drainMs = 60_000;
  * 30 days. */
 export const storedResponseTtlMs = 30 * 24 * 60 * 60 * 1_000;
 
+/** How long the events of a response in the background can be read again, in milliseconds after it was asked for or
+ * made: a little longer than a day, in which it is made at the latest. They are ten times as long as what they say. */
+export const storedEventsTtlMs = 26 * 60 * 60 * 1_000;
+
 /** The longest response that is kept, with its input, in bytes: 8 MiB. A longer one is answered as any
  * other, but cannot be read or continued by its id. */
 export const storedResponseBytesMax = 8 * 1024 * 1024;

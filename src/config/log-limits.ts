@@ -28,3 +28,6 @@ export const tailPauseMs = 200;
  * milliseconds. */
 export const watchTtlMs = 30_000;
 export const watchRenewMs = 10_000;
+
+/** The most redeem codes that are made at once. */
+export const redeemCodesMax = 1_000;

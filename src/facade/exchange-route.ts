@@ -1,12 +1,10 @@
 /** Routes that carry a text generation: bytes in, bytes out. */
-import { create, type DescMethodServerStreaming } from "@bufbuild/protobuf";
+import { create, type DescMethodServerStreaming, type Message } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import {
   type ExchangeHead,
-  type ExchangeRequest,
   ExchangeRequestSchema,
-  type ExchangeResponse,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { textDialects } from "../dialect/index.ts";
 import { abortWith, stopAll } from "./abort.ts";
@@ -16,8 +14,6 @@ import { forwardedHeaders } from "./rpc-headers.ts";
 import { StreamWriter } from "./stream-writer.ts";
 import { constraintsOf } from "./when-header.ts";
 import { readWireRequest } from "./wire-request.ts";
-
-type Parts = AsyncIterator<ExchangeResponse>;
 
 /** Registers one. */
 export function registerExchange(scope: FastifyInstance, context: RouteContext): void {
@@ -40,34 +36,40 @@ export function registerExchange(scope: FastifyInstance, context: RouteContext):
         strict: request.headers["x-uas-strict"] === "true",
       });
       request.isRecorded = true;
-      const parts = await open({ transport, method, message, caller, signal: abort.signal });
-      const first = await parts.next();
-      // Until here every failure is answered like any other; from here on the stream is ours.
-      if (first.done || first.value.part.case !== "head") throw new Error("no head came first");
-      await pass(reply, first.value.part.value, { parts, keepAlive: text.keepAlive });
+      const parts = await openParts({ transport, method, message, caller, signal: abort.signal });
+      await passParts(reply, { parts, keepAlive: text.keepAlive });
       return reply;
     },
   });
 }
 
-interface OpenOptions {
+/** What to open. */
+export interface OpenOptions {
   readonly transport: Transport;
   readonly method: DescMethodServerStreaming;
-  readonly message: ExchangeRequest;
+  readonly message: Message;
   readonly caller: RpcCaller;
   readonly signal: AbortSignal;
 }
 
-async function open(options: OpenOptions): Promise<Parts> {
+/** Calls an RPC that streams a reply in parts: its head first, then chunks. */
+export async function openParts(options: OpenOptions): Promise<AsyncIterator<ReplyPart>> {
   const { transport, method, message, caller, signal } = options;
   const { values, header } = caller;
   const input = single(message);
   const response = await transport.stream(method, signal, undefined, header, input, values);
-  return (response.message as AsyncIterable<ExchangeResponse>)[Symbol.asyncIterator]();
+  return (response.message as AsyncIterable<Message & ReplyPart>)[Symbol.asyncIterator]();
 }
 
 async function* single<T>(value: T): AsyncIterable<T> {
   yield value;
+}
+
+/** Passes a reply on. Until its head every failure is answered like any other; from there on the stream is ours. */
+export async function passParts(reply: FastifyReply, options: PassOptions): Promise<void> {
+  const first = await options.parts.next();
+  if (first.done || first.value.part.case !== "head") throw new Error("no head came first");
+  await pass(reply, first.value.part.value, options);
 }
 
 /** What {@link pass} needs beside the head. */

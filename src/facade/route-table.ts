@@ -13,6 +13,8 @@ export interface RestRoute {
   /** The header whose presence makes a request one for this route, in lower case; `undefined`: any
    * request. */
   readonly whenHeader: string | undefined;
+  /** The parameter that makes a GET one for this route where it is `true`; `undefined`: any request. */
+  readonly whenQuery: string | undefined;
   /** The request field that takes the rest of the path; `undefined`: none. */
   readonly restField: string | undefined;
   /** What follows that field in the path; usually empty. */
@@ -35,6 +37,7 @@ function restRoute(method: DescMethod, each: Route): RestRoute {
   const [, restField, restSuffix = ""] = rest.exec(each.path) ?? [];
   const url = each.path.replace(rest, "*").replace(/\{(\w+)\}/g, ":$1");
   const whenHeader = each.whenHeader || undefined;
+  const whenQuery = each.whenQuery || undefined;
   const dialect = each.dialect as DialectId;
-  return { method, route: each, dialect, url, whenHeader, restField, restSuffix };
+  return { method, route: each, dialect, url, whenHeader, whenQuery, restField, restSuffix };
 }

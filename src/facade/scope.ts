@@ -15,8 +15,9 @@ import { sendError, toGatewayError } from "./errors.ts";
 import { registerExchange } from "./exchange-route.ts";
 import type { FacadeOptions } from "./options.ts";
 import type { RestRoute } from "./route-table.ts";
+import { registerStream } from "./stream-route.ts";
 import { registerUnary } from "./unary-route.ts";
-import { constraintsOf } from "./when-header.ts";
+import { conditionOf, constraintsOf } from "./when-header.ts";
 import { isWireMethod, registerWire } from "./wire-route.ts";
 
 export interface ScopeOptions extends FacadeOptions {
@@ -111,7 +112,8 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
 /** How the routes of a method work, by the form of the method. */
 function registrarOf(method: DescMethod): typeof registerUnary {
   if (isWireMethod(method)) return registerWire;
-  return method.methodKind === "unary" ? registerUnary : registerExchange;
+  if (method.methodKind === "unary") return registerUnary;
+  return "body" in method.input.field ? registerExchange : registerStream;
 }
 
 /** Resolves the request's id and sends it back with whatever is answered. */
@@ -125,9 +127,9 @@ export function echoRequestId(
   return id;
 }
 
-/** The routes by path and header. */
+/** The routes by path and condition. */
 function placesOf(routes: readonly RestRoute[]): Iterable<readonly [RestRoute, ...RestRoute[]]> {
-  const places = Map.groupBy(routes, ({ url, whenHeader = "" }) => `${url} ${whenHeader}`);
+  const places = Map.groupBy(routes, (route) => `${route.url} ${conditionOf(route) ?? ""}`);
   return places.values() as Iterable<readonly [RestRoute, ...RestRoute[]]>;
 }
 

@@ -1,5 +1,10 @@
 /** Routes to RPCs with one answer: fields from path, query and body, the answer in the dialect's form. */
-import { fromJson, type DescMethodUnary, type JsonObject } from "@bufbuild/protobuf";
+import {
+  type DescMethod,
+  fromJson,
+  type DescMethodUnary,
+  type JsonObject,
+} from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { dialects } from "../dialect/index.ts";
 import { asBuffer } from "../dialect/json-scan.ts";
@@ -58,19 +63,24 @@ function bodyFields({ route, dialect }: RouteContext): ReadFields {
 }
 
 /** The fields of a query. */
-function queryFields({ dialect }: RouteContext): ReadFields {
+export function queryFields({ dialect }: RouteContext): ReadFields {
   const { queryFields: read = (query: JsonObject) => query } = dialects[dialect];
   return ({ query }) => read(query as JsonObject);
 }
 
-function pathFields({ restField, restSuffix }: RestRoute, request: FastifyRequest): JsonObject {
+/** The fields of a path. */
+export function pathFields(
+  { restField, restSuffix }: RestRoute,
+  request: FastifyRequest,
+): JsonObject {
   const { "*": rest = "", ...fields } = request.params as Record<string, string>;
   if (restField === undefined) return fields;
   if (!rest.endsWith(restSuffix)) throw noSuchPath(request.method, request.url);
   return { ...fields, [restField]: rest.slice(0, rest.length - restSuffix.length) };
 }
 
-function readInput(method: DescMethodUnary, fields: JsonObject) {
+/** The request of an RPC. @throws GatewayError INVALID_REQUEST */
+export function readInput(method: DescMethod, fields: JsonObject) {
   try {
     return fromJson(method.input, fields, { ignoreUnknownFields: true });
   } catch (cause) {

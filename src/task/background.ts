@@ -40,6 +40,8 @@ export function createBackgroundTasks(options: BackgroundTasksOptions): Backgrou
       return { taskId: task.id, replayed };
     },
 
+    changes: (taskId) => feed.subscribe(taskId),
+
     async find(accountId, taskId) {
       const task = await store.find(taskId, accountId);
       return task && standingOf(task);

@@ -8,12 +8,13 @@ const dialects = new Map<number, string>(
 );
 
 function describe({ method, path, dialect, ...flags }: Route, rpc: string): string {
-  const { whenHeader } = flags;
+  const { whenHeader, whenQuery } = flags;
   const set = Object.entries(flags).filter(([, value]) => value === true);
   return [
     method,
     path,
     ...(whenHeader === "" ? [] : [`if ${whenHeader}`]),
+    ...(whenQuery === "" ? [] : [`if ?${whenQuery}=true`]),
     dialects.get(dialect),
     ...set.map(([name]) => name),
     rpc,
@@ -52,6 +53,8 @@ test("the documented HTTP surface is exactly this", async () => {
     "GET /v1/v1/models/{model_key=**} if anthropic-version MESSAGES omitRequestId inference.v1.InferenceService/GetModel",
     "GET /v1/responses/{response_id} RESPONSES inference.v1.ResponseService/GetResponse",
     "GET /v1/v1/responses/{response_id} RESPONSES inference.v1.ResponseService/GetResponse",
+    "GET /v1/responses/{response_id} if ?stream=true RESPONSES inference.v1.ResponseService/StreamResponse",
+    "GET /v1/v1/responses/{response_id} if ?stream=true RESPONSES inference.v1.ResponseService/StreamResponse",
     "POST /v1/responses/{response_id}/cancel RESPONSES inference.v1.ResponseService/CancelResponse",
     "POST /v1/v1/responses/{response_id}/cancel RESPONSES inference.v1.ResponseService/CancelResponse",
     "DELETE /v1/responses/{response_id} RESPONSES inference.v1.ResponseService/DeleteResponse",
@@ -69,12 +72,15 @@ test("the documented HTTP surface is exactly this", async () => {
 test("no two routes are the same, and each says its method, path and dialect", async () => {
   const methods = await findMethods();
   const routes = methods.flatMap(({ method }) => getOption(method, route));
-  const places = routes.map(({ method, path, whenHeader }) => `${method} ${path} ${whenHeader}`);
+  const places = routes.map(({ method, path, whenHeader, whenQuery }) =>
+    [method, path, whenHeader, whenQuery].join(" "),
+  );
   expect(new Set(places).size).toBe(places.length);
-  for (const { method, path, dialect, whenHeader } of routes) {
+  for (const { method, path, dialect, whenHeader, whenQuery } of routes) {
     expect(method).toMatch(/^(GET|POST|DELETE)$/);
     expect(path).toMatch(/^\/[a-z0-9/_{}=*-]+$/);
     expect(dialect).toBeGreaterThan(0);
     expect(whenHeader).toBe(whenHeader.toLowerCase());
+    if (whenQuery !== "") expect([method, whenHeader]).toEqual(["GET", ""]);
   }
 });

@@ -97,6 +97,7 @@ const golden: Readonly<Record<string, Row>> = {
   "inference.v1.InferenceService/ListModels": customers,
   "inference.v1.InferenceService/GetModel": customers,
   "inference.v1.ResponseService/GetResponse": keys,
+  "inference.v1.ResponseService/StreamResponse": keys,
   "inference.v1.ResponseService/CancelResponse": keys,
   "inference.v1.ResponseService/DeleteResponse": keys,
   "inference.v1.ResponseService/ListInputItems": keys,

@@ -12,7 +12,13 @@ const failures = new Set(["response.failed", "error"]);
 /** Gathers what becomes of a response. */
 export class ResponseEvents {
   readonly #splitter = new EventSplitter(eventBytesMax);
+  readonly #onEvent: (event: JsonRecord) => void;
   #ended: JsonRecord | undefined;
+
+  /** @param onEvent told of each event, in order */
+  constructor(onEvent: (event: JsonRecord) => void) {
+    this.#onEvent = onEvent;
+  }
 
   /** Takes whole events, or a whole response. @throws TaskRefused where the vendor failed */
   add(bytes: Buffer): void {
@@ -43,6 +49,7 @@ export class ResponseEvents {
     const response = recordAt(event, "response");
     if (endings.has(type) && response !== undefined) this.#ended = response;
     if (failures.has(type)) throw failed(response ?? event);
+    this.#onEvent(event);
   }
 
   #end(response: JsonRecord): void {

@@ -52,10 +52,6 @@ export function readBackground(request: ExchangeRequest): BackgroundRequest {
       { param: "store" },
     );
   }
-  if (stream) {
-    const text = "stream: a response in the background is asked for by its id: leave it out";
-    throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "stream" });
-  }
   const edits = outline.members
     .filter(({ key }) => key === "background")
     .map(({ valueStart: start, valueEnd: end }) => ({ start, end, text: "false" }));

@@ -10,8 +10,10 @@ import { plannedRoute, type TextAsk, type TextRunner } from "../text-task.ts";
 import type { Upstream } from "../upstream.ts";
 import { contextBytes } from "../state/responses-memory.ts";
 import { type CallState, WireDoor } from "../wire-door.ts";
+import type { EventLog } from "./event-log.ts";
 import { ResponseEvents } from "./events.ts";
 import { type BackgroundParams, backgroundOf } from "./params.ts";
+import { Recorder } from "./recorder.ts";
 import type { BackgroundStore, FoundBackground } from "./store.ts";
 
 /** What {@link createBackgroundRunner} needs. */
@@ -20,6 +22,9 @@ export interface BackgroundRunnerOptions {
   readonly store: BackgroundStore;
   /** What is kept between calls. */
   readonly state: CallState;
+  /** Keeps the events of responses that are read as streams. */
+  readonly log: EventLog;
+  readonly warn: (message: string, fields: object) => void;
 }
 
 /** Makes a runner of tasks whose parameters are of a response in the background. */
@@ -33,14 +38,30 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
     if (found === undefined) throw new TaskRefused("invalid_parameters", "It was deleted");
     const door = new WireDoor({ request: found.request, callId, accountId, state });
     const planned = await planOf(upstream, door, ask);
-    const events = new ResponseEvents();
+    const recorder = await recorderOf(params, options);
+    recorder?.begin(found.begun);
+    const events = new ResponseEvents((event) => recorder?.add(event));
     const { model, signal } = ask;
     const take = (bytes: Buffer): void => events.add(bytes);
-    const made = await exchangeText(upstream, { door, model, planned, signal, take });
-    const done = outcomeOf({ params, found, planned, events, made, store });
-    const vendorTaskId = made.upstreamId || events.id;
-    return { ...(vendorTaskId !== "" && { vendorTaskId }), done };
+    try {
+      const made = await exchangeText(upstream, { door, model, planned, signal, take });
+      const done = outcomeOf({ params, found, planned, events, made, store, recorder });
+      const vendorTaskId = made.upstreamId || events.id;
+      return { ...(vendorTaskId !== "" && { vendorTaskId }), done };
+    } finally {
+      await recorder?.close();
+    }
   };
+}
+
+/** `undefined`: nobody reads the response as a stream. */
+async function recorderOf(
+  { isStreamed, accountId, responseId, callId: taskId }: BackgroundParams,
+  { log, warn }: BackgroundRunnerOptions,
+): Promise<Recorder | undefined> {
+  if (!isStreamed) return undefined;
+  const of = { accountId, responseId, taskId };
+  return new Recorder({ log, of, warn }, await log.last(of));
 }
 
 /** Reads the request again, and finds whether this route can serve it. @throws TaskRefused */
@@ -66,9 +87,10 @@ interface Made {
   readonly events: ResponseEvents;
   readonly made: MadeText;
   readonly store: BackgroundStore;
+  readonly recorder: Recorder | undefined;
 }
 
-function outcomeOf({ params, found, planned, events, made, store }: Made): TaskOutcome {
+function outcomeOf({ params, found, planned, events, made, store, recorder }: Made): TaskOutcome {
   const ended = events.ended();
   const { accountId, responseId } = params;
   const { vendor } = planned.route;
@@ -81,6 +103,9 @@ function outcomeOf({ params, found, planned, events, made, store }: Made): TaskO
     files: [],
     ...textUsage(made.metered),
     dropped: made.dropped,
-    within: (transaction) => store.finish(transaction, finished),
+    async within(transaction) {
+      await store.finish(transaction, finished);
+      await recorder?.finish(transaction, response);
+    },
   };
 }

@@ -1,5 +1,5 @@
 /** Accepts responses in the background: what is wrong with a request is told now, the rest by its task. */
-import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import {
   type ExchangeRequest,
   type ExchangeResponse,
@@ -12,14 +12,18 @@ import { ErrorCode, GatewayError } from "../../errors.ts";
 import { newId } from "../../uuid.ts";
 import { Call, callStart } from "../call.ts";
 import { endFailed, toldOf } from "../failures.ts";
-import { memberList } from "../headers.ts";
+import { memberList, replyHeaders } from "../headers.ts";
 import { readCall } from "../read-call.ts";
 import { explainFailure, reportCall } from "../report.ts";
 import type { ExchangeContext, ExchangeOptions } from "../run-options.ts";
 import { RequestTokens } from "../tokens/request-tokens.ts";
 import { WireDoor } from "../wire-door.ts";
+import type { Transaction } from "../../vendor/task.ts";
+import { begunEvents, type EventLog } from "./event-log.ts";
+import { follow, requireStreamed } from "./follow.ts";
 import { backgroundParams } from "./params.ts";
 import { readBackground } from "./request.ts";
+import type { BackgroundState } from "./standing.ts";
 import type { BackgroundStore } from "./store.ts";
 import type { BackgroundStarted, BackgroundTasks } from "./tasks.ts";
 
@@ -27,8 +31,8 @@ import type { BackgroundStarted, BackgroundTasks } from "./tasks.ts";
 export interface BackgroundOptions extends ExchangeOptions {
   readonly tasks: BackgroundTasks;
   readonly store: BackgroundStore;
-  /** The response of an account as it stands, as JSON. */
-  readonly standing: (accountId: string, responseId: string) => Promise<Buffer>;
+  readonly background: BackgroundState;
+  readonly events: EventLog;
 }
 
 /** Accepts a request, and answers with the response as it stands. */
@@ -47,26 +51,56 @@ export function createBackground(options: BackgroundOptions): Background {
       const accepted = await accept(request, { call, context, options }).catch((error: unknown) => {
         throw refused(error, { call, context, options });
       });
-      const { accountId } = context.caller;
-      const body = accepted.replayed
-        ? await options.standing(accountId, idOf(accepted.taskId))
-        : Buffer.from(JSON.stringify(accepted.begun));
-      yield part({ case: "head", value: { status: 200, headers: headersOf(accepted, body) } });
-      yield part({ case: "chunk", value: body });
+      if (call.stream) yield* streamed(accepted, { call, context, options });
+      else yield* whole(accepted, { call, context, options });
     } finally {
       options.calls.leave();
     }
   };
 }
 
-function part(value: MessageInitShape<typeof ExchangeResponseSchema>["part"]): ExchangeResponse {
-  return create(ExchangeResponseSchema, value === undefined ? {} : { part: value });
+async function* whole(
+  accepted: Accepted,
+  { context: { caller }, options }: Accepting,
+): AsyncGenerator<ExchangeResponse, undefined> {
+  const body = accepted.replayed
+    ? await options.background.standing(caller.accountId, idOf(accepted.taskId))
+    : Buffer.from(JSON.stringify(accepted.begun));
+  const headers = { "content-type": "application/json", ...replyHeaders({}, body.length) };
+  yield headPart({ ...headers, ...headersOf(accepted) });
+  yield chunkPart(body);
 }
 
-function headersOf({ dropped, replayed }: Accepted, body: Buffer): Record<string, string> {
+/** The client may leave: what was accepted is made all the same, and can be read on from any place. */
+async function* streamed(
+  accepted: Accepted,
+  { context: { caller, signal }, options }: Accepting,
+): AsyncGenerator<ExchangeResponse, undefined> {
+  const { taskId } = accepted;
+  const of = { accountId: caller.accountId, responseId: idOf(taskId), taskId };
+  if (accepted.replayed) await requireStreamed(of, options.events);
+  yield headPart({ ...streamHeaders, ...headersOf(accepted) });
+  for await (const events of follow({ ...of, after: -1, signal }, options)) yield chunkPart(events);
+}
+
+/** How a stream of events begins. */
+export const streamHeaders: Readonly<Record<string, string>> = {
+  "content-type": "text/event-stream; charset=utf-8",
+  ...replyHeaders({}, undefined),
+};
+
+function headPart(headers: Record<string, string>): ExchangeResponse {
+  return create(ExchangeResponseSchema, {
+    part: { case: "head", value: { status: 200, headers } },
+  });
+}
+
+function chunkPart(value: Buffer): ExchangeResponse {
+  return create(ExchangeResponseSchema, { part: { case: "chunk", value } });
+}
+
+function headersOf({ dropped, replayed }: Accepted): Record<string, string> {
   return {
-    "content-type": "application/json",
-    "content-length": String(body.length),
     ...(dropped.length > 0 && { "x-uas-dropped": memberList(dropped) }),
     ...(replayed && { "idempotent-replayed": "true" }),
   };
@@ -100,23 +134,21 @@ async function accept(request: ExchangeRequest, accepting: Accepting): Promise<A
   const { body, source, dropped = [] } = first ?? {};
   const tokens = new RequestTokens({ text, routes, body, source, counter });
   const id = idOf(callId);
+  const { path } = request;
   const created = Math.floor(call.startMs / 1000);
   const begun = begunResponse(record, { id, model: model.key, created });
-  const previousResponseId = textAt(record, "previous_response_id") || undefined;
-  const { path } = request;
+  const of = { accountId, responseId: id, taskId: callId };
+  const { caller, idempotencyKey } = context;
   const starting = {
-    id: callId,
-    caller: context.caller,
-    requestId,
-    model,
+    ...{ id: callId, caller, requestId, model, idempotencyKey, asked: record as JsonObject },
     params: backgroundParams({ accountId, responseId: id, callId, path, isStreamed }),
-    idempotencyKey: context.idempotencyKey,
-    asked: record as JsonObject,
-    within: (transaction: Parameters<BackgroundStore["begin"]>[0]) =>
-      options.store.begin(transaction, {
-        ...{ accountId, responseId: id, taskId: callId, model: model.key, previousResponseId },
-        ...{ begun, input: record["input"], request: exchange },
-      }),
+    async within(transaction: Transaction) {
+      const previousResponseId = textAt(record, "previous_response_id") || undefined;
+      const input = record["input"];
+      const row = { ...of, model: model.key, previousResponseId, begun, input, request: exchange };
+      await options.store.begin(transaction, row);
+      if (isStreamed) await options.events.writeIn(transaction, of, begunEvents(begun));
+    },
   };
   const outputTokens = text.maxOutputTokens ?? model.maxOutputTokens;
   const start = (inputTokens: number): Promise<BackgroundStarted> =>

@@ -20,6 +20,14 @@ export interface BackgroundTasks {
    * @throws GatewayError TASK_NOT_FOUND
    */
   cancel(accountId: string, taskId: string): Promise<BackgroundStanding>;
+  /** Begins to wait for changes of one: those from now on are not missed. */
+  changes(taskId: string): BackgroundChanges;
+}
+
+/** Waits for changes of one response. */
+export interface BackgroundChanges extends Disposable {
+  /** Resolves at the next change since it was made or last resolved, after `ms`, or when `signal` is aborted. */
+  next(ms: number, signal: AbortSignal): Promise<void>;
 }
 
 /** What to run. */

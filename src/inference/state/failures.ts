@@ -37,6 +37,15 @@ export function notInBackground(id: string): GatewayError {
   );
 }
 
+/** A response whose events are not kept cannot be read as a stream. */
+export function notStreamed(id: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `Response with id '${shorten(id)}' cannot be streamed: only one that was created with \`background\` and \`stream\` can, until a day after its end; get it without \`stream\``,
+    { param: "stream" },
+  );
+}
+
 /** A request refers to an item that is not among the account's responses. */
 export function noSuchItem(id: string): GatewayError {
   return new GatewayError(

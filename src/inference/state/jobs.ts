@@ -1,5 +1,6 @@
 /** What the kept state needs by itself: that what has expired is deleted, and limits hold. */
 import type { Pool } from "pg";
+import { storedEventsTtlMs, storedResponseTtlMs } from "../../config/limits.ts";
 import { singly } from "../../singly.ts";
 import type { ResponseStore } from "./response-store.ts";
 
@@ -29,6 +30,12 @@ const everyMsDefault = 10 * 60 * 1_000;
 /** How many rows go in one statement: a long one would hold up others. */
 const batch = 1_000;
 
+/** A response is written anew when it is made: its end counts. */
+const eventsSql = `
+delete from response_event e using stored_response r
+  where r.account_id = e.account_id and r.id = e.response_id
+    and r.expires_at < now() + ${storedResponseTtlMs - storedEventsTtlMs} * interval '1 ms'`;
+
 const tables = ["stored_response", "kept_reasoning"] as const;
 
 /** Makes the jobs; {@link StateJobs.start} begins. */
@@ -38,7 +45,7 @@ export function createStateJobs(options: StateJobsOptions): StateJobs {
   const expire = async (): Promise<number> => {
     let deleted = 0;
     for (const table of tables) deleted += await expireRows(pool, table);
-    return deleted;
+    return deleted + ((await pool.query(eventsSql, [])).rowCount ?? 0);
   };
   const job = singly(
     async () => {

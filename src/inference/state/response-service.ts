@@ -1,12 +1,22 @@
 /** ResponseService: responses that are kept, for the account that they were made for. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { ListInputItemsRequest } from "../../../gen/uas/inference/v1/response_service_pb.ts";
+import type {
+  ListInputItemsRequest,
+  StreamResponseResponseSchema,
+} from "../../../gen/uas/inference/v1/response_service_pb.ts";
 import type { ResponseService } from "../../../gen/uas/inference/v1/response_service_pb.ts";
 import { type Caller, callerKey, requireActive } from "../../caller.ts";
 import type { JsonRecord } from "../../dialect/json.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
-import type { BackgroundState } from "../background/standing.ts";
-import { noSuchResponse, notInBackground } from "./failures.ts";
+import {
+  type Followed,
+  type FollowOptions,
+  follow,
+  requireStreamed,
+} from "../background/follow.ts";
+import { streamHeaders } from "../background/submit.ts";
+import { noSuchResponse, notInBackground, notStreamed } from "./failures.ts";
 import { itemId, listedItems } from "./input-items.ts";
 import type { ResponseStore, StoredBackground, StoredResponse } from "./response-store.ts";
 import type { VendorState } from "./vendor-state.ts";
@@ -15,14 +25,16 @@ import type { VendorState } from "./vendor-state.ts";
 export interface ResponseServiceOptions {
   readonly store: ResponseStore;
   readonly vendorState: VendorState;
-  readonly background: BackgroundState;
+  /** Responses in the background. */
+  readonly following: FollowOptions;
 }
 
 /** Implements `uas.inference.v1.ResponseService`. */
 export function createResponseService(
   options: ResponseServiceOptions,
 ): ServiceImpl<typeof ResponseService> {
-  const { store, vendorState, background } = options;
+  const { store, vendorState, following } = options;
+  const { background } = following;
   const find = async (accountId: string, responseId: string): Promise<StoredResponse> => {
     const found = await store.find(accountId, responseId);
     if (found === undefined) throw noSuchResponse(responseId);
@@ -41,6 +53,9 @@ export function createResponseService(
         response: await vendorState.ask({ ...found, action: "get", responseId, query, signal }),
       };
     },
+
+    streamResponse: ({ responseId, startingAfter: after = -1 }, { values, signal }) =>
+      streamed({ accountId: accountOf(values.get(callerKey)), responseId, after, signal }, options),
 
     async cancelResponse({ responseId }, { values }) {
       const accountId = accountOf(values.get(callerKey));
@@ -81,11 +96,28 @@ export function createResponseService(
   };
 }
 
+async function* streamed(
+  asked: Omit<Followed, "taskId">,
+  { store, following }: ResponseServiceOptions,
+): AsyncGenerator<MessageInitShape<typeof StreamResponseResponseSchema>, undefined> {
+  const { accountId, responseId, after } = asked;
+  if (after < -1) throw invalid("starting_after: send the number of an event", "starting_after");
+  const found = await store.find(accountId, responseId);
+  if (found === undefined) throw noSuchResponse(responseId);
+  if (found.kind === "vendor" || !found.background) throw notStreamed(responseId);
+  await requireStreamed(asked, following.events);
+  yield { part: { case: "head", value: { status: 200, headers: { ...streamHeaders } } } };
+  const { taskId } = found.background;
+  for await (const value of follow({ ...asked, taskId }, following)) {
+    yield { part: { case: "chunk", value } };
+  }
+}
+
 /** Nobody wants it any more: it is not made, and its vendor does not keep it. */
 async function endBackground(
   { taskId, isPending, keeper }: StoredBackground,
   { accountId, signal }: { readonly accountId: string; readonly signal: AbortSignal },
-  { background, vendorState }: ResponseServiceOptions,
+  { following: { background }, vendorState }: ResponseServiceOptions,
 ): Promise<void> {
   if (isPending) await background.cancel(accountId, taskId);
   if (keeper === undefined) return;

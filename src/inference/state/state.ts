@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { Metrics } from "../../metrics.ts";
 import type { Vendor } from "../../vendor/vendor.ts";
 import { type BackgroundStore, createBackgroundStore } from "../background/store.ts";
+import { createEventLog, type EventLog } from "../background/event-log.ts";
 import { createStateJobs, type StateJobs } from "./jobs.ts";
 import { createReasoningCarry, type ReasoningCarry } from "./reasoning-carry.ts";
 import { createResponseStore, type ResponseStore } from "./response-store.ts";
@@ -15,6 +16,8 @@ export interface InferenceState {
   readonly reasoning: ReasoningCarry;
   /** What is made in the background, in the same table as {@link responses}. */
   readonly background: BackgroundStore;
+  /** The events of those that are read as streams. */
+  readonly events: EventLog;
   readonly vendorState: VendorState;
   readonly jobs: StateJobs;
 }
@@ -38,6 +41,7 @@ export function createInferenceState(options: InferenceStateOptions): InferenceS
     responses,
     reasoning: createReasoningCarry({ pool, key: masterKey, warn }),
     background: createBackgroundStore(pool, responses),
+    events: createEventLog(pool),
     vendorState: createVendorState({ vendors, metrics, log }),
     jobs: createStateJobs({ pool, store: responses, warn }),
   };

@@ -6,7 +6,6 @@ import {
   type Caller,
   callerKey,
   invalidKey,
-  operator,
   presentedKey,
 } from "../../caller.ts";
 import type { CheckAccess } from "../access.ts";
@@ -41,7 +40,9 @@ export function createIdentify(
       apiKeyHeader: header.get("x-api-key"),
     });
     if (key === undefined) return anonymous;
-    if (tokenDigest && timingSafeEqual(digest(key), tokenDigest)) return operator;
+    if (tokenDigest && timingSafeEqual(digest(key), tokenDigest)) {
+      return { kind: "operator", via: "operator token" };
+    }
     const caller = await options.authenticate(key);
     if (caller === undefined) throw invalidKey();
     return caller;

@@ -75,7 +75,6 @@ describe("what is wrong with a request is told at once, and nothing is held", ()
   const body = { model: "chat", input: "Hi", background: true };
   it.each([
     ["not kept", { ...body, store: false }, {}, 400, "invalid_request", "store"],
-    ["streamed", { ...body, stream: true }, {}, 400, "invalid_request", "stream"],
     ["no flag", { ...body, background: "yes" }, {}, 400, "invalid_request", "background"],
     ["unknown", { ...body, model: "none" }, {}, 404, "model_not_found", "model"],
     ["forbidden", { ...body, model: "closed" }, {}, 403, "access_denied", "model"],

@@ -161,7 +161,7 @@ describe("refused", () => {
     ["order=up", "order"],
     ["after=msg_none", "after"],
     ["after=a&after=b", "after"],
-    ["stream=true", "stream"],
+    ["stream=1", "stream"],
   ])("is the query %s, naming the parameter", async (query, param) => {
     const id = await kept();
     const path = `/v1/responses/${id}/input_items?${query}`;

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/http/v1/http.proto.
  */
 export const file_uas_http_v1_http: GenFile = /*@__PURE__*/
-  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSKrAQoFUm91dGUSDgoGbWV0aG9kGAEgASgJEgwKBHBhdGgYAiABKAkSJQoHZGlhbGVjdBgDIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSFwoPb21pdF9yZXF1ZXN0X2lkGAQgASgIEhUKDWFsd2F5c19zdHJlYW0YBSABKAgSGAoQcGxhdGZvcm1fYWxpYXNlcxgGIAEoCBITCgt3aGVuX2hlYWRlchgHIAEoCSqXAQoHRGlhbGVjdBIXChNESUFMRUNUX1VOU1BFQ0lGSUVEEAASHAoYRElBTEVDVF9DSEFUX0NPTVBMRVRJT05TEAESFAoQRElBTEVDVF9QTEFURk9STRACEhUKEURJQUxFQ1RfUkVTUE9OU0VTEAMSFAoQRElBTEVDVF9NRVNTQUdFUxAEEhIKDkRJQUxFQ1RfR0VNSU5JEAUqgQEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESDgoKQUNDRVNTX0tFWRACEhIKDkFDQ0VTU19TRVNTSU9OEAMSEwoPQUNDRVNTX09QRVJBVE9SEAQSEwoPQUNDRVNTX0NVU1RPTUVSEAU6SgoFcm91dGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi1hwMgAygLMhIudWFzLmh0dHAudjEuUm91dGVSBXJvdXRlOk0KBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLaHAyABKA4yEy51YXMuaHR0cC52MS5BY2Nlc3NSBmFjY2Vzc2IGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSK/AQoFUm91dGUSDgoGbWV0aG9kGAEgASgJEgwKBHBhdGgYAiABKAkSJQoHZGlhbGVjdBgDIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSFwoPb21pdF9yZXF1ZXN0X2lkGAQgASgIEhUKDWFsd2F5c19zdHJlYW0YBSABKAgSGAoQcGxhdGZvcm1fYWxpYXNlcxgGIAEoCBITCgt3aGVuX2hlYWRlchgHIAEoCRISCgp3aGVuX3F1ZXJ5GAggASgJKpcBCgdEaWFsZWN0EhcKE0RJQUxFQ1RfVU5TUEVDSUZJRUQQABIcChhESUFMRUNUX0NIQVRfQ09NUExFVElPTlMQARIUChBESUFMRUNUX1BMQVRGT1JNEAISFQoRRElBTEVDVF9SRVNQT05TRVMQAxIUChBESUFMRUNUX01FU1NBR0VTEAQSEgoORElBTEVDVF9HRU1JTkkQBSqBAQoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhEKDUFDQ0VTU19QVUJMSUMQARIOCgpBQ0NFU1NfS0VZEAISEgoOQUNDRVNTX1NFU1NJT04QAxITCg9BQ0NFU1NfT1BFUkFUT1IQBBITCg9BQ0NFU1NfQ1VTVE9NRVIQBTpKCgVyb3V0ZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLWHAyADKAsyEi51YXMuaHR0cC52MS5Sb3V0ZVIFcm91dGU6TQoGYWNjZXNzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYtocDIAEoDjITLnVhcy5odHRwLnYxLkFjY2Vzc1IGYWNjZXNzYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * One documented REST route.
@@ -74,6 +74,14 @@ export type Route = Message<"uas.http.v1.Route"> & {
    * @generated from field: string when_header = 7;
    */
   whenHeader: string;
+
+  /**
+   * The parameter of the query that makes a GET one for this route where it is `true`. A route of the same path
+   * without one takes the other requests. Empty: whatever the query. Not together with `when_header`.
+   *
+   * @generated from field: string when_query = 8;
+   */
+  whenQuery: string;
 };
 
 /**
@@ -209,7 +217,7 @@ export const AccessSchema: GenEnum<Access> = /*@__PURE__*/
 
 /**
  * The documented REST routes that reach this RPC, each exactly once in the whole contract:
- * method, path and `when_header` together.
+ * method, path, `when_header` and `when_query` together.
  *
  * @generated from extension: repeated uas.http.v1.Route route = 50101;
  */

@@ -5,13 +5,15 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_uas_http_v1_http } from "../../http/v1/http_pb.ts";
+import type { ExchangeHead } from "./inference_service_pb.ts";
+import { file_uas_inference_v1_inference_service } from "./inference_service_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/inference/v1/response_service.proto.
  */
 export const file_uas_inference_v1_response_service: GenFile = /*@__PURE__*/
-  fileDesc("Cid1YXMvaW5mZXJlbmNlL3YxL3Jlc3BvbnNlX3NlcnZpY2UucHJvdG8SEHVhcy5pbmZlcmVuY2UudjEiOgoSR2V0UmVzcG9uc2VSZXF1ZXN0EhMKC3Jlc3BvbnNlX2lkGAEgASgJEg8KB2luY2x1ZGUYAiADKAkiJwoTR2V0UmVzcG9uc2VSZXNwb25zZRIQCghyZXNwb25zZRgBIAEoDCIsChVDYW5jZWxSZXNwb25zZVJlcXVlc3QSEwoLcmVzcG9uc2VfaWQYASABKAkiKgoWQ2FuY2VsUmVzcG9uc2VSZXNwb25zZRIQCghyZXNwb25zZRgBIAEoDCIsChVEZWxldGVSZXNwb25zZVJlcXVlc3QSEwoLcmVzcG9uc2VfaWQYASABKAkiLQoWRGVsZXRlUmVzcG9uc2VSZXNwb25zZRITCgtyZXNwb25zZV9pZBgBIAEoCSJqChVMaXN0SW5wdXRJdGVtc1JlcXVlc3QSEwoLcmVzcG9uc2VfaWQYASABKAkSDQoFbGltaXQYAiABKAUSDQoFYWZ0ZXIYAyABKAkSDQoFb3JkZXIYBCABKAkSDwoHaW5jbHVkZRgFIAMoCSImChZMaXN0SW5wdXRJdGVtc1Jlc3BvbnNlEgwKBHBhZ2UYASABKAwyuwYKD1Jlc3BvbnNlU2VydmljZRK2AQoLR2V0UmVzcG9uc2USJC51YXMuaW5mZXJlbmNlLnYxLkdldFJlc3BvbnNlUmVxdWVzdBolLnVhcy5pbmZlcmVuY2UudjEuR2V0UmVzcG9uc2VSZXNwb25zZSJakAIBqrsYJAoDR0VUEhsvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0YA6q7GCcKA0dFVBIeL3YxL3YxL3Jlc3BvbnNlcy97cmVzcG9uc2VfaWR9GAOwuxgCEs8BCg5DYW5jZWxSZXNwb25zZRInLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsUmVzcG9uc2VSZXF1ZXN0GigudWFzLmluZmVyZW5jZS52MS5DYW5jZWxSZXNwb25zZVJlc3BvbnNlImqQAgKquxgsCgRQT1NUEiIvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0vY2FuY2VsGAOquxgvCgRQT1NUEiUvdjEvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0vY2FuY2VsGAOwuxgCEsIBCg5EZWxldGVSZXNwb25zZRInLnVhcy5pbmZlcmVuY2UudjEuRGVsZXRlUmVzcG9uc2VSZXF1ZXN0GigudWFzLmluZmVyZW5jZS52MS5EZWxldGVSZXNwb25zZVJlc3BvbnNlIl2quxgnCgZERUxFVEUSGy92MS9yZXNwb25zZXMve3Jlc3BvbnNlX2lkfRgDqrsYKgoGREVMRVRFEh4vdjEvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0YA7C7GAIS1wEKDkxpc3RJbnB1dEl0ZW1zEicudWFzLmluZmVyZW5jZS52MS5MaXN0SW5wdXRJdGVtc1JlcXVlc3QaKC51YXMuaW5mZXJlbmNlLnYxLkxpc3RJbnB1dEl0ZW1zUmVzcG9uc2UicpACAaq7GDAKA0dFVBInL3YxL3Jlc3BvbnNlcy97cmVzcG9uc2VfaWR9L2lucHV0X2l0ZW1zGAOquxgzCgNHRVQSKi92MS92MS9yZXNwb25zZXMve3Jlc3BvbnNlX2lkfS9pbnB1dF9pdGVtcxgDsLsYAmIGcHJvdG8z", [file_uas_http_v1_http]);
+  fileDesc("Cid1YXMvaW5mZXJlbmNlL3YxL3Jlc3BvbnNlX3NlcnZpY2UucHJvdG8SEHVhcy5pbmZlcmVuY2UudjEiOgoSR2V0UmVzcG9uc2VSZXF1ZXN0EhMKC3Jlc3BvbnNlX2lkGAEgASgJEg8KB2luY2x1ZGUYAiADKAkiJwoTR2V0UmVzcG9uc2VSZXNwb25zZRIQCghyZXNwb25zZRgBIAEoDCJcChVTdHJlYW1SZXNwb25zZVJlcXVlc3QSEwoLcmVzcG9uc2VfaWQYASABKAkSGwoOc3RhcnRpbmdfYWZ0ZXIYAiABKAVIAIgBAUIRCg9fc3RhcnRpbmdfYWZ0ZXIiYQoWU3RyZWFtUmVzcG9uc2VSZXNwb25zZRIuCgRoZWFkGAEgASgLMh4udWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZUhlYWRIABIPCgVjaHVuaxgCIAEoDEgAQgYKBHBhcnQiLAoVQ2FuY2VsUmVzcG9uc2VSZXF1ZXN0EhMKC3Jlc3BvbnNlX2lkGAEgASgJIioKFkNhbmNlbFJlc3BvbnNlUmVzcG9uc2USEAoIcmVzcG9uc2UYASABKAwiLAoVRGVsZXRlUmVzcG9uc2VSZXF1ZXN0EhMKC3Jlc3BvbnNlX2lkGAEgASgJIi0KFkRlbGV0ZVJlc3BvbnNlUmVzcG9uc2USEwoLcmVzcG9uc2VfaWQYASABKAkiagoVTGlzdElucHV0SXRlbXNSZXF1ZXN0EhMKC3Jlc3BvbnNlX2lkGAEgASgJEg0KBWxpbWl0GAIgASgFEg0KBWFmdGVyGAMgASgJEg0KBW9yZGVyGAQgASgJEg8KB2luY2x1ZGUYBSADKAkiJgoWTGlzdElucHV0SXRlbXNSZXNwb25zZRIMCgRwYWdlGAEgASgMMo8ICg9SZXNwb25zZVNlcnZpY2UStgEKC0dldFJlc3BvbnNlEiQudWFzLmluZmVyZW5jZS52MS5HZXRSZXNwb25zZVJlcXVlc3QaJS51YXMuaW5mZXJlbmNlLnYxLkdldFJlc3BvbnNlUmVzcG9uc2UiWpACAaq7GCQKA0dFVBIbL3YxL3Jlc3BvbnNlcy97cmVzcG9uc2VfaWR9GAOquxgnCgNHRVQSHi92MS92MS9yZXNwb25zZXMve3Jlc3BvbnNlX2lkfRgDsLsYAhLRAQoOU3RyZWFtUmVzcG9uc2USJy51YXMuaW5mZXJlbmNlLnYxLlN0cmVhbVJlc3BvbnNlUmVxdWVzdBooLnVhcy5pbmZlcmVuY2UudjEuU3RyZWFtUmVzcG9uc2VSZXNwb25zZSJqkAIBqrsYLAoDR0VUEhsvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0YA0IGc3RyZWFtqrsYLwoDR0VUEh4vdjEvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0YA0IGc3RyZWFtsLsYAjABEs8BCg5DYW5jZWxSZXNwb25zZRInLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsUmVzcG9uc2VSZXF1ZXN0GigudWFzLmluZmVyZW5jZS52MS5DYW5jZWxSZXNwb25zZVJlc3BvbnNlImqQAgKquxgsCgRQT1NUEiIvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0vY2FuY2VsGAOquxgvCgRQT1NUEiUvdjEvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0vY2FuY2VsGAOwuxgCEsIBCg5EZWxldGVSZXNwb25zZRInLnVhcy5pbmZlcmVuY2UudjEuRGVsZXRlUmVzcG9uc2VSZXF1ZXN0GigudWFzLmluZmVyZW5jZS52MS5EZWxldGVSZXNwb25zZVJlc3BvbnNlIl2quxgnCgZERUxFVEUSGy92MS9yZXNwb25zZXMve3Jlc3BvbnNlX2lkfRgDqrsYKgoGREVMRVRFEh4vdjEvdjEvcmVzcG9uc2VzL3tyZXNwb25zZV9pZH0YA7C7GAIS1wEKDkxpc3RJbnB1dEl0ZW1zEicudWFzLmluZmVyZW5jZS52MS5MaXN0SW5wdXRJdGVtc1JlcXVlc3QaKC51YXMuaW5mZXJlbmNlLnYxLkxpc3RJbnB1dEl0ZW1zUmVzcG9uc2UicpACAaq7GDAKA0dFVBInL3YxL3Jlc3BvbnNlcy97cmVzcG9uc2VfaWR9L2lucHV0X2l0ZW1zGAOquxgzCgNHRVQSKi92MS92MS9yZXNwb25zZXMve3Jlc3BvbnNlX2lkfS9pbnB1dF9pdGVtcxgDsLsYAmIGcHJvdG8z", [file_uas_http_v1_http, file_uas_inference_v1_inference_service]);
 
 /**
  * Request of [ResponseService.GetResponse][].
@@ -63,6 +65,71 @@ export const GetResponseResponseSchema: GenMessage<GetResponseResponse> = /*@__P
   messageDesc(file_uas_inference_v1_response_service, 1);
 
 /**
+ * Request of [ResponseService.StreamResponse][].
+ *
+ * @generated from message uas.inference.v1.StreamResponseRequest
+ */
+export type StreamResponseRequest = Message<"uas.inference.v1.StreamResponseRequest"> & {
+  /**
+   * The response to stream.
+   *
+   * @generated from field: string response_id = 1;
+   */
+  responseId: string;
+
+  /**
+   * The number of the last event that is known, from 0 on. Absent: none is.
+   *
+   * @generated from field: optional int32 starting_after = 2;
+   */
+  startingAfter?: number | undefined;
+};
+
+/**
+ * Describes the message uas.inference.v1.StreamResponseRequest.
+ * Use `create(StreamResponseRequestSchema)` to create a new message.
+ */
+export const StreamResponseRequestSchema: GenMessage<StreamResponseRequest> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_response_service, 2);
+
+/**
+ * Response of [ResponseService.StreamResponse][].
+ *
+ * @generated from message uas.inference.v1.StreamResponseResponse
+ */
+export type StreamResponseResponse = Message<"uas.inference.v1.StreamResponseResponse"> & {
+  /**
+   * The head first, then chunks.
+   *
+   * @generated from oneof uas.inference.v1.StreamResponseResponse.part
+   */
+  part: {
+    /**
+     * Status and headers. Exactly once, first.
+     *
+     * @generated from field: uas.inference.v1.ExchangeHead head = 1;
+     */
+    value: ExchangeHead;
+    case: "head";
+  } | {
+    /**
+     * The next events, in the style's form. Never empty.
+     *
+     * @generated from field: bytes chunk = 2;
+     */
+    value: Uint8Array;
+    case: "chunk";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message uas.inference.v1.StreamResponseResponse.
+ * Use `create(StreamResponseResponseSchema)` to create a new message.
+ */
+export const StreamResponseResponseSchema: GenMessage<StreamResponseResponse> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_response_service, 3);
+
+/**
  * Request of [ResponseService.CancelResponse][].
  *
  * @generated from message uas.inference.v1.CancelResponseRequest
@@ -81,7 +148,7 @@ export type CancelResponseRequest = Message<"uas.inference.v1.CancelResponseRequ
  * Use `create(CancelResponseRequestSchema)` to create a new message.
  */
 export const CancelResponseRequestSchema: GenMessage<CancelResponseRequest> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_response_service, 2);
+  messageDesc(file_uas_inference_v1_response_service, 4);
 
 /**
  * Response of [ResponseService.CancelResponse][].
@@ -102,7 +169,7 @@ export type CancelResponseResponse = Message<"uas.inference.v1.CancelResponseRes
  * Use `create(CancelResponseResponseSchema)` to create a new message.
  */
 export const CancelResponseResponseSchema: GenMessage<CancelResponseResponse> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_response_service, 3);
+  messageDesc(file_uas_inference_v1_response_service, 5);
 
 /**
  * Request of [ResponseService.DeleteResponse][].
@@ -123,7 +190,7 @@ export type DeleteResponseRequest = Message<"uas.inference.v1.DeleteResponseRequ
  * Use `create(DeleteResponseRequestSchema)` to create a new message.
  */
 export const DeleteResponseRequestSchema: GenMessage<DeleteResponseRequest> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_response_service, 4);
+  messageDesc(file_uas_inference_v1_response_service, 6);
 
 /**
  * Response of [ResponseService.DeleteResponse][].
@@ -144,7 +211,7 @@ export type DeleteResponseResponse = Message<"uas.inference.v1.DeleteResponseRes
  * Use `create(DeleteResponseResponseSchema)` to create a new message.
  */
 export const DeleteResponseResponseSchema: GenMessage<DeleteResponseResponse> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_response_service, 5);
+  messageDesc(file_uas_inference_v1_response_service, 7);
 
 /**
  * Request of [ResponseService.ListInputItems][].
@@ -193,7 +260,7 @@ export type ListInputItemsRequest = Message<"uas.inference.v1.ListInputItemsRequ
  * Use `create(ListInputItemsRequestSchema)` to create a new message.
  */
 export const ListInputItemsRequestSchema: GenMessage<ListInputItemsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_response_service, 6);
+  messageDesc(file_uas_inference_v1_response_service, 8);
 
 /**
  * Response of [ResponseService.ListInputItems][].
@@ -214,7 +281,7 @@ export type ListInputItemsResponse = Message<"uas.inference.v1.ListInputItemsRes
  * Use `create(ListInputItemsResponseSchema)` to create a new message.
  */
 export const ListInputItemsResponseSchema: GenMessage<ListInputItemsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_response_service, 7);
+  messageDesc(file_uas_inference_v1_response_service, 9);
 
 /**
  * Replies of the responses style that are kept for their account: read, listed and deleted by their id.
@@ -233,6 +300,18 @@ export const ResponseService: GenService<{
     methodKind: "unary";
     input: typeof GetResponseRequestSchema;
     output: typeof GetResponseResponseSchema;
+  },
+  /**
+   * Streams the events of a response that is made in the background, from any place on: those that have been are
+   * told at once, the others as they come, until its end. Leaving changes nothing. Fails with INVALID_REQUEST where
+   * it was not created to be streamed, or ended more than a day ago.
+   *
+   * @generated from rpc uas.inference.v1.ResponseService.StreamResponse
+   */
+  streamResponse: {
+    methodKind: "server_streaming";
+    input: typeof StreamResponseRequestSchema;
+    output: typeof StreamResponseResponseSchema;
   },
   /**
    * Ends a response that is made in the background. Idempotent; one that has ended is returned as it is. It
