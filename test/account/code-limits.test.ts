@@ -1,79 +1,19 @@
 /** R-KEY-3: how often codes are sent and guessed at, against a model that counts in memory. */
 import * as fc from "fast-check";
-import { Pool } from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type CodeRequest, createCodes } from "../../src/account/code/codes.ts";
+import { describe, expect, it } from "vitest";
+import type { CodeRequest } from "../../src/account/code/codes.ts";
 import { addressGroup } from "../../src/account/code/limits.ts";
-import type { Sms } from "../../src/account/sms/sms.ts";
 import {
   codeChecksMax,
   codeGuessesMax,
   codeMs,
   codeSendsMax,
 } from "../../src/config/sign-in-limits.ts";
-import { ErrorCode, GatewayError } from "../../src/errors.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { ErrorCode, type GatewayError } from "../../src/errors.ts";
+import { dailyMax, requestOf, useCodes } from "./code-rig.ts";
 
-let database: TestDatabase;
-let pool: Pool;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  pool = new Pool({ connectionString: database.url, max: 4 });
-});
-afterAll(async () => {
-  await pool?.end();
-  await database?.close();
-});
-
-const dailyMax = 14;
+const rig = useCodes();
 const dayMs = 24 * 60 * 60_000;
-
-/** Codes that are sent to nobody, and what was alarmed of. */
-function openCodes(max = dailyMax) {
-  const alarms: string[] = [];
-  const sms: Sms = {
-    isDevelopment: true,
-    send: async () => {},
-    confirmed() {},
-    close: async () => {},
-  };
-  const codes = createCodes({
-    pool,
-    masterKey: () => Buffer.alloc(32, 1),
-    sms,
-    dailyMax: max,
-    observer: { onSend() {}, onCheck() {} },
-    alarm: (message) => void alarms.push(message),
-  });
-  return { codes, alarms };
-}
-
-const accounts = ["0190aaaa-0000-7000-8000-000000000001", "0190aaaa-0000-7000-8000-000000000002"];
-
-function requestOf(phone: number, ip: number, account: number): CodeRequest {
-  return {
-    purpose: 1,
-    subject: "",
-    phone: `+8613800138${String(phone).padStart(3, "0")}`,
-    binding: "browser",
-    country: "86",
-    ipAddress: `192.0.2.${ip}`,
-    accountId: accounts[account],
-    language: "en",
-    isWanted: true,
-    isAwaited: true,
-  };
-}
-
-/** Lets time pass for everything that is stored. */
-async function pass(ms: number): Promise<void> {
-  await pool.query(
-    `update one_time_code set create_time = create_time - $1 * interval '1 ms',
-       expire_time = expire_time - $1 * interval '1 ms'`,
-    [ms],
-  );
-}
 
 interface Sent {
   readonly request: CodeRequest;
@@ -129,53 +69,61 @@ type Step =
   | { readonly do: "check"; readonly phone: number; readonly isRight: boolean }
   | { readonly do: "pass"; readonly ms: number };
 
-const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      do: fc.constant("send" as const),
-      phone: fc.nat(7),
-      ip: fc.nat(1),
-      account: fc.nat(1),
-    }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      do: fc.constant("check" as const),
-      phone: fc.nat(3),
-      isRight: fc.integer({ min: 0, max: 9 }).map((chance) => chance === 0),
-    }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      do: fc.constant("pass" as const),
-      // Between the windows, so that the milliseconds of the machine decide nothing.
-      ms: fc.constantFrom(
-        45_000,
-        90_000,
-        90_000,
-        90_000,
-        400_000,
-        2_000_000,
-        3_700_000,
-        90_000_000,
-      ),
-    }),
-  },
-);
+/** Often the first, sometimes one of the others. */
+const oftenFirst = (max: number): fc.Arbitrary<number> =>
+  fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 2, arbitrary: fc.nat(max) });
+
+const pause = (ms: number): Step => ({ do: "pass", ms });
+
+/** Mostly sendings a while apart and guesses in a row: so that limits are reached, not only neared. All pauses end
+ * between the windows, so that the milliseconds of the machine decide nothing. */
+const steps: fc.Arbitrary<Step[]> = fc
+  .array(
+    fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc
+          .record({
+            do: fc.constant("send" as const),
+            phone: oftenFirst(9),
+            ip: oftenFirst(2),
+            account: oftenFirst(1),
+          })
+          .map((send): Step[] => [pause(90_000), send]),
+      },
+      {
+        weight: 3,
+        arbitrary: fc
+          .tuple(oftenFirst(9), fc.integer({ min: 1, max: 6 }), fc.boolean())
+          .map(([phone, wrongs, isRight]): Step[] => [
+            ...Array.from(
+              { length: wrongs },
+              () => ({ do: "check", phone, isRight: false }) as const,
+            ),
+            ...(isRight ? [{ do: "check", phone, isRight: true } as const] : []),
+          ]),
+      },
+      {
+        weight: 1,
+        arbitrary: fc
+          .constantFrom(20_000, 400_000, 2_000_000, 3_700_000, 90_000_000)
+          .map((ms): Step[] => [pause(ms)]),
+      },
+    ),
+    { minLength: 20, maxLength: 60 },
+  )
+  .map((groups) => groups.flat());
 
 describe("R-KEY-3: the limits of codes", () => {
   it("allow and refuse exactly what a count of all sendings says", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
-        await pool.query("truncate one_time_code");
-        const { codes } = openCodes();
+      fc.asyncProperty(steps, async (taken) => {
+        await rig.clear();
+        const { codes } = rig.open();
         const model = new Model();
-        for (const each of steps) {
+        for (const each of taken) {
           if (each.do === "pass") {
-            await pass(each.ms);
+            await rig.pass(each.ms);
             model.nowMs += each.ms;
             continue;
           }
@@ -205,65 +153,58 @@ describe("R-KEY-3: the limits of codes", () => {
           expect(isRight).toBe(model.checks(request.phone, code));
         }
       }),
-      { numRuns: 20 },
+      { numRuns: 8 },
     );
   });
 
   it("count a crowd that asks at once as one after the other", async () => {
-    await pool.query("truncate one_time_code");
-    const { codes, alarms } = openCodes(1_000);
-    const asked = Array.from({ length: 8 }, () => codes.send(requestOf(7, 0, 0)));
+    await rig.clear();
+    const { codes, alarms } = rig.open(1_000);
+    // Connections that are there: making them would put the crowd into a row.
+    await Promise.all(Array.from({ length: 8 }, () => rig.pool.query("select pg_sleep(0.02)")));
+    const asked = Array.from({ length: 16 }, () => codes.send(requestOf(7, 0, 0)));
     const done = await Promise.allSettled(asked);
     expect(done.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     expect(alarms).toEqual([]);
   });
 
+  /** How many of many sendings are let through, each with a pause before it. */
+  async function sentOf(count: number, request: (index: number) => CodeRequest, pauseMs: number) {
+    await rig.clear();
+    const { codes } = rig.open(1_000);
+    let sent = 0;
+    for (let index = 0; index < count; index++) {
+      await rig.pass(pauseMs);
+      await codes.send(request(index)).then(
+        () => (sent += 1),
+        () => {},
+      );
+    }
+    return sent;
+  }
+
+  it("are, in a minute, an hour and a day, 1, 5 and 10 to a number", async () => {
+    const phone = (index: number) => requestOf(0, index, index % 2);
+    expect(await sentOf(4, phone, 10_000)).toBe(1);
+    expect(await sentOf(8, phone, 90_000)).toBe(5);
+    expect(await sentOf(14, phone, 900_000)).toBe(10);
+  });
+
+  it("are, in an hour and a day, 10 and 20 for an account, 10 and 30 for an address", async () => {
+    const account = (index: number) => requestOf(index, index, 0);
+    expect(await sentOf(14, account, 90_000)).toBe(10);
+    expect(await sentOf(24, account, 900_000)).toBe(20);
+    const address = (index: number) => ({ ...requestOf(index, 0, 0), accountId: undefined });
+    expect(await sentOf(14, address, 90_000)).toBe(10);
+    expect(await sentOf(34, address, 900_000)).toBe(30);
+  });
+
   it("alarm the operator where a limit for all is reached", async () => {
-    await pool.query("truncate one_time_code");
-    const { codes, alarms } = openCodes(1);
+    await rig.clear();
+    const { codes, alarms } = rig.open(1);
     await codes.send(requestOf(1, 1, 0));
     await expect(codes.send(requestOf(2, 2, 1))).rejects.toThrow("no more codes today");
     expect(alarms).toHaveLength(1);
-  });
-});
-
-describe("R-KEY-3: a code", () => {
-  it("serves for its own purpose, subject, number and browser only", async () => {
-    await pool.query("truncate one_time_code");
-    const { codes } = openCodes();
-    const request = { ...requestOf(1, 1, 0), subject: accounts[0] ?? "" };
-    const { shown = "" } = await codes.send(request);
-    const others = [
-      { ...request, purpose: 2 },
-      { ...request, subject: accounts[1] ?? "" },
-      { ...request, phone: "+8613800138999" },
-      { ...request, binding: "another browser" },
-    ];
-    for (const other of others) await expect(codes.check(other, shown)).rejects.toThrow("expired");
-    await (await codes.check(request, shown)).use();
-    await expect(codes.check(request, shown)).rejects.toThrow("expired");
-  });
-
-  it("is used up by one of many that present it at once", async () => {
-    await pool.query("truncate one_time_code");
-    const { codes } = openCodes();
-    const request = requestOf(1, 1, 0);
-    const { shown = "" } = await codes.send(request);
-    const all = Array.from({ length: 6 }, async () => (await codes.check(request, shown)).use());
-    const done = await Promise.allSettled(all);
-    expect(done.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
-  });
-
-  it("is in no table, and nobody who is not wanted has one that is right", async () => {
-    await pool.query("truncate one_time_code");
-    const { codes } = openCodes();
-    const request = requestOf(1, 1, 0);
-    const { shown = "" } = await codes.send({ ...request, isWanted: false });
-    const { rows } = await pool.query<{ row: string }>(
-      "select t::text as row from one_time_code t",
-    );
-    expect(rows.map(({ row }) => row).join()).not.toContain(shown);
-    await expect(codes.check(request, shown)).rejects.toThrow("wrong");
   });
 });
 

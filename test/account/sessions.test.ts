@@ -162,6 +162,20 @@ it("a token counts exactly as long as its session lives and it is the newest, or
   );
 });
 
+it("a session ends 7 days after its sign-in, however often it is used", async () => {
+  await pool.query("truncate console_session");
+  const visit = new FakeVisit();
+  await sessions.open(visit, userIds[0] ?? "", SignInMethod.CODE);
+  const stepMs = sessionIdleMs - 60_000;
+  let livedMs = 0;
+  while ((await sessions.identify(visit.token ?? "")).kind === "session") {
+    await pass(stepMs);
+    livedMs += stepMs;
+  }
+  expect(livedMs).toBeGreaterThan(sessionMs);
+  expect(livedMs - stepMs).toBeLessThan(sessionMs);
+});
+
 it("signing in again ends what the browser had, and a user has so many sessions at most", async () => {
   await pool.query("truncate console_session");
   const visit = new FakeVisit();
