@@ -7,10 +7,10 @@ import {
 } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { storedResponseTtlMs } from "../../config/limits.ts";
 import { answering } from "../../database-lost.ts";
-import { type JsonRecord, parseRecord, recordsAt } from "../../dialect/json.ts";
+import { type JsonRecord, parseRecord, recordsAt, textAt } from "../../dialect/json.ts";
 import { inputItems, listedItems } from "../state/input-items.ts";
 import { keptItemIds } from "../state/kept-items.ts";
-import { finishSql, requestSql, saveSql } from "../state/response-sql.ts";
+import { finishSql, rememberSql, requestSql, saveSql } from "../state/response-sql.ts";
 import type { ResponseStore } from "../state/response-store.ts";
 import type { Transaction } from "../../vendor/task.ts";
 
@@ -102,8 +102,14 @@ export function createBackgroundStore(
       const size = Math.min(Math.ceil(bytes), 2 ** 31 - 1);
       const kept = [keeper?.vendor ?? "", keeper?.responseId ?? null];
       const values = [accountId, responseId, response, ids, size, storedResponseTtlMs, ...kept];
-      await transaction.query(finishSql, values);
-      if (keeper === undefined) responses.noteWritten(accountId, size);
+      const { rowCount } = await transaction.query(finishSql, values);
+      if (keeper === undefined) return responses.noteWritten(accountId, size);
+      if (rowCount === 0) return;
+      // Replies that go on from it name it as its vendor does: that is an id of the account's, too.
+      const { vendor, responseId: vendorsId } = keeper;
+      const model = textAt(made, "model");
+      const alias = [accountId, vendorsId, model, vendor, ids, size, storedResponseTtlMs];
+      await transaction.query(rememberSql, alias);
     },
   };
 }

@@ -117,12 +117,13 @@ async function* streamed(
 async function endBackground(
   { taskId, isPending, keeper }: StoredBackground,
   { accountId, signal }: { readonly accountId: string; readonly signal: AbortSignal },
-  { following: { background }, vendorState }: ResponseServiceOptions,
+  { following: { background }, vendorState, store }: ResponseServiceOptions,
 ): Promise<void> {
   if (isPending) await background.cancel(accountId, taskId);
   if (keeper === undefined) return;
   const question = { ...keeper, model: "", action: "delete", query: "", signal } as const;
   await vendorState.ask(question).catch(unlessGone);
+  await store.delete(accountId, keeper.responseId);
 }
 
 /** What its vendor has no more is deleted here all the same: it is kept here, too. */

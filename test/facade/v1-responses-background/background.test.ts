@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { heldBack } from "../../support/upstream/held-back.ts";
-import { hang } from "../../support/upstream/behaviour.ts";
+import { failure, hang } from "../../support/upstream/behaviour.ts";
 import { strictResponses } from "../../support/upstream/responses-strict.ts";
 import { openaiV6, unique, useBackground } from "./harness.ts";
 
@@ -204,6 +204,33 @@ describe("a conversation", () => {
     const sent = fixture.vendor.responses.last().json?.["previous_response_id"];
     expect(sent).toMatch(/^resp_/);
     expect(sent).not.toBe(second.id);
+    // Its replies name it so: that goes on, too.
+    expect(third.previous_response_id).toBe(sent);
+    const asked = { model, input: "Four", previous_response_id: third.previous_response_id ?? "" };
+    expect((await openai.responses.create(asked)).output_text).toBe(greeting);
+    await openai.responses.delete(second.id);
+    await expect(openai.responses.create(asked)).rejects.toMatchObject({ status: 400 });
+  });
+
+  it("goes on at the one of a model's vendors that keeps it, whichever comes first", async () => {
+    const { openai, vendor } = fixture;
+    const first = await openai.responses.create({ model: "responses", input: "One" });
+    const asked = { model: "both", input: "Two", previous_response_id: first.id } as const;
+    const { id } = await openai.responses.create({ ...asked, background: true });
+    expect(await fixture.ended(id)).toMatchObject({ status: "completed", output_text: greeting });
+    expect(vendor.chat.requests).toHaveLength(0);
+    expect(vendor.responses.last().json?.["previous_response_id"]).toBe(first.id);
+  });
+
+  it("a vendor that fails before its reply is followed by the model's next one", async () => {
+    const { openai, vendor } = fixture;
+    vendor.chat.always(failure(500));
+    const asked = { model: "both", input: "Hi", background: true, stream: true } as const;
+    const types: string[] = [];
+    for await (const { type } of await openai.responses.create(asked)) types.push(type);
+    expect(types.filter((type) => type === "response.in_progress")).toHaveLength(1);
+    expect(types.at(-1)).toBe("response.completed");
+    expect([vendor.chat.requests.length, vendor.responses.requests.length]).toEqual([1, 1]);
   });
 
   it("does not go on from one that is not complete", async () => {

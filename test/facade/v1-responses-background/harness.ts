@@ -11,7 +11,7 @@ import { strictChat } from "../../support/upstream/chat-strict.ts";
 import { strictResponses } from "../../support/upstream/responses-strict.ts";
 import { startUpstream, type Upstream } from "../../support/upstream/upstream.ts";
 
-/** Ready from `beforeAll` on. Models: `responses`, `chat` and `demo`; `closed` is one that the key may not use. */
+/** Ready from `beforeAll` on. Models: `responses`, `chat`, `both` (chat first) and `demo`; `closed` is one that the key may not use. */
 export interface BackgroundFixture {
   readonly gateway: Gateway;
   readonly customer: Customer;
@@ -53,11 +53,14 @@ export function useBackground(): BackgroundFixture {
       models: {
         responses: route("responses"),
         chat: route("chat"),
+        both: { routes: [...route("chat").routes, ...route("responses").routes] },
         demo: route("demo", "instant"),
         closed: route("chat"),
       },
     });
-    fixture.customer = await fixture.gateway.customer({ models: ["responses", "chat", "demo"] });
+    fixture.customer = await fixture.gateway.customer({
+      models: ["responses", "chat", "both", "demo"],
+    });
     fixture.openai = openaiWith(fixture.customer);
   });
   beforeEach(() => {
