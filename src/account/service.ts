@@ -14,6 +14,7 @@ import { type ChangedAccount, readAccountChange, resumption, suspension } from "
 import { parseDisplayName } from "./display-name.ts";
 import { AccountEntity } from "./entity.ts";
 import { accountMessage, type AccountRow } from "./message.ts";
+import { searchFor } from "./search.ts";
 
 /** What {@link createAccountService} needs. */
 export interface AccountServiceOptions {
@@ -55,7 +56,7 @@ function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccoun
   return {
     async listAccounts(request, { values }) {
       const page = readPage(request, { isKey: isUuid });
-      const where = page.after === undefined ? {} : { id: { $lt: page.after } };
+      const where = searchFor(request, page.after);
       const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
       const rows = await answering(orm.em.fork().find(AccountEntity, where, order));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);

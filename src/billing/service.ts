@@ -8,6 +8,7 @@ import {
   type BillingService,
   FindCallsResponseSchema,
   GetBalanceResponseSchema,
+  ListBalancesResponseSchema,
   ListCallsResponseSchema,
   ListLedgerEntriesResponseSchema,
   RefundResponseSchema,
@@ -61,9 +62,13 @@ export interface BillingServiceOptions {
 /** Every id is below it: the position before the first page. */
 const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
+/** The most accounts whose balances are asked for at once: as many as a page of accounts has. */
+const balancesMax = 1_000;
+
 /** $1 and $2: the page. */
 const sql = {
   balance: "select available, held from balance where account_id = $1",
+  balances: "select account_id, available, held from balance where account_id = any($1::uuid[])",
   entries:
     "select e.txn_id, e.kind, e.amount, e.reference, e.create_time, e.balance_after, b.reason " +
     "from ledger_entry e " +
@@ -84,6 +89,7 @@ export function createBillingService(options: BillingServiceOptions): Rpcs {
   const { models = new Map() } = options;
   return {
     ...moneyRpcs({ ...options, pool }),
+    ...balanceRpcs(pool),
     ...listRpcs(pool),
     ...createPriceRpcs({ pool, models }),
     ...createReceiptRpcs(pool),
@@ -94,10 +100,7 @@ function moneyRpcs({
   pool,
   accountExists,
   onLowBalance,
-}: BillingServiceOptions): Pick<
-  Rpcs,
-  "getBalance" | "topUp" | "refund" | "adjustBalance" | "auditLedger"
-> {
+}: BillingServiceOptions): Pick<Rpcs, "topUp" | "refund" | "adjustBalance" | "auditLedger"> {
   const bookOne = async (action: string, booking: Booking, { values }: HandlerContext) => {
     const { accountId, callId, amountNanos, reference, reason } = booking;
     if (!(await accountExists(accountId))) throw noSuchAccount();
@@ -108,12 +111,6 @@ function moneyRpcs({
     return { balance: balanceMessage(accountId, balance), replayed };
   };
   return {
-    async getBalance(request, context) {
-      const accountId = parseAccount(request.accountId, context);
-      const { rows } = await pool.query<BalanceRow>(sql.balance, [accountId]);
-      return create(GetBalanceResponseSchema, { balance: balanceMessage(accountId, rows[0]) });
-    },
-
     async topUp(request, context) {
       const action = request.source === TopUpSource.PROMO ? "money.grant" : "money.top_up";
       const booking = {
@@ -151,6 +148,28 @@ function moneyRpcs({
 
     async auditLedger() {
       return create(AuditLedgerResponseSchema, { findings: await auditLedger(pool) });
+    },
+  };
+}
+
+function balanceRpcs(pool: Queryable): Pick<Rpcs, "getBalance" | "listBalances"> {
+  return {
+    async getBalance(request, context) {
+      const accountId = parseAccount(request.accountId, context);
+      const { rows } = await pool.query<BalanceRow>(sql.balance, [accountId]);
+      return create(GetBalanceResponseSchema, { balance: balanceMessage(accountId, rows[0]) });
+    },
+
+    async listBalances({ accountIds }, context) {
+      if (accountIds.length > balancesMax) {
+        throw invalid("account_ids", `account_ids must be at most ${balancesMax}`);
+      }
+      const ids = accountIds.map((accountId) => parseAccount(accountId, context));
+      const { rows } = await pool.query<BalanceRow & { account_id: string }>(sql.balances, [ids]);
+      const found = new Map(rows.map((row) => [row.account_id, row]));
+      return create(ListBalancesResponseSchema, {
+        balances: ids.map((id) => balanceMessage(id, found.get(id))),
+      });
     },
   };
 }

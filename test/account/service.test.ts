@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { createAccountService } from "../../src/account/service.ts";
 import { anonymous } from "../../src/caller.ts";
 import { openDatabase } from "../../src/db/database.ts";
@@ -38,6 +39,28 @@ test("accounts are listed newest first, page by page", async () => {
   });
   expect(second.accounts[0]?.accountId).toBe(oldest);
   expect(second.nextPageToken).toBe("");
+});
+
+test("accounts are searched by a part of their name, their id and their state", async () => {
+  const percent = await createAccount("Needle 100%_\\ GmbH");
+  const other = await createAccount("needle 100xx GmbH");
+  await rooms.accounts.suspendAccount({ accountId: other, reason: "test" });
+  const found = async (
+    query: string,
+    state: AccountState = AccountState.UNSPECIFIED,
+  ): Promise<string[]> => {
+    const { accounts } = await rooms.accounts.listAccounts({ query, state });
+    return accounts.map(({ accountId }) => accountId);
+  };
+  expect(await found("  nEEDLE ")).toEqual([other, percent]);
+  expect(await found("100%_\\")).toEqual([percent]);
+  expect(await found(other.toUpperCase())).toEqual([other]);
+  expect(await found("needle", AccountState.ACTIVE)).toEqual([percent]);
+  expect(await found("needle", AccountState.SUSPENDED)).toEqual([other]);
+  expect(await found("no such name")).toEqual([]);
+  for (const wrong of [{ query: "x".repeat(201) }, { query: "a\0" }, { state: 70_000 as never }]) {
+    expect(await codeOf(rooms.accounts.listAccounts(wrong))).toBe(ErrorCode.INVALID_REQUEST);
+  }
 });
 
 test("a session sees its own account; any other looks as if it did not exist", async () => {

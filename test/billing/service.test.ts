@@ -50,6 +50,19 @@ describe("the billing service", () => {
     });
   });
 
+  test("balances of several accounts come in the order of the request, for operators", async () => {
+    const [rich, poor] = [await billing.account(5n), newId()];
+    const { balances } = await ops().listBalances({ accountIds: [poor, rich, poor] });
+    expect(balances.map(({ accountId }) => accountId)).toEqual([poor, rich, poor]);
+    expect(balances.map(({ available }) => available?.amountNanos)).toEqual([0n, 5n, 0n]);
+    expect((await ops().listBalances({})).balances).toEqual([]);
+    for (const accountIds of [["x"], Array.from({ length: 1_001 }, () => rich)]) {
+      await expect(ops().listBalances({ accountIds })).rejects.toEqual(
+        code(ErrorCode.INVALID_REQUEST),
+      );
+    }
+  });
+
   test("R-AUTH-6: a session sees its own account only; another one's looks like none", async () => {
     const accountId = await billing.account(5n);
     const own = rpcs(service, { kind: "session", accountId });

@@ -34,6 +34,7 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "account.v1.UserService/ConfirmTotp": "SESSION",
   "account.v1.UserService/RemoveTotp": "SESSION",
   "billing.v1.BillingService/GetBalance": "SESSION",
+  "billing.v1.BillingService/ListBalances": "OPERATOR",
   "billing.v1.BillingService/TopUp": "OPERATOR",
   "billing.v1.BillingService/Refund": "OPERATOR",
   "billing.v1.BillingService/AdjustBalance": "OPERATOR",

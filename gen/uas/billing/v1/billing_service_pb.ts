@@ -21,7 +21,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/billing/v1/billing_service.proto.
  */
 export const file_uas_billing_v1_billing_service: GenFile = /*@__PURE__*/
-  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIicKEUdldEJhbGFuY2VSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIoYBCgxUb3BVcFJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIiCgZhbW91bnQYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIRCglyZWZlcmVuY2UYAyABKAkSKwoGc291cmNlGAQgASgOMhsudWFzLmJpbGxpbmcudjEuVG9wVXBTb3VyY2UiSwoNVG9wVXBSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCJrCg1SZWZ1bmRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRIiCgZhbW91bnQYAyABKAsyEi51YXMudHlwZS52MS5Nb25leRIRCglyZWZlcmVuY2UYBCABKAkiTAoOUmVmdW5kUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgicQoUQWRqdXN0QmFsYW5jZVJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIiCgZhbW91bnQYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIOCgZyZWFzb24YAyABKAkSEQoJcmVmZXJlbmNlGAQgASgJIlMKFUFkanVzdEJhbGFuY2VSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCJVChhMaXN0TGVkZ2VyRW50cmllc1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJiChlMaXN0TGVkZ2VyRW50cmllc1Jlc3BvbnNlEiwKB2VudHJpZXMYASADKAsyGy51YXMuYmlsbGluZy52MS5MZWRnZXJFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkieQoQTGlzdENhbGxzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEioKBmZpbHRlchgEIAEoCzIaLnVhcy5iaWxsaW5nLnYxLkNhbGxGaWx0ZXIiVwoRTGlzdENhbGxzUmVzcG9uc2USKQoFY2FsbHMYASADKAsyGi51YXMuYmlsbGluZy52MS5DYWxsUmVjb3JkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJhChBGaW5kQ2FsbHNSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJXChFGaW5kQ2FsbHNSZXNwb25zZRIpCgVjYWxscxgBIAMoCzIaLnVhcy5iaWxsaW5nLnYxLkNhbGxSZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkwKEUdldFJlY2VpcHRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIj4KEkdldFJlY2VpcHRSZXNwb25zZRIoCgdyZWNlaXB0GAEgASgLMhcudWFzLmJpbGxpbmcudjEuUmVjZWlwdCIkCg9HZXRQcmljZVJlcXVlc3QSEQoJbW9kZWxfa2V5GAEgASgJIj8KEEdldFByaWNlUmVzcG9uc2USKwoGcHJpY2VzGAEgASgLMhsudWFzLmJpbGxpbmcudjEuTW9kZWxQcmljZXMiOgoRTGlzdFByaWNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiWgoSTGlzdFByaWNlc1Jlc3BvbnNlEisKBnByaWNlcxgBIAMoCzIbLnVhcy5iaWxsaW5nLnYxLk1vZGVsUHJpY2VzEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIUChJBdWRpdExlZGdlclJlcXVlc3QiRQoTQXVkaXRMZWRnZXJSZXNwb25zZRIuCghmaW5kaW5ncxgBIAMoCzIcLnVhcy5iaWxsaW5nLnYxLkF1ZGl0RmluZGluZzKUCAoOQmlsbGluZ1NlcnZpY2USXAoKR2V0QmFsYW5jZRIhLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuR2V0QmFsYW5jZVJlc3BvbnNlIgeQAgGwuxgDEk0KBVRvcFVwEhwudWFzLmJpbGxpbmcudjEuVG9wVXBSZXF1ZXN0Gh0udWFzLmJpbGxpbmcudjEuVG9wVXBSZXNwb25zZSIHkAICsLsYBBJQCgZSZWZ1bmQSHS51YXMuYmlsbGluZy52MS5SZWZ1bmRSZXF1ZXN0Gh4udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVzcG9uc2UiB5ACArC7GAQSZQoNQWRqdXN0QmFsYW5jZRIkLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXF1ZXN0GiUudWFzLmJpbGxpbmcudjEuQWRqdXN0QmFsYW5jZVJlc3BvbnNlIgeQAgKwuxgEEnEKEUxpc3RMZWRnZXJFbnRyaWVzEigudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXF1ZXN0GikudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXNwb25zZSIHkAIBsLsYAxJZCglMaXN0Q2FsbHMSIC51YXMuYmlsbGluZy52MS5MaXN0Q2FsbHNSZXF1ZXN0GiEudWFzLmJpbGxpbmcudjEuTGlzdENhbGxzUmVzcG9uc2UiB5ACAbC7GAMSWQoJRmluZENhbGxzEiAudWFzLmJpbGxpbmcudjEuRmluZENhbGxzUmVxdWVzdBohLnVhcy5iaWxsaW5nLnYxLkZpbmRDYWxsc1Jlc3BvbnNlIgeQAgGwuxgDElwKCkdldFJlY2VpcHQSIS51YXMuYmlsbGluZy52MS5HZXRSZWNlaXB0UmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkdldFJlY2VpcHRSZXNwb25zZSIHkAIBsLsYAxJWCghHZXRQcmljZRIfLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVxdWVzdBogLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVzcG9uc2UiB5ACAbC7GAMSXAoKTGlzdFByaWNlcxIhLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuTGlzdFByaWNlc1Jlc3BvbnNlIgeQAgGwuxgDEl8KC0F1ZGl0TGVkZ2VyEiIudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXF1ZXN0GiMudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXNwb25zZSIHkAIBsLsYBGIGcHJvdG8z", [file_uas_billing_v1_billing, file_uas_billing_v1_call, file_uas_billing_v1_price, file_uas_billing_v1_receipt, file_uas_http_v1_http, file_uas_type_v1_money]);
+  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIicKEUdldEJhbGFuY2VSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIioKE0xpc3RCYWxhbmNlc1JlcXVlc3QSEwoLYWNjb3VudF9pZHMYASADKAkiQQoUTGlzdEJhbGFuY2VzUmVzcG9uc2USKQoIYmFsYW5jZXMYASADKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIoYBCgxUb3BVcFJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIiCgZhbW91bnQYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIRCglyZWZlcmVuY2UYAyABKAkSKwoGc291cmNlGAQgASgOMhsudWFzLmJpbGxpbmcudjEuVG9wVXBTb3VyY2UiSwoNVG9wVXBSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCJrCg1SZWZ1bmRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRIiCgZhbW91bnQYAyABKAsyEi51YXMudHlwZS52MS5Nb25leRIRCglyZWZlcmVuY2UYBCABKAkiTAoOUmVmdW5kUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgicQoUQWRqdXN0QmFsYW5jZVJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIiCgZhbW91bnQYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIOCgZyZWFzb24YAyABKAkSEQoJcmVmZXJlbmNlGAQgASgJIlMKFUFkanVzdEJhbGFuY2VSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCJVChhMaXN0TGVkZ2VyRW50cmllc1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJiChlMaXN0TGVkZ2VyRW50cmllc1Jlc3BvbnNlEiwKB2VudHJpZXMYASADKAsyGy51YXMuYmlsbGluZy52MS5MZWRnZXJFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkieQoQTGlzdENhbGxzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEioKBmZpbHRlchgEIAEoCzIaLnVhcy5iaWxsaW5nLnYxLkNhbGxGaWx0ZXIiVwoRTGlzdENhbGxzUmVzcG9uc2USKQoFY2FsbHMYASADKAsyGi51YXMuYmlsbGluZy52MS5DYWxsUmVjb3JkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJhChBGaW5kQ2FsbHNSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJXChFGaW5kQ2FsbHNSZXNwb25zZRIpCgVjYWxscxgBIAMoCzIaLnVhcy5iaWxsaW5nLnYxLkNhbGxSZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkwKEUdldFJlY2VpcHRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIj4KEkdldFJlY2VpcHRSZXNwb25zZRIoCgdyZWNlaXB0GAEgASgLMhcudWFzLmJpbGxpbmcudjEuUmVjZWlwdCIkCg9HZXRQcmljZVJlcXVlc3QSEQoJbW9kZWxfa2V5GAEgASgJIj8KEEdldFByaWNlUmVzcG9uc2USKwoGcHJpY2VzGAEgASgLMhsudWFzLmJpbGxpbmcudjEuTW9kZWxQcmljZXMiOgoRTGlzdFByaWNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiWgoSTGlzdFByaWNlc1Jlc3BvbnNlEisKBnByaWNlcxgBIAMoCzIbLnVhcy5iaWxsaW5nLnYxLk1vZGVsUHJpY2VzEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIUChJBdWRpdExlZGdlclJlcXVlc3QiRQoTQXVkaXRMZWRnZXJSZXNwb25zZRIuCghmaW5kaW5ncxgBIAMoCzIcLnVhcy5iaWxsaW5nLnYxLkF1ZGl0RmluZGluZzL4CAoOQmlsbGluZ1NlcnZpY2USXAoKR2V0QmFsYW5jZRIhLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuR2V0QmFsYW5jZVJlc3BvbnNlIgeQAgGwuxgDEmIKDExpc3RCYWxhbmNlcxIjLnVhcy5iaWxsaW5nLnYxLkxpc3RCYWxhbmNlc1JlcXVlc3QaJC51YXMuYmlsbGluZy52MS5MaXN0QmFsYW5jZXNSZXNwb25zZSIHkAIBsLsYBBJNCgVUb3BVcBIcLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVxdWVzdBodLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVzcG9uc2UiB5ACArC7GAQSUAoGUmVmdW5kEh0udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVxdWVzdBoeLnVhcy5iaWxsaW5nLnYxLlJlZnVuZFJlc3BvbnNlIgeQAgKwuxgEEmUKDUFkanVzdEJhbGFuY2USJC51YXMuYmlsbGluZy52MS5BZGp1c3RCYWxhbmNlUmVxdWVzdBolLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXNwb25zZSIHkAICsLsYBBJxChFMaXN0TGVkZ2VyRW50cmllcxIoLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVxdWVzdBopLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVzcG9uc2UiB5ACAbC7GAMSWQoJTGlzdENhbGxzEiAudWFzLmJpbGxpbmcudjEuTGlzdENhbGxzUmVxdWVzdBohLnVhcy5iaWxsaW5nLnYxLkxpc3RDYWxsc1Jlc3BvbnNlIgeQAgGwuxgDElkKCUZpbmRDYWxscxIgLnVhcy5iaWxsaW5nLnYxLkZpbmRDYWxsc1JlcXVlc3QaIS51YXMuYmlsbGluZy52MS5GaW5kQ2FsbHNSZXNwb25zZSIHkAIBsLsYAxJcCgpHZXRSZWNlaXB0EiEudWFzLmJpbGxpbmcudjEuR2V0UmVjZWlwdFJlcXVlc3QaIi51YXMuYmlsbGluZy52MS5HZXRSZWNlaXB0UmVzcG9uc2UiB5ACAbC7GAMSVgoIR2V0UHJpY2USHy51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlcXVlc3QaIC51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlc3BvbnNlIgeQAgGwuxgDElwKCkxpc3RQcmljZXMSIS51YXMuYmlsbGluZy52MS5MaXN0UHJpY2VzUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXNwb25zZSIHkAIBsLsYAxJfCgtBdWRpdExlZGdlchIiLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVxdWVzdBojLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVzcG9uc2UiB5ACAbC7GARiBnByb3RvMw", [file_uas_billing_v1_billing, file_uas_billing_v1_call, file_uas_billing_v1_price, file_uas_billing_v1_receipt, file_uas_http_v1_http, file_uas_type_v1_money]);
 
 /**
  * Request of [BillingService.GetBalance][].
@@ -66,6 +66,48 @@ export const GetBalanceResponseSchema: GenMessage<GetBalanceResponse> = /*@__PUR
   messageDesc(file_uas_billing_v1_billing_service, 1);
 
 /**
+ * Request of [BillingService.ListBalances][].
+ *
+ * @generated from message uas.billing.v1.ListBalancesRequest
+ */
+export type ListBalancesRequest = Message<"uas.billing.v1.ListBalancesRequest"> & {
+  /**
+   * The accounts, at most 1000. There are no pages: whoever asks has the accounts page by page.
+   *
+   * @generated from field: repeated string account_ids = 1;
+   */
+  accountIds: string[];
+};
+
+/**
+ * Describes the message uas.billing.v1.ListBalancesRequest.
+ * Use `create(ListBalancesRequestSchema)` to create a new message.
+ */
+export const ListBalancesRequestSchema: GenMessage<ListBalancesRequest> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 2);
+
+/**
+ * Response of [BillingService.ListBalances][].
+ *
+ * @generated from message uas.billing.v1.ListBalancesResponse
+ */
+export type ListBalancesResponse = Message<"uas.billing.v1.ListBalancesResponse"> & {
+  /**
+   * What each of them has, in the order of the request. An account without any movement has zero.
+   *
+   * @generated from field: repeated uas.billing.v1.Balance balances = 1;
+   */
+  balances: Balance[];
+};
+
+/**
+ * Describes the message uas.billing.v1.ListBalancesResponse.
+ * Use `create(ListBalancesResponseSchema)` to create a new message.
+ */
+export const ListBalancesResponseSchema: GenMessage<ListBalancesResponse> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 3);
+
+/**
  * Request of [BillingService.TopUp][].
  *
  * @generated from message uas.billing.v1.TopUpRequest
@@ -105,7 +147,7 @@ export type TopUpRequest = Message<"uas.billing.v1.TopUpRequest"> & {
  * Use `create(TopUpRequestSchema)` to create a new message.
  */
 export const TopUpRequestSchema: GenMessage<TopUpRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 2);
+  messageDesc(file_uas_billing_v1_billing_service, 4);
 
 /**
  * Response of [BillingService.TopUp][].
@@ -133,7 +175,7 @@ export type TopUpResponse = Message<"uas.billing.v1.TopUpResponse"> & {
  * Use `create(TopUpResponseSchema)` to create a new message.
  */
 export const TopUpResponseSchema: GenMessage<TopUpResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 3);
+  messageDesc(file_uas_billing_v1_billing_service, 5);
 
 /**
  * Request of [BillingService.Refund][].
@@ -175,7 +217,7 @@ export type RefundRequest = Message<"uas.billing.v1.RefundRequest"> & {
  * Use `create(RefundRequestSchema)` to create a new message.
  */
 export const RefundRequestSchema: GenMessage<RefundRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 4);
+  messageDesc(file_uas_billing_v1_billing_service, 6);
 
 /**
  * Response of [BillingService.Refund][].
@@ -203,7 +245,7 @@ export type RefundResponse = Message<"uas.billing.v1.RefundResponse"> & {
  * Use `create(RefundResponseSchema)` to create a new message.
  */
 export const RefundResponseSchema: GenMessage<RefundResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 5);
+  messageDesc(file_uas_billing_v1_billing_service, 7);
 
 /**
  * Request of [BillingService.AdjustBalance][].
@@ -245,7 +287,7 @@ export type AdjustBalanceRequest = Message<"uas.billing.v1.AdjustBalanceRequest"
  * Use `create(AdjustBalanceRequestSchema)` to create a new message.
  */
 export const AdjustBalanceRequestSchema: GenMessage<AdjustBalanceRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 6);
+  messageDesc(file_uas_billing_v1_billing_service, 8);
 
 /**
  * Response of [BillingService.AdjustBalance][].
@@ -273,7 +315,7 @@ export type AdjustBalanceResponse = Message<"uas.billing.v1.AdjustBalanceRespons
  * Use `create(AdjustBalanceResponseSchema)` to create a new message.
  */
 export const AdjustBalanceResponseSchema: GenMessage<AdjustBalanceResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 7);
+  messageDesc(file_uas_billing_v1_billing_service, 9);
 
 /**
  * Request of [BillingService.ListLedgerEntries][].
@@ -308,7 +350,7 @@ export type ListLedgerEntriesRequest = Message<"uas.billing.v1.ListLedgerEntries
  * Use `create(ListLedgerEntriesRequestSchema)` to create a new message.
  */
 export const ListLedgerEntriesRequestSchema: GenMessage<ListLedgerEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 8);
+  messageDesc(file_uas_billing_v1_billing_service, 10);
 
 /**
  * Response of [BillingService.ListLedgerEntries][].
@@ -336,7 +378,7 @@ export type ListLedgerEntriesResponse = Message<"uas.billing.v1.ListLedgerEntrie
  * Use `create(ListLedgerEntriesResponseSchema)` to create a new message.
  */
 export const ListLedgerEntriesResponseSchema: GenMessage<ListLedgerEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 9);
+  messageDesc(file_uas_billing_v1_billing_service, 11);
 
 /**
  * Request of [BillingService.ListCalls][].
@@ -378,7 +420,7 @@ export type ListCallsRequest = Message<"uas.billing.v1.ListCallsRequest"> & {
  * Use `create(ListCallsRequestSchema)` to create a new message.
  */
 export const ListCallsRequestSchema: GenMessage<ListCallsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 10);
+  messageDesc(file_uas_billing_v1_billing_service, 12);
 
 /**
  * Response of [BillingService.ListCalls][].
@@ -406,7 +448,7 @@ export type ListCallsResponse = Message<"uas.billing.v1.ListCallsResponse"> & {
  * Use `create(ListCallsResponseSchema)` to create a new message.
  */
 export const ListCallsResponseSchema: GenMessage<ListCallsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 11);
+  messageDesc(file_uas_billing_v1_billing_service, 13);
 
 /**
  * Request of [BillingService.FindCalls][].
@@ -448,7 +490,7 @@ export type FindCallsRequest = Message<"uas.billing.v1.FindCallsRequest"> & {
  * Use `create(FindCallsRequestSchema)` to create a new message.
  */
 export const FindCallsRequestSchema: GenMessage<FindCallsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 12);
+  messageDesc(file_uas_billing_v1_billing_service, 14);
 
 /**
  * Response of [BillingService.FindCalls][].
@@ -476,7 +518,7 @@ export type FindCallsResponse = Message<"uas.billing.v1.FindCallsResponse"> & {
  * Use `create(FindCallsResponseSchema)` to create a new message.
  */
 export const FindCallsResponseSchema: GenMessage<FindCallsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 13);
+  messageDesc(file_uas_billing_v1_billing_service, 15);
 
 /**
  * Request of [BillingService.GetReceipt][]. Exactly one of `call_id` and `request_id`.
@@ -511,7 +553,7 @@ export type GetReceiptRequest = Message<"uas.billing.v1.GetReceiptRequest"> & {
  * Use `create(GetReceiptRequestSchema)` to create a new message.
  */
 export const GetReceiptRequestSchema: GenMessage<GetReceiptRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 14);
+  messageDesc(file_uas_billing_v1_billing_service, 16);
 
 /**
  * Response of [BillingService.GetReceipt][].
@@ -532,7 +574,7 @@ export type GetReceiptResponse = Message<"uas.billing.v1.GetReceiptResponse"> & 
  * Use `create(GetReceiptResponseSchema)` to create a new message.
  */
 export const GetReceiptResponseSchema: GenMessage<GetReceiptResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 15);
+  messageDesc(file_uas_billing_v1_billing_service, 17);
 
 /**
  * Request of [BillingService.GetPrice][].
@@ -553,7 +595,7 @@ export type GetPriceRequest = Message<"uas.billing.v1.GetPriceRequest"> & {
  * Use `create(GetPriceRequestSchema)` to create a new message.
  */
 export const GetPriceRequestSchema: GenMessage<GetPriceRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 16);
+  messageDesc(file_uas_billing_v1_billing_service, 18);
 
 /**
  * Response of [BillingService.GetPrice][].
@@ -574,7 +616,7 @@ export type GetPriceResponse = Message<"uas.billing.v1.GetPriceResponse"> & {
  * Use `create(GetPriceResponseSchema)` to create a new message.
  */
 export const GetPriceResponseSchema: GenMessage<GetPriceResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 17);
+  messageDesc(file_uas_billing_v1_billing_service, 19);
 
 /**
  * Request of [BillingService.ListPrices][].
@@ -602,7 +644,7 @@ export type ListPricesRequest = Message<"uas.billing.v1.ListPricesRequest"> & {
  * Use `create(ListPricesRequestSchema)` to create a new message.
  */
 export const ListPricesRequestSchema: GenMessage<ListPricesRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 18);
+  messageDesc(file_uas_billing_v1_billing_service, 20);
 
 /**
  * Response of [BillingService.ListPrices][].
@@ -630,7 +672,7 @@ export type ListPricesResponse = Message<"uas.billing.v1.ListPricesResponse"> & 
  * Use `create(ListPricesResponseSchema)` to create a new message.
  */
 export const ListPricesResponseSchema: GenMessage<ListPricesResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 19);
+  messageDesc(file_uas_billing_v1_billing_service, 21);
 
 /**
  * Request of [BillingService.AuditLedger][].
@@ -645,7 +687,7 @@ export type AuditLedgerRequest = Message<"uas.billing.v1.AuditLedgerRequest"> & 
  * Use `create(AuditLedgerRequestSchema)` to create a new message.
  */
 export const AuditLedgerRequestSchema: GenMessage<AuditLedgerRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 20);
+  messageDesc(file_uas_billing_v1_billing_service, 22);
 
 /**
  * Response of [BillingService.AuditLedger][].
@@ -666,7 +708,7 @@ export type AuditLedgerResponse = Message<"uas.billing.v1.AuditLedgerResponse"> 
  * Use `create(AuditLedgerResponseSchema)` to create a new message.
  */
 export const AuditLedgerResponseSchema: GenMessage<AuditLedgerResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 21);
+  messageDesc(file_uas_billing_v1_billing_service, 23);
 
 /**
  * Keeps the money and the call log.
@@ -683,6 +725,16 @@ export const BillingService: GenService<{
     methodKind: "unary";
     input: typeof GetBalanceRequestSchema;
     output: typeof GetBalanceResponseSchema;
+  },
+  /**
+   * Returns what several accounts have, for lists of them.
+   *
+   * @generated from rpc uas.billing.v1.BillingService.ListBalances
+   */
+  listBalances: {
+    methodKind: "unary";
+    input: typeof ListBalancesRequestSchema;
+    output: typeof ListBalancesResponseSchema;
   },
   /**
    * Adds money to an account. Idempotent on `reference` within the account: a repetition changes
