@@ -86,7 +86,7 @@ export function useBackground(): BackgroundFixture {
     async settled() {
       const { gateway, customer } = fixture;
       const held = async (): Promise<bigint> => (await gateway.money(customer.accountId)).held;
-      await expect.poll(held).toBe(0n);
+      await expect.poll(held, { timeout: 10_000 }).toBe(0n);
       return gateway.money(customer.accountId);
     },
     ended: (id: string, openai = fixture.openai) => ended(openai, id),
