@@ -70,8 +70,7 @@ export class NativeBody implements NativeRequest {
   /** The body for the vendor: without some members, with another text in some, in pieces. */
   forVendor(changes: BodyChanges): readonly Buffer[] {
     if (this.#bytes.length === 0) return [];
-    const edits: Edit[] = [];
-    for (const name of changes.without ?? []) edits.push(...this.#removal(name));
+    const edits = this.#removals(changes.without ?? []);
     for (const [name, text] of changes.texts ?? []) {
       const member = this.#find([name]);
       if (member === undefined) continue;
@@ -81,17 +80,21 @@ export class NativeBody implements NativeRequest {
     return body.map((piece) => rewriteAddresses(piece, changes.addresses ?? []));
   }
 
-  /** The member with one of its commas. */
-  #removal(name: string): Edit[] {
+  /** The members, each with one of its commas: the one behind it, but of the last ones the one before. */
+  #removals(names: readonly string[]): Edit[] {
+    if (names.length === 0) return [];
     const { members } = this.#read();
-    const at = members.findIndex(({ key }) => key === name);
-    const member = members[at];
-    if (member === undefined) return [];
-    const next = members[at + 1];
-    const before = members[at - 1];
-    if (next !== undefined) return [{ start: member.keyStart, end: next.keyStart, text: "" }];
-    const start = before === undefined ? member.keyStart : before.valueEnd;
-    return [{ start, end: member.valueEnd, text: "" }];
+    const lastKept = members.findLastIndex(({ key }) => !names.includes(key));
+    const edits: Edit[] = [];
+    for (const [at, member] of members.entries()) {
+      const next = members[at + 1];
+      if (at > lastKept || next === undefined || !names.includes(member.key)) continue;
+      edits.push({ start: member.keyStart, end: next.keyStart, text: "" });
+    }
+    const last = members.at(-1);
+    if (last === undefined || lastKept === members.length - 1) return edits;
+    const start = members[lastKept]?.valueEnd ?? members[0]?.keyStart ?? last.valueEnd;
+    return [...edits, { start, end: last.valueEnd, text: "" }];
   }
 
   /** Twice in one body, or in two spellings, a member could mean one thing here and another at the vendor. */
@@ -123,6 +126,7 @@ function collect(value: JsonValue, names: ReadonlySet<string> | undefined, found
   if (typeof value !== "object" || value === null) return;
   for (const [name, each] of Object.entries(value)) {
     if (names?.has(name) && typeof each === "string") found.push(each);
+    else if (names?.has(name) && Array.isArray(each)) collect(each, undefined, found);
     else if (each !== undefined) collect(each, names, found);
   }
 }

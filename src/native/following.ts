@@ -15,7 +15,7 @@ import {
 } from "../vendor/task.ts";
 import type { NativeVendor } from "./context.ts";
 import { parseObject } from "./reply-stream.ts";
-import { findJob, type NativeJob, type Said, sayJob } from "./store.ts";
+import { claimObjects, findJob, type NativeJob, type Said, sayJob } from "./store.ts";
 
 /** How a job stands. */
 export interface Followed {
@@ -117,6 +117,10 @@ async function take(
   body: Buffer,
   { pool, onNews }: FollowingOptions,
 ): Promise<void> {
+  const json = parseObject(body.toString("utf8"));
+  const owner = { vendor: job.vendor, accountId: job.account_id };
+  // Before anybody can ask for them.
+  await claimObjects(pool, owner, (json && task.creates?.(json)) ?? []);
   await sayJob(pool, job.task_id, saidOf(body, task));
   if (!followed(body, task)?.isOver) return;
   await hintTask(pool, job.attempt_token ?? "");

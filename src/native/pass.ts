@@ -12,6 +12,7 @@ import { checkedModel } from "./models.ts";
 import { checkOwned, checkReferences } from "./ownership.ts";
 import { chunkPart, headPart, wholeReply } from "./parts.ts";
 import { AddressRewriter, rewriteAddresses } from "./rewrite.ts";
+import { followed } from "./redirect.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, isJson, type ModelChange, vendorRequest } from "./send.ts";
 import { claimObjects } from "./store.ts";
@@ -55,7 +56,8 @@ async function send(
   change: ModelChange | undefined,
 ): Promise<VendorReply> {
   const sent = vendorRequest(ask, context.publicUrl(), change);
-  return asked(ask.at.transport.send({ ...sent, signal: ask.signal }));
+  const reply = await asked(ask.at.transport.send({ ...sent, signal: ask.signal }));
+  return asked(followed(ask, reply));
 }
 
 /** What a vendor answers. @throws GatewayError where it does not */

@@ -62,7 +62,7 @@ export class AddressRewriter {
   /** How many bytes at the end may be the beginning of an address, with the byte behind it. */
   #waiting(source: Buffer): number {
     const { length } = source;
-    for (let at = source.indexOf(quote, length - this.#longest); at >= 0; ) {
+    for (let at = source.indexOf(quote, Math.max(0, length - this.#longest)); at >= 0; ) {
       const size = length - at;
       const begins = ({ from }: Needle): boolean =>
         size <= from.length && source.subarray(at).equals(from.subarray(0, size));

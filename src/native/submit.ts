@@ -125,7 +125,9 @@ async function send(ask: Ask, context: NativeContext, { task, found }: Begun): P
     const isOk = reply.status >= 200 && reply.status < 300;
     return await (isOk ? accepted : refused)(ask, context, { task, reply });
   } catch (error) {
-    if (!(error instanceof HttpFailure)) throw error;
+    if (error instanceof GatewayError) throw error;
+    // The vendor has answered, and it could not be written down: whoever works on tasks will find out.
+    if (!(error instanceof HttpFailure)) throw unknown(error);
     if (!isUnsent(error)) throw await lost(context, task, error);
     const told = failureError(error.kind, error);
     await context.outside.refuse(task, told);
@@ -184,6 +186,10 @@ async function lost(
   metrics.taskSubmits.inc({ vendor, outcome: "unknown" });
   log.warn({ taskId, vendor, err: cause }, "a vendor did not answer a submit");
   await outside.lose(task);
+  return unknown(cause);
+}
+
+function unknown(cause: unknown): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_SUBMIT_UNKNOWN,
     "The vendor did not say whether it has the job: it may run, so do not submit it again at once; nothing was charged",

@@ -4,10 +4,15 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { ErrorCode, type GatewayError } from "../errors.ts";
 import { GeminiMeter } from "./gemini-meter.ts";
-import type { NativeApi, NativeLimits, NativeRequest, NativeRoute } from "./native.ts";
-
-/** A model in a path, as `models/<name>`. Names that need escapes are none of Google's. */
-const modelPath = "/v1(?:beta)?/models/(?<model>[\\w.@+-]{1,200}(?:/[\\w.@+-]{1,200})*)";
+import { geminiFiles, geminiReferences } from "./gemini-files.ts";
+import { geminiJobs, modelPath, mostOf, objectOf } from "./gemini-jobs.ts";
+import type {
+  NativeApi,
+  NativeCallbackSaid,
+  NativeLimits,
+  NativeRequest,
+  NativeRoute,
+} from "./native.ts";
 
 const inModel = { in: "path", group: "model" } as const;
 const textAndPictures = [ModelType.TEXT, ModelType.IMAGE] as const;
@@ -54,11 +59,14 @@ const routes: readonly NativeRoute[] = [
   },
 ];
 
+/** The tables of what goes on after its answer, and of files. */
+const allRoutes: readonly NativeRoute[] = [...routes, ...geminiJobs, ...geminiFiles];
+
 /** `generationConfig` in either spelling: Google takes both. */
 function generateLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
   const config = objectOf(request.member("generationConfig", "generation_config"));
-  const most = numberOf(config["maxOutputTokens"] ?? config["max_output_tokens"]);
-  const choices = numberOf(config["candidateCount"] ?? config["candidate_count"]) ?? 1;
+  const most = mostOf(config, "maxOutputTokens", "max_output_tokens");
+  const choices = mostOf(config, "candidateCount", "candidate_count") ?? 1;
   if (model.type !== ModelType.IMAGE) return { maxOutputTokens: most, choices };
   return { maxOutputTokens: most ?? (model.maxOutputTokens || imageTokensMax), choices, images: 1 };
 }
@@ -101,18 +109,32 @@ export const geminiNative: NativeApi = {
     { in: "header", name: "x-goog-api-key" },
     { in: "query", name: "key" },
   ],
-  requestHeaders: ["accept", "content-type", "range", "x-goog-api-client", "x-server-timeout"],
-  responseHeaders: ["content-type", "retry-after", "content-range", "accept-ranges"],
+  requestHeaders: [
+    "accept",
+    "content-type",
+    "range",
+    "x-goog-api-client",
+    "x-server-timeout",
+    "x-goog-upload-*",
+  ],
+  responseHeaders: [
+    "content-type",
+    "retry-after",
+    "content-range",
+    "accept-ranges",
+    "x-goog-upload-*",
+  ],
+  urlHeaders: ["x-goog-upload-url"],
   urlMembers: ["uri", "fileUri", "downloadUri"],
+  callback: { members: ["webhook_config", "webhookConfig"], params: [], read: readCallback },
+  references: geminiReferences,
   errorBody,
-  routes,
+  routes: allRoutes,
 };
 
-function objectOf(value: unknown): JsonObject {
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-  return isObject ? (value as JsonObject) : {};
-}
-
-function numberOf(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : undefined;
+/** `webhook_config` of interactions: the first of its addresses. */
+function readCallback(request: NativeRequest): NativeCallbackSaid {
+  const { uris } = objectOf(request.member("webhook_config", "webhookConfig"));
+  const [url] = Array.isArray(uris) ? uris : [];
+  return typeof url === "string" ? { url } : {};
 }

@@ -136,9 +136,13 @@ type HeadersFor = (url: string) => Readonly<Record<string, string>>;
 /** How an operation stands. @throws VendorTrouble where it is none */
 function newsOf(reply: TaskReply, headersFor: HeadersFor): TaskNews {
   if (!isOk(reply)) throw troubleOf(reply, words);
-  const operation = jsonOf(reply);
-  if (typeof operation?.["name"] !== "string") {
-    throw new VendorTrouble(reply.status, "answered with something else than an operation");
+  return operationNews(jsonOf(reply) ?? {}, headersFor);
+}
+
+/** The same, of what an operation says of itself. @throws VendorTrouble where it is none */
+export function operationNews(operation: JsonObject, headersFor: HeadersFor): TaskNews {
+  if (typeof operation["name"] !== "string") {
+    throw new VendorTrouble(200, "answered with something else than an operation");
   }
   if (operation["done"] !== true) return { status: "running" };
   const { error } = operation;

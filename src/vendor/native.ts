@@ -198,6 +198,8 @@ export interface NativeTask {
   statusOf(json: JsonObject): string;
   /** How it stands. `headersFor`: what the vendor wants to see with a file. @throws VendorTrouble where it is none */
   newsOf(json: JsonObject, headersFor: NativeHeadersFor): TaskNews;
+  /** The names of objects that a job has made. Absent: it makes none. */
+  creates?(this: void, json: JsonObject): readonly string[];
   /** How long the vendor keeps it, in milliseconds: a job that has not ended by then is given up. */
   readonly keptMs: number;
 }

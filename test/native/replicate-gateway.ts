@@ -1,6 +1,11 @@
 /** A gateway that serves Replicate's own interface, the vendor behind it, and a receiver of webhooks. */
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import { type Gateway, priceDefault, startGateway } from "../support/gateway.ts";
+import {
+  type Gateway,
+  type GatewayOptions,
+  priceDefault,
+  startGateway,
+} from "../support/gateway.ts";
 import { type NativeVendorServer, startNativeVendor } from "./native-vendor.ts";
 import { playReplicate, type Replicate } from "./replicate-vendor.ts";
 
@@ -16,10 +21,13 @@ const none = { ...priceDefault, input: undefined, output: undefined };
 export const version = "5c7d5dc6dd8bf75c1acaa8565735e7986bc5b66206b55cca93cb72c9bf15ccaa";
 
 /** Starts them. */
-export async function startReplicateGateway(): Promise<ReplicateGateway> {
+export async function startReplicateGateway(
+  options: Pick<GatewayOptions, "webhooks" | "settings"> = {},
+): Promise<ReplicateGateway> {
   const vendor = await startNativeVendor({ header: "authorization", scheme: "Bearer " });
   const route = (model: string) => [{ vendor: "replicate", model }];
   const gateway = await startGateway({
+    ...options,
     vendors: {
       replicate: {
         kind: "replicate",

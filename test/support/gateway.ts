@@ -36,6 +36,8 @@ export interface GatewayOptions {
   readonly sms?: SmsConfig;
   /** What the console allows. Default: everything. */
   readonly console?: Partial<ConsoleConfig>;
+  /** Which receivers of webhooks are exempt from the rules. Default: none. */
+  readonly webhooks?: Config["webhooks"];
   /** What the environment says differently. Default: free ports, no operator token. */
   readonly settings?: Partial<Settings>;
   /** Gives the address at which the gateway finds its database, of the real one. Default: the same. */
@@ -245,7 +247,7 @@ function configOf(options: GatewayOptions): Config {
         modelOf(key, model, first),
       ]),
     ),
-    webhooks: { allowHosts: [], caFile: undefined },
+    webhooks: options.webhooks ?? { allowHosts: [], caFile: undefined },
     console: { signUp: true, copyAgain: true, ...options.console },
     sms: options.sms,
     storage: options.storage ?? { kind: "local" },

@@ -1,0 +1,87 @@
+/** Files of Gemini's own interface: uploaded in two steps, read, used as input. */
+import { ErrorCode, GatewayError } from "../errors.ts";
+import type { NativeMade, NativeRequest, NativeRoute } from "./native.ts";
+
+const fileForm = "(?<id>[a-z0-9-]{1,100})";
+
+const fileOf = ({ groups }: NativeRequest): string => `files/${groups["id"] ?? ""}`;
+
+/** The second step names what the first has given out. */
+const uploadOf = ({ query }: NativeRequest): string => `uploads/${query.get("upload_id") ?? ""}`;
+const isSecondStep = ({ query }: NativeRequest): boolean => query.has("upload_id");
+
+/** What an upload makes: at first an address to send to, at last a file. */
+function uploaded({ headers, json }: NativeMade): readonly string[] {
+  const url = URL.parse(headers["x-goog-upload-url"] ?? "");
+  const upload = url?.searchParams.get("upload_id") ?? "";
+  const file = json?.["file"];
+  const name = typeof file === "object" && file !== null && "name" in file ? file["name"] : "";
+  return [
+    ...(upload === "" ? [] : [`uploads/${upload}`]),
+    ...(typeof name === "string" && name.startsWith("files/") ? [name] : []),
+  ];
+}
+
+const uploadPath = /^\/upload\/v1(?:beta)?\/files$/;
+const filePath = new RegExp(`^/v1(?:beta)?/files/${fileForm}$`);
+
+/** Their routes. The list of all files is the operator's. */
+export const geminiFiles: readonly NativeRoute[] = [
+  {
+    kind: "pass",
+    method: "POST",
+    path: uploadPath,
+    when: isSecondStep,
+    owns: uploadOf,
+    creates: uploaded,
+  },
+  {
+    kind: "pass",
+    method: "PUT",
+    path: uploadPath,
+    when: isSecondStep,
+    owns: uploadOf,
+    creates: uploaded,
+  },
+  { kind: "pass", method: "POST", path: uploadPath, creates: uploaded },
+  { kind: "pass", method: "GET", path: filePath, owns: fileOf },
+  { kind: "pass", method: "DELETE", path: filePath, owns: fileOf },
+  {
+    kind: "pass",
+    method: "GET",
+    path: new RegExp(`^/v1(?:beta)?/files/${fileForm}:download$`),
+    owns: fileOf,
+    follows: [/\.googleusercontent\.com$/, /(?:^|\.)storage\.googleapis\.com$/],
+  },
+];
+
+/** A file in an address, or by its name alone. */
+const fileName = /(?:^|\/)(files\/[a-z0-9-]+)(?::download)?(?:\?.*)?$/;
+
+/** Where Google's own files are: other addresses are those of the public, and nobody's. */
+const ownHost = /^(?:files\/|https?:\/\/[^/]+\/(?:[\w-]+\/)?v1(?:beta)?\/files\/)/;
+
+/** What a request refers to that Google keeps: files, earlier interactions, and what cannot be made here. */
+export function geminiReferences(request: NativeRequest): readonly string[] {
+  const tier = request.member("serviceTier", "service_tier");
+  if (
+    tier !== undefined &&
+    tier !== null &&
+    !/^(?:auto|default|standard|flex)$/i.test(String(tier))
+  ) {
+    const text = '"serviceTier" asks for a dearer service than the price of the model is for';
+    throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "serviceTier" });
+  }
+  const uris = request.mentions("fileUri", "file_uri", "uri");
+  const files = uris
+    .filter((uri) => ownHost.test(uri))
+    .map((uri) => fileName.exec(uri)?.[1] ?? uri);
+  const kept = request.mentions(
+    "cachedContent",
+    "cached_content",
+    "fileSearchStoreNames",
+    "file_search_store_names",
+  );
+  const before = request.mentions("previous_interaction_id", "previousInteractionId");
+  return [...files, ...kept, ...before.map((id) => `interactions/${id}`)];
+}

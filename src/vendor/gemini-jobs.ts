@@ -1,0 +1,208 @@
+/** What goes on after its answer at Gemini: films, and interactions in the background. */
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelConfig } from "../config/config.ts";
+import {
+  GeminiInteractionMeter,
+  interactionTokens,
+  interactionText,
+} from "./gemini-interaction.ts";
+import { filmSeconds } from "./gemini-params.ts";
+import { operationNews } from "./gemini-tasks.ts";
+import type { NativeModelAt, NativeRequest, NativeRoute, NativeTask } from "./native.ts";
+import { faultText } from "./task-http.ts";
+import { type TaskNews, type TaskUnits, VendorTrouble } from "./task.ts";
+
+/** A model in a path, as `models/<name>`. Names that need escapes are none of Google's. */
+export const modelPath = "/v1(?:beta)?/models/(?<model>[\\w.@+-]{1,200}(?:/[\\w.@+-]{1,200})*)";
+
+/** Google keeps what its jobs make for two days. */
+const keptMs = 48 * 60 * 60 * 1_000;
+
+const operationForm = /^(?:models\/[\w.@+-]{1,200}\/)?operations\/[\w-]{1,200}$/;
+
+const operations: NativeTask = {
+  word: "operations",
+  idOf: ({ name }) => (typeof name === "string" && operationForm.test(name) ? name : undefined),
+  path: (id) => `/v1beta/${id}`,
+  statusOf: ({ done, error }) => {
+    if (done !== true) return "running";
+    return error === undefined ? "done" : "error";
+  },
+  newsOf: operationNews,
+  creates: (operation) => filesIn(operation),
+  keptMs,
+};
+
+const interactions: NativeTask = {
+  word: "interactions",
+  idOf: ({ id }) => (typeof id === "string" && /^[\w.-]{1,256}$/.test(id) ? id : undefined),
+  path: (id) => `/v1beta/interactions/${id}`,
+  cancel: { method: "POST", path: (id) => `/v1beta/interactions/${id}/cancel` },
+  statusOf: ({ status }) => (typeof status === "string" ? status : ""),
+  newsOf: interactionNews,
+  keptMs,
+};
+
+const named: NativeModelAt = { in: "body", members: ["model", "agent"], prefix: "models/" };
+const idPath = "(?<id>[\\w.-]{1,256})";
+const interactionId = ({ groups }: NativeRequest): string => groups["id"] ?? "";
+const isStreamed = ({ query }: NativeRequest): boolean => query.get("stream") === "true";
+const types = [ModelType.TEXT, ModelType.IMAGE];
+
+/** Their routes. */
+export const geminiJobs: readonly NativeRoute[] = [
+  {
+    kind: "submit",
+    method: "POST",
+    path: new RegExp(`^${modelPath}:predictLongRunning$`),
+    model: { in: "path", group: "model" },
+    types: [ModelType.VIDEO],
+    units: filmUnits,
+    task: operations,
+  },
+  {
+    kind: "poll",
+    method: "GET",
+    path: /^\/v1(?:beta)?\/(?<id>(?:models\/[\w.@+-]{1,200}\/)?operations\/[\w-]{1,200})$/,
+    id: interactionId,
+    task: operations,
+  },
+  {
+    kind: "submit",
+    method: "POST",
+    path: /^\/v1(?:beta)?\/interactions$/,
+    when: (request) => request.member("background") === true && request.member("stream") !== true,
+    model: named,
+    types,
+    units: interactionUnits,
+    task: interactions,
+  },
+  {
+    kind: "call",
+    method: "POST",
+    path: /^\/v1(?:beta)?\/interactions$/,
+    model: named,
+    types,
+    limits: (request, model) => ({
+      maxOutputTokens: outputTokens(request),
+      ...(model.type === ModelType.IMAGE && { images: 1 }),
+    }),
+    reply: (request) => (request.member("stream") === true ? "events" : "whole"),
+    meter: () => new GeminiInteractionMeter(),
+    creates: ({ id, interaction }) => {
+      const made = id ?? objectOf(interaction)["id"];
+      return typeof made === "string" ? [`interactions/${made}`] : [];
+    },
+  },
+  {
+    kind: "pass",
+    method: "GET",
+    path: new RegExp(`^/v1(?:beta)?/interactions/${idPath}$`),
+    when: isStreamed,
+    owns: (request) => `interactions/${interactionId(request)}`,
+  },
+  {
+    kind: "poll",
+    method: "GET",
+    path: new RegExp(`^/v1(?:beta)?/interactions/${idPath}$`),
+    id: interactionId,
+    task: interactions,
+  },
+  {
+    kind: "cancel",
+    method: "POST",
+    path: new RegExp(`^/v1(?:beta)?/interactions/${idPath}/cancel$`),
+    id: interactionId,
+    task: interactions,
+  },
+  {
+    kind: "pass",
+    method: "DELETE",
+    path: new RegExp(`^/v1(?:beta)?/interactions/${idPath}$`),
+    owns: (request) => `interactions/${interactionId(request)}`,
+  },
+];
+
+/** Every instance is a film, or as many as are asked for. */
+function filmUnits(request: NativeRequest): TaskUnits {
+  const parameters = objectOf(request.member("parameters"));
+  const instances = request.member("instances");
+  const films = Array.isArray(instances) ? Math.max(1, instances.length) : 1;
+  const samples = mostOf(parameters, "sampleCount", "sample_count", "numberOfVideos") ?? 1;
+  const seconds = mostOf(parameters, "durationSeconds", "duration_seconds") ?? filmSeconds;
+  return { seconds: films * Math.max(1, samples) * seconds };
+}
+
+/** What a model makes at the most where neither request nor configuration says it. */
+const outputTokensMax = 65_536;
+
+function interactionUnits(
+  request: NativeRequest,
+  { type, maxOutputTokens }: ModelConfig,
+): TaskUnits {
+  return {
+    inputTokens: request.inputTokens,
+    outputTokens: outputTokens(request) ?? (maxOutputTokens || outputTokensMax),
+    ...(type === ModelType.IMAGE && { images: 1 }),
+  };
+}
+
+function outputTokens(request: NativeRequest): number | undefined {
+  const config = objectOf(request.member("generation_config", "generationConfig"));
+  return mostOf(config, "max_output_tokens", "maxOutputTokens");
+}
+
+/** How an interaction stands. @throws VendorTrouble */
+function interactionNews(interaction: JsonObject): TaskNews {
+  const { status } = interaction;
+  switch (status) {
+    case "queued":
+    case "in_progress":
+    case "requires_continuation":
+      return { status: "running" };
+    // The model's turn is over: its caller answers with a new interaction.
+    case "requires_action":
+    case "completed":
+    case "incomplete": {
+      const usage = interactionTokens(objectOf(interaction["usage"]));
+      const text = interactionText(interaction);
+      return { status: "completed", outcome: { files: [], text, ...(usage && { usage }) } };
+    }
+    case "failed":
+    case "budget_exceeded": {
+      const { message } = objectOf(interaction["error"]);
+      const said = typeof message === "string" ? message : status;
+      const error = { code: "upstream_error", message: faultText("upstream_error", said) } as const;
+      return { status: "failed", error };
+    }
+    case "cancelled":
+      return { status: "cancelled" };
+    default:
+      throw new VendorTrouble(200, `told the unknown status ${JSON.stringify(status)}`);
+  }
+}
+
+/** The films of an operation, by the names of their files. */
+function filesIn(value: JsonValue): readonly string[] {
+  if (typeof value === "string") {
+    const [, name] = /\/(files\/[a-z0-9-]+)(?::download)?(?:\?.*)?$/.exec(value) ?? [];
+    return name === undefined ? [] : [name];
+  }
+  if (typeof value !== "object" || value === null) return [];
+  return Object.values(value).flatMap((each) => filesIn(each as JsonValue));
+}
+
+/** An object; empty where it is none. */
+export function objectOf(value: unknown): JsonObject {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject ? (value as JsonObject) : {};
+}
+
+/** The most of a figure that Google takes under several names; `undefined`: it is not there. */
+export function mostOf(object: JsonObject, ...names: readonly string[]): number | undefined {
+  const values = names
+    .map((name) => (typeof object[name] === "string" ? Number(object[name]) : object[name]))
+    .filter((value) => typeof value === "number" && Number.isFinite(value) && value >= 0);
+  return values.length === 0 ? undefined : Math.ceil(Math.max(...(values as number[])));
+}
