@@ -67,7 +67,7 @@ export function geminiReferences(request: NativeRequest): readonly string[] {
   if (
     tier !== undefined &&
     tier !== null &&
-    !/^(?:auto|default|standard|flex)$/i.test(String(tier))
+    !/^(?:auto|default|standard|flex)$/i.test(typeof tier === "string" ? tier : "")
   ) {
     const text = '"serviceTier" asks for a dearer service than the price of the model is for';
     throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "serviceTier" });

@@ -39,7 +39,7 @@ const interactions: NativeTask = {
   idOf: ({ id }) => (typeof id === "string" && /^[\w.-]{1,256}$/.test(id) ? id : undefined),
   path: (id) => `/v1beta/interactions/${id}`,
   cancel: { method: "POST", path: (id) => `/v1beta/interactions/${id}/cancel` },
-  statusOf: ({ status }) => (typeof status === "string" ? status : ""),
+  statusOf: ({ status }) => textOf(status),
   newsOf: interactionNews,
   keptMs,
 };
@@ -155,7 +155,7 @@ function outputTokens(request: NativeRequest): number | undefined {
 
 /** How an interaction stands. @throws VendorTrouble */
 function interactionNews(interaction: JsonObject): TaskNews {
-  const { status } = interaction;
+  const status = textOf(interaction["status"]);
   switch (status) {
     case "queued":
     case "in_progress":
@@ -172,14 +172,14 @@ function interactionNews(interaction: JsonObject): TaskNews {
     case "failed":
     case "budget_exceeded": {
       const { message } = objectOf(interaction["error"]);
-      const said = typeof message === "string" ? message : status;
+      const said = textOf(message) || status;
       const error = { code: "upstream_error", message: faultText("upstream_error", said) } as const;
       return { status: "failed", error };
     }
     case "cancelled":
       return { status: "cancelled" };
     default:
-      throw new VendorTrouble(200, `told the unknown status ${JSON.stringify(status)}`);
+      throw new VendorTrouble(200, `told the unknown status ${status}`);
   }
 }
 
@@ -190,7 +190,11 @@ function filesIn(value: JsonValue): readonly string[] {
     return name === undefined ? [] : [name];
   }
   if (typeof value !== "object" || value === null) return [];
-  return Object.values(value).flatMap((each) => filesIn(each as JsonValue));
+  return Object.values(value).flatMap((each) => filesIn(each));
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === "string" ? value : "";
 }
 
 /** An object; empty where it is none. */

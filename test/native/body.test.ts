@@ -1,5 +1,5 @@
 /** What becomes of a request's bytes on their way to the vendor. */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { NativeBody } from "../../src/native/body.ts";
 

@@ -1,5 +1,5 @@
 /** Pitfall 1: addresses become ours in the bytes, however those are cut; nothing else changes. */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { AddressRewriter, rewriteAddresses, rewriteHeader } from "../../src/native/rewrite.ts";
 
