@@ -122,6 +122,9 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   };
 }
 
+/** The longest message of a page, in bytes: forms, of whom anybody can send some. */
+const consoleMessageBytesMax = 1024 * 1024;
+
 /** The same services for browsers, under a prefix of their own, where a cookie says who calls; and the pages. */
 async function registerConsole(
   facade: FastifyInstance,
@@ -131,7 +134,10 @@ async function registerConsole(
   const { identify } = signIn;
   const session = createSessionAuthenticate({ identify, checkAccess });
   const interceptors = [readerGone, requestId, createErrorMapping(log), session];
-  const served = routerOptions({ services, interceptors, shutdownSignal });
+  const served = {
+    ...routerOptions({ services, interceptors, shutdownSignal }),
+    readMaxBytes: consoleMessageBytesMax,
+  };
   await facade.register(
     async (scope) => {
       const contextValues = prepareConsole(scope, { ...settings, isOpen: () => calls.isOpen });

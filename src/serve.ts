@@ -32,6 +32,7 @@ export async function serve({ settings, config }: ServeOptions): Promise<void> {
       const urls = await app.listen();
       await welcome(app, { config, url: settings.publicUrl ?? urls.publicUrl });
       log.info({ ...urls, config: config.source }, "listening");
+      warnOfShownCodes(log, { settings, config });
       log.info({ signal: await signal }, "draining");
     } finally {
       stopping.abort();
@@ -51,6 +52,16 @@ async function openPages(log: Logger, signal: AbortSignal): Promise<Pages | unde
     if (!signal.aborted) log.error({ err: error }, "the console cannot be served");
     return undefined;
   }
+}
+
+/** Where codes are shown to whoever asks for them, nobody else should be able to ask. */
+function warnOfShownCodes(log: Logger, { settings, config }: ServeOptions): void {
+  const { host } = settings.listen;
+  const isLocal = ["127.0.0.1", "::1", "localhost"].includes(host);
+  if (config.sms?.provider !== "console" || (isLocal && settings.publicUrl === undefined)) return;
+  const text =
+    "sms: { provider: console } shows codes to whoever asks, so anybody who reaches this gateway can sign in with any number: configure another provider";
+  log.warn({ host }, text);
 }
 
 /** Signals that follow the first within this time are its echo, in milliseconds: Ctrl-C under npm comes

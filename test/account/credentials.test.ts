@@ -70,6 +70,13 @@ describe("a password", () => {
     expect(failure.code).toBe(ErrorCode.RATE_LIMIT_EXCEEDED);
     expect(failure.retryAfterSeconds).toBeGreaterThan(800);
     await site.pool.query("truncate sign_in_failure");
+    // Nor where all of them come at once, before any of them is known to be wrong.
+    const crowd = Array.from({ length: 14 }, () =>
+      failureOf(site.browser().session.signInWithPassword(attempt)),
+    );
+    const codes = (await Promise.all(crowd)).map(({ code }) => code);
+    expect(codes.filter((code) => code === ErrorCode.UNAUTHENTICATED)).toHaveLength(10);
+    await site.pool.query("truncate sign_in_failure");
   });
 });
 

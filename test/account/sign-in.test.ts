@@ -7,7 +7,8 @@ import { UserRole } from "../../gen/uas/account/v1/user_pb.ts";
 import { UserService } from "../../gen/uas/account/v1/user_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { ErrorCode } from "../../src/errors.ts";
-import { createPhones, failureOf, letMinutePass, signInWithCode } from "./browser.ts";
+import { startGateway } from "../support/gateway.ts";
+import { createPhones, failureOf, letMinutePass, openBrowser, signInWithCode } from "./browser.ts";
 import { useConsole } from "./console.ts";
 
 const site = useConsole();
@@ -46,6 +47,38 @@ describe("a code", () => {
     expect((await failureOf(wrongNumber)).param).toBe("code");
     await browser.session.signInWithCode({ phone, code });
     expect((await failureOf(browser.session.signInWithCode({ phone, code }))).param).toBe("code");
+  });
+});
+
+describe("a gateway that is closed", () => {
+  it("answers numbers that nobody has as the others, and lets in whom the operator has made", async () => {
+    const closed = await startGateway({
+      vendors: { demo: { kind: "demo", baseUrl: "" } },
+      sms: { provider: "console", countries: ["CN"], dailyMax: 100 },
+      console: { signUp: false },
+    });
+    try {
+      const { accountId } = await closed.customer();
+      const phones = [newPhone(), newPhone()] as const;
+      const users = createClient(UserService, closed.app.transport);
+      await users.createUser({ accountId, phone: phones[1] });
+      const browsers = [openBrowser(closed.url), openBrowser(closed.url)] as const;
+      const sent = await Promise.all(
+        browsers.map((browser, index) =>
+          browser.session.sendSignInCode({ phone: phones[index] ?? "" }),
+        ),
+      );
+      const shapes = sent.map(({ sent: each }) => Object.keys(each ?? {}).toSorted());
+      expect(shapes[0]).toEqual(shapes[1]);
+      const [unknown, known] = sent.map(({ sent: each }) => each?.developmentCode ?? "");
+      const attempt = (index: 0 | 1, code = "") =>
+        browsers[index].session.signInWithCode({ phone: phones[index], code });
+      const wrong = await failureOf(attempt(1, "0"));
+      expect((await failureOf(attempt(0, unknown))).message).toBe(wrong.message);
+      expect((await attempt(1, known)).isNew).toBe(false);
+    } finally {
+      await closed.close();
+    }
   });
 });
 

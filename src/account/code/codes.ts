@@ -4,6 +4,7 @@ import type { Pool, PoolClient } from "pg";
 import { codeChecksMax, codeDigits, codeGuessesMax, codeMs } from "../../config/sign-in-limits.ts";
 import { answering } from "../../database-lost.ts";
 import { newId } from "../../uuid.ts";
+import { transact } from "../../transact.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 import type { Sms, SmsMessage } from "../sms/sms.ts";
 import { addressGroup, type LimitScope, reachedLimit, tooManyCodes } from "./limits.ts";
@@ -242,23 +243,4 @@ async function deliver(message: SmsMessage, { sms, observer, alarm }: CodesOptio
     throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text, { retryAfterSeconds: 60, cause });
   }
   observer.onSend("sent");
-}
-
-/** Does work in a transaction; what it throws takes it back. */
-async function transact<Result>(
-  pool: Pool,
-  work: (client: PoolClient) => Promise<Result>,
-): Promise<Result> {
-  const client = await answering(pool.connect());
-  try {
-    await client.query("begin");
-    const result = await work(client);
-    await client.query("commit");
-    client.release();
-    return result;
-  } catch (error) {
-    // Waits for nobody: a connection that is thrown away takes its transaction with it.
-    client.release(true);
-    throw error;
-  }
 }

@@ -1,24 +1,29 @@
-/** Wrong passwords, authenticator codes and links: so many, then nobody is asked for a while. */
+/** Wrong passwords and authenticator codes: so many, then nobody is asked for a while. */
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { failuresMax } from "../../config/sign-in-limits.ts";
 import { answering } from "../../database-lost.ts";
-import { newId } from "../../uuid.ts";
+import { transact } from "../../transact.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
+import { newId } from "../../uuid.ts";
 import { addressGroup, duration } from "../code/limits.ts";
 
-/** What a failure is counted by. */
+/** What an attempt is counted by. */
 export interface Attempt {
   /** Whom it is about: a user's id, or what was typed in for one. */
   readonly subject: string;
   readonly ipAddress: string;
 }
 
-/** The failures of all nodes. */
+/** The attempts of all nodes. */
 export interface Failures {
-  /** @throws GatewayError RATE_LIMIT_EXCEEDED where there were too many */
-  admit(attempt: Attempt): Promise<void>;
-  note(attempt: Attempt): Promise<void>;
+  /**
+   * Counts an attempt as a failure, before it is looked at: of many at once none gets through uncounted.
+   *
+   * @returns what takes it back, for one that was right
+   * @throws GatewayError RATE_LIMIT_EXCEEDED where there were too many
+   */
+  begin(attempt: Attempt): Promise<() => Promise<void>>;
 }
 
 const { subject, address } = failuresMax;
@@ -30,26 +35,37 @@ const windowSql = (condition: string, { max, withinMs }: typeof subject | typeof
     order by create_time desc offset ${max - 1} limit 1)`;
 
 const sql = {
+  // In one order for all, so that nobody waits for somebody who waits.
+  lock: `select pg_advisory_xact_lock(hashtext('uas sign-in failure'), key)
+    from (select hashtext(text) as key from unnest($1::text[]) text order by 1) keys`,
   wait: `select max(wait) as wait from (${windowSql("subject = $1", subject)}
     union all ${windowSql("ip_address = $2", address)}) w`,
-  note: `insert into sign_in_failure (id, subject, ip_address) values ($1, $2, $3)`,
+  add: `insert into sign_in_failure (id, subject, ip_address) values ($1, $2, $3)`,
+  forgive: `delete from sign_in_failure where id = $1`,
 } as const;
 
 /** Makes the counter. */
 export function createFailures(pool: Pool): Failures {
   return {
-    async admit(attempt) {
-      const query = pool.query<{ wait: number | null }>(sql.wait, keysOf(attempt));
-      const wait = (await answering(query)).rows[0]?.wait ?? null;
-      if (wait === null) return;
-      const retryAfterSeconds = Math.max(1, Math.ceil(wait));
-      const text = `too many wrong attempts: try again in ${duration(retryAfterSeconds)}`;
-      throw new GatewayError(ErrorCode.RATE_LIMIT_EXCEEDED, text, { retryAfterSeconds });
-    },
-    async note(attempt) {
-      await answering(pool.query(sql.note, [newId(), ...keysOf(attempt)]));
+    async begin(attempt) {
+      const keys = keysOf(attempt);
+      const id = newId();
+      await transact(pool, async (client) => {
+        await client.query(sql.lock, [keys]);
+        const { rows } = await client.query<{ wait: number | null }>(sql.wait, keys);
+        const wait = rows[0]?.wait ?? null;
+        if (wait !== null) throw tooMany(wait);
+        await client.query(sql.add, [id, ...keys]);
+      });
+      return async () => void (await answering(pool.query(sql.forgive, [id])));
     },
   };
+}
+
+function tooMany(waitSeconds: number): GatewayError {
+  const retryAfterSeconds = Math.max(1, Math.ceil(waitSeconds));
+  const text = `too many wrong attempts: try again in ${duration(retryAfterSeconds)}`;
+  return new GatewayError(ErrorCode.RATE_LIMIT_EXCEEDED, text, { retryAfterSeconds });
 }
 
 /** Of what somebody typed in only a hash: it may be anything. */

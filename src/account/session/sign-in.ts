@@ -36,13 +36,13 @@ export function createSignInRpcs(
       const visit = requireVisit(context);
       const address = email.trim().toLowerCase();
       const attempt = { subject: `password ${address}`, ipAddress: visit.ipAddress };
-      await failures.admit(attempt);
+      const forgive = await failures.begin(attempt);
       const user = address.length > 320 ? undefined : await users.byEmail(address);
       const isRight = await isPassword(password, user?.password_hash ?? null);
       if (!isRight || user === undefined) {
-        await failures.note(attempt);
         throw refused("wrong e-mail address or password: check both");
       }
+      await forgive();
       await room.checkTotp(user, totpCode, visit.ipAddress);
       return open(room, user, context, SignInMethod.PASSWORD);
     },

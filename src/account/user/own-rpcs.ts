@@ -108,9 +108,8 @@ async function requireProof(
     subject: `password ${user.email}`,
     ipAddress: requireVisit(context).ipAddress,
   };
-  await room.failures.admit(attempt);
-  if (await isPassword(currentPassword, user.password_hash)) return;
-  await room.failures.note(attempt);
+  const forgive = await room.failures.begin(attempt);
+  if (await isPassword(currentPassword, user.password_hash)) return forgive();
   throw new GatewayError(
     ErrorCode.INVALID_REQUEST,
     "current_password is wrong: send it, or a code for SET_PASSWORD",

@@ -26,12 +26,11 @@ export function createTotpCheck({ users, failures, sealing }: TotpCheckOptions):
     if (user.totp === null) return;
     if (code === "") throw badTotp("totp_code is needed: send the 6 digits of your authenticator");
     const attempt = { subject: `totp ${user.id}`, ipAddress };
-    await failures.admit(attempt);
+    const forgive = await failures.begin(attempt);
     const secret = sealing().open(user.account_id, totpContext(user.id), user.totp);
     if (secret === undefined) throw cannotOpen();
     const step = totpStep(secret, code.replace(/\s/g, ""), Date.now());
-    if (step !== undefined && (await users.takeTotpStep(user.id, step))) return;
-    await failures.note(attempt);
+    if (step !== undefined && (await users.takeTotpStep(user.id, step))) return forgive();
     throw badTotp("totp_code is wrong or was used before: send the 6 digits that are shown now");
   };
 }

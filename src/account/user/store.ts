@@ -3,6 +3,7 @@ import type { Pool, PoolClient } from "pg";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { answering } from "../../database-lost.ts";
 import { newId } from "../../uuid.ts";
+import { transact } from "../../transact.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 
 /** A stored user; secrets as they are kept. */
@@ -100,7 +101,7 @@ export function createUsers(pool: Pool): Users {
     firstOperator: () => one(sql.firstOperator, []),
     list: ({ accountId, after, limit }) =>
       rows(sql.list, [accountId ?? null, after ?? null, limit]),
-    add: (user) => unique(answering(addUser(pool, user))),
+    add: (user) => unique(transact(pool, (client) => addIn(client, user))),
     async change(userId, change) {
       const names = Object.keys(change) as (keyof UserChange)[];
       const sets = names.map((name, index) => `${name} = $${index + 2}`).join(", ");
@@ -121,21 +122,6 @@ export function noSuchUser(): GatewayError {
 }
 
 /** In one transaction: nobody has an account without a user because the number was taken meanwhile. */
-async function addUser(pool: Pool, user: NewUser): Promise<UserRow> {
-  const client = await pool.connect();
-  try {
-    await client.query("begin");
-    const row = await addIn(client, user);
-    await client.query("commit");
-    client.release();
-    return row;
-  } catch (error) {
-    // A connection in the middle of a transaction serves nobody else.
-    client.release(true);
-    throw error;
-  }
-}
-
 async function addIn(client: PoolClient, user: NewUser): Promise<UserRow> {
   const accountId = user.accountId ?? newId();
   if (user.accountId === undefined) {
