@@ -27,6 +27,7 @@ import { createInference } from "./inferences.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { formatUsd } from "./money.ts";
 import { createNativeRoom, type NativeRoom, type NativeRoomOptions } from "./natives.ts";
+import { createOperatorRoom } from "./operators.ts";
 import { createReadiness } from "./readiness.ts";
 import { openResults } from "./result/open-results.ts";
 import { createSignInObserver, type SignIn } from "./sign-in.ts";
@@ -116,7 +117,9 @@ async function assemble(built: Parts): Promise<App> {
   const { native, working, tasks } = createTaskRooms(common);
   const inference = createInference({ ...parts, upstream, background: tasks.background });
   const natives = native.serve({ ...parts, ...inference });
-  const services = [backend.services, inference.services, tasks.service, natives].flat();
+  const operators = createOperatorRoom(work);
+  const served = [backend.services, inference.services, tasks.service, natives, operators];
+  const services = served.flat();
   const sending = createWebhookSending({ backend, config, metrics, log });
   const { authenticate } = authenticator;
   const isReady = createReadiness(pool, calls);

@@ -14,6 +14,7 @@ const roof = [
   "backend",
   "edges",
   "inferences",
+  "operators",
   "readiness",
   "served-kinds",
   "sign-in",

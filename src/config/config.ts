@@ -19,6 +19,9 @@ export interface Config {
   readonly console: ConsoleConfig;
   /** What sends codes; `undefined`: nothing does. */
   readonly sms: SmsConfig | undefined;
+  /** The line of the file that each vendor and model begins in, by its path such as `models.fast-1`. Default: not of
+   * a file. */
+  readonly lines?: ReadonlyMap<string, number>;
   /** What is accepted but not served: `file:line:col path: message`. */
   readonly warnings: readonly string[];
 }

@@ -11,6 +11,7 @@ import {
   type Reader,
   fields,
   items,
+  members,
   report,
   required,
   rootEntry,
@@ -70,7 +71,10 @@ export function loadConfig(options: LoadOptions): Config {
 
 const sections = ["vendors", "models", "webhooks", "storage", "console", "sms"] as const;
 
-function readParts(reader: Reader, kinds: ServedKinds): Pick<Config, (typeof sections)[number]> {
+function readParts(
+  reader: Reader,
+  kinds: ServedKinds,
+): Pick<Config, (typeof sections)[number] | "lines"> {
   const root = rootEntry(reader);
   const given = fields(reader, root, ["version", ...sections]);
   const versionFix = "add version: 1";
@@ -95,7 +99,17 @@ function readParts(reader: Reader, kinds: ServedKinds): Pick<Config, (typeof sec
     storage: readStorage(reader, given.storage),
     console: readConsole(reader, given.console),
     sms: given.sms && readSms(reader, given.sms),
+    lines: new Map([vendorSection, modelSection].flatMap((each) => linesOf(reader, each))),
   };
+}
+
+/** Where the members of a section begin. */
+function linesOf(reader: Reader, section: Entry | undefined): [path: string, line: number][] {
+  if (section === undefined) return [];
+  return members(reader, section, "entries").map(({ value, keyPlace }) => [
+    value.path,
+    reader.problems.lineOf(keyPlace),
+  ]);
 }
 
 function servedVendors(

@@ -50,6 +50,11 @@ export class Problems {
     this.#warnings.push({ offset: offsetOf(place), path, message });
   }
 
+  /** The line of a place, from 1. */
+  lineOf(place: Place): number {
+    return Math.max(this.#lines.linePos(offsetOf(place)).line, 1);
+  }
+
   /** The warnings, in the order of the file. */
   warnings(): string[] {
     return this.#written(this.#warnings);

@@ -9,6 +9,7 @@ import type { Metrics } from "../metrics.ts";
 import type { OperationName, Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
 import type { PlannedRoute } from "./door.ts";
 import { failureError, readRefusal, type Refusal, retryAfterSeconds } from "./upstream-refusal.ts";
+import { type VendorStanding, VendorWatch } from "./vendor-watch.ts";
 
 /** Opens replies. */
 export interface Upstream {
@@ -29,6 +30,8 @@ export interface Upstream {
    * @throws GatewayError
    */
   open(ask: Ask): Promise<OpenReply>;
+  /** How a vendor did last, as this process sees it. */
+  standingOf(vendor: string): VendorStanding;
 }
 
 /** What to ask. */
@@ -68,6 +71,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 class RoutedUpstream implements Upstream {
   readonly #options: UpstreamOptions;
   readonly #inFlight = new Map<string, number>();
+  readonly #watch = new VendorWatch();
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
@@ -97,6 +101,10 @@ class RoutedUpstream implements Upstream {
     return isDrained ? { route, dialect, isDrained } : { route, dialect };
   }
 
+  standingOf(vendor: string): VendorStanding {
+    return { ...this.#watch.of(vendor), inFlight: this.#inFlight.get(vendor) ?? 0 };
+  }
+
   async open(ask: Ask): Promise<OpenReply> {
     let last: GatewayError | undefined;
     for (const planned of ask.routes) {
@@ -116,6 +124,7 @@ class RoutedUpstream implements Upstream {
       return overloaded();
     }
     let isOpen = false;
+    const startMs = performance.now();
     try {
       ask.onAttempt(vendor.name);
       const call = ask.callFor(planned);
@@ -125,6 +134,7 @@ class RoutedUpstream implements Upstream {
       if (judged !== undefined && !judged.refusal.pass) {
         return this.#refuse(judged.refusal, { vendor: vendor.name, status: reply.status });
       }
+      this.#watch.answered(vendor.name, performance.now() - startMs);
       this.#count(vendor.name, judged ? "refused" : "ok");
       isOpen = true;
       const refusal = judged && { error: judged.refusal.error, body: judged.body };
@@ -142,6 +152,7 @@ class RoutedUpstream implements Upstream {
 
   #refuse(refusal: Refusal, at: { vendor: string; status: number }): GatewayError {
     const { error, alarm, mayRetry } = refusal;
+    this.#watch.failed(at.vendor, `status ${at.status}`);
     const isLimit = error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
     this.#count(at.vendor, isLimit ? "rate_limited" : "failed");
     if (alarm !== undefined) {
@@ -163,6 +174,7 @@ class RoutedUpstream implements Upstream {
     const isConnect = kind === "connect" || kind === "connect_timeout";
     this.#count(vendor, isConnect ? "connect" : kind === "reset" ? "failed" : kind);
     if (kind === "aborted") throw error;
+    this.#watch.failed(vendor, kind);
     const fields = { vendor, failure: kind, cause: failure.message };
     this.#options.log.warn(fields, "a vendor gave no reply");
     const told = error instanceof GatewayError ? error : failureError(kind, failure);

@@ -39,6 +39,15 @@ const secrets = {
 describe("a valid file", () => {
   const config = loadText(full, { ...secrets, kinds: allKinds });
 
+  it("tells the line that each vendor and model begins in", () => {
+    expect(Object.fromEntries(config.lines ?? [])).toEqual({
+      "vendors.openai": 3,
+      "vendors.replicate": 11,
+      "models.gpt-5-mini": 13,
+      "models.black-forest-labs/flux": 18,
+    });
+  });
+
   it("becomes vendors with addresses, resolved secrets and limits", () => {
     expect(config.vendors.get("openai")).toEqual({
       name: "openai",

@@ -1,0 +1,192 @@
+/** The RPCs that show how the vendors and models are set up, and how the vendors do. */
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Pool } from "pg";
+import { ModelTypeSchema } from "../../gen/uas/inference/v1/model_pb.ts";
+import { VendorStateSchema } from "../../gen/uas/operator/v1/operator_pb.ts";
+import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
+import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
+import { answering } from "../database-lost.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { cutPage, type PageRequest, readPage } from "../page-token.ts";
+
+/** How a vendor did last, as one process sees it. Times in milliseconds since 1970. */
+export interface Standing {
+  readonly inFlight: number;
+  readonly failure: { readonly atMs: number; readonly what: string } | undefined;
+  readonly success: { readonly atMs: number; readonly durationMs: number } | undefined;
+}
+
+/** What came of a test. */
+export interface Tested {
+  /** The text that the vendor made; `undefined`: it failed. */
+  readonly text: string | undefined;
+  /** What went wrong; empty: nothing. */
+  readonly error: string;
+}
+
+/** What the RPCs need. */
+export interface VendorRpcOptions {
+  readonly pool: Pick<Pool, "query">;
+  readonly config: Config;
+  /** How a vendor did last. */
+  readonly standingOf: (vendor: string) => Standing;
+  /** Asks a vendor for a few words. Never rejects. */
+  readonly test: (model: ModelConfig, vendor: string) => Promise<Tested>;
+}
+
+/** How far back calls count as recent, in milliseconds, and how many are looked at. */
+const recentMs = 15 * 60_000;
+const recentRows = 10_000;
+
+/** How much of a test's text is shown, in characters. */
+const shownChars = 200;
+
+interface RecentRow {
+  readonly vendor: string;
+  readonly calls: number;
+  readonly failed: number;
+  readonly first_ms: number | null;
+  readonly failed_request_id: string | null;
+}
+
+/** The newest calls, whatever their account: ids begin with the time. */
+const recentSql = `
+  select vendor, count(*)::int as calls, count(*) filter (where ending = 4)::int as failed,
+      percentile_cont(0.5) within group (order by first_byte_ms) filter (where first_byte_ms > 0)
+        as first_ms,
+      (array_agg(request_id order by id desc) filter (where ending = 4))[1] as failed_request_id
+    from (select * from call where id >= $1 order by id desc limit ${recentRows}) newest
+    where vendor <> '' group by vendor`;
+
+type Rpcs = ServiceImpl<typeof OperatorService>;
+
+/** Makes them. */
+export function createVendorRpcs(
+  options: VendorRpcOptions,
+): Pick<Rpcs, "listVendors" | "testVendor" | "listConfiguredModels"> {
+  const { config, pool } = options;
+  const models = [...config.models.values()];
+  const vendors = [...config.vendors.values()].filter(({ name }) => servedBy(models, name).length);
+  return {
+    async listVendors(request) {
+      const { items, nextPageToken } = pageOf(request, vendors, ({ name }) => name);
+      const { rows } = await answering(pool.query<RecentRow>(recentSql, [recentFrom()]));
+      const recent = new Map(rows.map((row) => [row.vendor, row]));
+      const states = items.map((vendor) => stateOf(vendor, options, recent.get(vendor.name)));
+      return { vendors: states, nextPageToken };
+    },
+
+    async testVendor({ vendor, modelKey }) {
+      const model = modelToTest(servedBy(models, vendor), { vendor, modelKey });
+      const startMs = performance.now();
+      const { text, error } = await options.test(model, vendor);
+      return {
+        ok: text !== undefined,
+        modelKey: model.key,
+        duration: durationFromMs(Math.round(performance.now() - startMs)),
+        text: text?.slice(0, shownChars).toWellFormed() ?? "",
+        error,
+      };
+    },
+
+    async listConfiguredModels(request) {
+      const { items, nextPageToken } = pageOf(request, models, ({ key }) => key);
+      return {
+        models: items.map((model) => ({
+          modelKey: model.key,
+          name: model.name,
+          type: typeWord(model),
+          routes: model.routes.map(({ vendor, model: name }) => ({ vendor, model: name })),
+          maxOutputTokens: model.maxOutputTokens,
+          line: lineOf(config, `models.${model.key}`),
+        })),
+        nextPageToken,
+        source: config.source,
+        warnings: [...config.warnings],
+      };
+    },
+  };
+}
+
+function pageOf<Item>(
+  request: PageRequest,
+  all: readonly Item[],
+  keyOf: (item: Item) => string,
+): { readonly items: readonly Item[]; readonly nextPageToken: string } {
+  const page = readPage(request);
+  const { after } = page;
+  const sorted = all.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  return cutPage(
+    page,
+    after === undefined ? sorted : sorted.filter((item) => keyOf(item) > after),
+    keyOf,
+  );
+}
+
+function servedBy(models: readonly ModelConfig[], vendor: string): readonly ModelConfig[] {
+  return models.filter(({ routes }) => routes.some((route) => route.vendor === vendor));
+}
+
+/** The smallest id of the time from which calls are recent. */
+function recentFrom(): string {
+  const hex = (Date.now() - recentMs).toString(16).padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}
+
+function stateOf(
+  { name, kind, baseUrl, apiKey, maxInFlight }: VendorConfig,
+  { config, standingOf }: VendorRpcOptions,
+  recent: RecentRow | undefined,
+) {
+  const { inFlight, failure, success } = standingOf(name);
+  return create(VendorStateSchema, {
+    vendor: name,
+    kind,
+    baseUrl,
+    hasCredential: apiKey !== undefined,
+    line: lineOf(config, `vendors.${name}`),
+    models: servedBy([...config.models.values()], name).map(({ key }) => key),
+    inFlightLimit: maxInFlight ?? 0,
+    inFlight,
+    recent: {
+      callCount: recent?.calls ?? 0,
+      failedCount: recent?.failed ?? 0,
+      failedRequestId: recent?.failed_request_id ?? "",
+      ...(recent?.first_ms != null && {
+        firstContentDuration: durationFromMs(Math.round(recent.first_ms)),
+      }),
+    },
+    ...(failure && { failureTime: timestampFromMs(failure.atMs), failure: failure.what }),
+    ...(success && {
+      successTime: timestampFromMs(success.atMs),
+      successDuration: durationFromMs(Math.round(success.durationMs)),
+    }),
+  });
+}
+
+/** Of the built-in configuration nobody has a file. */
+function lineOf({ isDemo, lines }: Config, path: string): number {
+  return isDemo ? 0 : (lines?.get(path) ?? 0);
+}
+
+function typeWord({ type }: ModelConfig): string {
+  return ModelTypeSchema.value[type]?.name.replace(/^MODEL_TYPE_/, "") ?? "";
+}
+
+/** @throws GatewayError NOT_FOUND where there is none */
+function modelToTest(
+  served: readonly ModelConfig[],
+  { vendor, modelKey }: { readonly vendor: string; readonly modelKey: string },
+): ModelConfig {
+  if (served.length === 0) {
+    const text = `no model is served by a vendor of the name ${JSON.stringify(vendor.slice(0, 100))}`;
+    throw new GatewayError(ErrorCode.NOT_FOUND, text, { param: "vendor" });
+  }
+  const texts = served.filter((model) => typeWord(model) === "TEXT");
+  const found = modelKey === "" ? texts[0] : texts.find(({ key }) => key === modelKey);
+  if (found !== undefined) return found;
+  const text = `vendor ${vendor} serves no such model that makes text: only those can be tested`;
+  throw new GatewayError(ErrorCode.NOT_FOUND, text, { param: "model_key" });
+}
