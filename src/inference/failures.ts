@@ -16,7 +16,7 @@ function insufficient(neededNanos: bigint, availableNanos: bigint): GatewayError
   const available = formatUsd(availableNanos);
   return new GatewayError(
     ErrorCode.INSUFFICIENT_BALANCE,
-    `Insufficient balance: this call needs ${needed} USD, ${available} USD is available; top up the account or lower max_tokens`,
+    `Insufficient balance: this call needs ${needed} USD, ${available} USD is available; top up the account or ask for fewer tokens (max_tokens)`,
     { metadata: { needed, available } },
   );
 }
@@ -42,7 +42,7 @@ function keyLimitReached(neededNanos: bigint, limit: KeyLimit): GatewayError {
   const remaining = formatUsd(limit.remainingNanos);
   return new GatewayError(
     ErrorCode.INSUFFICIENT_BALANCE,
-    `Insufficient balance: this call needs ${needed} USD, but of the API key's spend limit of ${spendLimit} USD only ${remaining} USD is left; raise the key's limit or lower max_tokens`,
+    `Insufficient balance: this call needs ${needed} USD, but of the API key's spend limit of ${spendLimit} USD only ${remaining} USD is left; raise the key's limit or ask for fewer tokens (max_tokens)`,
     { metadata: { needed, spend_limit: spendLimit, remaining } },
   );
 }
