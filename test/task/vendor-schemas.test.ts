@@ -30,9 +30,14 @@ const vendors = Object.entries(vendorKinds).map(([kind, vendorKind]) => ({
 }));
 afterAll(() => Promise.all(vendors.map(({ vendor }) => vendor.close())));
 
-const each = vendors.flatMap(({ kind, modelTypes, vendor }) =>
+const all = vendors.flatMap(({ kind, modelTypes, vendor }) =>
   modelTypes.map((type) => ({ kind, type, word: ModelTypeSchema.value[type]?.localName, vendor })),
 );
+/** Jobs of some vendors run under their own prefix only. */
+const runsTasks = ({ type, vendor }: (typeof all)[number]): boolean =>
+  type === ModelType.TEXT || vendor.tasks?.types.has(type) === true;
+const each = all.filter(runsTasks);
+const others = all.filter((one) => !runsTasks(one));
 
 /** A tool of somebody else's: only what 2020-12 says of `uri` is known to it. */
 function compile(schema: JsonObject) {
@@ -41,8 +46,8 @@ function compile(schema: JsonObject) {
   return ajv.compile(schema);
 }
 
-describe.each(each)("the schema of $kind for $word", ({ type, vendor }) => {
-  const model: ModelConfig = {
+function modelOf(type: ModelType): ModelConfig {
+  return {
     key: "m",
     name: "m",
     type,
@@ -51,6 +56,10 @@ describe.each(each)("the schema of $kind for $word", ({ type, vendor }) => {
     holdOutputTokens: 2_048,
     prices: [],
   };
+}
+
+describe.each(each)("the schema of $kind for $word", ({ type, vendor }) => {
+  const model = modelOf(type);
   const { schema, example, read } = createTaskSchemas({ tasksOf: () => vendor.tasks }).of(model);
   const strict = compile(schema);
 
@@ -69,10 +78,15 @@ describe.each(each)("the schema of $kind for $word", ({ type, vendor }) => {
 });
 
 it("there is one of every kind and type", () => {
-  const kinds = new Set(each.map(({ kind }) => kind));
+  const kinds = new Set(all.map(({ kind }) => kind));
   const types = new Set(each.map(({ type }) => type));
   expect(kinds).toEqual(new Set(Object.keys(vendorKinds)));
   expect(types).toEqual(
     new Set([ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO]),
   );
+});
+
+it.each(others)("R-TSK-2: $kind runs no tasks for $word, and says so", ({ type, vendor }) => {
+  const schemas = createTaskSchemas({ tasksOf: () => vendor.tasks });
+  expect(() => schemas.of(modelOf(type))).toThrow("does not run tasks");
 });
