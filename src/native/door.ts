@@ -17,7 +17,8 @@ import type {
   WholeReply,
 } from "../inference/door.ts";
 import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
-import type { NativeCallRoute, NativeMeter, NativeSend } from "../vendor/native.ts";
+import type { NativeSend } from "../vendor/native-transport.ts";
+import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
 import type { Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
 import { type NativeAsk, type NativeContext, outwardAddresses } from "./context.ts";
 import { withoutFault } from "./first-event.ts";

@@ -6,7 +6,8 @@ import type { Pool } from "pg";
 import { nativeKeptBytesMax, nativeRefreshMs, replyBytesMax } from "../config/limits.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { hintTask } from "../task/hints.ts";
-import type { NativeSend, NativeTask } from "../vendor/native.ts";
+import type { NativeSend } from "../vendor/native-transport.ts";
+import type { NativeTask } from "../vendor/native.ts";
 import {
   type CancelAnswer,
   type TaskNews,
@@ -15,7 +16,7 @@ import {
 } from "../vendor/task.ts";
 import type { NativeVendor } from "./context.ts";
 import { parseObject } from "./reply-stream.ts";
-import { claimObjects, findJob, type NativeJob, type Said, sayJob } from "./store.ts";
+import { claimObjects, findJob, type NativeJob, type Said, sayJob, touchJob } from "./store.ts";
 
 /** How a job stands. */
 export interface Followed {
@@ -23,6 +24,8 @@ export interface Followed {
   readonly body: Buffer;
   /** Whether it has ended. */
   readonly isOver: boolean;
+  /** Whether it says how the job stands: answers to a cancel may not. */
+  readonly isJob: boolean;
 }
 
 /** What {@link createFollowing} needs. */
@@ -73,9 +76,9 @@ async function lookAt({ at, job, task }: Look, options: FollowingOptions): Promi
   const isFresh = (job.age_ms ?? Number.POSITIVE_INFINITY) < nativeRefreshMs;
   if (kept?.isOver || (kept !== undefined && isFresh)) return kept;
   try {
-    const body = await ask(at, { method: "GET", target: task.path(job.vendor_id ?? "") });
+    const body = await ask(at, { method: "GET", target: task.path(...placeOf(job)) });
     await take({ job, task }, body, options);
-    return followed(body, task) ?? { body, isOver: false };
+    return followed(body, task);
   } catch (error) {
     const isVendors = error instanceof HttpFailure || error instanceof VendorTrouble;
     // What was said last is better than nothing: the job runs on whether anybody hears of it or not.
@@ -85,29 +88,42 @@ async function lookAt({ at, job, task }: Look, options: FollowingOptions): Promi
 }
 
 /** @throws HttpFailure; VendorTrouble where the answer says nothing about the job */
-async function ask(
-  { vendor, transport }: NativeVendor,
-  asked: Pick<NativeSend, "method" | "target">,
-): Promise<Buffer> {
+async function ask(at: NativeVendor, asked: Asked): Promise<Buffer> {
+  const { status, body } = await answerOf(at, asked);
+  if (status >= 200 && status < 300) return body;
+  throw troubleOf(at, status, body);
+}
+
+function troubleOf({ vendor }: NativeVendor, status: number, body: Buffer): VendorTrouble {
+  const fault = vendor.faultOf?.(status, body);
+  return new VendorTrouble(status, `answered about a job with status ${status}`, fault);
+}
+
+type Asked = Pick<NativeSend, "method" | "target">;
+
+/** What a vendor answers, whatever it is. @throws HttpFailure */
+async function answerOf({ transport }: NativeVendor, asked: Asked) {
   const [{ name: base }] = transport.bases;
   const signal = AbortSignal.timeout(lookMs);
   const headers = { accept: "application/json" };
   const reply = await transport.send({ base, headers, body: [], signal, ...asked });
-  const body = await reply.body.whole(replyBytesMax);
-  const { status } = reply;
-  if (status >= 200 && status < 300) return body;
-  const fault = vendor.faultOf?.(status, body);
-  throw new VendorTrouble(status, `answered about a job with status ${status}`, fault);
+  return { ...reply, body: await reply.body.whole(replyBytesMax) };
 }
 
-/** What a vendor says of a job; `undefined`: it is no job. */
-function followed(body: Buffer, task: NativeTask): Followed | undefined {
+/** What a job is asked for by. */
+function placeOf({ vendor_id: id, vendor_model: model }: NativeJob): [id: string, model: string] {
+  return [id ?? "", model ?? ""];
+}
+
+/** What a vendor says of a job. */
+function followed(body: Buffer, task: NativeTask): Followed {
   const json = parseObject(body.toString("utf8"));
-  if (json === undefined) return undefined;
+  if (json === undefined) return { body, isOver: false, isJob: false };
   try {
-    return { body, isOver: task.newsOf(json, () => ({})).status !== "running" };
+    const { status } = task.newsOf(json, () => ({}));
+    return { body, isOver: status !== "running", isJob: true };
   } catch (error) {
-    if (error instanceof VendorTrouble) return { body, isOver: false };
+    if (error instanceof VendorTrouble) return { body, isOver: false, isJob: false };
     throw error;
   }
 }
@@ -121,16 +137,18 @@ async function take(
   const owner = { vendor: job.vendor, accountId: job.account_id };
   // Before anybody can ask for them.
   await claimObjects(pool, owner, (json && task.creates?.(json)) ?? []);
-  await sayJob(pool, job.task_id, saidOf(body, task));
-  if (!followed(body, task)?.isOver) return;
+  const { isOver, isJob } = followed(body, task);
+  const said = saidOf(body, task, job.status);
+  await (isJob ? sayJob(pool, job.task_id, said) : touchJob(pool, job.task_id, said.status));
+  if (isJob && !isOver) return;
   await hintTask(pool, job.attempt_token ?? "");
   onNews();
 }
 
 /** What is kept of it. */
-export function saidOf(body: Buffer, task: NativeTask): Said {
+export function saidOf(body: Buffer, task: NativeTask, before = ""): Said {
   const json = parseObject(body.toString("utf8"));
-  const status = json === undefined ? "" : task.statusOf(json);
+  const status = json === undefined ? before : task.statusOf(json, before);
   return { status, body: body.length <= nativeKeptBytesMax ? body : null };
 }
 
@@ -158,20 +176,44 @@ function vendorTasks(
     submit: () => Promise.reject(new TypeError("jobs are submitted by their clients")),
     async poll(id) {
       const { job, task } = await find(id);
-      return newsOf((await following.look(at, job, task)).body, task);
+      const news = newsOf((await following.look(at, job, task)).body, task);
+      const isOver = news.status !== "running";
+      return isOver && task.result !== undefined ? await resultNews(at, job, task.result) : news;
     },
     async cancel(id): Promise<CancelAnswer> {
       const { job, task } = await find(id);
       if (task.cancel === undefined) return "too_late";
       const { method, path } = task.cancel;
-      const body = await ask(at, { method, target: path(id) });
+      const { status: answered, body } = await answerOf(at, {
+        method,
+        target: path(...placeOf(job)),
+      });
+      if (lateStatuses.has(answered)) return "too_late";
+      if (answered < 200 || answered > 299) throw troubleOf(at, answered, body);
       await following.take(job, task, body);
+      if (!followed(body, task).isJob) return "requested";
       const { status } = newsOf(body, task);
       if (status === "cancelled") return "cancelled";
       return status === "running" ? "requested" : "too_late";
     },
     units: (params) => params,
   };
+}
+
+/** By which vendors say that a job cannot be stopped any more. */
+const lateStatuses = new Set([400, 404, 409]);
+
+/** What an ended job came to. @throws HttpFailure; VendorTrouble where that is not known yet */
+async function resultNews(
+  at: NativeVendor,
+  job: NativeJob,
+  result: NonNullable<NativeTask["result"]>,
+): Promise<TaskNews> {
+  const target = result.path(...placeOf(job));
+  const { status, headers, body } = await answerOf(at, { method: "GET", target });
+  const trouble = troubleOf(at, status, body);
+  if (trouble.fault !== undefined) throw trouble;
+  return result.newsOf({ status, headers, body, asked: job.asked ?? {}, before: job.status });
 }
 
 /** The jobs of a collection. */

@@ -2,13 +2,19 @@
 import type { ExchangeResponse } from "../../gen/uas/native/v1/native_service_pb.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
-import type { NativeCancelRoute, NativeListRoute, NativePollRoute } from "../vendor/native.ts";
+import type {
+  NativeCancelRoute,
+  NativeListRoute,
+  NativePassRoute,
+  NativePollRoute,
+} from "../vendor/native.ts";
 import { VendorTrouble } from "../vendor/task.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import type { NativeAsk, NativeContext } from "./context.ts";
 import { checkOwned, noSuchObject } from "./ownership.ts";
 import { wholeReply } from "./parts.ts";
 import { pass } from "./pass.ts";
+import { parseObject } from "./reply-stream.ts";
 import { customerBody } from "./send.ts";
 import { findJob, listJobs, type NativeJob } from "./store.ts";
 import { isUuid } from "../uuid.ts";
@@ -23,14 +29,52 @@ export async function* poll(
   const job = await ownJob(ask, context, id);
   if (job === undefined) {
     await checkOwned(ask, context, [`${route.task.word}/${id}`]);
-    yield* pass(
-      { ...ask, route: { kind: "pass", method: route.method, path: route.path } },
-      context,
-    );
-    return;
+    yield* pass({ ...ask, route: jobPass(ask, undefined, undefined) }, context);
+  } else if (route.livePath === undefined) {
+    const { body } = await looked(context.following.look(at, job, route.task));
+    const json = parseObject(body.toString("utf8"));
+    yield* answer(ask, context, { body, status: json && route.task.httpStatusOf?.(json) });
+  } else {
+    yield* live(ask, context, job);
   }
-  const { body } = await looked(context.following.look(at, job, route.task));
-  yield* answer(ask, context, body);
+}
+
+/** What is not kept of a job: the vendor has it. */
+async function* live(
+  ask: NativeAsk<NativePollRoute>,
+  context: NativeContext,
+  job: NativeJob,
+): AsyncGenerator<ExchangeResponse> {
+  const { at, route } = ask;
+  const { pending, task } = route;
+  const isOver =
+    pending === undefined || (await looked(context.following.look(at, job, task))).isOver;
+  if (isOver) {
+    yield* pass({ ...ask, route: jobPass(ask, job, route.livePath) }, context);
+  } else {
+    const { status, json } = pending;
+    yield* answer(ask, context, { body: Buffer.from(JSON.stringify(json)), status });
+  }
+}
+
+/** The same about a job, where its vendor has it: clients may name its model as they know it. */
+function jobPass(
+  { at, route }: NativeAsk,
+  job: NativeJob | undefined,
+  pathOf: ((id: string, model: string) => string) | undefined,
+): NativePassRoute {
+  const [{ name: base }] = at.transport.bases;
+  const { method, path } = route;
+  const passing: NativePassRoute = {
+    kind: "pass",
+    method,
+    path,
+    isJobs: true,
+    ...(route.target && { target: route.target }),
+  };
+  if (!job?.vendor_model || pathOf === undefined) return passing;
+  const place = pathOf(job.vendor_id ?? "", job.vendor_model);
+  return { ...passing, target: () => ({ base, path: place }) };
 }
 
 /** The vendor's refusal to stop it passes as it is. */
@@ -45,7 +89,7 @@ export async function* cancel(
   const onWhole = async (body: Buffer): Promise<void> => {
     if (job !== undefined) await context.following.take(job, route.task, body);
   };
-  const passing = { kind: "pass", method: route.method, path: route.path } as const;
+  const passing = jobPass(ask, job, route.task.cancel?.path);
   yield* pass({ ...ask, route: passing }, context, onWhole);
 }
 
@@ -73,7 +117,7 @@ export async function* list(
   const [{ url }] = at.transport.bases;
   const next = last && `${url}${ask.path}?${route.cursor}=${last}`;
   const texts = page.flatMap(({ body }) => (body === null ? [] : [body.toString("utf8")]));
-  yield* answer(ask, context, Buffer.from(route.body(texts, next)));
+  yield* answer(ask, context, { body: Buffer.from(route.body(texts, next)) });
 }
 
 /** `undefined`: it is no job. @throws GatewayError NOT_FOUND where it is somebody else's */
@@ -101,7 +145,7 @@ async function looked<Seen>(look: Promise<Seen>): Promise<Seen> {
 async function* answer(
   { at, caller }: NativeAsk,
   context: NativeContext,
-  body: Buffer,
+  { body, status = 200 }: { readonly body: Buffer; readonly status?: number | undefined },
 ): AsyncGenerator<ExchangeResponse> {
   const told = customerBody({ at, accountId: caller.accountId }, body, context);
   const headers = {
@@ -110,5 +154,5 @@ async function* answer(
     // It changes, and it is one customer's.
     "cache-control": "private, no-store",
   };
-  yield* wholeReply({ status: 200, headers }, told);
+  yield* wholeReply({ status, headers }, told);
 }

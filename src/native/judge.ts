@@ -14,17 +14,32 @@ export interface Judged {
 /** Statuses that are about the object that was asked for, which is the customer's own. */
 const ownStatuses = new Set([404, 405, 409, 410, 412, 416]);
 
+/** Statuses that are about the gateway or the vendor, also where they are told of a customer's own job. */
+const foreignStatuses = new Set([401, 402, 403, 407, 429]);
+
+/** With which a vendor may tell that a job has failed. */
+function isJobFailure(status: number): boolean {
+  return status >= 400 && status <= 500 && !foreignStatuses.has(status);
+}
+
+/** What judging needs. */
+export interface Judging extends Pick<NativeContext, "metrics" | "log"> {
+  /** See {@link NativePassRoute.isJobs}. */
+  readonly isJobs?: boolean;
+}
+
 /** Reads a refusal; tells the operator where it is about the operator's own account (R-ERR-3). */
 export async function judge(
   reply: VendorReply,
   { vendor, config }: NativeVendor,
-  { metrics, log }: Pick<NativeContext, "metrics" | "log">,
+  { metrics, log, isJobs = false }: Judging,
 ): Promise<Judged> {
   const { status, headers } = reply;
   const body = await reply.body.whole(refusalBytesMax);
   const fault = vendor.faultOf?.(status, body);
   const retryAfter = retryAfterSeconds(headers) ?? vendor.retryAfterOf?.(body);
-  if (fault === undefined && ownStatuses.has(status)) return { refusal: passed(status), body };
+  const isOwn = ownStatuses.has(status) || (isJobs && isJobFailure(status));
+  if (fault === undefined && isOwn) return { refusal: passed(status), body };
   const refusal = readRefusal({ status, headers, body, fault, retryAfter });
   metrics.countAttempt(config.name, refusal.pass ? "refused" : "failed");
   if (refusal.alarm !== undefined) {

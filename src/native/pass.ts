@@ -32,7 +32,8 @@ export async function* pass(
   if (route.owns !== undefined) await checkOwned(ask, context, [route.owns(request)]);
   const reply = await send(ask, context, change);
   try {
-    yield* relay(ask, context, { reply, onWhole: onWhole ?? claiming(ask, context, reply) });
+    const claims = onWhole ?? claiming(ask, context, reply);
+    yield* relay(ask, context, { reply, onWhole: claims, isJobs: route.isJobs });
   } finally {
     reply.body.cancel();
   }
@@ -92,19 +93,21 @@ export interface Owner extends Pick<NativeAsk, "at"> {
 interface Relay {
   readonly reply: VendorReply;
   readonly onWhole: OnWhole | undefined;
+  /** See {@link NativePassRoute.isJobs}. */
+  readonly isJobs?: boolean | undefined;
 }
 
 /** Passes a reply on. */
 export async function* relay(
   ask: Owner,
   context: NativeContext,
-  { reply, onWhole }: Relay,
+  { reply, onWhole, isJobs = false }: Relay,
 ): AsyncGenerator<ExchangeResponse> {
   const { status, headers } = reply;
   const publicUrl = context.publicUrl();
   const addresses = outwardAddresses(ask, publicUrl);
   if (status < 200 || status > 299) {
-    const { refusal, body } = await judge(reply, ask.at, context);
+    const { refusal, body } = await judge(reply, ask.at, { ...context, isJobs });
     if (!refusal.pass) throw refusal.error;
     const told = rewriteAddresses(body, addresses);
     const shown = customerHeaders(ask, publicUrl, { headers, length: told.length });

@@ -1,5 +1,5 @@
 /** What a vendor is sent of a request, and what a customer gets to see of the reply. */
-import type { NativeSend } from "../vendor/native.ts";
+import type { NativeSend } from "../vendor/native-transport.ts";
 import { type BodyChanges } from "./body.ts";
 import {
   inwardAddresses,

@@ -1,6 +1,7 @@
 /** Whose objects are, and what vendors said of jobs last. */
 import type { Pool, PoolClient } from "pg";
 import { answering } from "../database-lost.ts";
+import type { TaskUnits } from "../vendor/task.ts";
 
 /** A job as it is kept. */
 export interface NativeJob {
@@ -20,6 +21,10 @@ export interface NativeJob {
   readonly age_ms: number | null;
   /** What workers find its task by. */
   readonly attempt_token: string | null;
+  /** The vendor's name of its model. */
+  readonly vendor_model: string | null;
+  /** What it can be charged for. */
+  readonly asked: TaskUnits | null;
 }
 
 /** A job that is about to be submitted. */
@@ -37,7 +42,7 @@ export interface Said {
 type Database = Pick<Pool | PoolClient, "query">;
 
 const columns = `job.task_id, job.account_id, job.vendor, job.word, job.vendor_id, job.callback_id,
-  job.wants_progress, job.status, job.body, task.attempt_token,
+  job.wants_progress, job.status, job.body, task.attempt_token, task.vendor_model, task.params as asked,
   floor(extract(epoch from clock_timestamp() - job.refresh_time) * 1000)::float8 as age_ms`;
 const from = "from native_job job left join task on task.id = job.task_id";
 
@@ -50,6 +55,7 @@ const sql = {
   name: `update native_job set vendor_id = $2, status = $3, body = $4, refresh_time = clock_timestamp()
     where task_id = $1`,
   say: `update native_job set status = $2, body = $3, refresh_time = clock_timestamp() where task_id = $1`,
+  touch: `update native_job set status = $2, refresh_time = null where task_id = $1`,
   find: `select ${columns} ${from} where job.vendor = $1 and job.vendor_id = $2`,
   ofTask: `select ${columns} ${from} where job.task_id = $1`,
   list: `select ${columns} ${from} where job.account_id = $1 and job.vendor = $2 and job.word = $3
@@ -101,6 +107,11 @@ export async function sayJob(
   { status, body }: Said,
 ): Promise<void> {
   await answering(database.query(sql.say, [taskId, status, body]));
+}
+
+/** The vendor has done something about it, but did not say how it stands now: it is to be asked. */
+export async function touchJob(database: Database, taskId: string, status: string): Promise<void> {
+  await answering(database.query(sql.touch, [taskId, status]));
 }
 
 /** A job by what the vendor calls it, whosever it is. */

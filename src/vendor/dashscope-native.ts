@@ -3,14 +3,66 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { isRecord } from "../dialect/json.ts";
-import type { GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
 import { DashscopeMeter } from "./dashscope-meter.ts";
-import type { NativeApi, NativeLimits, NativeRequest, NativeRoute } from "./native.ts";
+import {
+  dashscopeKeptMs,
+  dashscopeNews,
+  dashscopeStatus,
+  dashscopeTaskId,
+} from "./dashscope-news.ts";
+import type { NativeApi, NativeLimits, NativeRequest, NativeRoute, NativeTask } from "./native.ts";
 
 const inModel = { in: "body", members: ["model"] } as const;
 const services = "/api/v1/services";
+const idForm = "(?<id>[\\w-]{1,200})";
+const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
+
+const tasks: NativeTask = {
+  word: "tasks",
+  idOf: dashscopeTaskId,
+  path: (id) => `/api/v1/tasks/${id}`,
+  cancel: { method: "POST", path: (id) => `/api/v1/tasks/${id}/cancel` },
+  statusOf: (json, before) => dashscopeStatus(json) || before,
+  newsOf: dashscopeNews,
+  keptMs: dashscopeKeptMs,
+};
 
 const routes: readonly NativeRoute[] = [
+  {
+    kind: "submit",
+    method: "POST",
+    path: new RegExp(
+      `^${services}/aigc/(?:text2image|image2image)/image-synthesis$|^${services}/aigc/image-generation/generation$`,
+    ),
+    model: inModel,
+    types: [ModelType.IMAGE],
+    units: (request) => ({ images: countOf(asynchronous(request)["n"]) ?? imagesUsual }),
+    task: tasks,
+  },
+  {
+    kind: "submit",
+    method: "POST",
+    path: new RegExp(`^${services}/aigc/(?:video-generation|image2video)/video-synthesis$`),
+    model: inModel,
+    types: [ModelType.VIDEO],
+    units: (request) => ({ seconds: countOf(asynchronous(request)["duration"]) ?? secondsUsual }),
+    task: tasks,
+  },
+  {
+    kind: "poll",
+    method: "GET",
+    path: new RegExp(`^/api/v1/tasks/${idForm}$`),
+    id: idOf,
+    task: tasks,
+  },
+  {
+    kind: "cancel",
+    method: "POST",
+    path: new RegExp(`^/api/v1/tasks/${idForm}/cancel$`),
+    id: idOf,
+    task: tasks,
+  },
   {
     kind: "call",
     method: "POST",
@@ -53,6 +105,20 @@ function reply({ headers }: NativeRequest): "whole" | "events" {
 
 function meter({ request }: { readonly request: NativeRequest }): DashscopeMeter {
   return new DashscopeMeter(parametersOf(request)["incremental_output"] === true);
+}
+
+/** How many pictures Alibaba's models make where the request does not say. */
+const imagesUsual = 4;
+
+/** How long their films are where the request does not say, in seconds. */
+const secondsUsual = 5;
+
+/** The parameters of a job. @throws GatewayError where it is asked for as if it was answered at once */
+function asynchronous(request: NativeRequest): JsonObject {
+  if (request.headers["x-dashscope-async"]?.toLowerCase() === "enable")
+    return parametersOf(request);
+  const text = "This is answered as a task only: send the header X-DashScope-Async: enable";
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, text);
 }
 
 /** `max_tokens` limits the answer only: what the model thinks before has a limit of its own. */

@@ -5,12 +5,15 @@ import type { ModelConfig } from "../config/config.ts";
 import { isRecord } from "../dialect/json.ts";
 import type { GatewayError } from "../errors.ts";
 import { FalMeter } from "./fal-meter.ts";
+import { falApp, falJobId, falNews, falResult, falStatus } from "./fal-news.ts";
 import type {
   NativeApi,
+  NativeCallbackSaid,
   NativeLimits,
   NativeMeterContext,
   NativeRequest,
   NativeRoute,
+  NativeTask,
 } from "./native.ts";
 import type { TaskUnits } from "./task.ts";
 
@@ -20,7 +23,56 @@ const modelName = `(?<model>${segment}(?:/${segment}){0,7})`;
 const inModel = { in: "path", group: "model" } as const;
 const types = [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO] as const;
 
+const appName = `${segment}(?:/${segment}){0,2}`;
+const idForm = "(?<id>[\\w-]{1,200})";
+const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
+
+/** How long a job may wait and run, in milliseconds. */
+const keptMs = 24 * 60 * 60 * 1_000;
+
+const jobs: NativeTask = {
+  word: "requests",
+  idOf: falJobId,
+  // With its log: who does not want it has a member more.
+  path: (id, model) => `/${falApp(model)}/requests/${id}/status?logs=1`,
+  cancel: { method: "PUT", path: (id, model) => `/${falApp(model)}/requests/${id}/cancel` },
+  statusOf: falStatus,
+  httpStatusOf: ({ status }) => (status === "COMPLETED" ? 200 : 202),
+  newsOf: falNews,
+  result: { path: (id, model) => `/${falApp(model)}/requests/${id}`, newsOf: falResult },
+  keptMs,
+};
+
+function ofJob(method: "GET" | "PUT", rest: string) {
+  const path = new RegExp(`^/queue(?<path>/${appName}/requests/${idForm}${rest})$`);
+  return { method, path, target: toQueue, id: idOf, task: jobs } as const;
+}
+
 const routes: readonly NativeRoute[] = [
+  { kind: "poll", ...ofJob("GET", "/status") },
+  {
+    kind: "poll",
+    ...ofJob("GET", "/status/stream"),
+    livePath: (id, model) => `/${falApp(model)}/requests/${id}/status/stream`,
+  },
+  {
+    kind: "poll",
+    ...ofJob("GET", ""),
+    livePath: (id, model) => `/${falApp(model)}/requests/${id}`,
+    // Clients compare the text.
+    pending: { status: 400, json: { detail: "Request is still in progress" } },
+  },
+  { kind: "cancel", ...ofJob("PUT", "/cancel") },
+  {
+    kind: "submit",
+    method: "POST",
+    path: new RegExp(`^/queue(?<path>/${modelName})$`),
+    target: toQueue,
+    model: inModel,
+    types,
+    units: falAsked,
+    task: jobs,
+  },
   {
     kind: "call",
     method: "POST",
@@ -46,6 +98,10 @@ const routes: readonly NativeRoute[] = [
     isJob: true,
   },
 ];
+
+function toQueue({ groups }: NativeRequest): { readonly base: string; readonly path: string } {
+  return { base: "queue", path: groups["path"] ?? "" };
+}
 
 function target({ groups }: NativeRequest): { readonly base: string; readonly path: string } {
   return { base: "run", path: groups["path"] ?? "" };
@@ -101,6 +157,12 @@ function errorBody({ message, meaning }: GatewayError, requestId: string): JsonO
   return { detail: message, message, code: meaning.word, request_id: requestId };
 }
 
+/** `?fal_webhook=`. */
+function readCallback({ query }: NativeRequest): NativeCallbackSaid {
+  const url = query.get("fal_webhook") ?? "";
+  return url === "" ? {} : { url };
+}
+
 export const falNative: NativeApi = {
   keyForms: [{ in: "authorization", scheme: "Key" }],
   requestHeaders: [
@@ -120,6 +182,7 @@ export const falNative: NativeApi = {
     "x-fal-billable-units",
   ],
   urlMembers: ["status_url", "response_url", "cancel_url"],
+  callback: { members: [], params: ["fal_webhook"], read: readCallback },
   errorBody,
   routes,
 };

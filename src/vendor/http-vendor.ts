@@ -3,7 +3,7 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { type VendorDialectId, vendorDialects } from "../dialect/index.ts";
 import { createHttpClient } from "../http/client.ts";
-import type { NativeTransport } from "./native.ts";
+import type { NativeTransport } from "./native-transport.ts";
 import type { OpenTasks } from "./task.ts";
 import type {
   ResponseStateCall,

@@ -2,7 +2,7 @@
 import type { VendorConfig } from "../config/config.ts";
 import { nativeWaitMs } from "../config/limits.ts";
 import { createHttpClient, type HttpClient } from "../http/client.ts";
-import type { NativeBase, NativeSend, NativeTransport } from "./native.ts";
+import type { NativeBase, NativeSend, NativeTransport } from "./native-transport.ts";
 
 /** What {@link createNativeTransport} needs to know of a vendor. */
 export interface NativeTransportOptions {

@@ -9,7 +9,6 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { GatewayError } from "../errors.ts";
 import type { TaskNews, TaskUnits } from "./task.ts";
-import type { VendorReply } from "./vendor.ts";
 
 /** A vendor's own interface. */
 export interface NativeApi {
@@ -99,9 +98,9 @@ interface RouteBase {
   readonly path: RegExp;
   /** What else decides: a header or a member that chooses between two routes of one path. Absent: nothing. */
   when?(request: NativeRequest): boolean;
-  /** Where the vendor has it, as {@link NativeBase.name} of one of its addresses and the path there. Absent: the
+  /** Where the vendor has it, as `name` of one of its addresses and the path there. Absent: the
    * first address and the same path. */
-  target?(request: NativeRequest): { readonly base: string; readonly path: string };
+  target?(this: void, request: NativeRequest): { readonly base: string; readonly path: string };
 }
 
 /** Where a request names its model: it may say the vendor's name or the platform's. */
@@ -187,21 +186,42 @@ export interface NativeTask {
   readonly word: string;
   /** The vendor's own id in an answer, as clients see it; `undefined`: it has none, so nothing can be followed. */
   idOf(json: JsonObject): string | undefined;
-  /** Where to ask how a job stands: a path below the first address. */
-  path(id: string): string;
+  /** Where to ask how a job stands: a path below the first address. @param model the vendor's name of its model */
+  path(id: string, model: string): string;
   /** How to ask to stop it. Absent: it cannot be stopped. */
   readonly cancel?: {
     readonly method: "POST" | "PUT" | "DELETE";
-    path(this: void, id: string): string;
+    path(this: void, id: string, model: string): string;
   };
-  /** The vendor's own word of how it stands. */
-  statusOf(json: JsonObject): string;
+  /** The vendor's own word of how it stands. @param before the one that is known; empty: none */
+  statusOf(json: JsonObject, before: string): string;
+  /** The HTTP status of what tells how it stands. Default: always 200. */
+  httpStatusOf?(json: JsonObject): number;
   /** How it stands. `headersFor`: what the vendor wants to see with a file. @throws VendorTrouble where it is none */
   newsOf(json: JsonObject, headersFor: NativeHeadersFor): TaskNews;
   /** The names of objects that a job has made. Absent: it makes none. */
   creates?(this: void, json: JsonObject): readonly string[];
+  /** Where its result is, of vendors that keep it apart: what it came to is read from it, once it has ended. Absent:
+   * it is part of how the job stands. */
+  readonly result?: {
+    path(this: void, id: string, model: string): string;
+    /** @throws VendorTrouble where it is none, and may be one later */
+    newsOf(this: void, result: NativeResult): TaskNews;
+  };
   /** How long the vendor keeps it, in milliseconds: a job that has not ended by then is given up. */
   readonly keptMs: number;
+}
+
+/** What a vendor answered about a job's result. */
+export interface NativeResult {
+  readonly status: number;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  /** What was asked for. */
+  readonly asked: TaskUnits;
+  /** The vendor's word of how the job stood. */
+  readonly before: string;
 }
 
 /** The headers that a vendor wants to see with one of its files. */
@@ -213,6 +233,10 @@ export interface NativePollRoute extends RouteBase {
   /** The job's id. */
   id(request: NativeRequest): string;
   readonly task: NativeTask;
+  /** Where the vendor is asked each time, of what is not kept: a result, or a stream of news. Absent: it is kept. */
+  livePath?(this: void, id: string, model: string): string;
+  /** What is told of a live one while the job runs, without asking the vendor. Default: the vendor is asked. */
+  readonly pending?: { readonly status: number; readonly json: JsonObject };
 }
 
 /** Asks to stop a job. */
@@ -238,6 +262,9 @@ export interface NativeListRoute extends RouteBase {
 /** What costs nothing: passed on as it is. */
 export interface NativePassRoute extends RouteBase {
   readonly kind: "pass";
+  /** Whether a failure is that of the caller's own job: it passes then as it is, unless it is about the operator's
+   * account. Default false. */
+  readonly isJobs?: boolean;
   /** Where a model is named: the caller must be allowed to use it. Absent: none is. */
   readonly model?: NativeModelAt;
   /** The object that is asked for: it must be the caller's. Absent: none is. */
@@ -254,40 +281,4 @@ export interface NativeMade {
   readonly headers: Readonly<Record<string, string>>;
   /** `undefined`: the body is no JSON object. */
   readonly json: JsonObject | undefined;
-}
-
-/** Reaches a vendor in its own form. */
-export interface NativeTransport {
-  /** Its addresses; the first is the usual one. Fixed by the configuration, never by a request. */
-  readonly bases: readonly [NativeBase, ...NativeBase[]];
-  /** What it wants to see with its own files. */
-  readonly headersFor: NativeHeadersFor;
-  /** Sends a request, with the operator's credential. Follows no redirect. @throws HttpFailure */
-  send(request: NativeSend): Promise<VendorReply>;
-  close(): Promise<void>;
-}
-
-/** One address of a vendor, and where below the prefix it is served. */
-export interface NativeBase {
-  /** For {@link NativeRoute.target}. */
-  readonly name: string;
-  /** Without a trailing slash, such as `https://api.replicate.com`. */
-  readonly url: string;
-  /** Empty, or a path such as `/queue`. */
-  readonly below: string;
-}
-
-/** A request to a vendor. */
-export interface NativeSend {
-  /** The name of the address. */
-  readonly base: string;
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
-  /** Path and query, with a leading slash. */
-  readonly target: string;
-  readonly headers: Readonly<Record<string, string>>;
-  /** In pieces. */
-  readonly body: readonly Buffer[];
-  /** Whether it may take longer than the timeouts are for text: its client waits for the work to be done. */
-  readonly isPatient?: boolean;
-  readonly signal: AbortSignal;
 }

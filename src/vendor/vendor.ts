@@ -2,7 +2,8 @@
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
-import type { NativeApi, NativeTransport } from "./native.ts";
+import type { NativeTransport } from "./native-transport.ts";
+import type { NativeApi } from "./native.ts";
 import type { VendorTasks } from "./task.ts";
 
 /** A kind of vendor: how to make one from its configuration, and what it can serve. */

@@ -1,5 +1,6 @@
 /** DashScope, simulated: strict about what it is asked, and with Alibaba's own spelling of what it answers. */
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { caFile, type Receiver, startReceiver } from "../support/receiver.ts";
 import { type Gateway, startGateway, type TestModel } from "../support/gateway.ts";
 import {
   type AskedVendor,
@@ -13,6 +14,7 @@ import { unitModel } from "./unit-model.ts";
 export interface DashscopeGateway extends Gateway {
   readonly vendor: NativeVendorServer;
   readonly dashscope: Dashscope;
+  readonly receiver: Receiver;
 }
 
 const route = (model: string) => [{ vendor: "dashscope", model }];
@@ -29,7 +31,8 @@ const models: Readonly<Record<string, TestModel>> = {
 /** Starts both. */
 export async function startDashscopeGateway(): Promise<DashscopeGateway> {
   const vendor = await startNativeVendor({ header: "authorization", scheme: "Bearer " });
-  const dashscope = new Dashscope();
+  const receiver = await startReceiver();
+  const dashscope = new Dashscope(vendor.origin);
   vendor.answer((asked) => dashscope.answer(asked));
   const gateway = await startGateway({
     vendors: {
@@ -41,13 +44,16 @@ export async function startDashscopeGateway(): Promise<DashscopeGateway> {
       },
     },
     models,
+    webhooks: { allowHosts: ["localhost"], caFile },
   });
   return {
     ...gateway,
     vendor,
     dashscope,
+    receiver,
     async close() {
       await gateway.close();
+      await receiver.close();
       await vendor.close();
     },
   };
@@ -56,11 +62,11 @@ export async function startDashscopeGateway(): Promise<DashscopeGateway> {
 /** Of the reply below: what is charged. */
 export const dashscopeUsage = { input: 22, output: 17 };
 
-const usage =
+const counts =
   '{"total_tokens":39,"output_tokens":17,"input_tokens":22,"prompt_tokens_details":{"cached_tokens":0}}';
 
 /** A whole reply, with white space and numbers that a rewrite would change. */
-export const dashscopeReply = `{"output":{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"Hall\\u00f6 "}}]},  "usage":${usage},
+export const dashscopeReply = `{"output":{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"Hall\\u00f6 "}}]},  "usage":${counts},
  "logprob": -0.10, "seed": 9007199254740993, "request_id":"vendor-body-id"}\r\n`;
 
 /** Frames of a stream, as Alibaba has them. Text and usage are cumulative where `incremental_output` is not set. */
@@ -68,11 +74,11 @@ export function dashscopeEvents(isIncremental: boolean): readonly string[] {
   const texts = isIncremental ? ["Hal", "lö", ""] : ["Hal", "Hallö", "Hallö"];
   return texts.map((text, at) => {
     const isLast = at === texts.length - 1;
-    const counts = isLast
-      ? usage
+    const told = isLast
+      ? counts
       : `{"total_tokens":${23 + at},"output_tokens":${1 + at},"input_tokens":22}`;
     const reason = isLast ? "stop" : "null";
-    return `id:${at + 1}\nevent:result\n:HTTP_STATUS/200\ndata:{"output":{"choices":[{"message":{"content":"${text}","role":"assistant"},"finish_reason":"${reason}"}]},"usage":${counts},"request_id":"vendor-body-id", "seed":9007199254740993}\n\n`;
+    return `id:${at + 1}\nevent:result\n:HTTP_STATUS/200\ndata:{"output":{"choices":[{"message":{"content":"${text}","role":"assistant"},"finish_reason":"${reason}"}]},"usage":${told},"request_id":"vendor-body-id", "seed":9007199254740993}\n\n`;
   });
 }
 
@@ -81,8 +87,45 @@ export function dashscopeError(status: number, code: string, message = "No."): V
   return { status, body: JSON.stringify({ code, message, request_id: "vendor-body-id" }) };
 }
 
+/** A task as it has it. */
+export interface DashscopeTask {
+  readonly id: string;
+  readonly model: string;
+  status: string;
+  /** What else stands in its output. */
+  output: Readonly<Record<string, unknown>>;
+  usage: Readonly<Record<string, unknown>> | undefined;
+}
+
 /** Its answers. */
 export class Dashscope {
+  readonly tasks = new Map<string, DashscopeTask>();
+  readonly #origin: string;
+  #made = 0;
+
+  constructor(origin: string) {
+    this.#origin = origin;
+  }
+
+  /** The newest task. */
+  last(): DashscopeTask {
+    return [...this.tasks.values()].at(-1) as DashscopeTask;
+  }
+
+  /** Ends the newest task well. */
+  succeed(usage: DashscopeTask["usage"], count = 1): void {
+    const task = this.last();
+    const url = `${this.#origin}/files/1`;
+    task.output = task.model.includes("t2v")
+      ? { video_url: `${url}.mp4` }
+      : {
+          results: Array.from({ length: count }, () => ({ url: `${url}.png` })),
+          task_metrics: { TOTAL: count, SUCCEEDED: count, FAILED: 0 },
+        };
+    task.usage = usage;
+    task.status = "SUCCEEDED";
+  }
+
   /** What it answers instead, once. */
   next: VendorAnswer | undefined;
 
@@ -103,11 +146,66 @@ export class Dashscope {
     ) {
       return embed(asked);
     }
+    if (asked.method === "POST" && submits.test(path)) return this.#submit(asked);
+    const [, id = "", cancel] = /^\/api\/v1\/tasks\/([\w-]+)(\/cancel)?$/.exec(path) ?? [];
+    if (id !== "" && asked.method === (cancel === undefined ? "GET" : "POST")) {
+      return cancel === undefined ? this.#poll(id) : this.#cancel(id, asked);
+    }
+    if (path.startsWith("/files/")) return { headers: { "content-type": "image/png" }, body: png };
     return dashscopeError(404, "InvalidURL", "url error, please check url！");
+  }
+
+  #submit(asked: AskedVendor): VendorAnswer {
+    const refused = invalid(asked, /^wan2\.6-t2[iv]$/);
+    if (refused !== undefined) return refused;
+    if (asked.headers["x-dashscope-async"] !== "enable") {
+      return dashscopeError(
+        403,
+        "AccessDenied",
+        "current user api does not support synchronous calls.",
+      );
+    }
+    const id = `t${++this.#made}-${"x".repeat(120)}`;
+    const model = String(asked.json?.["model"]);
+    this.tasks.set(id, { id, model, status: "PENDING", output: {}, usage: undefined });
+    return {
+      body: `{"output":{"task_status":"PENDING","task_id":"${id}"},  "request_id":"vendor-body-id"}\n`,
+    };
+  }
+
+  /** One that it does not know is told of as well. */
+  #poll(id: string): VendorAnswer {
+    const { status, output, usage } =
+      this.tasks.get(id) ?? ({ status: "UNKNOWN", output: {} } as const);
+    const told = JSON.stringify({ task_id: id, task_status: status, ...output });
+    const counted = usage === undefined ? "" : `, "usage": ${JSON.stringify(usage)}`;
+    return {
+      body: `{"request_id":"vendor-body-id", "output": ${told}${counted}, "seed": 9007199254740993, "x": -0.10}\r\n`,
+    };
+  }
+
+  #cancel(id: string, { body }: AskedVendor): VendorAnswer {
+    const task = this.tasks.get(id);
+    if (body.length > 0) return dashscopeError(400, "InvalidParameter", "no body is wanted");
+    if (task?.status !== "PENDING") {
+      return dashscopeError(
+        400,
+        "UnsupportedOperation",
+        "Failed to cancel the task, please confirm if the task is in PENDING status.",
+      );
+    }
+    task.status = "CANCELED";
+    return { body: '{"request_id":"vendor-body-id"}' };
   }
 }
 
 const services = "/api/v1/services";
+const submits =
+  /^\/api\/v1\/services\/aigc\/(text2image\/image|video-generation\/video)-synthesis$/;
+const png = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
 
 /** What it says of a body that is not as its documentation has it; `undefined`: nothing. */
 function invalid({ json, headers }: AskedVendor, model: RegExp): VendorAnswer | undefined {

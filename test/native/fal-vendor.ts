@@ -1,5 +1,6 @@
 /** fal, simulated: strict about what it is asked, with a queue and direct calls at addresses of their own. */
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { caFile, type Receiver, startReceiver } from "../support/receiver.ts";
 import { type Gateway, startGateway, type TestModel } from "../support/gateway.ts";
 import {
   type AskedVendor,
@@ -16,6 +17,7 @@ export interface FalGateway extends Gateway {
   /** Where direct calls are. */
   readonly run: NativeVendorServer;
   readonly fal: Fal;
+  readonly receiver: Receiver;
 }
 
 const models: Readonly<Record<string, TestModel>> = {
@@ -27,8 +29,9 @@ const models: Readonly<Record<string, TestModel>> = {
   "fal-ai/f5-tts": unitModel(ModelType.AUDIO, ["fal", "fal-ai/f5-tts"], { second: 1_000_000n }),
 };
 
-/** Starts all. */
-export async function startFalGateway(): Promise<FalGateway> {
+/** Starts all. @param publicUrl where customers reach the gateway; default: where it listens */
+export async function startFalGateway(publicUrl?: string): Promise<FalGateway> {
+  const receiver = await startReceiver();
   const credential = { header: "authorization", scheme: "Key " };
   const queue = await startNativeVendor(credential);
   const run = await startNativeVendor(credential);
@@ -47,14 +50,18 @@ export async function startFalGateway(): Promise<FalGateway> {
       },
     },
     models,
+    webhooks: { allowHosts: ["localhost"], caFile },
+    ...(publicUrl && { settings: { publicUrl } }),
   });
   return {
     ...gateway,
     queue,
     run,
     fal,
+    receiver,
     async close() {
       await gateway.close();
+      await receiver.close();
       await queue.close();
       await run.close();
     },
@@ -112,9 +119,99 @@ export class Fal {
     return { headers, body: falResult };
   }
 
-  queued(_asked: AskedVendor, _origin: string): VendorAnswer | undefined {
-    return undefined;
+  readonly jobs = new Map<string, FalJob>();
+  #made = 0;
+
+  /** The newest job. */
+  last(): FalJob {
+    return [...this.jobs.values()].at(-1) as FalJob;
   }
+
+  /** Ends the newest job. */
+  end(result: VendorAnswer): void {
+    const job = this.last();
+    job.status = "COMPLETED";
+    job.result = result;
+  }
+
+  queued(asked: AskedVendor, origin: string): VendorAnswer | undefined {
+    const { next } = this;
+    this.next = undefined;
+    if (next !== undefined) return next;
+    const [path = "", query = ""] = asked.url.split("?");
+    if (path.startsWith("/files/")) return { headers: { "content-type": "image/png" }, body: png };
+    const [, app = "", id = "", rest = ""] =
+      /^\/([\w-]+\/[\w-]+)\/requests\/([\w-]+)(\/\w+(?:\/stream)?)?$/.exec(path) ?? [];
+    const job = this.jobs.get(id);
+    if (id === "") return this.#submit(asked, { path, query, origin });
+    if (job?.app !== app) return falError(404, `Request ${id} not found`);
+    const { method } = asked;
+    if (method === "GET" && rest === "/status") return statusOf(job, origin);
+    if (method === "GET" && rest === "/status/stream") return streamOf(job, origin);
+    if (method === "GET" && rest === "")
+      return job.result ?? falError(400, "Request is still in progress");
+    if (method === "PUT" && rest === "/cancel") return cancel(job, asked);
+    return falError(405, "Method Not Allowed");
+  }
+
+  #submit(
+    asked: AskedVendor,
+    { path, query, origin }: { path: string; query: string; origin: string },
+  ): VendorAnswer {
+    if (query.includes("fal_webhook")) return falError(400, "a callback of a customer reached fal");
+    const refused = invalid(asked);
+    if (refused !== undefined) return refused;
+    const [, app] = /^\/(fal-ai\/[\w-]+)(?:\/[\w-]+)*$/.exec(path) ?? [];
+    if (app === undefined) return falError(404, `Application "${path}" not found`);
+    const id = `job-${++this.#made}-${"x".repeat(120)}`;
+    const job: FalJob = { id, app, status: "IN_QUEUE", result: undefined };
+    this.jobs.set(id, job);
+    const { body } = statusOf(job, origin);
+    return { headers: { "x-fal-request-id": id }, ...(body !== undefined && { body }) };
+  }
+}
+
+/** A job as fal has it. */
+export interface FalJob {
+  readonly id: string;
+  /** Its addresses have nothing else of the model's name. */
+  readonly app: string;
+  status: string;
+  result: VendorAnswer | undefined;
+}
+
+const png = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
+
+function written({ id, app, status }: FalJob, origin: string): string {
+  const at = `${origin}/${app}/requests/${id}`;
+  return `{"status":"${status}", "request_id":"${id}","response_url":"${at}","status_url":"${at}/status",  "cancel_url": "${at}/cancel","logs":[{"message":"see ${at}"}],"metrics":{"inference_time": 0.10}}`;
+}
+
+function statusOf(job: FalJob, origin: string): VendorAnswer {
+  return { status: job.status === "COMPLETED" ? 200 : 202, body: written(job, origin) };
+}
+
+function streamOf(job: FalJob, origin: string): VendorAnswer {
+  const states = job.status === "COMPLETED" ? [job] : [job, { ...job, status: "COMPLETED" }];
+  const events = states.map((each) => `data: ${written(each, origin)}\r\n\r\n`);
+  // Cut in the middle of an address.
+  const whole = events.join("");
+  const cut = whole.indexOf("status_url") + 22;
+  return {
+    headers: { "content-type": "text/event-stream" },
+    body: [whole.slice(0, cut), whole.slice(cut)],
+  };
+}
+
+function cancel(job: FalJob, { body }: AskedVendor): VendorAnswer {
+  if (body.length > 0) return falError(422, "no body is wanted");
+  if (job.status === "COMPLETED") return { status: 400, body: '{"status":"ALREADY_COMPLETED"}' };
+  job.status = "COMPLETED";
+  job.result = falError(400, "Request was cancelled");
+  return { status: 202, body: '{"status":"CANCELLATION_REQUESTED"}' };
 }
 
 /** What it says of a request that is not as its documentation has it; `undefined`: nothing. */
