@@ -1,10 +1,12 @@
 /** What the navigation shows. */
 import {
   Boxes,
+  Building2,
   ChartColumn,
   KeyRound,
   LayoutDashboard,
   ListChecks,
+  Logs,
   type LucideIcon,
   ScrollText,
   SquareTerminal,
@@ -24,7 +26,9 @@ export interface Destination {
     | "/billing"
     | "/webhooks"
     | "/models"
-    | "/playground";
+    | "/playground"
+    | "/accounts"
+    | "/all-calls";
   readonly icon: LucideIcon;
   readonly title: (texts: Texts) => string;
 }
@@ -43,4 +47,7 @@ export const customerPages: readonly Destination[] = [
 ];
 
 /** What operators see beside it. */
-export const operatorPages: readonly Destination[] = [];
+export const operatorPages: readonly Destination[] = [
+  { to: "/accounts", icon: Building2, title: ({ shell }) => shell.accounts },
+  { to: "/all-calls", icon: Logs, title: ({ shell }) => shell.allCalls },
+];

@@ -6,6 +6,8 @@ import {
   lazyRouteComponent,
 } from "@tanstack/react-router";
 import { Frame } from "./frame.tsx";
+import { ForOperators } from "./operator/for-operators.tsx";
+import { readAccountSearch, readAllCallSearch } from "./operator/search.ts";
 import { BrokenPage, MissingPage } from "./missing.tsx";
 import {
   readCallSearch,
@@ -102,6 +104,33 @@ const playground = createRoute({
   component: lazyRouteComponent(() => import("./page/playground.tsx"), "PlaygroundPage"),
 });
 
+/** Pages for operators. */
+const operator = createRoute({
+  getParentRoute: () => inside,
+  id: "operator",
+  component: ForOperators,
+});
+
+const accounts = createRoute({
+  getParentRoute: () => operator,
+  path: "/accounts",
+  validateSearch: readAccountSearch,
+  component: lazyRouteComponent(() => import("./page/accounts.tsx"), "AccountsPage"),
+});
+
+const account = createRoute({
+  getParentRoute: () => operator,
+  path: "/accounts/$accountId",
+  component: lazyRouteComponent(() => import("./page/account.tsx"), "AccountPage"),
+});
+
+const allCalls = createRoute({
+  getParentRoute: () => operator,
+  path: "/all-calls",
+  validateSearch: readAllCallSearch,
+  component: lazyRouteComponent(() => import("./page/all-calls.tsx"), "AllCallsPage"),
+});
+
 const tree = root.addChildren([
   signIn,
   welcome,
@@ -116,6 +145,7 @@ const tree = root.addChildren([
     models,
     playground,
     settings,
+    operator.addChildren([accounts, account, allCalls]),
   ]),
 ]);
 

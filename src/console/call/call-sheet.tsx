@@ -1,12 +1,14 @@
 /** One call in detail: what it was, what it cost and why, what happened when, and what to do where it failed. */
 import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { CallEvent } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { useKeyNames } from "../key/use-keys.ts";
 import { useText } from "../language.tsx";
+import { useSession } from "../session.tsx";
 import { durationText, exactTimeText, msOf } from "../time.ts";
 import { Facts, Skeleton } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
@@ -75,7 +77,8 @@ function Advice({ call }: { call: CallRecord }) {
 
 function About({ call }: { call: CallRecord }) {
   const { calls: text, common } = useText();
-  const keyNames = useKeyNames();
+  const { account } = useSession();
+  const keyNames = useKeyNames(call.accountId);
   const { usage } = call;
   const isEstimated = call.usageSource === UsageSource.ESTIMATED;
   const count = (tokens: number, cached: number): string =>
@@ -91,6 +94,9 @@ function About({ call }: { call: CallRecord }) {
             {call.model || "—"}
           </span>,
         ],
+        ...(call.accountId === account.accountId
+          ? []
+          : [[common.account, <AccountLink key="account" call={call} />] as const]),
         [text.path, call.path],
         [common.key, keyNames.get(call.keyId) ?? <Id key="key" value={call.keyId} />],
         ...(call.vendor === "" ? [] : [[text.vendor, call.vendor] as const]),
@@ -121,6 +127,19 @@ function About({ call }: { call: CallRecord }) {
         ...(call.dropped.length === 0 ? [] : [[text.dropped, call.dropped.join(", ")] as const]),
       ]}
     />
+  );
+}
+
+/** Of calls of other accounts, which only operators see. */
+function AccountLink({ call: { accountId } }: { call: CallRecord }) {
+  return (
+    <Link
+      to="/accounts/$accountId"
+      params={{ accountId }}
+      className="font-mono text-xs text-accent underline underline-offset-4"
+    >
+      {accountId}
+    </Link>
   );
 }
 

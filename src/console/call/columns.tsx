@@ -1,4 +1,5 @@
 /** The columns of the call log. */
+import { Link } from "@tanstack/react-router";
 import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { Texts } from "../language.tsx";
 import { durationText, msOf, timeText } from "../time.ts";
@@ -12,20 +13,14 @@ export function callColumns({
   texts: { calls: text, common },
   keyNames,
   onOpen,
-  isForAll,
+  accountNames,
 }: {
   texts: Texts;
   keyNames: ReadonlyMap<string, string>;
   onOpen: (call: CallRecord) => void;
-  /** Whether calls of several accounts are shown. */
-  isForAll: boolean;
+  /** What accounts are called, by their id, where calls of several are shown. */
+  accountNames?: ReadonlyMap<string, string>;
 }): Column<CallRecord>[] {
-  const account: Column<CallRecord> = {
-    id: "account",
-    title: common.account,
-    from: "md",
-    cell: ({ accountId }) => <Id value={accountId} />,
-  };
   return [
     {
       id: "time",
@@ -42,7 +37,7 @@ export function callColumns({
       ),
     },
     { id: "status", title: common.status, cell: (call) => <EndingBadge call={call} /> },
-    ...(isForAll ? [account] : []),
+    ...(accountNames === undefined ? [] : [accountColumn(common.account, accountNames)]),
     {
       id: "model",
       title: common.model,
@@ -52,14 +47,8 @@ export function callColumns({
         </span>
       ),
     },
-    {
-      id: "key",
-      title: common.key,
-      from: "xl",
-      cell: ({ keyId }) => (
-        <span className="block max-w-32 truncate">{keyNames.get(keyId) ?? "—"}</span>
-      ),
-    },
+    // Of all accounts, keys say little and take the room of what says more.
+    ...(accountNames === undefined ? [keyColumn(common.key, keyNames)] : []),
     {
       id: "tokens",
       title: <span title={text.tokensTitle}>{text.tokens}</span>,
@@ -89,6 +78,37 @@ export function callColumns({
       ),
     },
   ];
+}
+
+function accountColumn(title: string, names: ReadonlyMap<string, string>): Column<CallRecord> {
+  return {
+    id: "account",
+    title,
+    from: "md",
+    cell: ({ accountId }) => (
+      <Link
+        to="/accounts/$accountId"
+        params={{ accountId }}
+        title={accountId}
+        className="block max-w-36 truncate underline-offset-4 hover:underline"
+      >
+        {names.get(accountId) ?? accountId.slice(-12)}
+      </Link>
+    ),
+  };
+}
+
+function keyColumn(title: string, names: ReadonlyMap<string, string>): Column<CallRecord> {
+  return {
+    id: "key",
+    title,
+    from: "xl",
+    cell: ({ keyId }) => (
+      <span className="block max-w-32 truncate">
+        {names.get(keyId) ?? (keyId === "" ? "—" : <Id value={keyId} />)}
+      </span>
+    ),
+  };
 }
 
 function Tokens({ usage, text }: { usage: CallRecord["usage"]; text: Texts["calls"] }) {

@@ -1,6 +1,6 @@
 /** The filters of the call log. */
 import { X } from "lucide-react";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, type ReactNode, useState } from "react";
 import { useKeyNames } from "../key/use-keys.ts";
 import { useText } from "../language.tsx";
 import { usePrices } from "../models.ts";
@@ -11,15 +11,20 @@ import { SelectField } from "../ui/select.tsx";
 
 /** The row of filters. Each change is in the address at once. */
 export function CallFilters({
+  accountId,
   search,
   onSearch,
+  children,
 }: {
+  /** Empty: all accounts. */
+  accountId: string;
   search: CallSearch;
   onSearch: (search: CallSearch) => void;
+  /** More filters. */
+  children?: ReactNode;
 }) {
   const { calls: text, common } = useText();
   const prices = usePrices();
-  const keyNames = useKeyNames();
   const models = [
     ...new Set([
       ...(prices.data ?? []).map((each) => each.modelKey),
@@ -69,17 +74,10 @@ export function CallFilters({
         ]}
         onChoose={(value) => set({ model: value || undefined })}
       />
-      <SelectField
-        label={common.key}
-        isLabelHidden
-        className="sm:w-40"
-        value={search.key ?? ""}
-        choices={[
-          { value: "", label: text.anyKey },
-          ...[...keyNames].map(([value, label]) => ({ value, label })),
-        ]}
-        onChoose={(value) => set({ key: value || undefined })}
-      />
+      {accountId !== "" && (
+        <KeyFilter accountId={accountId} search={search} onChoose={(key) => set({ key })} />
+      )}
+      {children}
       <RequestFilter
         key={search.request}
         search={search}
@@ -97,6 +95,32 @@ export function CallFilters({
         </Button>
       )}
     </div>
+  );
+}
+
+function KeyFilter({
+  accountId,
+  search,
+  onChoose,
+}: {
+  accountId: string;
+  search: CallSearch;
+  onChoose: (key: string | undefined) => void;
+}) {
+  const { calls: text, common } = useText();
+  const keyNames = useKeyNames(accountId);
+  return (
+    <SelectField
+      label={common.key}
+      isLabelHidden
+      className="sm:w-40"
+      value={search.key ?? ""}
+      choices={[
+        { value: "", label: text.anyKey },
+        ...[...keyNames].map(([value, label]) => ({ value, label })),
+      ]}
+      onChoose={(value) => onChoose(value || undefined)}
+    />
   );
 }
 

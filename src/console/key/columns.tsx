@@ -18,11 +18,25 @@ export interface KeyActions {
   readonly onSwitch: (key: Key) => void;
 }
 
-/** The columns, with the actions in the last one. */
+/** The columns, with the actions in the last one where there are any. */
 export function keyColumns({
   texts: { keys: text, common },
-  ...actions
-}: KeyActions & { texts: Texts }): Column<Key>[] {
+  actions,
+}: {
+  texts: Texts;
+  actions?: KeyActions;
+}): Column<Key>[] {
+  const menu: Column<Key>[] =
+    actions === undefined
+      ? []
+      : [
+          {
+            id: "menu",
+            title: <span className="sr-only">{common.actions("")}</span>,
+            isTight: true,
+            cell: (key) => <KeyMenu apiKey={key} text={text} common={common} {...actions} />,
+          },
+        ];
   return [
     {
       id: "name",
@@ -78,12 +92,7 @@ export function keyColumns({
       from: "xl",
       cell: ({ createTime }) => <Time isRelative time={createTime} />,
     },
-    {
-      id: "menu",
-      title: <span className="sr-only">{common.actions("")}</span>,
-      isTight: true,
-      cell: (key) => <KeyMenu apiKey={key} text={text} common={common} {...actions} />,
-    },
+    ...menu,
   ];
 }
 

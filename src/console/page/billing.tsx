@@ -1,27 +1,20 @@
 /** Billing: what is left, the alert, and every movement. */
-import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
+import { useMutation } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { Wallet } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
-import { type LedgerEntry, LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { useBalance } from "../balance-chip.tsx";
+import { Ledger } from "../billing/ledger.tsx";
 import { useText } from "../language.tsx";
 import { exactUsd, moneyOf, nanosOf, parseUsd, usd } from "../money.ts";
 import { useAccountId, useSession } from "../session.tsx";
 import { localZone } from "../time.ts";
 import { Button } from "../ui/button.tsx";
-import { Card, CardHead, Empty, Figure, PageHead, Skeleton } from "../ui/card.tsx";
+import { Card, CardHead, Figure, PageHead, Skeleton } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
 import { TextField } from "../ui/field.tsx";
-import { Amount, ErrorNote, Time } from "../ui/show.tsx";
-import { type Column, MoreRows, Table } from "../ui/table.tsx";
+import { ErrorNote } from "../ui/show.tsx";
 import { useToast } from "../ui/toast.tsx";
-
-/** How many movements a page of the ledger has. */
-const pageSize = 50;
 
 /** The page. */
 export function BillingPage() {
@@ -129,82 +122,6 @@ function AlertCard() {
         </Button>
         <ErrorNote error={update.error} />
       </form>
-    </Card>
-  );
-}
-
-/** The movements of an account. */
-export function Ledger({ accountId }: { accountId: string }) {
-  const { billing: text, common } = useText();
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
-    BillingService.method.listLedgerEntries,
-    { accountId, pageSize, pageToken: "" },
-    {
-      pageParamKey: "pageToken",
-      getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-    },
-  );
-  const columns: Column<LedgerEntry>[] = [
-    { id: "time", title: common.time, cell: ({ createTime }) => <Time time={createTime} /> },
-    { id: "kind", title: text.kind, cell: ({ kind }) => text.kinds[kind] },
-    {
-      id: "amount",
-      title: text.amount,
-      isNumber: true,
-      cell: ({ amount }) => (
-        <span className={nanosOf(amount) > 0n ? "text-good" : ""}>
-          <Amount isSigned money={amount} />
-        </span>
-      ),
-    },
-    {
-      id: "after",
-      title: text.after,
-      isNumber: true,
-      from: "sm",
-      cell: ({ balanceAfter }) => <Amount isExact money={balanceAfter} />,
-    },
-    {
-      id: "note",
-      title: text.note,
-      from: "md",
-      cell: ({ kind, transactionId, reason, reference }) =>
-        kind === LedgerKind.CHARGE ? (
-          <Link
-            to="/calls"
-            search={{ call: transactionId }}
-            className="text-accent underline underline-offset-4"
-          >
-            {text.call}
-          </Link>
-        ) : (
-          <span className="block max-w-80 truncate text-muted" title={reason || reference}>
-            {reason || reference}
-          </span>
-        ),
-    },
-  ];
-  return (
-    <Card>
-      <CardHead title={text.ledger} hint={text.ledgerHint} />
-      {error === null ? (
-        <Table
-          label={text.ledger}
-          columns={columns}
-          rows={data?.pages.flatMap(({ entries }) => entries)}
-          keyOf={({ transactionId, kind }) => `${transactionId} ${kind}`}
-          empty={<Empty icon={<Wallet />} title={text.empty} hint={text.emptyHint} />}
-        />
-      ) : (
-        <div className="p-5">
-          <ErrorNote error={error} onRetry={() => void refetch()} />
-        </div>
-      )}
-      <MoreRows
-        hasMore={hasNextPage}
-        isBusy={isFetchingNextPage}
-        onMore={() => void fetchNextPage()}
-      />
     </Card>
   );
 }

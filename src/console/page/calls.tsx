@@ -6,6 +6,7 @@ import { ScrollText } from "lucide-react";
 import { useMemo, useState } from "react";
 import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import { useAccountNames } from "../account/use-account-names.ts";
 import { CallSheet } from "../call/call-sheet.tsx";
 import { callColumns } from "../call/columns.tsx";
 import { ExportMenu } from "../call/export-menu.tsx";
@@ -52,6 +53,7 @@ export function CallLog({
   accountId,
   search,
   onSearch,
+  accountFilter,
 }: {
   title: string;
   hint: string;
@@ -59,6 +61,8 @@ export function CallLog({
   accountId: string;
   search: CallSearch;
   onSearch: (search: CallSearch) => void;
+  /** For operators: chooses the account. Default: there is one only. */
+  accountFilter?: React.ReactNode;
 }) {
   const { common } = useText();
   const [isLive, setLive] = useState(false);
@@ -77,7 +81,9 @@ export function CallLog({
         }
       />
       <Card>
-        <CallFilters search={filters} onSearch={onSearch} />
+        <CallFilters accountId={accountId} search={filters} onSearch={onSearch}>
+          {accountFilter}
+        </CallFilters>
         <Histogram accountId={accountId} search={filters} />
         {isLive ? (
           <LiveCalls accountId={accountId} search={filters} openId={openId} onOpen={open} />
@@ -193,8 +199,10 @@ function CallTable({
   empty: React.ReactNode;
 }) {
   const texts = useText();
-  const keyNames = useKeyNames();
-  const columns = callColumns({ texts, keyNames, onOpen, isForAll: accountId === "" });
+  const keyNames = useKeyNames(accountId);
+  const isForAll = accountId === "";
+  const accountNames = useAccountNames(isForAll);
+  const columns = callColumns({ texts, keyNames, onOpen, ...(isForAll && { accountNames }) });
   return (
     <Table
       label={texts.calls.title}

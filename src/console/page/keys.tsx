@@ -76,10 +76,12 @@ function KeyList({ onOpen }: { onOpen: (open: Open) => void }) {
   );
   const columns = keyColumns({
     texts,
-    onEdit: (key) => onOpen({ kind: "edit", key }),
-    onAgain: (key) => onOpen({ kind: "again", key }),
-    onDelete: (key) => onOpen({ kind: "delete", key }),
-    onSwitch: switchKey,
+    actions: {
+      onEdit: (key) => onOpen({ kind: "edit", key }),
+      onAgain: (key) => onOpen({ kind: "again", key }),
+      onDelete: (key) => onOpen({ kind: "delete", key }),
+      onSwitch: switchKey,
+    },
   });
   const hasAny = (data?.keys.length ?? 0) > 0;
   return (

@@ -1,21 +1,12 @@
 /** Where one is signed in, and how to end that. */
 import { useMutation, useQuery } from "@connectrpc/connect-query";
-import { type Session, SignInMethod } from "../../../gen/uas/account/v1/session_pb.ts";
 import { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
-import { type Texts, useText } from "../language.tsx";
-import { Badge } from "../ui/badge.tsx";
+import { useText } from "../language.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
-import { ErrorNote, Time } from "../ui/show.tsx";
-import { type Column, Table } from "../ui/table.tsx";
+import { ErrorNote } from "../ui/show.tsx";
+import { SessionTable } from "./session-table.tsx";
 import { useDone } from "./use-done.ts";
-
-const methodNames: Readonly<Record<SignInMethod, keyof Texts["settings"]["methods"]>> = {
-  [SignInMethod.UNSPECIFIED]: "code",
-  [SignInMethod.CODE]: "code",
-  [SignInMethod.PASSWORD]: "password",
-  [SignInMethod.LINK]: "link",
-};
 
 /** The card. */
 export function SessionsCard() {
@@ -28,43 +19,6 @@ export function SessionsCard() {
   const others = useMutation(SessionService.method.revokeOtherSessions, {
     onSuccess: ({ revokedCount }) => done(text.sessionsEnded(revokedCount)),
   });
-  const columns: Column<Session>[] = [
-    {
-      id: "agent",
-      title: text.browser,
-      cell: ({ userAgent, isCurrent }) => (
-        <span className="flex flex-wrap items-center gap-2">
-          <span title={userAgent}>{browserOf(userAgent)}</span>
-          {isCurrent && <Badge tone="good">{text.current}</Badge>}
-        </span>
-      ),
-    },
-    { id: "address", title: text.address, from: "md", cell: ({ ipAddress }) => ipAddress },
-    {
-      id: "method",
-      title: text.method,
-      from: "lg",
-      cell: ({ method }) => text.methods[methodNames[method] ?? "code"],
-    },
-    {
-      id: "began",
-      title: text.signedIn,
-      from: "sm",
-      cell: ({ createTime }) => <Time isRelative time={createTime} />,
-    },
-    {
-      id: "seen",
-      title: text.lastSeen,
-      cell: ({ seenTime }) => <Time isRelative time={seenTime} />,
-    },
-    {
-      id: "end",
-      title: <span className="sr-only">{text.end}</span>,
-      isTight: true,
-      cell: ({ sessionId, isCurrent }) =>
-        !isCurrent && <Button onClick={() => revoke.mutate({ sessionId })}>{text.end}</Button>,
-    },
-  ];
   return (
     <Card>
       <CardHead
@@ -79,26 +33,7 @@ export function SessionsCard() {
         }
       />
       <ErrorNote error={error ?? revoke.error ?? others.error} />
-      <Table
-        label={text.sessions}
-        columns={columns}
-        rows={data?.sessions}
-        keyOf={({ sessionId }) => sessionId}
-        empty={null}
-      />
+      <SessionTable sessions={data?.sessions} onEnd={(sessionId) => revoke.mutate({ sessionId })} />
     </Card>
   );
-}
-
-/** `Chrome · Linux` out of what a browser calls itself. */
-function browserOf(agent: string): string {
-  const browser = /(Edg|OPR|Firefox|Chrome|Safari)\//.exec(agent)?.[1] ?? "";
-  const system = /(Windows|Mac OS X|Android|iPhone|iPad|Linux)/.exec(agent)?.[1] ?? "";
-  const names: Readonly<Record<string, string>> = {
-    Edg: "Edge",
-    OPR: "Opera",
-    "Mac OS X": "macOS",
-  };
-  const told = [browser, system].filter((each) => each !== "").map((each) => names[each] ?? each);
-  return told.join(" · ") || agent.slice(0, 40) || "—";
 }

@@ -2,6 +2,7 @@
 import { code, common, shell, signIn } from "./en/base.ts";
 import { keys, overview } from "./en/pages.ts";
 import { billing, models, playground, tasks, webhooks } from "./en/more.ts";
+import { operator } from "./en/operator.ts";
 import { settings } from "./en/settings.ts";
 import { calls, usage } from "./en/work.ts";
 
@@ -21,6 +22,7 @@ export const en = {
   webhooks,
   models,
   playground,
+  operator,
 };
 
 /** What every language has. */

@@ -3,6 +3,7 @@ import type { Texts } from "./en.ts";
 import { code, common, shell, signIn } from "./zh/base.ts";
 import { keys, overview } from "./zh/pages.ts";
 import { billing, models, playground, tasks, webhooks } from "./zh/more.ts";
+import { operator } from "./zh/operator.ts";
 import { settings } from "./zh/settings.ts";
 import { calls, usage } from "./zh/work.ts";
 
@@ -22,4 +23,5 @@ export const zh: Texts = {
   webhooks,
   models,
   playground,
+  operator,
 };

@@ -1,0 +1,179 @@
+/**
+ * The dialog that moves money of an account: a payment, a grant or a correction. Its reference stays the same while it is
+ * open, so that what was sent twice is booked once.
+ */
+import { useMutation } from "@connectrpc/connect-query";
+import { type FormEvent, useId, useState } from "react";
+import type { Account } from "../../../gen/uas/account/v1/account_pb.ts";
+import { type Balance, TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import { useText } from "../language.tsx";
+import { moneyOf, nanosOf, parseUsd, signedUsd, usd } from "../money.ts";
+import { dayText } from "../time.ts";
+import { Button } from "../ui/button.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { TextField } from "../ui/field.tsx";
+import { Segments } from "../ui/select.tsx";
+import { ErrorNote } from "../ui/show.tsx";
+import { useToast } from "../ui/toast.tsx";
+import { useQueryClient } from "@tanstack/react-query";
+
+type Kind = "payment" | "grant" | "correction";
+
+interface Form {
+  readonly kind: Kind;
+  readonly amount: string;
+  readonly reference: string;
+  readonly reason: string;
+}
+
+/** The dialog. */
+export function MoveDialog({ account, onClose }: { account: Account; onClose: () => void }) {
+  const {
+    operator: { accounts: text },
+    common,
+  } = useText();
+  const formId = useId();
+  const [form, setForm] = useState<Form>(firstForm);
+  const [isTried, setTried] = useState(false);
+  const { book, isPending, error } = useBooking(account.accountId, onClose);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    setTried(true);
+    const nanos = amountOf(form);
+    if (nanos !== undefined) book(form, nanos);
+  };
+  return (
+    <Dialog
+      isOpen
+      onClose={onClose}
+      title={text.moveTitle(account.name)}
+      footer={
+        <>
+          <Button onClick={onClose}>{common.cancel}</Button>
+          <Button type="submit" form={formId} tone="primary" isBusy={isPending}>
+            {text.book}
+          </Button>
+        </>
+      }
+    >
+      <form id={formId} onSubmit={submit} className="flex flex-col gap-5">
+        <Fields form={form} onChange={setForm} isTried={isTried} />
+        <ErrorNote error={error} />
+      </form>
+    </Dialog>
+  );
+}
+
+function Fields({
+  form,
+  onChange,
+  isTried,
+}: {
+  form: Form;
+  onChange: (form: Form) => void;
+  isTried: boolean;
+}) {
+  const {
+    operator: { accounts: text },
+  } = useText();
+  const { kind, amount, reference, reason } = form;
+  const isCorrection = kind === "correction";
+  const wrong = isCorrection ? text.correctionWrong : text.amountWrong;
+  return (
+    <>
+      <div>
+        <Segments
+          label={text.moveKind}
+          value={kind}
+          choices={[
+            { value: "payment", label: text.payment },
+            { value: "grant", label: text.grant },
+            { value: "correction", label: text.correction },
+          ]}
+          onChoose={(chosen) => onChange({ ...form, kind: chosen })}
+        />
+        <p className="mt-1.5 text-xs text-muted">{text.kindHints[kind]}</p>
+      </div>
+      <TextField
+        label={text.amount}
+        hint={isCorrection ? text.correctionHint : undefined}
+        error={isTried && amountOf(form) === undefined ? wrong : undefined}
+        value={amount}
+        inputMode="decimal"
+        placeholder="25.00"
+        required
+        autoFocus
+        onChange={(event) => onChange({ ...form, amount: event.target.value })}
+      />
+      {isCorrection && (
+        <TextField
+          label={text.reason}
+          hint={text.reasonHint}
+          value={reason}
+          maxLength={500}
+          required
+          onChange={(event) => onChange({ ...form, reason: event.target.value })}
+        />
+      )}
+      <TextField
+        label={text.reference}
+        hint={text.referenceHint}
+        value={reference}
+        maxLength={200}
+        required
+        className="font-mono text-xs"
+        onChange={(event) => onChange({ ...form, reference: event.target.value })}
+      />
+    </>
+  );
+}
+
+function firstForm(): Form {
+  // Browsers have `randomUUID` over HTTPS only.
+  const [random = 0] = crypto.getRandomValues(new Uint32Array(1));
+  const reference = `console-${dayText(Date.now())}-${random.toString(36)}`;
+  return { kind: "payment", amount: "", reference, reason: "" };
+}
+
+/** The amount in nano-USD; `undefined` where it is none that can be booked. */
+function amountOf({ kind, amount }: Form): bigint | undefined {
+  const nanos = parseUsd(amount) ?? 0n;
+  return kind === "correction" ? nanos || undefined : nanos > 0n ? nanos : undefined;
+}
+
+function useBooking(accountId: string, onDone: () => void) {
+  const {
+    operator: { accounts: text },
+  } = useText();
+  const toast = useToast();
+  const queries = useQueryClient();
+  const topUp = useMutation(BillingService.method.topUp);
+  const adjust = useMutation(BillingService.method.adjustBalance);
+  const tell = async (
+    nanos: bigint,
+    { balance, replayed }: { balance?: Balance | undefined; replayed: boolean },
+  ): Promise<void> => {
+    onDone();
+    toast({
+      title: replayed ? text.replayed : text.booked(signedUsd(nanos)),
+      description: text.bookedNow(usd(nanosOf(balance?.available))),
+    });
+    await queries.invalidateQueries();
+  };
+  return {
+    isPending: topUp.isPending || adjust.isPending,
+    error: topUp.error ?? adjust.error,
+    book: ({ kind, reference, reason }: Form, nanos: bigint): void => {
+      const request = { accountId, amount: moneyOf(nanos), reference };
+      const then = {
+        onSuccess: (done: Parameters<typeof tell>[1]) => void tell(nanos, done),
+      };
+      topUp.reset();
+      adjust.reset();
+      if (kind === "correction") return adjust.mutate({ ...request, reason }, then);
+      const source = kind === "grant" ? TopUpSource.PROMO : TopUpSource.PAYMENT;
+      topUp.mutate({ ...request, source }, then);
+    },
+  };
+}

@@ -1,0 +1,29 @@
+/** What stands behind the `?` of the operator's addresses. */
+import { type CallSearch, defined, oneOf, readCallSearch, text } from "../search.ts";
+
+type Raw = Readonly<Record<string, unknown>>;
+
+/** The states of accounts that a list can be of. */
+export const accountStates = ["active", "suspended"] as const;
+
+/** Which accounts are listed. Absent: not searched by it. */
+export interface AccountSearch {
+  readonly q?: string;
+  readonly state?: (typeof accountStates)[number];
+}
+
+/** Reads {@link AccountSearch}. */
+export function readAccountSearch({ q, state }: Raw): AccountSearch {
+  return defined({ q: text(q), state: oneOf(state, accountStates) });
+}
+
+/** The filters of the log of all calls. */
+export interface AllCallSearch extends CallSearch {
+  /** Only calls of this account. */
+  readonly account?: string;
+}
+
+/** Reads {@link AllCallSearch}. */
+export function readAllCallSearch(raw: Raw): AllCallSearch {
+  return { ...readCallSearch(raw), ...defined({ account: text(raw["account"]) }) };
+}

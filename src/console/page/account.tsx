@@ -1,0 +1,149 @@
+/** One account, for operators: its money, terms, people and keys. */
+import { useQuery } from "@connectrpc/connect-query";
+import { Link, useParams } from "@tanstack/react-router";
+import { ArrowLeft, Ban, CircleCheck, ScrollText, Wallet } from "lucide-react";
+import { useState } from "react";
+import { type Account, AccountState } from "../../../gen/uas/account/v1/account_pb.ts";
+import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
+import { AccountBadge } from "../account/account-badge.tsx";
+import { AccountFigures } from "../account/figures.tsx";
+import { AccountKeys } from "../account/keys-card.tsx";
+import { MoveDialog } from "../account/move-dialog.tsx";
+import { SuspendDialog } from "../account/suspend-dialog.tsx";
+import { TermsCard } from "../account/terms-card.tsx";
+import { UsersCard } from "../account/users-card.tsx";
+import { useResume } from "../account/use-resume.ts";
+import { Ledger } from "../billing/ledger.tsx";
+import { useText } from "../language.tsx";
+import { Button, buttonClass } from "../ui/button.tsx";
+import { PageHead, Skeleton } from "../ui/card.tsx";
+import { Id } from "../ui/code.tsx";
+import { ErrorNote, Time } from "../ui/show.tsx";
+
+/** The page. */
+export function AccountPage() {
+  const {
+    operator: { accounts: text },
+  } = useText();
+  const { accountId } = useParams({ from: "/inside/operator/accounts/$accountId" });
+  const { data, error, refetch } = useQuery(AccountService.method.getAccount, { accountId });
+  return (
+    <>
+      <Link
+        to="/accounts"
+        className="mb-3 inline-flex items-center gap-1.5 rounded text-[0.8125rem] text-muted hover:text-ink"
+      >
+        <ArrowLeft aria-hidden="true" className="size-4" />
+        {text.back}
+      </Link>
+      {error !== null && <ErrorNote error={error} onRetry={() => void refetch()} />}
+      {data?.account === undefined ? (
+        error === null && <Waiting />
+      ) : (
+        // Its forms begin anew with another account.
+        <Details key={accountId} account={data.account} />
+      )}
+    </>
+  );
+}
+
+function Waiting() {
+  return (
+    <div className="flex flex-col gap-6">
+      <Skeleton className="h-14 w-64" />
+      <Skeleton className="h-28" />
+      <Skeleton className="h-72" />
+    </div>
+  );
+}
+
+function Details({ account }: { account: Account }) {
+  const [open, setOpen] = useState<"move" | "suspend">();
+  const close = (): void => setOpen(undefined);
+  const { accountId } = account;
+  return (
+    <>
+      <Head account={account} onOpen={setOpen} />
+      <div className="flex flex-col gap-6">
+        {account.state === AccountState.SUSPENDED && <Suspended account={account} />}
+        <AccountFigures accountId={accountId} />
+        <div className="grid grid-cols-1 items-start gap-6 xl:grid-cols-[minmax(0,1fr)_20rem]">
+          <UsersCard account={account} />
+          <TermsCard account={account} />
+        </div>
+        <AccountKeys accountId={accountId} />
+        <Ledger accountId={accountId} isForOperator />
+      </div>
+      {open === "move" && <MoveDialog account={account} onClose={close} />}
+      {open === "suspend" && <SuspendDialog account={account} onClose={close} />}
+    </>
+  );
+}
+
+function Head({
+  account,
+  onOpen,
+}: {
+  account: Account;
+  onOpen: (open: "move" | "suspend") => void;
+}) {
+  const {
+    operator: { accounts: text },
+  } = useText();
+  const resume = useResume();
+  const { accountId, name, state } = account;
+  return (
+    <PageHead
+      title={name}
+      hint={
+        <span className="flex flex-wrap items-center gap-x-3 gap-y-1">
+          <AccountBadge account={account} />
+          <Id isWhole value={accountId} />
+          <span>
+            {text.created} <Time isRelative time={account.createTime} />
+          </span>
+        </span>
+      }
+      actions={
+        <>
+          <Link to="/all-calls" search={{ account: accountId }} className={buttonClass()}>
+            <ScrollText aria-hidden="true" />
+            {text.calls}
+          </Link>
+          {state === AccountState.SUSPENDED ? (
+            <Button isBusy={resume.isPending} onClick={() => resume.mutate({ accountId })}>
+              <CircleCheck aria-hidden="true" />
+              {text.resume}
+            </Button>
+          ) : (
+            <Button onClick={() => onOpen("suspend")}>
+              <Ban aria-hidden="true" />
+              {text.suspend}
+            </Button>
+          )}
+          <Button tone="primary" onClick={() => onOpen("move")}>
+            <Wallet aria-hidden="true" />
+            {text.move}
+          </Button>
+        </>
+      }
+    />
+  );
+}
+
+function Suspended({ account: { suspendReason, suspendTime } }: { account: Account }) {
+  const {
+    operator: { accounts: text },
+  } = useText();
+  return (
+    <div className="flex flex-wrap items-start gap-3 rounded-xl bg-bad-soft px-4 py-3 text-bad">
+      <Ban aria-hidden="true" className="mt-0.5 size-4 shrink-0" />
+      <div className="min-w-0 flex-1">
+        <p className="font-medium">
+          {text.suspendedSince} <Time isRelative time={suspendTime} />
+        </p>
+        <p className="mt-0.5 break-words">{suspendReason}</p>
+      </div>
+    </div>
+  );
+}
