@@ -227,7 +227,9 @@ export class TaskWork {
     const { vendorTaskId = task.vendor_task_id, outcome } = late;
     await this.note(task, "late", { news, vendor: task.vendor, vendorTaskId });
     this.warn("news of a task came too late", { taskId: task.id, news, vendor: task.vendor });
-    if (outcome !== undefined) return this.#bookLate(this.options.pool, task, outcome);
+    if (outcome !== undefined) {
+      return this.#tellLate(task, await this.#bookLate(this.options.pool, task, outcome));
+    }
     // It runs there: what becomes of it is asked for.
     if (vendorTaskId === null || vendorTaskId === task.vendor_task_id) return;
     const { pool } = this.options;
@@ -243,19 +245,25 @@ export class TaskWork {
   async endTrail({ task }: Pick<Work, "task">, outcome?: TaskOutcome): Promise<void> {
     const ending = inTransaction(this.options.pool, async (transaction) => {
       const { rowCount } = await transaction.query(trailedSql, [task.id, task.fence]);
-      if (rowCount === 1 && outcome) await this.#bookLate(transaction, task, outcome);
+      return rowCount === 1 && outcome ? this.#bookLate(transaction, task, outcome) : 0n;
     });
     this.at("trail.sent");
-    await ending;
+    const costNanos = await ending;
     this.at("trail.answered");
+    this.#tellLate(task, costNanos);
   }
 
-  async #bookLate(database: Queryable, task: TaskRow, outcome: TaskOutcome): Promise<void> {
+  #tellLate(task: TaskRow, costNanos: bigint): void {
+    if (costNanos > 0n) this.options.onLateCost?.(task, costNanos);
+  }
+
+  /** Returns what was booked; 0: nothing. */
+  async #bookLate(database: Queryable, task: TaskRow, outcome: TaskOutcome): Promise<bigint> {
     const { id: callId, account_id: accountId } = task;
     const costNanos = this.#vendorCost(task, { outcome, ...this.#asked(task) });
-    if (costNanos === undefined || costNanos <= 0n) return;
+    if (costNanos === undefined || costNanos <= 0n) return 0n;
     const verdict = await bookVendorCost(database, { accountId, callId, costNanos });
-    if (verdict === "booked") this.options.onLateCost?.(task, costNanos);
+    return verdict === "booked" ? costNanos : 0n;
   }
 
   #vendorCost(task: TaskRow, ended: Pick<Ended, "outcome" | "asked">): bigint | undefined {
