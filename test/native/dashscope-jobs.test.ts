@@ -1,6 +1,6 @@
 /** `/dashscope`: pictures and films, which are tasks. */
 import { createAlibaba } from "@ai-sdk/alibaba";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { Customer } from "../support/gateway.ts";
 import {
   type DashscopeGateway,
@@ -23,10 +23,11 @@ afterAll(async () => {
   const strange = gateway.vendor.violations.filter((each) => !each.includes(" /files/"));
   expect(strange).toEqual([]);
   // Whoever looks at an ended task wakes who settles it.
-  for (const task of gateway.dashscope.tasks.values()) {
-    task.status = "FAILED";
-    await ask(`/api/v1/tasks/${task.id}`);
-  }
+  const tasks = [...gateway.dashscope.tasks.values()].map(async (task) => {
+    if (task.status === "PENDING" || task.status === "RUNNING") task.status = "FAILED";
+    await vi.waitUntil(async () => (await statusOf(task.id)) === task.status, { timeout: 10_000 });
+  });
+  await Promise.all(tasks);
   await gateway.close();
 });
 
@@ -157,14 +158,17 @@ test("R-VND-3, pitfall 3: another account's task is 404, and so is one that nobo
       request_id: expect.any(String),
     });
   }
-  expect(gateway.vendor.requests.filter(({ url }) => !url.endsWith(id))).toEqual([]);
+  // Workers look at tasks meanwhile, each at its own.
+  const asked = gateway.vendor.requests.filter(({ url }) => /unknown|cancel/.test(url));
+  expect(asked).toEqual([]);
 });
 
 test("polls are answered from what is kept: Alibaba allows 20 a second for all customers together", async () => {
   const id = await submit(films, {}, { "x-request-id": "dsj-9" });
   gateway.vendor.clear();
   await Promise.all(Array.from({ length: 30 }, () => statusOf(id)));
-  expect(gateway.vendor.requests.length).toBeLessThanOrEqual(2);
+  const polls = gateway.vendor.requests.filter(({ url }) => url.endsWith(id));
+  expect(polls.length).toBeLessThanOrEqual(2);
 });
 
 test("what is answered as a task only says so", async () => {
@@ -176,7 +180,7 @@ test("what is answered as a task only says so", async () => {
   expect(await response.json()).toMatchObject({
     message: expect.stringContaining("X-DashScope-Async"),
   });
-  expect(gateway.vendor.requests).toEqual([]);
+  expect(gateway.vendor.requests.filter(({ method }) => method === "POST")).toEqual([]);
 });
 
 test("R-ERR-3, R-ERR-5: an overdue account is 503, a lost answer is 500 that no client repeats", async () => {
