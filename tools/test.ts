@@ -2,11 +2,13 @@
  * What `npm test` runs: first the static checks, then the tests. Each static check counts as one test.
  * The last line is `N passed, N failed`, with `, N skipped` where some were.
  *
- * `--static` runs the static checks only; every other argument goes to vitest.
+ * `--static` runs the static checks only; `--browser` runs the tests in a browser only, and fails where there is none,
+ * `--screenshots` does and takes pictures of every page; every other argument goes to vitest.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findBrowser } from "../test/console/browser/find-browser.ts";
 import { compareFolders } from "./compare-folders.ts";
 import { type Counts, readCounts } from "./counts.ts";
 import { run } from "./run.ts";
@@ -35,6 +37,9 @@ const checks: readonly Check[] = [
 async function main(args: readonly string[]): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "uas-check-"));
   try {
+    if (args.includes("--browser") || args.includes("--screenshots")) {
+      return await runBrowserTests(args.includes("--screenshots"));
+    }
     const counts = await runChecks(folder);
     if (!args.includes("--static")) add(counts, await runTests(folder, args));
     const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
@@ -43,6 +48,17 @@ async function main(args: readonly string[]): Promise<void> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Runs the tests of the console in a browser; where wanted with pictures of every page, in a folder that stays. */
+async function runBrowserTests(hasPictures: boolean): Promise<void> {
+  process.env["UAS_TEST_BROWSER"] = "required";
+  if (hasPictures) {
+    const folder = mkdtempSync(join(tmpdir(), "uas-screenshots-"));
+    process.env["UAS_SCREENSHOTS"] = folder;
+    print(`screenshots: ${folder}`);
+  }
+  process.exitCode = await run("vitest", ["run", "test/console/browser"]);
 }
 
 async function runChecks(folder: string): Promise<Counts> {
@@ -61,6 +77,7 @@ async function runTests(folder: string, args: readonly string[]): Promise<Counts
   const report = join(folder, "vitest.json");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
   const code = await run("vitest", ["run", ...reporters, ...args]);
+  if (findBrowser() === undefined) print("browser tests: not run (there is no Chromium)");
   return readCounts(report, code);
 }
 

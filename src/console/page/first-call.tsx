@@ -1,8 +1,9 @@
 /** The first call: an example to run, and the news when it arrives. */
 import { useQuery } from "@connectrpc/connect-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { CircleCheck, CircleX, KeyRound } from "lucide-react";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyState } from "../../../gen/uas/key/v1/key_pb.ts";
@@ -27,7 +28,10 @@ export function FirstCall() {
     { staleTime: Infinity, refetchOnWindowFocus: false },
   );
   const [isDone, setDone] = useState(false);
-  if (data === undefined || data.calls.length > 0 || isDone) return null;
+  // Whether there were calls when the page was opened: what comes afterwards is the news.
+  const [hadCalls, setHadCalls] = useState<boolean>();
+  if (hadCalls === undefined && data !== undefined) setHadCalls(data.calls.length > 0);
+  if (hadCalls !== false || isDone) return null;
   return <Waiting accountId={accountId} onDone={() => setDone(true)} />;
 }
 
@@ -37,6 +41,12 @@ function Waiting({ accountId, onDone }: { accountId: string; onDone: () => void 
   const keys = useQuery(KeyService.method.listKeys, { accountId });
   const prices = usePrices();
   const [first] = calls.toReversed();
+  const queries = useQueryClient();
+  const hasFirst = first !== undefined;
+  useEffect(() => {
+    // Balance, charts and lists have something to show now.
+    if (hasFirst) void queries.invalidateQueries();
+  }, [hasFirst, queries]);
   if (first !== undefined) return <Arrived call={first} onDone={onDone} />;
   const hasKey = keys.data?.keys.some(({ state }) => state === KeyState.ENABLED) ?? true;
   const model = cheapestText(prices.data);

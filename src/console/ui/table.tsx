@@ -57,7 +57,7 @@ export function Table<Row>(props: TableProps<Row>) {
   if (rows?.length === 0) return <>{empty}</>;
   return (
     // A region that scrolls has to be reached by the keyboard.
-    <div role="region" aria-label={label} tabIndex={0} className="overflow-x-auto">
+    <div role="region" aria-label={label} tabIndex={0} className="relative overflow-x-auto">
       <table className="w-full text-[0.8125rem]" aria-busy={rows === undefined}>
         <thead>
           <tr className="border-b border-line text-left text-xs text-muted">

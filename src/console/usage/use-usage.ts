@@ -46,7 +46,8 @@ export function useUsage(view: UsageView, accountOf?: string) {
       model: view.model ?? "",
       keyId: view.keyId ?? "",
     },
-    { placeholderData: keepPreviousData, refetchInterval: 60_000 },
+    // Asked for anew by each page: calls may have ended since, and the sums are cheap.
+    { placeholderData: keepPreviousData, refetchInterval: 60_000, staleTime: 0 },
   );
 }
 

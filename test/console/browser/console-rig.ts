@@ -1,0 +1,151 @@
+/** A demo gateway with its console, a browser in front of it, and everything that either of them says. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { Pool } from "pg";
+import { pino } from "pino";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
+import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
+import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import { type App, buildApp } from "../../../src/app.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { readSettings } from "../../../src/config/settings.ts";
+import { buildPages, readPages } from "../../../src/console/built.ts";
+import { servedKinds } from "../../../src/served-kinds.ts";
+import { letMinutePass } from "../../account/browser.ts";
+import { createTestDatabase } from "../../support/database.ts";
+
+/** How a page is opened. */
+export interface View {
+  readonly theme?: "light" | "dark";
+  readonly language?: "en" | "zh";
+  readonly width?: number;
+  /** Whether the browser has a clipboard: over plain HTTP it has none. Default: it has. */
+  readonly hasClipboard?: boolean;
+}
+
+/** The rig. */
+export interface ConsoleRig {
+  readonly app: App;
+  readonly url: string;
+  readonly accountId: string;
+  /** Lines of the gateway's log. */
+  readonly log: readonly string[];
+  /** Every address that a browser asked for. */
+  readonly addresses: readonly string[];
+  /** What went wrong in a browser: errors of scripts, and what the security policy forbade. */
+  readonly troubles: readonly string[];
+  /** A one-time link that signs an operator of the account in. */
+  link(): Promise<string>;
+  /** A page of a new browser session; signed in where the rig's `keep` was called before. */
+  open(view?: View): Promise<Page>;
+  /** Lets a minute pass for codes: a number gets one a minute. */
+  minutePasses(): Promise<void>;
+  /** Keeps the session of a page for those that are opened later. */
+  keep(page: Page): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts it. */
+export async function startConsole(executablePath: string): Promise<ConsoleRig> {
+  const gateway = await startGateway();
+  // Containers have no sandbox for it; it opens nothing but this gateway.
+  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+  const addresses: string[] = [];
+  const troubles: string[] = [];
+  let state: Awaited<ReturnType<BrowserContext["storageState"]>> | undefined;
+  return {
+    ...gateway,
+    addresses,
+    troubles,
+    async link() {
+      const users = createClient(UserService, gateway.app.transport);
+      const { token } = await users.createSignInLink({ accountId: gateway.accountId });
+      return `${gateway.url}/console/welcome#${token}`;
+    },
+    async open(view = {}) {
+      const context = await newContext(browser, view, state);
+      const page = await context.newPage();
+      page.setDefaultTimeout(15_000);
+      page.on("request", (request) => void addresses.push(request.url()));
+      page.on("pageerror", (error) => void troubles.push(String(error)));
+      page.on("console", (message) => {
+        if (message.text().includes("Content Security Policy")) troubles.push(message.text());
+      });
+      return page;
+    },
+    async keep(page) {
+      state = await page.context().storageState();
+    },
+    async close() {
+      await browser.close();
+      await gateway.close();
+    },
+  };
+}
+
+async function newContext(
+  browser: Browser,
+  { theme = "light", language = "en", width = 1280, hasClipboard = true }: View,
+  state: Awaited<ReturnType<BrowserContext["storageState"]>> | undefined,
+): Promise<BrowserContext> {
+  const context = await browser.newContext({
+    colorScheme: theme,
+    locale: language === "zh" ? "zh-CN" : "en-US",
+    timezoneId: "Asia/Shanghai",
+    viewport: { width, height: 900 },
+    reducedMotion: "reduce",
+    permissions: ["clipboard-read", "clipboard-write"],
+    ...(state && { storageState: state }),
+  });
+  if (!hasClipboard) {
+    await context.addInitScript(() => {
+      Object.defineProperty(navigator, "clipboard", { value: undefined });
+    });
+  }
+  return context;
+}
+
+async function startGateway() {
+  const database = await createTestDatabase();
+  const folder = mkdtempSync(join(tmpdir(), "uas-console-"));
+  const env = {
+    DATABASE_URL: database.url,
+    UAS_DATA_DIR: folder,
+    UAS_LISTEN: "127.0.0.1:0",
+    UAS_INTERNAL_LISTEN: "127.0.0.1:0",
+  };
+  const pool = new Pool({ connectionString: database.url, max: 1 });
+  const log: string[] = [];
+  const app = await buildApp({
+    settings: readSettings(env, folder),
+    config: loadConfig({ env: {}, cwd: folder, kinds: servedKinds, unresolved: "refuse" }),
+    log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),
+    pages: buildPages().then(readPages),
+  });
+  const { publicUrl } = await app.listen();
+  const { account } = await createClient(AccountService, app.transport).createAccount({
+    name: "dev",
+  });
+  const accountId = account?.accountId ?? "";
+  const amount = { currencyCode: "USD", amountNanos: 10_000_000_000n };
+  const billing = createClient(BillingService, app.transport);
+  await billing.topUp({ accountId, amount, reference: "test" });
+  return {
+    app,
+    url: publicUrl.replace(/\/$/, ""),
+    accountId,
+    log,
+    minutePasses: () => letMinutePass(pool),
+    async close() {
+      const { findings } = await billing.auditLedger({});
+      await app.close();
+      await pool.end();
+      await database.close();
+      rmSync(folder, { recursive: true, force: true });
+      if (findings.length > 0) throw new Error(findings.map(({ detail }) => detail).join("\n"));
+    },
+  };
+}

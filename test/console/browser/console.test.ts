@@ -1,0 +1,282 @@
+/** The console in a real browser, from the printed link on (R-CON-1, R-KEY-1 to R-KEY-4). */
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ConsoleRig, startConsole } from "./console-rig.ts";
+import { allPaths, barriers, overflow, ready, visit } from "./every-page.ts";
+import { findBrowser } from "./find-browser.ts";
+
+const run = promisify(execFile);
+const browser = findBrowser();
+
+/** Where pictures of the pages go: for `npm run screenshots`. Empty: there are none. */
+const pictures = process.env["UAS_SCREENSHOTS"] ?? "";
+
+async function picture(page: Page, names: readonly string[]): Promise<void> {
+  if (pictures === "") return;
+  const name = names.join("-").replaceAll("/", "").replace(/-$/, "-overview");
+  await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
+}
+
+describe.runIf(browser !== undefined)("the console", () => {
+  let rig: ConsoleRig;
+  let page: Page;
+  /** Every secret that was shown. */
+  const secrets: string[] = [];
+
+  beforeAll(async () => {
+    rig = await startConsole(browser ?? "");
+    page = await rig.open();
+  });
+
+  afterAll(async () => {
+    await rig?.close();
+  });
+
+  const button = (name: string | RegExp) => page.getByRole("button", { name });
+  const dialog = () => page.getByRole("dialog");
+
+  /** Calls the demo model; resolves with the HTTP status. */
+  async function call(key: string): Promise<number> {
+    const response = await fetch(`${rig.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "demo-chat", messages: [{ role: "user", content: "Hello" }] }),
+    });
+    await response.arrayBuffer();
+    return response.status;
+  }
+
+  test("a newcomer gets from the link to a key, a call, its cost and its chart", async () => {
+    await page.goto(await rig.link());
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    expect(new URL(page.url()).hash).toBe("");
+    await rig.keep(page);
+
+    await page.getByRole("link", { name: "Create an API key" }).click();
+    await dialog().getByRole("button", { name: "Create key" }).click();
+    const field = dialog().getByRole("textbox", { name: "Key" });
+    const secret = await field.inputValue();
+    secrets.push(secret);
+    expect(secret).toMatch(/^uas_[A-Za-z0-9]{32}$/);
+    const curl = (await dialog().getByRole("region", { name: "curl" }).textContent()) ?? "";
+    await dialog().getByRole("button", { name: "Copy key" }).click();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(secret);
+    await dialog().getByRole("button", { name: "Done" }).click();
+
+    await page.getByRole("link", { name: "Overview" }).click();
+    await page.getByText("Waiting for your first call").waitFor();
+    const { stdout } = await run("sh", ["-c", curl.replace("curl ", "curl -sS ")]);
+    expect(JSON.parse(stdout)).toHaveProperty("choices");
+    await page.getByText("Your first call is here").waitFor({ timeout: 3_000 });
+
+    await page.getByRole("link", { name: "Open the call" }).click();
+    await dialog().getByText("Charged", { exact: true }).first().waitFor();
+    const cost = await dialog()
+      .getByRole("row", { name: /^Charged/ })
+      .textContent();
+    await dialog().getByRole("button", { name: "Close" }).click();
+    await page.getByRole("link", { name: "Usage" }).click();
+    await page.locator("figure svg.recharts-surface").waitFor();
+    await button("Table").click();
+    const total = await page.locator("tfoot td").first().textContent();
+    expect(`Charged${total}`).toBe(cost);
+  });
+
+  test("a disabled key is refused within a second, and can be enabled again at once", async () => {
+    const [secret = ""] = secrets;
+    expect(await call(secret)).toBe(200);
+    await page.getByRole("link", { name: "API keys" }).click();
+    await page
+      .getByRole("button", { name: /^Actions for/ })
+      .first()
+      .click();
+    await page.getByRole("menuitem", { name: "Disable" }).click();
+    await page.getByText("Calls with it now fail with 401").waitFor();
+    const start = performance.now();
+    while ((await call(secret)) !== 401) expect(performance.now() - start).toBeLessThan(1_000);
+    await button("Undo").click();
+    await page.getByRole("cell", { name: "Enabled" }).waitFor();
+    const again = performance.now();
+    while ((await call(secret)) !== 200) expect(performance.now() - again).toBeLessThan(1_000);
+  });
+
+  test("calls appear by themselves while the log is live", async () => {
+    await page.getByRole("link", { name: "Calls", exact: true }).click();
+    await button("Live").click();
+    await page.getByText("Calls appear here as they end").waitFor();
+    const rows = page.getByRole("row").filter({ hasText: "demo-chat" });
+    expect(await rows.count()).toBe(0);
+    await call(secrets[0] ?? "");
+    await rows.first().waitFor({ timeout: 1_500 });
+    await button("Live").click();
+  });
+
+  test("filters stand in the address, and a reload brings them back", async () => {
+    await call("uas_00000000000000000000000000000000");
+    await page.getByRole("combobox", { name: "Outcome" }).selectOption("failed");
+    await page.waitForURL(/outcome=failed/);
+    await page.getByText("No calls match these filters").waitFor();
+    await page.reload();
+    await page.getByText("No calls match these filters").waitFor();
+    await button("Clear filters").first().click();
+    await page.getByRole("row").filter({ hasText: "demo-chat" }).first().waitFor();
+  });
+
+  test("a key is shown again after a code, and only then", async () => {
+    await page.goto(`${rig.url}/console/settings`);
+    await button("Add").click();
+    await dialog().getByRole("textbox", { name: "Mobile number" }).fill("+86 138 0013 8000");
+    await dialog().getByRole("button", { name: "Send a code" }).click();
+    await enterCode("Save");
+    await page.getByText("Your number is saved").waitFor();
+
+    await page.getByRole("link", { name: "API keys" }).click();
+    await page
+      .getByRole("button", { name: /^Actions for/ })
+      .first()
+      .click();
+    await page.getByRole("menuitem", { name: /^Copy again/ }).click();
+    await dialog().getByText("+86 138").waitFor();
+    expect(await dialog().getByRole("button", { name: "Show key" }).isDisabled()).toBe(true);
+    await dialog().getByRole("button", { name: "Send a code" }).click();
+    await enterCode("Show key");
+    const field = dialog().getByRole("textbox", { name: "Key" });
+    expect(await field.inputValue()).toBe(secrets[0]);
+    await dialog().getByRole("button", { name: "Copy key" }).click();
+    await dialog().getByRole("button", { name: "Done" }).click();
+  });
+
+  /** Types the code that development shows, and goes on. */
+  async function enterCode(next: string): Promise<void> {
+    const code = (await page.getByTestId("development-code").textContent()) ?? "";
+    expect(code).toMatch(/^\d{7}$/);
+    await rig.minutePasses();
+    await dialog().getByRole("textbox", { name: "Code", exact: true }).fill(code);
+    await dialog().getByRole("button", { name: next }).click();
+  }
+
+  test("the webhook secret is masked until a code shows it, and is replaced by one", async () => {
+    await page.getByRole("link", { name: "Webhooks" }).click();
+    const shown = page.getByText(/^whsec_/);
+    expect(await shown.first().textContent()).toContain("…");
+    await button("Rotate…").click();
+    await dialog().getByRole("button", { name: "Send a code" }).click();
+    await enterCode("Continue");
+    await dialog().getByText("New, not yet promoted").waitFor();
+    const whole = await dialog()
+      .getByText(/^whsec_[^…]{40,}$/)
+      .allTextContents();
+    expect(whole).toHaveLength(2);
+    secrets.push(...whole);
+    await dialog().getByRole("button", { name: "Done" }).click();
+    await button("Promote the new one…").waitFor();
+  });
+
+  test("over plain HTTP, without a clipboard, the key is selected text and nothing claims otherwise", async () => {
+    await rig.keep(page);
+    const plain = await rig.open({ hasClipboard: false });
+    await plain.addInitScript("document.execCommand = () => false");
+    await plain.goto(`${rig.url}/console/keys`);
+    // By the keyboard alone.
+    await plain.getByRole("button", { name: "Create key" }).first().focus();
+    await plain.keyboard.press("Enter");
+    await plain.getByRole("textbox", { name: "Name" }).waitFor();
+    await plain.keyboard.type("by-keyboard");
+    await plain.keyboard.press("Enter");
+    const field = plain.getByRole("textbox", { name: "Key" });
+    await field.waitFor();
+    secrets.push(await field.inputValue());
+    await expect
+      .poll(() =>
+        plain.evaluate(
+          "getSelection()?.toString() || document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)",
+        ),
+      )
+      .toBe(secrets.at(-1));
+    await plain.getByRole("button", { name: "Copy key" }).click();
+    await plain.getByText("Could not copy").first().waitFor();
+    // It does not close before it was said twice.
+    await plain.keyboard.press("Escape");
+    await plain.getByRole("button", { name: "Done" }).click();
+    await plain.getByText("The key was not copied").waitFor();
+    await plain.getByRole("button", { name: "Close anyway" }).click();
+    await plain.getByRole("cell", { name: "by-keyboard", exact: true }).waitFor();
+    await plain.context().close();
+  });
+
+  test("the playground answers, and says what that cost", async () => {
+    await page.getByRole("link", { name: "Playground" }).click();
+    await page.getByRole("textbox", { name: "Message", exact: true }).fill("Hello");
+    await page.keyboard.press("Enter");
+    await page.getByText("Cost of the last run").waitFor();
+    await page
+      .getByRole("status")
+      .getByText(/\$0\.0000/)
+      .waitFor();
+  });
+
+  test("no secret stays behind: not on the page, in storage, in addresses or in the log", async () => {
+    const kept = await page.evaluate(
+      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, history.state])",
+    );
+    const places = [await page.content(), String(kept), ...rig.addresses, ...rig.log];
+    expect(secrets.length).toBeGreaterThan(2);
+    for (const secret of secrets) {
+      expect(places.filter((place) => place.includes(secret))).toEqual([]);
+    }
+    // Who has the cookie is signed in: no script may read it.
+    expect(await page.evaluate("document.cookie")).toBe("");
+  });
+
+  test.for([
+    { theme: "light", language: "en" },
+    { theme: "dark", language: "zh" },
+  ] as const)(
+    "every page is for everybody and fits 360 pixels: $theme, $language",
+    async (view) => {
+      await rig.keep(page);
+      const seen = await rig.open(view);
+      const found: string[] = [];
+      await seen.goto(`${rig.url}/console/sign-in`);
+      await ready(seen);
+      found.push(...(await barriers(seen)));
+      await seen.goto(`${rig.url}/console`);
+      for (const path of await allPaths(seen)) {
+        await visit(seen, path);
+        await picture(seen, [view.theme, "wide", path]);
+        found.push(...(await barriers(seen)));
+        await seen.setViewportSize({ width: 360, height: 900 });
+        // Charts notice a frame later how much room they have.
+        await expect.poll(() => overflow(seen), { message: `${path} is too wide` }).toBe(0);
+        await picture(seen, [view.theme, "narrow", path]);
+        await seen.setViewportSize({ width: 1280, height: 900 });
+      }
+      expect(await seen.locator("html").getAttribute("data-theme")).toBe(view.theme);
+      expect(found).toEqual([]);
+      await seen.context().close();
+    },
+  );
+
+  test("signing out ends it, and a page asks to sign in and leads back", async () => {
+    await page.getByRole("button", { name: "You" }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await page.goto(`${rig.url}/console/billing`);
+    await page.waitForURL(/sign-in\?next=/);
+    // Somebody new: an operator without an authenticator is not let in by a code alone.
+    await page.getByRole("textbox", { name: "Mobile number" }).fill("+86 139 1234 5678");
+    await button("Send a code").click();
+    const code = (await page.getByTestId("development-code").textContent()) ?? "";
+    await page.getByRole("textbox", { name: "Code", exact: true }).fill(code);
+    await page.getByRole("button", { name: "Sign in", exact: true }).click();
+    await page.waitForURL(/console\/billing$/);
+    await page.getByRole("heading", { name: "Billing" }).waitFor();
+  });
+
+  test("nothing was forbidden by the security policy, and no script failed", () => {
+    expect(rig.troubles).toEqual([]);
+  });
+});

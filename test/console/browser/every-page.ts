@@ -1,0 +1,58 @@
+/** The pages inside the console, and what has to be true of each. */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "playwright-core";
+
+/** The paths of all pages inside, below `/console`: those of the navigation, and the settings. */
+export async function allPaths(page: Page): Promise<string[]> {
+  await page.locator("aside nav a").first().waitFor();
+  const links = await page.locator("aside nav a").all();
+  const paths = await Promise.all(links.map((link) => link.getAttribute("href")));
+  return [...paths.map((path) => path?.replace(/^\/console\/?/, "/") ?? "/"), "/settings"];
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+interface AxeResult {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+  }[];
+}
+
+/** What is wrong with a page for people who do not see it, or not well, or have no mouse: WCAG 2.2 AA and more. */
+export async function barriers(page: Page): Promise<string[]> {
+  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe);
+  const { violations } = (await page.evaluate(
+    "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })",
+  )) as AxeResult;
+  const path = new URL(page.url()).pathname;
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(
+      ({ html, failureSummary }) => `${path} ${id}: ${html.slice(0, 160)} ${failureSummary}`,
+    ),
+  );
+}
+
+/** Goes to a page by the navigation, or from the address where it is not in there, and waits until it is drawn. */
+export async function visit(page: Page, path: string): Promise<void> {
+  const link = page.locator(`nav a[href="/console${path === "/" ? "" : path}"]`).first();
+  if ((await link.count()) > 0) await link.click();
+  else await page.goto(new URL(`/console${path}`, page.url()).href);
+  await page.waitForURL(
+    (url) => url.pathname.replace(/\/$/, "") === `/console${path}`.replace(/\/$/, ""),
+  );
+  await page.locator("main#content h1").waitFor();
+  await ready(page);
+}
+
+/** Waits until a page is drawn: nothing keeps the place of something else any more. */
+export async function ready(page: Page): Promise<void> {
+  await page.locator("h1").waitFor();
+  await page.locator(".animate-pulse, [aria-busy=true]").first().waitFor({ state: "detached" });
+}
+
+/** By how many pixels a page is wider than its window. */
+export async function overflow(page: Page): Promise<number> {
+  return page.evaluate("document.documentElement.scrollWidth - window.innerWidth");
+}
