@@ -63,14 +63,14 @@ const chunk = { part: { case: "chunk" as const, value: Buffer.from("x") } };
 
 describe("the direct transport", () => {
   it("R-AUTH-6: lets through whom the network lets through, and nobody else", async () => {
-    const { client } = clientOf({ listModels: () => ({ models: [] }) });
-    expect((await client.listModels({}, { headers })).models).toEqual([]);
+    const { client } = clientOf({ countTokens: () => ({ inputTokens: 3 }) });
+    expect((await client.countTokens({}, { headers })).inputTokens).toBe(3);
     for (const [header, contextValues, code] of [
       [{}, undefined, ErrorCode.UNAUTHENTICATED],
       [bearer("uas_bad"), undefined, ErrorCode.UNAUTHENTICATED],
       [{}, createContextValues().set(callerKey, operator), ErrorCode.ACCESS_DENIED],
     ] as const) {
-      const call = client.listModels(
+      const call = client.countTokens(
         {},
         { headers: header, ...(contextValues && { contextValues }) },
       );

@@ -211,7 +211,9 @@ test("R-TSK-9: a process that stops hands its tasks over, and waits for the vend
     },
     poll: (_id, signal) =>
       new Promise((_resolve, reject) => {
-        signal.addEventListener("abort", () => reject(new HttpFailure("aborted", "aborted")));
+        const abort = () => reject(new HttpFailure("aborted", "aborted"));
+        if (signal.aborted) abort();
+        signal.addEventListener("abort", abort);
         polled.resolve();
       }),
   });
