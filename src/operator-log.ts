@@ -1,5 +1,6 @@
 /** Writes down what operators do, in the transaction in which they do it. */
 import type { ContextValues } from "@connectrpc/connect";
+import type { PoolClient } from "pg";
 import { type Caller, callerKey, requestIdKey } from "./caller.ts";
 import { newId } from "./uuid.ts";
 
@@ -82,6 +83,18 @@ export async function recordAction(
   if (written === undefined) return;
   const marks = written.map(() => "?").join(", ");
   await transaction.execute(`insert into audit_entry (${columns}) values (${marks})`, written);
+}
+
+/** The same on a connection that is inside a transaction. */
+export async function recordActionOn(
+  client: Pick<PoolClient, "query">,
+  values: Pick<ContextValues, "get">,
+  action: OperatorAction,
+): Promise<void> {
+  const written = actionValues(values, action);
+  if (written === undefined) return;
+  const marks = written.map((_, index) => `$${index + 1}`).join(", ");
+  await client.query(`insert into audit_entry (${columns}) values (${marks})`, written);
 }
 
 /** What has another value after than before: of both. */

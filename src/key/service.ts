@@ -1,13 +1,14 @@
 /** The RPCs of API keys. */
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import { LockMode } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
-import type { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
+import type { CreateKeyRequest, KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/access.ts";
 import { parseDisplayName } from "../account/display-name.ts";
 import { type Caller, callerKey } from "../caller.ts";
 import { answering } from "../database-lost.ts";
+import { changedFacts, type Facts, recordAction } from "../operator-log.ts";
 import { cutPage, readPage } from "../page-token.ts";
 import type { RequireStepUp } from "../visit.ts";
 import { isUuid, newId } from "../uuid.ts";
@@ -73,29 +74,39 @@ function listAndCreate({
     },
 
     async createKey(request, { values }) {
-      const name = parseDisplayName(request.name, 0);
-      const models = parseModelList(request.models);
-      const expireTime = parseExpiry(request.expireTime);
-      const spendLimit = parseLimit(request.spendLimit);
+      const terms = readTerms(request);
       const accountId = await requireAccount(values.get(callerKey), request.accountId);
       const secret = newSecret();
-      const em = orm.em.fork();
-      const row = em.create(ApiKeyEntity, {
-        id: newId(),
+      const id = newId();
+      const sealed = await copies.seal(accountId, id, secret);
+      const fresh = {
+        id,
         accountId,
-        name,
+        ...terms,
         digest: digestBytes(digestSecret(secret)),
         masked: maskSecret(secret),
-        models,
         state: KeyState.ENABLED,
-        expireTime,
-        spendLimit,
+      };
+      const work = orm.em.fork().transactional(async (em) => {
+        const created = em.create(ApiKeyEntity, fresh);
+        if (sealed !== undefined) em.create(KeyCopyEntity, { keyId: id, accountId, sealed });
+        await em.flush();
+        const after = factsOf(created);
+        await recordAction(em, values, { action: "key.create", accountId, subject: id, after });
+        return created;
       });
-      const sealed = await copies.seal(accountId, row.id, secret);
-      if (sealed !== undefined) em.create(KeyCopyEntity, { keyId: row.id, accountId, sealed });
-      await answering(em.flush());
-      return { key: await messageOf(row), secret };
+      return { key: await messageOf(await answering(work)), secret };
     },
+  };
+}
+
+/** What a request says of a new key. @throws GatewayError INVALID_REQUEST */
+function readTerms({ name, models, expireTime, spendLimit }: CreateKeyRequest) {
+  return {
+    name: parseDisplayName(name, 0),
+    models: parseModelList(models),
+    expireTime: parseExpiry(expireTime),
+    spendLimit: parseLimit(spendLimit),
   };
 }
 
@@ -112,8 +123,8 @@ function getAndChange({
     (action: KeyAction): Rpcs["enableKey"] & Rpcs["disableKey"] & Rpcs["deleteKey"] =>
     async ({ keyId }, { values }) => {
       const apply = (row: KeyRow): void => takeAction(row, action);
-      const caller = values.get(callerKey);
-      return { key: await messageOf(await changeKey(orm, { keyId, caller, apply })) };
+      const wanted = { keyId, values, action: `key.${action}`, apply };
+      return { key: await messageOf(await changeKey(orm, wanted)) };
     };
   return {
     async getKey({ keyId }, { values }) {
@@ -130,8 +141,8 @@ function getAndChange({
         if (row.state === KeyState.DELETED) throw keyIsDeleted();
         Object.assign(row, changed);
       };
-      const caller = values.get(callerKey);
-      return { key: await messageOf(await changeKey(orm, { keyId, caller, apply })) };
+      const wanted = { keyId, values, action: "key.update", apply };
+      return { key: await messageOf(await changeKey(orm, wanted)) };
     },
     enableKey: change("enable"),
     disableKey: change("disable"),
@@ -141,24 +152,45 @@ function getAndChange({
 
 interface Change {
   readonly keyId: string;
-  readonly caller: Caller | undefined;
+  readonly values: ContextValues;
+  /** What is written down where an operator does it. */
+  readonly action: string;
   /** Changes the row. @throws GatewayError where it must not be changed so */
   readonly apply: (row: KeyRow) => void;
 }
 
 /** Under the row's lock: of two changes at once the second one sees the first. */
-function changeKey(orm: MikroORM, { keyId, caller, apply }: Change): Promise<KeyRow> {
+function changeKey(orm: MikroORM, change: Change): Promise<KeyRow> {
+  const { keyId, values, action, apply } = change;
+  const caller = values.get(callerKey);
   if (!isUuid(keyId)) return Promise.reject(noSuchKey());
   const work = orm.em.fork().transactional(async (em) => {
     const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
-    apply(requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }, lock)));
+    const row = requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }, lock));
+    const { accountId } = row;
+    const before = factsOf(row);
+    apply(row);
     await em.flush();
+    const changed = changedFacts(before, factsOf(row));
+    await recordAction(em, values, { action, accountId, subject: keyId, ...changed });
     // The database may have set delete_time. Read afresh: refresh() gives amounts as texts.
     em.clear();
     return requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }));
   });
   return answering(work);
 }
+
+/** What of a key is written down. */
+function factsOf({ name, masked, state, models, expireTime, spendLimit }: KeyRow): Facts {
+  const word = stateWords[state as StoredKeyState];
+  return { name, masked, state: word, models, expireTime, spendLimit };
+}
+
+const stateWords: Readonly<Record<StoredKeyState, string>> = {
+  [KeyState.ENABLED]: "enabled",
+  [KeyState.DISABLED]: "disabled",
+  [KeyState.DELETED]: "deleted",
+};
 
 function takeAction(row: KeyRow, action: KeyAction): void {
   const next = keyTransitions[action][row.state as StoredKeyState];

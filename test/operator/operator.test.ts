@@ -103,7 +103,7 @@ describe("the log of what operators did", () => {
       await expect(pool.query(change)).rejects.toThrow(/append-only/);
     }
     const actions = (await entriesOf(accountId)).map(({ action }) => action);
-    expect(actions.toSorted()).toEqual(["account.create", "money.top_up"]);
+    expect(actions.toSorted()).toEqual(["account.create", "key.create", "money.top_up"]);
   });
 });
 

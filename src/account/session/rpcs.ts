@@ -1,7 +1,9 @@
 /** The RPCs about sessions that there are. */
 import type { ServiceImpl } from "@connectrpc/connect";
+import type { PoolClient } from "pg";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import { callerKey, type SessionRef } from "../../caller.ts";
+import { recordActionOn } from "../../operator-log.ts";
 import { cutPage, readPage } from "../../page-token.ts";
 import { isUuid } from "../../uuid.ts";
 import { type Calling, notSignedIn, requireSession, requireVisit, sessionOf } from "../../visit.ts";
@@ -61,9 +63,9 @@ function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
 
     async revokeSession({ sessionId }, context) {
       const own = ownSession(context);
-      if (isUuid(sessionId)) {
-        await sessions.end(sessionId, isOperator(context) ? undefined : own?.userId);
-      }
+      if (!isUuid(sessionId)) return {};
+      if (own !== undefined && !isOperator(context)) await sessions.end(sessionId, own.userId);
+      else await sessions.endAny(sessionId, notedEnd(context, sessionId));
       if (sessionId === own?.sessionId) requireVisit(context).keep(undefined);
       return {};
     },
@@ -72,6 +74,14 @@ function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
       const { userId, sessionId } = requireSession(context);
       return { revokedCount: await sessions.endOthers(userId, sessionId) };
     },
+  };
+}
+
+/** Writes down that an operator ends somebody's session. */
+function notedEnd({ values }: Calling, sessionId: string) {
+  return (client: PoolClient, userId: string): Promise<void> => {
+    const action = { action: "session.revoke", subject: sessionId, before: { userId } };
+    return recordActionOn(client, values, action);
   };
 }
 

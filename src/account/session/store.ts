@@ -1,5 +1,5 @@
 /** The sessions of the console: opened, found by their token, rotated, ended. All times are the database's. */
-import type { Pool } from "pg";
+import type { Pool, PoolClient } from "pg";
 import {
   type SignInMethod,
   SignInMethod as Method,
@@ -15,6 +15,7 @@ import {
   sessionsMax,
 } from "../../config/sign-in-limits.ts";
 import { answering } from "../../database-lost.ts";
+import { transact } from "../../transact.ts";
 import { newId } from "../../uuid.ts";
 import type { Visit } from "../../visit.ts";
 import { digestToken, isToken, newToken } from "./token.ts";
@@ -51,8 +52,13 @@ export interface Sessions {
   get(sessionId: string): Promise<SessionRow | undefined>;
   /** Newest first. */
   list(page: SessionPage): Promise<SessionRow[]>;
-  /** Ends a session, where it is this user's; `undefined`: whosever it is. */
-  end(sessionId: string, userId: string | undefined): Promise<void>;
+  /** Ends a session of a user. */
+  end(sessionId: string, userId: string): Promise<void>;
+  /** Ends a session, whosever it is. @param also what is done in the same transaction, where there was one */
+  endAny(
+    sessionId: string,
+    also: (client: PoolClient, userId: string) => Promise<void>,
+  ): Promise<void>;
   /** Ends all of a user but one. Returns how many that were. */
   endOthers(userId: string, sessionId: string | undefined): Promise<number>;
 }
@@ -84,7 +90,8 @@ const sql = {
   list: `select ${columns} from console_session s
     where s.user_id = $1 and ($2::uuid is null or s.id < $2) and ${livingSql}
     order by s.id desc limit $3`,
-  end: `delete from console_session where id = $1 and ($2::uuid is null or user_id = $2)`,
+  end: `delete from console_session where id = $1 and user_id = $2`,
+  endAny: `delete from console_session where id = $1 returning user_id`,
   endOthers: `delete from console_session where user_id = $1 and ($2::uuid is null or id <> $2)`,
 } as const;
 
@@ -138,7 +145,12 @@ export function createSessions(pool: Pool): Sessions {
 
     get: async (sessionId) => (await query<SessionRow>(sql.get, [sessionId]))[0],
     list: ({ userId, after, limit }) => query<SessionRow>(sql.list, [userId, after ?? null, limit]),
-    end: async (sessionId, userId) => void (await count(sql.end, [sessionId, userId ?? null])),
+    end: async (sessionId, userId) => void (await count(sql.end, [sessionId, userId])),
+    endAny: (sessionId, also) =>
+      transact(pool, async (client) => {
+        const ended = await client.query<{ user_id: string }>(sql.endAny, [sessionId]);
+        for (const row of ended.rows) await also(client, row.user_id);
+      }),
     endOthers: (userId, sessionId) => count(sql.endOthers, [userId, sessionId ?? null]),
   };
 }

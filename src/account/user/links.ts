@@ -1,7 +1,8 @@
 /** One-time links that sign a user in. */
-import type { Pool } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { signInLinkMs } from "../../config/sign-in-limits.ts";
 import { answering } from "../../database-lost.ts";
+import { transact } from "../../transact.ts";
 import { digestToken, isToken, newToken } from "../session/token.ts";
 
 /** A link that was made. */
@@ -12,8 +13,8 @@ export interface NewLink {
 
 /** The links of all users. */
 export interface Links {
-  /** Replaces the one that the user had. */
-  create(userId: string): Promise<NewLink>;
+  /** Replaces the one that the user had. @param also what is done in the same transaction */
+  create(userId: string, also: (client: PoolClient) => Promise<void>): Promise<NewLink>;
   /** Uses a link up. Returns whom it signs in; `undefined`: it is none, or used, or has expired. */
   use(token: string): Promise<string | undefined>;
 }
@@ -30,12 +31,16 @@ const sql = {
 /** Makes the store. */
 export function createLinks(pool: Pool): Links {
   return {
-    async create(userId) {
+    async create(userId, also) {
       const token = newToken();
-      const query = pool.query<{ expire_time: Date }>(sql.create, [userId, digestToken(token)]);
-      const [row] = (await answering(query)).rows;
-      if (row === undefined) throw new Error("unreachable");
-      return { token, expireTime: row.expire_time };
+      const values = [userId, digestToken(token)];
+      const expireTime = await transact(pool, async (client) => {
+        const [row] = (await client.query<{ expire_time: Date }>(sql.create, values)).rows;
+        if (row === undefined) throw new Error("unreachable");
+        await also(client);
+        return row.expire_time;
+      });
+      return { token, expireTime };
     },
     async use(token) {
       if (!isToken(token)) return undefined;

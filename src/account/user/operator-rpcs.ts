@@ -1,17 +1,18 @@
 /** The RPCs by which operators manage users. */
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
+import { recordActionOn } from "../../operator-log.ts";
 import { cutPage, readPage } from "../../page-token.ts";
 import { isUuid } from "../../uuid.ts";
 import { noSuchAccount } from "../access.ts";
-import { parsePhone } from "../code/phone.ts";
+import { maskPhone, parsePhone } from "../code/phone.ts";
 import { parseDisplayName } from "../display-name.ts";
 import type { SignInRoom } from "../room.ts";
 import { userMessage } from "./message.ts";
-import { noSuchUser, type UserRow } from "./store.ts";
+import { type Also, noSuchUser, type UserRow } from "./store.ts";
 
 type Rpcs = ServiceImpl<typeof UserService>;
 
@@ -28,16 +29,17 @@ export function createUserManagement(
     if (!(await accountExists(accountId))) throw noSuchAccount();
     return accountId;
   };
-  const operatorOf = async (accountId: string): Promise<UserRow> => {
+  const operatorOf = async (values: ContextValues, accountId: string): Promise<UserRow> => {
     const first = await users.firstOperator();
     if (first !== undefined) return first;
-    return users.add({
+    const fresh = {
       accountId: accountId === "" ? undefined : await requireAccount(accountId),
       accountName: operatorAccount,
       name: operatorAccount,
       role: UserRole.OPERATOR,
       phone: null,
-    });
+    };
+    return users.add(fresh, noted(values, "user.create"));
   };
   return {
     async listUsers(request) {
@@ -49,29 +51,48 @@ export function createUserManagement(
       return { users: items.map(userMessage), nextPageToken };
     },
 
-    async createUser({ accountId, name, role, phone }) {
-      const user = await users.add({
+    async createUser({ accountId, name, role, phone }, { values }) {
+      const fresh = {
         accountId: await requireAccount(accountId),
         accountName: "",
         name: parseDisplayName(name, 0),
         role: parseRole(role),
         phone: phone === "" ? null : parsePhone(phone, []).number,
-      });
-      return { user: userMessage(user) };
+      };
+      return { user: userMessage(await users.add(fresh, noted(values, "user.create"))) };
     },
 
-    async deleteUser({ userId }) {
-      if (!isUuid(userId) || !(await users.remove(userId))) throw noSuchUser();
+    async deleteUser({ userId }, { values }) {
+      const also = noted(values, "user.delete");
+      if (!isUuid(userId) || !(await users.remove(userId, also))) throw noSuchUser();
       return {};
     },
 
-    async createSignInLink({ userId, accountId }) {
-      const user = userId === "" ? await operatorOf(accountId) : await findUser(room, userId);
-      const { token, expireTime } = await links.create(user.id);
+    async createSignInLink({ userId, accountId }, { values }) {
+      const user =
+        userId === "" ? await operatorOf(values, accountId) : await findUser(room, userId);
+      const note = noted(values, "user.link");
+      const { token, expireTime } = await links.create(user.id, (client) => note(client, user));
       return { token, expireTime: timestampFromDate(expireTime), user: userMessage(user) };
     },
   };
 }
+
+/** Writes down what an operator does with a user: who that is, without the whole number. */
+function noted(values: ContextValues, action: "user.create" | "user.delete" | "user.link"): Also {
+  return async (client, { id, account_id: accountId, ...user }) => {
+    const { name, role, phone, email } = user;
+    const masked = phone === null ? null : maskPhone(phone);
+    const facts = { name, role: roleWords[role], phone: masked, email };
+    const about = action === "user.delete" ? { before: facts } : { after: facts };
+    await recordActionOn(client, values, { action, accountId, subject: id, ...about });
+  };
+}
+
+const roleWords: Readonly<Record<number, string>> = {
+  [UserRole.MEMBER]: "member",
+  [UserRole.OPERATOR]: "operator",
+};
 
 async function findUser({ users }: SignInRoom, userId: string): Promise<UserRow> {
   const user = isUuid(userId) ? await users.get(userId) : undefined;

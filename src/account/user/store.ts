@@ -45,6 +45,9 @@ export interface UserPage {
   readonly limit: number;
 }
 
+/** What is done in the transaction in which a user changes. */
+export type Also = (client: PoolClient, user: UserRow) => Promise<void>;
+
 /** All users. */
 export interface Users {
   /** `undefined`: there is none. */
@@ -56,11 +59,11 @@ export interface Users {
   /** Newest first. */
   list(page: UserPage): Promise<UserRow[]>;
   /** @throws GatewayError INVALID_REQUEST where somebody has that number */
-  add(user: NewUser): Promise<UserRow>;
+  add(user: NewUser, also?: Also): Promise<UserRow>;
   /** @throws GatewayError INVALID_REQUEST where somebody has that number or address; NOT_FOUND */
   change(userId: string, change: UserChange): Promise<UserRow>;
   /** Deletes a user with sessions and link; whether there was one. */
-  remove(userId: string): Promise<boolean>;
+  remove(userId: string, also: Also): Promise<boolean>;
   /** Notes the 30 seconds whose authenticator code was taken; whether it is newer than the last one. */
   takeTotpStep(userId: string, step: number): Promise<boolean>;
 }
@@ -80,10 +83,10 @@ const sql = {
   addAccount: `insert into account (id, name) values ($1, $2)`,
   add: `insert into console_user (id, account_id, name, role, phone) values ($1, $2, $3, $4, $5)
     returning ${columns}`,
-  remove: `with gone as (delete from console_user where id = $1 returning id),
+  remove: `with gone as (delete from console_user where id = $1 returning ${columns}),
     sessions as (delete from console_session where user_id in (select id from gone)),
     links as (delete from sign_in_link where user_id in (select id from gone))
-    select id from gone`,
+    select * from gone`,
   takeTotpStep: `update console_user set totp_step = $2
     where id = $1 and (totp_step is null or totp_step < $2)`,
 } as const;
@@ -101,7 +104,7 @@ export function createUsers(pool: Pool): Users {
     firstOperator: () => one(sql.firstOperator, []),
     list: ({ accountId, after, limit }) =>
       rows(sql.list, [accountId ?? null, after ?? null, limit]),
-    add: (user) => unique(transact(pool, (client) => addIn(client, user))),
+    add: (user, also) => unique(transact(pool, (client) => addIn(client, user, also))),
     async change(userId, change) {
       const names = Object.keys(change) as (keyof UserChange)[];
       const sets = names.map((name, index) => `${name} = $${index + 2}`).join(", ");
@@ -110,7 +113,12 @@ export function createUsers(pool: Pool): Users {
       if (row === undefined) throw noSuchUser();
       return row;
     },
-    remove: async (userId) => (await one(sql.remove, [userId])) !== undefined,
+    remove: (userId, also) =>
+      transact(pool, async (client) => {
+        const [user] = (await client.query<UserRow>(sql.remove, [userId])).rows;
+        if (user !== undefined) await also(client, user);
+        return user !== undefined;
+      }),
     takeTotpStep: async (userId, step) =>
       (await answering(pool.query(sql.takeTotpStep, [userId, step]))).rowCount === 1,
   };
@@ -122,7 +130,11 @@ export function noSuchUser(): GatewayError {
 }
 
 /** In one transaction: nobody has an account without a user because the number was taken meanwhile. */
-async function addIn(client: PoolClient, user: NewUser): Promise<UserRow> {
+async function addIn(
+  client: PoolClient,
+  user: NewUser,
+  also: Also = async () => {},
+): Promise<UserRow> {
   const accountId = user.accountId ?? newId();
   if (user.accountId === undefined) {
     await client.query(sql.addAccount, [accountId, user.accountName]);
@@ -130,6 +142,7 @@ async function addIn(client: PoolClient, user: NewUser): Promise<UserRow> {
   const values = [newId(), accountId, user.name, user.role, user.phone];
   const { rows } = await client.query<UserRow>(sql.add, values);
   if (rows[0] === undefined) throw new Error("unreachable");
+  await also(client, rows[0]);
   return rows[0];
 }
 
