@@ -11,7 +11,9 @@ import {
   dashscopeStatus,
   dashscopeTaskId,
 } from "./dashscope-news.ts";
+import { numberSaid } from "./native-number.ts";
 import type { NativeApi, NativeLimits, NativeRequest, NativeRoute, NativeTask } from "./native.ts";
+import type { TaskUnits } from "./task.ts";
 
 const inModel = { in: "body", members: ["model"] } as const;
 const services = "/api/v1/services";
@@ -37,7 +39,7 @@ const routes: readonly NativeRoute[] = [
     ),
     model: inModel,
     types: [ModelType.IMAGE],
-    units: (request) => ({ images: countOf(asynchronous(request)["n"]) ?? imagesUsual }),
+    units: imageUnits,
     task: tasks,
   },
   {
@@ -46,7 +48,7 @@ const routes: readonly NativeRoute[] = [
     path: new RegExp(`^${services}/aigc/(?:video-generation|image2video)/video-synthesis$`),
     model: inModel,
     types: [ModelType.VIDEO],
-    units: (request) => ({ seconds: countOf(asynchronous(request)["duration"]) ?? secondsUsual }),
+    units: (request) => ({ seconds: countOf(asynchronous(request), "duration") ?? secondsUsual }),
     task: tasks,
   },
   {
@@ -74,6 +76,16 @@ const routes: readonly NativeRoute[] = [
     meter,
   },
   {
+    kind: "submit",
+    method: "POST",
+    path: new RegExp(`^${services}/aigc/multimodal-generation/generation$`),
+    when: isAsynchronous,
+    model: inModel,
+    types: [ModelType.IMAGE],
+    units: imageUnits,
+    task: tasks,
+  },
+  {
     kind: "call",
     method: "POST",
     path: new RegExp(`^${services}/aigc/multimodal-generation/generation$`),
@@ -90,7 +102,7 @@ const routes: readonly NativeRoute[] = [
     path: new RegExp(`^${services}/embeddings/text-embedding/text-embedding$`),
     model: inModel,
     types: [ModelType.TEXT],
-    limits: () => ({ maxOutputTokens: 0 }),
+    limits: embedLimits,
     reply: () => "whole",
     meter,
     isInputCharged: true,
@@ -107,6 +119,10 @@ function meter({ request }: { readonly request: NativeRequest }): DashscopeMeter
   return new DashscopeMeter(parametersOf(request)["incremental_output"] === true);
 }
 
+function imageUnits(request: NativeRequest): TaskUnits {
+  return { images: countOf(asynchronous(request), "n") ?? imagesUsual };
+}
+
 /** How many pictures Alibaba's models make where the request does not say. */
 const imagesUsual = 4;
 
@@ -115,36 +131,52 @@ const secondsUsual = 5;
 
 /** The parameters of a job. @throws GatewayError where it is asked for as if it was answered at once */
 function asynchronous(request: NativeRequest): JsonObject {
-  if (request.headers["x-dashscope-async"]?.toLowerCase() === "enable")
-    return parametersOf(request);
+  if (isAsynchronous(request)) return parametersOf(request);
   const text = "This is answered as a task only: send the header X-DashScope-Async: enable";
   throw new GatewayError(ErrorCode.INVALID_REQUEST, text);
 }
 
+/** The parameters of what is answered at once. @throws GatewayError where it is asked for as a task */
+function synchronous(request: NativeRequest): JsonObject {
+  if (!isAsynchronous(request)) return parametersOf(request);
+  const text = "This is answered at once only: leave the header X-DashScope-Async out";
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, text);
+}
+
+function isAsynchronous({ headers }: NativeRequest): boolean {
+  return headers["x-dashscope-async"]?.trim().toLowerCase() === "enable";
+}
+
 /** `max_tokens` limits the answer only: what the model thinks before has a limit of its own. */
 function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
-  const parameters = parametersOf(request);
-  const most = countOf(parameters["max_tokens"]);
-  const choices = countOf(parameters["n"]) ?? 1;
+  const parameters = synchronous(request);
+  const most = countOf(parameters, "max_tokens");
+  const choices = countOf(parameters, "n") ?? 1;
   if (most === undefined) return { maxOutputTokens: undefined, choices };
   const isThinking = parameters["enable_thinking"] === true;
-  const budget = countOf(parameters["thinking_budget"]) ?? model.maxOutputTokens;
+  const budget = countOf(parameters, "thinking_budget") ?? model.maxOutputTokens;
   return { maxOutputTokens: isThinking ? most + budget : most, choices };
 }
 
+function embedLimits(request: NativeRequest): NativeLimits {
+  synchronous(request);
+  return { maxOutputTokens: 0 };
+}
+
 function imageLimits(request: NativeRequest): NativeLimits {
-  return { maxOutputTokens: 0, images: countOf(parametersOf(request)["n"]) ?? 1 };
+  return { maxOutputTokens: 0, images: countOf(synchronous(request), "n") ?? 1 };
 }
 
 /** The parameters of a request; empty: it has none. */
-export function parametersOf(request: NativeRequest): JsonObject {
+function parametersOf(request: NativeRequest): JsonObject {
   const parameters = request.member("parameters");
   return isRecord(parameters) ? parameters : {};
 }
 
-/** A whole number from 1 on; `undefined`: it is none. */
-export function countOf(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : undefined;
+/** A number from 1 on; `undefined`: Alibaba takes its default. @throws GatewayError where it is none */
+function countOf(parameters: JsonObject, name: string): number | undefined {
+  const count = Math.ceil(numberSaid(parameters[name], name) ?? 0);
+  return count > 0 ? count : undefined;
 }
 
 /** Its form, which has no place for the status. */

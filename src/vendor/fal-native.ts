@@ -15,6 +15,7 @@ import type {
   NativeRoute,
   NativeTask,
 } from "./native.ts";
+import { numberSaid } from "./native-number.ts";
 import type { TaskUnits } from "./task.ts";
 
 /** `owner/app`, and often a path that is part of the model's name. */
@@ -124,32 +125,29 @@ const countNames = ["num_images", "num_outputs", "num_samples", "batch_size", "m
 /** What a request asks for: the most that it can be charged by. */
 export function falAsked(request: NativeRequest, { type }: Pick<ModelConfig, "type">): TaskUnits {
   if (type !== ModelType.IMAGE) return { seconds: secondsIn(request) };
-  const counts = countNames.map((name) => wholeOf(request.member(name)));
-  return { images: Math.max(1, ...counts) * megapixelsIn(request) };
+  const counts = countNames.map((name) => numberSaid(request.member(name), name) ?? 1);
+  return { images: Math.ceil(Math.max(1, ...counts)) * megapixelsIn(request) };
 }
 
 /** Sizes that go by a name have at most one. */
 function megapixelsIn(request: NativeRequest): number {
   const size = request.member("image_size");
-  if (!isRecord(size)) return 1;
-  const pixels = wholeOf(size["width"]) * wholeOf(size["height"]);
+  const { width, height } = isRecord(size)
+    ? size
+    : { width: request.member("width"), height: request.member("height") };
+  const pixels = (numberSaid(width, "width") ?? 0) * (numberSaid(height, "height") ?? 0);
   return Math.max(1, Math.ceil(pixels / 1_000_000));
 }
 
-/** `5`, `"5"` or `"5s"`. */
+/** `5`, `"5"` or `"5s"`. Models have words of their own, too: `auto`. */
 function secondsIn(request: NativeRequest): number {
   for (const name of ["duration", "seconds_total", "duration_seconds", "seconds"]) {
     const value = request.member(name);
-    const seconds = typeof value === "string" ? Number(value.replace(/s$/, "")) : value;
-    if (typeof seconds === "number" && seconds > 0) return Math.min(seconds, 3_600);
+    if (typeof value === "string" && /^[a-z]+$/i.test(value)) continue;
+    const seconds = numberSaid(value, name, "s") ?? 0;
+    if (seconds > 0) return seconds;
   }
   return secondsUsual;
-}
-
-/** A whole number up to a million; 0: it is none. */
-function wholeOf(value: unknown): number {
-  const isWhole = typeof value === "number" && Number.isInteger(value);
-  return isWhole && value > 0 && value <= 1_000_000 ? value : 0;
 }
 
 /** `detail` is fal's own member; its client and others show `message`. */

@@ -212,6 +212,14 @@ test("R-ERR-1: refusals of the gateway have its form", async () => {
   expect(gateway.vendor.requests).toEqual([]);
 });
 
+test("what is answered at once cannot be made a task, which nobody would be charged for", async () => {
+  const headers = { "x-dashscope-async": "enable" };
+  expect((await ask(text, { headers })).status).toBe(400);
+  const body = JSON.stringify({ model: "qwen-plus", input });
+  expect((await ask(pictures, { body, headers })).status).toBe(400);
+  expect(gateway.vendor.requests).toEqual([]);
+});
+
 test("pitfall 4: what the account has, and what is not declared, is 404", async () => {
   const headers = { authorization: `Bearer ${customer.key}` };
   for (const path of [

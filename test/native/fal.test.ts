@@ -94,7 +94,12 @@ test("R-MON-2: held is what the request can come to", async () => {
       "fal-ai/flux/schnell",
       { num_images: 2, image_size: { width: 2048, height: 1536 } },
     ],
+    // fal takes texts for numbers.
+    [12_000_000n, "fal-ai/flux/schnell", { num_images: " 4" }],
+    [12_000_000n, "fal-ai/flux/schnell", { width: 2000, height: "2_000" }],
     [2_000_000_000n, "fal-ai/veo3", { duration: "5" }],
+    [2_400_000_000n, "fal-ai/veo3", { duration: "6s" }],
+    [4_000_000_000n, "fal-ai/veo3", { duration: "auto" }],
     [4_000_000_000n, "fal-ai/veo3", {}],
   ];
   for (const [needed, model, more] of rows) {
@@ -105,6 +110,11 @@ test("R-MON-2: held is what the request can come to", async () => {
       ask(`/run/${model}`, { body, headers: { authorization: `Key ${key}` } });
     expect([needed, (await send(poor.key)).status]).toEqual([needed, 402]);
     expect([needed, (await send(rich.key)).status]).toEqual([needed, 200]);
+  }
+  for (const more of [{ num_images: "many" }, { num_images: [4] }, { duration: -1 }]) {
+    const model = "duration" in more ? "fal-ai/veo3" : "fal-ai/flux/schnell";
+    const refused = await ask(`/run/${model}`, { body: JSON.stringify({ prompt: "x", ...more }) });
+    expect([more, refused.status]).toEqual([more, 400]);
   }
 });
 
