@@ -39,7 +39,8 @@ export async function install(options: InstallOptions): Promise<Installation> {
   const { folder, upstreamPort, database } = options;
   const config = join(folder, "uas.yaml");
   const models = scenarios.map(({ name }) => {
-    const route = `routes: [{ vendor: bench, model: ${vendorModel(name)} }]`;
+    const vendor = name === "native" ? "gemini" : "bench";
+    const route = `routes: [{ vendor: ${vendor}, model: ${vendorModel(name)} }]`;
     const price = `price: { input: "0.25", output: "2.00" }`;
     return `  ${publicModel(name)}: { type: TEXT, ${route}, max_output_tokens: 4096, ${price} }`;
   });
@@ -51,6 +52,7 @@ export async function install(options: InstallOptions): Promise<Installation> {
   const base = `http://127.0.0.1:${upstreamPort}`;
   const vendors = [
     `  bench: { kind: openai-compatible, base_url: "${base}/v1" }`,
+    `  gemini: { kind: gemini, base_url: "${base}/gemini", api_key: "\${env:BENCH_KEY}", native_prefix: /gemini }`,
     `  chat: { kind: openai-compatible, base_url: "${base}/v1" }`,
     `  responses: { kind: openai, base_url: "${base}/v1", api_key: "\${env:BENCH_KEY}", dialects: [responses] }`,
     `  messages: { kind: anthropic, base_url: "${base}", api_key: "\${env:BENCH_KEY}" }`,

@@ -58,7 +58,7 @@ class Load {
   #units(): number {
     const { name } = this.options.scenario;
     if (name === "paced") return this.chunks;
-    if (name !== "flood") return this.replies;
+    if (name !== "flood" && name !== "native") return this.replies;
     // Counting events would cost more than receiving them: bytes tell as much.
     return this.replies === 0
       ? 0

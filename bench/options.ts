@@ -20,7 +20,7 @@ export interface BenchOptions {
 }
 
 /** Says how to call the bench. */
-export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--only json,flood,paced,large,cross,start,ledger,webhooks]
+export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--only json,flood,native,paced,large,cross,start,ledger,webhooks]
 `;
 
 /** @throws Error with a message for the user. */

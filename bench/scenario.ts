@@ -1,5 +1,5 @@
 /** What is measured, and how much more CPU than the bare proxy the gateway may take for it. */
-import { type StyleName, styleNames } from "./style.ts";
+import { type LoadStyleName, type StyleName, styleNames } from "./style.ts";
 
 /** One kind of load. */
 export interface Scenario {
@@ -13,12 +13,12 @@ export interface Scenario {
   readonly bodyBytes: number;
   readonly stream: boolean;
   /** The style in which the load asks. Default: chat. */
-  readonly style?: StyleName;
+  readonly style?: LoadStyleName;
   /** The most that the gateway may take, as a multiple of the bare proxy's CPU per unit. */
   readonly goal: number;
 }
 
-export type ScenarioName = "json" | "flood" | "paced" | "large";
+export type ScenarioName = "json" | "flood" | "native" | "paced" | "large";
 
 /** Paced streams from one style into another, beside the same streams relayed. */
 export interface CrossScenario {
@@ -57,6 +57,16 @@ export const scenarios: readonly Scenario[] = [
     connections: 8,
     bodyBytes: 1_000,
     stream: true,
+    goal: 1.5,
+  },
+  {
+    name: "native",
+    title: "SSE as fast as it goes, in a vendor's own form",
+    unit: "chunk",
+    connections: 8,
+    bodyBytes: 1_000,
+    stream: true,
+    style: "gemini",
     goal: 1.5,
   },
   {

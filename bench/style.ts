@@ -2,6 +2,9 @@
 
 export type StyleName = "chat" | "responses" | "messages";
 
+/** The same, and Gemini's own form. */
+export type LoadStyleName = StyleName | "gemini";
+
 /** One wire style. */
 export interface Style {
   /** Where clients ask. */
@@ -168,6 +171,35 @@ const messages: Style = {
   terminal: "message_stop",
 };
 
-export const styles: Readonly<Record<StyleName, Style>> = { chat, responses, messages };
+function candidate(text: string, rest: Record<string, unknown> = {}): string {
+  const content = { parts: [{ text }], role: "model" };
+  const counts = { promptTokenCount: 250, candidatesTokenCount: 2000, totalTokenCount: 2250 };
+  const chunk = {
+    candidates: [{ content, index: 0, ...rest }],
+    usageMetadata: counts,
+    modelVersion: model,
+    responseId: "bench",
+  };
+  return `data: ${JSON.stringify(chunk)}\r\n\r\n`;
+}
+
+/** In the vendor's own form: the address names the model, and both contestants know it by the vendor's name. */
+const gemini: Style = {
+  path: "/gemini/v1beta/models/vendor-native:streamGenerateContent?alt=sse",
+  vendorPath: ":streamGenerateContent?alt=sse",
+  request: (_name, content) => ({ contents: [{ role: "user", parts: [{ text: content }] }] }),
+  opening: "",
+  delta: (text) => candidate(text),
+  closing: candidate("", { finishReason: "STOP" }),
+  mark: '"text":"',
+  terminal: '"finishReason":"STOP"',
+};
+
+export const styles: Readonly<Record<LoadStyleName, Style>> = {
+  chat,
+  responses,
+  messages,
+  gemini,
+};
 
 export const styleNames: readonly StyleName[] = ["chat", "responses", "messages"];

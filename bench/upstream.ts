@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { answerWith } from "./answer.ts";
 import { floodChunks, pacedChunks, pacedGapMs } from "./scenario.ts";
-import { type StyleName, styleNames, styles } from "./style.ts";
+import { type Style, type StyleName, styleNames, styles } from "./style.ts";
 
 /** How many chunks leave in one system call while flooding. Each is an HTTP chunk of its own, as
  * vendors send them: without the frames, the bare proxy would pass 64 chunks on as one. */
@@ -30,10 +30,18 @@ const reply = Buffer.from(
 );
 
 const noStamp = "0".repeat(16);
-const tail = Buffer.from(styles.chat.closing);
-const template = Buffer.from(styles.chat.delta(noStamp));
-const frame = `${template.length.toString(16)}\r\n${template.toString()}\r\n`;
-const group = Buffer.from(frame.repeat(floodGroup));
+const floods = { flood: floodOf(styles.chat), native: floodOf(styles.gemini) };
+
+interface Flood {
+  readonly group: Buffer;
+  readonly tail: Buffer;
+}
+
+function floodOf(style: Style): Flood {
+  const template = Buffer.from(style.delta(noStamp));
+  const frame = `${template.length.toString(16)}\r\n${template.toString()}\r\n`;
+  return { group: Buffer.from(frame.repeat(floodGroup)), tail: Buffer.from(style.closing) };
+}
 
 /** The deltas of paced streams by style. Each carries its time of sending in place of the zeros, so that the
  * load generator can tell its delay. */
@@ -46,7 +54,8 @@ const pacedDeltas = new Map(
 
 const server = createServer((request, response) => {
   request.once("data", (first: Buffer) => {
-    const model = /"model":"vendor-(\w+)"/.exec(first.toString("latin1", 0, 200))?.[1];
+    const named = /"model":"vendor-(\w+)"/.exec(first.toString("latin1", 0, 200))?.[1];
+    const model = named ?? /\/models\/vendor-(\w+):/.exec(request.url ?? "")?.[1];
     request.once("end", () => respond(model, request, response));
     request.resume();
   });
@@ -64,9 +73,9 @@ function respond(
       "x-request-id": "req_bench",
     });
     response.end(reply);
-  } else if (model === "flood" || model === "paced") {
+  } else if (model === "flood" || model === "native" || model === "paced") {
     response.writeHead(200, { "content-type": "text/event-stream", "x-request-id": "req_bench" });
-    if (model === "flood") flood(response);
+    if (model !== "paced") flood(response, floods[model]);
     else pacer.add(response, styleOf(request.url ?? ""));
   } else {
     response.writeHead(404).end(`no model for ${request.url}`);
@@ -79,7 +88,7 @@ function styleOf(url: string): StyleName {
 }
 
 /** Writes ready frames straight to the socket: this process must be faster than the contestants. */
-function flood(response: ServerResponse): void {
+function flood(response: ServerResponse, { group, tail }: Flood): void {
   const { socket } = response;
   response.flushHeaders();
   let sent = 0;

@@ -76,12 +76,20 @@ export class NativeEvents extends NativeStream {
 
   push(pieces: readonly Buffer[]): Buffer {
     const source = this.#splitter.begin(pieces);
+    const { meter, onObject } = this.options;
+    const canSkim = meter.skim !== undefined && onObject === undefined;
+    // Made once for all events of a read, and only where there are several.
+    let text: string | undefined;
     let at = 0;
     while (at < source.length) {
       const place = this.#splitter.next(at);
       if (place === undefined) break;
       if (place.dataLines === 1) this.onObject(source, place.dataStart, place.dataEnd);
       at = place.end;
+      if (!canSkim || at === source.length) continue;
+      meter.learn?.(source, place);
+      text ??= source.toString("latin1");
+      at = meter.skim?.(text, at) ?? at;
     }
     const passed = this.rewriter.push(at === source.length ? source : source.subarray(0, at));
     this.#splitter.finish(at, passed);

@@ -5,6 +5,21 @@ import { parseRecord } from "../dialect/json.ts";
 import { ObjectScan, openBrace, quote } from "../dialect/object-scan.ts";
 import type { NativeMeter } from "./native.ts";
 
+const backslash = 0x5c;
+
+/** Counts, with the details of them. */
+const oneObject = /^\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}$/;
+
+/** What events of one stream have in common, between their text and their counts. Latin-1. */
+interface Mould {
+  /** Up to the text. */
+  readonly head: string;
+  /** From the text to the counts. */
+  readonly middle: string;
+  /** Behind the counts, to the end of the event. */
+  readonly tail: string;
+}
+
 /** Each chunk's counts hold for the whole reply: the last ones count. */
 export class GeminiMeter implements NativeMeter {
   textBytes = 0;
@@ -17,6 +32,12 @@ export class GeminiMeter implements NativeMeter {
   /** As it was written: most are overtaken before anybody asks. */
   #counts = "";
   #usage: Usage | undefined;
+  #mould: Mould | undefined;
+  /** Whether the last chunk was one text and its counts, and where that text stands. */
+  #isPlain = false;
+  #texts = 0;
+  #textStart = 0;
+  #textEnd = 0;
 
   get usage(): Usage | undefined {
     if (this.#counts !== "") {
@@ -29,6 +50,7 @@ export class GeminiMeter implements NativeMeter {
 
   read(bytes: Buffer, start: number, end: number): void {
     const chunk = this.#chunk.scan(bytes, start, end);
+    this.#texts = 0;
     if (chunk.kind("usageMetadata") === openBrace) this.#counts = chunk.json("usageMetadata");
     if (chunk.kind("promptFeedback") === openBrace) {
       this.isDone ||= chunk.json("promptFeedback").includes('"blockReason"');
@@ -40,6 +62,43 @@ export class GeminiMeter implements NativeMeter {
       if (content < 0) continue;
       this.#content.scan(bytes, candidate.start(content), candidate.end(content));
       for (const part of this.#content.elements("parts")) this.#readPart(bytes, part);
+    }
+    this.#isPlain = this.#texts === 1 && !this.isDone;
+  }
+
+  learn(bytes: Buffer, { start, end }: { readonly start: number; readonly end: number }): void {
+    const counts = this.#chunk.find("usageMetadata");
+    const isPlain = this.#isPlain && counts >= 0 && this.#textEnd <= this.#chunk.start(counts);
+    this.#mould = isPlain
+      ? {
+          head: bytes.toString("latin1", start, this.#textStart),
+          middle: bytes.toString("latin1", this.#textEnd, this.#chunk.start(counts)),
+          tail: bytes.toString("latin1", this.#chunk.end(counts), end),
+        }
+      : undefined;
+  }
+
+  /** As with chat completions: exact, for what is compared is compared byte for byte, and a text without a quote in
+   * it holds nothing but text. Here the counts change too. */
+  skim(text: string, start: number): number {
+    if (this.#mould === undefined) return start;
+    const { head, middle, tail } = this.#mould;
+    const lineRest = tail.indexOf("\n") + 1;
+    for (let at = start; ; ) {
+      const textStart = at + head.length;
+      if (text.slice(at, textStart) !== head) return at;
+      const textEnd = text.indexOf('"', textStart);
+      if (textEnd < 0 || text.charCodeAt(textEnd - 1) === backslash) return at;
+      const countsStart = textEnd + middle.length;
+      if (text.slice(textEnd, countsStart) !== middle) return at;
+      const countsEnd = text.indexOf("\n", countsStart) + 1 - lineRest;
+      const end = countsEnd + tail.length;
+      if (countsEnd <= countsStart || text.slice(countsEnd, end) !== tail) return at;
+      const counts = text.slice(countsStart, countsEnd);
+      if (!oneObject.test(counts)) return at;
+      this.#counts = counts;
+      this.textBytes += textEnd - textStart;
+      at = end;
     }
   }
 
@@ -59,6 +118,10 @@ export class GeminiMeter implements NativeMeter {
   #readPart(bytes: Buffer, { start, end }: { readonly start: number; readonly end: number }): void {
     const part = this.#part.scan(bytes, start, end);
     this.textBytes += part.stringBytes("text");
+    const text = part.find("text");
+    this.#texts += text >= 0 && part.size === 1 && bytes[part.start(text)] === quote ? 1 : 2;
+    this.#textStart = part.start(text) + 1;
+    this.#textEnd = part.end(text) - 1;
     for (const name of ["functionCall", "executableCode", "codeExecutionResult"]) {
       if (part.kind(name) === openBrace) this.textBytes += part.json(name).length;
     }

@@ -154,6 +154,16 @@ export interface NativeLimits {
 export interface NativeMeter {
   /** Takes the object that lies from `start` to `end`. Trusts nothing, throws nothing. */
   read(bytes: Buffer, start: number, end: number): void;
+  /**
+   * Takes whole events that are like the one that was read last, as long as there are: a flood of them costs a tenth
+   * so. Absent: each is read by itself.
+   *
+   * @param text what has come, in Latin-1: a character for each byte
+   * @returns behind the last of them
+   */
+  skim?(text: string, start: number): number;
+  /** Told of the event that was just read, for {@link skim}. */
+  learn?(bytes: Buffer, event: { readonly start: number; readonly end: number }): void;
   /** What the vendor reported so far; `undefined`: nothing. */
   readonly usage: Usage | undefined;
   /** Bytes of text that came. */
