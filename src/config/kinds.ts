@@ -44,6 +44,8 @@ export interface ServedKind {
   readonly needsBaseUrl: boolean;
   /** Whether `api_key` must be given. */
   readonly needsApiKey: boolean;
+  /** Its own interface. Absent: it has none that this version serves. */
+  readonly native?: object;
   /** What to do when the client leaves, where the configuration does not say. Default `abort`. */
   readonly onDisconnect?: "drain";
 }

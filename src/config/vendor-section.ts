@@ -147,6 +147,11 @@ function checkNeeds(
     const fix = 'add api_key: "${env:NAME}" and set that environment variable';
     required(reader, entry, { from: given, name: "api_key", fix });
   }
+  if (given.native_prefix && served.native === undefined) {
+    const { place, path } = given.native_prefix;
+    const message = `this version serves no interface of kind ${kind}'s own: it is not used`;
+    reader.problems.warn(place, path, message);
+  }
   if (given.run_base_url && kind !== "fal") {
     report(reader, given.run_base_url, "only kind fal has it; remove it");
   }

@@ -3,6 +3,7 @@ import type { ExchangeResponse } from "../../gen/uas/native/v1/native_service_pb
 import { replyBytesMax } from "../config/limits.ts";
 import { answering } from "../database-lost.ts";
 import { HttpFailure } from "../http/failure.ts";
+import { unusable } from "../inference/failures.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { NativePassRoute } from "../vendor/native.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
@@ -58,7 +59,15 @@ async function send(
 ): Promise<VendorReply> {
   const sent = vendorRequest(ask, context.publicUrl(), change);
   const reply = await asked(ask.at.transport.send({ ...sent, signal: ask.signal }));
-  return asked(followed(ask, reply));
+  return readable(await asked(followed(ask, reply)));
+}
+
+/** Nobody asked for a reply that must be decoded: passed on without its header, it would be noise. */
+function readable(reply: VendorReply): VendorReply {
+  const { "content-encoding": encoding = "identity" } = reply.headers;
+  if (encoding === "identity") return reply;
+  reply.body.cancel();
+  throw unusable(`content-encoding ${encoding}, not asked for`);
 }
 
 /** What a vendor answers. @throws GatewayError where it does not */

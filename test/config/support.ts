@@ -31,6 +31,7 @@ export const allKinds: ServedKinds = new Map(
         modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO],
         needsBaseUrl: true,
         needsApiKey: kind !== "openai-compatible",
+        native: {},
       },
     ],
   ),
