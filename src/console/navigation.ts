@@ -8,8 +8,13 @@ import {
   ListChecks,
   Logs,
   type LucideIcon,
+  Network,
   ScrollText,
+  Server,
+  ShieldCheck,
   SquareTerminal,
+  Tags,
+  Ticket,
   Wallet,
   Webhook,
 } from "lucide-react";
@@ -28,7 +33,12 @@ export interface Destination {
     | "/models"
     | "/playground"
     | "/accounts"
-    | "/all-calls";
+    | "/all-calls"
+    | "/vendors"
+    | "/prices"
+    | "/codes"
+    | "/audit"
+    | "/system";
   readonly icon: LucideIcon;
   readonly title: (texts: Texts) => string;
 }
@@ -50,4 +60,9 @@ export const customerPages: readonly Destination[] = [
 export const operatorPages: readonly Destination[] = [
   { to: "/accounts", icon: Building2, title: ({ shell }) => shell.accounts },
   { to: "/all-calls", icon: Logs, title: ({ shell }) => shell.allCalls },
+  { to: "/vendors", icon: Network, title: ({ shell }) => shell.vendors },
+  { to: "/prices", icon: Tags, title: ({ shell }) => shell.prices },
+  { to: "/codes", icon: Ticket, title: ({ shell }) => shell.codes },
+  { to: "/audit", icon: ShieldCheck, title: ({ shell }) => shell.audit },
+  { to: "/system", icon: Server, title: ({ shell }) => shell.system },
 ];

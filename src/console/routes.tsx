@@ -7,7 +7,12 @@ import {
 } from "@tanstack/react-router";
 import { Frame } from "./frame.tsx";
 import { ForOperators } from "./operator/for-operators.tsx";
-import { readAccountSearch, readAllCallSearch } from "./operator/search.ts";
+import {
+  readAccountSearch,
+  readAllCallSearch,
+  readAuditSearch,
+  readCodeSearch,
+} from "./operator/search.ts";
 import { BrokenPage, MissingPage } from "./missing.tsx";
 import {
   readCallSearch,
@@ -131,6 +136,39 @@ const allCalls = createRoute({
   component: lazyRouteComponent(() => import("./page/all-calls.tsx"), "AllCallsPage"),
 });
 
+const codes = createRoute({
+  getParentRoute: () => operator,
+  path: "/codes",
+  validateSearch: readCodeSearch,
+  component: lazyRouteComponent(() => import("./page/codes.tsx"), "CodesPage"),
+});
+
+const audit = createRoute({
+  getParentRoute: () => operator,
+  path: "/audit",
+  validateSearch: readAuditSearch,
+  component: lazyRouteComponent(() => import("./page/audit.tsx"), "AuditPage"),
+});
+
+const vendors = createRoute({
+  getParentRoute: () => operator,
+  path: "/vendors",
+  component: lazyRouteComponent(() => import("./page/vendors.tsx"), "VendorsPage"),
+});
+
+const prices = createRoute({
+  getParentRoute: () => operator,
+  path: "/prices",
+  validateSearch: readModelSearch,
+  component: lazyRouteComponent(() => import("./page/prices.tsx"), "PricesPage"),
+});
+
+const system = createRoute({
+  getParentRoute: () => operator,
+  path: "/system",
+  component: lazyRouteComponent(() => import("./page/system.tsx"), "SystemPage"),
+});
+
 const tree = root.addChildren([
   signIn,
   welcome,
@@ -145,7 +183,7 @@ const tree = root.addChildren([
     models,
     playground,
     settings,
-    operator.addChildren([accounts, account, allCalls]),
+    operator.addChildren([accounts, account, allCalls, vendors, prices, codes, audit, system]),
   ]),
 ]);
 

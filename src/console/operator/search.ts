@@ -27,3 +27,30 @@ export interface AllCallSearch extends CallSearch {
 export function readAllCallSearch(raw: Raw): AllCallSearch {
   return { ...readCallSearch(raw), ...defined({ account: text(raw["account"]) }) };
 }
+
+/** The states of redeem codes, in the order of the contract. */
+export const codeStates = ["open", "redeemed", "revoked", "expired"] as const;
+
+/** Which redeem codes are listed. */
+export interface CodeSearch {
+  readonly state?: (typeof codeStates)[number];
+}
+
+/** Reads {@link CodeSearch}. */
+export function readCodeSearch({ state }: Raw): CodeSearch {
+  return defined({ state: oneOf(state, codeStates) });
+}
+
+/** The rooms whose actions are written down. */
+export const auditRooms = ["account", "money", "redeem"] as const;
+
+/** Which entries of the audit log are listed. */
+export interface AuditSearch {
+  readonly room?: (typeof auditRooms)[number];
+  readonly account?: string;
+}
+
+/** Reads {@link AuditSearch}. */
+export function readAuditSearch({ room, account }: Raw): AuditSearch {
+  return defined({ room: oneOf(room, auditRooms), account: text(account) });
+}

@@ -1,7 +1,7 @@
 /** One account, for operators: its money, terms, people and keys. */
 import { useQuery } from "@connectrpc/connect-query";
 import { Link, useParams } from "@tanstack/react-router";
-import { ArrowLeft, Ban, CircleCheck, ScrollText, Wallet } from "lucide-react";
+import { ArrowLeft, Ban, CircleCheck, ScrollText, ShieldCheck, Wallet } from "lucide-react";
 import { useState } from "react";
 import { type Account, AccountState } from "../../../gen/uas/account/v1/account_pb.ts";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
@@ -89,6 +89,7 @@ function Head({
 }) {
   const {
     operator: { accounts: text },
+    shell,
   } = useText();
   const resume = useResume();
   const { accountId, name, state } = account;
@@ -109,6 +110,10 @@ function Head({
           <Link to="/all-calls" search={{ account: accountId }} className={buttonClass()}>
             <ScrollText aria-hidden="true" />
             {text.calls}
+          </Link>
+          <Link to="/audit" search={{ account: accountId }} className={buttonClass()}>
+            <ShieldCheck aria-hidden="true" />
+            {shell.audit}
           </Link>
           {state === AccountState.SUSPENDED ? (
             <Button isBusy={resume.isPending} onClick={() => resume.mutate({ accountId })}>

@@ -1,4 +1,5 @@
 /** English: what operators see. */
+import { audit, codes, prices, system, vendors } from "./installation.ts";
 
 const accounts = {
   title: "Accounts",
@@ -89,7 +90,6 @@ const accounts = {
   roleHint: "Operators see and change every account.",
   userAdded: "The person is added",
   ways: "Signs in by",
-  wayPassword: "Password",
   wayTotp: "Authenticator",
   noWay: "A link only",
   lastSignIn: "Last sign-in",
@@ -119,4 +119,4 @@ const allCalls = {
 };
 
 /** Pages of the operator. */
-export const operator = { accounts, allCalls };
+export const operator = { accounts, allCalls, codes, audit, vendors, prices, system };

@@ -1,5 +1,6 @@
 /** Chinese: what operators see. */
 import type { Texts } from "../en.ts";
+import { audit, codes, prices, system, vendors } from "./installation.ts";
 
 const accounts: Texts["operator"]["accounts"] = {
   title: "账户",
@@ -88,7 +89,6 @@ const accounts: Texts["operator"]["accounts"] = {
   roleHint: "运营人员可以查看和更改所有账户。",
   userAdded: "已添加人员",
   ways: "登录方式",
-  wayPassword: "密码",
   wayTotp: "身份验证器",
   noWay: "仅链接",
   lastSignIn: "最近登录",
@@ -117,4 +117,12 @@ const allCalls: Texts["operator"]["allCalls"] = {
 };
 
 /** Pages of the operator. */
-export const operator: Texts["operator"] = { accounts, allCalls };
+export const operator: Texts["operator"] = {
+  accounts,
+  allCalls,
+  codes,
+  audit,
+  vendors,
+  prices,
+  system,
+};
