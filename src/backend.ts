@@ -75,7 +75,18 @@ export async function openBackend({
     const database = await openDatabase(databaseUrl ?? embedded?.url ?? "", { log: lines });
     const masterKey = keeping(() => masterKeyOf(settings, log));
     const feed = new CallFeed({ pool: database.pool, url: database.url });
-    const options = { database, config, masterKey, log, onLowBalance, signInObserver, feed };
+    // Of the embedded database the data folder is that of the gateway.
+    const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;
+    const options = {
+      database,
+      config,
+      masterKey,
+      log,
+      onLowBalance,
+      signInObserver,
+      feed,
+      isKeySure,
+    };
     const { services, signIn, webhookSecrets } = createRooms(options);
     return {
       database,
@@ -104,6 +115,8 @@ interface RoomOptions extends Required<Omit<OpenOptions, "settings">> {
   readonly database: Database;
   readonly masterKey: () => Buffer;
   readonly feed: CallFeed;
+  /** See {@link KeyCopiesOptions}. */
+  readonly isKeySure: boolean;
 }
 
 /** The rooms that need no running server. */
@@ -115,6 +128,7 @@ function createRooms({
   onLowBalance,
   signInObserver,
   feed,
+  isKeySure,
 }: RoomOptions): Pick<Backend, "services" | "signIn" | "webhookSecrets"> {
   const { pool, orm } = database;
   const accounts = createAccountService({ orm });
@@ -124,6 +138,7 @@ function createRooms({
     pool,
     masterKey,
     isOn: config.console.copyAgain,
+    isKeySure,
     warn: (message, fields) => log.warn(fields, message),
   });
   const signIn = createSignIn({

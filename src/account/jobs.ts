@@ -35,8 +35,8 @@ export interface AccountJobsOptions {
 export function createAccountJobs({ pool, warn, also }: AccountJobsOptions): AccountJobs {
   let timer: NodeJS.Timeout | undefined;
   const sweep = async (): Promise<void> => {
-    for (const statement of statements) await pool.query(statement);
     await also();
+    for (const statement of statements) await pool.query(statement);
   };
   const job = singly(sweep, (err) =>
     warn("deleting old sessions failed: tried again later", { err }),

@@ -16,7 +16,7 @@ export interface KeyCopies {
   open(accountId: string, keyId: string): Promise<string | undefined>;
   /** Which of these keys have one. */
   keptOf(keyIds: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Removes what is kept where none shall be. */
+  /** What a running gateway does: says by which master key copies are kept, or removes them where none shall be. */
   sweep(): Promise<void>;
 }
 
@@ -27,6 +27,9 @@ export interface KeyCopiesOptions {
   readonly masterKey: () => Uint8Array;
   /** Whether copies are kept: the operator says. */
   readonly isOn: boolean;
+  /** Whether the master key certainly is the gateway's. Where it is not, as in a shell without UAS_MASTER_KEY, nothing
+   * is sealed before a gateway has said by which. */
+  readonly isKeySure: boolean;
   /** Told where no copy could be made. */
   readonly warn: (message: string, fields: object) => void;
 }
@@ -41,34 +44,53 @@ const sql = {
 
 const dataKeyBytes = 32;
 
+/** Stands where an account does: its row tells whether a master key is the one that copies are kept by. */
+const nobody = "00000000-0000-0000-0000-000000000000";
+
 /** What data keys are bound to, beside their account. */
 const dataKeyContext = Buffer.from("data key");
 
-/** Makes the store. */
-export function createKeyCopies({ pool, masterKey, isOn, warn }: KeyCopiesOptions): KeyCopies {
+/** The data keys of accounts, by one master key. */
+function createDataKeys({ pool, masterKey }: Pick<KeyCopiesOptions, "pool" | "masterKey">) {
   let made: Sealing | undefined;
   const wrapping = (): Sealing => (made ??= createSealing(masterKey(), "data key"));
   const wrappedOf = async (accountId: string): Promise<Buffer | undefined> => {
     const query = pool.query<{ wrapped: Buffer }>(sql.dataKey, [accountId]);
     return (await answering(query)).rows[0]?.wrapped;
   };
-  const sealingOf = async (accountId: string): Promise<Sealing | undefined> => {
-    for (;;) {
-      const wrapped = await wrappedOf(accountId);
-      if (wrapped !== undefined) {
-        const text = wrapping().open(accountId, dataKeyContext, wrapped);
-        if (text === undefined) return undefined;
-        return createSealing(Buffer.from(text, "base64"), "key copy");
+  return {
+    exists: async (accountId: string) => (await wrappedOf(accountId)) !== undefined,
+    /** Makes one where there is none, exactly once; `undefined`: it was made by another master key. */
+    async sealingOf(accountId: string): Promise<Sealing | undefined> {
+      for (;;) {
+        const wrapped = await wrappedOf(accountId);
+        if (wrapped !== undefined) {
+          const text = wrapping().open(accountId, dataKeyContext, wrapped);
+          if (text === undefined) return undefined;
+          return createSealing(Buffer.from(text, "base64"), "key copy");
+        }
+        const fresh = randomBytes(dataKeyBytes).toString("base64");
+        const values = [accountId, wrapping().seal(accountId, dataKeyContext, fresh)];
+        await answering(pool.query(sql.addDataKey, values));
       }
-      const fresh = randomBytes(dataKeyBytes).toString("base64");
-      const values = [accountId, wrapping().seal(accountId, dataKeyContext, fresh)];
-      await answering(pool.query(sql.addDataKey, values));
-    }
+    },
+  };
+}
+
+/** Makes the store. */
+export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
+  const { pool, isOn, isKeySure, warn } = options;
+  const dataKeys = createDataKeys(options);
+  let isGateway = false;
+  /** Whether the gateway's copies are kept by this master key. */
+  const isGateways = async (): Promise<boolean> => {
+    if (!isKeySure && !isGateway && !(await dataKeys.exists(nobody))) return false;
+    return (await dataKeys.sealingOf(nobody)) !== undefined;
   };
   return {
     async seal(accountId, keyId, secret) {
       if (!isOn) return undefined;
-      const sealing = await sealingOf(accountId);
+      const sealing = (await isGateways()) ? await dataKeys.sealingOf(accountId) : undefined;
       if (sealing !== undefined) return sealing.seal(accountId, Buffer.from(keyId), secret);
       warn("no copy of a new key is kept: UAS_MASTER_KEY is not that of the gateway", { keyId });
       return undefined;
@@ -79,7 +101,7 @@ export function createKeyCopies({ pool, masterKey, isOn, warn }: KeyCopiesOption
       const query = pool.query<{ sealed: Buffer }>(sql.copy, [keyId, accountId]);
       const [row] = (await answering(query)).rows;
       if (row === undefined) return undefined;
-      const sealing = await sealingOf(accountId);
+      const sealing = await dataKeys.sealingOf(accountId);
       const secret = sealing?.open(accountId, Buffer.from(keyId), row.sealed);
       if (secret === undefined) throw cannotOpen();
       return secret;
@@ -92,7 +114,11 @@ export function createKeyCopies({ pool, masterKey, isOn, warn }: KeyCopiesOption
     },
 
     async sweep() {
+      isGateway = true;
       if (!isOn) await pool.query(sql.sweep);
+      else if ((await dataKeys.sealingOf(nobody)) === undefined) {
+        warn("copies of keys cannot be opened or made: UAS_MASTER_KEY is not the one before", {});
+      }
     },
   };
 }

@@ -204,6 +204,8 @@ describe("R-KEY-3: the limits of codes", () => {
     const { codes, alarms } = rig.open(1);
     await codes.send(requestOf(1, 1, 0));
     await expect(codes.send(requestOf(2, 2, 1))).rejects.toThrow("no more codes today");
+    await expect(codes.send(requestOf(3, 3, 1))).rejects.toThrow("no more codes today");
+    // Once a minute: who drives it up asks more often.
     expect(alarms).toHaveLength(1);
   });
 });

@@ -105,6 +105,37 @@ describe("a link", () => {
   });
 });
 
+it("what became of codes and who came how is counted", async () => {
+  const { registry } = site.gateway.app.metrics;
+  const count = async (name: string, label: string): Promise<number> => {
+    const lines = (await registry.getSingleMetricAsString(name)).split("\n");
+    return Number(
+      lines
+        .find((line) => line.includes(label))
+        ?.split(" ")
+        .at(-1) ?? 0,
+    );
+  };
+  const names = [
+    ["uas_sms_sends_total", "sent"],
+    ["uas_sms_sends_total", "limited"],
+    ["uas_code_checks_total", "right"],
+    ["uas_code_checks_total", "wrong"],
+    ["uas_console_sign_ins_total", "code"],
+  ] as const;
+  const all = () => Promise.all(names.map(([name, label]) => count(name, label)));
+  const before = await all();
+  const browser = site.browser();
+  const phone = newPhone();
+  const { sent } = await browser.session.sendSignInCode({ phone });
+  await failureOf(browser.session.sendSignInCode({ phone }));
+  await failureOf(browser.session.signInWithCode({ phone, code: "0" }));
+  await browser.session.signInWithCode({ phone, code: sent?.developmentCode ?? "" });
+  expect((await all()).map((value, index) => value - (before[index] ?? 0))).toEqual([
+    1, 1, 1, 1, 1,
+  ]);
+});
+
 describe("sessions", () => {
   it("are listed and revoked, one or all others, and sign-out takes the cookie away", async () => {
     const phone = newPhone();

@@ -103,11 +103,14 @@ describe("R-KEY-3: copy again", () => {
 describe("R-KEY-1: copies of keys", () => {
   const keyId = "0190aaaa-0000-7000-8000-000000000001";
   const accounts = ["0190aaaa-0000-7000-8000-00000000000a", "0190aaaa-0000-7000-8000-00000000000b"];
-  const copiesOf = (master: number, isOn = true) => {
+  const copiesOf = (master: number, { isOn = true, isKeySure = true } = {}) => {
     const warnings: string[] = [];
     const masterKey = () => Buffer.alloc(32, master);
     const warn = (message: string): void => void warnings.push(message);
-    return { copies: createKeyCopies({ pool: site.pool, masterKey, isOn, warn }), warnings };
+    return {
+      copies: createKeyCopies({ pool: site.pool, masterKey, isOn, isKeySure, warn }),
+      warnings,
+    };
   };
 
   async function keep(accountId: string, sealed: Buffer | undefined): Promise<void> {
@@ -137,10 +140,23 @@ describe("R-KEY-1: copies of keys", () => {
     expect(warnings).toHaveLength(1);
   });
 
+  it("are not made in a shell whose master key may be another, before a gateway has said which", async () => {
+    const mine = "0190aaaa-0000-7000-8000-00000000000c";
+    await site.pool.query("delete from data_key");
+    expect(await copiesOf(2, { isKeySure: false }).copies.seal(mine, keyId, "x")).toBeUndefined();
+    expect((await site.pool.query("select 1 from data_key")).rows).toEqual([]);
+    await copiesOf(1, { isKeySure: false }).copies.sweep();
+    expect(await copiesOf(2, { isKeySure: false }).copies.seal(mine, keyId, "x")).toBeUndefined();
+    expect(await copiesOf(1, { isKeySure: false }).copies.seal(mine, keyId, "x")).toBeDefined();
+    const other = copiesOf(2);
+    await other.copies.sweep();
+    expect(other.warnings).toEqual([expect.stringContaining("UAS_MASTER_KEY")]);
+  });
+
   it("are neither made nor kept where the operator has switched them off", async () => {
     const [mine = ""] = accounts;
     await keep(mine, Buffer.of(1));
-    const { copies } = copiesOf(1, false);
+    const { copies } = copiesOf(1, { isOn: false });
     expect(await copies.seal(mine, keyId, "uas_secret")).toBeUndefined();
     expect(await copies.keptOf([keyId])).toEqual(new Set());
     await copies.sweep();

@@ -110,11 +110,12 @@ interface NewestRow {
 export function createCodes(options: CodesOptions): Codes {
   const { pool, sms, observer } = options;
   const macOf = createMac(options.masterKey);
+  const admitting = { ...options, onCapped: createCappedAlarm(options) };
   return {
     async send(request) {
       const code = String(randomInt(10 ** codeDigits)).padStart(codeDigits, "0");
       const expireTime = await transact(pool, (client) =>
-        admit(client, request, options, (id) => macOf(id, request, code)),
+        admit(client, request, admitting, (id) => macOf(id, request, code)),
       );
       const facts = { expireTime, shown: sms.isDevelopment ? code : undefined };
       if (!request.isWanted) return facts;
@@ -192,11 +193,29 @@ function createMac(
       .digest();
 }
 
+interface AdmitOptions extends Pick<CodesOptions, "dailyMax" | "observer"> {
+  readonly onCapped: (facts: object) => void;
+}
+
+/** How often the operator is told of a limit for all, in milliseconds: who drives it up asks more often. */
+const alarmEveryMs = 60_000;
+
+/** Tells, but not each time. */
+function createCappedAlarm({ alarm, dailyMax }: CodesOptions): (facts: object) => void {
+  let toldMs = -Infinity;
+  return (facts) => {
+    const nowMs = performance.now();
+    if (nowMs - toldMs < alarmEveryMs) return;
+    toldMs = nowMs;
+    alarm("no more codes are sent: a limit for all of them is reached", { ...facts, dailyMax });
+  };
+}
+
 /** Counts a sending, if the limits allow it. Returns until when its code is good. */
 async function admit(
   client: PoolClient,
   request: CodeRequest,
-  { dailyMax, observer, alarm }: CodesOptions,
+  { dailyMax, observer, onCapped }: AdmitOptions,
   macFor: (id: string) => Buffer,
 ): Promise<Date> {
   const { purpose, subject, binding, phone, country, accountId } = request;
@@ -204,13 +223,7 @@ async function admit(
   const reached = await reachedLimit(client, request, dailyMax);
   if (reached !== undefined) {
     observer.onSend(isAlarming(reached.scope) ? "capped" : "limited");
-    if (isAlarming(reached.scope)) {
-      alarm("no more codes are sent: a limit for all of them is reached", {
-        ...reached,
-        country,
-        dailyMax,
-      });
-    }
+    if (isAlarming(reached.scope)) onCapped({ ...reached, country });
     throw tooManyCodes(reached);
   }
   const id = newId();
