@@ -9,6 +9,7 @@ import { nanosOf } from "../money.ts";
 import { Card, CardHead, Empty } from "../ui/card.tsx";
 import { Amount, ErrorNote, Time } from "../ui/show.tsx";
 import { type Column, MoreRows, Table } from "../ui/table.tsx";
+import { LedgerCsv } from "./ledger-csv.tsx";
 
 /** How many movements a page of the ledger has. */
 const pageSize = 50;
@@ -35,7 +36,11 @@ export function Ledger({
   const columns = columnsOf(texts, isForOperator ? accountId : undefined);
   return (
     <Card>
-      <CardHead title={text.ledger} hint={text.ledgerHint} />
+      <CardHead
+        title={text.ledger}
+        hint={text.ledgerHint}
+        actions={<LedgerCsv accountId={accountId} />}
+      />
       {error === null ? (
         <Table
           label={text.ledger}

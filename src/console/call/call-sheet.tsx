@@ -53,6 +53,7 @@ export function CallSheet({
             {data?.receipt && <ReceiptView receipt={data.receipt} />}
           </section>
           <Timeline events={data?.events ?? []} />
+          <p className="hidden text-xs text-muted lg:block">{text.walk}</p>
         </div>
       )}
     </Sheet>
@@ -150,7 +151,7 @@ function Timeline({ events }: { events: readonly CallEvent[] }) {
     <section>
       <h3 className="mb-3 font-semibold">{text.timeline}</h3>
       <ol className="relative ml-1.5 border-l border-line-strong pl-5 text-[0.8125rem]">
-        {events.map(({ kind, time, held }) => {
+        {events.map(({ kind, time, held }, index) => {
           const ms = time ? msOf(time) : startMs;
           return (
             <li key={`${kind} ${ms}`} className="relative pb-3 last:pb-0">
@@ -161,7 +162,7 @@ function Timeline({ events }: { events: readonly CallEvent[] }) {
               <span className="font-medium">{text.events[kind]}</span>{" "}
               {held !== undefined && <Amount money={held} />}
               <span title={exactTimeText(ms)} className="float-right text-muted tabular-nums">
-                {ms === startMs ? <Time time={time} /> : `+${durationText(ms - startMs)}`}
+                {index === 0 ? <Time time={time} /> : `+${durationText(ms - startMs)}`}
               </span>
             </li>
           );

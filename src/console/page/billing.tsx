@@ -5,6 +5,7 @@ import { type FormEvent, useState } from "react";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import { useBalance } from "../balance-chip.tsx";
 import { Ledger } from "../billing/ledger.tsx";
+import { RedeemForm } from "../billing/redeem-form.tsx";
 import { useText } from "../language.tsx";
 import { exactUsd, moneyOf, nanosOf, parseUsd, usd } from "../money.ts";
 import { useAccountId, useSession } from "../session.tsx";
@@ -64,8 +65,11 @@ function TopUpCard() {
   return (
     <Card>
       <CardHead title={text.topUp} hint={text.topUpHint} />
-      <div className="px-5 pb-5">
-        <Id isWhole value={account.accountId} />
+      <div className="flex flex-col gap-4 px-5 pb-5">
+        <RedeemForm />
+        <p className="text-[0.8125rem] text-muted">
+          {text.topUpId} <Id value={account.accountId} />
+        </p>
       </div>
     </Card>
   );

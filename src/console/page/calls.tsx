@@ -14,6 +14,7 @@ import { filterOf } from "../call/filter.ts";
 import { CallFilters } from "../call/filters.tsx";
 import { Histogram } from "../call/histogram.tsx";
 import { useTail } from "../call/use-tail.ts";
+import { useWalk } from "../call/use-walk.ts";
 import { useText } from "../language.tsx";
 import type { CallSearch } from "../search.ts";
 import { useAccountId } from "../session.tsx";
@@ -179,7 +180,7 @@ function LiveCalls({ accountId, search, openId, onOpen }: ListProps) {
         rows={calls}
         openId={openId}
         onOpen={onOpen}
-        empty={<p className="px-6 py-16 text-center text-muted">…</p>}
+        empty={<p className="px-6 py-16 text-center text-muted">{text.liveEmpty}</p>}
       />
     </>
   );
@@ -202,6 +203,7 @@ function CallTable({
   const keyNames = useKeyNames(accountId);
   const isForAll = accountId === "";
   const accountNames = useAccountNames(isForAll);
+  useWalk(rows, { openId, onOpen });
   const columns = callColumns({ texts, keyNames, onOpen, ...(isForAll && { accountNames }) });
   return (
     <Table

@@ -79,15 +79,13 @@ function Figures() {
         label={overview.today}
         value={show(usage.data !== undefined, spentToday)}
         title={exactUsd(spentToday)}
-        note={usage.data && overview.callsToday(callsToday.toLocaleString())}
+        note={usage.data && overview.callsToday(callsToday)}
       />
       <Figure
         label={overview.month}
         value={show(usage.data !== undefined, total)}
         title={exactUsd(total)}
-        note={
-          usage.data && overview.callsToday((usage.data.totals?.callCount ?? 0n).toLocaleString())
-        }
+        note={usage.data && overview.callsToday(usage.data.totals?.callCount ?? 0n)}
       />
     </div>
   );

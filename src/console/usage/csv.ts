@@ -1,6 +1,7 @@
 /** Usage as a file for spreadsheets. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { GetUsageSeriesResponse } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
+import { csvOf } from "../csv.ts";
 import { exactUsd } from "../money.ts";
 import { metricNames, metrics } from "./metric.ts";
 
@@ -24,11 +25,5 @@ export function usageCsv(
     }),
   );
   const head = ["time", "group", "cost_usd", ...metricNames.slice(1, -1), "second_micros"];
-  return [head, ...lines].map((cells) => `${cells.map(csvCell).join(",")}\r\n`).join("");
-}
-
-/** A cell. Texts that spreadsheets might take for a formula begin with an apostrophe. */
-function csvCell(text: string): string {
-  const safe = /^[=+@\t\r]|^-(?!\d)/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return csvOf(head, lines);
 }

@@ -20,11 +20,16 @@ interface AxeResult {
   }[];
 }
 
-/** What is wrong with a page for people who do not see it, or not well, or have no mouse: WCAG 2.2 AA and more. */
-export async function barriers(page: Page): Promise<string[]> {
+/**
+ * What is wrong with a page for people who do not see it, or not well, or have no mouse: WCAG 2.2 AA and more.
+ *
+ * @param part what is looked at, as a selector. Default: everything
+ */
+export async function barriers(page: Page, part = "html"): Promise<string[]> {
   if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe);
+  const tags = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']";
   const { violations } = (await page.evaluate(
-    "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })",
+    `axe.run(${JSON.stringify(part)}, { runOnly: ${tags}, resultTypes: ['violations'] })`,
   )) as AxeResult;
   const path = new URL(page.url()).pathname;
   return violations.flatMap(({ id, nodes }) =>

@@ -7,7 +7,8 @@ export const overview = {
   today: "Spent today",
   month: "Spent in 30 days",
   daysLeft: (days: string) => `About ${days} days at this rate`,
-  callsToday: (count: string) => `${count} calls`,
+  callsToday: (count: bigint) =>
+    count === 1n ? "1 call" : `${count.toLocaleString("en-US")} calls`,
   heldNote: "Freed, or charged, when it ends",
   topUpNote: "Top up before calls are refused",
   chart: "Cost per day",

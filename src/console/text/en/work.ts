@@ -36,6 +36,8 @@ export const calls = {
   hint: "Every call with its cost, as it was charged.",
   live: "Live",
   liveOn: "Calls appear here as they end.",
+  liveEmpty: "Nothing yet. Make a call, and watch it arrive.",
+  walk: "J and K go to the next and the previous call",
   liveWaiting: "Connecting…",
   skipped: (count: number) => `${count} more came than can be shown.`,
   export: "Export",

@@ -8,7 +8,7 @@ export const overview: Texts["overview"] = {
   today: "今日消费",
   month: "近 30 天消费",
   daysLeft: (days) => `按当前速度约可用 ${days} 天`,
-  callsToday: (count) => `${count} 次调用`,
+  callsToday: (count) => `${count.toLocaleString("en-US")} 次调用`,
   heldNote: "结束后释放或扣费",
   topUpNote: "请充值，否则调用会被拒绝",
   chart: "每日费用",

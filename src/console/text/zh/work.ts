@@ -34,6 +34,8 @@ export const calls: Texts["calls"] = {
   hint: "每一次调用及其实际扣费。",
   live: "实时",
   liveOn: "调用结束后立即出现在这里。",
+  liveEmpty: "还没有。发起一次调用，看它出现。",
+  walk: "按 J、K 查看下一条、上一条",
   liveWaiting: "正在连接……",
   skipped: (count) => `另有 ${count} 条来不及显示。`,
   export: "导出",
