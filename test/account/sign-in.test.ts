@@ -108,13 +108,8 @@ describe("a link", () => {
 it("what became of codes and who came how is counted", async () => {
   const { registry } = site.gateway.app.metrics;
   const count = async (name: string, label: string): Promise<number> => {
-    const lines = (await registry.getSingleMetricAsString(name)).split("\n");
-    return Number(
-      lines
-        .find((line) => line.includes(label))
-        ?.split(" ")
-        .at(-1) ?? 0,
-    );
+    const { values } = (await registry.getSingleMetric(name)?.get()) ?? { values: [] };
+    return values.find(({ labels }) => Object.values(labels).includes(label))?.value ?? 0;
   };
   const names = [
     ["uas_sms_sends_total", "sent"],
