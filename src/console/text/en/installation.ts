@@ -59,6 +59,15 @@ const actionNames: Readonly<Record<string, string>> = {
   "redeem.create": "Made redeem codes",
   "redeem.revoke": "Revoked a redeem code",
   "redeem.use": "Redeemed a code",
+  "key.create": "Created a key",
+  "key.update": "Changed a key",
+  "key.enable": "Enabled a key",
+  "key.disable": "Disabled a key",
+  "key.delete": "Deleted a key",
+  "user.create": "Added a person",
+  "user.delete": "Removed a person",
+  "user.link": "Made a sign-in link",
+  "session.revoke": "Ended a session",
 };
 
 export const audit = {
@@ -66,7 +75,14 @@ export const audit = {
   hint: "What operators did. Each entry was written with the action itself, and nobody can change it.",
   action: "Action",
   actionOf: (name: string) => actionNames[name] ?? name,
-  rooms: { account: "Accounts", money: "Money", redeem: "Redeem codes" },
+  rooms: {
+    account: "Accounts",
+    money: "Money",
+    redeem: "Redeem codes",
+    key: "Keys",
+    user: "People",
+    session: "Sessions",
+  },
   anyRoom: "Any action",
   actor: "By",
   commandLine: "Command line",

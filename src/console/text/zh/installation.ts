@@ -60,6 +60,15 @@ const actionNames: Readonly<Record<string, string>> = {
   "redeem.create": "生成兑换码",
   "redeem.revoke": "作废兑换码",
   "redeem.use": "兑换",
+  "key.create": "创建密钥",
+  "key.update": "更改密钥",
+  "key.enable": "启用密钥",
+  "key.disable": "停用密钥",
+  "key.delete": "删除密钥",
+  "user.create": "添加人员",
+  "user.delete": "移除人员",
+  "user.link": "生成登录链接",
+  "session.revoke": "结束会话",
 };
 
 export const audit: Texts["operator"]["audit"] = {
@@ -67,7 +76,14 @@ export const audit: Texts["operator"]["audit"] = {
   hint: "运营人员的操作。每条记录与操作同时写入，无人可以更改。",
   action: "操作",
   actionOf: (name) => actionNames[name] ?? name,
-  rooms: { account: "账户", money: "资金", redeem: "兑换码" },
+  rooms: {
+    account: "账户",
+    money: "资金",
+    redeem: "兑换码",
+    key: "密钥",
+    user: "人员",
+    session: "会话",
+  },
   anyRoom: "全部操作",
   actor: "操作人",
   commandLine: "命令行",

@@ -1,0 +1,241 @@
+/** The operator's pages in a real browser: accounts, money, people, codes, vendors, the audit log (R-CON-1). */
+import { createClient } from "@connectrpc/connect";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RedeemService } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
+import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
+import { type ConsoleRig, startConsole } from "./console-rig.ts";
+import { barriers, overflow, ready } from "./every-page.ts";
+import { findBrowser } from "./find-browser.ts";
+
+const browser = findBrowser();
+
+describe.runIf(browser !== undefined)("the operator's pages", () => {
+  let rig: ConsoleRig;
+  let page: Page;
+  let accountId = "";
+  /** Every secret that was shown. */
+  const secrets: string[] = [];
+
+  beforeAll(async () => {
+    rig = await startConsole(browser ?? "");
+    page = await rig.open();
+    await page.goto(await rig.link());
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await rig.keep(page);
+  });
+
+  afterAll(async () => {
+    await rig?.close();
+  });
+
+  const button = (name: string | RegExp) => page.getByRole("button", { name });
+  const dialog = () => page.getByRole("dialog");
+
+  async function go(title: string): Promise<void> {
+    await page.getByRole("link", { name: title, exact: true }).click();
+    await page.getByRole("heading", { name: title, level: 1 }).waitFor();
+  }
+
+  test("an account is made, and found by a part of its name", async () => {
+    await go("Accounts");
+    await button("Create account").click();
+    await dialog().getByRole("textbox", { name: "Name" }).fill("Nordwind GmbH");
+    await dialog().getByRole("button", { name: "Create account" }).click();
+    await page.getByRole("heading", { name: "Nordwind GmbH" }).waitFor();
+    accountId = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+    await page.getByRole("link", { name: "All accounts" }).click();
+    await page.getByRole("searchbox").fill("nordW");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/q=nordW/);
+    await expect.poll(() => page.getByRole("row").count()).toBe(2);
+    await page.getByRole("link", { name: "Nordwind GmbH" }).click();
+    await page.getByRole("heading", { name: "Nordwind GmbH" }).waitFor();
+  });
+
+  /** Fills the form that moves money, and books it. */
+  async function move(kind: string, fields: Readonly<Record<string, string>>): Promise<void> {
+    await button("Move money").click();
+    await dialog().getByRole("button", { name: kind }).click();
+    for (const [name, value] of Object.entries(fields)) {
+      await dialog().getByRole("textbox", { name }).fill(value);
+    }
+    await dialog().getByRole("button", { name: "Book" }).click();
+  }
+
+  test("R-MON-9: a payment is booked once for its reference, a correction with its reason", async () => {
+    const payment = { "Amount in USD": "25", Reference: "invoice 7" };
+    await move("Payment", payment);
+    await page.getByText("+$25.00 is booked").waitFor();
+    await move("Payment", payment);
+    await page.getByText("This reference was booked before").waitFor();
+    await move("Correction", { "Amount in USD": "-5.5", Reason: "Charged twice" });
+    await page.getByText("−$5.50 is booked").waitFor();
+    await page.getByText("Available now: $19.50").waitFor();
+    const ledger = page.getByRole("region", { name: "Ledger" }).getByRole("row");
+    await ledger.filter({ hasText: "Charged twice" }).waitFor();
+    expect(await ledger.filter({ hasText: "invoice 7" }).count()).toBe(1);
+    // What would take more than there is, is refused in the form.
+    await move("Correction", { "Amount in USD": "-100", Reason: "Too much" });
+    await dialog().getByRole("alert").waitFor();
+    await dialog().getByRole("button", { name: "Cancel" }).click();
+  });
+
+  /** Calls the demo model with a key of the account; resolves with the HTTP status. */
+  async function call(key: string): Promise<number> {
+    const response = await fetch(`${rig.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "demo/instant", messages: [{ role: "user", content: "Hi" }] }),
+    });
+    await response.arrayBuffer();
+    return response.status;
+  }
+
+  test("a suspended account is refused within a second, and served again once it is resumed", async () => {
+    const keys = createClient(KeyService, rig.app.transport);
+    const { secret } = await keys.createKey({ accountId, name: "theirs" });
+    expect(await call(secret)).toBe(200);
+    await button("Suspend…").click();
+    await dialog().getByRole("textbox", { name: "Reason" }).fill("Chargeback");
+    await dialog().getByRole("button", { name: "Suspend account" }).click();
+    await page.getByText("Chargeback").waitFor();
+    const start = performance.now();
+    while ((await call(secret)) !== 403) expect(performance.now() - start).toBeLessThan(1_000);
+    await button("Resume").click();
+    await button("Suspend…").waitFor();
+    const again = performance.now();
+    while ((await call(secret)) !== 200) expect(performance.now() - again).toBeLessThan(1_000);
+    await button("Disable: theirs").click();
+    await button("Enable: theirs").waitFor();
+    const off = performance.now();
+    while ((await call(secret)) !== 401) expect(performance.now() - off).toBeLessThan(1_000);
+  });
+
+  test("the log of all calls names the accounts, and can be narrowed to one", async () => {
+    await go("All calls");
+    const rows = page.getByRole("row").filter({ hasText: "Nordwind GmbH" });
+    await rows.first().waitFor();
+    await page.goto(`${rig.url}/console/all-calls?account=${accountId}`);
+    await page.getByRole("row").filter({ hasText: "theirs" }).first().waitFor();
+    await button(/Account: Nordwind GmbH/).click();
+    await page.waitForURL((url) => !url.search.includes("account"));
+    await rows.first().waitFor();
+  });
+
+  test("a person gets in by a link, as a member: the operator's pages are not there", async () => {
+    await page.goto(`${rig.url}/console/accounts/${accountId}`);
+    await button("Add person").click();
+    await dialog().getByRole("textbox", { name: "Name" }).fill("Inga");
+    await dialog().getByRole("button", { name: "Add person" }).click();
+    await page.getByRole("cell", { name: "Inga", exact: true }).waitFor();
+    await button("Actions for Inga").click();
+    await page.getByRole("menuitem", { name: /^Make a sign-in link/ }).click();
+    await dialog().getByRole("button", { name: "Make the link" }).click();
+    const link = await dialog().getByRole("textbox", { name: "Sign-in link" }).inputValue();
+    secrets.push(new URL(link).hash.slice(1));
+    await dialog().getByRole("button", { name: "Close" }).click();
+
+    const theirs = await rig.open();
+    await theirs.context().clearCookies();
+    await theirs.goto(link);
+    await theirs.getByRole("heading", { name: "Overview" }).waitFor();
+    expect(await theirs.getByRole("link", { name: "Vendors" }).count()).toBe(0);
+    for (const path of ["accounts", `accounts/${accountId}`, "audit", "system"]) {
+      await theirs.goto(`${rig.url}/console/${path}`);
+      await theirs.getByRole("heading", { name: "There is no such page" }).waitFor();
+    }
+    await theirs.context().close();
+
+    await button("Actions for Inga").click();
+    await page.getByRole("menuitem", { name: /^Sessions/ }).click();
+    await dialog().getByRole("button", { name: "End", exact: true }).click();
+    await dialog().getByText("Nobody is signed in").waitFor();
+    await dialog().getByRole("button", { name: "Close" }).click();
+  });
+
+  test("redeem codes are shown once, and say who redeemed them", async () => {
+    await go("Redeem codes");
+    await button("Make codes").first().click();
+    await dialog().getByRole("textbox", { name: "Worth in USD, each" }).fill("2.50");
+    await dialog().getByRole("textbox", { name: "How many" }).fill("2");
+    await dialog().getByRole("button", { name: "Make codes" }).click();
+    const lines = await dialog().getByRole("textbox", { name: "Codes" }).inputValue();
+    const [first = "", second = ""] = lines.split("\n");
+    expect(second).not.toBe("");
+    secrets.push(first, second);
+    await dialog().getByRole("button", { name: "Done" }).click();
+    await dialog().getByText("They were not copied").waitFor();
+    await dialog().getByRole("button", { name: "Copy" }).click();
+    await dialog().getByRole("button", { name: "Done" }).click();
+    await createClient(RedeemService, rig.app.transport).redeem({ accountId, code: first });
+    await page
+      .getByRole("row")
+      .filter({ hasText: `…${second.slice(-4)}` })
+      .waitFor();
+    await button(`Revoke: …${second.slice(-4)}`).click();
+    await dialog().getByRole("button", { name: "Revoke code" }).click();
+    await page.getByRole("row").filter({ hasText: "Nordwind GmbH" }).waitFor();
+    await page.getByRole("cell", { name: "Revoked" }).waitFor();
+  });
+
+  test("a vendor is tested, and the books are checked, from their pages", async () => {
+    await go("Vendors");
+    await button("Test: demo").click();
+    await page.getByText(/ answered in /).waitFor();
+    await go("Models & prices");
+    await page.getByText("The configuration has no faults").waitFor();
+    await go("System");
+    await button("Check the books").click();
+    await page.getByText("The books are right").waitFor();
+  });
+
+  test("everything that was done stands in the audit log, with who did it and why", async () => {
+    await go("Audit log");
+    const rows = page.getByRole("row");
+    for (const done of ["Created the account", "Booked a payment", "Resumed the account"]) {
+      await rows.filter({ hasText: done }).filter({ hasText: "Nordwind GmbH" }).first().waitFor();
+    }
+    const reason = rows.filter({ hasText: "Suspended the account" });
+    await reason.filter({ hasText: "Chargeback" }).getByRole("button").click();
+    await dialog().getByText("account.suspend").waitFor();
+    await dialog().getByRole("button", { name: "Close" }).click();
+    await button("Redeem codes").click();
+    await page.waitForURL(/room=redeem/);
+    await rows.filter({ hasText: "Revoked a redeem code" }).waitFor();
+  });
+
+  test("no link and no code stays behind: not on the page, in storage, in addresses or in the log", async () => {
+    const kept = await page.evaluate(
+      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, history.state])",
+    );
+    expect(secrets).toHaveLength(3);
+    // Behind the `#` it is not sent: Chromium tells the tests of it all the same.
+    const sent = rig.addresses.map((address) => address.split("#")[0] ?? "");
+    const places = [await page.content(), String(kept), ...sent, ...rig.log];
+    for (const secret of secrets) {
+      expect(places.filter((place) => place.includes(secret))).toEqual([]);
+    }
+  });
+
+  test.for([
+    { theme: "light", language: "en" },
+    { theme: "dark", language: "zh" },
+  ] as const)(
+    "an account's page is for everybody and fits 360 pixels: $theme, $language",
+    async (view) => {
+      const seen = await rig.open(view);
+      await seen.goto(`${rig.url}/console/accounts/${accountId}`);
+      await seen.getByRole("heading", { name: "Nordwind GmbH" }).waitFor();
+      await ready(seen);
+      expect(await barriers(seen)).toEqual([]);
+      await seen.setViewportSize({ width: 360, height: 900 });
+      await expect.poll(() => overflow(seen)).toBe(0);
+      await seen.context().close();
+    },
+  );
+
+  test("nothing was forbidden by the security policy, and no script failed", () => {
+    expect(rig.troubles).toEqual([]);
+  });
+});
