@@ -1,26 +1,16 @@
 /** The console in a real browser, from the printed link on (R-CON-1, R-KEY-1 to R-KEY-4). */
 import { execFile } from "node:child_process";
-import { join } from "node:path";
 import { promisify } from "node:util";
 import { createClient } from "@connectrpc/connect";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RedeemService } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { type ConsoleRig, startConsole } from "./console-rig.ts";
-import { allPaths, barriers, overflow, ready, visit } from "./every-page.ts";
+import { faults } from "./every-page.ts";
 import { findBrowser } from "./find-browser.ts";
 
 const run = promisify(execFile);
 const browser = findBrowser();
-
-/** Where pictures of the pages go: for `npm run screenshots`. Empty: there are none. */
-const pictures = process.env["UAS_SCREENSHOTS"] ?? "";
-
-async function picture(page: Page, names: readonly string[]): Promise<void> {
-  if (pictures === "") return;
-  const name = names.join("-").replaceAll("/", "").replace(/-$/, "-overview");
-  await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
-}
 
 describe.runIf(browser !== undefined)("the console", () => {
   let rig: ConsoleRig;
@@ -280,22 +270,7 @@ describe.runIf(browser !== undefined)("the console", () => {
     async (view) => {
       await rig.keep(page);
       const seen = await rig.open(view);
-      const found: string[] = [];
-      await seen.goto(`${rig.url}/console/sign-in`);
-      await ready(seen);
-      found.push(...(await barriers(seen)));
-      await seen.goto(`${rig.url}/console`);
-      for (const path of await allPaths(seen)) {
-        await visit(seen, path);
-        await picture(seen, [view.theme, "wide", path]);
-        // The frame around it is the same on every page.
-        found.push(...(await barriers(seen, path === "/" ? "html" : "#content")));
-        await seen.setViewportSize({ width: 360, height: 900 });
-        // Charts notice a frame later how much room they have.
-        await expect.poll(() => overflow(seen), { message: `${path} is too wide` }).toBe(0);
-        await picture(seen, [view.theme, "narrow", path]);
-        await seen.setViewportSize({ width: 1280, height: 900 });
-      }
+      const found = await faults(seen, { base: rig.url, theme: view.theme });
       expect(await seen.locator("html").getAttribute("data-theme")).toBe(view.theme);
       expect(found).toEqual([]);
       await seen.context().close();
