@@ -121,8 +121,8 @@ describe("README.md", () => {
       scripts: Record<string, string>;
     };
     const named = new Set(
-      [...page.matchAll(/npm (?:run )?(start|test|(?<=run )[a-z:]+)/g)].map(
-        ([, name = ""]) => name,
+      [...page.matchAll(/npm (?:run ([a-z:]+)|(start|test))/g)].map(
+        ([, script, usual = ""]) => script ?? usual,
       ),
     );
     const parts = new Set(["lint", "types"]); // of `check`
