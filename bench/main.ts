@@ -11,12 +11,14 @@ import { benchCross } from "./cross.ts";
 import { openBenchDatabase, type BenchDatabase } from "./database.ts";
 import { audit, createKey, install, type Installation, measureStart, serve } from "./gateway.ts";
 import { benchLedger } from "./ledger.ts";
+import { benchLog } from "./log.ts";
 import { type Contestant, measure, type Measurement, median } from "./measure.ts";
 import { type BenchOptions, readOptions, usage } from "./options.ts";
 import {
   print,
   printGoal,
   printLedger,
+  printLog,
   printScenario,
   printWebhooks,
   rssGoalBytes,
@@ -65,6 +67,7 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
     printWebhooks(await benchWebhooks({ url: database.url, receivers, durationMs }));
     await receivers.stop();
   }
+  if (options.isLogMeasured) await benchCallLog(options, { folder, cleanup });
   if (options.scenarios.length > 0 || options.isCrossMeasured || options.isStartMeasured) {
     await benchGateway(options, { folder, database, cleanup });
   }
@@ -85,6 +88,17 @@ async function benchLedgers(options: BenchOptions, { folder, database }: Place):
   } finally {
     await slow.close();
   }
+}
+
+/** In a database of its own: the others would be measured with its rows. */
+async function benchCallLog(
+  { logRows }: BenchOptions,
+  { folder, cleanup }: Pick<Place, "folder" | "cleanup">,
+): Promise<void> {
+  const database = await openBenchDatabase(join(folder, "log"));
+  cleanup.push(() => database.close());
+  printLog(await benchLog(database.url, logRows));
+  await database.close();
 }
 
 interface Place {

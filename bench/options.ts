@@ -17,10 +17,14 @@ export interface BenchOptions {
   readonly isLedgerMeasured: boolean;
   /** Whether to measure webhooks past receivers that hang. */
   readonly areWebhooksMeasured: boolean;
+  /** Whether to measure questions to a call log of millions of rows. */
+  readonly isLogMeasured: boolean;
+  /** How many rows it has. Default 5,000,000: minutes to fill. */
+  readonly logRows: number;
 }
 
 /** Says how to call the bench. */
-export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--only json,flood,native,paced,large,cross,start,ledger,webhooks]
+export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--rows 5000000] [--only json,flood,native,paced,large,cross,start,ledger,webhooks,log]
 `;
 
 /** @throws Error with a message for the user. */
@@ -31,6 +35,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
       seconds: { type: "string", default: "2" },
       rounds: { type: "string", default: "3" },
       only: { type: "string", default: "" },
+      rows: { type: "string", default: "5000000" },
     },
   });
   const only = new Set(values.only.split(",").filter(Boolean));
@@ -41,6 +46,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
     "start",
     "ledger",
     "webhooks",
+    "log",
   ]);
   for (const name of only) if (!known.has(name)) throw new Error(`nothing is called "${name}"`);
   return {
@@ -51,7 +57,15 @@ export function readOptions(args: readonly string[]): BenchOptions {
     isCrossMeasured: isWanted("cross"),
     isLedgerMeasured: isWanted("ledger"),
     areWebhooksMeasured: isWanted("webhooks"),
+    // Filling it takes minutes: only where it is asked for.
+    isLogMeasured: only.has("log"),
+    logRows: rowCount(values.rows),
   };
+}
+
+function rowCount(text: string): number {
+  if (/^[1-9]\d{3,7}$/.test(text)) return Number(text);
+  throw new Error("--rows must be a whole number from 1000 to 99999999");
 }
 
 function positive(text: string, name: string): number {

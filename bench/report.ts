@@ -1,5 +1,6 @@
 /** Prints what was measured. */
 import type { LedgerBenchResult } from "./ledger.ts";
+import type { LogBench } from "./log.ts";
 import type { Measurement } from "./measure.ts";
 import type { BodyResult } from "./body.ts";
 import type { WebhookBenchResult } from "./webhooks.ts";
@@ -100,6 +101,23 @@ export function printLedger(disk: string, { runs, idle }: LedgerBenchResult): vo
     ledgerGoals.idleMs,
     " ms",
   );
+  print();
+}
+
+/** Milliseconds that any answer about the call log may take. */
+const logGoalMs = 200;
+
+/** Prints what was asked of the call log. */
+export function printLog({ rows, fillSeconds, results }: LogBench): void {
+  print(`Call log of ${rows.toLocaleString("en")} rows, filled in ${fillSeconds.toFixed(0)} s`);
+  const line = ([title = "", ...cells]: readonly string[]): string =>
+    title.padEnd(36) + cells.map((cell) => cell.padStart(10)).join("");
+  print(`  ${line(["question", "found", "p50 ms", "worst ms"])}`);
+  for (const { title, found, p50Ms, worstMs } of results) {
+    print(`  ${line([title, String(found), p50Ms.toFixed(1), worstMs.toFixed(1)])}`);
+  }
+  const worst = Math.max(...results.map(({ worstMs }) => worstMs));
+  printGoal(`every answer within ${worst.toFixed(0)} ms`, worst, logGoalMs, " ms");
   print();
 }
 

@@ -45,7 +45,8 @@ export interface UsageRow {
 /** What failed, as SQL: see CallOutcome of the contract. */
 export const isFailed = "ending not in (1, 5, 10)";
 
-const sumNames = [
+/** What is added up, as columns. */
+export const sumNames = [
   "calls",
   "failed_calls",
   "input_tokens",
@@ -84,20 +85,26 @@ const metricTerms: Readonly<Record<UsageMetric, string>> = {
 export async function queryUsage(pool: Queryable, query: UsageQuery): Promise<UsageRow[]> {
   const where = new Where();
   const { group, groupLimit, metric, startsMs } = query;
-  const sums = sumNames.map((name) => `sum(${name}) as ${name}`).join(", ");
+  const sums = sumNames.map((name) => `sum(${name})::bigint as ${name}`).join(", ");
   const counted = countedSql(query, where);
-  const limit = where.value(groupLimit);
   const starts = where.value(startsMs.map((ms) => new Date(ms)));
-  const text = `
-    with counted as (
-      select hour, ${groupColumns[group]} as name, ${sums} from (${counted}) c group by 1, 2
-    ), largest as (
-      select name from counted group by name order by ${metricTerms[metric]} desc, name limit ${limit}
-    )
-    select greatest(width_bucket(hour, ${starts}::timestamptz[]) - 1, 0) as bucket,
-        l.name as "group", ${sums}
-      from counted c left join largest l on l.name = c.name group by 1, 2 order by 1`;
+  const bucket = `greatest(width_bucket(hour, ${starts}::timestamptz[]) - 1, 0)`;
+  // By hour first: there are few, and each has its bucket to be looked up.
+  const hours = `select hour, ${groupColumns[group]} as name, ${sums} from (${counted}) c group by 1, 2`;
+  const buckets = `select ${bucket} as bucket, name, ${sums} from (${hours}) h group by 1, 2`;
+  const text = isGrouped(group)
+    ? `with summed as materialized (${buckets}), largest as (
+         select name from summed group by name
+           order by ${metricTerms[metric]} desc, name limit ${where.value(groupLimit)}
+       )
+       select bucket, l.name as "group", ${sums}
+         from summed s left join largest l on l.name = s.name group by 1, 2 order by 1`
+    : `select bucket, name as "group", ${sumNames.join(", ")} from (${buckets}) s order by 1`;
   return (await pool.query<UsageRow>(text, where.values)).rows;
+}
+
+function isGrouped(group: UsageGroup): boolean {
+  return group === UsageGroup.MODEL || group === UsageGroup.KEY;
 }
 
 /** The hours that lie wholly within the range, and the calls of those at its ends that do not. */

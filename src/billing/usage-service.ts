@@ -11,7 +11,7 @@ import { bucketStarts, parseTimeZone } from "./buckets.ts";
 import { answering, type Queryable } from "./queryable.ts";
 import { parseEnum, parseLimit, parseRange, parseText, summedUntilMs } from "./range.ts";
 import { isOperator, parseScope } from "./scope.ts";
-import { usageSeries, usageTotals } from "./usage-message.ts";
+import { usageSeries } from "./usage-message.ts";
 import { queryUsage } from "./usage-query.ts";
 
 /** What {@link createUsageService} needs. */
@@ -47,11 +47,9 @@ export function createUsageService(options: UsageServiceOptions): ServiceImpl<ty
         groupLimit: parseLimit("group_limit", request.groupLimit, groupLimits),
         metric,
       });
-      const view = { isOperator: isOperator(context), metric };
       return create(GetUsageSeriesResponseSchema, {
         bucketTimes: startsMs.map(timestampFromMs),
-        series: usageSeries(rows, view),
-        totals: usageTotals(rows, view),
+        ...usageSeries(rows, { isOperator: isOperator(context), metric }),
         toTime: timestampFromMs(toMs),
       });
     },

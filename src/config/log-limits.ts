@@ -1,12 +1,14 @@
 /** The limits of looking into the call log. */
 
-/** How many calls of the log are looked through at once for those that a filter means, and how long a page may go
- * on looking, in milliseconds: a list answers in 200 ms, with a next page where it has not seen everything. */
-export const logWindowRows = 50_000;
+/** How many calls of the log are looked through at first for those that a filter means, and at most at once; and how
+ * long a page may go on looking, in milliseconds: a list answers in 200 ms, with a next page where it has not seen
+ * everything. */
+export const logWindowRows = 1_000;
+export const logWindowRowsMax = 32_000;
 export const logWindowsMs = 80;
 
 /** The most calls that a histogram looks at where sums do not tell. */
-export const histogramRowsMax = 200_000;
+export const histogramRowsMax = 100_000;
 
 /** The most calls of an export. */
 export const exportRowsMax = 100_000;

@@ -14,7 +14,7 @@ import { type Range, summedUntilMs } from "../range.ts";
 import { isFailed, queryUsage } from "../usage-query.ts";
 import { Where } from "../where.ts";
 import { addFound, addSought, type CallQuery } from "./filter.ts";
-import { findFloor } from "./read.ts";
+import { findFloor, timeOf } from "./read.ts";
 
 /** What to count. */
 export interface HistogramQuery extends Range {
@@ -132,9 +132,4 @@ async function lookAtBars(
     succeeded: BigInt(row.calls) - BigInt(row.failed),
   }));
   return { bars, fromMs: floor === undefined ? fromMs : timeOf(floor) };
-}
-
-/** The moment of a UUIDv7, in milliseconds since 1970. */
-function timeOf(id: string): number {
-  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
