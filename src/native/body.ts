@@ -76,8 +76,23 @@ export class NativeBody implements NativeRequest {
       if (member === undefined) continue;
       edits.push({ start: member.valueStart, end: member.valueEnd, text: JSON.stringify(text) });
     }
+    edits.push(...this.#renames(changes.model));
     const body = edits.length === 0 ? [this.#bytes] : applyEdits(this.#bytes, edits);
     return body.map((piece) => rewriteAddresses(piece, changes.addresses ?? []));
+  }
+
+  /** The names of the model, in members called so: a quote inside of a text has a backslash, so that no text has
+   * such a member. */
+  #renames(model: BodyChanges["model"]): Edit[] {
+    if (model === undefined) return [];
+    const { members, nested } = this.#read();
+    if (!nested.mayHave("model") && !members.some(({ key }) => key === "model")) return [];
+    const name = RegExp.escape(Buffer.from(model.from).toString("latin1"));
+    const pattern = new RegExp(`"model"\\s*:\\s*"(?:models/)?(${name})"`, "dg");
+    return [...this.#bytes.toString("latin1").matchAll(pattern)].flatMap(({ indices }) => {
+      const [start, end] = indices?.[1] ?? [];
+      return start === undefined || end === undefined ? [] : [{ start, end, text: model.to }];
+    });
   }
 
   /** The members, each with one of its commas: the one behind it, but of the last ones the one before. */
@@ -117,6 +132,8 @@ export interface BodyChanges {
   readonly without?: readonly string[];
   /** Texts that stand in place of others, by member. Default: none. */
   readonly texts?: ReadonlyMap<string, string>;
+  /** A model's name wherever the path's is said again, as the vendor's. Default: none. */
+  readonly model?: { readonly from: string; readonly to: string };
   /** Our addresses, as the vendor's. Default: none. */
   readonly addresses?: readonly AddressEdit[];
 }

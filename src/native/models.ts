@@ -53,7 +53,9 @@ export interface NamedModel {
 export function namedModel(request: NativeRequest, at: NativeModelAt): NamedModel {
   if (at.in === "path") return { name: request.groups[at.group] ?? "", prefix: "" };
   const [usual = "model"] = at.members;
-  const member = at.members.find((name) => request.member(name) !== undefined) ?? usual;
+  const named = at.members.filter((name) => (request.member(name) ?? null) !== null);
+  const [member = usual, other] = named;
+  if (other !== undefined) throw invalid(`Name "${member}" or "${other}", not both`, other);
   const value: JsonValue | undefined = request.member(member);
   if (typeof value !== "string" || value === "") {
     throw invalid(`"${member}" must name a model`, member);

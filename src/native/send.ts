@@ -82,11 +82,12 @@ export function isJson(headers: Readonly<Record<string, string>>): boolean {
 }
 
 function changesOf(change: ModelChange | undefined): BodyChanges {
-  const member = change?.named.member;
-  if (change === undefined || member === undefined) return {};
-  const { name, prefix } = change.named;
+  if (change === undefined) return {};
+  const { name, prefix, member } = change.named;
   const { vendorModel } = change;
-  return name === vendorModel ? {} : { texts: new Map([[member, `${prefix}${vendorModel}`]]) };
+  if (name === vendorModel) return {};
+  if (member === undefined) return { model: { from: name, to: vendorModel } };
+  return { texts: new Map([[member, `${prefix}${vendorModel}`]]) };
 }
 
 /** The path with the vendor's name of the model: it stands there once, as one run of segments. */

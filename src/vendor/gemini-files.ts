@@ -55,11 +55,27 @@ export const geminiFiles: readonly NativeRoute[] = [
   },
 ];
 
-/** A file in an address, or by its name alone. */
-const fileName = /(?:^|\/)(files\/[a-z0-9-]+)(?::download)?(?:\?.*)?$/;
+/**
+ * The file that an address means; `undefined`: none of Google's own. Read as the URL standard reads it, so that no
+ * spelling of it is overlooked; what cannot be read but looks like one is a file that nobody has.
+ */
+function fileIn(address: string): string | undefined {
+  const bare = /^\s*\/?(files\/[a-z0-9-]+)\s*$/i.exec(address)?.[1];
+  if (bare !== undefined) return bare;
+  const url = URL.parse(address);
+  if (url === null) return /files\//i.test(address) ? address : undefined;
+  const path = unescaped(url.pathname);
+  const [, name] = /\/v1\w*\/+(files\/[^/:]+)/i.exec(path) ?? [];
+  return name;
+}
 
-/** Where Google's own files are: other addresses are those of the public, and nobody's. */
-const ownHost = /^(?:files\/|https?:\/\/[^/]+\/(?:[\w-]+\/)?v1(?:beta)?\/files\/)/;
+function unescaped(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
 
 /** What a request refers to that Google keeps: files, earlier interactions, and what cannot be made here. */
 export function geminiReferences(request: NativeRequest): readonly string[] {
@@ -73,9 +89,7 @@ export function geminiReferences(request: NativeRequest): readonly string[] {
     throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "serviceTier" });
   }
   const uris = request.mentions("fileUri", "file_uri", "uri");
-  const files = uris
-    .filter((uri) => ownHost.test(uri))
-    .map((uri) => fileName.exec(uri)?.[1] ?? uri);
+  const files = uris.flatMap((uri) => fileIn(uri) ?? []);
   const kept = request.mentions(
     "cachedContent",
     "cached_content",

@@ -2,7 +2,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
-import { ErrorCode, type GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
 import { GeminiMeter } from "./gemini-meter.ts";
 import { geminiFiles, geminiReferences } from "./gemini-files.ts";
 import { geminiJobs, modelPath, mostOf, objectOf } from "./gemini-jobs.ts";
@@ -54,7 +54,7 @@ const routes: readonly NativeRoute[] = [
     path: new RegExp(`^${modelPath}:(?:embedContent|batchEmbedContents)$`),
     model: inModel,
     types: [ModelType.TEXT],
-    limits: () => ({ maxOutputTokens: 0 }),
+    limits: embedLimits,
     reply: () => "whole",
   },
 ];
@@ -69,6 +69,22 @@ function generateLimits(request: NativeRequest, model: ModelConfig): NativeLimit
   const choices = mostOf(config, "candidateCount", "candidate_count") ?? 1;
   if (model.type !== ModelType.IMAGE) return { maxOutputTokens: most, choices };
   return { maxOutputTokens: most ?? (model.maxOutputTokens || imageTokensMax), choices, images: 1 };
+}
+
+/** Each request of a batch names its model again: it must be the one that is priced. */
+function embedLimits(request: NativeRequest): NativeLimits {
+  const { model = "" } = request.groups;
+  const other = request
+    .mentions("model")
+    .find((each) => each !== model && each !== `models/${model}`);
+  if (other === undefined) return { maxOutputTokens: 0 };
+  throw new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `"model": name \`models/${model}\` as the path does`,
+    {
+      param: "model",
+    },
+  );
 }
 
 /** Google's words for our codes; else its word for the status. */

@@ -148,7 +148,9 @@ function readCallback(request: NativeRequest): NativeCallbackSaid {
 /** Files that were uploaded, wherever in the input their addresses stand. */
 function references(request: NativeRequest): readonly string[] {
   return request.mentions().flatMap((text) => {
-    const [, id] = /^https?:\/\/[^/]+(?:\/[\w-]+)?\/v1\/files\/([\w-]+)/.exec(text) ?? [];
+    // As the URL standard reads it: no spelling of an address is overlooked.
+    const path = /^\s*https?:/i.test(text) ? URL.parse(text)?.pathname.replaceAll("%2F", "/") : "";
+    const [, id] = /\/v1\/+files\/+([^/]+)/i.exec(path ?? "") ?? [];
     return id === undefined ? [] : [`files/${id}`];
   });
 }

@@ -192,6 +192,10 @@ test("R-VND-3: interactions and files belong to who made them, wherever they are
     ["POST", "/upload/v1beta/files?upload_id=up1", "bytes"],
     ["POST", "/v1beta/models/gemini-x:generateContent", JSON.stringify(part(uri))],
     ["POST", "/v1beta/models/gemini-x:generateContent", JSON.stringify(part(vendorUri))],
+    ...spellings(vendorUri, uri).map(
+      (each) =>
+        ["POST", "/v1beta/models/gemini-x:generateContent", JSON.stringify(part(each))] as const,
+    ),
     ["POST", "/v1beta/models/gemini-x:generateContent", escaped],
     ["POST", "/v1beta/models/gemini-x:countTokens", JSON.stringify(part("files/abc"))],
     [
@@ -233,6 +237,20 @@ test("a public address as input is nobody's, and passes", async () => {
   });
   expect(response.status).toBe(200);
 });
+
+/** The same file, written so that a careless look overlooks it. */
+function spellings(vendorUri: string, uri: string): readonly string[] {
+  return [
+    " files/abc",
+    "/files/abc",
+    vendorUri.replace("http:", "HTTP:"),
+    vendorUri.replace("/v1beta/", "/v1beta/x/../"),
+    vendorUri.replace("files", "%66iles"),
+    vendorUri.replace("/v1beta/", "/v1alpha/"),
+    `${vendorUri}:download?alt=media`,
+    uri.replace("/v1beta/", "//v1beta//"),
+  ];
+}
 
 function upload() {
   const file = new Blob(['not JSON, "uri": "https://x"'], { type: "application/json" });

@@ -138,6 +138,21 @@ test("countTokens costs nothing; embeddings cost what was read", async () => {
   expect(call.usage?.outputTokens).toBe(0);
 });
 
+test("a batch of embeddings says its model again: by our name it becomes the vendor's, another is refused", async () => {
+  gateway.vendor.answer(() => ({ body: '{"embeddings": [{"values": [0.5]}]}' }));
+  const content = { parts: [{ text: 'say "model": "models/embedder"' }] };
+  const embed = (model: string) =>
+    ask("/v1beta/models/embedder:batchEmbedContents", {
+      body: JSON.stringify({ requests: [{ model, content }] }),
+    });
+  expect((await embed("models/embedder")).status).toBe(200);
+  const [asked] = gateway.vendor.requests;
+  expect(asked?.url).toBe("/v1beta/models/embed-x:batchEmbedContents");
+  expect(asked?.json).toEqual({ requests: [{ model: "models/embed-x", content }] });
+  expect((await embed("models/gemini-x")).status).toBe(400);
+  expect(gateway.vendor.requests.length).toBe(1);
+});
+
 test("pitfall 11: a stream that the vendor drops breaks for its client, and what came is charged", async () => {
   const headers = { "content-type": "text/event-stream" };
   gateway.vendor.answer(() => ({ headers, body: geminiEvents.slice(0, 2), isCut: true }));
