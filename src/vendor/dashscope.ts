@@ -4,6 +4,7 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { dashscopeFault } from "./dashscope-fault.ts";
 import { dashscopeNative } from "./dashscope-native.ts";
+import { createDashscopeTasks } from "./dashscope-tasks.ts";
 import { bearer, createHttpVendor } from "./http-vendor.ts";
 import { createNativeTransport, nativeBaseUrl } from "./native-http.ts";
 import type { Vendor, VendorKind } from "./vendor.ts";
@@ -31,6 +32,7 @@ function create(config: VendorConfig): Vendor {
       target: ({ query }) => ({ path: `${compatible}/chat/completions`, query }),
       embed: `${compatible}/embeddings`,
       faultOf: dashscopeFault,
+      tasks: createDashscopeTasks({ ...config, baseUrl }),
       native: createNativeTransport(config, {
         credential,
         bases: [{ name: "api", url: baseUrl, below: "" }],

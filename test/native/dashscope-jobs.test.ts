@@ -20,11 +20,15 @@ beforeAll(async () => {
 beforeEach(() => gateway.vendor.clear());
 
 afterAll(async () => {
-  const strange = gateway.vendor.violations.filter((each) => !each.includes(" /files/"));
+  // What the gateway asks for itself may come compressed.
+  const strange = gateway.vendor.violations.filter((each) => !each.endsWith("may be compressed"));
   expect(strange).toEqual([]);
   // Whoever looks at an ended task wakes who settles it.
-  const tasks = [...gateway.dashscope.tasks.values()].map(async (task) => {
-    if (task.status === "PENDING" || task.status === "RUNNING") task.status = "FAILED";
+  const open = [...gateway.dashscope.tasks.values()].filter(({ status }) =>
+    ["PENDING", "RUNNING"].includes(status),
+  );
+  const tasks = open.map(async (task) => {
+    task.status = "FAILED";
     await vi.waitUntil(async () => (await statusOf(task.id)) === task.status, { timeout: 10_000 });
   });
   await Promise.all(tasks);
@@ -221,6 +225,54 @@ test("R-HOOK-7: a callback in the header becomes the platform's webhook", async 
     request_id: "dsj-10",
   });
   expect(JSON.parse(data["vendor_payload"] ?? "")).toMatchObject({ output: { task_id: id } });
+});
+
+/** The gateway's own tasks, of the same vendor. @param body default: a poll */
+async function own(path: string, body?: object): Promise<{ readonly taskId: string }> {
+  const headers = { authorization: `Bearer ${customer.key}`, "content-type": "application/json" };
+  const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const response = await fetch(`${gateway.url}/api/ai/tasks${path}`, { headers, ...init });
+  return (await response.json()) as { taskId: string };
+}
+
+test("R-TSK-2, R-TSK-6: tasks of the gateway's own take canonical parameters, and end as they do", async () => {
+  const imageParams = { prompt: "x", size: "1280x720", n: 2, seed: 7, promptExtend: true };
+  const more = { extra: { style: "<anime>" } };
+  const made = await own("", {
+    modelKey: "wan2.6-t2i",
+    imageParams: { ...imageParams, ...more },
+  });
+  const sent = () =>
+    gateway.vendor.requests.filter(
+      ({ method, url }) => method === "POST" && url.includes("synthesis"),
+    );
+  await vi.waitUntil(() => sent().length === 1, { timeout: 10_000 });
+  expect(sent()[0]?.json).toEqual({
+    model: "wan2.6-t2i",
+    input: { prompt: "x" },
+    parameters: { n: 2, seed: 7, prompt_extend: true, size: "1280*720", style: "<anime>" },
+  });
+  gateway.dashscope.succeed({ image_count: 2 }, 2);
+  const film = await own("", {
+    modelKey: "wan2.6-t2v",
+    videoParams: { prompt: "x", duration: 8 },
+  });
+  await vi.waitUntil(() => sent().length === 2, { timeout: 10_000 });
+  gateway.dashscope.succeed({ duration: 8 });
+  const timeout = 10_000;
+  await expect
+    .poll(() => own(`/${made.taskId}`), { timeout })
+    .toMatchObject({
+      status: "completed",
+      resultUrls: [expect.any(String), expect.any(String)],
+      cost: { amount: "0.04" },
+    });
+  await expect
+    .poll(() => own(`/${film.taskId}`), { timeout })
+    .toMatchObject({
+      status: "completed",
+      cost: { amount: "0.8" },
+    });
 });
 
 test("@ai-sdk/alibaba: a film", async () => {

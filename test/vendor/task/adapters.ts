@@ -6,6 +6,7 @@ import { vendorKinds } from "../../../src/vendor/index.ts";
 import type { TaskSubmission, VendorTasks } from "../../../src/vendor/task.ts";
 import type { Vendor } from "../../../src/vendor/vendor.ts";
 import { vendorConfig } from "../listener.ts";
+import { dashscopeSays, dashscopeSecret, startDashscope } from "./dashscope-vendor.ts";
 import { geminiError, geminiSecret, startGemini } from "./gemini-vendor.ts";
 import { openaiError, openaiSecret, startOpenai } from "./openai-vendor.ts";
 import { replicateError, replicateSecret, startReplicate } from "./replicate-vendor.ts";
@@ -84,6 +85,17 @@ const replicate = {
     full: replicateError(503, "Service unavailable"),
     broken: replicateError(500, "Internal server error"),
   },
+};
+
+const dashscope = {
+  closed: ["n", "size", "duration", "seed", "audio", "watermark", "prompt_extend"],
+  kind: "dashscope",
+  secret: dashscopeSecret,
+  isSynchronous: false,
+  basePath: "/api/v1",
+  start: startDashscope,
+  forbidden: { prompt: "something forbidden" },
+  says: dashscopeSays,
 };
 
 const speech = {
@@ -203,6 +215,37 @@ export const adapters: readonly Adapter[] = [
     model: "minimax/speech-02",
     least: { text: "Good morning." },
     most: { text: "Good morning.", voice: "calm" },
+  },
+  {
+    ...dashscope,
+    type: ModelType.IMAGE,
+    model: "wan2.2-t2i-flash",
+    least: { prompt: "A lighthouse" },
+    most: {
+      prompt: "A lighthouse",
+      negativePrompt: "people",
+      size: "1280x720",
+      n: 2,
+      seed: 4,
+      watermark: false,
+      promptExtend: true,
+      extra: { style: "<anime>" },
+    },
+  },
+  {
+    ...dashscope,
+    type: ModelType.VIDEO,
+    model: "wan2.6-i2v",
+    least: { prompt: "Waves" },
+    most: {
+      prompt: "Waves",
+      imageUrl: picture,
+      audioUrl: "https://example.com/a.mp3",
+      duration: 10,
+      resolution: "720P",
+      generateAudio: true,
+      seed: 4,
+    },
   },
 ];
 

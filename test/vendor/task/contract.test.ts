@@ -155,7 +155,8 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
     expect(invalid).toBeInstanceOf(TaskRefused);
     expect(invalid).toMatchObject({ code: "invalid_parameters", isPassing: false });
     const { body } = says.invalid as { body: JsonObject };
-    const said = (body["error"] as JsonObject | undefined)?.["message"] ?? body["detail"];
+    const said =
+      (body["error"] as JsonObject | undefined)?.["message"] ?? body["detail"] ?? body["message"];
     expect((invalid as Error).message).toContain(said);
   });
 
