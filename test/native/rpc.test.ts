@@ -2,7 +2,11 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ExchangeResponse, NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
+import {
+  type ExchangeRequestSchema,
+  type ExchangeResponse,
+  NativeService,
+} from "../../gen/uas/native/v1/native_service_pb.ts";
 import { withTransport } from "../rpc/harness.ts";
 import type { Customer } from "../support/gateway.ts";
 import { type NativeGateway, startGeminiGateway } from "./gemini-gateway.ts";
