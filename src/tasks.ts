@@ -21,7 +21,7 @@ import type { WorkerOptions } from "./task/worker-options.ts";
 import { createTaskSchemas } from "./task/schema/schemas.ts";
 import { createTaskService } from "./task/service.ts";
 import { createTaskStore } from "./task/store.ts";
-import { createSubmit, type TaskPricing } from "./task/submit.ts";
+import { createSubmit, openSubmitPool, type TaskPricing } from "./task/submit.ts";
 import { Parking } from "./task/wait.ts";
 import type { Vendor } from "./vendor/vendor.ts";
 
@@ -58,6 +58,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   const { pool, url } = database;
   const { allowHosts } = config.webhooks;
   const store = createTaskStore(pool);
+  const submits = openSubmitPool(url);
   const feed = new TaskFeed({ url });
   const parking = new Parking();
   const tasksOf = (vendor: string) => vendors.get(vendor)?.tasks;
@@ -71,7 +72,11 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     onNews?.();
   };
   const catalogue = createCatalogue(config.models);
-  const submit = createSubmit({ pool, pricing: createTaskPricing(prices), onAccepted: onNews });
+  const submit = createSubmit({
+    pool: submits,
+    pricing: createTaskPricing(prices),
+    onAccepted: onNews,
+  });
   const cancel = createCancel({ pool, store, canStop, onAsked, ...(tell && { tell }) });
   const service = createTaskService({
     store,
@@ -93,7 +98,9 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     callbacks: createCallbacks({ pool, tasksOf, onNews }),
     background: createBackgroundTasks({ submit, cancel, store, feed, parking }),
     start: () => feed.start(),
-    stop: () => feed.close(),
+    async stop() {
+      await Promise.all([feed.close(), submits.end()]);
+    },
   };
 }
 

@@ -11,7 +11,7 @@ import { HttpFailure } from "../http/failure.ts";
 import { Call, callStart } from "../inference/call.ts";
 import { reportCall } from "../inference/report.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
-import type { TaskRow } from "../task/task-row.ts";
+import type { WholeTask } from "../task/task-row.ts";
 import { isUnsent } from "../task/unsent.ts";
 import { newId } from "../uuid.ts";
 import type { NativeSubmitRoute } from "../vendor/native.ts";
@@ -42,7 +42,7 @@ export async function* submit(ask: Ask, context: NativeContext): AsyncGenerator<
 type Found = NativeModel & { readonly named: NamedModel };
 
 interface Begun {
-  readonly task: TaskRow;
+  readonly task: WholeTask;
   readonly found: Found;
 }
 
@@ -136,7 +136,7 @@ async function send(ask: Ask, context: NativeContext, { task, found }: Begun): P
 }
 
 interface Replied {
-  readonly task: TaskRow;
+  readonly task: WholeTask;
   readonly reply: VendorReply;
 }
 
@@ -179,7 +179,7 @@ async function refused(
 /** R-ERR-5: an SDK that asks again would make a second job. */
 async function lost(
   { outside, metrics, log }: NativeContext,
-  task: TaskRow,
+  task: WholeTask,
   cause: unknown,
 ): Promise<GatewayError> {
   const { id: taskId, vendor } = task;

@@ -6,8 +6,8 @@ import { chargeOf } from "./charge.ts";
 import { noSuchTask, notCancellable } from "./failures.ts";
 import { type MoveNeeds, moveTask } from "./move.ts";
 import { isCancellable, isEnded, statesBefore } from "./state.ts";
-import { type SeenTask, seenColumns, type TaskStore } from "./store.ts";
-import type { TaskRow } from "./task-row.ts";
+import type { SeenTask, TaskStore } from "./store.ts";
+import { seenColumns, type TaskRow, type WholeTask } from "./task-row.ts";
 
 /** What {@link createCancel} needs. */
 export interface CancelOptions extends MoveNeeds {
@@ -49,7 +49,7 @@ export function createCancel(options: CancelOptions): Cancel {
 }
 
 /** Nobody has begun it: it ends here. A claim grows its fence, and is then the first. */
-async function end(task: TaskRow, options: CancelOptions): Promise<SeenTask | undefined> {
+async function end(task: WholeTask, options: CancelOptions): Promise<SeenTask | undefined> {
   const ending = CallEnding.CANCELLED;
   const charge = chargeOf(task, { errorCode: "", ending, status: 499, now: new Date() });
   const ended = await answering(moveTask(options, task, { event: "cancel", charge }));

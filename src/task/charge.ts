@@ -8,7 +8,7 @@ import type { PriceConfig } from "../config/config.ts";
 import { backgroundOf } from "../inference/background/params.ts";
 import type { TaskOutcome, TaskUnits } from "../vendor/task.ts";
 import type { Move } from "./move.ts";
-import type { StoredUsageJson, TaskRow } from "./task-row.ts";
+import type { StoredUsageJson, WholeTask } from "./task-row.ts";
 
 /** The path that tasks have in the call log. */
 export const taskPath = "/api/ai/tasks";
@@ -52,7 +52,7 @@ export function usageOf({
  * The money of a task's end. Only what was completed is charged (R-TSK-6), and never more than was held: a
  * vendor that makes more than it was asked for is not the customer's concern.
  */
-export function chargeOf(task: TaskRow, ended: Ended): NonNullable<Move["charge"]> {
+export function chargeOf(task: WholeTask, ended: Ended): NonNullable<Move["charge"]> {
   const { outcome, price, vendorCostNanos } = ended;
   const isCharged = outcome !== undefined && ended.ending === CallEnding.COMPLETED;
   const usage = outcome && usageOf(ended);
@@ -74,7 +74,7 @@ export function chargeOf(task: TaskRow, ended: Ended): NonNullable<Move["charge"
   };
 }
 
-function recordOf(task: TaskRow, ended: Ended, usage: StoredUsageJson | undefined): CallRow {
+function recordOf(task: WholeTask, ended: Ended, usage: StoredUsageJson | undefined): CallRow {
   const background = backgroundOf(task.params);
   return {
     id: task.id,

@@ -1,7 +1,7 @@
 /** Takes tasks for this process: those that wait for their turn, in turns of the accounts, and those that are due. */
 import type { Pool } from "pg";
 import { inTransaction } from "./move.ts";
-import { type TaskRow, taskColumns } from "./task-row.ts";
+import { type TaskRow, workColumns } from "./task-row.ts";
 
 /** Where a task of a model can go, best first. */
 export interface TaskRoute {
@@ -85,7 +85,7 @@ const claimSql = `
     vendor = picked.vendor, vendor_model = picked.model
   from unnest($1::uuid[], $2::text[], $3::text[]) as picked(id, vendor, model)
   where task.id = picked.id and task.state = 'queued'
-  returning ${taskColumns}`;
+  returning ${workColumns}`;
 
 /** `next_time` goes with the lease, so that the index does not lead to what is worked on. $1: how many, $2: the
  * lease. */
@@ -94,7 +94,7 @@ const dueSql = `
     next_time = clock_timestamp() + $2 * interval '1 ms'
   where id in (
     select id from task where ${isDue} order by next_time limit $1 for update skip locked)
-  returning ${taskColumns}`;
+  returning ${workColumns}`;
 
 /** Those that have ended, whose vendors may still charge for them. $1: how many, $2: the lease. */
 const trailingSql = `
@@ -102,7 +102,7 @@ const trailingSql = `
     next_time = clock_timestamp() + $2 * interval '1 ms'
   where id in (
     select id from task where ${isTrailingDue} order by next_time limit $1 for update skip locked)
-  returning ${taskColumns}`;
+  returning ${workColumns}`;
 
 /** Those that waited until their deadline. $1: how many, $2: the lease; `queued` has none. */
 const overdueSql = `
@@ -110,7 +110,7 @@ const overdueSql = `
   where id in (
     select id from task where state = 'queued' and deadline <= clock_timestamp()
     limit $1 for update skip locked)
-  returning ${taskColumns}`;
+  returning ${workColumns}`;
 
 const anythingSql = `select
   exists (select from task where state = 'queued' and next_time <= now()) as queued,

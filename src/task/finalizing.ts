@@ -113,7 +113,7 @@ export class Finalizing {
       return news.status === "completed" ? news.outcome : undefined;
     }
     if (tasks.resubmit === "blind" || !lease.isSafe()) return undefined;
-    const { vendor_model: model, type, params } = task;
+    const { vendor_model: model, type, params } = await this.#work.whole(task);
     const told =
       tasks.resubmit === "findable"
         ? await tasks.find?.(attemptToken, signal)

@@ -12,8 +12,10 @@ const renewSql = `
 
 /** A task that this process works on. */
 export interface Lease {
-  /** Aborted once the task is somebody else's. */
+  /** Ends what can be done again by somebody else: the task is somebody else's, or this process stops. */
   readonly signal: AbortSignal;
+  /** Ends what cannot: the task is somebody else's, or this process has waited long enough. */
+  readonly lastSignal: AbortSignal;
   /** Aborted once its client asks to end it: at once in this process, else with the next heartbeat. */
   readonly cancelled: AbortSignal;
   /** Whether nobody else can have it by now: what must not happen twice may begin. */
@@ -29,9 +31,12 @@ export interface LeasesOptions {
   readonly failed: (error: unknown) => void;
 }
 
+/** Controllers of its own for each, and no `AbortSignal.any` over those of the process: what hangs on them by weak
+ * references is garbage of the slow kind, 100 MiB of it with ten thousand tasks that are asked after. */
 interface Held {
   readonly fence: number;
-  readonly lost: AbortController;
+  readonly work: AbortController;
+  readonly last: AbortController;
   readonly cancelled: AbortController;
   /** On the clock of `performance.now()`. */
   untilMs: number;
@@ -43,6 +48,8 @@ export class Leases {
   readonly #held = new Map<string, Held>();
   #timer: NodeJS.Timeout | undefined;
   #beating: Promise<void> | undefined;
+  #isHandedOver = false;
+  #isGivenUp = false;
 
   constructor(options: LeasesOptions) {
     this.#options = options;
@@ -63,17 +70,38 @@ export class Leases {
     await this.#beating;
   }
 
+  /** This process stops: ends what can be done again elsewhere, from now on. */
+  handOver(): void {
+    this.#isHandedOver = true;
+    for (const { work } of this.#held.values()) work.abort();
+  }
+
+  /** It has waited long enough: ends all the rest. */
+  giveUp(): void {
+    this.#isGivenUp = true;
+    for (const { last } of this.#held.values()) last.abort();
+  }
+
   /** @param askedMs when the claim was sent, on the clock of `performance.now()` */
   begin({ id, fence }: { readonly id: string; readonly fence: number }, askedMs: number): Lease {
     const { leaseMs } = this.#options;
-    const [lost, cancelled] = [new AbortController(), new AbortController()];
-    const held: Held = { fence, lost, cancelled, untilMs: askedMs + leaseMs };
+    const [work, last, cancelled] = [
+      new AbortController(),
+      new AbortController(),
+      new AbortController(),
+    ];
+    const held: Held = { fence, work, last, cancelled, untilMs: askedMs + leaseMs };
     this.#held.set(id, held);
+    if (this.#isHandedOver) work.abort();
+    if (this.#isGivenUp) last.abort();
     return {
-      signal: lost.signal,
-      cancelled: cancelled.signal,
+      signal: work.signal,
+      lastSignal: last.signal,
+      get cancelled() {
+        return cancelled.signal;
+      },
       // Half of it: what begins now must have left this machine before the lease ends.
-      isSafe: () => !lost.signal.aborted && performance.now() < held.untilMs - leaseMs / 2,
+      isSafe: () => performance.now() < held.untilMs - leaseMs / 2,
       end: () => {
         if (this.#held.get(id) === held) this.#held.delete(id);
       },
@@ -104,8 +132,15 @@ export class Leases {
     const renewed = new Map(rows.map((row) => [row.id, row.cancel_requested]));
     for (const [id, held] of all) {
       if (renewed.has(id)) held.untilMs = askedMs + leaseMs;
-      else if (this.#held.get(id) === held) held.lost.abort();
+      else if (this.#held.get(id) === held) lose(held);
       if (renewed.get(id) === true) held.cancelled.abort();
     }
   }
+}
+
+/** It is somebody else's. */
+function lose(held: Held): void {
+  held.untilMs = -Infinity;
+  held.work.abort();
+  held.last.abort();
 }

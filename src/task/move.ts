@@ -5,7 +5,7 @@ import type { Pool, PoolClient } from "pg";
 import { applyIn } from "../billing/apply-in.ts";
 import type { CallRow } from "../billing/call-row.ts";
 import { progressIn, statesBefore, type TaskEvent, transitions } from "./state.ts";
-import { type TaskRow, taskColumns } from "./task-row.ts";
+import { seenColumns, type TaskRow } from "./task-row.ts";
 import { tellTask } from "./tell.ts";
 
 /** What a change does to a task. */
@@ -69,11 +69,11 @@ export async function moveTask(
   const update = statementOf(task, move);
   const isAlone = move.charge === undefined && move.within === undefined;
   if (isAlone && task.callback_url === null) {
-    return (await needs.pool.query<TaskRow>(update)).rows[0];
+    return moveRow(needs.pool, update, task);
   }
   let lowBalanceNanos: bigint | undefined;
   const moved = await inTransaction(needs.pool, async (transaction) => {
-    const row = (await transaction.query<TaskRow>(update)).rows[0];
+    const row = await moveRow(transaction, update, task);
     if (row === undefined) return undefined;
     if (isNews(task, row)) await (needs.tell ?? tellTask)(transaction, row);
     await move.within?.(transaction);
@@ -85,6 +85,16 @@ export async function moveTask(
   });
   if (lowBalanceNanos !== undefined) needs.onLowBalance?.(task.account_id, lowBalanceNanos);
   return moved;
+}
+
+/** What was asked for never changes, and may be long: it is not read again. */
+async function moveRow(
+  database: Pick<Pool, "query">,
+  update: { readonly text: string; readonly values: unknown[] },
+  { params }: TaskRow,
+): Promise<TaskRow | undefined> {
+  const { rows } = await database.query<Omit<TaskRow, "params">>(update);
+  return rows[0] && { ...rows[0], params };
 }
 
 function isNews(before: TaskRow, after: TaskRow): boolean {
@@ -122,20 +132,28 @@ function statementOf(task: TaskRow, move: Move): { text: string; values: unknown
     sets.push("lease_until = null", `next_time = least(${next}, greatest(deadline, now()))`);
   }
   const text = `update task set ${sets.join(", ")}
-    where id = $1 and fence = $2 and state = any($3) returning ${taskColumns}`;
+    where id = $1 and fence = $2 and state = any($3) returning ${seenColumns}`;
   return { text, values };
 }
 
-/** Runs work in a transaction. @throws what the work throws; nothing of it stays */
+/**
+ * Runs work in a transaction.
+ *
+ * @param options.isPipelined whether the pool's statements may go out together: then its beginning does with the
+ *   first of the work. Default false.
+ * @throws what the work throws; nothing of it stays
+ */
 export async function inTransaction<T>(
   pool: Pool,
   work: (client: PoolClient) => Promise<T>,
+  { isPipelined = false }: { readonly isPipelined?: boolean } = {},
 ): Promise<T> {
   const client = await pool.connect();
   let failure: Error | undefined;
   try {
-    await client.query("begin");
-    const result = await work(client);
+    const beginning = client.query("begin");
+    if (!isPipelined) await beginning;
+    const [result] = await Promise.all([work(client), beginning]);
     await client.query("commit");
     return result;
   } catch (error) {

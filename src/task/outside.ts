@@ -18,7 +18,7 @@ import { holdRefused } from "./failures.ts";
 import { hintTask } from "./hints.ts";
 import { inTransaction, type MoveNeeds, moveTask } from "./move.ts";
 import type { Submitter, TaskPricing } from "./submit.ts";
-import { type TaskRow, taskColumns } from "./task-row.ts";
+import { type WholeTask, taskColumns } from "./task-row.ts";
 
 /** A task that is about to be submitted. */
 export interface OutsideTask {
@@ -55,17 +55,17 @@ export interface OutsideTasks {
    * @param beside what else is written in the transaction
    * @throws GatewayError INSUFFICIENT_BALANCE, UPSTREAM_OVERLOADED, SERVICE_UNAVAILABLE
    */
-  begin(task: OutsideTask, submitter: Submitter, beside: Beside): Promise<TaskRow>;
+  begin(task: OutsideTask, submitter: Submitter, beside: Beside): Promise<WholeTask>;
   /** The vendor has it. @param beside what else is written, before anybody else may know of it */
-  accept(task: TaskRow, vendorTaskId: string, beside: Beside): Promise<void>;
+  accept(task: WholeTask, vendorTaskId: string, beside: Beside): Promise<void>;
   /** The vendor refused it: nothing runs, nothing is charged, nobody is told but the client. */
-  refuse(task: TaskRow, error: GatewayError): Promise<void>;
+  refuse(task: WholeTask, error: GatewayError): Promise<void>;
   /** The vendor did not answer: it may have it. */
-  lose(task: TaskRow): Promise<void>;
+  lose(task: WholeTask): Promise<void>;
 }
 
 /** Something that is written with a task. */
-export type Beside = (transaction: PoolClient, task: TaskRow) => Promise<void>;
+export type Beside = (transaction: PoolClient, task: WholeTask) => Promise<void>;
 
 const insertSql = `
   insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_url, request_id, hold,
@@ -125,7 +125,7 @@ async function begin(
     readonly submitter: Submitter;
     readonly beside: Beside;
   },
-): Promise<TaskRow> {
+): Promise<WholeTask> {
   const { task, submitter, beside } = asked;
   const { caller } = submitter;
   const id = newId();
@@ -133,7 +133,7 @@ async function begin(
   const { discountBp = 0 } = caller;
   const amountNanos = pricing.holdUnits(price, task.units, discountBp);
   const money = [amountNanos.toString(), pricing.version(price), discountBp];
-  const { rows } = await transaction.query<TaskRow>(
+  const { rows } = await transaction.query<WholeTask>(
     insertSql,
     valuesOf(id, { task, submitter, money }),
   );

@@ -2,7 +2,8 @@
 import { ErrorCode } from "../errors.ts";
 import { type TaskNews, type TaskOutcome, VendorTrouble } from "../vendor/task.ts";
 import { faultCode } from "./fault.ts";
-import { type TaskWork, timedOut, type Work } from "./task-work.ts";
+import { timedOut } from "./ends.ts";
+import type { TaskWork, Work } from "./task-work.ts";
 import type { TaskRow } from "./task-row.ts";
 
 /** How many bad answers in a row an operator is told of. */

@@ -3,13 +3,10 @@ import type { Pool } from "pg";
 import { answering } from "../database-lost.ts";
 import type { Page } from "../page-token.ts";
 import { isUuid } from "../uuid.ts";
-import { taskColumns, type TaskRow } from "./task-row.ts";
+import { seenColumns, taskColumns, type TaskRow, type WholeTask } from "./task-row.ts";
 
 /** A task without what was asked for, which can be long. */
 export type SeenTask = Omit<TaskRow, "params">;
-
-/** The columns of a {@link SeenTask}. */
-export const seenColumns = taskColumns.replace("task.params,", "");
 
 /** Every id is below it: the position before the first page. */
 const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
@@ -28,7 +25,7 @@ export interface TaskStore {
   /** A task; `undefined`: there is none, or it is of another account. @param accountId default: any */
   find(taskId: string, accountId?: string): Promise<SeenTask | undefined>;
   /** The same, with what was asked for. */
-  findWhole(taskId: string, accountId: string | undefined): Promise<TaskRow | undefined>;
+  findWhole(taskId: string, accountId: string | undefined): Promise<WholeTask | undefined>;
   /** The newest task by the request id of its submit. */
   findByRequest(requestId: string): Promise<SeenTask | undefined>;
   /** One more than the page's limit, newest first. @param states default: all */
@@ -45,7 +42,8 @@ export function createTaskStore(pool: Pick<Pool, "query">): TaskStore {
       isUuid(taskId) ? (await query(sql.find, [taskId, accountId ?? null]))[0] : undefined,
     findWhole: async (taskId, accountId) =>
       isUuid(taskId)
-        ? (await answering(pool.query<TaskRow>(sql.findWhole, [taskId, accountId ?? null]))).rows[0]
+        ? (await answering(pool.query<WholeTask>(sql.findWhole, [taskId, accountId ?? null])))
+            .rows[0]
         : undefined,
     findByRequest: async (requestId) =>
       requestId.includes("\0") ? undefined : (await query(sql.findByRequest, [requestId]))[0],

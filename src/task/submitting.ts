@@ -4,19 +4,18 @@ import { taskConnectsMax } from "../config/task-limits.ts";
 import { ErrorCode } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { type Submitted, TaskRefused, type TaskOutcome } from "../vendor/task.ts";
-import type { TaskRow } from "./task-row.ts";
-import { type TaskWork, timedOut, type Work } from "./task-work.ts";
+import type { TaskRow, WholeTask } from "./task-row.ts";
+import { timedOut } from "./ends.ts";
+import type { TaskWork, Work } from "./task-work.ts";
 import { faultCode } from "./fault.ts";
 import { askHint } from "./hints.ts";
 import type { MoveColumns } from "./move.ts";
+import { limitTime } from "./time-limit.ts";
 import { isUnsent } from "./unsent.ts";
 import type { WorkerVendor } from "./worker-options.ts";
 
 /** What is done with a result once it is there. */
 export type Finalize = (work: Work, outcome: TaskOutcome) => Promise<void>;
-
-/** The longest timer, in milliseconds. */
-const timeoutMsMax = 2 ** 31 - 1;
 
 const lostMessage =
   "the vendor was asked for the task but did not answer, and cannot be asked again without the risk of making it twice; nothing was charged";
@@ -33,20 +32,21 @@ export class Submitting {
 
   /** Asks for a task whose intent has just been written down. */
   async submit(work: Work): Promise<void> {
-    // This process may have been paused since: then somebody else may be asking already.
-    if (work.lease.isSafe()) return this.#submit(work);
+    const task = await this.#work.whole(work.task);
+    // This process may have been paused since: then somebody else may be asking already. Or it stops.
+    if (work.lease.isSafe() && !work.signal.aborted) return this.#submit({ ...work, task });
     await this.#work.move(work, { event: "requeue", releaseMs: 0 });
   }
 
-  async #submit(work: Work): Promise<void> {
+  async #submit(work: Work & { readonly task: WholeTask }): Promise<void> {
     const { task, lastSignal } = work;
     const vendor = this.#work.vendorOf(task);
     if (vendor === undefined) return this.#refuse(work, passing(`vendor ${task.vendor} is gone`));
-    const deadline = AbortSignal.timeout(Math.min(timeoutMsMax, Math.max(1, task.left_ms)));
     // What can be cancelled without asking runs only as long as it is waited for.
     const endsHere = vendor.tasks.canCancel && vendor.tasks.cancel === undefined;
-    const cancelled = endsHere ? [work.lease.cancelled] : [];
-    const signal = AbortSignal.any([lastSignal, deadline, ...cancelled]);
+    const cancelled = endsHere ? work.lease.cancelled : undefined;
+    using limit = limitTime(task.left_ms, [lastSignal, ...(cancelled ? [cancelled] : [])]);
+    const { signal } = limit;
     let submitted: Submitted;
     try {
       const asking = vendor.tasks.submit({
@@ -61,10 +61,10 @@ export class Submitting {
       this.#work.at("ask.submit");
       submitted = await asking;
     } catch (error) {
-      if (cancelled.some(({ aborted }) => aborted)) return this.#work.cancel(work);
+      if (cancelled?.aborted) return this.#work.cancel(work);
       if (error instanceof TaskRefused) return this.#refuse(work, error);
       if (error instanceof HttpFailure && isUnsent(error)) return this.#unsent(work, error);
-      return this.#lose(work, error, deadline.aborted);
+      return this.#lose(work, error, limit.isOverdue());
     }
     this.#work.at("told.submit");
     this.#told(task, "done" in submitted ? "done" : "accepted");
@@ -97,8 +97,9 @@ export class Submitting {
 
   async #again(work: Work): Promise<void> {
     if (work.task.cancel_requested && work.task.failure_count > 0) return this.#work.cancel(work);
-    const task = await this.#work.move(work, { event: "resubmit" });
-    if (task === undefined) return;
+    const again = await this.#work.move(work, { event: "resubmit" });
+    if (again === undefined) return;
+    const task = await this.#work.whole(again);
     if (work.lease.isSafe()) return this.#submit({ ...work, task });
     await this.#work.release({ ...work, task }, 0);
   }

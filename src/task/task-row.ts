@@ -10,7 +10,8 @@ export interface TaskRow {
   readonly key_id: string;
   readonly model: string;
   readonly type: ModelType;
-  readonly params: JsonObject;
+  /** Null: they are long, and were not read; see {@link WholeTask}. */
+  readonly params: JsonObject | null;
   readonly callback_id: string | null;
   readonly callback_url: string | null;
   /** The public path that it was submitted at, in its vendor's own form; null: in ours. */
@@ -56,6 +57,11 @@ export interface TaskRow {
   readonly attempt_age_ms: number | null;
 }
 
+/** A task with what was asked for. */
+export interface WholeTask extends TaskRow {
+  readonly params: JsonObject;
+}
+
 /** What the column `result` has. */
 export interface StoredResultJson {
   readonly files: readonly StoredFileJson[];
@@ -83,7 +89,7 @@ export interface StoredUsageJson {
   readonly seconds?: number;
 }
 
-/** The columns of a {@link TaskRow}, for `select` and `returning` where the table is called `task`. */
+/** The columns of a {@link WholeTask}, for `select` and `returning` where the table is called `task`. */
 export const taskColumns = `task.id, task.account_id, task.key_id, task.model, task.type, task.params,
   task.callback_id, task.callback_url, task.path, task.request_id, task.state, task.progress, task.cancel_requested,
   task.version, task.fence, task.attempt_token, task.poll_count, task.failure_count, task.vendor,
@@ -92,3 +98,16 @@ export const taskColumns = `task.id, task.account_id, task.key_id, task.model, t
   task.expire_time, task.hints, task.hint_task_id, task.is_hint_sure, task.is_trailing,
   ceil(extract(epoch from task.deadline - clock_timestamp()) * 1000)::float8 as left_ms,
   floor(extract(epoch from clock_timestamp() - task.attempt_time) * 1000)::float8 as attempt_age_ms`;
+
+/** The same without what was asked for, which can be long. */
+export const seenColumns = taskColumns.replace("task.params,", "");
+
+/** From how many bytes on what was asked for is left out where many tasks are taken at once, as it is stored:
+ * pictures that came with it can have megabytes, and who only looks at a task does not need them. */
+const longBytes = 16_384;
+
+/** The columns of a {@link TaskRow}. */
+export const workColumns = taskColumns.replace(
+  "task.params,",
+  `case when pg_column_size(task.params) < ${longBytes} then task.params end as params,`,
+);

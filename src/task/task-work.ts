@@ -15,38 +15,18 @@ import {
 import { bookVendorCost } from "../billing/late-vendor-cost.ts";
 import type { Queryable } from "../billing/queryable.ts";
 import { isDatabaseLost } from "../database-lost.ts";
-import { ErrorCode, errorMeanings, type SentErrorCode } from "../errors.ts";
+import { errorMeanings, type SentErrorCode } from "../errors.ts";
 import type { TaskOutcome } from "../vendor/task.ts";
 import { chargeOf, type Ended, usageOf } from "./charge.ts";
+import { endingOf, type Failure } from "./ends.ts";
 import type { Lease } from "./leases.ts";
 import { hintTask } from "./hints.ts";
 import { inTransaction, type Move, type MoveColumns, moveTask } from "./move.ts";
 import { pauseMs } from "./pause.ts";
 import { transitions } from "./state.ts";
-import { type StoredFileJson, type TaskRow, taskColumns } from "./task-row.ts";
+import { type StoredFileJson, type TaskRow, type WholeTask, workColumns } from "./task-row.ts";
 import { type TaskPlace, vendorFor } from "./text-vendor.ts";
 import type { WorkerOptions, WorkerPoint, WorkerTimings, WorkerVendor } from "./worker-options.ts";
-
-/** Codes that a task can fail with. */
-export type FailureCode =
-  | typeof ErrorCode.CONTENT_REJECTED
-  | typeof ErrorCode.INVALID_PARAMETERS
-  | typeof ErrorCode.UPSTREAM_ERROR
-  | typeof ErrorCode.UPSTREAM_SUBMIT_UNKNOWN
-  | typeof ErrorCode.TASK_TIMEOUT
-  | typeof ErrorCode.RESULT_UNAVAILABLE
-  | typeof ErrorCode.INTERNAL_ERROR;
-
-/** Why a task fails. */
-export interface Failure {
-  readonly code: FailureCode;
-  /** For the customer. */
-  readonly message: string;
-  /** What the vendor made all the same: it takes its money. Default: nothing. */
-  readonly outcome?: TaskOutcome;
-  /** What else is written. */
-  readonly set?: Pick<MoveColumns, "hint_task_id" | "is_trailing">;
-}
 
 /** What came too late for a task. */
 export interface LateNews {
@@ -79,14 +59,6 @@ const errorCharsMax = 8_192;
 const trailedSql = `
   update task set is_trailing = false, lease_until = null
   where id = $1 and fence = $2 and is_trailing`;
-
-/** The failure of a task that was not done in time. */
-export const timedOut: Failure = {
-  code: ErrorCode.TASK_TIMEOUT,
-  message: "the task was not done by its deadline; nothing was charged",
-};
-
-const refusals = new Set<FailureCode>([ErrorCode.CONTENT_REJECTED, ErrorCode.INVALID_PARAMETERS]);
 
 /** The tools of the steps. */
 export class TaskWork {
@@ -154,9 +126,19 @@ export class TaskWork {
   /** Whether a change took place whose answer was lost. */
   async #find(task: TaskRow, { event }: Move): Promise<TaskRow | undefined> {
     const state = event === undefined ? task.state : transitions[event].to;
-    const sql = `select ${taskColumns} from task where id = $1 and fence = $2 and state = $3`;
+    const sql = `select ${workColumns} from task where id = $1 and fence = $2 and state = $3`;
     const { rows } = await this.options.pool.query<TaskRow>(sql, [task.id, task.fence, state]);
     return rows[0];
+  }
+
+  /** A task with what was asked for. */
+  async whole(task: TaskRow): Promise<WholeTask> {
+    const { id, params } = task;
+    if (params !== null) return { ...task, params };
+    const sql = "select params from task where id = $1";
+    const { rows } = await this.options.pool.query<Pick<WholeTask, "params">>(sql, [id]);
+    if (rows[0] === undefined) throw new Error(`task ${id} is gone`);
+    return { ...task, params: rows[0].params };
   }
 
   /** Gives a task back, to be looked at again. */
@@ -171,7 +153,7 @@ export class TaskWork {
     files: readonly StoredFileJson[],
     expireTime: Date | null,
   ): Promise<void> {
-    const { task } = work;
+    const task = await this.whole(work.task);
     const ended = {
       outcome,
       ...this.#asked(task),
@@ -194,7 +176,7 @@ export class TaskWork {
 
   /** Ends a task without a result. Free of charge. */
   async fail(work: Pick<Work, "task" | "lastSignal">, failure: Failure): Promise<void> {
-    const { task } = work;
+    const task = await this.whole(work.task);
     const { word, status } = errorMeanings[failure.code satisfies SentErrorCode];
     const { outcome } = failure;
     const charge = this.#charge(task, {
@@ -212,7 +194,7 @@ export class TaskWork {
 
   /** Ends a task because that was asked for. Free of charge. */
   async cancel(work: Work, set: NonNullable<Failure["set"]> = {}): Promise<void> {
-    const { task } = work;
+    const task = await this.whole(work.task);
     const charge = this.#charge(task, {
       errorCode: "",
       ending: CallEnding.CANCELLED,
@@ -258,7 +240,8 @@ export class TaskWork {
   }
 
   /** Returns what was booked; 0: nothing. */
-  async #bookLate(database: Queryable, task: TaskRow, outcome: TaskOutcome): Promise<bigint> {
+  async #bookLate(database: Queryable, late: TaskRow, outcome: TaskOutcome): Promise<bigint> {
+    const task = await this.whole(late);
     const { id: callId, account_id: accountId } = task;
     const costNanos = this.#vendorCost(task, { outcome, ...this.#asked(task) });
     if (costNanos === undefined || costNanos <= 0n) return 0n;
@@ -276,22 +259,17 @@ export class TaskWork {
     await this.options.pool.query(sql, [id, kind, state, detail && JSON.stringify(detail)]);
   }
 
-  #asked(task: TaskRow): Pick<Ended, "asked"> {
+  #asked(task: WholeTask): Pick<Ended, "asked"> {
     const model = this.options.models.get(task.model);
     const vendor = this.vendorOf(task);
     return model && vendor ? { asked: vendor.tasks.units(task.params, model) } : {};
   }
 
   #charge(
-    task: TaskRow,
+    task: WholeTask,
     ended: Omit<Ended, "now" | "vendorCostNanos">,
   ): NonNullable<Move["charge"]> {
     const vendorCostNanos = this.#vendorCost(task, ended);
     return chargeOf(task, { ...ended, vendorCostNanos, now: new Date() });
   }
-}
-
-function endingOf(code: FailureCode): CallEnding {
-  if (code === ErrorCode.INTERNAL_ERROR) return CallEnding.GATEWAY_FAILED;
-  return refusals.has(code) ? CallEnding.UPSTREAM_REFUSED : CallEnding.UPSTREAM_FAILED;
 }

@@ -23,7 +23,8 @@ import { Submitting } from "./submitting.ts";
 import { Trailing } from "./trailing.ts";
 import { vendorFor } from "./text-vendor.ts";
 import type { TaskRow } from "./task-row.ts";
-import { TaskWork, timedOut, type Work } from "./task-work.ts";
+import { timedOut } from "./ends.ts";
+import { TaskWork, type Work } from "./task-work.ts";
 import type { WorkerOptions } from "./worker-options.ts";
 
 /** Runs tasks from {@link start} to {@link stop}. */
@@ -61,9 +62,6 @@ class RunningWorker implements TaskWorker {
   readonly #look: ReturnType<typeof singly>;
   readonly #submits = new Set<Promise<void>>();
   readonly #checks = new Set<Promise<void>>();
-  /** Ends what can be done again; what cannot. */
-  readonly #stopping = new AbortController();
-  readonly #stopped = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #after = firstId;
   #isAgain = false;
@@ -72,6 +70,7 @@ class RunningWorker implements TaskWorker {
   /** Whether accounts or vendors could: then each task that ends does. */
   #isShort = false;
   #hasEnded = false;
+  #isStopping = false;
 
   constructor(options: WorkerOptions) {
     const onEnd: WorkerOptions["onEnd"] = (task, record) => {
@@ -108,24 +107,25 @@ class RunningWorker implements TaskWorker {
   }
 
   wake(): void {
-    if (this.#stopping.signal.aborted) return;
+    if (this.#isStopping) return;
     // One that is under way may have looked already at what is new.
     this.#isAgain = true;
     void this.#look();
   }
 
   async stop({ graceMs = 0 }: { readonly graceMs?: number } = {}): Promise<void> {
-    this.#stopping.abort();
+    this.#isStopping = true;
+    this.#leases.handOver();
     clearInterval(this.#timer);
     await this.#look.ended();
-    const last = setTimeout(() => this.#stopped.abort(), graceMs);
+    const last = setTimeout(() => this.#leases.giveUp(), graceMs);
     await Promise.all([...this.#submits, ...this.#checks]);
     clearTimeout(last);
     await this.#leases.stop();
   }
 
   async #lookOnce(): Promise<void> {
-    while (this.#isAgain && !this.#stopping.signal.aborted) {
+    while (this.#isAgain && !this.#isStopping) {
       this.#isAgain = false;
       this.#isFull = false;
       this.#hasEnded = false;
@@ -145,7 +145,11 @@ class RunningWorker implements TaskWorker {
     if (tasks.length > 0) this.#work.at("due.answered");
     this.#isAgain ||= tasks.length === limit;
     for (const task of tasks) {
-      this.#begin(this.#checks, task, askedMs, (work) => this.#goOn(work));
+      this.#begin(this.#checks, task, askedMs, async (work) => {
+        // It was taken while this process began to stop.
+        if (work.signal.aborted) await this.#work.release(work, 0);
+        else await this.#goOn(work);
+      });
     }
   }
 
@@ -203,8 +207,7 @@ class RunningWorker implements TaskWorker {
     step: (work: Work) => Promise<void>,
   ): void {
     const lease = this.#leases.begin(task, askedMs);
-    const lastSignal = AbortSignal.any([lease.signal, this.#stopped.signal]);
-    const signal = AbortSignal.any([lastSignal, this.#stopping.signal]);
+    const { signal, lastSignal } = lease;
     const running = this.#try({ task, lease, signal, lastSignal }, step).finally(() => {
       lease.end();
       all.delete(running);

@@ -20,7 +20,7 @@ import { requestId } from "../../src/rpc/interceptor/request-id.ts";
 import { chargeOf } from "../../src/task/charge.ts";
 import { type MoveColumns, moveTask } from "../../src/task/move.ts";
 import type { TaskEvent } from "../../src/task/state.ts";
-import { type StoredResultJson, type TaskRow, taskColumns } from "../../src/task/task-row.ts";
+import { type StoredResultJson, taskColumns, type WholeTask } from "../../src/task/task-row.ts";
 import { createTaskRoom } from "../../src/tasks.ts";
 import type { VendorTasks } from "../../src/vendor/task.ts";
 import type { Vendor } from "../../src/vendor/vendor.ts";
@@ -256,18 +256,18 @@ export type End = { readonly taskId: string; readonly fence?: number } & (
   | { readonly event: "cancel" }
 );
 
-async function find(pool: Pool, taskId: string): Promise<TaskRow> {
-  const { rows } = await pool.query<TaskRow>(`select ${taskColumns} from task where id = $1`, [
+async function find(pool: Pool, taskId: string): Promise<WholeTask> {
+  const { rows } = await pool.query<WholeTask>(`select ${taskColumns} from task where id = $1`, [
     taskId,
   ]);
   if (rows[0] === undefined) throw new Error(`no task ${taskId}`);
   return rows[0];
 }
 
-async function move(pool: Pool, { taskId, event, set = {} }: Change): Promise<TaskRow | undefined> {
+async function move(pool: Pool, { taskId, event, set = {} }: Change): ReturnType<typeof moveTask> {
   if (event !== "claim") return moveTask({ pool }, await find(pool, taskId), { event, set });
   // As workers do: the fence grows with the claim.
-  const { rows } = await pool.query<TaskRow>(
+  const { rows } = await pool.query<WholeTask>(
     `update task set state = 'submitting', fence = fence + 1, vendor = coalesce($2, vendor)
      where id = $1 and state = 'queued' returning ${taskColumns}`,
     [taskId, set.vendor],
@@ -275,7 +275,7 @@ async function move(pool: Pool, { taskId, event, set = {} }: Change): Promise<Ta
   return rows[0];
 }
 
-async function endTask(pool: Pool, end: End): Promise<TaskRow | undefined> {
+async function endTask(pool: Pool, end: End): ReturnType<typeof moveTask> {
   const { taskId, event, fence } = end;
   const found = await find(pool, taskId);
   const task = { ...found, fence: fence ?? found.fence };

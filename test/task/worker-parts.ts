@@ -9,7 +9,8 @@ import type { TaskNews, VendorTasks } from "../../src/vendor/task.ts";
 /** What a picture costs, and what each task of the tests holds, in nano-USD. */
 export const imageNanos = 100n;
 
-const price: PriceConfig = {
+/** The price of a picture. */
+export const price: PriceConfig = {
   input: undefined,
   cachedInput: undefined,
   cacheWrite: undefined,

@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { randomBytes } from "node:crypto";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
 import { type TaskNews, TaskRefused, VendorTrouble } from "../../src/vendor/task.ts";
 import { openTasks, type Tasks, until } from "./work-harness.ts";
@@ -242,4 +243,29 @@ test("state, money and webhook of an end are one transaction", async () => {
   // Its lease ends; it is blind, so it is not asked again.
   expect(await tasks.ended([id])).toMatchObject([{ error_code: "upstream_submit_unknown" }]);
   await worker.stop();
+});
+
+test("what was asked for is read where it is needed only, however long it is", async () => {
+  const account = await tasks.account();
+  const picture = randomBytes(40_000).toString("base64");
+  const params = { images: 2, picture };
+  const id = await tasks.submit({ accountId: account, params, images: 2, callbackUrl });
+  const asked: unknown[] = [];
+  let polls = 0;
+  const v = vendor({
+    submit({ params: given, attemptToken }) {
+      asked.push(given);
+      return Promise.resolve({ vendorTaskId: attemptToken });
+    },
+    poll: () => Promise.resolve(++polls < 3 ? { status: "running", progress: 10 } : completed),
+  });
+  const queries = vi.spyOn(tasks.pool, "query");
+  tasks.work(one({ v }));
+  expect(await tasks.ended([id])).toMatchObject([{ state: "completed", cost: "200" }]);
+  expect(asked).toEqual([params]);
+  expect(polls).toBe(3);
+  // For its submit and for its charge, and for none of the looks between.
+  const reads = queries.mock.calls.filter(([text]) => text.startsWith("select params"));
+  expect(reads).toHaveLength(2);
+  queries.mockRestore();
 });

@@ -1,0 +1,73 @@
+/** Processes that are killed while they accept a task: its client asks again, and has one task and one hold. */
+import { spawn } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { SubmitPoint } from "../../src/task/submit.ts";
+import { openSubmit } from "./submit-parts.ts";
+import { openTasks, type Tasks } from "./work-harness.ts";
+import { one, vendor } from "./worker-parts.ts";
+
+let tasks: Tasks;
+let gateway: ReturnType<typeof openSubmit>;
+beforeAll(async () => {
+  tasks = await openTasks();
+  gateway = openSubmit(tasks.url);
+});
+afterAll(async () => {
+  await gateway.close();
+  await tasks.close();
+});
+
+const points = ["submit.sent", "submit.held", "submit.committed"] as const;
+
+describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
+  test.each(points)("at %s: the repetition is the one task there is", async (point) => {
+    const accountId = await tasks.account(500n);
+    const callbackId = `order-${point}`;
+    expect(await die(accountId, callbackId, point)).toBe("SIGKILL");
+    // What it had begun ends with its connection; a repetition waits for that.
+    const { task, replayed } = await gateway.submit(accountId, callbackId);
+    if (point === "submit.committed") expect(replayed).toBe(true);
+    const { rows } = await tasks.pool.query<{ id: string }>(
+      "select id from task where account_id = $1",
+      [accountId],
+    );
+    expect(rows).toEqual([{ id: task.id }]);
+    expect(await tasks.balance(accountId)).toEqual({ available: 400n, held: 100n });
+    tasks.work(one({ v: vendor() }));
+    expect(await tasks.ended([task.id])).toMatchObject([{ state: "completed", cost: "100" }]);
+    await tasks.stopAll();
+    expect(await tasks.balance(accountId)).toEqual({ available: 400n, held: 0n });
+    await tasks.expectClean();
+  });
+
+  test("repetitions at the same moment are one task, and what does not fit holds nothing", async () => {
+    const accountId = await tasks.account(150n);
+    const both = await Promise.all(
+      Array.from({ length: 8 }, () => gateway.submit(accountId, "order-9")),
+    );
+    expect(new Set(both.map(({ task }) => task.id)).size).toBe(1);
+    expect(both.filter(({ replayed }) => !replayed)).toHaveLength(1);
+    await expect(gateway.submit(accountId, "order-10")).rejects.toMatchObject({
+      meaning: { word: "insufficient_balance" },
+    });
+    // A repetition is one also where no money is left.
+    expect(await gateway.submit(accountId, "order-9")).toMatchObject({ replayed: true });
+    expect(await tasks.balance(accountId)).toEqual({ available: 50n, held: 100n });
+    await tasks.expectClean();
+  });
+});
+
+/** Submits in a process that dies there. Returns the signal that it died of. */
+function die(accountId: string, callbackId: string, point: SubmitPoint): Promise<string | null> {
+  const script = join(import.meta.dirname, "submit-crash-child.ts");
+  // Each child loads the same program: compiled once, that is half of its time.
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "uas-test-compile-cache") };
+  const args = [script, tasks.url, accountId, callbackId, point];
+  const child = spawn(process.execPath, args, { stdio: "inherit", env });
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("exit", (_code, signal) => resolve(signal));
+  });
+}
