@@ -35,9 +35,8 @@ export interface InstallOptions {
 }
 
 /** Writes a configuration, one model for each scenario. */
-export async function install(options: InstallOptions): Promise<Installation> {
+export function install(options: InstallOptions): Promise<Installation> {
   const { folder, upstreamPort, database } = options;
-  const config = join(folder, "uas.yaml");
   const models = scenarios.map(({ name }) => {
     const vendor = name === "native" ? "gemini" : "bench";
     const route = `routes: [{ vendor: ${vendor}, model: ${vendorModel(name)} }]`;
@@ -57,8 +56,23 @@ export async function install(options: InstallOptions): Promise<Installation> {
     `  responses: { kind: openai, base_url: "${base}/v1", api_key: "\${env:BENCH_KEY}", dialects: [responses] }`,
     `  messages: { kind: anthropic, base_url: "${base}", api_key: "\${env:BENCH_KEY}" }`,
   ];
-  const lines = ["version: 1", "vendors:", ...vendors, "models:", ...models, ...paced];
-  writeFileSync(config, `${lines.join("\n")}\n`);
+  const lines = ["vendors:", ...vendors, "models:", ...models, ...paced];
+  return installWith({ folder, database, lines });
+}
+
+/** What a configuration of one's own needs. */
+export interface InstallWithOptions extends Pick<InstallOptions, "folder" | "database"> {
+  /** Of the configuration, below its version. */
+  readonly lines: readonly string[];
+  /** What else the environment says. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Writes a configuration as it is given. */
+export async function installWith(options: InstallWithOptions): Promise<Installation> {
+  const { folder, database, lines } = options;
+  const config = join(folder, "uas.yaml");
+  writeFileSync(config, `${["version: 1", ...lines].join("\n")}\n`);
   const port = await freePort();
   const env = {
     ...database.env,
@@ -66,6 +80,7 @@ export async function install(options: InstallOptions): Promise<Installation> {
     UAS_CONFIG: config,
     UAS_LISTEN: `127.0.0.1:${port}`,
     UAS_INTERNAL_LISTEN: `127.0.0.1:${await freePort()}`,
+    ...options.env,
   };
   return { env, port, logPath: join(folder, "gateway.log") };
 }

@@ -20,6 +20,7 @@ import {
   printLedger,
   printLog,
   printScenario,
+  printTasks,
   printWebhooks,
   rssGoalBytes,
   startGoalMs,
@@ -27,6 +28,7 @@ import {
 import { benchWebhooks } from "./webhooks.ts";
 import { publicModel, type Scenario, vendorModel } from "./scenario.ts";
 import { openSlowDatabase } from "./slow-disk.ts";
+import { benchTasks } from "./tasks.ts";
 
 /** What must be undone, newest first. */
 type Cleanup = Array<() => Promise<void> | void>;
@@ -68,6 +70,14 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
     await receivers.stop();
   }
   if (options.isLogMeasured) await benchCallLog(options, { folder, cleanup });
+  if (options.areTasksMeasured) {
+    const load = keep(start({ command: ["task-load.ts"], core: "load" }), cleanup);
+    // Long enough to see what waits meanwhile.
+    const durationMs = options.seconds * 5_000;
+    const kept = (gateway: Child): Child => keep(gateway, cleanup);
+    printTasks(await benchTasks({ folder, database, load, durationMs, keep: kept }));
+    await load.stop();
+  }
   if (options.scenarios.length > 0 || options.isCrossMeasured || options.isStartMeasured) {
     await benchGateway(options, { folder, database, cleanup });
   }

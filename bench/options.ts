@@ -17,6 +17,8 @@ export interface BenchOptions {
   readonly isLedgerMeasured: boolean;
   /** Whether to measure webhooks past receivers that hang. */
   readonly areWebhooksMeasured: boolean;
+  /** Whether to measure tasks. */
+  readonly areTasksMeasured: boolean;
   /** Whether to measure questions to a call log of millions of rows. */
   readonly isLogMeasured: boolean;
   /** How many rows it has. Default 5,000,000: minutes to fill. */
@@ -24,7 +26,7 @@ export interface BenchOptions {
 }
 
 /** Says how to call the bench. */
-export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--rows 5000000] [--only json,flood,native,paced,large,cross,start,ledger,webhooks,log]
+export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--rows 5000000] [--only json,flood,native,paced,large,cross,start,ledger,webhooks,tasks,log]
 `;
 
 /** @throws Error with a message for the user. */
@@ -46,6 +48,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
     "start",
     "ledger",
     "webhooks",
+    "tasks",
     "log",
   ]);
   for (const name of only) if (!known.has(name)) throw new Error(`nothing is called "${name}"`);
@@ -57,6 +60,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
     isCrossMeasured: isWanted("cross"),
     isLedgerMeasured: isWanted("ledger"),
     areWebhooksMeasured: isWanted("webhooks"),
+    areTasksMeasured: isWanted("tasks"),
     // Filling it takes minutes: only where it is asked for.
     isLogMeasured: only.has("log"),
     logRows: rowCount(values.rows),

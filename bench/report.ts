@@ -3,6 +3,7 @@ import type { LedgerBenchResult } from "./ledger.ts";
 import type { LogBench } from "./log.ts";
 import type { Measurement } from "./measure.ts";
 import type { BodyResult } from "./body.ts";
+import type { TaskBenchResult } from "./tasks.ts";
 import type { WebhookBenchResult } from "./webhooks.ts";
 import { bodyGoal, crossGoal, type Scenario } from "./scenario.ts";
 
@@ -133,6 +134,32 @@ export function printWebhooks(result: WebhookBenchResult): void {
   print(`  ${row(["answering", ...cells])}`);
   printGoal(`${p99Ms} ms to the first attempt for 99 of 100`, p99Ms, webhookGoalMs, " ms");
   print();
+}
+
+/** Submits a second at least, milliseconds from submit to webhook beyond the vendor's, MiB with 10,000 tasks. */
+const taskGoals = { perSecond: 500, endMs: 150, rssMebibytes: 300 };
+
+/** Prints what tasks take. */
+export function printTasks({ submits, cpuUsPerSubmit, end, flight }: TaskBenchResult): void {
+  print("Tasks: submits over 50 accounts while a vendor works on 1,000 of them");
+  print(`  ${row(["", "accepted", "per second", "p50 ms", "p99 ms", "CPU µs/submit"])}`);
+  const { accepted, refused, perSecond, p50Ms, p99Ms } = submits;
+  const cells = [accepted, Math.round(perSecond), p50Ms.toFixed(1), p99Ms.toFixed(1)];
+  print(`  ${row(["submits", ...cells.map(String), cpuUsPerSubmit.toFixed(0)])}`);
+  const isFast = perSecond >= taskGoals.perSecond;
+  print(`  goal: at least ${taskGoals.perSecond} submits/s ${isFast ? "ok" : "MISSED"}`);
+  if (refused > 0)
+    print(`  ${refused} were told to try again: the database did not answer in time`);
+  const told = `submit to webhook of a demo picture, beyond the vendor's time: p50 ${end.p50Ms.toFixed(0)}, p99 ${end.p99Ms.toFixed(0)} ms`;
+  printGoal(told, end.p50Ms, taskGoals.endMs, " ms for half of them");
+  const [before, mebibytes] = [flight.rssBeforeBytes, flight.rssBytes].map(toMebibytes);
+  const held = `${mebibytes} MiB resident with ${flight.tasks.toLocaleString("en")} tasks in flight, ${before} before the first`;
+  printGoal(held, mebibytes ?? 0, taskGoals.rssMebibytes, " MiB");
+  print();
+}
+
+function toMebibytes(bytes: number): number {
+  return Math.round(bytes / 1024 / 1024);
 }
 
 /** Prints a figure beside the most that it may be. */
