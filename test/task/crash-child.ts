@@ -11,8 +11,8 @@ const vendors = one({ v: { tasks, maxInFlight: undefined, baseUrl: "" } });
 createTaskWorker(
   workerOptions(pool, {
     ...vendors,
-    // A dead process's tasks are free again soon.
-    timings: { leaseMs: 400, heartbeatMs: 100, settleMs: 100 },
+    // A dead process's tasks are free again soon; a living one keeps them also where the machine is busy.
+    timings: { leaseMs: 1_500, heartbeatMs: 100, settleMs: 100 },
     at(reached) {
       if (reached === point) process.kill(process.pid, "SIGKILL");
     },
