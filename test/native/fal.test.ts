@@ -2,7 +2,7 @@
 import { createFal } from "@ai-sdk/fal";
 import { ApiError, createFalClient, ValidationError } from "@fal-ai/client";
 import { generateImage } from "ai";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { Customer } from "../support/gateway.ts";
 import { type FalGateway, falError, falEvents, falResult, startFalGateway } from "./fal-vendor.ts";
@@ -147,6 +147,36 @@ test("R-ERR-5: where the vendor was asked and gave no answer, the client must no
   expect(await response.json()).toMatchObject({ code: "upstream_submit_unknown" });
   expect(gateway.run.requests).toHaveLength(1);
   expect(await costOf("fal-lost")).toBe(0n);
+});
+
+test("pitfall 10: a direct call goes on where its client leaves, and is charged", async () => {
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  gateway.fal.next = {
+    headers: { "x-fal-billable-units": "2" },
+    body: (async function* () {
+      await released;
+      yield falResult;
+    })(),
+  };
+  const leaving = new AbortController();
+  const headers = { "x-request-id": "fal-left" };
+  const asking = ask(flux, { headers, signal: leaving.signal });
+  await vi.waitUntil(() => gateway.run.requests.length === 1);
+  leaving.abort();
+  await expect(asking).rejects.toThrow();
+  release();
+  expect(await costOf("fal-left")).toBe(6_000_000n);
+  expect(gateway.run.requests[0]?.left.aborted).toBe(false);
+});
+
+test("pitfall 6: a body of nearly 20 MiB passes byte for byte, one of more is 413", async () => {
+  const image_url = `data:image/png;base64,${"A".repeat(20 * 1024 * 1024 - 100)}`;
+  const body = JSON.stringify({ prompt: "x", image_url });
+  expect((await ask(flux, { body })).status).toBe(200);
+  expect(gateway.run.requests[0]?.body.equals(Buffer.from(body))).toBe(true);
+  expect((await ask(flux, { body: body + " ".repeat(200) })).status).toBe(413);
+  expect(gateway.run.requests).toHaveLength(1);
 });
 
 test("pitfall 12: trouble with the operator's account is 503 in its form, and an alarm", async () => {
