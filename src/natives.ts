@@ -81,7 +81,17 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   const findModel = createFindNativeModel(config.models.values());
   const common = { vendors, findModel, pool, outside, following, links, allowHosts, publicUrl };
   return {
-    prefixes: [...vendors.values()].map(({ prefix, api }) => ({ prefix, ...api })),
+    prefixes: [...vendors.values()].map(({ prefix, api }) => ({
+      prefix,
+      ...api,
+      isRecorded: (method, path) =>
+        api.routes.some(
+          (route) =>
+            (route.kind === "call" || route.kind === "submit") &&
+            route.method === method &&
+            route.path.test(path),
+        ),
+    })),
     natives: new Map(
       [...byName].map(([name, at]) => [
         name,

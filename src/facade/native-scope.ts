@@ -49,6 +49,7 @@ export async function registerNative(
       const { signal } = abortWith(reply.raw, running);
       const token = linkOf(request, native);
       const message = readRequest(request, native);
+      request.isRecorded = native.isRecorded(message.method, message.path);
       const { prefix, headers } = message;
       const response =
         token === undefined

@@ -41,6 +41,8 @@ export interface NativePrefix {
     | { readonly in: "query"; readonly name: string }
     | { readonly in: "authorization"; readonly scheme: string }
   )[];
+  /** Whether a request has a record of its own, and a line in the log with it. @param path below the prefix */
+  isRecorded(this: void, method: string, path: string): boolean;
   /** A failure in the vendor's own form. */
   errorBody(error: GatewayError, requestId: string): JsonObject;
 }

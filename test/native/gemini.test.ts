@@ -53,6 +53,8 @@ test("R-VND-2: generateContent passes byte for byte, is charged by its usage and
   expect(asked?.body.toString()).toBe(sent);
   expect(asked?.url).toBe("/v1beta/models/gemini-x:generateContent?%24alt=json");
   const call = await gateway.call("native-1");
+  const lines = gateway.log.filter((line) => line.includes('"requestId":"native-1"'));
+  expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(["call"]);
   expect(call.path).toBe("/gemini/v1beta/models/gemini-x:generateContent");
   expect(call.model).toBe("gemini-x");
   expect(call.cost?.amountNanos).toBe(costOf(geminiUsage));
