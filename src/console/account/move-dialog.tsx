@@ -3,20 +3,20 @@
  * open, so that what was sent twice is booked once.
  */
 import { useMutation } from "@connectrpc/connect-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
 import type { Account } from "../../../gen/uas/account/v1/account_pb.ts";
 import { type Balance, TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { useText } from "../language.tsx";
 import { moneyOf, nanosOf, parseUsd, signedUsd, usd } from "../money.ts";
-import { dayText } from "../time.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { TextField } from "../ui/field.tsx";
 import { Segments } from "../ui/select.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { useToast } from "../ui/toast.tsx";
-import { useQueryClient } from "@tanstack/react-query";
+import { newReference } from "./new-reference.ts";
 
 type Kind = "payment" | "grant" | "correction";
 
@@ -130,10 +130,7 @@ function Fields({
 }
 
 function firstForm(): Form {
-  // Browsers have `randomUUID` over HTTPS only.
-  const [random = 0] = crypto.getRandomValues(new Uint32Array(1));
-  const reference = `console-${dayText(Date.now())}-${random.toString(36)}`;
-  return { kind: "payment", amount: "", reference, reason: "" };
+  return { kind: "payment", amount: "", reference: newReference(), reason: "" };
 }
 
 /** The amount in nano-USD; `undefined` where it is none that can be booked. */

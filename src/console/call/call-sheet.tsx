@@ -17,6 +17,7 @@ import { Sheet } from "../ui/dialog.tsx";
 import { Amount, ErrorNote, Time } from "../ui/show.tsx";
 import { didFail, EndingBadge } from "./ending.tsx";
 import { ReceiptView } from "./receipt.tsx";
+import { RefundButton } from "./refund-button.tsx";
 
 /** The sheet of a call; open while there is an id. */
 export function CallSheet({
@@ -49,7 +50,10 @@ export function CallSheet({
           {didFail(call) && <Advice call={call} />}
           <About call={call} />
           <section>
-            <h3 className="mb-3 font-semibold">{text.receipt}</h3>
+            <div className="mb-3 flex flex-wrap items-center justify-between gap-3">
+              <h3 className="font-semibold">{text.receipt}</h3>
+              <RefundButton call={call} />
+            </div>
             {data?.receipt && <ReceiptView receipt={data.receipt} />}
           </section>
           <Timeline events={data?.events ?? []} />

@@ -15,10 +15,12 @@ import { UsersCard } from "../account/users-card.tsx";
 import { useResume } from "../account/use-resume.ts";
 import { Ledger } from "../billing/ledger.tsx";
 import { useText } from "../language.tsx";
+import type { DeliverySearch } from "../search.ts";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { PageHead, Skeleton } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
 import { ErrorNote, Time } from "../ui/show.tsx";
+import { DeliveryCard } from "../webhook/deliveries.tsx";
 
 /** The page. */
 export function AccountPage() {
@@ -59,6 +61,7 @@ function Waiting() {
 
 function Details({ account }: { account: Account }) {
   const [open, setOpen] = useState<"move" | "suspend">();
+  const [deliveries, setDeliveries] = useState<DeliverySearch>({});
   const close = (): void => setOpen(undefined);
   const { accountId } = account;
   return (
@@ -73,6 +76,7 @@ function Details({ account }: { account: Account }) {
         </div>
         <AccountKeys accountId={accountId} />
         <Ledger accountId={accountId} isForOperator />
+        <DeliveryCard accountId={accountId} search={deliveries} onSearch={setDeliveries} />
       </div>
       {open === "move" && <MoveDialog account={account} onClose={close} />}
       {open === "suspend" && <SuspendDialog account={account} onClose={close} />}

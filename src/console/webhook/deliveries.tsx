@@ -36,16 +36,39 @@ const states: Readonly<Record<(typeof deliveryStates)[number], DeliveryState>> =
   parked: DeliveryState.PARKED,
 };
 
-/** The card with the list, the filter and the sheet. */
+/** The card of the own account, with its filters in the address. */
 export function Deliveries() {
-  const { webhooks: text, common } = useText();
   const search = useSearch({ from: "/inside/webhooks" });
   const navigate = useNavigate({ from: "/webhooks" });
-  const set = (next: DeliverySearch): void => void navigate({ search: next, replace: true });
+  const accountId = useAccountId();
+  return (
+    <DeliveryCard
+      accountId={accountId}
+      search={search}
+      onSearch={(next) => void navigate({ search: next, replace: true })}
+    />
+  );
+}
+
+/** The card with the list of an account, the filter and the sheet. */
+export function DeliveryCard({
+  accountId,
+  search,
+  onSearch: set,
+}: {
+  accountId: string;
+  search: DeliverySearch;
+  onSearch: (search: DeliverySearch) => void;
+}) {
+  const { webhooks: text, common } = useText();
   const { delivery, ...filters } = search;
   return (
     <Card>
-      <CardHead title={text.deliveries} hint={text.deliveriesHint} actions={<ResendFailed />} />
+      <CardHead
+        title={text.deliveries}
+        hint={text.deliveriesHint}
+        actions={<ResendFailed accountId={accountId} />}
+      />
       <div className="flex flex-wrap gap-2 border-b border-line px-5 pb-4">
         <SelectField
           label={common.status}
@@ -65,22 +88,27 @@ export function Deliveries() {
           </Button>
         )}
       </div>
-      <DeliveryList search={search} onOpen={(id) => set({ ...filters, delivery: id })} />
+      <DeliveryList
+        accountId={accountId}
+        search={search}
+        onOpen={(id) => set({ ...filters, delivery: id })}
+      />
       <DeliverySheet deliveryId={delivery} onClose={() => set(filters)} />
     </Card>
   );
 }
 
 function DeliveryList({
+  accountId,
   search,
   onOpen,
 }: {
+  accountId: string;
   search: DeliverySearch;
   onOpen: (deliveryId: string) => void;
 }) {
   const texts = useText();
   const { webhooks: text } = texts;
-  const accountId = useAccountId();
   const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
     WebhookService.method.listDeliveries,
     {
@@ -189,9 +217,8 @@ function deliveryColumns(
   ];
 }
 
-function ResendFailed() {
+function ResendFailed({ accountId }: { accountId: string }) {
   const { webhooks: text } = useText();
-  const accountId = useAccountId();
   const toast = useToast();
   const queries = useQueryClient();
   const [isOpen, setOpen] = useState(false);

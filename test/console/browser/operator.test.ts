@@ -123,6 +123,23 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     await rows.first().waitFor();
   });
 
+  test("a charge is given back from the call's details, and stands in the account's ledger", async () => {
+    const row = page.getByRole("row").filter({ hasText: "Nordwind GmbH" }).first();
+    await row.getByRole("button").first().click();
+    await dialog().getByRole("button", { name: "Refund…" }).click();
+    const form = dialog().filter({ hasText: "Give a charge back" });
+    // By the keyboard alone, which walks through the calls outside of the form.
+    await form.getByRole("textbox", { name: "Reference" }).fill("");
+    await page.keyboard.type("jk goodwill");
+    await page.keyboard.press("Enter");
+    await page.getByText("is given back").waitFor();
+    await dialog().getByRole("button", { name: "Close" }).click();
+    await page.goto(`${rig.url}/console/accounts/${accountId}`);
+    const ledger = page.getByRole("region", { name: "Ledger" }).getByRole("row");
+    await ledger.filter({ hasText: "jk goodwill" }).filter({ hasText: "Refund" }).waitFor();
+    await page.getByText("No webhooks yet").waitFor();
+  });
+
   test("a person gets in by a link, as a member: the operator's pages are not there", async () => {
     await page.goto(`${rig.url}/console/accounts/${accountId}`);
     await button("Add person").click();

@@ -118,5 +118,12 @@ const allCalls = {
   account: "Account id",
 };
 
+const refund = {
+  open: "Refund…",
+  title: "Give a charge back",
+  text: "Wholly or in part. All refunds of a call together never exceed what it was charged.",
+  done: (amount: string) => `${amount} is given back`,
+};
+
 /** Pages of the operator. */
-export const operator = { accounts, allCalls, codes, audit, vendors, prices, system };
+export const operator = { accounts, allCalls, refund, codes, audit, vendors, prices, system };

@@ -116,10 +116,18 @@ const allCalls: Texts["operator"]["allCalls"] = {
   account: "账户 ID",
 };
 
+const refund: Texts["operator"]["refund"] = {
+  open: "退款…",
+  title: "退还扣费",
+  text: "全部或部分。一次调用的退款总额不会超过其扣费。",
+  done: (amount) => `已退还 ${amount}`,
+};
+
 /** Pages of the operator. */
 export const operator: Texts["operator"] = {
   accounts,
   allCalls,
+  refund,
   codes,
   audit,
   vendors,
