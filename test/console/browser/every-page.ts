@@ -50,7 +50,6 @@ async function visit(page: Page, path: string): Promise<void> {
     (url) => url.pathname.replace(/\/$/, "") === `/console${path}`.replace(/\/$/, ""),
   );
   await page.locator("main#content h1").waitFor();
-  await ready(page);
 }
 
 /** Waits until a page is drawn: nothing keeps the place of something else any more. */
@@ -84,14 +83,24 @@ export async function faults(
   await page.goto(`${base}/console`);
   for (const path of await allPaths(page)) {
     await visit(page, path);
-    await picture(page, [theme, "wide", path]);
-    // The frame around it is the same on every page.
-    found.push(...(await barriers(page, path === "/" ? "html" : "#content")));
-    await page.setViewportSize({ width: 360, height: 900 });
-    // Charts notice a frame later how much room they have.
-    await expect.poll(() => overflow(page), { message: `${path} is too wide` }).toBe(0);
-    await picture(page, [theme, "narrow", path]);
-    await page.setViewportSize({ width: 1280, height: 900 });
+    found.push(...(await faultsOf(page, { theme, path })));
   }
+  return found;
+}
+
+/** What is wrong with the page that is shown, wide and narrow. */
+export async function faultsOf(
+  page: Page,
+  { theme, path }: { theme: string; path: string },
+): Promise<string[]> {
+  await ready(page);
+  await picture(page, [theme, "wide", path]);
+  // The frame around it is the same on every page.
+  const found = await barriers(page, path === "/" ? "html" : "#content");
+  await page.setViewportSize({ width: 360, height: 900 });
+  // Charts notice a frame later how much room they have.
+  await expect.poll(() => overflow(page), { message: `${path} is too wide` }).toBe(0);
+  await picture(page, [theme, "narrow", path]);
+  await page.setViewportSize({ width: 1280, height: 900 });
   return found;
 }
