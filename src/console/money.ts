@@ -60,8 +60,3 @@ export function parseUsd(text: string): bigint | undefined {
 export function priceText(price: string): string {
   return price === "" ? "" : `$${price.includes(".") ? price : `${price}.00`}`;
 }
-
-/** The sum of amounts, in nano-USD. */
-export function sumNanos(amounts: readonly (Money | undefined)[]): bigint {
-  return amounts.reduce((sum, each) => sum + nanosOf(each), 0n);
-}

@@ -33,7 +33,7 @@ export function dayText(ms: number): string {
 }
 
 /** `+08:00`: how far the browser's zone was from UTC at a moment. */
-export function offsetText(ms: number): string {
+function offsetText(ms: number): string {
   const minutes = -new Date(ms).getTimezoneOffset();
   const size = Math.abs(minutes);
   return `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;

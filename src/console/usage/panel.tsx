@@ -96,7 +96,7 @@ export function UsagePanel({
 }
 
 /** Turns the answer into what is drawn. */
-export function chartOf(
+function chartOf(
   { bucketTimes, series }: GetUsageSeriesResponse,
   {
     metric: name,

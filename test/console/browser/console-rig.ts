@@ -41,6 +41,8 @@ export interface ConsoleRig {
   link(): Promise<string>;
   /** A page of a new browser session; signed in where the rig's `keep` was called before. */
   open(view?: View): Promise<Page>;
+  /** Calls the demo model with a key; resolves with the HTTP status. */
+  call(key: string): Promise<number>;
   /** Lets a minute pass for codes: a number gets one a minute. */
   minutePasses(): Promise<void>;
   /** Keeps the session of a page for those that are opened later. */
@@ -68,7 +70,7 @@ export async function startConsole(executablePath: string): Promise<ConsoleRig> 
     async open(view = {}) {
       const context = await newContext(browser, view, state);
       const page = await context.newPage();
-      page.setDefaultTimeout(15_000);
+      page.setDefaultTimeout(30_000);
       page.on("request", (request) => void addresses.push(request.url()));
       page.on("pageerror", (error) => void troubles.push(String(error)));
       page.on("console", (message) => {
@@ -118,12 +120,14 @@ async function startGateway() {
     UAS_INTERNAL_LISTEN: "127.0.0.1:0",
   };
   const pool = new Pool({ connectionString: database.url, max: 1 });
+  // Built before anything waits for them: on a busy machine that takes longer than a page may.
+  const pages = await readPages(await buildPages());
   const log: string[] = [];
   const app = await buildApp({
     settings: readSettings(env, folder),
     config: loadConfig({ env: {}, cwd: folder, kinds: servedKinds, unresolved: "refuse" }),
     log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),
-    pages: buildPages().then(readPages),
+    pages: Promise.resolve(pages),
   });
   const { publicUrl } = await app.listen();
   const { account } = await createClient(AccountService, app.transport).createAccount({
@@ -138,6 +142,15 @@ async function startGateway() {
     url: publicUrl.replace(/\/$/, ""),
     accountId,
     log,
+    async call(key: string) {
+      const response = await fetch(`${publicUrl.replace(/\/$/, "")}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "demo-chat", messages: [{ role: "user", content: "Hi" }] }),
+      });
+      await response.arrayBuffer();
+      return response.status;
+    },
     minutePasses: () => letMinutePass(pool),
     async close() {
       const { findings } = await billing.auditLedger({});

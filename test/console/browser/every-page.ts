@@ -27,7 +27,7 @@ interface AxeResult {
  *
  * @param part what is looked at, as a selector. Default: everything
  */
-async function barriers(page: Page, part = "html"): Promise<string[]> {
+export async function barriers(page: Page, part = "html"): Promise<string[]> {
   if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe);
   const tags = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']";
   const { violations } = (await page.evaluate(
@@ -53,13 +53,13 @@ async function visit(page: Page, path: string): Promise<void> {
 }
 
 /** Waits until a page is drawn: nothing keeps the place of something else any more. */
-async function ready(page: Page): Promise<void> {
+export async function ready(page: Page): Promise<void> {
   await page.locator("h1").waitFor();
   await page.locator(".animate-pulse, [aria-busy=true]").first().waitFor({ state: "detached" });
 }
 
 /** By how many pixels a page is wider than its window. */
-async function overflow(page: Page): Promise<number> {
+export async function overflow(page: Page): Promise<number> {
   return page.evaluate("document.documentElement.scrollWidth - window.innerWidth");
 }
 

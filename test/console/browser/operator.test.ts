@@ -23,7 +23,7 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     await page.goto(await rig.link());
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     await rig.keep(page);
-  });
+  }, 180_000);
 
   afterAll(async () => {
     await rig?.close();

@@ -20,7 +20,6 @@ export const common = {
   none: "None",
   actions: (name: string) => `Actions for ${name}`,
   download: "Download",
-  details: "Details",
   status: "Status",
   model: "Model",
   key: "Key",

@@ -51,7 +51,6 @@ export const tasks = {
   types: ["", "Text", "Image", "Video", "Audio"] as readonly string[],
   statuses: ["", "In progress", "Completed", "Failed", "Cancelled"] as readonly string[],
   stages: ["", "Queued", "Submitting", "Running", "Finalizing", "Ended"] as readonly string[],
-  anyStatus: "Any status",
   progress: "Progress",
   submitted: "Submitted",
   duration: "Duration",
@@ -70,7 +69,6 @@ export const tasks = {
   deliveries: "Webhooks of this task",
   file: (index: number) => `Result file ${index}`,
   open: (id: string) => `Open task ${id}`,
-  watching: "Updates by itself",
 };
 
 export const webhooks = {
@@ -95,8 +93,6 @@ export const webhooks = {
   dropOld: "Drop the old secret at once, for it is known to others",
   proceed: "Continue",
   done: "Done",
-  rotated: "There is a new secret",
-  promoted: "The new secret is promoted",
   verify: "Verify signatures",
   verifyHint: "Over the raw bytes of the body, before anything parses it.",
   deliveries: "Deliveries",

@@ -83,7 +83,6 @@ export const calls = {
   ] as readonly string[],
   advice: (code: string) => advices[code] ?? "Send the request id to the operator.",
   sheetTitle: "Call",
-  whatToDo: "What to do",
   overview: "Overview",
   receipt: "Cost",
   timeline: "Timeline",
@@ -98,8 +97,6 @@ export const calls = {
   estimated: "Estimated: the vendor reported none",
   dropped: "Not carried over",
   support: "Copy for support",
-  curl: "Copy as curl",
-  notFound: "There is no such call in this account.",
   units: [
     "",
     "Input tokens",

@@ -21,7 +21,6 @@ export const common: Texts["common"] = {
   none: "无",
   actions: (name) => `操作：${name}`,
   download: "下载",
-  details: "详情",
   status: "状态",
   model: "模型",
   key: "密钥",

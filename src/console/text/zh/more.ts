@@ -44,7 +44,6 @@ export const tasks: Texts["tasks"] = {
   types: ["", "文本", "图片", "视频", "音频"],
   statuses: ["", "进行中", "已完成", "失败", "已取消"],
   stages: ["", "排队", "提交中", "运行中", "收尾中", "已结束"],
-  anyStatus: "全部状态",
   progress: "进度",
   submitted: "提交时间",
   duration: "耗时",
@@ -63,7 +62,6 @@ export const tasks: Texts["tasks"] = {
   deliveries: "此任务的 Webhook",
   file: (index) => `结果文件 ${index}`,
   open: (id) => `查看任务 ${id}`,
-  watching: "自动更新",
 };
 
 export const webhooks: Texts["webhooks"] = {
@@ -88,8 +86,6 @@ export const webhooks: Texts["webhooks"] = {
   dropOld: "立即弃用旧密钥，因为它已泄露",
   proceed: "继续",
   done: "完成",
-  rotated: "新密钥已生成",
-  promoted: "新密钥已启用",
   verify: "验证签名",
   verifyHint: "对请求体的原始字节验证，先于任何解析。",
   deliveries: "发送记录",

@@ -81,7 +81,6 @@ export const calls: Texts["calls"] = {
   ],
   advice: (code) => advices[code] ?? "请把请求 ID 发给运营者。",
   sheetTitle: "调用详情",
-  whatToDo: "如何处理",
   overview: "概况",
   receipt: "费用明细",
   timeline: "时间线",
@@ -96,8 +95,6 @@ export const calls: Texts["calls"] = {
   estimated: "估算值：供应商没有报告",
   dropped: "未能转换的内容",
   support: "复制给客服",
-  curl: "复制为 curl",
-  notFound: "本账户没有这次调用。",
   units: [
     "",
     "输入 Token",
