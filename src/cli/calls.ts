@@ -1,9 +1,11 @@
 /** `uas calls …`. */
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { CallEndingSchema, type CallRecord } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { CallOutcome } from "../../gen/uas/billing/v1/call_pb.ts";
 import { UsageSourceSchema } from "../../gen/uas/type/v1/usage_pb.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
@@ -12,6 +14,7 @@ import { cell, facts, table } from "./output.ts";
 import { everyPage } from "./pages.ts";
 import { receiptJson, receiptText } from "./receipt.ts";
 import { countArgument, enumWord, orNull, timeText, usdText } from "./values.ts";
+import { pastArgument } from "./when.ts";
 
 /** How many calls are listed where nothing is said. */
 const limitDefault = 100;
@@ -23,8 +26,14 @@ export function addCallsCommands(program: Command, { context, print }: CliTools)
     .command("list")
     .description("list the calls of an account, newest first")
     .requiredOption("--account <account>", "account id")
+    .option("--model <model>", "only calls of this model")
+    .option("--key <key>", "only calls with this key, by its id")
+    .option("--error <code>", "only calls with this error code")
+    .option("--failed", "only calls that failed")
+    .option("--since <time>", "only from then on, such as 12h ago", (text) => pastArgument(text))
+    .option("--until <time>", "only before then", (text) => pastArgument(text))
     .option("--limit <count>", "how many at most", countArgument, limitDefault)
-    .action(async (options: { account: string; limit: number }) => {
+    .action(async (options: ListOptions) => {
       print(await withBackend(context, ({ transport }) => listCalls(transport, options)));
     });
   calls
@@ -38,15 +47,32 @@ export function addCallsCommands(program: Command, { context, print }: CliTools)
     });
 }
 
-async function listCalls(
-  transport: Transport,
-  { account, limit }: { readonly account: string; readonly limit: number },
-): Promise<Output> {
+interface ListOptions {
+  readonly account: string;
+  readonly model?: string;
+  readonly key?: string;
+  readonly error?: string;
+  readonly failed?: boolean;
+  readonly since?: Timestamp;
+  readonly until?: Timestamp;
+  readonly limit: number;
+}
+
+async function listCalls(transport: Transport, options: ListOptions): Promise<Output> {
+  const { account, limit, model = "", key = "", error = "", failed, since, until } = options;
   // The log of an account that does not exist is empty; a mistyped id should not look like that.
   await createClient(AccountService, transport).getAccount({ accountId: account });
   const client = createClient(BillingService, transport);
+  const filter = {
+    model,
+    keyId: key,
+    errorCode: error,
+    outcome: failed ? CallOutcome.FAILED : CallOutcome.UNSPECIFIED,
+    ...(since && { fromTime: since }),
+    ...(until && { toTime: until }),
+  };
   const calls = await everyPage(limit, async (page) => {
-    const response = await client.listCalls({ accountId: account, ...page });
+    const response = await client.listCalls({ accountId: account, filter, ...page });
     return { items: response.calls, nextPageToken: response.nextPageToken };
   });
   return callList(calls);
