@@ -142,9 +142,12 @@ function AccountList() {
   );
 }
 
+/** The most accounts whose balances are asked for; those below them have none in the list, but on their page. */
+const balancesMax = 1_000;
+
 /** What the accounts have, by their id: one question for all that are listed. */
 function useBalances(accounts: readonly Account[] | undefined): ReadonlyMap<string, Balance> {
-  const accountIds = (accounts ?? []).map(({ accountId }) => accountId);
+  const accountIds = (accounts ?? []).slice(0, balancesMax).map(({ accountId }) => accountId);
   const { data } = useQuery(
     BillingService.method.listBalances,
     { accountIds },
