@@ -261,6 +261,10 @@ export const bucketsMax = 1_000;
  * is at most 60 s), in milliseconds. */
 export const nativeWaitMs = 75_000;
 
+/** How long the head of a vendor's stream waits for its first event, which may be trouble with the operator's
+ * account, in milliseconds: that comes at once. */
+export const nativeFaultWaitMs = 1_000;
+
 /** How old what is told of a vendor's job may be, in milliseconds: all customers share one limit of questions at
  * their vendor. */
 export const nativeRefreshMs = 1_000;

@@ -115,7 +115,8 @@ export class NativeDoor implements Door<Buffer> {
   async send(vendor: Vendor, { signal }: VendorCall): Promise<VendorReply> {
     if (this.#sent === undefined || vendor.native === undefined) throw new Error("not prepared");
     const sent = vendor.native.send({ ...this.#sent, signal });
-    const reply = await withoutFault(vendor, await (this.#ask.route.isJob ? asJob(sent) : sent));
+    const looked = sent.then((begun) => withoutFault(vendor, begun));
+    const reply = await (this.#ask.route.isJob ? asJob(looked) : looked);
     this.#headers = reply.headers;
     return reply;
   }

@@ -2,8 +2,9 @@
  * Looks at the first event of a vendor's stream before anything is passed on: some vendors tell of trouble with
  * the operator's account inside a reply of 200 (R-ERR-3).
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { join } from "../bytes.ts";
-import { refusalBytesMax } from "../config/limits.ts";
+import { nativeFaultWaitMs, refusalBytesMax } from "../config/limits.ts";
 import { EventSplitter } from "../dialect/event-stream.ts";
 import type { Vendor, VendorBody, VendorReply } from "../vendor/vendor.ts";
 
@@ -12,11 +13,11 @@ export async function withoutFault(vendor: Vendor, reply: VendorReply): Promise<
   const { status, headers, body } = reply;
   if (!(headers["content-type"] ?? "").startsWith("text/event-stream")) return reply;
   const isRefused = status < 200 || status > 299;
-  const { pieces, data } = await firstEvent(body);
+  const { pieces, data, pending } = await firstEvent(body);
   const told = isRefused ? status : 400;
   const isFault = data !== undefined && vendor.faultOf?.(told, data) !== undefined;
   if (data === undefined || (!isFault && !isRefused)) {
-    return { ...reply, body: new BegunBody(pieces, body) };
+    return { ...reply, body: new BegunBody(pieces, body, pending) };
   }
   body.cancel();
   const type = { "content-type": "application/json" };
@@ -28,39 +29,67 @@ interface FirstEvent {
   readonly pieces: readonly Buffer[];
   /** Its data; `undefined`: it has none, or is too long to be such trouble. */
   readonly data: Buffer | undefined;
+  /** The read that is under way; `undefined`: none is. */
+  readonly pending?: Promise<boolean>;
 }
 
+/** What a vendor takes its time for is no such trouble: who waits for it learns that it was begun. */
 async function firstEvent(body: VendorBody): Promise<FirstEvent> {
   let pieces: readonly Buffer[] = [];
-  let bytes = 0;
-  while (bytes < refusalBytesMax && (await body.ready())) {
-    pieces = [...pieces, ...body.take()];
-    bytes = pieces.reduce((sum, { length }) => sum + length, 0);
-    const splitter = new EventSplitter(refusalBytesMax);
-    const source = splitter.begin([join(pieces)]);
-    for (let at = 0; ; ) {
-      const place = splitter.next(at);
-      if (place === undefined) break;
-      at = place.end;
-      if (place.dataLines === 0) continue;
-      return { pieces, data: Buffer.from(source.subarray(place.dataStart, place.dataEnd)) };
+  const waiting = new AbortController();
+  const late = sleep(nativeFaultWaitMs, undefined, waiting).catch(() => undefined);
+  try {
+    for (let bytes = 0; bytes < refusalBytesMax; ) {
+      const pending = body.ready();
+      const isReady = await Promise.race([pending, late]);
+      if (isReady === undefined) return { pieces, data: undefined, pending: quiet(pending) };
+      if (!isReady) break;
+      pieces = [...pieces, ...body.take()];
+      bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+      const data = dataIn(join(pieces));
+      if (data !== undefined) return { pieces, data };
     }
+    return { pieces, data: undefined };
+  } finally {
+    waiting.abort();
   }
-  return { pieces, data: undefined };
+}
+
+/** Whoever reads on learns of its failure. */
+function quiet(pending: Promise<boolean>): Promise<boolean> {
+  pending.catch(() => {});
+  return pending;
+}
+
+/** The data of the first event that has any; `undefined`: none is complete. */
+function dataIn(bytes: Buffer): Buffer | undefined {
+  const splitter = new EventSplitter(refusalBytesMax);
+  const source = splitter.begin([bytes]);
+  for (let at = 0; ; ) {
+    const place = splitter.next(at);
+    if (place === undefined) return undefined;
+    at = place.end;
+    if (place.dataLines > 0) return Buffer.from(source.subarray(place.dataStart, place.dataEnd));
+  }
 }
 
 /** A body of which the beginning has been read. */
 class BegunBody implements VendorBody {
   #begun: readonly Buffer[];
   readonly #body: VendorBody | undefined;
+  #pending: Promise<boolean> | undefined;
 
-  constructor(begun: readonly Buffer[], body: VendorBody | undefined) {
+  constructor(begun: readonly Buffer[], body: VendorBody | undefined, pending?: Promise<boolean>) {
     this.#begun = begun;
     this.#body = body;
+    this.#pending = pending;
   }
 
   async ready(): Promise<boolean> {
-    return this.#begun.length > 0 || (await (this.#body?.ready() ?? false));
+    if (this.#begun.length > 0) return true;
+    const pending = this.#pending ?? this.#body?.ready();
+    this.#pending = undefined;
+    return (await pending) ?? false;
   }
 
   take(): readonly Buffer[] {
@@ -70,6 +99,7 @@ class BegunBody implements VendorBody {
   }
 
   async whole(bytesMax: number): Promise<Buffer> {
+    await this.#pending;
     const begun = join(this.take());
     const rest = await this.#body?.whole(bytesMax);
     return rest === undefined ? begun : join([begun, rest]);

@@ -126,6 +126,23 @@ test("a stream keeps its bytes and is charged once", async () => {
   expect([call.ending, call.cost?.amountNanos]).toEqual([CallEnding.COMPLETED, 3_000_000n]);
 });
 
+test("pitfall 10: a stream's head does not wait for an event that takes its time", async () => {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const headers = { "content-type": "text/event-stream" };
+  gateway.fal.next = {
+    headers,
+    body: (async function* () {
+      yield falEvents[0]?.slice(0, 20) ?? "";
+      await released;
+      yield falEvents.join("").slice(20);
+    })(),
+  };
+  const response = await ask(`${flux}/stream`);
+  expect(response.status).toBe(200);
+  release();
+  expect(await response.text()).toBe(falEvents.join(""));
+});
+
 test("pitfall 11: a stream that is cut breaks, and what came is charged", async () => {
   const headers = { "content-type": "text/event-stream" };
   gateway.fal.next = { headers, body: falEvents.slice(0, 2), isCut: true };
@@ -136,22 +153,23 @@ test("pitfall 11: a stream that is cut breaks, and what came is charged", async 
 });
 
 test("R-ERR-5: where the vendor was asked and gave no answer, the client must not ask again", async () => {
-  gateway.fal.next = {
-    body: falResult.slice(0, 40),
-    headers: { "content-length": "400" },
-    isCut: true,
-  };
-  const response = await ask(flux, { headers: { "x-request-id": "fal-lost" } });
-  expect(response.status).toBe(500);
-  expect(response.headers.get("x-should-retry")).toBe("false");
-  expect(await response.json()).toMatchObject({ code: "upstream_submit_unknown" });
-  expect(gateway.run.requests).toHaveLength(1);
-  expect(await costOf("fal-lost")).toBe(0n);
+  const type = { "content-type": "text/event-stream" };
+  for (const [path, headers] of [
+    [flux, { "content-length": "400" }],
+    [`${flux}/stream`, type],
+  ] as const) {
+    gateway.run.clear();
+    gateway.fal.next = { body: falResult.slice(0, 40), headers, isCut: true };
+    const response = await ask(path);
+    expect(response.status).toBe(500);
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    expect(await response.json()).toMatchObject({ code: "upstream_submit_unknown" });
+    expect(gateway.run.requests).toHaveLength(1);
+  }
 });
 
 test("pitfall 10: a direct call goes on where its client leaves, and is charged", async () => {
-  let release = (): void => {};
-  const released = new Promise<void>((resolve) => (release = resolve));
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
   gateway.fal.next = {
     headers: { "x-fal-billable-units": "2" },
     body: (async function* () {
@@ -244,11 +262,8 @@ test("R-ERR-1: refusals of the gateway have its form; none reaches the vendor", 
 });
 
 /** fal's client has no setting for its address: its middleware moves it. */
-export function moved(url: string): string {
-  return url
-    .replace(/^https:\/\/queue\.fal\.run\//, `${gateway.url}/fal/queue/`)
-    .replace(/^https:\/\/fal\.run\//, `${gateway.url}/fal/run/`);
-}
+const moved = (url: string): string =>
+  url.replace(/^https:\/\/fal\.run\//, `${gateway.url}/fal/run/`);
 
 test("@fal-ai/client: run, stream and errors", async () => {
   const client = createFalClient({
