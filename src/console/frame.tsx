@@ -62,13 +62,13 @@ function Inside() {
       </aside>
       <div className="flex min-w-0 flex-1 flex-col">
         <header className="sticky top-0 z-30 flex h-14 items-center justify-between gap-2 border-b border-line bg-canvas/85 px-4 backdrop-blur sm:px-8">
-          <div className="flex items-center gap-2 lg:invisible">
+          <div className="flex items-center gap-2 lg:hidden">
             <SmallNavigation />
             <span className="hidden sm:block">
               <Brand />
             </span>
           </div>
-          <div className="flex items-center gap-1">
+          <div className="ml-auto flex items-center gap-1">
             <BalanceChip />
             <SettingsMenu />
             <UserMenu />

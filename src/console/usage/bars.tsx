@@ -17,7 +17,7 @@ export function Bars({ data, label }: { data: ChartData; label: string }) {
     <figure className="px-3 pb-4">
       <div className="h-64 w-full">
         <ResponsiveContainer width="100%" height="100%">
-          <BarChart data={points} margin={{ top: 8, right: 8, left: 0, bottom: 0 }} title={label}>
+          <BarChart data={points} margin={{ top: 8, right: 8, left: 12, bottom: 0 }} title={label}>
             <CartesianGrid vertical={false} stroke="var(--line)" />
             <XAxis
               dataKey="name"

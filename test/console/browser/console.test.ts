@@ -261,6 +261,7 @@ describe.runIf(browser !== undefined)("the console", () => {
     { theme: "dark", language: "zh" },
   ] as const)(
     "every page is for everybody and fits 360 pixels: $theme, $language",
+    { timeout: 180_000 },
     async (view) => {
       await rig.keep(page);
       const seen = await rig.open(view);
