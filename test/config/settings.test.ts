@@ -4,7 +4,7 @@ import { readSettings } from "../../src/config/settings.ts";
 
 function problemsOf(env: Record<string, string>): readonly string[] {
   try {
-    readSettings(env, "/work");
+    readSettings(env, "/srv");
     return [];
   } catch (error) {
     if (error instanceof ConfigError) return error.problems;
@@ -16,7 +16,7 @@ describe("settings", () => {
   it("have defaults that need no environment; an empty variable counts as not set", () => {
     const defaults = {
       configPath: undefined,
-      dataDir: "/work/.data",
+      dataDir: "/srv/.data",
       listen: { host: "127.0.0.1", port: 8080 },
       internalListen: { host: "127.0.0.1", port: 8081 },
       databaseUrl: undefined,
@@ -26,8 +26,8 @@ describe("settings", () => {
       operatorToken: undefined,
       warnings: [],
     };
-    expect(readSettings({}, "/work")).toEqual(defaults);
-    expect(readSettings({ UAS_LISTEN: " ", DATABASE_URL: "" }, "/work")).toEqual(defaults);
+    expect(readSettings({}, "/srv")).toEqual(defaults);
+    expect(readSettings({ UAS_LISTEN: " ", DATABASE_URL: "" }, "/srv")).toEqual(defaults);
   });
 
   it("are read from the environment", () => {
@@ -42,9 +42,9 @@ describe("settings", () => {
       UAS_OPERATOR_TOKEN: "token",
       UAS_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
     };
-    expect(readSettings(env, "/work")).toEqual({
+    expect(readSettings(env, "/srv")).toEqual({
       configPath: "x.yaml",
-      dataDir: "/work/data",
+      dataDir: "/srv/data",
       listen: { host: "0.0.0.0", port: 0 },
       internalListen: { host: "::1", port: 9000 },
       databaseUrl: "postgresql://u:p@db/uas",
@@ -88,7 +88,7 @@ describe("settings", () => {
   });
 
   it("warn of variables that only look like ours", () => {
-    const { warnings } = readSettings({ UAS_DATADIR: "x", UAS_ELEPHANT: "y", OTHER: "z" }, "/work");
+    const { warnings } = readSettings({ UAS_DATADIR: "x", UAS_ELEPHANT: "y", OTHER: "z" }, "/srv");
     expect(warnings).toEqual([
       "UAS_DATADIR: unknown variable, it has no effect, did you mean UAS_DATA_DIR?",
       "UAS_ELEPHANT: unknown variable, it has no effect",
