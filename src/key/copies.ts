@@ -90,9 +90,15 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
   return {
     async seal(accountId, keyId, secret) {
       if (!isOn) return undefined;
-      const sealing = (await isGateways()) ? await dataKeys.sealingOf(accountId) : undefined;
-      if (sealing !== undefined) return sealing.seal(accountId, Buffer.from(keyId), secret);
-      warn("no copy of a new key is kept: UAS_MASTER_KEY is not that of the gateway", { keyId });
+      try {
+        const sealing = (await isGateways()) ? await dataKeys.sealingOf(accountId) : undefined;
+        if (sealing !== undefined) return sealing.seal(accountId, Buffer.from(keyId), secret);
+        warn("no copy of a new key is kept: UAS_MASTER_KEY is not that of the gateway", { keyId });
+      } catch (err) {
+        if (err instanceof GatewayError) throw err;
+        // A key works without its copy; a folder that cannot be written must not keep an operator from making one.
+        warn("no copy of a new key is kept: there is no master key", { keyId, err });
+      }
       return undefined;
     },
 

@@ -119,6 +119,21 @@ describe("R-KEY-1: copies of keys", () => {
     await site.pool.query(text, [keyId, accountId, sealed]);
   }
 
+  it("are not made without a master key, and the key itself is", async () => {
+    const warnings: string[] = [];
+    const copies = createKeyCopies({
+      pool: site.pool,
+      masterKey: () => {
+        throw new Error("Cannot keep a master key in /dev/null/master.key");
+      },
+      isOn: true,
+      isKeySure: true,
+      warn: (message) => void warnings.push(message),
+    });
+    expect(await copies.seal(accounts[0] ?? "", keyId, "uas_secret")).toBeUndefined();
+    expect(warnings).toEqual(["no copy of a new key is kept: there is no master key"]);
+  });
+
   it("open for their own key, account and master key only", async () => {
     const [mine = "", other = ""] = accounts;
     const { copies } = copiesOf(1);

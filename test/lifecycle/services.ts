@@ -16,13 +16,16 @@ export interface Services {
   calls(requestId: string): Promise<CallRecord[]>;
 }
 
+/** Where nothing can be written, not even by root: what needs the gateway's folder does not find one here. */
+const nowhere = "/dev/null/nowhere";
+
 /** Makes them over a database; each use opens and closes its own connections. */
 export function createServices(url: string): Services {
-  const settings = readSettings({ DATABASE_URL: url }, "/nonexistent");
+  const settings = readSettings({ DATABASE_URL: url }, nowhere);
   const use = async <T>(work: (backend: Backend) => Promise<T>): Promise<T> => {
     const config = loadConfig({
       env: {},
-      cwd: "/nonexistent",
+      cwd: nowhere,
       kinds: new Map(),
       unresolved: "refuse",
     });
