@@ -1,8 +1,9 @@
 /**
  * `npm run chaos`: kills gateways, their database's processes and their database at every point where money
- * moves, and compares what clients were told with the books. `--rounds` of each fault (default 10), `--seed`,
- * `--only` a part of a fault's name, `--mode ledger|gateway`, `--lanes` how many rounds at a time, `--fast`
- * without the rounds that have the timings of production.
+ * moves, and compares what clients were told with the books; then workers and senders of webhooks at each of their
+ * points. `--rounds` of each fault (default 10), `--seed`, `--only` a part of a fault's name,
+ * `--mode ledger|gateway|tasks`, `--lanes` how many rounds at a time, `--fast` without the rounds that have the
+ * timings of production.
  *
  * Everything runs on PostgreSQL servers of its own, in a temporary folder.
  */
@@ -15,12 +16,15 @@ import { createRandom } from "./plan.ts";
 import { type Mode, type Planned, type Ran, runRounds } from "./runs.ts";
 import { type FragileServer, startFragile } from "./server.ts";
 import { isGood, problemsOf, sumUp, tableOf } from "./table.ts";
+import { runTaskRounds } from "./tasks.ts";
 
 interface Options {
   readonly rounds: number;
   readonly seed: number;
   readonly only: string;
   readonly modes: readonly Mode[];
+  /** Whether tasks and webhooks get their rounds too. */
+  readonly areTasksRun: boolean;
   readonly lanes: number;
   readonly isFast: boolean;
 }
@@ -37,8 +41,8 @@ function readOptions(): Options {
     },
   });
   const { mode, only } = values;
-  if (mode !== undefined && mode !== "ledger" && mode !== "gateway") {
-    throw new Error("--mode is ledger or gateway");
+  if (mode !== undefined && !isMode(mode) && mode !== "tasks") {
+    throw new Error("--mode is ledger, gateway or tasks");
   }
   return {
     rounds: wholeNumber("--rounds", values.rounds),
@@ -46,8 +50,15 @@ function readOptions(): Options {
     lanes: wholeNumber("--lanes", values.lanes),
     only,
     isFast: values.fast,
-    modes: mode === undefined ? ["ledger", "gateway"] : [mode],
+    modes: modes.filter((one) => mode === undefined || mode === one),
+    areTasksRun: mode === "tasks" || (mode === undefined && only === ""),
   };
+}
+
+const modes: readonly Mode[] = ["ledger", "gateway"];
+
+function isMode(text: string): text is Mode {
+  return modes.some((mode) => mode === text);
 }
 
 function wholeNumber(name: string, text: string): number {
@@ -78,6 +89,18 @@ function planRounds({ rounds, seed, only, modes, isFast }: Options): Planned[] {
 
 async function main(): Promise<void> {
   const options = readOptions();
+  if (options.modes.length > 0) await killMoney(options);
+  if (options.areTasksRun) await killTasks(options);
+  process.exit();
+}
+
+async function killTasks({ rounds }: Options): Promise<void> {
+  const failed = await runTaskRounds(rounds);
+  print(`tasks and webhooks, ${rounds} rounds: ${failed === 0 ? "nothing is lost" : "WRONG"}`);
+  if (failed > 0) process.exitCode = 1;
+}
+
+async function killMoney(options: Options): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "uas-chaos-"));
   const startMs = performance.now();
   const rounds = planRounds(options);
@@ -104,7 +127,6 @@ async function main(): Promise<void> {
     for (const server of [...fragile, ...steady]) await server.close();
     rmSync(folder, { recursive: true, force: true });
   }
-  process.exit();
 }
 
 function startServers(folder: string, count: number): Promise<FragileServer[]> {
