@@ -50,15 +50,15 @@ function readOptions(): Options {
     lanes: wholeNumber("--lanes", values.lanes),
     only,
     isFast: values.fast,
-    modes: modes.filter((one) => mode === undefined || mode === one),
+    modes: allModes.filter((one) => mode === undefined || mode === one),
     areTasksRun: mode === "tasks" || (mode === undefined && only === ""),
   };
 }
 
-const modes: readonly Mode[] = ["ledger", "gateway"];
+const allModes: readonly Mode[] = ["ledger", "gateway"];
 
 function isMode(text: string): text is Mode {
-  return modes.some((mode) => mode === text);
+  return allModes.some((mode) => mode === text);
 }
 
 function wholeNumber(name: string, text: string): number {
