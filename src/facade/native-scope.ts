@@ -18,7 +18,7 @@ import { requestIdOf, sendErrorBody } from "./errors.ts";
 import { pass } from "./exchange-route.ts";
 import type { FacadeOptions, NativePrefix } from "./options.ts";
 import { rpcCaller } from "./rpc-caller.ts";
-import { echoRequestId, prepareScope, queryKey } from "./scope.ts";
+import { echoRequestId, headerText, prepareScope, queryKey } from "./scope.ts";
 
 /** What one prefix needs. */
 export interface NativeScopeOptions extends FacadeOptions {
@@ -121,11 +121,11 @@ function keyIn(
   const query = queryKey(url);
   const usual = presentedKey({
     authorization: headers.authorization,
-    apiKeyHeader: text(headers["x-api-key"]),
+    apiKeyHeader: headerText(headers["x-api-key"]),
     apiKeyQuery: query,
   });
   const own = keyForms.map((form) => {
-    if (form.in === "header") return text(headers[form.name])?.trim();
+    if (form.in === "header") return headerText(headers[form.name])?.trim();
     if (form.in === "query") return queryKey(url, form.name)?.trim();
     const [scheme = "", ...rest] = (headers.authorization ?? "").trim().split(/ +/);
     return scheme.toLowerCase() === form.scheme.toLowerCase() ? rest.join(" ") : undefined;
@@ -165,7 +165,7 @@ function readRequest(
     query: pairs.filter(isOpen).join("&"),
     headers: Object.fromEntries(
       Object.entries(headers).flatMap(([name, value]) => {
-        const one = hidden.has(name) ? undefined : text(value);
+        const one = hidden.has(name) ? undefined : headerText(value);
         return one === undefined ? [] : [[name, one]];
       }),
     ),
@@ -175,7 +175,3 @@ function readRequest(
 
 /** What no service needs to know. The native room takes those that the vendor's table names. */
 const secretHeaders = new Set(["authorization", "x-api-key", "cookie"]);
-
-function text(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? header.join(", ") : header;
-}

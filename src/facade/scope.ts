@@ -95,7 +95,7 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
     }
     const key = presentedKey({
       authorization: headers.authorization,
-      apiKeyHeader: text(headers["x-api-key"]),
+      apiKeyHeader: headerText(headers["x-api-key"]),
       apiKeyQuery: query,
     });
     if (key === undefined) {
@@ -122,7 +122,10 @@ export function echoRequestId(
   reply: FastifyReply,
   names: readonly string[],
 ): string {
-  const id = resolveRequestId(text(headers["x-request-id"]), text(headers["request-id"]));
+  const id = resolveRequestId(
+    headerText(headers["x-request-id"]),
+    headerText(headers["request-id"]),
+  );
   for (const name of names) reply.header(name, id);
   return id;
 }
@@ -212,6 +215,7 @@ export function queryKey(url: string, name = "api-key"): string | undefined {
   return new URLSearchParams(url.slice(at + 1)).get(name) ?? undefined;
 }
 
-function text(header: string | string[] | undefined): string | undefined {
+/** A header that came once or several times, as one text. */
+export function headerText(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(", ") : header;
 }

@@ -11,6 +11,7 @@ import { dueChannel, enqueueWebhook } from "./enqueue.ts";
 import { EventKind } from "./schedule.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 import { testEvent } from "./test-event.ts";
+import { transact } from "../transact.ts";
 import { newId } from "../uuid.ts";
 
 type Rpcs = Pick<WebhookRpcs, "resendDelivery" | "resendFailed" | "sendTestEvent">;
@@ -79,30 +80,12 @@ export function createResendRpcs(options: WebhookServiceOptions): Rpcs {
         status,
         taskId: newId(),
       });
-      const id = await answering(inTransaction(options, (client) => enqueueWebhook(client, event)));
+      const id = await transact(pool, (client) => enqueueWebhook(client, event));
       const row = await readDelivery(options, id ?? "");
       if (row === undefined) throw noSuchDelivery();
       return { delivery: deliveryMessage(row) };
     },
   };
-}
-
-async function inTransaction<Result>(
-  { pool }: WebhookServiceOptions,
-  work: (client: Parameters<typeof enqueueWebhook>[0]) => Promise<Result>,
-): Promise<Result> {
-  const client = await pool.connect();
-  try {
-    await client.query("begin");
-    const result = await work(client);
-    await client.query("commit");
-    client.release();
-    return result;
-  } catch (error) {
-    // Closes the connection, and with it the transaction.
-    client.release(true);
-    throw error;
-  }
 }
 
 function noProgress(): GatewayError {
