@@ -1,5 +1,4 @@
 /** NativeService: vendors' own interfaces, by one handler and a table for each vendor. */
-import { randomUUIDv7 } from "node:crypto";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { create } from "@bufbuild/protobuf";
 import {
@@ -22,6 +21,7 @@ import { passHeaders } from "./headers.ts";
 import { asked, pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";
 import { submit } from "./submit.ts";
+import { newId } from "../uuid.ts";
 
 /** Makes it. */
 export function createNativeService(context: NativeContext): ServiceImpl<typeof NativeService> {
@@ -40,7 +40,7 @@ function run(ask: NativeAsk, context: NativeContext): AsyncIterable<ExchangeResp
   const { route } = ask;
   if (route.kind === "call") {
     const { caller, requestId, signal } = ask;
-    const start = { context: { caller, requestId, signal }, callId: randomUUIDv7() };
+    const start = { context: { caller, requestId, signal }, callId: newId() };
     return context.exchange.through(new NativeDoor({ ...ask, route }, context), callParts, start);
   }
   requireActive(ask.caller);
