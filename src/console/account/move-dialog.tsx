@@ -4,17 +4,15 @@
  */
 import { useMutation } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useId, useState } from "react";
+import { useState } from "react";
 import type { Account } from "../../../gen/uas/account/v1/account_pb.ts";
 import { type Balance, TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { useText } from "../language.tsx";
 import { moneyOf, nanosOf, parseUsd, signedUsd, usd } from "../money.ts";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
 import { TextField } from "../ui/field.tsx";
+import { FormDialog } from "../ui/form-dialog.tsx";
 import { Segments } from "../ui/select.tsx";
-import { ErrorNote } from "../ui/show.tsx";
 import { useToast } from "../ui/toast.tsx";
 import { newReference } from "./new-reference.ts";
 
@@ -31,37 +29,26 @@ interface Form {
 export function MoveDialog({ account, onClose }: { account: Account; onClose: () => void }) {
   const {
     operator: { accounts: text },
-    common,
   } = useText();
-  const formId = useId();
   const [form, setForm] = useState<Form>(firstForm);
   const [isTried, setTried] = useState(false);
   const { book, isPending, error } = useBooking(account.accountId, onClose);
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const submit = (): void => {
     setTried(true);
     const nanos = amountOf(form);
     if (nanos !== undefined) book(form, nanos);
   };
   return (
-    <Dialog
-      isOpen
+    <FormDialog
       onClose={onClose}
       title={text.moveTitle(account.name)}
-      footer={
-        <>
-          <Button onClick={onClose}>{common.cancel}</Button>
-          <Button type="submit" form={formId} tone="primary" isBusy={isPending}>
-            {text.book}
-          </Button>
-        </>
-      }
+      onSubmit={submit}
+      submit={text.book}
+      isBusy={isPending}
+      error={error}
     >
-      <form id={formId} onSubmit={submit} className="flex flex-col gap-5">
-        <Fields form={form} onChange={setForm} isTried={isTried} />
-        <ErrorNote error={error} />
-      </form>
-    </Dialog>
+      <Fields form={form} onChange={setForm} isTried={isTried} />
+    </FormDialog>
   );
 }
 

@@ -1,7 +1,7 @@
 /** The form of a key: to create one, and to change one. */
 import { useMutation } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useId, useState } from "react";
+import { useState } from "react";
 import type { Key } from "../../../gen/uas/key/v1/key_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
 import { useText } from "../language.tsx";
@@ -9,11 +9,9 @@ import { usePrices } from "../models.ts";
 import { exactUsd, moneyOf, nanosOf, parseUsd } from "../money.ts";
 import { useAccountId } from "../session.tsx";
 import { dayText, msOf, timestampOf } from "../time.ts";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
 import { CheckField, TextField } from "../ui/field.tsx";
+import { FormDialog } from "../ui/form-dialog.tsx";
 import { Segments, SelectField } from "../ui/select.tsx";
-import { ErrorNote } from "../ui/show.tsx";
 import { useToast } from "../ui/toast.tsx";
 
 /** In how many days a key may expire; `keep`: what it has now. */
@@ -80,7 +78,6 @@ export function EditDialog({
   const accountId = useAccountId();
   const queries = useQueryClient();
   const toast = useToast();
-  const formId = useId();
   const [form, setForm] = useState(() => formOf(apiKey));
   const [isTried, setTried] = useState(false);
   const create = useMutation(KeyService.method.createKey, {
@@ -93,8 +90,7 @@ export function EditDialog({
       await queries.invalidateQueries();
     },
   });
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const submit = (): void => {
     setTried(true);
     if (!isLimit(form.limit)) return;
     const members = membersOf(form, apiKey);
@@ -103,29 +99,16 @@ export function EditDialog({
     update.mutate({ key: { keyId: apiKey.keyId, ...members }, updateMask });
   };
   return (
-    <Dialog
-      isOpen
+    <FormDialog
       onClose={onClose}
       title={apiKey === undefined ? text.createTitle : text.editTitle(apiKey.name || text.unnamed)}
-      footer={
-        <>
-          <Button onClick={onClose}>{common.cancel}</Button>
-          <Button
-            type="submit"
-            form={formId}
-            tone="primary"
-            isBusy={create.isPending || update.isPending}
-          >
-            {apiKey === undefined ? text.create : common.save}
-          </Button>
-        </>
-      }
+      onSubmit={submit}
+      submit={apiKey === undefined ? text.create : common.save}
+      isBusy={create.isPending || update.isPending}
+      error={create.error ?? update.error}
     >
-      <form id={formId} onSubmit={submit} className="flex flex-col gap-5">
-        <Fields form={form} apiKey={apiKey} onChange={setForm} isTried={isTried} />
-        <ErrorNote error={create.error ?? update.error} />
-      </form>
-    </Dialog>
+      <Fields form={form} apiKey={apiKey} onChange={setForm} isTried={isTried} />
+    </FormDialog>
   );
 }
 

@@ -1,18 +1,16 @@
 /** The dialog that makes redeem codes. */
 import { createClient } from "@connectrpc/connect";
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useId, useState } from "react";
+import { useState } from "react";
 import { TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { RedeemService } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { useText } from "../language.tsx";
 import { moneyOf, parseUsd } from "../money.ts";
 import { transport } from "../rpc.ts";
 import { timestampOf } from "../time.ts";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
 import { TextField } from "../ui/field.tsx";
+import { FormDialog } from "../ui/form-dialog.tsx";
 import { Segments, SelectField } from "../ui/select.tsx";
-import { ErrorNote } from "../ui/show.tsx";
 
 const client = createClient(RedeemService, transport);
 
@@ -53,9 +51,7 @@ export function CreateCodesDialog({
 }) {
   const {
     operator: { codes: text },
-    common,
   } = useText();
-  const formId = useId();
   const queries = useQueryClient();
   const [form, setForm] = useState(firstForm);
   const [isTried, setTried] = useState(false);
@@ -80,31 +76,22 @@ export function CreateCodesDialog({
       setBusy(false);
     }
   };
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const submit = (): void => {
     setTried(true);
     const [nanos, count] = [amountOf(form), countOf(form)];
     if (nanos !== undefined && count !== undefined) void create(nanos, count);
   };
   return (
-    <Dialog
-      isOpen
+    <FormDialog
       onClose={onClose}
       title={text.createTitle}
-      footer={
-        <>
-          <Button onClick={onClose}>{common.cancel}</Button>
-          <Button type="submit" form={formId} tone="primary" isBusy={isBusy}>
-            {text.create}
-          </Button>
-        </>
-      }
+      onSubmit={submit}
+      submit={text.create}
+      isBusy={isBusy}
+      error={error}
     >
-      <form id={formId} onSubmit={submit} className="flex flex-col gap-5">
-        <Fields form={form} onChange={setForm} isTried={isTried} />
-        <ErrorNote error={error} />
-      </form>
-    </Dialog>
+      <Fields form={form} onChange={setForm} isTried={isTried} />
+    </FormDialog>
   );
 }
 

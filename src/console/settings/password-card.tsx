@@ -1,6 +1,6 @@
 /** E-mail address and password to sign in with. */
 import { useMutation } from "@connectrpc/connect-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { useText } from "../language.tsx";
@@ -9,9 +9,8 @@ import { ActionCode } from "../ui/action-code.tsx";
 import { Badge } from "../ui/badge.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
-import { Dialog } from "../ui/dialog.tsx";
 import { TextField } from "../ui/field.tsx";
-import { ErrorNote } from "../ui/show.tsx";
+import { FormDialog } from "../ui/form-dialog.tsx";
 import { isFreshLink } from "./fresh-link.ts";
 import { useDone } from "./use-done.ts";
 
@@ -59,53 +58,51 @@ function PasswordDialog({ onClose }: { onClose: () => void }) {
     },
   });
   const isFresh = isFreshLink(session);
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    set.mutate(form);
-  };
   return (
-    <Dialog isOpen onClose={onClose} title={text.password} description={text.passwordNote}>
-      <form onSubmit={submit} className="flex flex-col gap-4">
+    <FormDialog
+      onClose={onClose}
+      title={text.password}
+      description={text.passwordNote}
+      onSubmit={() => set.mutate(form)}
+      submit={common.save}
+      isBusy={set.isPending}
+      error={set.error}
+    >
+      <TextField
+        label={signIn.email}
+        type="email"
+        autoComplete="username"
+        required
+        value={form.email}
+        onChange={(event) => setForm({ ...form, email: event.target.value })}
+      />
+      <TextField
+        label={text.passwordNew}
+        hint={text.passwordLength(passwordMin)}
+        type="password"
+        autoComplete="new-password"
+        minLength={passwordMin}
+        required
+        value={form.password}
+        onChange={(event) => setForm({ ...form, password: event.target.value })}
+      />
+      {!isFresh && user.hasPassword && (
         <TextField
-          label={signIn.email}
-          type="email"
-          autoComplete="username"
-          required
-          value={form.email}
-          onChange={(event) => setForm({ ...form, email: event.target.value })}
-        />
-        <TextField
-          label={text.passwordNew}
-          hint={text.passwordLength(passwordMin)}
+          label={text.passwordCurrent}
           type="password"
-          autoComplete="new-password"
-          minLength={passwordMin}
-          required
-          value={form.password}
-          onChange={(event) => setForm({ ...form, password: event.target.value })}
+          autoComplete="current-password"
+          value={form.currentPassword}
+          onChange={(event) => setForm({ ...form, currentPassword: event.target.value })}
         />
-        {!isFresh && user.hasPassword && (
-          <TextField
-            label={text.passwordCurrent}
-            type="password"
-            autoComplete="current-password"
-            value={form.currentPassword}
-            onChange={(event) => setForm({ ...form, currentPassword: event.target.value })}
-          />
-        )}
-        {!isFresh && !user.hasPassword && user.maskedPhone !== "" && (
-          <ActionCode
-            action={CodeAction.SET_PASSWORD}
-            subjectId=""
-            value={form.code}
-            onChange={(code) => setForm({ ...form, code })}
-          />
-        )}
-        <ErrorNote error={set.error} />
-        <Button type="submit" tone="primary" size="medium" isBusy={set.isPending}>
-          {common.save}
-        </Button>
-      </form>
-    </Dialog>
+      )}
+      {!isFresh && !user.hasPassword && user.maskedPhone !== "" && (
+        <ActionCode
+          action={CodeAction.SET_PASSWORD}
+          subjectId=""
+          value={form.code}
+          onChange={(code) => setForm({ ...form, code })}
+        />
+      )}
+    </FormDialog>
   );
 }

@@ -1,6 +1,6 @@
 /** The mobile number that codes are sent to. */
 import { useMutation } from "@connectrpc/connect-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { useText } from "../language.tsx";
@@ -10,9 +10,8 @@ import { Badge } from "../ui/badge.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { CodeField, codeDigits } from "../ui/code-field.tsx";
-import { Dialog } from "../ui/dialog.tsx";
 import { TextField } from "../ui/field.tsx";
-import { ErrorNote } from "../ui/show.tsx";
+import { FormDialog } from "../ui/form-dialog.tsx";
 import { isFreshLink } from "./fresh-link.ts";
 import { useDone } from "./use-done.ts";
 
@@ -60,8 +59,7 @@ function PhoneDialog({ onClose }: { onClose: () => void }) {
   });
   const needsProof = user.maskedPhone !== "" && !isFreshLink(session);
   const sent = send.data?.sent;
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const submit = (): void => {
     if (sent === undefined) send.mutate({ phone });
     else set.mutate({ phone, code, currentCode });
   };
@@ -69,53 +67,49 @@ function PhoneDialog({ onClose }: { onClose: () => void }) {
     sent === undefined ||
     (code.length === codeDigits && (!needsProof || currentCode.length === codeDigits));
   return (
-    <Dialog isOpen onClose={onClose} title={text.phone}>
-      <form onSubmit={submit} className="flex flex-col gap-4">
-        {sent === undefined ? (
-          <TextField
-            label={signIn.phone}
-            hint={signIn.phoneHint}
-            value={phone}
-            type="tel"
-            autoComplete="tel"
-            autoFocus
-            required
-            onChange={(event) => setPhone(event.target.value)}
+    <FormDialog
+      onClose={onClose}
+      title={text.phone}
+      onSubmit={submit}
+      submit={sent === undefined ? signIn.send : common.save}
+      isBusy={send.isPending || set.isPending}
+      canSubmit={isReady}
+      error={send.error ?? set.error}
+    >
+      {sent === undefined ? (
+        <TextField
+          label={signIn.phone}
+          hint={signIn.phoneHint}
+          value={phone}
+          type="tel"
+          autoComplete="tel"
+          autoFocus
+          required
+          onChange={(event) => setPhone(event.target.value)}
+        />
+      ) : (
+        <>
+          <p className="text-muted">{signIn.codeHint(sent.maskedPhone)}</p>
+          <CodeField
+            sent={sent}
+            value={code}
+            onChange={setCode}
+            onResend={() => send.mutate({ phone })}
+            isSending={send.isPending}
           />
-        ) : (
-          <>
-            <p className="text-muted">{signIn.codeHint(sent.maskedPhone)}</p>
-            <CodeField
-              sent={sent}
-              value={code}
-              onChange={setCode}
-              onResend={() => send.mutate({ phone })}
-              isSending={send.isPending}
-            />
-            {needsProof && (
-              <fieldset className="rounded-xl border border-line p-4">
-                <legend className="px-1 text-[0.8125rem] font-medium">{text.phoneProof}</legend>
-                <ActionCode
-                  action={CodeAction.CHANGE_PHONE}
-                  subjectId=""
-                  value={currentCode}
-                  onChange={setCurrentCode}
-                />
-              </fieldset>
-            )}
-          </>
-        )}
-        <ErrorNote error={send.error ?? set.error} />
-        <Button
-          type="submit"
-          tone="primary"
-          size="medium"
-          isBusy={send.isPending || set.isPending}
-          disabled={!isReady}
-        >
-          {sent === undefined ? signIn.send : common.save}
-        </Button>
-      </form>
-    </Dialog>
+          {needsProof && (
+            <fieldset className="rounded-xl border border-line p-4">
+              <legend className="px-1 text-[0.8125rem] font-medium">{text.phoneProof}</legend>
+              <ActionCode
+                action={CodeAction.CHANGE_PHONE}
+                subjectId=""
+                value={currentCode}
+                onChange={setCurrentCode}
+              />
+            </fieldset>
+          )}
+        </>
+      )}
+    </FormDialog>
   );
 }

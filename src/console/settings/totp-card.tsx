@@ -1,6 +1,6 @@
 /** A second step at the sign-in: the codes of an authenticator app. */
 import { useMutation } from "@connectrpc/connect-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { useText } from "../language.tsx";
 import { useSession } from "../session.tsx";
@@ -8,9 +8,8 @@ import { Badge } from "../ui/badge.tsx";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { CodeBlock } from "../ui/code.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { FormDialog } from "../ui/form-dialog.tsx";
 import { TotpField } from "../ui/totp-field.tsx";
-import { ErrorNote } from "../ui/show.tsx";
 import { useDone } from "./use-done.ts";
 
 /** The card. */
@@ -55,39 +54,28 @@ function AddDialog({ onClose }: { onClose: () => void }) {
       await done(text.totpAdded);
     },
   });
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    confirm.mutate({ code });
-  };
+  const started = start.data;
   return (
-    <Dialog isOpen onClose={onClose} title={text.totp} description={text.totpExplain}>
-      {start.data === undefined ? (
-        <div className="flex flex-col gap-3">
-          <Button
-            tone="primary"
-            size="medium"
-            isBusy={start.isPending}
-            onClick={() => start.mutate({})}
-          >
-            {text.totpStart}
-          </Button>
-          <ErrorNote error={start.error} />
-        </div>
-      ) : (
-        <form onSubmit={submit} className="flex flex-col gap-4">
+    <FormDialog
+      onClose={onClose}
+      title={text.totp}
+      description={text.totpExplain}
+      onSubmit={() => (started === undefined ? start.mutate({}) : confirm.mutate({ code }))}
+      submit={started === undefined ? text.totpStart : common.save}
+      isBusy={start.isPending || confirm.isPending}
+      error={start.error ?? confirm.error}
+    >
+      {started !== undefined && (
+        <>
           <p className="text-muted">{text.totpType}</p>
-          <CodeBlock label={text.totpSecret} code={start.data.secret} />
-          <a href={start.data.uri} className={buttonClass()}>
+          <CodeBlock label={text.totpSecret} code={started.secret} />
+          <a href={started.uri} className={buttonClass()}>
             {text.totpOpen}
           </a>
           <TotpField value={code} onChange={setCode} />
-          <ErrorNote error={confirm.error} />
-          <Button type="submit" tone="primary" size="medium" isBusy={confirm.isPending}>
-            {common.save}
-          </Button>
-        </form>
+        </>
       )}
-    </Dialog>
+    </FormDialog>
   );
 }
 
@@ -101,19 +89,18 @@ function RemoveDialog({ onClose }: { onClose: () => void }) {
       await done(text.totpRemoved);
     },
   });
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    remove.mutate({ code });
-  };
   return (
-    <Dialog isOpen onClose={onClose} title={text.totpRemove} description={text.totpRemoveNote}>
-      <form onSubmit={submit} className="flex flex-col gap-4">
-        <TotpField value={code} onChange={setCode} />
-        <ErrorNote error={remove.error} />
-        <Button type="submit" tone="danger" size="medium" isBusy={remove.isPending}>
-          {text.totpRemove}
-        </Button>
-      </form>
-    </Dialog>
+    <FormDialog
+      onClose={onClose}
+      title={text.totpRemove}
+      description={text.totpRemoveNote}
+      onSubmit={() => remove.mutate({ code })}
+      submit={text.totpRemove}
+      tone="danger"
+      isBusy={remove.isPending}
+      error={remove.error}
+    >
+      <TotpField value={code} onChange={setCode} />
+    </FormDialog>
   );
 }

@@ -1,7 +1,7 @@
 /** What is done with the secret of webhooks, each after a code by SMS. */
 import { useMutation } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useId, useState } from "react";
+import { useState } from "react";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { WebhookSecret } from "../../../gen/uas/webhook/v1/webhook_pb.ts";
 import { WebhookService } from "../../../gen/uas/webhook/v1/webhook_service_pb.ts";
@@ -12,7 +12,7 @@ import { Button } from "../ui/button.tsx";
 import { codeDigits } from "../ui/code-field.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { CheckField } from "../ui/field.tsx";
-import { ErrorNote } from "../ui/show.tsx";
+import { FormDialog } from "../ui/form-dialog.tsx";
 import { Secrets } from "./secrets.tsx";
 
 /** What can be done. */
@@ -61,10 +61,9 @@ function ProveDialog({
   onClose: () => void;
   onDone: (secret: WebhookSecret | undefined) => void;
 }) {
-  const { webhooks: text, common } = useText();
+  const { webhooks: text } = useText();
   const accountId = useAccountId();
   const queries = useQueryClient();
-  const formId = useId();
   const [code, setCode] = useState("");
   const [dropOld, setDropOld] = useState(false);
   const onSuccess = async ({ secret }: { secret?: WebhookSecret | undefined }): Promise<void> => {
@@ -76,45 +75,31 @@ function ProveDialog({
   const rotate = useMutation(WebhookService.method.rotateSecret, { onSuccess, gcTime: 0 });
   const promote = useMutation(WebhookService.method.promoteSecret, { onSuccess, gcTime: 0 });
   const { error, isPending } = { reveal, rotate, promote }[deed];
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const submit = (): void => {
     if (deed === "reveal") reveal.mutate({ accountId, code });
     if (deed === "rotate") rotate.mutate({ accountId, code });
     if (deed === "promote") promote.mutate({ accountId, code, dropOld });
   };
   const notes = { reveal: undefined, rotate: text.rotateNote, promote: text.promoteNote };
   return (
-    <Dialog
-      isOpen
+    <FormDialog
       onClose={onClose}
       title={title}
       description={notes[deed]}
-      footer={
-        <>
-          <Button onClick={onClose}>{common.cancel}</Button>
-          <Button
-            type="submit"
-            form={formId}
-            tone="primary"
-            isBusy={isPending}
-            disabled={code.length < codeDigits}
-          >
-            {text.proceed}
-          </Button>
-        </>
-      }
+      onSubmit={submit}
+      submit={text.proceed}
+      isBusy={isPending}
+      canSubmit={code.length === codeDigits}
+      error={error}
     >
-      <form id={formId} onSubmit={submit} className="flex flex-col gap-4">
-        <ActionCode action={actions[deed]} subjectId={accountId} value={code} onChange={setCode} />
-        {deed === "promote" && (
-          <CheckField
-            label={text.dropOld}
-            checked={dropOld}
-            onChange={(event) => setDropOld(event.target.checked)}
-          />
-        )}
-        <ErrorNote error={error} />
-      </form>
-    </Dialog>
+      <ActionCode action={actions[deed]} subjectId={accountId} value={code} onChange={setCode} />
+      {deed === "promote" && (
+        <CheckField
+          label={text.dropOld}
+          checked={dropOld}
+          onChange={(event) => setDropOld(event.target.checked)}
+        />
+      )}
+    </FormDialog>
   );
 }

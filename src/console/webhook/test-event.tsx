@@ -3,16 +3,15 @@ import { useMutation } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Send } from "lucide-react";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { WebhookStatus } from "../../../gen/uas/webhook/v1/webhook_pb.ts";
 import { WebhookService } from "../../../gen/uas/webhook/v1/webhook_service_pb.ts";
 import { useText } from "../language.tsx";
 import { useAccountId } from "../session.tsx";
 import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
 import { TextField } from "../ui/field.tsx";
+import { FormDialog } from "../ui/form-dialog.tsx";
 import { SelectField } from "../ui/select.tsx";
-import { ErrorNote } from "../ui/show.tsx";
 import { useToast } from "../ui/toast.tsx";
 
 const events = [
@@ -54,37 +53,37 @@ function TestDialog({ onClose }: { onClose: () => void }) {
       await navigate({ to: "/webhooks", search: { delivery: delivery.deliveryId } });
     },
   });
-  const submit = (submitted: FormEvent): void => {
-    submitted.preventDefault();
+  const submit = (): void => {
     send.mutate({ accountId, url, status: events[Number(event)] ?? WebhookStatus.COMPLETED });
   };
   return (
-    <Dialog isOpen onClose={onClose} title={text.testTitle}>
-      <form onSubmit={submit} className="flex flex-col gap-4">
-        <TextField
-          label={text.testUrl}
-          hint={text.testHint}
-          type="url"
-          required
-          autoFocus
-          placeholder="https://"
-          value={url}
-          onChange={(changed) => setUrl(changed.target.value)}
-        />
-        <SelectField
-          label={text.event}
-          value={event}
-          choices={events.map((status, index) => ({
-            value: String(index),
-            label: text.events[status] ?? "",
-          }))}
-          onChoose={setEvent}
-        />
-        <ErrorNote error={send.error} />
-        <Button type="submit" tone="primary" size="medium" isBusy={send.isPending}>
-          {text.send}
-        </Button>
-      </form>
-    </Dialog>
+    <FormDialog
+      onClose={onClose}
+      title={text.testTitle}
+      onSubmit={submit}
+      submit={text.send}
+      isBusy={send.isPending}
+      error={send.error}
+    >
+      <TextField
+        label={text.testUrl}
+        hint={text.testHint}
+        type="url"
+        required
+        autoFocus
+        placeholder="https://"
+        value={url}
+        onChange={(changed) => setUrl(changed.target.value)}
+      />
+      <SelectField
+        label={text.event}
+        value={event}
+        choices={events.map((status, index) => ({
+          value: String(index),
+          label: text.events[status] ?? "",
+        }))}
+        onChoose={setEvent}
+      />
+    </FormDialog>
   );
 }
