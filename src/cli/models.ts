@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
 import { modelTypeWord } from "../config/kinds.ts";
 import { priceAt } from "../config/price-at.ts";
+import { taskRunMs } from "../config/task-limits.ts";
 import { formatUsd } from "../money.ts";
 import { configOf } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
@@ -21,13 +22,14 @@ export function addModelsCommands(program: Command, { context, print }: CliTools
 }
 
 function modelList(models: readonly ModelConfig[]): Output {
-  const json = models.map(({ key, name, type, prices, maxOutputTokens, routes }) => ({
-    modelKey: key,
-    name,
-    type: modelTypeWord(type),
-    price: priceJson(priceAt(prices, Date.now())),
-    maxOutputTokens,
-    routes: routes.map(({ vendor, model }) => ({ vendor, model })),
+  const json = models.map((model) => ({
+    modelKey: model.key,
+    name: model.name,
+    type: modelTypeWord(model.type),
+    price: priceJson(priceAt(model.prices, Date.now())),
+    maxOutputTokens: model.maxOutputTokens,
+    deadlineMs: model.deadlineMs ?? taskRunMs,
+    routes: model.routes.map(({ vendor, model: name }) => ({ vendor, model: name })),
   }));
   const rows = json.map(({ modelKey, type, price: { tiers = [], ...price }, routes }) => [
     modelKey,

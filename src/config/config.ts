@@ -72,6 +72,8 @@ export interface ModelConfig {
   /** How many tokens of output a stream holds in advance that may become as long as the model can make it;
    * the hold grows with the stream. At most `maxOutputTokens`. */
   readonly holdOutputTokens: number;
+  /** How long a task of it may take from when its vendor is asked first, in milliseconds. Default `taskRunMs`. */
+  readonly deadlineMs?: number | undefined;
   /** Its prices by time, at least one: which of them counts is {@link priceAt}'s to say. */
   readonly prices: readonly DatedPrice[];
 }

@@ -16,7 +16,7 @@ import {
   required,
 } from "./reader.ts";
 import { hint } from "./suggest.ts";
-import { positive, shown, text, word } from "./values.ts";
+import { durationMs, positive, shown, text, word } from "./values.ts";
 import type { VendorEntry } from "./vendor-section.ts";
 
 const keys = [
@@ -25,6 +25,7 @@ const keys = [
   "routes",
   "max_output_tokens",
   "hold_output_tokens",
+  "deadline",
   "price",
 ] as const;
 type ModelFields = Fields<(typeof keys)[number]>;
@@ -68,8 +69,10 @@ function readModel(
   const maxOutputTokens = readMaxOutputTokens(reader, entry, { given, type });
   const held = given.hold_output_tokens && positive(reader, given.hold_output_tokens);
   const holdOutputTokens = Math.min(held ?? holdOutputTokensDefault, maxOutputTokens);
+  const deadlineMs = given.deadline && durationMs(reader, given.deadline);
   if (type === undefined || prices === undefined || routes.length === 0) return undefined;
-  return { key, name, type, routes, maxOutputTokens, holdOutputTokens, prices };
+  const limits = { maxOutputTokens, holdOutputTokens, deadlineMs };
+  return { key, name, type, routes, ...limits, prices };
 }
 
 function readType(reader: Reader, entry: Entry, given: ModelFields): string | undefined {

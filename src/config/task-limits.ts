@@ -60,5 +60,6 @@ export const queuedTasksMax = 1_000;
 export const pollWaitSecondsMax = 60;
 export const parkedPollsMax = 100;
 
-/** How long a task may take from when its vendor is asked first, in milliseconds: half an hour. */
+/** How long a task may take from when its vendor is asked first, in milliseconds, where its model's configuration does
+ * not say: half an hour. */
 export const taskRunMs = 30 * 60 * 1_000;

@@ -62,6 +62,25 @@ export function relativeText(
   return format.format(Math.round(away / size), unit);
 }
 
+const periods: readonly (readonly [string, number])[] = [
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000],
+  ["ms", 1],
+];
+
+/** A length that somebody has set: `24 h`, `1 h 30 min`, `500 ms`. */
+export function periodText(ms: number): string {
+  let rest = ms;
+  const parts: string[] = [];
+  for (const [unit, size] of periods) {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    if (count > 0) parts.push(`${count} ${unit}`);
+  }
+  return parts.join(" ");
+}
+
 /** `842 ms`, `1.24 s`, `3 min 05 s`. */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${ms} ms`;

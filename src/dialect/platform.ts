@@ -83,6 +83,7 @@ function modelJson(model: Model): JsonObject {
     type: typeWord(model.type),
     price: { ...charged(model.price ?? {}), ...(tiers.length > 0 && { tiers }) },
     maxOutputTokens: model.maxOutputTokens || null,
+    deadlineMs: model.deadlineMs,
   };
 }
 

@@ -9,6 +9,7 @@ import {
 import type { Caller } from "../caller.ts";
 import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
 import { priceAt } from "../config/price-at.ts";
+import { taskRunMs } from "../config/task-limits.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { formatUsd } from "../money.ts";
 
@@ -72,9 +73,9 @@ function shorten(key: string): string {
 
 /** The model as the contract shows it, with the price that counts now. */
 export function modelMessage(model: ModelConfig): Model {
-  const { key, name, type, maxOutputTokens, prices } = model;
+  const { key, name, type, maxOutputTokens, prices, deadlineMs = taskRunMs } = model;
   const price = priceMessage(priceAt(prices, Date.now()));
-  return create(ModelSchema, { modelKey: key, name, type, maxOutputTokens, price });
+  return create(ModelSchema, { modelKey: key, name, type, maxOutputTokens, price, deadlineMs });
 }
 
 function priceMessage(price: PriceConfig): MessageInitShape<typeof ModelPriceSchema> {

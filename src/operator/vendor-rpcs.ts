@@ -7,6 +7,7 @@ import { ModelTypeSchema } from "../../gen/uas/inference/v1/model_pb.ts";
 import { VendorStateSchema } from "../../gen/uas/operator/v1/operator_pb.ts";
 import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
+import { taskRunMs } from "../config/task-limits.ts";
 import { answering } from "../database-lost.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { cutPage, type PageRequest, readPage } from "../page-token.ts";
@@ -101,6 +102,7 @@ export function createVendorRpcs(
           routes: model.routes.map(({ vendor, model: name }) => ({ vendor, model: name })),
           maxOutputTokens: model.maxOutputTokens,
           line: lineOf(config, `models.${model.key}`),
+          deadlineMs: model.deadlineMs ?? taskRunMs,
         })),
         nextPageToken,
         source: config.source,

@@ -22,8 +22,8 @@ export interface PickUp {
   /** The most to take. */
   readonly limit: number;
   readonly leaseMs: number;
-  /** How long a task may run, in milliseconds from its first intent on. */
-  readonly runMs: number;
+  /** How long a task of a model may run, in milliseconds from its first intent on. */
+  readonly runMs: (model: string) => number;
   /** The account that was served last: of equals, those after it are first. */
   readonly after: string;
 }
@@ -75,15 +75,15 @@ const waitingSql = `
   limit $3`;
 
 /** The intent: it is durable before the vendor is asked. Its time begins with the first. $1: ids, $2: vendors,
- * $3: models, $4: the lease, $5: how long it may run. */
+ * $3: models, $4: the lease, $5: how long each may run. */
 const claimSql = `
   update task set state = 'submitting', fence = task.fence + 1,
     lease_until = clock_timestamp() + $4 * interval '1 ms', next_time = clock_timestamp() + $4 * interval '1 ms',
     attempt_token = coalesce(task.attempt_token, gen_random_uuid()), attempt_time = clock_timestamp(),
     start_time = coalesce(task.start_time, clock_timestamp()),
-    deadline = case when task.start_time is null then clock_timestamp() + $5 * interval '1 ms' else task.deadline end,
+    deadline = case when task.start_time is null then clock_timestamp() + picked.run_ms * interval '1 ms' else task.deadline end,
     vendor = picked.vendor, vendor_model = picked.model
-  from unnest($1::uuid[], $2::text[], $3::text[]) as picked(id, vendor, model)
+  from unnest($1::uuid[], $2::text[], $3::text[], $5::float8[]) as picked(id, vendor, model, run_ms)
   where task.id = picked.id and task.state = 'queued'
   returning ${workColumns}`;
 
@@ -156,7 +156,7 @@ export async function pickUp(pool: Pool, options: PickUp): Promise<PickedUp> {
       chosen.map(({ route }) => route.vendor),
       chosen.map(({ route }) => route.model),
       leaseMs,
-      runMs,
+      chosen.map(({ model }) => runMs(model)),
     ]);
     return { tasks: rows, after: chosen.at(-1)?.account_id ?? after };
   });

@@ -94,6 +94,11 @@ export class TaskWork {
     return vendorFor(this.options, task);
   }
 
+  /** How long a task of a model may run, in milliseconds. */
+  runMs(model: string): number {
+    return this.options.models.get(model)?.deadlineMs ?? this.timings.runMs;
+  }
+
   /** The pause before the next time, in milliseconds; `count`: how often it was tried before. */
   pause(count: number): number {
     const { pollMs, pollMsMax } = this.timings;

@@ -168,7 +168,7 @@ class RunningWorker implements TaskWorker {
       accountMax,
       limit,
       leaseMs: this.#work.timings.leaseMs,
-      runMs: this.#work.timings.runMs,
+      runMs: (model) => this.#work.runMs(model),
       after: this.#after,
     });
     this.#after = after;

@@ -62,6 +62,7 @@ describe("models list: the configuration alone, without the vendors' secrets", (
         type: "TEXT",
         price: { input: "0.1", output: "2" },
         maxOutputTokens: 9,
+        deadlineMs: 1_800_000,
         routes: [{ vendor: "local", model: "s" }],
       },
     ]);

@@ -78,6 +78,17 @@ describe("each refusal says what to do", () => {
   });
 
   it.each([
+    [", deadlin: 2h", 'unknown key, did you mean "deadline"?'],
+    [", deadlineMs: 5000", expect.stringMatching(/^unknown key/)],
+    [", deadline: 0s", expect.stringMatching(/^must be a whole number with its unit/)],
+    [", deadline: 25h", expect.stringMatching(/^must be a whole number with its unit/)],
+    [", deadline: 1800", expect.stringMatching(/^must be a whole number with its unit/)],
+    [", deadline: [2h]", expect.stringMatching(/^must be a whole number with its unit/)],
+  ])("model%s", (model, message) => {
+    expect(messages(file({ model }))).toContainEqual(message);
+  });
+
+  it.each([
     ["input: 1", expect.stringMatching(/^output is missing: add price: \{/)],
     ["output: 1", expect.stringMatching(/^input is missing: add price: \{/)],
     ["input: 1, output: 1, image: 1", expect.stringMatching(/^a TEXT model has no such price/)],

@@ -96,4 +96,9 @@ describe("the catalogue", () => {
       price: { input: "0.25", cachedInput: "0.025", output: "2", image: "", request: "" },
     });
   });
+
+  it("shows how long a task may take, also where nobody said", () => {
+    expect(modelMessage(model("a")).deadlineMs).toBe(1_800_000);
+    expect(modelMessage({ ...model("a"), deadlineMs: 5 }).deadlineMs).toBe(5);
+  });
 });

@@ -171,7 +171,12 @@ describe("the installation", () => {
     const { nextPageToken: pageToken } = first;
     const second = await client().listConfiguredModels({ pageSize: 1, pageToken });
     expect([...first.models, ...second.models]).toMatchObject([
-      { modelKey: demoModel, type: "TEXT", routes: [{ vendor: "demo", model: "instant" }] },
+      {
+        modelKey: demoModel,
+        type: "TEXT",
+        routes: [{ vendor: "demo", model: "instant" }],
+        deadlineMs: 1_800_000,
+      },
       { modelKey: publicModel, routes: [{ vendor: "sim", model: "vendor-model" }] },
     ]);
     expect([first.source, second.nextPageToken]).toEqual(["test", ""]);

@@ -8,9 +8,11 @@ import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
 import { useText } from "../language.tsx";
 import { snippets } from "../snippets.ts";
 import { Badge } from "../ui/badge.tsx";
+import { Facts } from "../ui/card.tsx";
 import { CodeBlock, CodeTabs, Id } from "../ui/code.tsx";
 import { Sheet } from "../ui/dialog.tsx";
 import { Time } from "../ui/show.tsx";
+import { limitRows } from "./limit-rows.ts";
 import { priceLines } from "./price-lines.ts";
 import { taskSnippet } from "./task-snippet.ts";
 
@@ -22,6 +24,7 @@ export function ModelSheet({ model, onClose }: { model: Model | undefined; onClo
         <div className="flex flex-col gap-7">
           <Id isWhole value={model.modelKey} />
           <Prices model={model} />
+          <Limits model={model} />
           <Usage model={model} />
           <History model={model} />
         </div>
@@ -60,6 +63,16 @@ function PriceList({ price }: { price: Parameters<typeof priceLines>[0] }) {
         </div>
       ))}
     </dl>
+  );
+}
+
+function Limits({ model }: { model: Model }) {
+  const texts = useText();
+  return (
+    <section>
+      <h3 className="mb-3 font-semibold">{texts.models.limits}</h3>
+      <Facts rows={limitRows(model, texts)} />
+    </section>
   );
 }
 

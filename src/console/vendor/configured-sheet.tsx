@@ -6,6 +6,7 @@ import {
 } from "../../../gen/uas/billing/v1/price_pb.ts";
 import type { ConfiguredModel } from "../../../gen/uas/operator/v1/operator_pb.ts";
 import { useText } from "../language.tsx";
+import { limitRows } from "../model/limit-rows.ts";
 import { priceLines } from "../model/price-lines.ts";
 import { Badge } from "../ui/badge.tsx";
 import { Facts } from "../ui/card.tsx";
@@ -40,19 +41,19 @@ export function ConfiguredSheet({
   );
 }
 
-function About({ model: { modelKey, type, maxOutputTokens, line } }: { model: ConfiguredModel }) {
+function About({ model }: { model: ConfiguredModel }) {
+  const texts = useText();
   const {
     operator: { prices: text },
     models,
-  } = useText();
+  } = texts;
+  const { modelKey, type, line } = model;
   return (
     <Facts
       rows={[
         [models.id, <Id key="id" isWhole value={modelKey} />],
         [text.type, type],
-        ...(maxOutputTokens === 0
-          ? []
-          : [[models.maxOutput, models.tokens(maxOutputTokens.toLocaleString())] as const]),
+        ...limitRows(model, texts),
         ...(line === 0 ? [] : [[text.line, String(line)] as const]),
       ]}
     />

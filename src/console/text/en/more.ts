@@ -176,6 +176,8 @@ export const models = {
   perRequest: "per request",
   maxOutput: "Longest reply",
   tokens: (count: string) => `${count} tokens`,
+  limits: "Limits",
+  deadline: "A task may take",
   try: "Try it",
   empty: "No model matches",
   emptyHint: "Search for another name or type.",

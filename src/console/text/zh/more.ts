@@ -160,6 +160,8 @@ export const models: Texts["models"] = {
   perRequest: "每次请求",
   maxOutput: "最长回复",
   tokens: (count) => `${count} Token`,
+  limits: "限制",
+  deadline: "任务最长时间",
   try: "试用",
   empty: "没有匹配的模型",
   emptyHint: "换个名称或类型搜索。",

@@ -1,0 +1,18 @@
+/** The limits of a model: one list for customers and operators. */
+import type { Texts } from "../language.tsx";
+import { periodText } from "../time.ts";
+
+/** A limit and its name. */
+export type LimitRow = readonly [name: string, value: string];
+
+/** Those that a model has. */
+export function limitRows(
+  { maxOutputTokens, deadlineMs }: { maxOutputTokens: number; deadlineMs: number },
+  { models: text }: Texts,
+): LimitRow[] {
+  const rows: LimitRow[] = [];
+  if (maxOutputTokens > 0)
+    rows.push([text.maxOutput, text.tokens(maxOutputTokens.toLocaleString())]);
+  rows.push([text.deadline, periodText(deadlineMs)]);
+  return rows;
+}

@@ -1,0 +1,18 @@
+/** What the configuration of a model says of its tasks. */
+import { describe, expect, it } from "vitest";
+import { allKinds, loadText } from "./support.ts";
+
+const file = (more: string): string => `version: 1
+vendors: { v: { kind: openai-compatible, base_url: "https://v.test" } }
+models: { m: { type: TEXT, routes: [{ vendor: v, model: x }], max_output_tokens: 9, price: { input: 1, output: 2 }${more} } }
+`;
+
+describe("a model with", () => {
+  it.each([
+    ["", undefined],
+    [", deadline: 90s", 90_000],
+    [", deadline: 24h", 86_400_000],
+  ])("%j gives its tasks %d ms", (more, ms) => {
+    expect(loadText(file(more), { kinds: allKinds }).models.get("m")?.deadlineMs).toBe(ms);
+  });
+});
