@@ -139,15 +139,18 @@ function megapixelsIn(request: NativeRequest): number {
   return Math.max(1, Math.ceil(pixels / 1_000_000));
 }
 
-/** `5`, `"5"` or `"5s"`. Models have words of their own, too: `auto`. */
+/** Names of members by which models are told how long what they make is to be. */
+const lengthNames = ["duration", "seconds_total", "duration_seconds", "seconds"];
+
+/** `5`, `"5"` or `"5s"`; the most of them, for a model takes one name and overlooks the others. Models have words of
+ * their own, too: `auto`. */
 function secondsIn(request: NativeRequest): number {
-  for (const name of ["duration", "seconds_total", "duration_seconds", "seconds"]) {
+  const said = lengthNames.map((name) => {
     const value = request.member(name);
-    if (typeof value === "string" && /^[a-z]+$/i.test(value)) continue;
-    const seconds = numberSaid(value, name, "s") ?? 0;
-    if (seconds > 0) return seconds;
-  }
-  return secondsUsual;
+    const isWord = typeof value === "string" && /^[a-z]+$/i.test(value);
+    return isWord ? 0 : (numberSaid(value, name, "s") ?? 0);
+  });
+  return Math.max(...said) || secondsUsual;
 }
 
 /** `detail` is fal's own member; its client and others show `message`. */

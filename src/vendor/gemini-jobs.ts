@@ -203,10 +203,11 @@ export function objectOf(value: unknown): JsonObject {
   return isObject ? (value as JsonObject) : {};
 }
 
-/** The most of a figure that Google takes under several names; `undefined`: it is not there. */
+/** The most of a figure that Google takes under several names; `undefined`: it is not there, or 0, by which Google's
+ * messages say the same: held must be what the vendor's own default can come to. */
 export function mostOf(object: JsonObject, ...names: readonly string[]): number | undefined {
   const values = names
     .map((name) => (typeof object[name] === "string" ? Number(object[name]) : object[name]))
-    .filter((value) => typeof value === "number" && Number.isFinite(value) && value >= 0);
+    .filter((value) => typeof value === "number" && Number.isFinite(value) && value > 0);
   return values.length === 0 ? undefined : Math.ceil(Math.max(...(values as number[])));
 }

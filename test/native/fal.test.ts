@@ -99,6 +99,7 @@ test("R-MON-2: held is what the request can come to", async () => {
     [12_000_000n, "fal-ai/flux/schnell", { width: 2000, height: "2_000" }],
     [2_000_000_000n, "fal-ai/veo3", { duration: "5" }],
     [2_400_000_000n, "fal-ai/veo3", { duration: "6s" }],
+    [2_000_000_000n, "fal-ai/veo3", { duration: 0.001, seconds_total: 5 }],
     [4_000_000_000n, "fal-ai/veo3", { duration: "auto" }],
     [4_000_000_000n, "fal-ai/veo3", {}],
   ];

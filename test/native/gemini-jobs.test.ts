@@ -78,6 +78,35 @@ test("a film: held by its seconds, charged when it is done, its address ours, it
   expect((await film.arrayBuffer()).byteLength).toBeGreaterThan(50);
 });
 
+test("R-VND-2: a figure of 0 is none for Google, so that its own default is held for", async () => {
+  const film = {
+    instances: [{ prompt: "a" }],
+    parameters: { durationSeconds: 0, sampleCount: "0" },
+  };
+  const interaction = {
+    model: "gemini-x",
+    input: "Hi",
+    background: true,
+    generation_config: { max_output_tokens: 0 },
+  };
+  // The usual 8 s; the input and the most that the model makes.
+  const rows: readonly [string, object, bigint, bigint][] = [
+    ["/v1beta/models/veo:predictLongRunning", film, 8n * 400_000_000n, 8n * 400_000_000n],
+    ["/v1beta/interactions", interaction, 4_096n * 2_000n, 10n * 250n + 25n * 2_000n],
+  ];
+  for (const [path, body, least, cost] of rows) {
+    const who = await gateway.customer();
+    const headers = { "x-request-id": `zero-${path}` };
+    const answer = await ask(path, { who, method: "POST", body: JSON.stringify(body), headers });
+    expect([path, answer.status]).toEqual([path, 200]);
+    expect((await gateway.money(who.accountId)).held).toBeGreaterThanOrEqual(least);
+    jobs.operation = filmDone();
+    jobs.interaction = interactionDone;
+    const call = await gateway.call(`zero-${path}`);
+    expect([path, call.cost?.amountNanos]).toEqual([path, cost]);
+  }
+});
+
 test("a film that the filter took is done for its client, failed for the task, and free", async () => {
   const submitted = await ask("/v1beta/models/veo:predictLongRunning", {
     method: "POST",
