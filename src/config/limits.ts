@@ -3,6 +3,10 @@
 /** The longest request body in bytes: 20 MiB, room for a few pictures in base64. */
 export const bodyBytesMax = 20 * 1024 * 1024;
 
+/** The longest body that, refused as too long, is still read to its end and thrown away, in bytes: 128 MiB. Its
+ * client would see a broken connection otherwise, not the refusal. */
+export const discardedBodyBytesMax = 128 * 1024 * 1024;
+
 /** The longest request head in bytes. */
 export const headerBytesMax = 16 * 1024;
 

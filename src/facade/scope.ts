@@ -9,6 +9,7 @@ import {
   presentedKey,
   resolveRequestId,
 } from "../caller.ts";
+import { discardedBodyBytesMax } from "../config/limits.ts";
 import { type DialectId, dialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { sendError, toGatewayError } from "./errors.ts";
@@ -73,9 +74,17 @@ export function prepareScope(
       const { requestId } = request.state ?? {};
       options.log.error({ requestId, err: told.cause ?? told }, "a request failed");
     }
+    if (told.code === ErrorCode.REQUEST_TOO_LARGE) letBodyEnd(request, reply);
     return send(reply, told);
   });
   observe(scope, options);
+}
+
+/** Leaves the connection open where a body is too long: Node.js reads the rest and throws it away. Many clients read
+ * no reply before they have sent all. Were it closed meanwhile, they would see a broken pipe in place of the 413, and
+ * their SDKs would send everything again. Fastify closes; for bodies of unknown or enormous length that stays. */
+function letBodyEnd({ headers }: FastifyRequest, reply: FastifyReply): void {
+  if (Number(headers["content-length"]) <= discardedBodyBytesMax) reply.removeHeader("connection");
 }
 
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {

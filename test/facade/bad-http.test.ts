@@ -1,7 +1,7 @@
 /** Requests that are bad as HTTP already: a 4xx or a closed connection, never a 5xx (R-ERR-7, R-ID-1). */
 import { describe, expect, it } from "vitest";
-import { headerBytesMax } from "../../src/config/limits.ts";
-import { sendBytes } from "../support/raw-http.ts";
+import { bodyBytesMax, headerBytesMax } from "../../src/config/limits.ts";
+import { sendBytes, sendThenRead } from "../support/raw-http.ts";
 import { good } from "./bad-input-rows.ts";
 import { errorOf, publicModel, useGateway } from "./harness.ts";
 
@@ -44,6 +44,17 @@ describe("bytes that no client sends", () => {
   ])("400: %s", async (name, lines) => {
     const bytes = name === "no HTTP" ? lines : `${head(lines)}\r\n\r\n`;
     expect((await sendBytes(fixture.gateway.url, bytes)).status).toBe(400);
+  });
+
+  it("413: to a client that reads nothing before all is sent, on a connection that goes on", async () => {
+    const bytes = Buffer.concat([
+      Buffer.from(`${head(`content-length: ${bodyBytesMax + 1}`)}\r\n\r\n`),
+      Buffer.alloc(bodyBytesMax + 1, 0x20),
+      Buffer.from(`${head(`content-length: ${good.length}`, "connection: close")}\r\n\r\n${good}`),
+    ]);
+    const replies = (await sendThenRead(fixture.gateway.url, bytes)).toString();
+    expect(replies.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 413", "HTTP/1.1 200"]);
+    expect(replies).toContain('"code":"request_too_large"');
   });
 
   it("413: chunks that go on past the limit", async () => {
