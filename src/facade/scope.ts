@@ -208,7 +208,8 @@ function observe(
       const status = raw.headersSent ? raw.statusCode : 499;
       metrics.countRequest(route, status);
       if (request.isRecorded) return;
-      const { requestId = "" } = request.state ?? {};
+      // Also of requests that were refused before anybody was known to have sent them.
+      const requestId = request.state?.requestId ?? String(reply.getHeader("x-request-id") ?? "");
       const { errorCode, method } = request;
       const durationMs = Math.round(performance.now() - startedMs);
       log.info({ requestId, route, method, status, errorCode, durationMs }, "request");

@@ -10,6 +10,12 @@ async function echoed(headers: Readonly<Record<string, string>>): Promise<string
   return (await fixture.chat(ask, headers)).headers["x-request-id"];
 }
 
+/** The statuses of the log's lines about requests with an id. */
+function loggedStatuses(id: string): unknown[] {
+  const lines = fixture.gateway.log.map((line) => JSON.parse(line) as Record<string, unknown>);
+  return lines.filter((line) => line["requestId"] === id).map((line) => line["status"]);
+}
+
 describe("precedence (R-ID-1)", () => {
   const [first, second] = [newRequestId(), newRequestId()];
   it.each([
@@ -59,6 +65,8 @@ describe("echo (R-ID-2)", () => {
     ];
     expect(replies.map(({ status }) => status)).toEqual([502, 400, 401, 415, 405]);
     expect(replies.map((reply) => reply.headers["x-request-id"])).toEqual(replies.map(() => id));
+    // No call record tells of those that were refused before the key was known: the log does.
+    await expect.poll(() => loggedStatuses(id)).toEqual(expect.arrayContaining([401, 405, 415]));
   });
 
   it("in the head of a stream, whatever becomes of it", async () => {
