@@ -11,6 +11,7 @@ import type {
   NativeRoute,
   NativeTask,
 } from "./native.ts";
+import { fileIn } from "./replicate-files.ts";
 import { predictionNews } from "./replicate-tasks.ts";
 import type { TaskUnits } from "./task.ts";
 
@@ -148,9 +149,7 @@ function readCallback(request: NativeRequest): NativeCallbackSaid {
 /** Files that were uploaded, wherever in the input their addresses stand. */
 function references(request: NativeRequest): readonly string[] {
   return request.mentions().flatMap((text) => {
-    // As the URL standard reads it: no spelling of an address is overlooked.
-    const path = /^\s*https?:/i.test(text) ? URL.parse(text)?.pathname.replaceAll("%2F", "/") : "";
-    const [, id] = /\/v1\/+files\/+([^/]+)/i.exec(path ?? "") ?? [];
+    const id = fileIn(text)?.id;
     return id === undefined ? [] : [`files/${id}`];
   });
 }

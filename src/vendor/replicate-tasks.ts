@@ -6,6 +6,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { bearer, endsWith } from "./http-vendor.ts";
+import { refuseFiles } from "./replicate-files.ts";
 import { replicateInput, replicateSchema, replicateUnits } from "./replicate-params.ts";
 import {
   createTaskHttp,
@@ -38,6 +39,7 @@ export function createReplicateTasks(config: VendorConfig): OpenTasks {
     isSynchronous: false,
   });
   const version = endsWith(config, "/v1") ? "" : "/v1";
+  const apiHost = new URL(config.baseUrl).hostname;
   const at = (vendorTaskId: string): string =>
     `${version}/predictions/${encodeURIComponent(vendorTaskId)}`;
   return {
@@ -64,6 +66,7 @@ export function createReplicateTasks(config: VendorConfig): OpenTasks {
       },
     },
     paramsSchema: replicateSchema,
+    checkParams: (params, field) => refuseFiles(params, field, apiHost),
     units: replicateUnits,
     close: () => http.close(),
   };

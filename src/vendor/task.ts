@@ -38,6 +38,14 @@ export interface VendorTasks {
    * only, which is a file that the customer names. Absent: all parameters of the model's type.
    */
   paramsSchema?(model: ModelConfig, route: RouteConfig): JsonObject;
+  /**
+   * Refuses parameters that name what the vendor keeps for its account: a task cannot tell whose it is (R-VND-3).
+   * Pure. Absent: no parameter can.
+   *
+   * @param field what callers know the object by, for example `imageParams`
+   * @throws GatewayError INVALID_REQUEST
+   */
+  checkParams?(params: JsonObject, field: string): void;
   /** The most that a task can be charged for, by what was asked; pure. */
   units(params: JsonObject, model: ModelConfig): TaskUnits;
 }

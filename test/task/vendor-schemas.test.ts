@@ -77,6 +77,41 @@ describe.each(each)("the schema of $kind for $word", ({ type, vendor }) => {
   });
 });
 
+it("R-VND-3: what Replicate keeps for its account is refused, whoever asks and however it is spelt", () => {
+  const of = (key: string) => vendors.find(({ kind }) => kind === key)?.vendor.tasks;
+  const second = { ...modelOf(ModelType.IMAGE), routes: ["openai-compatible", "replicate"] };
+  const model = {
+    ...second,
+    routes: second.routes.map((vendor) => ({ vendor, model: "owner/name" })),
+  };
+  const alone = createTaskSchemas({ tasksOf: () => of("replicate") }).of(model);
+  const both = createTaskSchemas({ tasksOf: ({ vendor }) => of(vendor) }).of(model);
+  const file = "https://api.replicate.com/v1/files/abc";
+  const refused = (place: string): RegExp => new RegExp(`"imageParams\\.${place}".*whose it is`);
+  expect(() => alone.read({ prompt: "x", imageUrls: [file] })).toThrow(refused("imageUrls\\[0\\]"));
+  expect(() => both.read({ prompt: "x", extra: { image: file } })).toThrow(refused("extra.image"));
+  const spellings = [
+    file,
+    " HTTPS://API.Replicate.com./v1//files/abc/download",
+    "https:api.replicate.com\\v1\\files\\abc",
+    "https://user@api.replicate.com:443/x/../v1/%66iles%2Fabc",
+    "http://127.0.0.1:9/v1/files/abc",
+  ];
+  for (const each of spellings) {
+    const extra = { pictures: [{ from: each }] };
+    expect(() => alone.read({ prompt: "x", extra }), each).toThrow(
+      refused("extra.pictures\\[0\\].from"),
+    );
+  }
+  const others = [
+    "https://cdn.example/v1/files/abc",
+    "https://replicate.delivery/a.png",
+    "v1/files/a",
+  ];
+  const params = { prompt: file.slice(8), extra: { others } };
+  expect(alone.read(params)).toEqual(params);
+});
+
 it("there is one of every kind and type", () => {
   const kinds = new Set(all.map(({ kind }) => kind));
   const types = new Set(each.map(({ type }) => type));

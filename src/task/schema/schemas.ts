@@ -66,6 +66,8 @@ function createTaskModel(model: ModelConfig, options: TaskSchemasOptions): TaskM
     read: (params) => {
       const read = check.read(params);
       if (type === ModelType.TEXT) checkText(read, { model, field });
+      // Any of its vendors may come to be asked.
+      for (const route of model.routes) options.tasksOf(route)?.checkParams?.(read, field);
       return read;
     },
     units: (params) => vendor?.tasks.units(params, model) ?? textUnits(params, model),

@@ -1,0 +1,44 @@
+/** Files that Replicate keeps for its account, as requests name them. */
+import type { JsonValue } from "@bufbuild/protobuf";
+import { isRecord } from "../dialect/json.ts";
+import { refuseKept } from "../dialect/guard.ts";
+
+/** The file that an address names, and where; `undefined`: it names none. */
+export function fileIn(text: string): { readonly id: string; readonly host: string } | undefined {
+  if (!/^\s*https?:/i.test(text)) return undefined;
+  // As the URL standard reads it: no spelling of an address is overlooked.
+  const url = URL.parse(text);
+  if (url === null) return undefined;
+  const [, id] = /\/v1\/+files\/+([^/]+)/i.exec(decoded(url.pathname)) ?? [];
+  return id === undefined ? undefined : { id, host: url.hostname };
+}
+
+/** A path without escapes; one that has wrong ones as it is. */
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+/**
+ * Refuses the files of Replicate's account anywhere in the parameters of a task.
+ *
+ * @param apiHost the host that is asked, beside Replicate's own
+ * @throws GatewayError INVALID_REQUEST
+ */
+export function refuseFiles(value: JsonValue, path: string, apiHost: string): void {
+  if (typeof value === "string") {
+    const host = fileIn(value)?.host.replace(/\.$/, "");
+    if (host !== apiHost && !/(?:^|\.)replicate\.com$/.test(host ?? "")) return;
+    throw refuseKept(path, "send the file itself, or a public address");
+  }
+  if (Array.isArray(value)) {
+    for (const [at, each] of value.entries()) refuseFiles(each, `${path}[${at}]`, apiHost);
+  } else if (isRecord(value)) {
+    for (const [name, each] of Object.entries(value)) {
+      refuseFiles(each as JsonValue, `${path}.${name}`, apiHost);
+    }
+  }
+}
