@@ -1,7 +1,8 @@
 /** `uas models …`: from the configuration alone. */
 import type { Command } from "commander";
+import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
-import { modelTypeWord } from "../config/kinds.ts";
+import { cancelBillingWord, modelTypeWord } from "../config/kinds.ts";
 import { priceAt } from "../config/price-at.ts";
 import { taskRunMs } from "../config/task-limits.ts";
 import { formatUsd } from "../money.ts";
@@ -29,6 +30,7 @@ function modelList(models: readonly ModelConfig[]): Output {
     price: priceJson(priceAt(model.prices, Date.now())),
     maxOutputTokens: model.maxOutputTokens,
     deadlineMs: model.deadlineMs ?? taskRunMs,
+    cancelBilling: cancelBillingWord(model.cancelBilling ?? CancelBilling.NONE),
     routes: model.routes.map(({ vendor, model: name }) => ({ vendor, model: name })),
   }));
   const rows = json.map(({ modelKey, type, price: { tiers = [], ...price }, routes }) => [

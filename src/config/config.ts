@@ -2,7 +2,7 @@
  * The shape of a valid configuration: what `uas.yaml` says (vendors, models, prices) and what the
  * environment says (addresses, secrets, folders). load.ts and settings.ts make them.
  */
-import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 
 /** What `uas.yaml` says, checked and resolved. Immutable. */
 export interface Config {
@@ -74,6 +74,8 @@ export interface ModelConfig {
   readonly holdOutputTokens: number;
   /** How long a task of it may take from when its vendor is asked first, in milliseconds. Default `taskRunMs`. */
   readonly deadlineMs?: number | undefined;
+  /** What a task of it costs that is cancelled. Default NONE. */
+  readonly cancelBilling?: CancelBilling | undefined;
   /** Its prices by time, at least one: which of them counts is {@link priceAt}'s to say. */
   readonly prices: readonly DatedPrice[];
 }

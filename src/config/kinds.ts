@@ -1,5 +1,5 @@
 /** The closed lists of words of `uas.yaml`, and what of them this version can serve. */
-import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 
 /** Every kind of vendor that a configuration may name, served by this version or not. */
 export const knownKinds: readonly string[] = [
@@ -33,6 +33,18 @@ export const modelTypes: ReadonlyMap<string, ModelType> = new Map([
 export function modelTypeWord(type: ModelType): string {
   for (const [word, value] of modelTypes) if (value === type) return word;
   return "UNSPECIFIED";
+}
+
+/** What cancelled tasks cost, by its word. */
+export const cancelBillings: ReadonlyMap<string, CancelBilling> = new Map([
+  ["none", CancelBilling.NONE],
+  ["upstream", CancelBilling.UPSTREAM],
+]);
+
+/** The word of what cancelled tasks cost. */
+export function cancelBillingWord(billing: CancelBilling): string {
+  for (const [word, value] of cancelBillings) if (value === billing) return word;
+  return "none";
 }
 
 /** What this version can serve of a kind of vendor. */

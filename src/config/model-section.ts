@@ -2,7 +2,7 @@
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { DatedPrice, ModelConfig, RouteConfig } from "./config.ts";
 import { holdOutputTokensDefault } from "./limits.ts";
-import { modelTypeWord, modelTypes } from "./kinds.ts";
+import { cancelBillings, modelTypeWord, modelTypes } from "./kinds.ts";
 import { priceFix, readPrices } from "./price-section.ts";
 import {
   type Entry,
@@ -26,6 +26,7 @@ const keys = [
   "max_output_tokens",
   "hold_output_tokens",
   "deadline",
+  "cancel_billing",
   "price",
 ] as const;
 type ModelFields = Fields<(typeof keys)[number]>;
@@ -70,9 +71,12 @@ function readModel(
   const held = given.hold_output_tokens && positive(reader, given.hold_output_tokens);
   const holdOutputTokens = Math.min(held ?? holdOutputTokensDefault, maxOutputTokens);
   const deadlineMs = given.deadline && durationMs(reader, given.deadline);
+  const billed =
+    given.cancel_billing && word(reader, given.cancel_billing, [...cancelBillings.keys()]);
+  const cancelBilling = cancelBillings.get(billed ?? "");
   if (type === undefined || prices === undefined || routes.length === 0) return undefined;
   const limits = { maxOutputTokens, holdOutputTokens, deadlineMs };
-  return { key, name, type, routes, ...limits, prices };
+  return { key, name, type, routes, ...limits, cancelBilling, prices };
 }
 
 function readType(reader: Reader, entry: Entry, given: ModelFields): string | undefined {

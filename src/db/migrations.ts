@@ -17,6 +17,7 @@ import { SignIn0016 } from "./migration/0016-sign-in.ts";
 import { KeyCopy0017 } from "./migration/0017-key-copy.ts";
 import { Usage0018 } from "./migration/0018-usage.ts";
 import { Console0019 } from "./migration/0019-console.ts";
+import { TaskTerms0020 } from "./migration/0020-task-terms.ts";
 
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-account-key", class: AccountKey0001 },
@@ -36,4 +37,5 @@ export const migrations: readonly MigrationObject[] = [
   { name: "0017-key-copy", class: KeyCopy0017 },
   { name: "0018-usage", class: Usage0018 },
   { name: "0019-console", class: Console0019 },
+  { name: "0020-task-terms", class: TaskTerms0020 },
 ];

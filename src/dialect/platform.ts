@@ -11,6 +11,8 @@ import {
   type ListModelsResponse,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import {
+  type CancelBilling,
+  CancelBillingSchema,
   type Model,
   type ModelType,
   ModelTypeSchema,
@@ -84,6 +86,7 @@ function modelJson(model: Model): JsonObject {
     price: { ...charged(model.price ?? {}), ...(tiers.length > 0 && { tiers }) },
     maxOutputTokens: model.maxOutputTokens || null,
     deadlineMs: model.deadlineMs,
+    cancelBilling: billingWord(model.cancelBilling),
   };
 }
 
@@ -94,6 +97,12 @@ function charged(price: object): Record<string, string> {
       !entry[0].startsWith("$") && typeof entry[1] === "string" && entry[1] !== "",
   );
   return Object.fromEntries(prices);
+}
+
+/** The documented word of what cancelled tasks cost: `none`. */
+function billingWord(billing: CancelBilling): string {
+  const value = CancelBillingSchema.values.find(({ number }) => number === billing);
+  return value?.localName.toLowerCase() ?? "";
 }
 
 /** The documented word of a model type: the value's name without its prefix, `TEXT`. */

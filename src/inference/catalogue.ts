@@ -1,6 +1,7 @@
 /** The models that customers can call, and who may call them. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
+  CancelBilling,
   type Model,
   type ModelPriceSchema,
   ModelSchema,
@@ -73,9 +74,11 @@ function shorten(key: string): string {
 
 /** The model as the contract shows it, with the price that counts now. */
 export function modelMessage(model: ModelConfig): Model {
-  const { key, name, type, maxOutputTokens, prices, deadlineMs = taskRunMs } = model;
+  const { key: modelKey, name, type, maxOutputTokens, prices } = model;
+  const { deadlineMs = taskRunMs, cancelBilling = CancelBilling.NONE } = model;
   const price = priceMessage(priceAt(prices, Date.now()));
-  return create(ModelSchema, { modelKey: key, name, type, maxOutputTokens, price, deadlineMs });
+  const limits = { maxOutputTokens, deadlineMs, cancelBilling };
+  return create(ModelSchema, { modelKey, name, type, price, ...limits });
 }
 
 function priceMessage(price: PriceConfig): MessageInitShape<typeof ModelPriceSchema> {

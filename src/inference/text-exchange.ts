@@ -7,12 +7,14 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { UnreadableReplyError } from "../dialect/codec.ts";
 import { HttpFailure } from "../http/failure.ts";
+import { TaskStopped, type TaskTaken } from "../vendor/task.ts";
 import { vendorFault } from "./crossing.ts";
-import type { Chunk, Door, PlannedRoute, PreparedCall } from "./door.ts";
+import type { Chunk, Door, PlannedRoute, PreparedCall, ReplyStream } from "./door.ts";
 import { upstreamRequestId } from "./headers.ts";
 import { estimateTokens, type Metered, meter } from "./metering.ts";
 import { readAnswer } from "./read-answer.ts";
 import { brokenText, refusedText, unopenedText } from "./text-failure.ts";
+import { textUsage } from "./text-reply.ts";
 import { measureRequest } from "./tokens/request-size.ts";
 import type { OpenReply, Upstream } from "./upstream.ts";
 
@@ -66,19 +68,36 @@ export async function exchangeText<Out extends Chunk>(
   } catch (error) {
     throw unopenedText(error);
   }
+  const progress: Progress = {};
   try {
-    return await read(open, prepared, asked);
+    return await read(open, prepared, { ...asked, progress });
   } catch (error) {
-    throw brokenText(error);
+    throw signal.aborted ? new TaskStopped(takenBy(progress, prepared), error) : brokenText(error);
   } finally {
     open.close();
   }
 }
 
+/** How far a stream is. */
+interface Progress {
+  stream?: Pick<ReplyStream<Chunk>, "usage" | "textBytes">;
+}
+
+/** As for a client that leaves (R-MON-8): the input and what came, and nothing where nothing did. */
+function takenBy({ stream }: Progress, prepared: PreparedCall): TaskTaken | undefined {
+  const metered = meter({
+    reported: stream?.usage,
+    inputTokens: stream?.usage === undefined ? estimateInput(prepared) : 0,
+    textBytes: stream?.textBytes ?? 0,
+    isWhole: false,
+  });
+  return metered.isCharged ? textUsage(metered) : undefined;
+}
+
 async function read<Out extends Chunk>(
   { reply, refusal }: OpenReply,
   prepared: PreparedCall,
-  { door, planned, take }: TextExchange<Out>,
+  { door, planned, take, progress }: TextExchange<Out> & { readonly progress: Progress },
 ): Promise<MadeText> {
   if (refusal !== undefined) {
     throw refusedText(vendorFault({ ...refusal, status: reply.status }, planned.dialect));
@@ -88,6 +107,7 @@ async function read<Out extends Chunk>(
   const answer = whole === undefined ? undefined : door.whole(whole, planned);
   if (answer !== undefined) take(answer.body);
   if (stream !== undefined) {
+    progress.stream = stream;
     while (await reply.body.ready()) {
       const out = stream.push(reply.body.take());
       if (out.length > 0) take(out);

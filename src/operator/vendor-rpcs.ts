@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Pool } from "pg";
-import { ModelTypeSchema } from "../../gen/uas/inference/v1/model_pb.ts";
+import { CancelBilling, ModelTypeSchema } from "../../gen/uas/inference/v1/model_pb.ts";
 import { VendorStateSchema } from "../../gen/uas/operator/v1/operator_pb.ts";
 import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
@@ -103,6 +103,7 @@ export function createVendorRpcs(
           maxOutputTokens: model.maxOutputTokens,
           line: lineOf(config, `models.${model.key}`),
           deadlineMs: model.deadlineMs ?? taskRunMs,
+          cancelBilling: model.cancelBilling ?? CancelBilling.NONE,
         })),
         nextPageToken,
         source: config.source,

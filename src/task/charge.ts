@@ -1,12 +1,13 @@
 /** What a task costs, and its record among the calls. Pure. */
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import { callText } from "../billing/call-json.ts";
 import type { CallRow } from "../billing/call-row.ts";
 import { callCost, secondMicros } from "../billing/price.ts";
-import type { PriceConfig } from "../config/config.ts";
+import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { backgroundOf } from "../inference/background/params.ts";
-import type { TaskOutcome, TaskUnits } from "../vendor/task.ts";
+import type { TaskOutcome, TaskTaken, TaskUnits } from "../vendor/task.ts";
 import type { Move } from "./move.ts";
 import type { StoredUsageJson, WholeTask } from "./task-row.ts";
 
@@ -48,13 +49,23 @@ export function usageOf({
   };
 }
 
+/** Whether a task of a model costs what its vendor took for it where it is cancelled. */
+export function isCancelBilled({ cancelBilling }: ModelConfig): boolean {
+  return cancelBilling === CancelBilling.UPSTREAM;
+}
+
+/** What a task came to that was stopped. What its vendor does not tell was not made, whatever was asked for. */
+export function stoppedOutcome({ usage, units }: TaskTaken): TaskOutcome {
+  return { files: [], ...(usage && { usage }), units: { images: 0, seconds: 0, ...units } };
+}
+
 /**
- * The money of a task's end. Only what was completed is charged (R-TSK-6), and never more than was held: a
- * vendor that makes more than it was asked for is not the customer's concern.
+ * The money of a task's end. Only what was completed is charged, and what was cancelled where its submit said so
+ * (R-TSK-6); never more than was held: a vendor that makes more than it was asked for is not the customer's concern.
  */
 export function chargeOf(task: WholeTask, ended: Ended): NonNullable<Move["charge"]> {
   const { outcome, price, vendorCostNanos } = ended;
-  const isCharged = outcome !== undefined && ended.ending === CallEnding.COMPLETED;
+  const isCharged = outcome !== undefined && isCharging(task, ended.ending);
   const usage = outcome && usageOf(ended);
   const hold = BigInt(task.hold);
   let costNanos = 0n;
@@ -72,6 +83,10 @@ export function chargeOf(task: WholeTask, ended: Ended): NonNullable<Move["charg
       vendor_cost: vendorCostNanos?.toString() ?? null,
     },
   };
+}
+
+function isCharging({ is_cancel_billed: isBilled }: WholeTask, ending: CallEnding): boolean {
+  return ending === CallEnding.COMPLETED || (isBilled && ending === CallEnding.CANCELLED);
 }
 
 function recordOf(task: WholeTask, ended: Ended, usage: StoredUsageJson | undefined): CallRow {

@@ -52,6 +52,7 @@ export const TaskEntity = defineEntity({
     hintTaskId: p.text().nullable(),
     isHintSure: p.boolean().default(false),
     isTrailing: p.boolean().default(false),
+    isCancelBilled: p.boolean().default(false),
   },
   uniques: [
     { name: "task_account_id_callback_id_unique", properties: ["accountId", "callbackId"] },
@@ -91,7 +92,8 @@ export const TaskEntity = defineEntity({
     { name: "task_result_check", expression: "(state = 'completed') = (result is not null)" },
     {
       name: "task_cost_check",
-      expression: "cost >= 0 and (cost = 0 or state = 'completed' or state = 'cancelled')",
+      expression:
+        "cost >= 0 and (cost = 0 or state = 'completed' or state = 'cancelled' and is_cancel_billed)",
     },
     { name: "task_hold_check", expression: "hold >= 0" },
   ],

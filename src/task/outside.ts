@@ -13,7 +13,7 @@ import { answering } from "../database-lost.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { newId } from "../uuid.ts";
 import type { TaskUnits } from "../vendor/task.ts";
-import { chargeOf } from "./charge.ts";
+import { chargeOf, isCancelBilled } from "./charge.ts";
 import { holdRefused } from "./failures.ts";
 import { hintTask } from "./hints.ts";
 import { inTransaction, type MoveNeeds, moveTask } from "./move.ts";
@@ -70,11 +70,11 @@ export type Beside = (transaction: PoolClient, task: WholeTask) => Promise<void>
 const insertSql = `
   insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_url, request_id, hold,
     price_version, discount_bp, vendor, vendor_model, path, deadline, lease_until, next_time, state, fence,
-    attempt_token, attempt_time, start_time)
+    attempt_token, attempt_time, start_time, is_cancel_billed)
   select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
     clock_timestamp() + $16 * interval '1 ms', clock_timestamp() + $17 * interval '1 ms',
     clock_timestamp() + $17 * interval '1 ms', 'submitting', 1, gen_random_uuid(), clock_timestamp(),
-    clock_timestamp()
+    clock_timestamp(), $19
   where $18::int is null or (select count(*) from task
     where vendor = $13 and state in ('submitting', 'submit_unknown', 'running')) < $18
   returning ${taskColumns}`;
@@ -164,6 +164,7 @@ function valuesOf(
   return [
     ...[id, caller.accountId, caller.keyId, ...asked, callbackUrl, requestId, ...money],
     ...[route.vendor, route.model, path, task.runMs, task.waitMs, task.vendorMax ?? null],
+    isCancelBilled(model),
   ];
 }
 

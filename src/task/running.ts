@@ -1,6 +1,7 @@
 /** Looks after tasks that vendors have: how they stand, and whether they are to end. */
 import { ErrorCode } from "../errors.ts";
 import { type TaskNews, type TaskOutcome, VendorTrouble } from "../vendor/task.ts";
+import { stoppedOutcome } from "./charge.ts";
 import { faultCode } from "./fault.ts";
 import { timedOut } from "./ends.ts";
 import type { TaskWork, Work } from "./task-work.ts";
@@ -78,10 +79,11 @@ export class Running {
       }
       case "cancelled":
         // In the vendor's own form it is the vendor whom its client asks to stop.
-        if (task.cancel_requested || task.path !== null) return this.#work.cancel(work);
+        if (task.cancel_requested || task.path !== null) return this.#work.cancel(work, news);
         return this.#work.fail(work, {
           code: ErrorCode.UPSTREAM_ERROR,
           message: "the vendor ended the task; nothing was charged",
+          ...(news.taken && { outcome: stoppedOutcome(news.taken) }),
         });
     }
   }
@@ -115,8 +117,10 @@ export class Running {
     this.#work.at("ask.cancel");
     const answer = await asking;
     this.#work.at("told.cancel");
-    if (answer !== "cancelled") await this.#work.note(task, stopKind, { answer });
-    return answer === "cancelled";
+    // What it took is told with how it stands.
+    const isEnd = answer === "cancelled" && !(task.is_cancel_billed && tasks.poll !== undefined);
+    if (!isEnd) await this.#work.note(task, stopKind, { answer });
+    return isEnd;
   }
 
   async #wasStopped({ id }: TaskRow): Promise<boolean> {

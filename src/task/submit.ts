@@ -10,6 +10,7 @@ import { queuedTasksMax, taskHoldTtlMs, taskQueueMs } from "../config/task-limit
 import { answering } from "../database-lost.ts";
 import { guardPool } from "../db/guard-pool.ts";
 import type { TaskUnits } from "../vendor/task.ts";
+import { isCancelBilled } from "./charge.ts";
 import { callbackIdReused, holdRefused, queueFull } from "./failures.ts";
 import { inTransaction } from "./move.ts";
 import type { SeenTask } from "./store.ts";
@@ -78,8 +79,8 @@ const sql = {
   // The queue is counted no further than its end. Waits for another submit with the same callback id.
   insert: `
     insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_id, callback_url,
-      request_id, deadline, hold, price_version, discount_bp)
-    select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14
+      request_id, deadline, hold, price_version, discount_bp, is_cancel_billed)
+    select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14, $15
     where (select count(*) from
       (select from task where account_id = $2 and state = 'queued' limit ${queuedTasksMax}) as waiting
     ) < ${queuedTasksMax}
@@ -192,6 +193,7 @@ function newTask(
   const values = [
     ...[id, caller.accountId, caller.keyId, ...asked, callbackId, callbackUrl, requestId],
     ...[taskQueueMs, holdNanos.toString(), pricing.version(price), discountBp],
+    isCancelBilled(model),
   ];
   return { id, holdNanos, values };
 }

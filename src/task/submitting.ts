@@ -3,10 +3,10 @@ import type { RouteConfig } from "../config/config.ts";
 import { taskConnectsMax } from "../config/task-limits.ts";
 import { ErrorCode } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
-import { type Submitted, TaskRefused, type TaskOutcome } from "../vendor/task.ts";
+import { type Submitted, TaskRefused, type TaskOutcome, TaskStopped } from "../vendor/task.ts";
 import type { TaskRow, WholeTask } from "./task-row.ts";
 import { timedOut } from "./ends.ts";
-import type { TaskWork, Work } from "./task-work.ts";
+import type { Stopped, TaskWork, Work } from "./task-work.ts";
 import { faultCode } from "./fault.ts";
 import { askHint } from "./hints.ts";
 import type { MoveColumns } from "./move.ts";
@@ -61,7 +61,7 @@ export class Submitting {
       this.#work.at("ask.submit");
       submitted = await asking;
     } catch (error) {
-      if (cancelled?.aborted) return this.#work.cancel(work);
+      if (cancelled?.aborted) return this.#work.cancel(work, stoppedBy(error));
       if (error instanceof TaskRefused) return this.#refuse(work, error);
       if (error instanceof HttpFailure && isUnsent(error)) return this.#unsent(work, error);
       return this.#lose(work, error, limit.isOverdue());
@@ -144,7 +144,7 @@ export class Submitting {
       }
       set = hinted.isOpen ? { is_trailing: true } : { hint_task_id: null };
     }
-    if (task.cancel_requested) return this.#work.cancel(work, set);
+    if (task.cancel_requested) return this.#work.cancel(work, { set });
     if (leftMs > 0) return void (await this.#work.release(work, leftMs, set));
     this.#work.warn("nobody knows whether a vendor has a task: compare with its invoice", {
       taskId: task.id,
@@ -279,6 +279,11 @@ export class Submitting {
   #told({ vendor }: TaskRow, outcome: Parameters<NonNullable<TaskWork["options"]["onSubmit"]>>[1]) {
     this.#work.options.onSubmit?.(vendor, outcome);
   }
+}
+
+/** What is known of a task that this process stopped. */
+function stoppedBy(error: unknown): Stopped {
+  return error instanceof TaskStopped ? { taken: error.taken } : {};
 }
 
 function passing(message: string): TaskRefused {

@@ -51,6 +51,8 @@ export interface TaskRow {
   readonly is_hint_sure: boolean;
   /** Whether it has ended, but its vendor may still be at work and charge for it. */
   readonly is_trailing: boolean;
+  /** Whether it costs what its vendor took for it where it is cancelled. */
+  readonly is_cancel_billed: boolean;
   /** Until its deadline, in milliseconds; negative once that has passed. */
   readonly left_ms: number;
   /** Since its vendor was asked last, in milliseconds; null before. */
@@ -95,7 +97,7 @@ export const taskColumns = `task.id, task.account_id, task.key_id, task.model, t
   task.version, task.fence, task.attempt_token, task.poll_count, task.failure_count, task.vendor,
   task.vendor_model, task.vendor_task_id, task.hold, task.price_version, task.discount_bp, task.result,
   task.error_code, task.error, task.usage, task.cost, task.create_time, task.start_time, task.finish_time,
-  task.expire_time, task.hints, task.hint_task_id, task.is_hint_sure, task.is_trailing,
+  task.expire_time, task.hints, task.hint_task_id, task.is_hint_sure, task.is_trailing, task.is_cancel_billed,
   ceil(extract(epoch from task.deadline - clock_timestamp()) * 1000)::float8 as left_ms,
   floor(extract(epoch from clock_timestamp() - task.attempt_time) * 1000)::float8 as attempt_age_ms`;
 

@@ -16,8 +16,8 @@ import { bookVendorCost } from "../billing/late-vendor-cost.ts";
 import type { Queryable } from "../billing/queryable.ts";
 import { isDatabaseLost } from "../database-lost.ts";
 import { errorMeanings, type SentErrorCode } from "../errors.ts";
-import type { TaskOutcome } from "../vendor/task.ts";
-import { chargeOf, type Ended, usageOf } from "./charge.ts";
+import type { TaskOutcome, TaskTaken } from "../vendor/task.ts";
+import { chargeOf, type Ended, stoppedOutcome, usageOf } from "./charge.ts";
 import { endingOf, type Failure } from "./ends.ts";
 import type { Lease } from "./leases.ts";
 import { hintTask } from "./hints.ts";
@@ -34,6 +34,14 @@ export interface LateNews {
   readonly vendorTaskId?: string | null | undefined;
   /** What the vendor has made: it takes its money. Default: not known, or nothing. */
   readonly outcome?: TaskOutcome | undefined;
+}
+
+/** How a task was stopped. */
+export interface Stopped {
+  /** What else is written. Default: nothing. */
+  readonly set?: NonNullable<Failure["set"]>;
+  /** What its vendor took for it. Default: nothing. */
+  readonly taken?: TaskTaken | undefined;
 }
 
 /** A task in work. */
@@ -197,16 +205,26 @@ export class TaskWork {
       await this.late(task, word, { outcome });
   }
 
-  /** Ends a task because that was asked for. Free of charge. */
-  async cancel(work: Work, set: NonNullable<Failure["set"]> = {}): Promise<void> {
+  /**
+   * Ends a task because that was asked for. Free of charge, unless its model says otherwise.
+   *
+   * @param stopped.taken what its vendor took for it; default: nothing
+   */
+  async cancel(work: Work, { set = {}, taken }: Stopped = {}): Promise<void> {
     const task = await this.whole(work.task);
-    const charge = this.#charge(task, {
+    const outcome = taken && stoppedOutcome(taken);
+    const isBilled = outcome !== undefined && task.is_cancel_billed;
+    const ended = {
+      ...(outcome && { outcome }),
+      ...(isBilled && { price: await this.options.findPrice(task.price_version) }),
       errorCode: "",
       ending: CallEnding.CANCELLED,
       status: 499,
-    });
-    if (!(await this.move(work, { event: "cancel", set, charge })))
-      await this.late(task, "cancelled");
+    };
+    const usage = isBilled ? { usage: JSON.stringify(usageOf(ended)) } : {};
+    const charge = this.#charge(task, ended);
+    if (!(await this.move(work, { event: "cancel", set: { ...usage, ...set }, charge })))
+      await this.late(task, "cancelled", { outcome });
   }
 
   /** Writes down what the task itself can no longer be told, and what the operator pays for it. */

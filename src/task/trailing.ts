@@ -1,5 +1,11 @@
 /** Asks what vendors took for tasks that have ended without a charge: it is the operator's to bear. */
-import { type TaskNews, type VendorTasks, VendorTrouble } from "../vendor/task.ts";
+import {
+  type TaskNews,
+  type TaskOutcome,
+  type VendorTasks,
+  VendorTrouble,
+} from "../vendor/task.ts";
+import { stoppedOutcome } from "./charge.ts";
 import { askHint } from "./hints.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 
@@ -14,6 +20,12 @@ const releaseSql = `
   update task set lease_until = null, poll_count = poll_count + 1, next_time = clock_timestamp()
     + case when hints <> $3 then 0 else $4 end * interval '1 ms'
   where id = $1 and fence = $2 and is_trailing`;
+
+/** What its vendor took something for; `undefined`: nothing. */
+function madeOf(news: TaskNews): TaskOutcome | undefined {
+  if (news.status === "completed") return news.outcome;
+  return news.status === "cancelled" && news.taken ? stoppedOutcome(news.taken) : undefined;
+}
 
 /** The steps of tasks that are over, but maybe not at their vendors. */
 export class Trailing {
@@ -37,7 +49,7 @@ export class Trailing {
       return this.#release(work);
     }
     if (news === undefined || news.status === "running") return this.#release(work);
-    await this.#work.endTrail(work, news.status === "completed" ? news.outcome : undefined);
+    await this.#work.endTrail(work, madeOf(news));
   }
 
   #tell({ task }: Work, error: unknown): void {

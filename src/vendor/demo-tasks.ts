@@ -42,7 +42,8 @@ interface Running {
   readonly startMs: number;
   readonly durationMs: number;
   readonly timer: NodeJS.Timeout;
-  isStopped: boolean;
+  /** How much of it was done when it was stopped, from 0 to below 1; `undefined`: it was not. */
+  stoppedAt?: number;
 }
 
 /** Makes them. */
@@ -58,13 +59,13 @@ export function createDemoTasks(): OpenTasks {
       task.onNews?.();
     };
     const timer = setTimeout(end, durationMs).unref();
-    running.set(vendorTaskId, { startMs: performance.now(), durationMs, timer, isStopped: false });
+    running.set(vendorTaskId, { startMs: performance.now(), durationMs, timer });
     return { vendorTaskId };
   };
   const poll = async (vendorTaskId: string): Promise<TaskNews> => {
     const task = running.get(vendorTaskId);
-    if (task?.isStopped === true) return { status: "cancelled" };
-    const share = task && (performance.now() - task.startMs) / task.durationMs;
+    if (task?.stoppedAt !== undefined) return cancelled(vendorTaskId, task.stoppedAt);
+    const share = task && shareOf(task);
     if (share !== undefined && share < 1) {
       return { status: "running", progress: Math.floor(share * 100) };
     }
@@ -73,7 +74,7 @@ export function createDemoTasks(): OpenTasks {
   const cancel = (vendorTaskId: string): CancelAnswer => {
     const task = running.get(vendorTaskId);
     if (task === undefined) return "too_late";
-    task.isStopped = true;
+    task.stoppedAt ??= Math.min(0.99, shareOf(task));
     return "cancelled";
   };
   return {
@@ -142,6 +143,19 @@ function digestOf(params: JsonObject): string {
   const said = stringParam(params, "prompt") ?? stringParam(params, "text") ?? "";
   const source = JSON.stringify([said, numberParam(params, "seed", 0)]);
   return createHash("sha256").update(source).digest("hex").slice(0, 32);
+}
+
+function shareOf({ startMs, durationMs }: Running): number {
+  return (performance.now() - startMs) / durationMs;
+}
+
+/** It works on one picture, and on one second, after the other: those that were done are taken for. */
+function cancelled(vendorTaskId: string, share: number): TaskNews {
+  const [, kind, , extent = "", count = ""] = idForm.exec(vendorTaskId) ?? [];
+  const isAudio = kind === "audio";
+  const done = Math.floor(share * Number(isAudio ? extent : count));
+  if (!(done > 0)) return { status: "cancelled" };
+  return { status: "cancelled", taken: { units: isAudio ? { seconds: done } : { images: done } } };
 }
 
 /** @throws VendorTrouble where the id is none of ours */

@@ -46,14 +46,15 @@ export class FalMeter implements NativeMeter {
  * model's price: pictures or their megapixels, seconds of film or sound.
  */
 export function falUnits(result: JsonObject, { type, asked, headers }: FalRequest): TaskUnits {
-  const billed = billedUnits(headers);
+  const billed = falBilled(headers);
   if (type === ModelType.IMAGE) {
     return { images: billed === undefined ? imagesIn(result, asked) : Math.ceil(billed) };
   }
   return { seconds: billed ?? secondsIn(result) ?? asked.seconds ?? 0 };
 }
 
-function billedUnits(headers: Readonly<Record<string, string>>): number | undefined {
+/** How much of the unit fal says that it bills; `undefined`: it does not say. */
+export function falBilled(headers: Readonly<Record<string, string>>): number | undefined {
   const text = headers["x-fal-billable-units"] ?? "";
   return /^\d{1,9}(?:\.\d{1,12})?$/.test(text) ? Number(text) : undefined;
 }

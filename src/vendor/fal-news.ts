@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { isRecord } from "../dialect/json.ts";
 import { falDetail, isFalContent } from "./fal-fault.ts";
-import { falUnits } from "./fal-meter.ts";
+import { falBilled, falUnits } from "./fal-meter.ts";
 import type { NativeResult } from "./native.ts";
 import { faultText, jsonOf } from "./task-http.ts";
 import { type TaskNews, type VendorFile, VendorTrouble } from "./task.ts";
@@ -44,11 +44,19 @@ export function falResult({ status, headers, body, asked, before }: NativeResult
     return { status: "completed", outcome: { files: filesIn(json, 0), units } };
   }
   if (isPassing(status)) throw new VendorTrouble(status, `answered a result with status ${status}`);
-  if (before === cancelling) return { status: "cancelled" };
+  if (before === cancelling) return cancelled(headers, asked);
   const said = falDetail(body);
   if (isFalContent(body)) return failed("content_rejected", said);
   const isInput = status === 400 || status === 422;
   return failed(isInput ? "invalid_parameters" : "upstream_error", isInput ? said : undefined);
+}
+
+/** It says how much of the unit it bills, also for what it stopped. */
+function cancelled(headers: NativeResult["headers"], { images }: NativeResult["asked"]): TaskNews {
+  const billed = falBilled(headers) ?? 0;
+  if (billed === 0) return { status: "cancelled" };
+  const units = images === undefined ? { seconds: billed } : { images: Math.ceil(billed) };
+  return { status: "cancelled", taken: { units } };
 }
 
 /** About the gateway or about fal, and not about the job. */

@@ -176,8 +176,11 @@ function interactionNews(interaction: JsonObject): TaskNews {
       const error = { code: "upstream_error", message: faultText("upstream_error", said) } as const;
       return { status: "failed", error };
     }
-    case "cancelled":
-      return { status: "cancelled" };
+    case "cancelled": {
+      const usage = interactionTokens(objectOf(interaction["usage"]));
+      const isTaken = usage !== undefined && usage.inputTokens + usage.outputTokens > 0;
+      return { status: "cancelled", ...(isTaken && { taken: { usage } }) };
+    }
     default:
       throw new VendorTrouble(200, `told the unknown status ${status}`);
   }

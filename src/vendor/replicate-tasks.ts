@@ -165,6 +165,8 @@ function newsOf(prediction: JsonObject): TaskNews {
     case "failed":
       return { status: "failed", error: failureOf(prediction["error"]) };
     case "canceled":
+      return cancelled(prediction);
+    // It never ran: nothing is taken for it.
     case "aborted":
       return { status: "cancelled" };
     default:
@@ -205,6 +207,28 @@ function succeeded({ output = null, metrics = null }: JsonObject): TaskNews {
   const seconds = isObject(metrics) ? metrics["video_output_duration_seconds"] : undefined;
   const isTold = typeof seconds === "number" && seconds > 0;
   return { status: "completed", outcome: { files, ...(isTold && { units: { seconds } }) } };
+}
+
+/** Replicate takes its money for the time that it ran: what of that is counted in a price's units is charged by. */
+function cancelled({ output = null, metrics = null }: JsonObject): TaskNews {
+  const told = isObject(metrics) ? metrics : {};
+  if (numberAt(told, "predict_time") === 0) return { status: "cancelled" };
+  const images = filesIn(output, 0).length;
+  const seconds = numberAt(told, "video_output_duration_seconds");
+  const inputTokens = numberAt(told, "input_token_count");
+  const outputTokens = numberAt(told, "output_token_count");
+  const isCounted = inputTokens + outputTokens > 0;
+  const taken = {
+    units: { images, seconds },
+    ...(isCounted && { usage: { inputTokens, outputTokens } }),
+  };
+  return { status: "cancelled", taken };
+}
+
+/** 0 where it does not say. */
+function numberAt(object: JsonObject, name: string): number {
+  const value = object[name];
+  return typeof value === "number" && value > 0 ? value : 0;
 }
 
 function failureOf(error: JsonValue | undefined): TaskFault {

@@ -117,7 +117,19 @@ export type TaskNews =
     }
   | { readonly status: "completed"; readonly outcome: TaskOutcome }
   | { readonly status: "failed"; readonly error: TaskFault }
-  | { readonly status: "cancelled" };
+  | {
+      readonly status: "cancelled";
+      /** What the vendor says that it took for it all the same. Default: nothing. */
+      readonly taken?: TaskTaken;
+    };
+
+/** What a vendor took for a task that it stopped. What it does not tell it took nothing for. */
+export interface TaskTaken {
+  /** Tokens. Default: none. */
+  readonly usage?: TaskTokens;
+  /** What there was of it. Default: nothing that is counted: then only what is charged for each request counts. */
+  readonly units?: TaskUnits;
+}
 
 /** What a task came to. */
 export interface TaskOutcome {
@@ -206,6 +218,18 @@ export class TaskRefused extends Error {
     this.mayElsewhere = isPassing || about.mayElsewhere === true;
     this.fault = about.fault;
     this.retryAfterSeconds = about.retryAfterSeconds;
+  }
+}
+
+/** The task was stopped while it was made, by the signal of its submit. */
+export class TaskStopped extends Error {
+  /** What the vendor takes for it. `undefined`: nothing, as far as is known. */
+  readonly taken: TaskTaken | undefined;
+
+  constructor(taken: TaskTaken | undefined, cause: unknown) {
+    super("the task was stopped", { cause });
+    this.name = "TaskStopped";
+    this.taken = taken;
   }
 }
 

@@ -83,6 +83,9 @@ describe("each refusal says what to do", () => {
     [", deadline: 0s", expect.stringMatching(/^must be a whole number with its unit/)],
     [", deadline: 25h", expect.stringMatching(/^must be a whole number with its unit/)],
     [", deadline: 1800", expect.stringMatching(/^must be a whole number with its unit/)],
+    [", cancel_biling: none", 'unknown key, did you mean "cancel_billing"?'],
+    [", cancel_billing: upstraem", expect.stringMatching(/did you mean "upstream"\?$/)],
+    [", cancel_billing: true", '"true" is not known (there is: none, upstream)'],
     [", deadline: [2h]", expect.stringMatching(/^must be a whole number with its unit/)],
   ])("model%s", (model, message) => {
     expect(messages(file({ model }))).toContainEqual(message);

@@ -1,5 +1,6 @@
 /** What the configuration of a model says of its tasks. */
 import { describe, expect, it } from "vitest";
+import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import { allKinds, loadText } from "./support.ts";
 
 const file = (more: string): string => `version: 1
@@ -14,5 +15,14 @@ describe("a model with", () => {
     [", deadline: 24h", 86_400_000],
   ])("%j gives its tasks %d ms", (more, ms) => {
     expect(loadText(file(more), { kinds: allKinds }).models.get("m")?.deadlineMs).toBe(ms);
+  });
+
+  it.each([
+    ["", undefined],
+    [", cancel_billing: none", CancelBilling.NONE],
+    [", cancel_billing: upstream", CancelBilling.UPSTREAM],
+  ])("%j bills cancelled ones so: %j", (more, billing) => {
+    const { models } = loadText(file(more), { kinds: allKinds });
+    expect(models.get("m")?.cancelBilling).toBe(billing);
   });
 });

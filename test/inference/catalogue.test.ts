@@ -1,6 +1,6 @@
 /** Which models a caller sees and may call (R-AUTH-5, R-MDL-1). */
 import { describe, expect, it } from "vitest";
-import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Caller } from "../../src/caller.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
 import { ErrorCode, GatewayError } from "../../src/errors.ts";
@@ -97,8 +97,10 @@ describe("the catalogue", () => {
     });
   });
 
-  it("shows how long a task may take, also where nobody said", () => {
-    expect(modelMessage(model("a")).deadlineMs).toBe(1_800_000);
-    expect(modelMessage({ ...model("a"), deadlineMs: 5 }).deadlineMs).toBe(5);
+  it("shows how long a task may take and what a cancelled one costs, also where nobody said", () => {
+    const plain = { deadlineMs: 1_800_000, cancelBilling: CancelBilling.NONE };
+    expect(modelMessage(model("a"))).toMatchObject(plain);
+    const said = { deadlineMs: 5, cancelBilling: CancelBilling.UPSTREAM };
+    expect(modelMessage({ ...model("a"), ...said })).toMatchObject(said);
   });
 });

@@ -5,7 +5,7 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { PriceConfig } from "../../src/config/config.ts";
 import { HttpFailure } from "../../src/http/failure.ts";
 import type { TextAsk, TextRunner } from "../../src/inference/text-task.ts";
-import { TaskRefused } from "../../src/vendor/task.ts";
+import { TaskRefused, TaskStopped } from "../../src/vendor/task.ts";
 import { openTasks, type Tasks, until } from "./work-harness.ts";
 import { model, type TestWorkerOptions } from "./worker-parts.ts";
 
@@ -42,9 +42,9 @@ function texts(run: TextRunner, ...names: string[]): TestWorkerOptions {
 }
 
 /** Submits one; its hold is 100 nano-USD. */
-async function submit(callbackUrl?: string) {
+async function submit(callbackUrl?: string, isCancelBilled = false) {
   const accountId = await tasks.account(1_000n);
-  const task = { accountId, model: "t", type: ModelType.TEXT, params };
+  const task = { accountId, model: "t", type: ModelType.TEXT, params, isCancelBilled };
   const id = await tasks.submit({ ...task, ...(callbackUrl && { callbackUrl }) });
   return { accountId, id };
 }
@@ -168,6 +168,27 @@ function silent() {
   };
   return { run, asked: () => until(() => Promise.resolve(signals[0])) };
 }
+
+test.each([
+  ["what came until then, where its model says so", true, "40"],
+  ["nothing else", false, "0"],
+])("R-TSK-6: a text that is cancelled costs %s", async (_, isCancelBilled, cost) => {
+  const { accountId, id } = await submit(undefined, isCancelBilled);
+  const asked = Promise.withResolvers<void>();
+  const run: TextRunner = ({ signal }) =>
+    new Promise((_resolve, reject) => {
+      const cause = new HttpFailure("aborted", "aborted");
+      signal.addEventListener("abort", () => reject(new TaskStopped({ usage }, cause)));
+      asked.resolve();
+    });
+  const worker = tasks.work(texts(run));
+  await asked.promise;
+  await tasks.pool.query(askSql, [id]);
+  worker.cancel(id);
+  expect(await tasks.ended([id])).toMatchObject([{ state: "cancelled", cost, error_code: null }]);
+  const left = 1_000n - BigInt(cost);
+  expect(await tasks.balance(accountId)).toEqual({ available: left, held: 0n });
+});
 
 const askSql = "update task set cancel_requested = true where id = $1";
 

@@ -28,6 +28,8 @@ export interface TestTask {
   readonly params?: JsonObject;
   /** Default IMAGE. */
   readonly type?: ModelType;
+  /** Whether it costs what its vendor takes where it is cancelled. Default: not. */
+  readonly isCancelBilled?: boolean;
 }
 
 /** Opens a fresh database. Close it. */
@@ -93,14 +95,14 @@ export type Stored = TaskRow & { readonly lease_until: Date | null; readonly nex
 
 async function submit(pool: Pool, task: TestTask): Promise<string> {
   const { accountId, model: key = "m", images = 1, callbackUrl, deadlineMs = 600_000 } = task;
-  const { params = { images }, type = ModelType.IMAGE } = task;
+  const { params = { images }, type = ModelType.IMAGE, isCancelBilled = false } = task;
   const id = newId();
   const hold = imageNanos * BigInt(images);
   await inTransaction(pool, async (client) => {
     await client.query(
       `insert into task (id, account_id, key_id, model, type, params, fingerprint, request_id, deadline,
-        hold, price_version, discount_bp, callback_url)
-       values ($1, $2, $3, $4, $10, $5, $6, 'r', clock_timestamp() + $7 * interval '1 ms', $8, 'v', 0, $9)`,
+        hold, price_version, discount_bp, callback_url, is_cancel_billed)
+       values ($1, $2, $3, $4, $10, $5, $6, 'r', clock_timestamp() + $7 * interval '1 ms', $8, 'v', 0, $9, $11)`,
       [
         id,
         accountId,
@@ -112,6 +114,7 @@ async function submit(pool: Pool, task: TestTask): Promise<string> {
         hold.toString(),
         callbackUrl ?? null,
         type,
+        isCancelBilled,
       ],
     );
     const holds = [{ id, amountNanos: hold, keyId: accountId }];

@@ -73,6 +73,7 @@ it("lists models in the platform's words", async () => {
         price: { input: "0.25", cachedInput: "0.025", cacheWrite: "0.25", output: "2" },
         maxOutputTokens: 4_096,
         deadlineMs: 1_800_000,
+        cancelBilling: "none",
       },
       expect.objectContaining({ modelKey: publicModel, name: "Public" }),
     ],

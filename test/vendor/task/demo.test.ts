@@ -142,6 +142,13 @@ it("is cancelled while it runs, and not afterwards", async () => {
   const id = await idOf(submission({ ...image, model: "slow" }));
   expect(await tasks.cancel?.(id, signal)).toBe("cancelled");
   expect(await tasks.poll?.(id, signal)).toEqual({ status: "cancelled" });
+  const half = await idOf(submission({ ...image, model: "slow", least: { ...image.least, n: 3 } }));
+  await vi.advanceTimersByTimeAsync(14_000);
+  expect(await tasks.cancel?.(half, signal)).toBe("cancelled");
+  await vi.advanceTimersByTimeAsync(4_000);
+  // Two thirds of the time were over: two of three pictures were there.
+  const taken = { units: { images: 2 } };
+  expect(await tasks.poll?.(half, signal)).toEqual({ status: "cancelled", taken });
   const done = await idOf(submission(audio));
   await vi.advanceTimersByTimeAsync(1_000);
   expect(await tasks.cancel?.(done, signal)).toBe("too_late");

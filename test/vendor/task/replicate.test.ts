@@ -90,6 +90,30 @@ describe("replicate", () => {
   it.each([
     [{ status: "starting" }, { status: "running" }],
     [{ status: "canceled" }, { status: "cancelled" }],
+    [{ status: "canceled", metrics: { predict_time: 0 } }, { status: "cancelled" }],
+    [
+      { status: "canceled", metrics: { predict_time: 1.5 } },
+      { status: "cancelled", taken: { units: { images: 0, seconds: 0 } } },
+    ],
+    [
+      {
+        status: "canceled",
+        output: ["https://replicate.delivery/a.png", "https://replicate.delivery/b.png"],
+        metrics: { predict_time: 1.5, input_token_count: 4, output_token_count: 7 },
+      },
+      {
+        status: "cancelled",
+        taken: {
+          units: { images: 2, seconds: 0 },
+          usage: { inputTokens: 4, outputTokens: 7 },
+        },
+      },
+    ],
+    [
+      { status: "canceled", metrics: { predict_time: 3, video_output_duration_seconds: 2.5 } },
+      { status: "cancelled", taken: { units: { images: 0, seconds: 2.5 } } },
+    ],
+    // It never ran, whatever it says.
     [{ status: "aborted" }, { status: "cancelled" }],
     [
       { status: "failed", error: rejected },

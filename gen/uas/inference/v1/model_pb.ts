@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/inference/v1/model.proto.
  */
 export const file_uas_inference_v1_model: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIrABCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSKwoFcHJpY2UYBCABKAsyHC51YXMuaW5mZXJlbmNlLnYxLk1vZGVsUHJpY2USGQoRbWF4X291dHB1dF90b2tlbnMYBSABKAUSEwoLZGVhZGxpbmVfbXMYBiABKAUiygEKCk1vZGVsUHJpY2USDQoFaW5wdXQYASABKAkSFAoMY2FjaGVkX2lucHV0GAIgASgJEhMKC2NhY2hlX3dyaXRlGAMgASgJEg4KBm91dHB1dBgEIAEoCRINCgVpbWFnZRgFIAEoCRIOCgZzZWNvbmQYBiABKAkSDwoHcmVxdWVzdBgHIAEoCRIRCglyZWFzb25pbmcYCCABKAkSLwoFdGllcnMYCSADKAsyIC51YXMuaW5mZXJlbmNlLnYxLk1vZGVsUHJpY2VUaWVyInwKDk1vZGVsUHJpY2VUaWVyEg0KBWFib3ZlGAEgASgFEg0KBWlucHV0GAIgASgJEhQKDGNhY2hlZF9pbnB1dBgDIAEoCRITCgtjYWNoZV93cml0ZRgEIAEoCRIOCgZvdXRwdXQYBSABKAkSEQoJcmVhc29uaW5nGAYgASgJKn4KCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASEwoPTU9ERUxfVFlQRV9URVhUEAESFAoQTU9ERUxfVFlQRV9JTUFHRRACEhQKEE1PREVMX1RZUEVfVklERU8QAxIUChBNT0RFTF9UWVBFX0FVRElPEARiBnByb3RvMw");
+  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIukBCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSKwoFcHJpY2UYBCABKAsyHC51YXMuaW5mZXJlbmNlLnYxLk1vZGVsUHJpY2USGQoRbWF4X291dHB1dF90b2tlbnMYBSABKAUSEwoLZGVhZGxpbmVfbXMYBiABKAUSNwoOY2FuY2VsX2JpbGxpbmcYByABKA4yHy51YXMuaW5mZXJlbmNlLnYxLkNhbmNlbEJpbGxpbmciygEKCk1vZGVsUHJpY2USDQoFaW5wdXQYASABKAkSFAoMY2FjaGVkX2lucHV0GAIgASgJEhMKC2NhY2hlX3dyaXRlGAMgASgJEg4KBm91dHB1dBgEIAEoCRINCgVpbWFnZRgFIAEoCRIOCgZzZWNvbmQYBiABKAkSDwoHcmVxdWVzdBgHIAEoCRIRCglyZWFzb25pbmcYCCABKAkSLwoFdGllcnMYCSADKAsyIC51YXMuaW5mZXJlbmNlLnYxLk1vZGVsUHJpY2VUaWVyInwKDk1vZGVsUHJpY2VUaWVyEg0KBWFib3ZlGAEgASgFEg0KBWlucHV0GAIgASgJEhQKDGNhY2hlZF9pbnB1dBgDIAEoCRITCgtjYWNoZV93cml0ZRgEIAEoCRIOCgZvdXRwdXQYBSABKAkSEQoJcmVhc29uaW5nGAYgASgJKmUKDUNhbmNlbEJpbGxpbmcSHgoaQ0FOQ0VMX0JJTExJTkdfVU5TUEVDSUZJRUQQABIXChNDQU5DRUxfQklMTElOR19OT05FEAESGwoXQ0FOQ0VMX0JJTExJTkdfVVBTVFJFQU0QAip+CglNb2RlbFR5cGUSGgoWTU9ERUxfVFlQRV9VTlNQRUNJRklFRBAAEhMKD01PREVMX1RZUEVfVEVYVBABEhQKEE1PREVMX1RZUEVfSU1BR0UQAhIUChBNT0RFTF9UWVBFX1ZJREVPEAMSFAoQTU9ERUxfVFlQRV9BVURJTxAEYgZwcm90bzM");
 
 /**
  * A model that customers can call.
@@ -62,6 +62,13 @@ export type Model = Message<"uas.inference.v1.Model"> & {
    * @generated from field: int32 deadline_ms = 6;
    */
   deadlineMs: number;
+
+  /**
+   * What a task of it costs that is cancelled.
+   *
+   * @generated from field: uas.inference.v1.CancelBilling cancel_billing = 7;
+   */
+  cancelBilling: CancelBilling;
 };
 
 /**
@@ -205,6 +212,48 @@ export const ModelPriceTierSchema: GenMessage<ModelPriceTier> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_model, 2);
 
 /**
+ * What a task costs that is cancelled.
+ *
+ * @generated from enum uas.inference.v1.CancelBilling
+ */
+export const CancelBilling = {
+  /**
+   * Not said. Never returned.
+   *
+   * @generated from enum value: CANCEL_BILLING_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Nothing.
+   *
+   * @generated from enum value: CANCEL_BILLING_NONE = 1;
+   */
+  NONE: 1,
+
+  /**
+   * What its vendor says that it took until it stopped, at the model's price and never more than was held; nothing
+   * where the vendor says nothing.
+   *
+   * @generated from enum value: CANCEL_BILLING_UPSTREAM = 2;
+   */
+  UPSTREAM: 2,
+} as const;
+
+/**
+ * What a task costs that is cancelled.
+ *
+ * @generated from enum uas.inference.v1.CancelBilling
+ */
+export type CancelBilling = (typeof CancelBilling)[keyof typeof CancelBilling] | UnknownEnum;
+
+/**
+ * Describes the enum uas.inference.v1.CancelBilling.
+ */
+export const CancelBillingSchema: GenEnum<CancelBilling> = /*@__PURE__*/
+  enumDesc(file_uas_inference_v1_model, 0);
+
+/**
  * What a model produces.
  *
  * @generated from enum uas.inference.v1.ModelType
@@ -257,5 +306,5 @@ export type ModelType = (typeof ModelType)[keyof typeof ModelType] | UnknownEnum
  * Describes the enum uas.inference.v1.ModelType.
  */
 export const ModelTypeSchema: GenEnum<ModelType> = /*@__PURE__*/
-  enumDesc(file_uas_inference_v1_model, 0);
+  enumDesc(file_uas_inference_v1_model, 1);
 

@@ -1,0 +1,130 @@
+/** R-TSK-6: what is known of a text when its making is stopped. Real HTTP; the stop comes with the text itself. */
+import { pino } from "pino";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelConfig, VendorConfig } from "../../src/config/config.ts";
+import { exchangeText } from "../../src/inference/text-exchange.ts";
+import { plannedRoute, textGeneration } from "../../src/inference/text-task.ts";
+import { TypedDoor } from "../../src/inference/typed-door.ts";
+import { createUpstream } from "../../src/inference/upstream.ts";
+import { createMetrics } from "../../src/metrics.ts";
+import { vendorKinds } from "../../src/vendor/index.ts";
+import { TaskStopped } from "../../src/vendor/task.ts";
+import type { Vendor } from "../../src/vendor/vendor.ts";
+import { always, priceDefault } from "../support/gateway.ts";
+import { answer, byteStream, hang } from "../support/upstream/behaviour.ts";
+import type { Behaviour } from "../support/upstream/exchange.ts";
+import { strictMessages } from "../support/upstream/messages-strict.ts";
+import { startUpstream, type Upstream as Simulated } from "../support/upstream/upstream.ts";
+
+const open: Vendor[] = [];
+const sims: Simulated[] = [];
+let chat: Simulated;
+let messages: Simulated;
+beforeAll(async () => {
+  chat = await startUpstream();
+  messages = await startUpstream({ style: strictMessages() });
+  sims.push(chat, messages);
+});
+afterAll(async () => {
+  await Promise.all(open.map((vendor) => vendor.close()));
+  await Promise.all(sims.map((sim) => sim.close()));
+});
+
+const prompt = "Hello";
+
+/** What comes of a text that is stopped with its first words, or where it has none once it was asked for. */
+async function stopped(kind: string, sim: Simulated, behaviour: Behaviour): Promise<unknown> {
+  const vendor = vendorKinds[kind]?.create(configOf(kind, sim));
+  if (vendor === undefined) throw new Error(`no kind ${kind}`);
+  open.push(vendor);
+  const route = { vendor: "v", model: "vendor-model" };
+  const model: ModelConfig = {
+    key: "m",
+    name: "m",
+    type: ModelType.TEXT,
+    routes: [route],
+    maxOutputTokens: 100,
+    holdOutputTokens: 100,
+    prices: always(priceDefault),
+  };
+  const upstream = createUpstream({
+    vendors: new Map([["v", vendor]]),
+    configs: new Map([["v", configOf(kind, sim)]]),
+    metrics: createMetrics(),
+    log: pino({ level: "silent" }),
+  });
+  const stop = new AbortController();
+  sim.clear();
+  sim.script(behaviour);
+  const asking = exchangeText(upstream, {
+    door: new TypedDoor({ ...textGeneration({ prompt }, "m"), stream: true }),
+    model,
+    planned: plannedRoute(upstream, { model, route, dialect: undefined }),
+    signal: stop.signal,
+    take(events) {
+      if (events.some(({ kind: { case: what } }) => what === "partDelta")) stop.abort();
+    },
+  }).catch((error: unknown) => error);
+  await sim.request(1);
+  if (behaviour === hang) stop.abort();
+  return asking;
+}
+
+function configOf(kind: string, sim: Simulated): VendorConfig {
+  return {
+    name: "v",
+    kind,
+    baseUrl: sim.baseUrl,
+    apiKey: sim.secret,
+    dialects: undefined,
+    timeouts: { connectMs: 2_000, firstByteMs: 5_000, idleMs: 5_000 },
+    maxInFlight: undefined,
+    onDisconnect: "abort",
+    nativePrefix: undefined,
+    runBaseUrl: undefined,
+  };
+}
+
+test("what its vendor counts on the way is that, and what it said is counted here", async () => {
+  const start = {
+    type: "message_start",
+    message: {
+      id: "msg_1",
+      type: "message",
+      role: "assistant",
+      model: "vendor-model",
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage: { input_tokens: 25, output_tokens: 1 },
+    },
+  };
+  const block = {
+    type: "content_block_start",
+    index: 0,
+    content_block: { type: "text", text: "" },
+  };
+  const text = { type: "text_delta", text: "Twelve bytes" };
+  const delta = { type: "content_block_delta", index: 0, delta: text };
+  const events = [start, block, delta].map(
+    (event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`,
+  );
+  const error = await stopped("anthropic", messages, byteStream(events, { ending: "hang" }));
+  expect(error).toBeInstanceOf(TaskStopped);
+  expect(error).toMatchObject({ taken: { usage: { inputTokens: 25, outputTokens: 3 } } });
+});
+
+test("where its vendor counts nothing on the way, all is counted here", async () => {
+  const behaviour = answer({ text: ["Twelve bytes", " more"], cutAfter: 2, ending: "hang" });
+  const error = await stopped("openai-compatible", chat, behaviour);
+  expect(error).toBeInstanceOf(TaskStopped);
+  expect(error).toMatchObject({ taken: { usage: { outputTokens: 3, isEstimated: true } } });
+  const input = Math.ceil(chat.last().body.length / 4);
+  expect(error).toMatchObject({ taken: { usage: { inputTokens: input } } });
+});
+
+test("R-MON-8: where nothing came, nothing is taken", async () => {
+  const error = await stopped("openai-compatible", chat, hang);
+  expect(error).toMatchObject({ name: "HttpFailure", kind: "aborted" });
+});
