@@ -38,7 +38,7 @@ export function refuseFiles(value: JsonValue, path: string, apiHost: string): vo
     for (const [at, each] of value.entries()) refuseFiles(each, `${path}[${at}]`, apiHost);
   } else if (isRecord(value)) {
     for (const [name, each] of Object.entries(value)) {
-      refuseFiles(each as JsonValue, `${path}.${name}`, apiHost);
+      refuseFiles(each, `${path}.${name}`, apiHost);
     }
   }
 }

@@ -97,18 +97,18 @@ it("R-VND-3: what Replicate keeps for its account is refused, whoever asks and h
     "https://user@api.replicate.com:443/x/../v1/%66iles%2Fabc",
     "http://127.0.0.1:9/v1/files/abc",
   ];
-  for (const each of spellings) {
-    const extra = { pictures: [{ from: each }] };
-    expect(() => alone.read({ prompt: "x", extra }), each).toThrow(
+  for (const address of spellings) {
+    const extra = { pictures: [{ from: address }] };
+    expect(() => alone.read({ prompt: "x", extra }), address).toThrow(
       refused("extra.pictures\\[0\\].from"),
     );
   }
-  const others = [
+  const foreign = [
     "https://cdn.example/v1/files/abc",
     "https://replicate.delivery/a.png",
     "v1/files/a",
   ];
-  const params = { prompt: file.slice(8), extra: { others } };
+  const params = { prompt: file.slice(8), extra: { foreign } };
   expect(alone.read(params)).toEqual(params);
 });
 
