@@ -67,24 +67,31 @@ export function prepareScope(
   scope.decorateRequest("errorCode", "");
   scope.decorateRequest("isRecorded", false);
   scope.removeAllContentTypeParsers();
-  scope.setErrorHandler((error, request, reply) => {
+  scope.setErrorHandler(async (error, request, reply) => {
     const told = toGatewayError(error);
     request.errorCode = told.meaning.word;
     if (told.code === ErrorCode.INTERNAL_ERROR) {
       const { requestId } = request.state ?? {};
       options.log.error({ requestId, err: told.cause ?? told }, "a request failed");
     }
-    if (told.code === ErrorCode.REQUEST_TOO_LARGE) letBodyEnd(request, reply);
+    if (told.code === ErrorCode.REQUEST_TOO_LARGE) await letBodyEnd(request, reply);
     return send(reply, told);
   });
   observe(scope, options);
 }
 
-/** Leaves the connection open where a body is too long: Node.js reads the rest and throws it away. Many clients read
- * no reply before they have sent all. Were it closed meanwhile, they would see a broken pipe in place of the 413, and
- * their SDKs would send everything again. Fastify closes; for bodies of unknown or enormous length that stays. */
-function letBodyEnd({ headers }: FastifyRequest, reply: FastifyReply): void {
-  if (Number(headers["content-length"]) <= discardedBodyBytesMax) reply.removeHeader("connection");
+/** Waits for the end of a body that is too long, and throws it away. Many clients read no reply before they have sent
+ * all. Were they answered and the connection closed meanwhile, they would see a broken pipe in place of the 413, and
+ * their SDKs would send everything again. Not for bodies of unknown or enormous length: there Fastify closes. */
+async function letBodyEnd({ headers, raw }: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const isBearable = Number(headers["content-length"]) <= discardedBodyBytesMax;
+  if (!isBearable || raw.readableEnded || raw.destroyed) return;
+  reply.removeHeader("connection");
+  // `close` comes for a client that leaves meanwhile, too.
+  await new Promise<void>((resolve) => {
+    raw.once("close", () => resolve());
+    raw.resume();
+  });
 }
 
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {

@@ -47,15 +47,24 @@ describe("bytes that no client sends", () => {
   });
 
   it("413: to a client that reads nothing before all is sent, on a connection that goes on", async () => {
-    const bytes = Buffer.concat([
-      Buffer.from(`${head(`content-length: ${bodyBytesMax + 1}`)}\r\n\r\n`),
-      Buffer.alloc(bodyBytesMax + 1, 0x20),
-      Buffer.from(`${head(`content-length: ${good.length}`, "connection: close")}\r\n\r\n${good}`),
-    ]);
+    const next = `${head(`content-length: ${good.length}`, "connection: close")}\r\n\r\n${good}`;
+    const bytes = Buffer.concat([tooLong(), Buffer.from(next)]);
     const replies = (await sendThenRead(fixture.gateway.url, bytes)).toString();
     expect(replies.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 413", "HTTP/1.1 200"]);
     expect(replies).toContain('"code":"request_too_large"');
   });
+
+  it("413: to such a client that wants the connection closed", async () => {
+    const reply = await sendThenRead(fixture.gateway.url, tooLong("connection: close"));
+    expect(reply.toString()).toMatch(/^HTTP\/1\.1 413 /);
+  });
+
+  function tooLong(...lines: string[]): Buffer {
+    return Buffer.concat([
+      Buffer.from(`${head(`content-length: ${bodyBytesMax + 1}`, ...lines)}\r\n\r\n`),
+      Buffer.alloc(bodyBytesMax + 1, 0x20),
+    ]);
+  }
 
   it("413: chunks that go on past the limit", async () => {
     const chunk = Buffer.alloc(1024 * 1024, 0x20);
