@@ -65,6 +65,8 @@ export async function applyIn(
         amount: amountNanos.toString(),
         keyId,
         keyLimit: keyLimitNanos?.toString(),
+        // Whoever holds so has a row of its own that says it, in the same transaction.
+        requestId: "",
       })),
       extends: [],
       settles: settles.map(({ id, costNanos, record }) => ({

@@ -9,7 +9,7 @@ export const applyStatement: Statement = {
   name: "ledger_apply",
   text:
     "select * from ledger_apply(" +
-    "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+    "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
 };
 
 /** A hold as the statement takes it. */
@@ -21,6 +21,8 @@ export interface BatchHold {
   readonly keyId: string;
   /** Nano-USD in decimal digits; `undefined`: no limit. */
   readonly keyLimit: string | undefined;
+  /** Empty where it is not known. */
+  readonly requestId: string;
 }
 
 /** An extension as the statement takes it. A hold comes once in a batch. */
@@ -90,6 +92,7 @@ export function applyValues(
     ...extendValues(grown),
     ...holdValues(holds),
     holdTtlMs,
+    requestIdsOf(holds),
   ];
 }
 
@@ -128,6 +131,16 @@ function holdValues(holds: readonly BatchHold[]): (string | null)[] {
     arrayText(holds, (hold) => hold.keyId || "NULL"),
     isLimited ? arrayText(holds, (hold) => hold.keyLimit ?? "NULL") : null,
   ];
+}
+
+function requestIdsOf(holds: readonly BatchHold[]): string | null {
+  if (!holds.some(({ requestId }) => requestId !== "")) return null;
+  return arrayText(holds, ({ requestId }) => (requestId === "" ? "NULL" : quoted(requestId)));
+}
+
+/** A member of an array of texts. What clients choose may be anything that can be seen. */
+function quoted(text: string): string {
+  return /["\\]/.test(text) ? `"${text.replaceAll(/["\\]/g, "\\$&")}"` : `"${text}"`;
 }
 
 /** The verdicts of the holds in their order; `undefined`: all were admitted. */

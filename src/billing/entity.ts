@@ -35,6 +35,7 @@ export const HoldEntity = defineEntity({
     keyLimit: p.bigint().nullable(),
     steps: p.integer().default(0),
     checkpointed: p.boolean().default(false),
+    requestId: p.text().nullable(),
   },
   indexes: [{ name: "hold_open_index", properties: ["expiresAt"], where: "state = 1" }],
   checks: [

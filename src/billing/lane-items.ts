@@ -47,13 +47,14 @@ export interface PendingSettle extends SettleItem {
 
 /** A hold as it waits. */
 export function holdItem(
-  { id, accountId, amountNanos, keyId, keyLimitNanos }: HoldOperation,
+  { id, accountId, amountNanos, keyId, keyLimitNanos, requestId = "" }: HoldOperation,
   caller: Pick<HoldItem, "deadlineMs" | "resolve" | "reject">,
 ): HoldItem {
   const amount = amountNanos.toString();
   const keyLimit = keyLimitNanos?.toString();
   const { deadlineMs, resolve, reject } = caller;
-  return { id, accountId, amount, keyId, keyLimit, deadlineMs, resolve, reject, state: "waiting" };
+  const asked = { id, accountId, amount, keyId, keyLimit, requestId };
+  return { ...asked, deadlineMs, resolve, reject, state: "waiting" };
 }
 
 /** An extension as it waits, nobody yet for it. */

@@ -12,6 +12,9 @@ export interface HoldOperation {
   readonly keyId: string;
   /** What the key may spend in its life, in nano-USD. Default: no limit. */
   readonly keyLimitNanos?: bigint;
+  /** The call's request id, 1 to 256 visible ASCII characters: what it is found by if this process dies before it has
+   * told of itself. Default: not known. */
+  readonly requestId?: string;
 }
 
 /** What came of a hold. */

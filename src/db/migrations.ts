@@ -18,6 +18,7 @@ import { KeyCopy0017 } from "./migration/0017-key-copy.ts";
 import { Usage0018 } from "./migration/0018-usage.ts";
 import { Console0019 } from "./migration/0019-console.ts";
 import { TaskTerms0020 } from "./migration/0020-task-terms.ts";
+import { HoldRequest0021 } from "./migration/0021-hold-request.ts";
 
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-account-key", class: AccountKey0001 },
@@ -38,4 +39,5 @@ export const migrations: readonly MigrationObject[] = [
   { name: "0018-usage", class: Usage0018 },
   { name: "0019-console", class: Console0019 },
   { name: "0020-task-terms", class: TaskTerms0020 },
+  { name: "0021-hold-request", class: HoldRequest0021 },
 ];

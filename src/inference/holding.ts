@@ -77,11 +77,12 @@ async function holdInput(
   holding: Holding,
 ): Promise<{ readonly plan: HoldPlan; readonly verdict: HoldVerdict }> {
   const { call, tokens, ledger } = holding;
-  const { id, accountId, keyId, keyLimitNanos } = call.start;
-  const key = keyLimitNanos === undefined ? { keyId } : { keyId, keyLimitNanos };
+  const { id, accountId, keyId, keyLimitNanos, requestId } = call.start;
+  const limit = keyLimitNanos === undefined ? {} : { keyLimitNanos };
+  const who = { id, accountId, keyId, requestId, ...limit };
   const plan = planFor(holding, tokens.bound);
   const amountNanos = plan.firstNanos;
-  const verdict = await ledger.hold({ id, accountId, amountNanos, ...key });
+  const verdict = await ledger.hold({ ...who, amountNanos });
   if (verdict.admitted) return { plan, verdict };
   const mostNanos = verdict.keyRemainingNanos ?? verdict.availableNanos;
   if (planFor(holding, 0).firstNanos > mostNanos) return { plan, verdict };
@@ -89,7 +90,7 @@ async function holdInput(
   const less = counted === undefined ? plan : planFor(holding, counted);
   if (less.firstNanos >= amountNanos) return { plan, verdict };
   if (less.firstNanos > mostNanos) return { plan: less, verdict };
-  const again = await ledger.hold({ id, accountId, amountNanos: less.firstNanos, ...key });
+  const again = await ledger.hold({ ...who, amountNanos: less.firstNanos });
   return { plan: less, verdict: again };
 }
 

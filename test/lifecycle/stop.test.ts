@@ -1,4 +1,8 @@
 /** The end of a process: drained, impatient, or killed. No hold is lost, no money is wrong. */
+import { execFile } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { send } from "../support/raw-http.ts";
@@ -12,6 +16,14 @@ beforeAll(async () => {
 });
 beforeEach(() => served.upstream.clear());
 afterAll(() => served?.close());
+
+/** What a command prints. */
+async function uas(...args: readonly string[]): Promise<string> {
+  const bin = join(import.meta.dirname, "../../bin/uas.js");
+  const env = { DATABASE_URL: served.databaseUrl };
+  const run = promisify(execFile);
+  return (await run(process.execPath, [bin, ...args, "--json"], { cwd: tmpdir(), env })).stdout;
+}
 
 describe("SIGTERM", () => {
   it("drains: not ready at once, no new calls, running streams finish whole and are settled, exit 0", async () => {
@@ -86,7 +98,9 @@ describe("kill -9", () => {
     const first = await served.start();
     const gates = [gated(), gated(), gated()];
     served.upstream.script(...gates.map(({ behaviour }) => behaviour));
-    const running = gates.map(() => stream(first.url, key, "killed").catch(() => undefined));
+    // Whatever a client calls them: none of them may have told of itself by then.
+    const requestId = `killed"{\\},null`;
+    const running = gates.map(() => stream(first.url, key, requestId).catch(() => undefined));
     await Promise.all(gates.map(({ begun }) => begun));
     await first.kill();
     await Promise.all(running);
@@ -100,6 +114,10 @@ describe("kill -9", () => {
     await expect.poll(() => served.calls("after")).toHaveLength(1);
     expect(await served.expireHolds()).toBe(3);
     expect(await served.held()).toBe(0n);
+    // R-ID-4: they are found by the request id that their client knows.
+    const found = JSON.parse(await uas("calls", "show", requestId, "--all")) as object[];
+    const lost = { requestId, accountId, ending: "gateway_lost" };
+    expect(found).toEqual([1, 2, 3].map(() => expect.objectContaining(lost)));
     const { rows } = await served.pool.query<{ available: string }>(
       "select available::text from balance where account_id = $1",
       [accountId],
