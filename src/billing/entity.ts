@@ -127,6 +127,11 @@ export const LedgerEntryEntity = defineEntity({
       properties: ["accountId", "txnId"],
       where: "account = 1",
     },
+    {
+      name: "ledger_entry_moved_index",
+      properties: ["accountId", "txnId"],
+      where: "account = 1 and kind <> 2",
+    },
   ],
   checks: [
     { name: "ledger_entry_account_check", expression: "account >= 1 and account <= 8" },

@@ -31,17 +31,11 @@ import {
   parseReference,
   parseSignedAmount,
 } from "./booking.ts";
+import { listEntries } from "./entries.ts";
 import { invalid, parseId } from "./invalid.ts";
 import { parseFilter } from "./log/filter.ts";
 import { readCalls } from "./log/read.ts";
-import {
-  balanceMessage,
-  type BalanceRow,
-  callMessage,
-  entryMessage,
-  type EntryRow,
-  type StoredCallRow,
-} from "./message.ts";
+import { balanceMessage, type BalanceRow, callMessage, type StoredCallRow } from "./message.ts";
 import { createPriceRpcs } from "./price-rpcs.ts";
 import { answering, type Queryable } from "./queryable.ts";
 import { createReceiptRpcs } from "./receipt-rpcs.ts";
@@ -69,11 +63,6 @@ const balancesMax = 1_000;
 const sql = {
   balance: "select available, held from balance where account_id = $1",
   balances: "select account_id, available, held from balance where account_id = any($1::uuid[])",
-  entries:
-    "select e.txn_id, e.kind, e.amount, e.reference, e.create_time, e.balance_after, b.reason " +
-    "from ledger_entry e " +
-    "left join booking b on b.account_id = e.account_id and b.reference = e.reference " +
-    "where e.txn_id < $1 and e.account = 1 and e.account_id = $3 order by e.txn_id desc limit $2",
   accountOfCall: "select account_id from call where id = $1",
   callsByRequest: "select * from call where id < $1 and request_id = $3 order by id desc limit $2",
   callsByRequestOfAccount:
@@ -192,13 +181,7 @@ function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls"
   };
   return {
     async listLedgerEntries(request, context) {
-      const accountId = parseAccount(request.accountId, context);
-      const page = readPage(request, { isKey: isUuid });
-      const values = [page.after ?? topId, page.limit + 1, accountId];
-      const { rows } = await pool.query<EntryRow>(sql.entries, values);
-      const { items, nextPageToken } = cutPage(page, rows, (row) => row.txn_id);
-      const entries = items.map(entryMessage);
-      return create(ListLedgerEntriesResponseSchema, { entries, nextPageToken });
+      return create(ListLedgerEntriesResponseSchema, await listEntries(pool, request, context));
     },
 
     async listCalls(request, context) {

@@ -1,14 +1,20 @@
 /** `uas ledger …`. */
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { createClient, type Transport } from "@connectrpc/connect";
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
-import { type LedgerEntry, LedgerKindSchema } from "../../gen/uas/billing/v1/billing_pb.ts";
+import {
+  type LedgerEntry,
+  LedgerKind,
+  LedgerKindSchema,
+} from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { cell, table } from "./output.ts";
 import { everyPage } from "./pages.ts";
-import { countArgument, enumWord, orNull, timeText, usdText } from "./values.ts";
+import { countArgument, enumWord, listArgument, orNull, timeText, usdText } from "./values.ts";
+import { pastArgument } from "./when.ts";
 
 /** How many movements are listed where nothing is said. */
 const limitDefault = 100;
@@ -26,21 +32,50 @@ export function addLedgerCommands(program: Command, { context, print }: CliTools
     .command("list")
     .description("list the movements of an account, newest first")
     .requiredOption("--account <account>", "account id")
+    .option("--kind <kinds>", "only these kinds, with commas between", kindsArgument)
+    .option("--since <time>", "only from then on, such as 12h ago", (text) => pastArgument(text))
+    .option("--until <time>", "only before then", (text) => pastArgument(text))
     .option("--limit <count>", "how many at most", countArgument, limitDefault)
-    .action(async (options: { account: string; limit: number }) => {
+    .action(async (options: ListOptions) => {
       print(await withBackend(context, ({ transport }) => listEntries(transport, options)));
     });
 }
 
-async function listEntries(
-  transport: Transport,
-  { account: accountId, limit }: { readonly account: string; readonly limit: number },
-): Promise<Output> {
+interface ListOptions {
+  readonly account: string;
+  readonly kind?: LedgerKind[];
+  readonly since?: Timestamp;
+  readonly until?: Timestamp;
+  readonly limit: number;
+}
+
+/** Kinds of movements by their words, such as `top_up`. */
+const kinds = new Map(
+  LedgerKindSchema.values
+    .filter(({ number }) => number !== LedgerKind.UNSPECIFIED)
+    .map(({ number }) => [enumWord(LedgerKindSchema, number), number as LedgerKind]),
+);
+
+function kindsArgument(text: string): LedgerKind[] {
+  return listArgument(text).map((word) => {
+    const kind = kinds.get(word);
+    if (kind !== undefined) return kind;
+    throw new InvalidArgumentError(`Write some of ${[...kinds.keys()].join(",")}.`);
+  });
+}
+
+async function listEntries(transport: Transport, options: ListOptions): Promise<Output> {
+  const { account: accountId, kind = [], since, until, limit } = options;
   // The books of an account that does not exist are empty; a mistyped id should not look like that.
   await createClient(AccountService, transport).getAccount({ accountId });
   const client = createClient(BillingService, transport);
+  const filter = {
+    kinds: kind,
+    ...(since && { fromTime: since }),
+    ...(until && { toTime: until }),
+  };
   const entries = await everyPage(limit, async (page) => {
-    const response = await client.listLedgerEntries({ accountId, ...page });
+    const response = await client.listLedgerEntries({ accountId, ...filter, ...page });
     return { items: response.entries, nextPageToken: response.nextPageToken };
   });
   const json = entries.map(entryJson);

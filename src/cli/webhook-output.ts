@@ -27,10 +27,14 @@ export function secretFacts(secret: WebhookSecret | undefined): Output {
   return { json, text: facts(json) };
 }
 
-/** A list of deliveries. */
-export function deliveryList(deliveries: readonly Delivery[]): Output {
+/** A list of deliveries; those of all accounts say whose they are. */
+export function deliveryList(
+  deliveries: readonly Delivery[],
+  { isOfAll }: { readonly isOfAll: boolean },
+): Output {
   const json = deliveries.map(deliveryJson);
   const head = [
+    ...(isOfAll ? ["ACCOUNT"] : []),
     "CREATED",
     "DELIVERY ID",
     "CALLBACK ID",
@@ -42,6 +46,7 @@ export function deliveryList(deliveries: readonly Delivery[]): Output {
   ];
   const rows = json.map((delivery) =>
     [
+      ...(isOfAll ? [delivery.accountId] : []),
       delivery.createdAt,
       delivery.deliveryId,
       delivery.callbackId,

@@ -86,7 +86,7 @@ function addSecretCommands({ group, run }: Group): void {
 }
 
 interface ListOptions {
-  readonly account: string;
+  readonly account?: string;
   readonly state?: keyof typeof states;
   readonly task?: string;
   readonly callbackId?: string;
@@ -97,8 +97,8 @@ interface ListOptions {
 function addListCommands({ group, run }: Group): void {
   group
     .command("deliveries")
-    .description("list the deliveries of an account, newest first")
-    .requiredOption("--account <account>", "account id")
+    .description("list the deliveries of all accounts, or of one, newest first")
+    .option("--account <account>", "account id")
     .addOption(new Option("--state <state>", "only those in a state").choices(Object.keys(states)))
     .option("--task <task>", "only those of a task")
     .option("--callback-id <id>", "only those with a callback id")
@@ -119,7 +119,7 @@ async function listDeliveries(
   options: ListOptions,
 ): Promise<Output> {
   const {
-    account,
+    account = "",
     state,
     task = "",
     callbackId = "",
@@ -137,7 +137,7 @@ async function listDeliveries(
     const response = await webhooks.listDeliveries({ ...filter, ...page });
     return { items: response.deliveries, nextPageToken: response.nextPageToken };
   });
-  return deliveryList(deliveries);
+  return deliveryList(deliveries, { isOfAll: account === "" });
 }
 
 function addSendCommands({ group, run }: Group): void {

@@ -19,6 +19,7 @@ import { Usage0018 } from "./migration/0018-usage.ts";
 import { Console0019 } from "./migration/0019-console.ts";
 import { TaskTerms0020 } from "./migration/0020-task-terms.ts";
 import { HoldRequest0021 } from "./migration/0021-hold-request.ts";
+import { ConsoleLists0022 } from "./migration/0022-console-lists.ts";
 
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-account-key", class: AccountKey0001 },
@@ -40,4 +41,5 @@ export const migrations: readonly MigrationObject[] = [
   { name: "0019-console", class: Console0019 },
   { name: "0020-task-terms", class: TaskTerms0020 },
   { name: "0021-hold-request", class: HoldRequest0021 },
+  { name: "0022-console-lists", class: ConsoleLists0022 },
 ];

@@ -7,8 +7,13 @@ import { isUuid } from "../uuid.ts";
 /** Whether the caller may see this account: an operator any, a session its own. */
 export function maySee(context: Pick<HandlerContext, "values">, accountId: string): boolean {
   const caller = context.values.get(callerKey);
-  if (caller?.kind === "operator") return true;
+  if (isOperator(context)) return true;
   return caller?.kind === "session" && caller.accountId === accountId;
+}
+
+/** Whether the caller is an operator, who may see all accounts. */
+export function isOperator(context: Pick<HandlerContext, "values">): boolean {
+  return context.values.get(callerKey)?.kind === "operator";
 }
 
 /** Finds out whether an account is there, and its caller's. @throws GatewayError NOT_FOUND, in one way for all */

@@ -5,7 +5,7 @@ import { answering } from "../database-lost.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { cutPage, readPage } from "../page-token.ts";
 import { isUuid } from "../uuid.ts";
-import { accountCheck, invalid, maySee } from "./access.ts";
+import { accountCheck, invalid, isOperator, maySee } from "./access.ts";
 import {
   attemptMessage,
   type AttemptRow,
@@ -32,11 +32,15 @@ export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
   const requireAccount = accountCheck(options.accountExists);
   return {
     async listDeliveries(request, context) {
-      const accountId = await requireAccount(request.accountId, context);
+      const isOfAll = request.accountId === "" && isOperator(context);
+      const accountId = isOfAll ? undefined : await requireAccount(request.accountId, context);
       const page = readPage(request, { isKey: isUuid });
       const { where, values } = filterOf(accountId, request);
-      const text = `${deliverySql} where ${where} order by delivery.id desc limit $3`;
-      const all = [accountId, page.after ?? topId, page.limit + 1, ...values];
+      const count = values.length;
+      const text =
+        `${deliverySql} where ${where} and delivery.id < $${count + 1} ` +
+        `order by delivery.id desc limit $${count + 2}`;
+      const all = [...values, page.after ?? topId, page.limit + 1];
       const { rows } = await answering(pool.query<DeliveryRow>(text, all));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { deliveries: items.map(deliveryMessage), nextPageToken };
@@ -79,38 +83,48 @@ export async function readDelivery(
   return (await answering(pool.query<DeliveryRow>(text, [id]))).rows[0];
 }
 
-/** Conditions behind account ($1) and position ($2); $3 is the limit. */
+/** What a list is narrowed to: conditions, and the values that they name by their number. */
+interface Filter {
+  readonly where: string;
+  readonly values: readonly unknown[];
+}
+
+/** Without an account: of all. @throws GatewayError where no delivery can be meant */
 function filterOf(
-  accountId: string,
+  accountId: string | undefined,
   { state, taskId, callbackId, origin }: ListDeliveriesRequest,
-): { where: string; values: string[] } {
+): Filter {
   if (!(state in stateConditions)) throw invalid("state", "state is none of a delivery");
-  const where = ["delivery.account_id = $1", "delivery.id < $2", stateConditions[state]];
-  const values: string[] = [];
-  const add = (column: string, value: string): void => {
-    values.push(value);
-    where.push(`${column} = $${values.length + 3}`);
+  const where = [stateConditions[state]];
+  const values: unknown[] = [];
+  const add = (term: string, value: unknown): void => {
+    where.push(term.replace("?", `$${values.push(value)}`));
   };
+  if (accountId !== undefined) add("delivery.account_id = ?", accountId);
   if (taskId !== "") {
     if (!isUuid(taskId)) throw invalid("task_id", "task_id must be a UUID in lower case");
-    add("event.lane", taskId);
+    add("event.lane = ?", taskId);
   }
   if (callbackId.includes("\0")) throw invalid("callback_id", "callback_id must have no zero byte");
-  if (callbackId !== "") add("event.callback_id", callbackId);
-  if (origin !== "") add("delivery.endpoint_id", endpointOf(accountId, origin));
+  if (callbackId !== "") add("event.callback_id = ?", callbackId);
+  if (origin !== "" && accountId !== undefined) {
+    add("delivery.endpoint_id = ?", endpointOf(accountId, origin));
+  } else if (origin !== "") add("endpoint.origin = ?", originOf(origin));
   return { where: where.join(" and "), values };
 }
 
 /** The receiver by an origin as callers write it. @throws GatewayError where it is none */
 export function endpointOf(accountId: string, origin: string): string {
+  return endpointIdOf(accountId, originOf(origin));
+}
+
+function originOf(origin: string): string {
   const url = URL.parse(origin);
-  if (url === null || url.origin !== origin.replace(/\/$/, "")) {
-    throw invalid(
-      "origin",
-      "origin must be scheme, host and port, such as https://hooks.example.com",
-    );
-  }
-  return endpointIdOf(accountId, url.origin);
+  if (url !== null && url.origin === origin.replace(/\/$/, "")) return url.origin;
+  throw invalid(
+    "origin",
+    "origin must be scheme, host and port, such as https://hooks.example.com",
+  );
 }
 
 /** What is said of a delivery that is not there, or somebody else's. */

@@ -89,6 +89,7 @@ export const WebhookDeliveryEntity = defineEntity({
       properties: ["endpointId", "due"],
       where: "state = 1 and is_urgent",
     },
+    { name: "webhook_delivery_over_index", properties: ["state", "id"], where: "state in (4, 5)" },
     { name: "webhook_delivery_account_id_id_index", properties: ["accountId", "id"] },
     { name: "webhook_delivery_endpoint_id_id_index", properties: ["endpointId", "id"] },
   ],

@@ -154,4 +154,30 @@ describe("ledger list", () => {
       },
     ]);
   });
+
+  it("asks for kinds and times; a kind that there is not is wrong usage and names those there are", async () => {
+    const asked: unknown[] = [];
+    const routes = (router: ConnectRouter) => {
+      router.service(AccountService, { getAccount: () => ({ account: { accountId } }) });
+      router.service(BillingService, {
+        listLedgerEntries: ({ kinds, fromTime, toTime }) => {
+          asked.push([kinds, fromTime?.seconds, toTime?.seconds]);
+          return {};
+        },
+      });
+    };
+    const list = ["ledger", "list", "--account", accountId];
+    const range = ["--since", "2027-01-01", "--until", "2027-02-01"];
+    await run([...list, "--kind", "top_up, promo", ...range], { routes });
+    await run(list, { routes });
+    const kinds = [LedgerKind.TOP_UP, LedgerKind.PROMO];
+    expect(asked).toEqual([
+      [kinds, 1_798_761_600n, 1_801_440_000n],
+      [[], undefined, undefined],
+    ]);
+    const ran = await run([...list, "--kind", "gift"], { routes });
+    expect(ran).toMatchObject({ code: 2, out: "" });
+    expect(ran.err).toContain("top_up,charge,refund,adjustment,promo,late_settlement");
+    expect(asked).toHaveLength(2);
+  });
 });

@@ -182,7 +182,7 @@ export const PromoteSecretResponseSchema: GenMessage<PromoteSecretResponse> = /*
  */
 export type ListDeliveriesRequest = Message<"uas.webhook.v1.ListDeliveriesRequest"> & {
   /**
-   * The account.
+   * The account. Empty: all accounts; operators only.
    *
    * @generated from field: string account_id = 1;
    */
@@ -210,7 +210,8 @@ export type ListDeliveriesRequest = Message<"uas.webhook.v1.ListDeliveriesReques
   callbackId: string;
 
   /**
-   * Only those to this receiver, as scheme, host and port. Empty: to any.
+   * Only those to this receiver, as scheme, host and port; without an account those of every account that tried it.
+   * Empty: to any.
    *
    * @generated from field: string origin = 5;
    */
@@ -630,7 +631,7 @@ export const WebhookService: GenService<{
     output: typeof PromoteSecretResponseSchema;
   },
   /**
-   * Lists the deliveries of an account, newest first. They are kept for 30 days.
+   * Lists the deliveries of an account, or for operators of all accounts, newest first. They are kept for 30 days.
    *
    * @generated from rpc uas.webhook.v1.WebhookService.ListDeliveries
    */
