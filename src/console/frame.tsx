@@ -7,6 +7,7 @@ import { CircleUser, Languages, LogOut, Menu, Settings, SunMoon, X } from "lucid
 import { useState } from "react";
 import { SessionService } from "../../gen/uas/account/v1/session_service_pb.ts";
 import { BalanceChip } from "./balance-chip.tsx";
+import { LowBalanceNote } from "./billing/low-balance.tsx";
 import { languages, useLanguage, useText } from "./language.tsx";
 import { customerPages, type Destination, operatorPages } from "./navigation.ts";
 import { isSignedOut } from "./rpc.ts";
@@ -79,6 +80,7 @@ function Inside() {
           tabIndex={-1}
           className="mx-auto w-full max-w-6xl flex-1 px-4 py-8 outline-none sm:px-8"
         >
+          <LowBalanceNote />
           <Outlet />
         </main>
       </div>

@@ -10,6 +10,7 @@ import {
   type LucideIcon,
   Network,
   ScrollText,
+  Send,
   Server,
   ShieldCheck,
   SquareTerminal,
@@ -34,6 +35,7 @@ export interface Destination {
     | "/playground"
     | "/accounts"
     | "/all-calls"
+    | "/all-deliveries"
     | "/vendors"
     | "/prices"
     | "/codes"
@@ -60,6 +62,7 @@ export const customerPages: readonly Destination[] = [
 export const operatorPages: readonly Destination[] = [
   { to: "/accounts", icon: Building2, title: ({ shell }) => shell.accounts },
   { to: "/all-calls", icon: Logs, title: ({ shell }) => shell.allCalls },
+  { to: "/all-deliveries", icon: Send, title: ({ shell }) => shell.allDeliveries },
   { to: "/vendors", icon: Network, title: ({ shell }) => shell.vendors },
   { to: "/prices", icon: Tags, title: ({ shell }) => shell.prices },
   { to: "/codes", icon: Ticket, title: ({ shell }) => shell.codes },

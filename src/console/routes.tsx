@@ -10,6 +10,7 @@ import { ForOperators } from "./operator/for-operators.tsx";
 import {
   readAccountSearch,
   readAllCallSearch,
+  readAllDeliverySearch,
   readAuditSearch,
   readCodeSearch,
 } from "./operator/search.ts";
@@ -18,6 +19,7 @@ import {
   readCallSearch,
   readDeliverySearch,
   readKeySearch,
+  readLedgerSearch,
   readModelSearch,
   readNext,
   readTaskSearch,
@@ -78,6 +80,7 @@ const settings = createRoute({
 const billing = createRoute({
   getParentRoute: () => inside,
   path: "/billing",
+  validateSearch: readLedgerSearch,
   component: lazyRouteComponent(() => import("./page/billing.tsx"), "BillingPage"),
 });
 
@@ -126,6 +129,7 @@ const accounts = createRoute({
 const account = createRoute({
   getParentRoute: () => operator,
   path: "/accounts/$accountId",
+  validateSearch: readLedgerSearch,
   component: lazyRouteComponent(() => import("./page/account.tsx"), "AccountPage"),
 });
 
@@ -134,6 +138,13 @@ const allCalls = createRoute({
   path: "/all-calls",
   validateSearch: readAllCallSearch,
   component: lazyRouteComponent(() => import("./page/all-calls.tsx"), "AllCallsPage"),
+});
+
+const allDeliveries = createRoute({
+  getParentRoute: () => operator,
+  path: "/all-deliveries",
+  validateSearch: readAllDeliverySearch,
+  component: lazyRouteComponent(() => import("./page/all-deliveries.tsx"), "AllDeliveriesPage"),
 });
 
 const codes = createRoute({
@@ -183,7 +194,17 @@ const tree = root.addChildren([
     models,
     playground,
     settings,
-    operator.addChildren([accounts, account, allCalls, vendors, prices, codes, audit, system]),
+    operator.addChildren([
+      accounts,
+      account,
+      allCalls,
+      allDeliveries,
+      vendors,
+      prices,
+      codes,
+      audit,
+      system,
+    ]),
   ]),
 ]);
 

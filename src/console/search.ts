@@ -61,6 +61,31 @@ export function readCallSearch(raw: Raw): CallSearch {
   });
 }
 
+/** The kinds of movements that a ledger can be narrowed to; `moved`: everything but charges. */
+export const ledgerKinds = [
+  "moved",
+  "charge",
+  "top_up",
+  "promo",
+  "refund",
+  "adjustment",
+  "late_settlement",
+] as const;
+
+/** The filters of a ledger. Absent: not filtered by it. */
+export interface LedgerSearch {
+  readonly range?: RangeName;
+  readonly kind?: (typeof ledgerKinds)[number];
+}
+
+/** Reads {@link LedgerSearch}; what makes no sense is dropped. */
+export function readLedgerSearch(raw: Raw): LedgerSearch {
+  return defined({
+    range: oneOf(raw["range"], Object.keys(ranges) as RangeName[]),
+    kind: oneOf(raw["kind"], ledgerKinds),
+  });
+}
+
 /** What the usage page shows. Absent: the first of each. */
 export interface UsageSearch {
   readonly range?: RangeName;
@@ -112,6 +137,8 @@ export const deliveryStates = [
 export interface DeliverySearch {
   readonly state?: (typeof deliveryStates)[number];
   readonly task?: string;
+  /** The receiver: scheme, host and port. */
+  readonly origin?: string;
   /** The delivery whose details are open. */
   readonly delivery?: string;
 }
@@ -121,6 +148,7 @@ export function readDeliverySearch(raw: Raw): DeliverySearch {
   return defined({
     state: oneOf(raw["state"], deliveryStates),
     task: text(raw["task"]),
+    origin: text(raw["origin"]),
     delivery: text(raw["delivery"]),
   });
 }

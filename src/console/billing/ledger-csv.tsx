@@ -1,4 +1,4 @@
-/** The ledger as a file. */
+/** The ledger as a file: the movements that fit the filters. */
 import { createClient } from "@connectrpc/connect";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { useState } from "react";
@@ -8,10 +8,12 @@ import { csvOf } from "../csv.ts";
 import { useText } from "../language.tsx";
 import { exactUsd, nanosOf } from "../money.ts";
 import { shownError, transport } from "../rpc.ts";
+import type { LedgerSearch } from "../search.ts";
 import { dayText } from "../time.ts";
 import { Button } from "../ui/button.tsx";
 import { saveFile } from "../ui/save-file.ts";
 import { useToast } from "../ui/toast.tsx";
+import { ledgerFilterOf } from "./filter.ts";
 
 const client = createClient(BillingService, transport);
 
@@ -20,14 +22,14 @@ const pageSize = 1_000;
 const entriesMax = 100_000;
 
 /** The button that saves it. */
-export function LedgerCsv({ accountId }: { accountId: string }) {
+export function LedgerCsv({ accountId, search }: { accountId: string; search: LedgerSearch }) {
   const { billing: text } = useText();
   const toast = useToast();
   const [isBusy, setBusy] = useState(false);
   const save = async (): Promise<void> => {
     setBusy(true);
     try {
-      const csv = csvOf(head, (await allEntries(accountId)).map(cellsOf));
+      const csv = csvOf(head, (await allEntries(accountId, search)).map(cellsOf));
       saveFile(`ledger-${dayText(Date.now())}.csv`, new Blob([csv], { type: "text/csv" }));
     } catch (error) {
       toast({ title: shownError(error).text });
@@ -42,11 +44,12 @@ export function LedgerCsv({ accountId }: { accountId: string }) {
   );
 }
 
-async function allEntries(accountId: string): Promise<LedgerEntry[]> {
+async function allEntries(accountId: string, search: LedgerSearch): Promise<LedgerEntry[]> {
+  const filter = ledgerFilterOf(search);
   const all: LedgerEntry[] = [];
   let pageToken = "";
   do {
-    const page = await client.listLedgerEntries({ accountId, pageSize, pageToken });
+    const page = await client.listLedgerEntries({ accountId, pageSize, ...filter, pageToken });
     all.push(...page.entries);
     pageToken = page.nextPageToken;
   } while (pageToken !== "" && all.length < entriesMax);

@@ -1,36 +1,50 @@
 /** The movements of an account. */
 import { useInfiniteQuery } from "@connectrpc/connect-query";
+import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Wallet } from "lucide-react";
+import { useMemo } from "react";
 import { type LedgerEntry, LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { type Texts, useText } from "../language.tsx";
 import { nanosOf } from "../money.ts";
+import { defined, type LedgerSearch } from "../search.ts";
+import { Button } from "../ui/button.tsx";
 import { Card, CardHead, Empty } from "../ui/card.tsx";
 import { Amount, ErrorNote, Time } from "../ui/show.tsx";
 import { type Column, MoreRows, Table } from "../ui/table.tsx";
+import { ledgerFilterOf } from "./filter.ts";
 import { LedgerCsv } from "./ledger-csv.tsx";
+import { LedgerFilters } from "./ledger-filters.tsx";
 
 /** How many movements a page of the ledger has. */
 const pageSize = 50;
 
-/** The card with the movements, newest first. */
+/** The card with the movements that fit the filters, newest first. */
 export function Ledger({
   accountId,
+  search,
+  onSearch,
   isForOperator = false,
 }: {
   accountId: string;
+  search: LedgerSearch;
+  onSearch: (search: LedgerSearch) => void;
   /** Whether an operator looks at it: its calls are opened in the log of all accounts. */
   isForOperator?: boolean;
 }) {
   const texts = useText();
   const { billing: text } = texts;
+  const { range, kind } = search;
+  // Its moment stays the same while the filters do, so that pages fit together.
+  const filter = useMemo(() => ledgerFilterOf(defined({ range, kind })), [range, kind]);
   const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
     BillingService.method.listLedgerEntries,
-    { accountId, pageSize, pageToken: "" },
+    { accountId, pageSize, ...filter, pageToken: "" },
     {
       pageParamKey: "pageToken",
       getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+      placeholderData: keepPreviousData,
     },
   );
   const columns = columnsOf(texts, isForOperator ? accountId : undefined);
@@ -39,15 +53,16 @@ export function Ledger({
       <CardHead
         title={text.ledger}
         hint={text.ledgerHint}
-        actions={<LedgerCsv accountId={accountId} />}
+        actions={<LedgerCsv accountId={accountId} search={search} />}
       />
+      <LedgerFilters search={search} onSearch={onSearch} />
       {error === null ? (
         <Table
           label={text.ledger}
           columns={columns}
           rows={data?.pages.flatMap(({ entries }) => entries)}
-          keyOf={({ transactionId, kind }) => `${transactionId} ${kind}`}
-          empty={<Empty icon={<Wallet />} title={text.empty} hint={text.emptyHint} />}
+          keyOf={(entry) => `${entry.transactionId} ${entry.kind}`}
+          empty={<None isFiltered={Object.keys(search).length > 0} onClear={() => onSearch({})} />}
         />
       ) : (
         <div className="p-5">
@@ -61,6 +76,13 @@ export function Ledger({
       />
     </Card>
   );
+}
+
+function None({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
+  const { billing: text, common } = useText();
+  if (!isFiltered) return <Empty icon={<Wallet />} title={text.empty} hint={text.emptyHint} />;
+  const clear = <Button onClick={onClear}>{common.clearFilters}</Button>;
+  return <Empty title={text.noMatch} hint={text.noMatchHint} action={clear} />;
 }
 
 function columnsOf(

@@ -1,12 +1,12 @@
 /** The filters of the call log. */
 import { X } from "lucide-react";
-import { type FormEvent, type ReactNode, useState } from "react";
+import type { ReactNode } from "react";
 import { useKeyNames } from "../key/use-keys.ts";
 import { useText } from "../language.tsx";
 import { usePrices } from "../models.ts";
 import { type CallSearch, defined, oneOf, type RangeName, ranges } from "../search.ts";
 import { Button } from "../ui/button.tsx";
-import { TextField } from "../ui/field.tsx";
+import { FilterField } from "../ui/filter-field.tsx";
 import { SelectField } from "../ui/select.tsx";
 
 /** The row of filters. Each change is in the address at once. */
@@ -78,10 +78,12 @@ export function CallFilters({
         <KeyFilter accountId={accountId} search={search} onChoose={(key) => set({ key })} />
       )}
       {children}
-      <RequestFilter
+      <FilterField
         key={search.request}
-        search={search}
+        label={text.request}
+        value={search.request}
         onChoose={(request) => set({ request })}
+        className="col-span-2 min-w-44 flex-1"
       />
       {search.code !== undefined && (
         <Button onClick={() => set({ code: undefined })}>
@@ -121,36 +123,5 @@ function KeyFilter({
       ]}
       onChoose={(value) => onChoose(value || undefined)}
     />
-  );
-}
-
-function RequestFilter({
-  search,
-  onChoose,
-}: {
-  search: CallSearch;
-  onChoose: (request: string | undefined) => void;
-}) {
-  const { calls: text } = useText();
-  const [value, setValue] = useState(search.request ?? "");
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    onChoose(value.trim() || undefined);
-  };
-  return (
-    <form onSubmit={submit} className="col-span-2 min-w-44 flex-1">
-      <TextField
-        label={text.request}
-        isLabelHidden
-        type="search"
-        placeholder={text.request}
-        value={value}
-        onChange={(event) => setValue(event.target.value)}
-        onBlur={() =>
-          value.trim() !== (search.request ?? "") && onChoose(value.trim() || undefined)
-        }
-        className="h-8 font-mono text-xs"
-      />
-    </form>
   );
 }

@@ -1,5 +1,13 @@
 /** What stands behind the `?` of the operator's addresses. */
-import { type CallSearch, defined, oneOf, readCallSearch, text } from "../search.ts";
+import {
+  type CallSearch,
+  defined,
+  type DeliverySearch,
+  oneOf,
+  readCallSearch,
+  readDeliverySearch,
+  text,
+} from "../search.ts";
 
 type Raw = Readonly<Record<string, unknown>>;
 
@@ -26,6 +34,17 @@ export interface AllCallSearch extends CallSearch {
 /** Reads {@link AllCallSearch}. */
 export function readAllCallSearch(raw: Raw): AllCallSearch {
   return { ...readCallSearch(raw), ...defined({ account: text(raw["account"]) }) };
+}
+
+/** The filters of the deliveries of all accounts. */
+export interface AllDeliverySearch extends DeliverySearch {
+  /** Only deliveries of this account. */
+  readonly account?: string;
+}
+
+/** Reads {@link AllDeliverySearch}. */
+export function readAllDeliverySearch(raw: Raw): AllDeliverySearch {
+  return { ...readDeliverySearch(raw), ...defined({ account: text(raw["account"]) }) };
 }
 
 /** The states of redeem codes, in the order of the contract. */

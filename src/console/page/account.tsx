@@ -1,10 +1,11 @@
 /** One account, for operators: its money, terms, people and keys. */
 import { useQuery } from "@connectrpc/connect-query";
-import { Link, useParams } from "@tanstack/react-router";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { ArrowLeft, Ban, CircleCheck, ScrollText, ShieldCheck, Wallet } from "lucide-react";
 import { useState } from "react";
 import { type Account, AccountState } from "../../../gen/uas/account/v1/account_pb.ts";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
+import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { AccountBadge } from "../account/account-badge.tsx";
 import { AccountFigures } from "../account/figures.tsx";
 import { AccountKeys } from "../account/keys-card.tsx";
@@ -14,6 +15,7 @@ import { TermsCard } from "../account/terms-card.tsx";
 import { UsersCard } from "../account/users-card.tsx";
 import { useResume } from "../account/use-resume.ts";
 import { Ledger } from "../billing/ledger.tsx";
+import { LowBalanceBadge } from "../billing/low-balance.tsx";
 import { useText } from "../language.tsx";
 import type { DeliverySearch } from "../search.ts";
 import { Button, buttonClass } from "../ui/button.tsx";
@@ -64,6 +66,8 @@ function Details({ account }: { account: Account }) {
   const [deliveries, setDeliveries] = useState<DeliverySearch>({});
   const close = (): void => setOpen(undefined);
   const { accountId } = account;
+  const search = useSearch({ from: "/inside/operator/accounts/$accountId" });
+  const navigate = useNavigate({ from: "/accounts/$accountId" });
   return (
     <>
       <Head account={account} onOpen={setOpen} />
@@ -75,7 +79,12 @@ function Details({ account }: { account: Account }) {
           <TermsCard account={account} />
         </div>
         <AccountKeys accountId={accountId} />
-        <Ledger accountId={accountId} isForOperator />
+        <Ledger
+          accountId={accountId}
+          search={search}
+          onSearch={(next) => void navigate({ search: next, replace: true, resetScroll: false })}
+          isForOperator
+        />
         <DeliveryCard accountId={accountId} search={deliveries} onSearch={setDeliveries} />
       </div>
       {open === "move" && <MoveDialog account={account} onClose={close} />}
@@ -97,12 +106,14 @@ function Head({
   } = useText();
   const resume = useResume();
   const { accountId, name, state } = account;
+  const { data } = useQuery(BillingService.method.getBalance, { accountId });
   return (
     <PageHead
       title={name}
       hint={
         <span className="flex flex-wrap items-center gap-x-3 gap-y-1">
           <AccountBadge account={account} />
+          <LowBalanceBadge account={account} balance={data?.balance} />
           <Id isWhole value={accountId} />
           <span>
             {text.created} <Time isRelative time={account.createTime} />

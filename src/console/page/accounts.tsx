@@ -11,6 +11,7 @@ import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.t
 import { AccountBadge } from "../account/account-badge.tsx";
 import { CreateAccountDialog } from "../account/create-dialog.tsx";
 import { discountText } from "../account/discount.ts";
+import { LowBalanceBadge } from "../billing/low-balance.tsx";
 import { type Texts, useText } from "../language.tsx";
 import type { AccountSearch } from "../operator/search.ts";
 import { defined, oneOf } from "../search.ts";
@@ -175,7 +176,16 @@ function columnsOf(
         </Link>
       ),
     },
-    { id: "state", title: text.state, cell: (account) => <AccountBadge account={account} /> },
+    {
+      id: "state",
+      title: text.state,
+      cell: (account) => (
+        <span className="flex flex-wrap gap-1">
+          <AccountBadge account={account} />
+          <LowBalanceBadge account={account} balance={balances.get(account.accountId)} />
+        </span>
+      ),
+    },
     {
       id: "available",
       title: text.available,

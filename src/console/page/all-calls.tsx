@@ -1,13 +1,9 @@
 /** The calls of every account, for operators. */
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { X } from "lucide-react";
-import { type FormEvent, useState } from "react";
-import { useAccountNames } from "../account/use-account-names.ts";
+import { AccountFilter } from "../account/account-filter.tsx";
 import { useText } from "../language.tsx";
 import type { AllCallSearch } from "../operator/search.ts";
 import { defined } from "../search.ts";
-import { Button } from "../ui/button.tsx";
-import { TextField } from "../ui/field.tsx";
 import { CallLog } from "./calls.tsx";
 
 /** The page. */
@@ -28,50 +24,7 @@ export function AllCallsPage() {
       accountId={account ?? ""}
       search={search}
       onSearch={(next) => set({ ...next, ...defined({ account }) })}
-      accountFilter={
-        account === undefined ? (
-          <AccountField onChoose={choose} />
-        ) : (
-          <ChosenAccount accountId={account} onClear={() => choose(undefined)} />
-        )
-      }
+      accountFilter={<AccountFilter accountId={account} onChoose={choose} />}
     />
-  );
-}
-
-function AccountField({ onChoose }: { onChoose: (accountId: string) => void }) {
-  const {
-    operator: { allCalls: text },
-  } = useText();
-  const [value, setValue] = useState("");
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    if (value.trim() !== "") onChoose(value.trim());
-  };
-  return (
-    <form onSubmit={submit} className="sm:w-44">
-      <TextField
-        label={text.account}
-        isLabelHidden
-        type="search"
-        placeholder={text.account}
-        value={value}
-        onChange={(event) => setValue(event.target.value)}
-        onBlur={submit}
-        className="h-8 font-mono text-xs"
-      />
-    </form>
-  );
-}
-
-function ChosenAccount({ accountId, onClear }: { accountId: string; onClear: () => void }) {
-  const { common } = useText();
-  const names = useAccountNames(true);
-  return (
-    <Button onClick={onClear} className="min-w-0">
-      <span className="sr-only">{common.account}: </span>
-      <span className="max-w-40 truncate">{names.get(accountId) ?? accountId.slice(-12)}</span>
-      <X aria-hidden="true" />
-    </Button>
   );
 }

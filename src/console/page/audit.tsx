@@ -2,10 +2,11 @@
 import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { ShieldCheck, X } from "lucide-react";
+import { ShieldCheck } from "lucide-react";
 import { useState } from "react";
 import type { AuditEntry } from "../../../gen/uas/operator/v1/operator_pb.ts";
 import { OperatorService } from "../../../gen/uas/operator/v1/operator_service_pb.ts";
+import { AccountFilter } from "../account/account-filter.tsx";
 import { useAccountNames } from "../account/use-account-names.ts";
 import { auditColumns } from "../audit/columns.tsx";
 import { EntrySheet } from "../audit/entry-sheet.tsx";
@@ -14,7 +15,6 @@ import { useText } from "../language.tsx";
 import { auditRooms } from "../operator/search.ts";
 import { defined, oneOf } from "../search.ts";
 import { localZone } from "../time.ts";
-import { Button } from "../ui/button.tsx";
 import { Card, Empty, PageHead } from "../ui/card.tsx";
 import { Segments } from "../ui/select.tsx";
 import { ErrorNote } from "../ui/show.tsx";
@@ -45,12 +45,10 @@ export function AuditPage() {
 function Filters() {
   const {
     operator: { audit: text },
-    common,
   } = useText();
   const search = useSearch({ from: "/inside/operator/audit" });
   const navigate = useNavigate({ from: "/audit" });
   const { room, account } = search;
-  const names = useAccountNames(account !== undefined);
   return (
     <div className="flex flex-wrap items-center gap-3 border-b border-line p-4">
       <Segments
@@ -65,16 +63,13 @@ function Filters() {
           void navigate({ search: next, replace: true });
         }}
       />
-      {account !== undefined && (
-        <Button
-          onClick={() => void navigate({ search: defined({ room }), replace: true })}
-          className="min-w-0"
-        >
-          <span className="sr-only">{common.account}: </span>
-          <span className="max-w-40 truncate">{names.get(account) ?? account.slice(-12)}</span>
-          <X aria-hidden="true" />
-        </Button>
-      )}
+      <AccountFilter
+        accountId={account}
+        onChoose={(accountId) => {
+          const next = defined({ room, account: accountId });
+          void navigate({ search: next, replace: true });
+        }}
+      />
     </div>
   );
 }

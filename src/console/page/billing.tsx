@@ -1,6 +1,7 @@
 /** Billing: what is left, the alert, and every movement. */
 import { useMutation } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import { useBalance } from "../balance-chip.tsx";
@@ -21,6 +22,8 @@ import { useToast } from "../ui/toast.tsx";
 export function BillingPage() {
   const { billing: text, common } = useText();
   const accountId = useAccountId();
+  const search = useSearch({ from: "/inside/billing" });
+  const navigate = useNavigate({ from: "/billing" });
   return (
     <>
       <PageHead title={text.title} hint={`${text.hint} ${common.zoneNote(localZone())}`} />
@@ -30,7 +33,11 @@ export function BillingPage() {
           <TopUpCard />
           <AlertCard />
         </div>
-        <Ledger accountId={accountId} />
+        <Ledger
+          accountId={accountId}
+          search={search}
+          onSearch={(next) => void navigate({ search: next, replace: true, resetScroll: false })}
+        />
       </div>
     </>
   );

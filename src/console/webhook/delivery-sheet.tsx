@@ -26,9 +26,12 @@ const refreshMs = 2_000;
 /** The sheet; open while there is an id. */
 export function DeliverySheet({
   deliveryId,
+  isForOperator,
   onClose,
 }: {
   deliveryId: string | undefined;
+  /** Whether it says whose delivery it is. */
+  isForOperator: boolean;
   onClose: () => void;
 }) {
   const { webhooks: text } = useText();
@@ -52,7 +55,7 @@ export function DeliverySheet({
       {error === null && delivery === undefined && <Skeleton className="h-64" />}
       {delivery !== undefined && (
         <div className="flex flex-col gap-7">
-          <About delivery={delivery} />
+          <About delivery={delivery} isForOperator={isForOperator} />
           <section>
             <h3 className="mb-3 font-semibold">{text.body}</h3>
             <CodeBlock label={text.body} code={data?.body ?? ""} />
@@ -85,12 +88,15 @@ function ResendButton({ delivery: { deliveryId } }: { delivery: Delivery }) {
   );
 }
 
-function About({ delivery }: { delivery: Delivery }) {
+function About({ delivery, isForOperator }: { delivery: Delivery; isForOperator: boolean }) {
   const { webhooks: text, common, tasks } = useText();
   return (
     <Facts
       rows={[
         [common.status, <DeliveryBadge key="state" state={delivery.state} />],
+        ...(isForOperator
+          ? [[common.account, <Id key="account" isWhole value={delivery.accountId} />] as const]
+          : []),
         [text.event, text.events[delivery.status]],
         [text.happened, <Time key="time" time={delivery.createTime} />],
         [

@@ -22,16 +22,20 @@ const tones: Readonly<Record<EndpointState, Tone>> = {
 /** The most receivers that are shown. */
 const endpointsMax = 200;
 
+/** How often they are asked for anew, in milliseconds: as often as the deliveries beside them. */
+const refreshMs = 5_000;
+
 /** The card. */
 export function Endpoints() {
   const { webhooks: text, common } = useText();
   const accountId = useAccountId();
   const toast = useToast();
   const queries = useQueryClient();
-  const { data, error } = useQuery(WebhookService.method.listEndpoints, {
-    accountId,
-    pageSize: endpointsMax,
-  });
+  const { data, error } = useQuery(
+    WebhookService.method.listEndpoints,
+    { accountId, pageSize: endpointsMax },
+    { refetchInterval: refreshMs },
+  );
   const reenable = useMutation(WebhookService.method.reenableEndpoint, {
     onSuccess: async () => {
       toast({ title: text.reenabled });

@@ -1,5 +1,5 @@
 /** A demo gateway with its console, a browser in front of it, and everything that either of them says. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
@@ -10,6 +10,7 @@ import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.t
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { type App, buildApp } from "../../../src/app.ts";
+import { demoYaml } from "../../../src/config/demo.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import { buildPages, readPages } from "../../../src/console/built.ts";
@@ -50,9 +51,13 @@ export interface ConsoleRig {
   close(): Promise<void>;
 }
 
-/** Starts it. */
-export async function startConsole(executablePath: string): Promise<ConsoleRig> {
-  const gateway = await startGateway();
+/**
+ * Starts it.
+ *
+ * @param sections what the configuration has beside the demo's. Default: nothing
+ */
+export async function startConsole(executablePath: string, sections = ""): Promise<ConsoleRig> {
+  const gateway = await startGateway(sections);
   // Containers have no sandbox for it; it opens nothing but this gateway.
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
   const addresses: string[] = [];
@@ -110,9 +115,10 @@ async function newContext(
   return context;
 }
 
-async function startGateway() {
+async function startGateway(sections: string) {
   const database = await createTestDatabase();
   const folder = mkdtempSync(join(tmpdir(), "uas-console-"));
+  if (sections !== "") writeFileSync(join(folder, "uas.yaml"), demoYaml + sections);
   const env = {
     DATABASE_URL: database.url,
     UAS_DATA_DIR: folder,

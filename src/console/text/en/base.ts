@@ -61,6 +61,7 @@ export const shell = {
   vendors: "Vendors",
   prices: "Models & prices",
   allCalls: "All calls",
+  allDeliveries: "All deliveries",
   codes: "Redeem codes",
   audit: "Audit log",
   system: "System",

@@ -10,10 +10,13 @@ export const billing = {
   availableNote: "What new calls can use",
   heldNote: "Set aside until tasks and calls end",
   alert: "Low-balance alert",
-  alertHint: "The operator is told when the balance falls below this.",
+  alertHint:
+    "When the balance falls below this, you see it on every page, and the operator is told.",
   alertAmount: "Amount in USD",
   alertOff: "Empty: no alert.",
   alertSaved: "The alert is saved",
+  low: (amount: string) => `Your balance is below the alert of ${amount}.`,
+  lowBadge: "Low balance",
   amountWrong: "Write an amount above zero, such as 5 or 2.50.",
   topUp: "Add money",
   topUpHint: "With a code, or by the operator of this gateway.",
@@ -41,6 +44,10 @@ export const billing = {
   call: "Open the call",
   empty: "No movements yet",
   emptyHint: "Top-ups and charges are listed here once there are any.",
+  anyKind: "All movements",
+  noCharges: "All but charges",
+  noMatch: "No movements match these filters",
+  noMatchHint: "Choose another kind or a longer time.",
 };
 
 export const tasks = {
@@ -138,7 +145,8 @@ export const webhooks = {
   noEndpointsHint: "Receivers appear with their first webhook.",
   empty: "No webhooks yet",
   emptyHint: "Submit a task with a callbackUrl, or send a test event.",
-  noMatch: "No delivery is in this state",
+  taskId: "Task id",
+  noMatch: "No delivery matches these filters",
   sheet: "Delivery",
   open: (id: string) => `Open delivery ${id}`,
   body: "Body",

@@ -115,7 +115,12 @@ const allCalls = {
   title: "All calls",
   hint: "The calls of every account.",
   hintOne: "The calls of one account.",
-  account: "Account id",
+};
+
+const allDeliveries = {
+  title: "All deliveries",
+  hint: "The webhooks of every account, and how they went.",
+  hintOne: "The webhooks of one account, and how they went.",
 };
 
 const refund = {
@@ -126,4 +131,14 @@ const refund = {
 };
 
 /** Pages of the operator. */
-export const operator = { accounts, allCalls, refund, codes, audit, vendors, prices, system };
+export const operator = {
+  accounts,
+  allCalls,
+  allDeliveries,
+  refund,
+  codes,
+  audit,
+  vendors,
+  prices,
+  system,
+};

@@ -62,6 +62,7 @@ export const shell: Texts["shell"] = {
   vendors: "供应商",
   prices: "模型与价格",
   allCalls: "全部调用",
+  allDeliveries: "全部发送记录",
   codes: "兑换码",
   audit: "审计日志",
   system: "系统",

@@ -113,7 +113,12 @@ const allCalls: Texts["operator"]["allCalls"] = {
   title: "全部调用",
   hint: "所有账户的调用。",
   hintOne: "单个账户的调用。",
-  account: "账户 ID",
+};
+
+const allDeliveries: Texts["operator"]["allDeliveries"] = {
+  title: "全部发送记录",
+  hint: "所有账户的 Webhook 及其发送情况。",
+  hintOne: "单个账户的 Webhook 及其发送情况。",
 };
 
 const refund: Texts["operator"]["refund"] = {
@@ -127,6 +132,7 @@ const refund: Texts["operator"]["refund"] = {
 export const operator: Texts["operator"] = {
   accounts,
   allCalls,
+  allDeliveries,
   refund,
   codes,
   audit,
