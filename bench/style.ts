@@ -15,8 +15,8 @@ export interface Style {
   request(model: string, content: string): unknown;
   /** What a stream begins with. */
   readonly opening: string;
-  /** An event whose text is `text`. */
-  delta(text: string): string;
+  /** An event whose text is `text`. @param tokens how many were made so far, where events tell. Default: some */
+  delta(text: string, tokens?: number): string;
   /** What a stream ends with. */
   readonly closing: string;
   /** What stands before the text of a delta. */
@@ -171,9 +171,14 @@ const messages: Style = {
   terminal: "message_stop",
 };
 
-function candidate(text: string, rest: Record<string, unknown> = {}): string {
+function candidate(text: string, tokens = 2_000, rest: Record<string, unknown> = {}): string {
   const content = { parts: [{ text }], role: "model" };
-  const counts = { promptTokenCount: 250, candidatesTokenCount: 2000, totalTokenCount: 2250 };
+  const counts = {
+    promptTokenCount: 250,
+    candidatesTokenCount: tokens,
+    totalTokenCount: 250 + tokens,
+    promptTokensDetails: [{ modality: "TEXT", tokenCount: 250 }],
+  };
   const chunk = {
     candidates: [{ content, index: 0, ...rest }],
     usageMetadata: counts,
@@ -189,8 +194,8 @@ const gemini: Style = {
   vendorPath: ":streamGenerateContent?alt=sse",
   request: (_name, content) => ({ contents: [{ role: "user", parts: [{ text: content }] }] }),
   opening: "",
-  delta: (text) => candidate(text),
-  closing: candidate("", { finishReason: "STOP" }),
+  delta: (text, tokens) => candidate(text, tokens),
+  closing: candidate("", 2_000, { finishReason: "STOP" }),
   mark: '"text":"',
   terminal: '"finishReason":"STOP"',
 };

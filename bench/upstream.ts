@@ -38,9 +38,11 @@ interface Flood {
 }
 
 function floodOf(style: Style): Flood {
-  const template = Buffer.from(style.delta(noStamp));
-  const frame = `${template.length.toString(16)}\r\n${template.toString()}\r\n`;
-  return { group: Buffer.from(frame.repeat(floodGroup)), tail: Buffer.from(style.closing) };
+  const frames = Array.from({ length: floodGroup }, (_, at) => {
+    const event = style.delta(noStamp, at + 1);
+    return `${Buffer.byteLength(event).toString(16)}\r\n${event}\r\n`;
+  });
+  return { group: Buffer.from(frames.join("")), tail: Buffer.from(style.closing) };
 }
 
 /** The deltas of paced streams by style. Each carries its time of sending in place of the zeros, so that the

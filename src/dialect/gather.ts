@@ -13,6 +13,8 @@ const firstBytes = 128 * 1024;
  */
 export class Gather {
   #memory: Buffer | undefined;
+  /** Whether the last read was: the next one will be, too, and no memory is taken ahead of it. */
+  #isKept = false;
 
   /** The pieces as one, valid until the next call; for longer, say {@link keep}. */
   join(pieces: readonly Buffer[]): Buffer {
@@ -21,7 +23,7 @@ export class Gather {
     for (const piece of pieces) size += piece.length;
     if (size < reusedBytesMin) return join(pieces);
     if (this.#memory === undefined || this.#memory.length < size) {
-      this.#memory = Buffer.allocUnsafeSlow(Math.max(firstBytes, size));
+      this.#memory = Buffer.allocUnsafeSlow(this.#isKept ? size : Math.max(firstBytes, size));
     }
     let at = 0;
     for (const piece of pieces) {
@@ -33,6 +35,7 @@ export class Gather {
 
   /** Leaves `bytes` as they are for good, where they lie in this memory. */
   keep(bytes: Buffer): void {
-    if (bytes.buffer === this.#memory?.buffer) this.#memory = undefined;
+    this.#isKept = bytes.buffer === this.#memory?.buffer;
+    if (this.#isKept) this.#memory = undefined;
   }
 }

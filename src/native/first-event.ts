@@ -2,7 +2,6 @@
  * Looks at the first event of a vendor's stream before anything is passed on: some vendors tell of trouble with
  * the operator's account inside a reply of 200 (R-ERR-3).
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { join } from "../bytes.ts";
 import { nativeFaultWaitMs, refusalBytesMax } from "../config/limits.ts";
 import { EventSplitter } from "../dialect/event-stream.ts";
@@ -36,12 +35,11 @@ interface FirstEvent {
 /** What a vendor takes its time for is no such trouble: who waits for it learns that it was begun. */
 async function firstEvent(body: VendorBody): Promise<FirstEvent> {
   let pieces: readonly Buffer[] = [];
-  const waiting = new AbortController();
-  const late = sleep(nativeFaultWaitMs, undefined, waiting).catch(() => undefined);
+  const late = new Late();
   try {
     for (let bytes = 0; bytes < refusalBytesMax; ) {
       const pending = body.ready();
-      const isReady = await Promise.race([pending, late]);
+      const isReady = await Promise.race([pending, late.comes]);
       if (isReady === undefined) return { pieces, data: undefined, pending: quiet(pending) };
       if (!isReady) break;
       pieces = [...pieces, ...body.take()];
@@ -51,7 +49,23 @@ async function firstEvent(body: VendorBody): Promise<FirstEvent> {
     }
     return { pieces, data: undefined };
   } finally {
-    waiting.abort();
+    late.stop();
+  }
+}
+
+/** The end of the wait. A timer that is cleared: one that is aborted makes an error with its stack for each stream. */
+class Late {
+  readonly comes: Promise<undefined>;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor() {
+    this.comes = new Promise((resolve) => {
+      this.#timer = setTimeout(resolve, nativeFaultWaitMs, undefined);
+    });
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
   }
 }
 

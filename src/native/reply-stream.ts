@@ -78,20 +78,21 @@ export class NativeEvents extends NativeStream {
     const source = this.#splitter.begin(pieces);
     const { meter, onObject } = this.options;
     const canSkim = meter.skim !== undefined && onObject === undefined;
-    // Made once for all events of a read, and only where there are several.
-    let text: string | undefined;
+    let mayHaveAddress = !canSkim;
     let at = 0;
     while (at < source.length) {
-      const place = this.#splitter.next(at);
+      if (canSkim) at = meter.skim?.(source, at) ?? at;
+      const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
       if (place.dataLines === 1) this.onObject(source, place.dataStart, place.dataEnd);
       at = place.end;
-      if (!canSkim || at === source.length) continue;
-      meter.learn?.(source, place);
-      text ??= source.toString("latin1");
-      at = meter.skim?.(text, at) ?? at;
+      if (!canSkim || place.dataLines !== 1) continue;
+      // What is like an event without an address has none that is rewritten.
+      if (this.rewriter.finds(source, place)) mayHaveAddress = true;
+      else meter.learn?.(source, place);
     }
-    const passed = this.rewriter.push(at === source.length ? source : source.subarray(0, at));
+    const whole = at === source.length ? source : source.subarray(0, at);
+    const passed = mayHaveAddress ? this.rewriter.push(whole) : whole;
     this.#splitter.finish(at, passed);
     return passed;
   }

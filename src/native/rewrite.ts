@@ -47,6 +47,12 @@ export class AddressRewriter {
     this.#longest = Math.max(0, ...this.#needles.map(({ from }) => from.length));
   }
 
+  /** Whether there may be an address. A search is all that it costs. */
+  finds(bytes: Buffer, { start, end }: { readonly start: number; readonly end: number }): boolean {
+    const part = start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end);
+    return this.#hosts.some((host) => part.includes(host));
+  }
+
   /** What can be passed on of it. A piece without any address is passed on as it is. */
   push(piece: Buffer): Buffer {
     if (this.#needles.length === 0) return piece;
@@ -80,7 +86,7 @@ export class AddressRewriter {
   #rewrite(source: Buffer, end: number): Buffer {
     const pieces: Buffer[] = [];
     let done = 0;
-    if (!this.#hosts.some((host) => source.includes(host))) {
+    if (!this.finds(source, { start: 0, end: source.length })) {
       this.#remember(source, end);
       return end === source.length ? source : source.subarray(0, end);
     }

@@ -3,22 +3,8 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { readUsage } from "../dialect/gemini/read-chunk.ts";
 import { parseRecord } from "../dialect/json.ts";
 import { ObjectScan, openBrace, quote } from "../dialect/object-scan.ts";
+import { EventMould } from "./event-mould.ts";
 import type { NativeMeter } from "./native.ts";
-
-const backslash = 0x5c;
-
-/** Counts, with the details of them. */
-const oneObject = /^\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}$/;
-
-/** What events of one stream have in common, between their text and their counts. Latin-1. */
-interface Mould {
-  /** Up to the text. */
-  readonly head: string;
-  /** From the text to the counts. */
-  readonly middle: string;
-  /** Behind the counts, to the end of the event. */
-  readonly tail: string;
-}
 
 /** Each chunk's counts hold for the whole reply: the last ones count. */
 export class GeminiMeter implements NativeMeter {
@@ -32,7 +18,7 @@ export class GeminiMeter implements NativeMeter {
   /** As it was written: most are overtaken before anybody asks. */
   #counts = "";
   #usage: Usage | undefined;
-  #mould: Mould | undefined;
+  #mould: EventMould | undefined;
   /** Whether the last chunk was one text and its counts, and where that text stands. */
   #isPlain = false;
   #texts = 0;
@@ -50,6 +36,7 @@ export class GeminiMeter implements NativeMeter {
 
   read(bytes: Buffer, start: number, end: number): void {
     const chunk = this.#chunk.scan(bytes, start, end);
+    this.#mould = undefined;
     this.#texts = 0;
     if (chunk.kind("usageMetadata") === openBrace) this.#counts = chunk.json("usageMetadata");
     if (chunk.kind("promptFeedback") === openBrace) {
@@ -67,39 +54,19 @@ export class GeminiMeter implements NativeMeter {
   }
 
   learn(bytes: Buffer, { start, end }: { readonly start: number; readonly end: number }): void {
-    const counts = this.#chunk.find("usageMetadata");
-    const isPlain = this.#isPlain && counts >= 0 && this.#textEnd <= this.#chunk.start(counts);
-    this.#mould = isPlain
-      ? {
-          head: bytes.toString("latin1", start, this.#textStart),
-          middle: bytes.toString("latin1", this.#textEnd, this.#chunk.start(counts)),
-          tail: bytes.toString("latin1", this.#chunk.end(counts), end),
-        }
-      : undefined;
+    const at = this.#chunk.find("usageMetadata");
+    const counts = { start: this.#chunk.start(at) - start, end: this.#chunk.end(at) - start };
+    const text = { start: this.#textStart - start, end: this.#textEnd - start };
+    if (!this.#isPlain || at < 0 || text.end > counts.start) return;
+    this.#mould = new EventMould(bytes.subarray(start, end), text, counts);
   }
 
-  /** As with chat completions: exact, for what is compared is compared byte for byte, and a text without a quote in
-   * it holds nothing but text. Here the counts change too. */
-  skim(text: string, start: number): number {
-    if (this.#mould === undefined) return start;
-    const { head, middle, tail } = this.#mould;
-    const lineRest = tail.indexOf("\n") + 1;
-    for (let at = start; ; ) {
-      const textStart = at + head.length;
-      if (text.slice(at, textStart) !== head) return at;
-      const textEnd = text.indexOf('"', textStart);
-      if (textEnd < 0 || text.charCodeAt(textEnd - 1) === backslash) return at;
-      const countsStart = textEnd + middle.length;
-      if (text.slice(textEnd, countsStart) !== middle) return at;
-      const countsEnd = text.indexOf("\n", countsStart) + 1 - lineRest;
-      const end = countsEnd + tail.length;
-      if (countsEnd <= countsStart || text.slice(countsEnd, end) !== tail) return at;
-      const counts = text.slice(countsStart, countsEnd);
-      if (!oneObject.test(counts)) return at;
-      this.#counts = counts;
-      this.textBytes += textEnd - textStart;
-      at = end;
-    }
+  skim(bytes: Buffer, start: number): number {
+    const run = this.#mould?.pass(bytes, start);
+    if (run === undefined || run.end === start) return start;
+    this.#counts = bytes.toString("latin1", run.countsStart, run.countsEnd);
+    this.textBytes += run.textBytes;
+    return run.end;
   }
 
   stop(usage: Usage | undefined): string {

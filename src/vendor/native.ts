@@ -155,14 +155,14 @@ export interface NativeMeter {
   /** Takes the object that lies from `start` to `end`. Trusts nothing, throws nothing. */
   read(bytes: Buffer, start: number, end: number): void;
   /**
-   * Takes whole events that are like the one that was read last, as long as there are: a flood of them costs a tenth
-   * so. Absent: each is read by itself.
+   * Takes whole events that are like the one that was learned last, but for what the model says and for numbers: a
+   * flood of them costs a twentieth so. Absent: each is read by itself.
    *
-   * @param text what has come, in Latin-1: a character for each byte
-   * @returns behind the last of them
+   * @returns behind the last of them; `start`: the next is another one
    */
-  skim?(text: string, start: number): number;
-  /** Told of the event that was just read, for {@link skim}. */
+  skim?(bytes: Buffer, start: number): number;
+  /** Told of the event that was just read, for {@link skim}: it has no address. One that was read and not learned
+   * forgets those before. */
   learn?(bytes: Buffer, event: { readonly start: number; readonly end: number }): void;
   /** What the vendor reported so far; `undefined`: nothing. */
   readonly usage: Usage | undefined;

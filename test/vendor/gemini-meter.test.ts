@@ -23,7 +23,7 @@ function streamed(events: readonly string[], canSkim: boolean): GeminiMeter {
     const end = bytes.indexOf("\r\n\r\n", at);
     meter.read(bytes, at + "data: ".length, end);
     meter.learn(bytes, { start: at, end: end + 4 });
-    at = canSkim ? meter.skim(bytes.toString("latin1"), end + 4) : end + 4;
+    at = canSkim ? meter.skim(bytes, end + 4) : end + 4;
   }
   return meter;
 }
@@ -59,6 +59,20 @@ test("events that are alike are skimmed, up to the one that ends", () => {
   const meter = new GeminiMeter();
   meter.read(bytes, "data: ".length, first.length - 4);
   meter.learn(bytes, { start: 0, end: first.length });
-  expect(meter.skim(bytes.toString("latin1"), first.length)).toBe(first.length + second.length);
+  expect(meter.skim(bytes, first.length)).toBe(first.length + second.length);
   expect([meter.textBytes, meter.usage?.outputTokens]).toEqual([3, 2]);
+});
+
+test("nothing is skimmed that is like the last event up to its counts, but no whole event", () => {
+  const event = (counts: string): string =>
+    `data: {"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"candidatesTokenCount":${counts}}}\r\n\r\n`;
+  const first = event("1");
+  for (const next of ["", "-1", "1.5", "1e3", '"1"', '1,"more":2']) {
+    const bytes = Buffer.from(first + event(next));
+    const meter = new GeminiMeter();
+    meter.read(bytes, "data: ".length, first.length - 4);
+    meter.learn(bytes, { start: 0, end: first.length });
+    expect(meter.skim(bytes, first.length), next).toBe(first.length);
+    expect(meter.skim(bytes.subarray(0, first.length * 2 - 3), 0), next).toBe(first.length);
+  }
 });
