@@ -109,7 +109,7 @@ export class Finalizing {
     const { vendor_task_id: vendorTaskId, attempt_token: attemptToken } = task;
     if (tasks === undefined || attemptToken === null) return undefined;
     if (tasks.poll !== undefined && vendorTaskId !== null) {
-      const news = await tasks.poll(vendorTaskId, signal);
+      const news = await tasks.poll(vendorTaskId, signal, task.type);
       return news.status === "completed" ? news.outcome : undefined;
     }
     if (tasks.resubmit === "blind" || !lease.isSafe()) return undefined;

@@ -51,7 +51,7 @@ export class Running {
   async #poll({ task, signal }: Work): Promise<TaskNews | undefined> {
     const { tasks } = this.#work.vendorOf(task) ?? {};
     if (tasks?.poll === undefined || task.vendor_task_id === null) return undefined;
-    const asking = tasks.poll(task.vendor_task_id, signal);
+    const asking = tasks.poll(task.vendor_task_id, signal, task.type);
     this.#work.at("ask.poll");
     const news = await asking;
     this.#work.at("told.poll");

@@ -73,7 +73,7 @@ export class Trailing {
     const vendorTaskId = task.vendor_task_id ?? (await askHint(tasks, task, signal));
     // What is somebody else's there is nothing of ours.
     if (vendorTaskId === undefined) return { status: "cancelled" };
-    const asking = tasks.poll(vendorTaskId, signal);
+    const asking = tasks.poll(vendorTaskId, signal, task.type);
     this.#work.at("ask.poll");
     const news = await asking;
     this.#work.at("told.poll");

@@ -64,7 +64,8 @@ function imagesIn({ images }: JsonObject, asked: TaskUnits): number {
   return Array.isArray(images) ? images.length : (asked.images ?? 1);
 }
 
-function secondsIn(result: JsonObject): number | undefined {
+/** How long the file of a result is; `undefined`: it does not say. */
+export function secondsIn(result: JsonObject): number | undefined {
   for (const file of [result["video"], result["audio"], result]) {
     if (typeof file !== "object" || file === null || Array.isArray(file)) continue;
     const { duration } = file;

@@ -6,6 +6,7 @@ import { isRecord } from "../dialect/json.ts";
 import type { GatewayError } from "../errors.ts";
 import { FalMeter } from "./fal-meter.ts";
 import { falApp, falJobId, falNews, falResult, falStatus } from "./fal-news.ts";
+import { falCountNames, falMegapixels, falSecondsNames } from "./fal-params.ts";
 import type {
   NativeApi,
   NativeCallbackSaid,
@@ -119,13 +120,10 @@ function meter({ request, model, headers }: NativeMeterContext): FalMeter {
 /** How many seconds a film or a sound is taken for where the request does not say. */
 const secondsUsual = 10;
 
-/** Names of members by which models make more than one picture. */
-const countNames = ["num_images", "num_outputs", "num_samples", "batch_size", "max_images", "n"];
-
 /** What a request asks for: the most that it can be charged by. */
 export function falAsked(request: NativeRequest, { type }: Pick<ModelConfig, "type">): TaskUnits {
   if (type !== ModelType.IMAGE) return { seconds: secondsIn(request) };
-  const counts = countNames.map((name) => numberSaid(request.member(name), name) ?? 1);
+  const counts = falCountNames.map((name) => numberSaid(request.member(name), name) ?? 1);
   return { images: Math.ceil(Math.max(1, ...counts)) * megapixelsIn(request) };
 }
 
@@ -136,16 +134,13 @@ function megapixelsIn(request: NativeRequest): number {
     ? size
     : { width: request.member("width"), height: request.member("height") };
   const pixels = (numberSaid(width, "width") ?? 0) * (numberSaid(height, "height") ?? 0);
-  return Math.max(1, Math.ceil(pixels / 1_000_000));
+  return falMegapixels(pixels);
 }
-
-/** Names of members by which models are told how long what they make is to be. */
-const lengthNames = ["duration", "seconds_total", "duration_seconds", "seconds"];
 
 /** `5`, `"5"` or `"5s"`; the most of them, for a model takes one name and overlooks the others. Models have words of
  * their own, too: `auto`. */
 function secondsIn(request: NativeRequest): number {
-  const said = lengthNames.map((name) => {
+  const said = falSecondsNames.map((name) => {
     const value = request.member(name);
     const isWord = typeof value === "string" && /^[a-z]+$/i.test(value);
     return isWord ? 0 : (numberSaid(value, name, "s") ?? 0);

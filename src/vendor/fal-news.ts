@@ -5,7 +5,7 @@ import { isRecord } from "../dialect/json.ts";
 import { falDetail, isFalContent } from "./fal-fault.ts";
 import { falBilled, falUnits } from "./fal-meter.ts";
 import type { NativeResult } from "./native.ts";
-import { faultText, jsonOf } from "./task-http.ts";
+import { contentTypes, faultText, jsonOf } from "./task-http.ts";
 import { type TaskNews, type VendorFile, VendorTrouble } from "./task.ts";
 
 /** What fal says where it was asked to stop a job, and will if it can. */
@@ -41,10 +41,16 @@ export function falResult({ status, headers, body, asked, before }: NativeResult
   if (status >= 200 && status < 300 && json !== undefined) {
     const type = asked.images === undefined ? ModelType.VIDEO : ModelType.IMAGE;
     const units = falUnits(json, { type, asked, headers });
-    return { status: "completed", outcome: { files: filesIn(json, 0), units } };
+    return { status: "completed", outcome: { files: falFiles(json), units } };
   }
   if (isPassing(status)) throw new VendorTrouble(status, `answered a result with status ${status}`);
-  if (before === cancelling) return cancelled(headers, asked);
+  return before === cancelling
+    ? falCancelled(headers, asked.images !== undefined)
+    : falFailure(status, body);
+}
+
+/** What a result that is none says of its job. */
+export function falFailure(status: number, body: Buffer): TaskNews {
   const said = falDetail(body);
   if (isFalContent(body)) return failed("content_rejected", said);
   const isInput = status === 400 || status === 422;
@@ -52,15 +58,15 @@ export function falResult({ status, headers, body, asked, before }: NativeResult
 }
 
 /** It says how much of the unit it bills, also for what it stopped. */
-function cancelled(headers: NativeResult["headers"], { images }: NativeResult["asked"]): TaskNews {
+export function falCancelled(headers: NativeResult["headers"], isPicture: boolean): TaskNews {
   const billed = falBilled(headers) ?? 0;
   if (billed === 0) return { status: "cancelled" };
-  const units = images === undefined ? { seconds: billed } : { images: Math.ceil(billed) };
+  const units = isPicture ? { images: Math.ceil(billed) } : { seconds: billed };
   return { status: "cancelled", taken: { units } };
 }
 
-/** About the gateway or about fal, and not about the job. */
-function isPassing(status: number): boolean {
+/** Whether the status of a result is about the gateway or about fal, and not about the job. */
+export function isPassing(status: number): boolean {
   return status < 400 || status > 500 || [401, 402, 403, 408, 429].includes(status);
 }
 
@@ -69,6 +75,11 @@ function failed(
   said: string | undefined,
 ): TaskNews {
   return { status: "failed", error: { code, message: faultText(code, said) } };
+}
+
+/** The files in a result. */
+export function falFiles(result: JsonObject): readonly VendorFile[] {
+  return filesIn(result, 0);
 }
 
 /** How deep files may be in a result: `{"images":[{"url":…}]}`. */
@@ -90,6 +101,11 @@ function fileOf(url: string, type: string | undefined): readonly VendorFile[] {
     return [{ bytes: Buffer.from(data, "base64"), contentType: written }];
   }
   return /^https?:\/\//.test(url) && URL.canParse(url)
-    ? [{ url, contentType: type ?? "application/octet-stream" }]
+    ? [{ url, contentType: type ?? typeOf(url) }]
     : [];
+}
+
+function typeOf(url: string): string {
+  const ending = /\.([a-z0-9]{1,5})$/i.exec(new URL(url).pathname)?.[1]?.toLowerCase() ?? "";
+  return contentTypes[ending] ?? "application/octet-stream";
 }

@@ -3,6 +3,7 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { falFault } from "./fal-fault.ts";
 import { falNative } from "./fal-native.ts";
+import { createFalTasks } from "./fal-tasks.ts";
 import { createNativeTransport, nativeBaseUrl } from "./native-http.ts";
 import type { Vendor, VendorKind } from "./vendor.ts";
 
@@ -22,6 +23,7 @@ function create(config: VendorConfig): Vendor {
   const credential: Readonly<Record<string, string>> =
     apiKey === undefined ? {} : { authorization: `Key ${apiKey}` };
   const queue = nativeBaseUrl(config);
+  const tasks = createFalTasks(config, credential);
   const native = createNativeTransport(config, {
     credential,
     bases: [
@@ -34,8 +36,11 @@ function create(config: VendorConfig): Vendor {
     dialects: new Set(),
     exchange: () => Promise.reject(new TypeError("this vendor generates no text by itself")),
     faultOf: falFault,
+    tasks,
     native,
-    close: () => native.close(),
+    close: async () => {
+      await Promise.all([tasks.close(), native.close()]);
+    },
   };
 }
 

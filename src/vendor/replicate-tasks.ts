@@ -9,6 +9,7 @@ import { bearer, endsWith } from "./http-vendor.ts";
 import { refuseFiles } from "./replicate-files.ts";
 import { replicateInput, replicateSchema, replicateUnits } from "./replicate-params.ts";
 import {
+  contentTypes,
   createTaskHttp,
   faultText,
   isOk,
@@ -256,21 +257,6 @@ function fileOf(text: string): readonly VendorFile[] {
   const ending = /\.([a-z0-9]{1,5})$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? "";
   return [{ url: text, contentType: contentTypes[ending] ?? "application/octet-stream" }];
 }
-
-const contentTypes: Readonly<Record<string, string>> = {
-  png: "image/png",
-  jpg: "image/jpeg",
-  jpeg: "image/jpeg",
-  webp: "image/webp",
-  gif: "image/gif",
-  svg: "image/svg+xml",
-  mp4: "video/mp4",
-  webm: "video/webm",
-  mp3: "audio/mpeg",
-  wav: "audio/wav",
-  flac: "audio/flac",
-  ogg: "audio/ogg",
-};
 
 /** The last bar of progress in the log, as the usual library draws it: ` 40%|████      | 4/10`. */
 function progressIn(logs: JsonValue | undefined): number | undefined {

@@ -8,7 +8,7 @@ import type { Vendor, VendorFault } from "./vendor.ts";
 
 /** A request to a vendor, below its base address. */
 export interface TaskRequest {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PUT";
   /** With a leading slash. */
   readonly path: string;
   /** Default: no body. */
@@ -60,6 +60,8 @@ export function createTaskHttp(
           accept: "*/*",
           ...headers,
           ...(json && { "content-type": "application/json" }),
+          // Without it a vendor may compress, and nobody here reads that.
+          "accept-encoding": "identity",
           ...credential,
         },
         body: json === undefined ? [] : [Buffer.from(JSON.stringify(json))],
@@ -192,3 +194,19 @@ function headerSeconds({ headers }: TaskReply): number | undefined {
   const text = headers["retry-after"] ?? "";
   return /^\d{1,5}$/.test(text) ? Math.max(1, Number(text)) : undefined;
 }
+
+/** Media types by the ending of a file's name, for vendors that tell none. */
+export const contentTypes: Readonly<Record<string, string>> = {
+  png: "image/png",
+  jpg: "image/jpeg",
+  jpeg: "image/jpeg",
+  webp: "image/webp",
+  gif: "image/gif",
+  svg: "image/svg+xml",
+  mp4: "video/mp4",
+  webm: "video/webm",
+  mp3: "audio/mpeg",
+  wav: "audio/wav",
+  flac: "audio/flac",
+  ogg: "audio/ogg",
+};

@@ -25,8 +25,9 @@ export interface VendorTasks {
   submit(task: TaskSubmission): Promise<Submitted>;
   /** Looks for what was submitted with a token; `undefined`: the vendor does not have it. Only of `findable`. */
   find?(attemptToken: string, signal: AbortSignal): Promise<Submitted | undefined>;
-  /** Asks how a task stands. Absent: the vendor answers each submit at once. @throws HttpFailure; VendorTrouble */
-  poll?(vendorTaskId: string, signal: AbortSignal): Promise<TaskNews>;
+  /** Asks how a task stands. Absent: the vendor answers each submit at once. @param type what it makes, for vendors
+   * that count all in one figure; default: what its files are. @throws HttpFailure; VendorTrouble */
+  poll?(vendorTaskId: string, signal: AbortSignal, type?: ModelType): Promise<TaskNews>;
   /** Asks to stop a task. Absent: it cannot, or where it can, it stops once the signal of its submit is aborted.
    * @throws HttpFailure; VendorTrouble */
   cancel?(vendorTaskId: string, signal: AbortSignal): Promise<CancelAnswer>;

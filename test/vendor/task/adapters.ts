@@ -1,41 +1,16 @@
 /** Every adapter of tasks with its simulated vendor: what the contract is proved over. */
-import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, PriceConfig } from "../../../src/config/config.ts";
 import { vendorKinds } from "../../../src/vendor/index.ts";
 import type { TaskSubmission, VendorTasks } from "../../../src/vendor/task.ts";
 import type { Vendor } from "../../../src/vendor/vendor.ts";
 import { vendorConfig } from "../listener.ts";
+import type { Adapter } from "./adapter.ts";
 import { dashscopeSays, dashscopeSecret, startDashscope } from "./dashscope-vendor.ts";
+import { falAdapters } from "./fal-adapters.ts";
 import { geminiError, geminiSecret, startGemini } from "./gemini-vendor.ts";
 import { openaiError, openaiSecret, startOpenai } from "./openai-vendor.ts";
 import { replicateError, replicateSecret, startReplicate } from "./replicate-vendor.ts";
-import type { SimulatedVendor, TaskAnswer } from "./simulated.ts";
-
-/** An adapter for one type of task. */
-export interface Adapter {
-  /** The kind of its vendor. */
-  readonly kind: string;
-  readonly type: ModelType;
-  /** The vendor's name of the model. */
-  readonly model: string;
-  /** The fewest parameters. */
-  readonly least: JsonObject;
-  /** One of all of them. */
-  readonly most: JsonObject;
-  /** Parameters that the vendor's filter does not like. Absent: it says so only later. */
-  readonly forbidden?: JsonObject;
-  /** What `extra` may not have. */
-  readonly closed: readonly string[];
-  readonly secret: string;
-  /** Whether it works while it is waited for. */
-  readonly isSynchronous: boolean;
-  /** What the vendor's address ends in. */
-  readonly basePath: string;
-  start(): Promise<SimulatedVendor>;
-  /** Refusals in the vendor's own words. */
-  readonly says: Readonly<Record<"money" | "invalid" | "busy" | "full" | "broken", TaskAnswer>>;
-}
 
 const picture = "data:image/png;base64,aGVsbG8=";
 
@@ -247,6 +222,7 @@ export const adapters: readonly Adapter[] = [
       seed: 4,
     },
   },
+  ...falAdapters,
 ];
 
 /** A vendor of a kind that is asked at an address. */
