@@ -55,3 +55,10 @@ export function countAt(record: JsonRecord, name: string): number | undefined {
     typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 31;
   return isCount ? value : undefined;
 }
+
+/** The same as Google writes it: its messages take and tell numbers of 64 bits as texts, and small ones in either form. */
+export function protoCountAt(record: JsonRecord, name: string): number | undefined {
+  const value = record[name];
+  const isText = typeof value === "string" && /^\d{1,10}$/.test(value);
+  return isText ? countAt({ [name]: Number(value) }, name) : countAt(record, name);
+}

@@ -1,7 +1,7 @@
 /** What an interaction of Gemini costs, and says. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { countAt, type JsonRecord, parseRecord, recordAt } from "../dialect/json.ts";
+import { type JsonRecord, parseRecord, protoCountAt, recordAt } from "../dialect/json.ts";
 import { ObjectScan, openBrace } from "../dialect/object-scan.ts";
 import { reportedUsage } from "../dialect/reported-usage.ts";
 import type { NativeMeter } from "./native.ts";
@@ -62,13 +62,13 @@ export class GeminiInteractionMeter implements NativeMeter {
 
 /** Thoughts are output, and what tools have brought in is input. */
 export function interactionTokens(usage: JsonRecord): TaskTokens | undefined {
-  const input = countAt(usage, "total_input_tokens");
+  const input = protoCountAt(usage, "total_input_tokens");
   if (input === undefined) return undefined;
-  const thought = countAt(usage, "total_thought_tokens") ?? 0;
+  const thought = protoCountAt(usage, "total_thought_tokens") ?? 0;
   return {
-    inputTokens: input + (countAt(usage, "total_tool_use_tokens") ?? 0),
-    cachedInputTokens: countAt(usage, "total_cached_tokens") ?? 0,
-    outputTokens: (countAt(usage, "total_output_tokens") ?? 0) + thought,
+    inputTokens: input + (protoCountAt(usage, "total_tool_use_tokens") ?? 0),
+    cachedInputTokens: protoCountAt(usage, "total_cached_tokens") ?? 0,
+    outputTokens: (protoCountAt(usage, "total_output_tokens") ?? 0) + thought,
     reasoningTokens: thought,
   };
 }

@@ -2,7 +2,7 @@
 import { ErrorCode } from "../../../gen/uas/error/v1/error_pb.ts";
 import { type ReplyError, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { countAt, type JsonRecord, recordAt, recordsAt, textAt } from "../json.ts";
+import { countAt, type JsonRecord, protoCountAt, recordAt, recordsAt, textAt } from "../json.ts";
 
 /** How a reply ended. */
 export interface Finish {
@@ -104,15 +104,15 @@ function replyError(code: ErrorCode, message: string): ReplyError {
 export function readUsage(chunk: JsonRecord): Usage | undefined {
   const counts = recordAt(chunk, "usageMetadata");
   if (counts === undefined) return undefined;
-  const prompt = countAt(counts, "promptTokenCount") ?? 0;
-  const reasoning = countAt(counts, "thoughtsTokenCount") ?? 0;
-  const inputTokens = prompt + (countAt(counts, "toolUsePromptTokenCount") ?? 0);
+  const prompt = protoCountAt(counts, "promptTokenCount") ?? 0;
+  const reasoning = protoCountAt(counts, "thoughtsTokenCount") ?? 0;
+  const inputTokens = prompt + (protoCountAt(counts, "toolUsePromptTokenCount") ?? 0);
   return {
     $typeName: "uas.type.v1.Usage",
     inputTokens,
-    cachedInputTokens: Math.min(countAt(counts, "cachedContentTokenCount") ?? 0, inputTokens),
+    cachedInputTokens: Math.min(protoCountAt(counts, "cachedContentTokenCount") ?? 0, inputTokens),
     cacheWriteTokens: 0,
-    outputTokens: (countAt(counts, "candidatesTokenCount") ?? 0) + reasoning,
+    outputTokens: (protoCountAt(counts, "candidatesTokenCount") ?? 0) + reasoning,
     reasoningTokens: reasoning,
   };
 }

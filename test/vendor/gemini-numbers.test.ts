@@ -1,0 +1,62 @@
+/** R-MON-2: Google's JSON takes and tells numbers as texts, too; what decides about money is read in both forms. */
+import { describe, expect, it } from "vitest";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { NativeBody } from "../../src/native/body.ts";
+import { interactionTokens } from "../../src/vendor/gemini-interaction.ts";
+import { GeminiMeter } from "../../src/vendor/gemini-meter.ts";
+import { geminiNative } from "../../src/vendor/gemini-native.ts";
+import type { NativeLimits } from "../../src/vendor/native.ts";
+import type { TaskUnits } from "../../src/vendor/task.ts";
+import { modelOf } from "./task/adapters.ts";
+
+/** What is held for a request. */
+function held(
+  path: string,
+  json: unknown,
+  type: ModelType = ModelType.TEXT,
+): NativeLimits | TaskUnits {
+  const body = Buffer.from(JSON.stringify(json));
+  for (const route of geminiNative.routes) {
+    const groups = route.method === "POST" ? route.path.exec(path)?.groups : undefined;
+    if (groups === undefined) continue;
+    const request = new NativeBody({ groups, query: new URLSearchParams(), headers: {}, body });
+    if (route.kind === "call") return route.limits(request, modelOf(type));
+    if (route.kind === "submit") return route.units(request, modelOf(type));
+  }
+  throw new Error("no route");
+}
+
+describe("what is held", () => {
+  const generate = "/v1beta/models/gemini-2.5-flash:generateContent";
+  const film = "/v1beta/models/veo-3.1:predictLongRunning";
+
+  it.each([4, "4", "4.0", "4e0", " 4"])("candidateCount %j is four replies", (count) => {
+    const most = { maxOutputTokens: 100, choices: 4 };
+    const figures = { candidateCount: count, maxOutputTokens: "100" };
+    expect(held(generate, { generationConfig: figures })).toEqual(most);
+    const snaked = { candidate_count: count, max_output_tokens: "1e2" };
+    expect(held(generate, { generation_config: snaked })).toEqual(most);
+  });
+
+  it.each([0, "0", null])("candidateCount %j is one", (candidateCount) => {
+    expect(held(generate, { generationConfig: { candidateCount } })).toMatchObject({ choices: 1 });
+  });
+
+  it.each([2, "2"])("sampleCount %j is two films", (sampleCount) => {
+    const asked = { instances: [{}], parameters: { sampleCount, durationSeconds: "6" } };
+    expect(held(film, asked, ModelType.VIDEO)).toEqual({ seconds: 12 });
+  });
+});
+
+it("counts of a reply are charged in both forms, and texts that are none in neither", () => {
+  const counts = { promptTokenCount: "12", candidatesTokenCount: "30", thoughtsTokenCount: 5 };
+  const meter = new GeminiMeter();
+  const bytes = Buffer.from(JSON.stringify({ usageMetadata: counts }));
+  meter.read(bytes, 0, bytes.length);
+  expect(meter.usage).toMatchObject({ inputTokens: 12, outputTokens: 35, reasoningTokens: 5 });
+  const told = interactionTokens({ total_input_tokens: "7", total_output_tokens: "9" });
+  expect(told).toMatchObject({ inputTokens: 7, outputTokens: 9 });
+  for (const text of ["", "-1", "1.5", "99999999999", "9999999999", "x"]) {
+    expect(interactionTokens({ total_input_tokens: text }), text).toBeUndefined();
+  }
+});
