@@ -12,6 +12,8 @@ import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json
 export interface GuardOptions {
   /** Whether it has been checked that what the request refers to is its account's. */
   readonly isVerified: boolean;
+  /** The vendor's configured address: what it keeps may lie there. Absent: only its own well-known ones. */
+  readonly vendorUrl?: string | undefined;
   /** The body's outline, where it has been read already. Absent: the body is searched. */
   readonly outline?: Outline;
 }

@@ -33,6 +33,8 @@ export interface PlannedRoute {
   readonly dialect: Dialect | undefined;
   /** Whether its vendor goes on where the client leaves, to learn what it costs. Default false. */
   readonly isDrained?: boolean;
+  /** Its vendor's configured address. Absent: it has none. */
+  readonly vendorUrl?: string;
 }
 
 /** A request with what it refers to in its place. */

@@ -55,7 +55,7 @@ export class TypedDoor implements Door<GenerateEvent[]> {
     return { model, stream, maxOutputTokens, choices: 1, bytes };
   }
 
-  prepare(model: ModelConfig, { route, dialect }: PlannedRoute): PreparedCall {
+  prepare(model: ModelConfig, { route, dialect, vendorUrl }: PlannedRoute): PreparedCall {
     const codec = vendorDialect(dialect);
     const encoded = codec.encodeRequest(this.#generation, {
       model: route.model,
@@ -64,7 +64,7 @@ export class TypedDoor implements Door<GenerateEvent[]> {
       sourceDialect: undefined,
     });
     // Parts of the vendor's own style pass as they are.
-    codec.guard?.(encoded.body, { isVerified: false });
+    codec.guard?.(encoded.body, { isVerified: false, vendorUrl });
     return { headers: encoded.headers, body: [encoded.body], dropped: encoded.dropped };
   }
 

@@ -97,8 +97,11 @@ class RoutedUpstream implements Upstream {
   }
 
   #planned(route: RouteConfig, dialect: Dialect | undefined): PlannedRoute {
-    const isDrained = this.#options.configs.get(route.vendor)?.onDisconnect === "drain";
-    return isDrained ? { route, dialect, isDrained } : { route, dialect };
+    const config = this.#options.configs.get(route.vendor);
+    if (config === undefined) return { route, dialect };
+    const { baseUrl: vendorUrl, onDisconnect } = config;
+    const isDrained = onDisconnect === "drain";
+    return { route, dialect, vendorUrl, ...(isDrained && { isDrained }) };
   }
 
   standingOf(vendor: string): VendorStanding {

@@ -155,17 +155,17 @@ export class WireDoor implements Door<Buffer> {
     return reasoning.keep(this.#accountId, kept.callIds, kept.json).then(() => {});
   }
 
-  prepare(model: ModelConfig, { route, dialect }: PlannedRoute): PreparedCall {
+  prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall {
     const text = this.#known();
     const headers = forwarded(this.#request.headers, this.#style.forwardedHeaders);
-    const isOwn = dialect === this.dialect;
+    const isOwn = planned.dialect === this.dialect;
     if (isOwn) this.#style.guard?.(this.#body, { isVerified: true, outline: text.outline });
     if (isOwn && !this.#style.carriesSeals?.(this.#body)) {
       const source = asBuffer(this.#body);
-      return { headers, body: text.forVendor(route.model), source, dropped: [] };
+      return { headers, body: text.forVendor(planned.route.model), source, dropped: [] };
     }
-    const encoded = this.#encoded(dialect, {
-      model: route.model,
+    const encoded = this.#encoded(planned, {
+      model: planned.route.model,
       stream: text.stream,
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: this.dialect,
@@ -179,12 +179,12 @@ export class WireDoor implements Door<Buffer> {
     return { headers: sent, body: [encoded.body], dropped };
   }
 
-  #encoded(dialect: Dialect | undefined, target: RequestTarget): EncodedRequest {
+  #encoded({ dialect, vendorUrl }: PlannedRoute, target: RequestTarget): EncodedRequest {
     const generation = this.#decoded();
     try {
       const codec = vendorDialect(dialect);
       const encoded = codec.encodeRequest(generation, target);
-      if (dialect !== this.dialect) codec.guard?.(encoded.body, { isVerified: true });
+      if (dialect !== this.dialect) codec.guard?.(encoded.body, { isVerified: true, vendorUrl });
       return encoded;
     } catch (error) {
       throw inWordsOf(this.#style.memberNames, error);

@@ -154,13 +154,45 @@ describe("responses", () => {
 
 describe("gemini", () => {
   const at = (fileUri: string) => ({ contents: [{ parts: [{ fileData: { fileUri } }] }] });
+  const of = (part: object) => ({ contents: [{ parts: [part] }] });
+  const google = "generativelanguage.googleapis.com/v1beta/files/abc";
   it.each([
     ["service_tier", { serviceTier: "priority" }],
-    ["url", at("https://generativelanguage.googleapis.com/v1beta/files/abc")],
+    ["url", at(`https://${google}`)],
+    ["url", at(`https:${google}`)],
+    ["url", at(`https:\\\\${google}`)],
+    ["url", at(`https:/${google}`)],
+    ["url", at(` HTTPS:///x:y@${google}`)],
+    ["url", at("https://GENERATIVELANGUAGE.googleapis.com.:443/v1beta/files/abc")],
+    ["url", at("https://generative%6Canguage.googleapis.com/v1beta/files/abc")],
+    ["url", at("https://generativelanguage\u3002googleapis.com/v1beta/files/abc")],
+    ["url", at("ht\ntps://generative\tlanguage.googleapis.com/v1beta/files/abc")],
+    ["url", at("https://us-central1-generativelanguage.googleapis.com/v1beta/files/abc")],
+    ["url", at("https://generativelanguage.mtls.googleapis.com/v1beta/files/abc")],
+    ["url", at(google)],
     ["url", at("files/abc")],
+    ["url", at("/v1beta/files/abc")],
+    ["url", at("files%2Fabc")],
+    ["url", at("gs://bucket/film.mp4")],
+    ["url", at("https://proxy.example/v1beta/files/abc")],
+    ["url", at("https:PROXY.example:8443/files/abc")],
+    ["url", of({ file_data: { file_uri: "files/abc" } })],
+    ["url", of({ functionResponse: { parts: [{ fileData: { fileUri: "files/abc" } }] } })],
+    ["tools", { tools: [{ fileSearch: { fileSearchStoreNames: ["fileSearchStores/x"] } }] }],
+    ["tools", { tools: [{ file_search: {} }] }],
     ["", at("https://example.com/files/abc")],
-    ["", { serviceTier: "flex" }],
-  ])("%s", (param, body) => expect(refused(gemini.guard, body)).toBe(param));
+    ["", at("https://notgenerativelanguage.googleapis.com/files/abc")],
+    ["", of({ functionCall: { name: "f", args: { fileUri: "files/abc" } } })],
+    ["", of({ functionResponse: { name: "f", response: { fileUri: "files/abc" } } })],
+    ["", { serviceTier: "flex", tools: [{ googleSearch: {} }] }],
+  ])("%s %j", (param, body) => {
+    const bytes = Buffer.from(JSON.stringify(body));
+    const vendorUrl = "https://proxy.example/google";
+    const options = { isVerified: true, vendorUrl };
+    const outline = readOutline(bytes);
+    expect(paramOf(() => gemini.guard?.(bytes, options))).toBe(param);
+    expect(paramOf(() => gemini.guard?.(bytes, { ...options, outline }))).toBe(param);
+  });
 });
 
 it("a deep body costs no stack", () => {
