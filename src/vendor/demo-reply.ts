@@ -116,7 +116,18 @@ function say(body: ChatBody): string {
   const last = body.messages.at(-1);
   if (last?.role === "tool") return `The tool answered: ${textOf(last)}`;
   const asked = body.messages.findLast((message) => message.role === "user");
-  return `This is the demo model of UAS Gateway, not an AI. You said: ${asked ? textOf(asked) : "nothing"}`;
+  const said = asked === undefined ? "nothing" : textOf(asked) || "nothing";
+  const pictures = asked === undefined ? 0 : pictureCount(asked);
+  const seen =
+    pictures === 0
+      ? ""
+      : ` You sent ${pictures} ${pictures === 1 ? "picture" : "pictures"}, which it cannot see.`;
+  return `This is the demo model of UAS Gateway, not an AI.${seen} You said: ${said}`;
+}
+
+function pictureCount({ content }: ChatMessage): number {
+  if (!Array.isArray(content)) return 0;
+  return content.filter((part: { type?: unknown } | null) => part?.type === "image_url").length;
 }
 
 function textOf(message: ChatMessage): string {
