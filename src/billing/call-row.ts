@@ -44,4 +44,14 @@ export interface CallRow {
   /** What the vendor charges us, nano-USD as decimal digits: booked beside the charge. Null or left out
    * where no cost is configured. */
   readonly vendor_cost?: string | null;
+  /** The vendors that could not take it, in their order. Null or left out where there are none. */
+  readonly attempts?: readonly AttemptRow[] | null;
+}
+
+/** A vendor that could not take a call. */
+export interface AttemptRow {
+  readonly vendor: string;
+  /** The documented word. */
+  readonly error_code: string;
+  readonly duration_ms: number;
 }

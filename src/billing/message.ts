@@ -92,5 +92,10 @@ export function callMessage(row: StoredCallRow): CallRecord {
     path: row.path,
     held: money(BigInt(row.held)),
     discountBp: row.discount_bp ?? 0,
+    attempts: (row.attempts ?? []).map((each) => ({
+      vendor: each.vendor,
+      errorCode: each.error_code,
+      durationMs: each.duration_ms,
+    })),
   });
 }

@@ -155,5 +155,10 @@ function callJson(call: CallRecord) {
     stream: call.stream,
     path: call.path,
     dropped: call.dropped,
+    attempts: call.attempts.map(({ vendor, errorCode, durationMs }) => ({
+      vendor,
+      errorCode,
+      durationMs,
+    })),
   };
 }

@@ -20,6 +20,7 @@ import { Console0019 } from "./migration/0019-console.ts";
 import { TaskTerms0020 } from "./migration/0020-task-terms.ts";
 import { HoldRequest0021 } from "./migration/0021-hold-request.ts";
 import { ConsoleLists0022 } from "./migration/0022-console-lists.ts";
+import { CallAttempts0023 } from "./migration/0023-call-attempts.ts";
 
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-account-key", class: AccountKey0001 },
@@ -42,4 +43,5 @@ export const migrations: readonly MigrationObject[] = [
   { name: "0020-task-terms", class: TaskTerms0020 },
   { name: "0021-hold-request", class: HoldRequest0021 },
   { name: "0022-console-lists", class: ConsoleLists0022 },
+  { name: "0023-call-attempts", class: CallAttempts0023 },
 ];

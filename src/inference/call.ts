@@ -2,7 +2,7 @@
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { type Usage, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import { callText } from "../billing/call-json.ts";
-import type { CallRow } from "../billing/call-row.ts";
+import type { AttemptRow, CallRow } from "../billing/call-row.ts";
 import { secondMicros, type UnitUsage } from "../billing/price.ts";
 import { GatewayError } from "../errors.ts";
 import type { RunStart } from "./run-options.ts";
@@ -56,6 +56,9 @@ export class Call {
   readonly #startMs = performance.now();
   #firstByteMs = 0;
   #askedMs = 0;
+  /** The vendors that could not take it; `undefined`, as for nearly every call: none. */
+  #attempts: AttemptRow[] | undefined;
+  #failedMs = 0;
   #answeredMs = 0;
   #passedMs = 0;
 
@@ -67,6 +70,19 @@ export class Call {
   asked(vendor: string): void {
     this.vendor = vendor;
     this.#askedMs = performance.now();
+  }
+
+  /** A vendor could not take it, whether it was asked or not. */
+  failed(vendor: string, error: GatewayError): void {
+    const nowMs = performance.now();
+    const wasAsked = this.#askedMs > this.#failedMs;
+    this.#attempts ??= [];
+    this.#attempts.push({
+      vendor,
+      error_code: error.meaning.word,
+      duration_ms: wasAsked ? Math.max(1, Math.round(nowMs - this.#askedMs)) : 0,
+    });
+    this.#failedMs = nowMs;
   }
 
   /** The vendor's first content is here. */
@@ -115,7 +131,7 @@ export class Call {
   /** The record. Texts of the client are cut here already: it may wait a while. */
   toRow(): CallRow {
     const { usage } = this;
-    return {
+    const row: CallRow = {
       id: this.start.id,
       request_id: this.start.requestId,
       account_id: this.start.accountId,
@@ -147,5 +163,7 @@ export class Call {
       second_micros: this.units?.seconds ? secondMicros(this.units.seconds) : null,
       vendor_cost: this.vendorCostNanos?.toString() ?? null,
     };
+    // Left out where there are none: records of calls that one vendor took are not longer for it.
+    return this.#attempts === undefined ? row : { ...row, attempts: this.#attempts };
   }
 }

@@ -96,6 +96,7 @@ export class Run<Out extends Chunk> {
       operation: this.#door.operation,
       send: this.#door.send?.bind(this.#door),
       onAttempt: (vendor) => this.call.asked(vendor),
+      onFailed: (vendor, error) => this.call.failed(vendor, error),
       callFor: (planned) => this.#callFor(planned),
     });
     const { reply, refusal, planned } = this.#open;

@@ -45,6 +45,8 @@ export interface Ask {
   readonly callFor: (planned: PlannedRoute) => VendorCall;
   /** Told of each vendor before it is asked. */
   readonly onAttempt: (vendor: string) => void;
+  /** Told of each vendor that could not take the call: the next one is asked. */
+  readonly onFailed?: (vendor: string, error: GatewayError) => void;
 }
 
 /** A vendor's answer that goes to the customer. */
@@ -113,6 +115,7 @@ class RoutedUpstream implements Upstream {
     for (const planned of ask.routes) {
       const result = await this.#attempt(ask, planned);
       if (!(result instanceof GatewayError)) return result;
+      ask.onFailed?.(planned.route.vendor, result);
       last = result;
     }
     throw last ?? unserved(undefined);

@@ -36,6 +36,7 @@ export const CallEntity = defineEntity({
     images: p.integer().nullable(),
     secondMicros: p.bigint().nullable(),
     vendorCost: p.bigint().nullable(),
+    attempts: p.json().nullable(),
   },
   indexes: [
     {

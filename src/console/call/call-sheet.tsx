@@ -10,6 +10,7 @@ import { useKeyNames } from "../key/use-keys.ts";
 import { useText } from "../language.tsx";
 import { useSession } from "../session.tsx";
 import { durationText, exactTimeText, msOf } from "../time.ts";
+import { Badge } from "../ui/badge.tsx";
 import { Facts, Skeleton } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
 import { CopyButton } from "../ui/copy.tsx";
@@ -18,6 +19,7 @@ import { Amount, ErrorNote, Time } from "../ui/show.tsx";
 import { didFail, EndingBadge } from "./ending.tsx";
 import { ReceiptView } from "./receipt.tsx";
 import { RefundButton } from "./refund-button.tsx";
+import { Repeat } from "./repeat.tsx";
 
 /** The sheet of a call; open while there is an id. */
 export function CallSheet({
@@ -56,7 +58,9 @@ export function CallSheet({
             </div>
             {data?.receipt && <ReceiptView receipt={data.receipt} />}
           </section>
+          <Attempts call={call} />
           <Timeline events={data?.events ?? []} />
+          <Repeat call={call} />
           <p className="hidden text-xs text-muted lg:block">{text.walk}</p>
         </div>
       )}
@@ -145,6 +149,32 @@ function AccountLink({ call: { accountId } }: { call: CallRecord }) {
     >
       {accountId}
     </Link>
+  );
+}
+
+/** The vendors that could not take it before another was tried. */
+function Attempts({ call: { attempts } }: { call: CallRecord }) {
+  const { calls: text } = useText();
+  if (attempts.length === 0) return null;
+  return (
+    <section>
+      <h3 className="mb-1 font-semibold">{text.attempts}</h3>
+      <p className="mb-3 text-[0.8125rem] text-muted">{text.attemptsHint}</p>
+      <ol className="divide-y divide-line rounded-xl border border-line text-[0.8125rem]">
+        {attempts.map(({ vendor, errorCode, durationMs }, index) => (
+          // oxlint-disable-next-line react/no-array-index-key -- a vendor may have several routes
+          <li key={index} className="flex flex-wrap items-center justify-between gap-2 px-4 py-2.5">
+            <span className="font-medium">{vendor}</span>
+            <span className="flex items-center gap-3">
+              <Badge tone="warn">{errorCode}</Badge>
+              <span className="text-muted tabular-nums">
+                {durationMs === 0 ? text.notAsked : durationText(durationMs)}
+              </span>
+            </span>
+          </li>
+        ))}
+      </ol>
+    </section>
   );
 }
 

@@ -54,10 +54,15 @@ export interface ConsoleRig {
 /**
  * Starts it.
  *
- * @param sections what the configuration has beside the demo's. Default: nothing
+ * @param sections what the configuration has behind the demo's: more models, then other sections. Default: nothing
+ * @param vendors more vendors. Default: none
  */
-export async function startConsole(executablePath: string, sections = ""): Promise<ConsoleRig> {
-  const gateway = await startGateway(sections);
+export async function startConsole(
+  executablePath: string,
+  sections = "",
+  vendors = "",
+): Promise<ConsoleRig> {
+  const gateway = await startGateway(sections, vendors);
   // Containers have no sandbox for it; it opens nothing but this gateway.
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
   const addresses: string[] = [];
@@ -115,10 +120,13 @@ async function newContext(
   return context;
 }
 
-async function startGateway(sections: string) {
+async function startGateway(sections: string, vendors: string) {
   const database = await createTestDatabase();
   const folder = mkdtempSync(join(tmpdir(), "uas-console-"));
-  if (sections !== "") writeFileSync(join(folder, "uas.yaml"), demoYaml + sections);
+  if (sections !== "") {
+    const yaml = demoYaml.replace("vendors:\n", `vendors:\n${vendors}`);
+    writeFileSync(join(folder, "uas.yaml"), yaml + sections);
+  }
   const env = {
     DATABASE_URL: database.url,
     UAS_DATA_DIR: folder,

@@ -37,17 +37,23 @@ const fixture = useGateway((upstream) => ({
     },
     "away-only": { routes: [{ vendor: "away", model: "x" }] },
     small: { routes: [{ vendor: "small", model: "vendor-model" }] },
+    "small-first": {
+      routes: [
+        { vendor: "small", model: "vendor-model" },
+        { vendor: "second", model: "second-model" },
+      ],
+    },
   },
 }));
 
 it.each([
-  ["429", failure(429)],
-  ["500", failure(500)],
-  ["503", failure(503)],
-  ["401 about us", failure(401)],
-] as ReadonlyArray<[string, Behaviour]>)(
-  "goes on to the next route after %s",
-  async (_name, behaviour) => {
+  ["429", failure(429), "rate_limit_exceeded"],
+  ["500", failure(500), "upstream_error"],
+  ["503", failure(503), "upstream_overloaded"],
+  ["401 about us", failure(401), "service_unavailable"],
+] as ReadonlyArray<[string, Behaviour, string]>)(
+  "goes on to the next route after %s, and the record says so",
+  async (_name, behaviour, errorCode) => {
     fixture.upstream.script(behaviour);
     const id = newRequestId();
     const reply = await fixture.chat(ask, { "x-request-id": id });
@@ -56,8 +62,17 @@ it.each([
     const call = await fixture.gateway.call(id);
     expect(call).toMatchObject({ vendor: "second", status: 200, errorCode: "" });
     expect(call.cost?.amountNanos).toBe(16_750n);
+    expect(call.attempts).toMatchObject([{ vendor: "first", errorCode }]);
+    expect(call.attempts[0]?.durationMs).toBeGreaterThan(0);
   },
 );
+
+it("a call that its first vendor took names no others", async () => {
+  const id = newRequestId();
+  await fixture.chat(ask, { "x-request-id": id });
+  const call = await fixture.gateway.call(id);
+  expect([call.vendor, call.attempts]).toEqual(["first", []]);
+});
 
 it("goes on where the first vendor cannot be reached", async () => {
   const reply = await fixture.chat({ ...ask, model: "away-first" });
@@ -102,6 +117,15 @@ it("503 upstream_overloaded over max_in_flight, and the place is given back", as
   expect(reply.status).toBe(503);
   expect(errorOf(reply)).toMatchObject({ code: "upstream_overloaded", type: "api_error" });
   expect(Number(reply.headers["retry-after"])).toBeGreaterThanOrEqual(1);
+  // Who is full is not asked: another vendor is.
+  const id = newRequestId();
+  const other = await fixture.chat({ ...ask, model: "small-first" }, { "x-request-id": id });
+  expect(other.status).toBe(200);
+  const { vendor, attempts } = await fixture.gateway.call(id);
+  expect(vendor).toBe("second");
+  expect(attempts).toMatchObject([
+    { vendor: "small", errorCode: "upstream_overloaded", durationMs: 0 },
+  ]);
   leave.abort();
   await first.left;
   await running;

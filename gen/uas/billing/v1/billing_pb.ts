@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/billing/v1/billing.proto.
  */
 export const file_uas_billing_v1_billing: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvYmlsbGluZy92MS9iaWxsaW5nLnByb3RvEg51YXMuYmlsbGluZy52MSKLAQoHQmFsYW5jZRISCgphY2NvdW50X2lkGAEgASgJEiMKB2JhbGFuY2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIgCgRoZWxkGAMgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJQoJYXZhaWxhYmxlGAQgASgLMhIudWFzLnR5cGUudjEuTW9uZXki8gEKC0xlZGdlckVudHJ5EhYKDnRyYW5zYWN0aW9uX2lkGAEgASgJEigKBGtpbmQYAiABKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kEiIKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhEKCXJlZmVyZW5jZRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAYgASgJEikKDWJhbGFuY2VfYWZ0ZXIYByABKAsyEi51YXMudHlwZS52MS5Nb25leSKvBAoKQ2FsbFJlY29yZBIPCgdjYWxsX2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCRIOCgZrZXlfaWQYBCABKAkSDQoFbW9kZWwYBSABKAkSDgoGdmVuZG9yGAYgASgJEg4KBnN0YXR1cxgHIAEoBRISCgplcnJvcl9jb2RlGAggASgJEioKBmVuZGluZxgJIAEoDjIaLnVhcy5iaWxsaW5nLnYxLkNhbGxFbmRpbmcSLgoMdXNhZ2Vfc291cmNlGAogASgOMhgudWFzLnR5cGUudjEuVXNhZ2VTb3VyY2USIQoFdXNhZ2UYCyABKAsyEi51YXMudHlwZS52MS5Vc2FnZRIgCgRjb3N0GAwgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSFQoNcHJpY2VfdmVyc2lvbhgNIAEoCRIuCgpzdGFydF90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtkdXJhdGlvbl9tcxgPIAEoBRIVCg1maXJzdF9ieXRlX21zGBAgASgFEhsKE3Vwc3RyZWFtX3JlcXVlc3RfaWQYESABKAkSDgoGc3RyZWFtGBIgASgIEgwKBHBhdGgYEyABKAkSIAoEaGVsZBgUIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5Eg8KB2Ryb3BwZWQYFSADKAkSEwoLZGlzY291bnRfYnAYFiABKAUiLAoMQXVkaXRGaW5kaW5nEgwKBHJ1bGUYASABKAkSDgoGZGV0YWlsGAIgASgJKmAKC1RvcFVwU291cmNlEh0KGVRPUF9VUF9TT1VSQ0VfVU5TUEVDSUZJRUQQABIZChVUT1BfVVBfU09VUkNFX1BBWU1FTlQQARIXChNUT1BfVVBfU09VUkNFX1BST01PEAIqxQEKCkxlZGdlcktpbmQSGwoXTEVER0VSX0tJTkRfVU5TUEVDSUZJRUQQABIWChJMRURHRVJfS0lORF9UT1BfVVAQARIWChJMRURHRVJfS0lORF9DSEFSR0UQAhIWChJMRURHRVJfS0lORF9SRUZVTkQQAxIaChZMRURHRVJfS0lORF9BREpVU1RNRU5UEAQSFQoRTEVER0VSX0tJTkRfUFJPTU8QBRIfChtMRURHRVJfS0lORF9MQVRFX1NFVFRMRU1FTlQQBirXAgoKQ2FsbEVuZGluZxIbChdDQUxMX0VORElOR19VTlNQRUNJRklFRBAAEhkKFUNBTExfRU5ESU5HX0NPTVBMRVRFRBABEhcKE0NBTExfRU5ESU5HX1JFRlVTRUQQAhIgChxDQUxMX0VORElOR19VUFNUUkVBTV9SRUZVU0VEEAMSHwobQ0FMTF9FTkRJTkdfVVBTVFJFQU1fRkFJTEVEEAQSGwoXQ0FMTF9FTkRJTkdfQ0xJRU5UX0dPTkUQBRIfChtDQUxMX0VORElOR19HQVRFV0FZX1NUT1BQRUQQBhIeChpDQUxMX0VORElOR19HQVRFV0FZX0ZBSUxFRBAHEh4KGkNBTExfRU5ESU5HX09VVF9PRl9CQUxBTkNFEAgSHAoYQ0FMTF9FTkRJTkdfR0FURVdBWV9MT1NUEAkSGQoVQ0FMTF9FTkRJTkdfQ0FOQ0VMTEVEEApiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_type_v1_money, file_uas_type_v1_usage]);
+  fileDesc("Chx1YXMvYmlsbGluZy92MS9iaWxsaW5nLnByb3RvEg51YXMuYmlsbGluZy52MSKLAQoHQmFsYW5jZRISCgphY2NvdW50X2lkGAEgASgJEiMKB2JhbGFuY2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIgCgRoZWxkGAMgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJQoJYXZhaWxhYmxlGAQgASgLMhIudWFzLnR5cGUudjEuTW9uZXki8gEKC0xlZGdlckVudHJ5EhYKDnRyYW5zYWN0aW9uX2lkGAEgASgJEigKBGtpbmQYAiABKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kEiIKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhEKCXJlZmVyZW5jZRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAYgASgJEikKDWJhbGFuY2VfYWZ0ZXIYByABKAsyEi51YXMudHlwZS52MS5Nb25leSLeBAoKQ2FsbFJlY29yZBIPCgdjYWxsX2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCRIOCgZrZXlfaWQYBCABKAkSDQoFbW9kZWwYBSABKAkSDgoGdmVuZG9yGAYgASgJEg4KBnN0YXR1cxgHIAEoBRISCgplcnJvcl9jb2RlGAggASgJEioKBmVuZGluZxgJIAEoDjIaLnVhcy5iaWxsaW5nLnYxLkNhbGxFbmRpbmcSLgoMdXNhZ2Vfc291cmNlGAogASgOMhgudWFzLnR5cGUudjEuVXNhZ2VTb3VyY2USIQoFdXNhZ2UYCyABKAsyEi51YXMudHlwZS52MS5Vc2FnZRIgCgRjb3N0GAwgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSFQoNcHJpY2VfdmVyc2lvbhgNIAEoCRIuCgpzdGFydF90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtkdXJhdGlvbl9tcxgPIAEoBRIVCg1maXJzdF9ieXRlX21zGBAgASgFEhsKE3Vwc3RyZWFtX3JlcXVlc3RfaWQYESABKAkSDgoGc3RyZWFtGBIgASgIEgwKBHBhdGgYEyABKAkSIAoEaGVsZBgUIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5Eg8KB2Ryb3BwZWQYFSADKAkSEwoLZGlzY291bnRfYnAYFiABKAUSLQoIYXR0ZW1wdHMYFyADKAsyGy51YXMuYmlsbGluZy52MS5DYWxsQXR0ZW1wdCJGCgtDYWxsQXR0ZW1wdBIOCgZ2ZW5kb3IYASABKAkSEgoKZXJyb3JfY29kZRgCIAEoCRITCgtkdXJhdGlvbl9tcxgDIAEoBSIsCgxBdWRpdEZpbmRpbmcSDAoEcnVsZRgBIAEoCRIOCgZkZXRhaWwYAiABKAkqYAoLVG9wVXBTb3VyY2USHQoZVE9QX1VQX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFVRPUF9VUF9TT1VSQ0VfUEFZTUVOVBABEhcKE1RPUF9VUF9TT1VSQ0VfUFJPTU8QAirFAQoKTGVkZ2VyS2luZBIbChdMRURHRVJfS0lORF9VTlNQRUNJRklFRBAAEhYKEkxFREdFUl9LSU5EX1RPUF9VUBABEhYKEkxFREdFUl9LSU5EX0NIQVJHRRACEhYKEkxFREdFUl9LSU5EX1JFRlVORBADEhoKFkxFREdFUl9LSU5EX0FESlVTVE1FTlQQBBIVChFMRURHRVJfS0lORF9QUk9NTxAFEh8KG0xFREdFUl9LSU5EX0xBVEVfU0VUVExFTUVOVBAGKtcCCgpDYWxsRW5kaW5nEhsKF0NBTExfRU5ESU5HX1VOU1BFQ0lGSUVEEAASGQoVQ0FMTF9FTkRJTkdfQ09NUExFVEVEEAESFwoTQ0FMTF9FTkRJTkdfUkVGVVNFRBACEiAKHENBTExfRU5ESU5HX1VQU1RSRUFNX1JFRlVTRUQQAxIfChtDQUxMX0VORElOR19VUFNUUkVBTV9GQUlMRUQQBBIbChdDQUxMX0VORElOR19DTElFTlRfR09ORRAFEh8KG0NBTExfRU5ESU5HX0dBVEVXQVlfU1RPUFBFRBAGEh4KGkNBTExfRU5ESU5HX0dBVEVXQVlfRkFJTEVEEAcSHgoaQ0FMTF9FTkRJTkdfT1VUX09GX0JBTEFOQ0UQCBIcChhDQUxMX0VORElOR19HQVRFV0FZX0xPU1QQCRIZChVDQUxMX0VORElOR19DQU5DRUxMRUQQCmIGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_type_v1_money, file_uas_type_v1_usage]);
 
 /**
  * What an account has. `balance = available + held`; none is ever negative.
@@ -285,6 +285,14 @@ export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
    * @generated from field: int32 discount_bp = 22;
    */
   discountBp: number;
+
+  /**
+   * The vendors that could not take the call, in the order in which they were tried; after each the model's next
+   * route was, as far as there was one. Empty where the first vendor took it, and in records of older versions.
+   *
+   * @generated from field: repeated uas.billing.v1.CallAttempt attempts = 23;
+   */
+  attempts: CallAttempt[];
 };
 
 /**
@@ -293,6 +301,42 @@ export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
  */
 export const CallRecordSchema: GenMessage<CallRecord> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_billing, 2);
+
+/**
+ * A vendor that could not take a call.
+ *
+ * @generated from message uas.billing.v1.CallAttempt
+ */
+export type CallAttempt = Message<"uas.billing.v1.CallAttempt"> & {
+  /**
+   * The vendor.
+   *
+   * @generated from field: string vendor = 1;
+   */
+  vendor: string;
+
+  /**
+   * The documented error code that the customer would have got, for example `upstream_overloaded`.
+   *
+   * @generated from field: string error_code = 2;
+   */
+  errorCode: string;
+
+  /**
+   * How long it took to find out, in whole milliseconds. 0 where the vendor was not asked: it had as many calls as it
+   * may have.
+   *
+   * @generated from field: int32 duration_ms = 3;
+   */
+  durationMs: number;
+};
+
+/**
+ * Describes the message uas.billing.v1.CallAttempt.
+ * Use `create(CallAttemptSchema)` to create a new message.
+ */
+export const CallAttemptSchema: GenMessage<CallAttempt> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing, 3);
 
 /**
  * One broken rule of the books.
@@ -320,7 +364,7 @@ export type AuditFinding = Message<"uas.billing.v1.AuditFinding"> & {
  * Use `create(AuditFindingSchema)` to create a new message.
  */
 export const AuditFindingSchema: GenMessage<AuditFinding> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing, 3);
+  messageDesc(file_uas_billing_v1_billing, 4);
 
 /**
  * Where added money comes from.

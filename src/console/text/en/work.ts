@@ -97,6 +97,18 @@ export const calls = {
   estimated: "Estimated: the vendor reported none",
   dropped: "Not carried over",
   support: "Copy for support",
+  attempts: "Vendors that were tried before",
+  attemptsHint: "They could not take the call, and the next one was asked. That costs nothing.",
+  notAsked: "Not asked: full",
+  repeat: "Make a call like it",
+  repeatHint:
+    "What a call says is not kept. The endpoint, the model and whether it was streamed are those of this call; put your own words where it says <…>. Tools, files and other parameters of the call are missing, too.",
+  repeatTask:
+    "What a task was asked for is not kept here. The endpoint and the model are those of this call; the parameters are an example.",
+  copyCurl: "Copy as curl",
+  yourMessage: "<your message>",
+  yourModel: "<your model>",
+  yourBody: "<the body of your request>",
   units: [
     "",
     "Input tokens",

@@ -95,6 +95,17 @@ export const calls: Texts["calls"] = {
   estimated: "估算值：供应商没有报告",
   dropped: "未能转换的内容",
   support: "复制给客服",
+  attempts: "此前尝试的供应商",
+  attemptsHint: "它们没能接受这次调用，于是改问下一个。这不产生费用。",
+  notAsked: "已满，未询问",
+  repeat: "发起同样的调用",
+  repeatHint:
+    "调用的内容不会保留。接口、模型以及是否流式与本次调用相同；请在 <…> 处填写您的内容。原调用的工具、文件和其他参数也不在其中。",
+  repeatTask: "任务的内容不会保留在这里。接口和模型与本次调用相同；参数只是示例。",
+  copyCurl: "复制为 curl",
+  yourMessage: "<您的消息>",
+  yourModel: "<您的模型>",
+  yourBody: "<您的请求体>",
   units: [
     "",
     "输入 Token",

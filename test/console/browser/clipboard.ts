@@ -1,0 +1,52 @@
+/** What is copied in a page, and what it does where it is pasted. */
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { promisify } from "node:util";
+import type { Locator, Page } from "playwright-core";
+
+const run = promisify(execFile);
+
+/** Presses a button that copies; resolves with what the clipboard has then. */
+export async function copiedBy(page: Page, button: Locator): Promise<string> {
+  const parent = button.locator("..");
+  await button.click();
+  await parent.getByRole("button", { name: "Copied" }).waitFor();
+  return String(await page.evaluate("navigator.clipboard.readText()"));
+}
+
+/** Runs a program of the shell with a key; resolves with what it printed. */
+export async function pasted(program: string, key: string): Promise<string> {
+  const env = { ...process.env, UAS_API_KEY: key };
+  const { stdout } = await run("sh", ["-c", program.replace("curl ", "curl -sS ")], { env });
+  return stdout;
+}
+
+/** What a request is on the wire. */
+export interface Wire {
+  readonly body: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** What a copied curl really sends, to a server that stands for the gateway. */
+export async function wireOf(
+  curl: string,
+  { origin, key }: { origin: string; key: string },
+): Promise<Wire> {
+  const server = createServer((request, response) => {
+    void buffer(request).then((body) => {
+      server.emit("got", { body: body.toString(), headers: request.headers });
+      response.end();
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const got = once(server, "got");
+  await pasted(curl.replace(origin, `http://127.0.0.1:${port}`), key);
+  const [told] = (await got) as [Wire];
+  server.close();
+  return told;
+}
