@@ -1,5 +1,5 @@
 /** Examples that run when they are pasted: with this gateway's address, a model that exists and the real key. */
-import type { CodeVersion } from "./ui/code.tsx";
+import type { CodeVersion } from "./ui/code-version.ts";
 
 export interface SnippetOptions {
   /** Scheme, host and port of the gateway. */

@@ -1,9 +1,11 @@
 /** The playground: every model, charged and logged like any call. */
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { useText } from "../language.tsx";
 import { useModels } from "../model/use-models.ts";
 import { ChatPanel } from "../playground/chat-panel.tsx";
+import type { FunctionTool } from "../playground/conversation.ts";
 import { TaskPanel } from "../playground/task-panel.tsx";
 import { Empty, PageHead, Skeleton } from "../ui/card.tsx";
 import { SelectField } from "../ui/select.tsx";
@@ -15,6 +17,8 @@ export function PlaygroundPage() {
   const { model: chosen } = useSearch({ from: "/inside/playground" });
   const navigate = useNavigate({ from: "/playground" });
   const { data, error, refetch } = useModels();
+  // They stay while models are compared.
+  const [tools, setTools] = useState<readonly FunctionTool[]>([]);
   const model =
     data?.find(({ modelKey }) => modelKey === chosen) ??
     data?.find(({ type }) => type === ModelType.TEXT) ??
@@ -44,7 +48,7 @@ export function PlaygroundPage() {
       )}
       {model !== undefined &&
         (model.type === ModelType.TEXT ? (
-          <ChatPanel key={model.modelKey} model={model} />
+          <ChatPanel key={model.modelKey} model={model} tools={tools} onTools={setTools} />
         ) : (
           <TaskPanel key={model.modelKey} model={model} />
         ))}

@@ -1,77 +1,51 @@
 /** A chat completion, streamed: the request that the page shows as curl, byte for byte. */
+import { bodyOf, type ChatRequest } from "./conversation.ts";
+import type { Chunk } from "./reply.ts";
 
-/** One turn of a conversation. */
-export interface Turn {
-  readonly role: "system" | "user" | "assistant";
-  readonly content: string;
-}
-
-/** What is asked for. */
-export interface ChatRequest {
-  readonly model: string;
-  readonly messages: readonly Turn[];
-  readonly max_tokens?: number;
-  readonly temperature?: number;
-  readonly stream: true;
-}
+/** Where chat completions are asked for. */
+export const chatPath = "/v1/chat/completions";
 
 /** A refusal of the gateway, in its own words. */
-export class ChatError extends Error {
-  readonly requestId: string;
+export class ChatError extends Error {}
 
-  constructor(message: string, requestId: string) {
-    super(message);
-    this.requestId = requestId;
-  }
+/** How a run is told of what comes. */
+export interface RunOptions {
+  /** The secret of the key. */
+  readonly key: string;
+  readonly signal: AbortSignal;
+  /** Called with the request id once there is an answer, be it a refusal: by it the call is found. */
+  readonly onAnswer: (requestId: string) => void;
+  /** Called with each chunk of the reply. */
+  readonly onChunk: (chunk: Chunk) => void;
 }
 
 /**
  * Runs a completion.
  *
- * @param onText called with each piece of the reply
- * @returns the request id, by which the call is found
  * @throws ChatError where the gateway refuses, or ends the stream with an error
  */
 export async function runChat(
   request: ChatRequest,
-  { key, signal, onText }: { key: string; signal: AbortSignal; onText: (text: string) => void },
-): Promise<string> {
-  const requestId = `playground-${crypto.getRandomValues(new Uint32Array(3)).join("-")}`;
-  const response = await fetch("/v1/chat/completions", {
+  { key, signal, onAnswer, onChunk }: RunOptions,
+): Promise<void> {
+  const response = await fetch(chatPath, {
     method: "POST",
-    headers: {
-      authorization: `Bearer ${key}`,
-      "content-type": "application/json",
-      "x-request-id": requestId,
-    },
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     // The cookie counts for nothing here, so it is not sent.
     credentials: "omit",
-    body: JSON.stringify(request),
+    body: bodyOf(request),
     signal,
   });
-  if (!response.ok || response.body === null) {
-    throw new ChatError(messageOf(await response.text()), requestId);
-  }
+  onAnswer(response.headers.get("x-request-id") ?? "");
+  if (!response.ok || response.body === null) throw new ChatError(wordsOf(await response.text()));
   for await (const data of eventsOf(response.body)) {
-    const told = readChunk(data);
-    if (told.error !== undefined) throw new ChatError(told.error, requestId);
-    if (told.text !== "") onText(told.text);
+    const chunk = JSON.parse(data) as Chunk;
+    if (chunk.error !== undefined) throw new ChatError(chunk.error.message ?? data);
+    onChunk(chunk);
   }
-  return requestId;
 }
 
-interface Chunk {
-  readonly choices?: readonly { readonly delta?: { readonly content?: string | null } }[];
-  readonly error?: { readonly message?: string };
-}
-
-function readChunk(data: string): { text: string; error?: string } {
-  const { choices, error } = JSON.parse(data) as Chunk;
-  const text = choices?.[0]?.delta?.content ?? "";
-  return error === undefined ? { text } : { text, error: error.message ?? data };
-}
-
-function messageOf(body: string): string {
+function wordsOf(body: string): string {
   try {
     return (JSON.parse(body) as Chunk).error?.message ?? body;
   } catch {
@@ -91,13 +65,4 @@ async function* eventsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGe
       if (data !== "") yield data;
     }
   }
-}
-
-/** The request for the shell, with the key read from the environment. */
-export function chatCurl(origin: string, request: ChatRequest): string {
-  const body = JSON.stringify(request, undefined, 2).replaceAll("'", String.raw`'\''`);
-  return `curl -N ${origin}/v1/chat/completions \\
-  -H "authorization: Bearer $UAS_API_KEY" \\
-  -H "content-type: application/json" \\
-  -d '${body}'`;
 }

@@ -9,18 +9,26 @@ import { useAccountId } from "../session.tsx";
 import { durationText } from "../time.ts";
 import { buttonClass } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
-import { CodeBlock } from "../ui/code.tsx";
+import { CodeTabs } from "../ui/code.tsx";
+import type { CodeVersion } from "../ui/code-version.ts";
 import { Amount } from "../ui/show.tsx";
 
 /** The side. */
 export function RunSide({
   requestId,
   code,
+  codeHint,
+  more,
   children,
 }: {
   /** The last run. Empty: there was none. */
   requestId: string;
-  code: string;
+  code: readonly CodeVersion[];
+  /** Which request the code makes. */
+  codeHint: string;
+  /** Cards between the settings and the code. */
+  more?: ReactNode;
+  /** The settings. */
   children?: ReactNode;
 }) {
   const { playground: text } = useText();
@@ -33,10 +41,11 @@ export function RunSide({
           <div className="flex flex-col gap-4 px-5 pb-5">{children}</div>
         </Card>
       )}
+      {more}
       <Card>
-        <CardHead title={text.code} hint={text.codeHint} />
+        <CardHead title={text.code} hint={codeHint} />
         <div className="px-5 pb-5">
-          <CodeBlock label={text.code} code={code} />
+          <CodeTabs label={text.code} versions={code} />
         </div>
       </Card>
     </div>

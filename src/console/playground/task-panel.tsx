@@ -1,5 +1,7 @@
 /** Making pictures, films and sound: a task, submitted as any program does it, and followed until its end. */
 import { useQuery } from "@connectrpc/connect-query";
+import { Link } from "@tanstack/react-router";
+import { clsx } from "clsx";
 import { useState } from "react";
 import type { Model } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { TaskStatus } from "../../../gen/uas/task/v1/task_pb.ts";
@@ -12,10 +14,11 @@ import { taskSnippet } from "../model/task-snippet.ts";
 import { TaskResult } from "../task/task-result.tsx";
 import { TaskBadge, TaskProgress } from "../task/task-state.tsx";
 import { useTask } from "../task/use-task.ts";
-import { Button } from "../ui/button.tsx";
+import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, Skeleton } from "../ui/card.tsx";
 import { AreaField } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
+import { bodyOf } from "./conversation.ts";
 import { RunSide } from "./run-side.tsx";
 import { usePlaygroundKey } from "./use-playground-key.ts";
 
@@ -79,12 +82,17 @@ function TaskForm({
         </Button>
         {taskId !== undefined && <Running key={taskId} taskId={taskId} />}
       </Card>
-      <RunSide requestId={requestId} code={taskSnippet({ origin: location.origin, body })} />
+      <RunSide
+        requestId={requestId}
+        codeHint={text.codeNext}
+        code={[{ id: "curl", title: "curl", code: taskSnippet({ origin: location.origin, body }) }]}
+      />
     </div>
   );
 }
 
 function Running({ taskId }: { taskId: string }) {
+  const { playground: text } = useText();
   const { task, error } = useTask(taskId);
   if (error !== undefined) return <ErrorNote error={error} />;
   if (task === undefined) return null;
@@ -96,6 +104,9 @@ function Running({ taskId }: { taskId: string }) {
       </div>
       {task.errorMessage !== "" && <p className="text-bad">{task.errorMessage}</p>}
       <TaskResult task={task} />
+      <Link to="/tasks" search={{ task: taskId }} className={clsx(buttonClass(), "self-start")}>
+        {text.openTask}
+      </Link>
     </div>
   );
 }
@@ -120,7 +131,7 @@ async function submitTask(
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     // The cookie counts for nothing here, so it is not sent.
     credentials: "omit",
-    body: JSON.stringify(body),
+    body: bodyOf(body),
   });
   const told = (await response.json()) as { taskId?: string; error?: { message?: string } };
   if (told.taskId === undefined) throw new Error(told.error?.message ?? String(response.status));

@@ -1,16 +1,20 @@
 /** Code to read and to copy. */
 import { clsx } from "clsx";
 import { useState } from "react";
+import type { CodeVersion } from "./code-version.ts";
 import { CopyButton } from "./copy.tsx";
 import { Segments } from "./select.tsx";
 
 /** A block of code with a button that copies it. */
 export function CodeBlock({
   code,
+  copied,
   label,
   className,
 }: {
   code: string;
+  /** What is copied, where it is more than what is shown. */
+  copied?: (() => string) | undefined;
   /** What it is; for those who do not see it. */
   label: string;
   className?: string;
@@ -22,23 +26,18 @@ export function CodeBlock({
         tabIndex={0}
         role="region"
         aria-label={label}
-        className="overflow-x-auto p-3.5 pr-12 font-mono text-xs leading-relaxed"
+        className="max-h-[36rem] overflow-auto p-3.5 pr-12 font-mono text-xs leading-relaxed"
       >
         {code}
       </pre>
       <span className="absolute top-1.5 right-1.5 rounded-lg bg-sunken">
-        <CopyButton isIcon text={code} />
+        <CopyButton isIcon text={copied ?? code} />
       </span>
     </div>
   );
 }
 
-/** One of several versions of some code. */
-export interface CodeVersion {
-  readonly id: string;
-  readonly title: string;
-  readonly code: string;
-}
+export type { CodeVersion } from "./code-version.ts";
 
 /** Code in several languages. */
 export function CodeTabs({ label, versions }: { label: string; versions: readonly CodeVersion[] }) {
@@ -52,7 +51,12 @@ export function CodeTabs({ label, versions }: { label: string; versions: readonl
         choices={versions.map(({ id, title }) => ({ value: id, label: title }))}
         onChoose={setChosen}
       />
-      <CodeBlock className="w-full" label={shown?.title ?? label} code={shown?.code ?? ""} />
+      <CodeBlock
+        className="w-full"
+        label={shown?.title ?? label}
+        code={shown?.code ?? ""}
+        copied={shown?.copied}
+      />
     </div>
   );
 }

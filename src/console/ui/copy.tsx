@@ -37,13 +37,16 @@ function copyBySelection(text: string): boolean {
 /** How long a button says what came of it, in milliseconds. */
 const saidMs = 2_000;
 
-/** A button that copies, and says whether it did. */
+/** A button that copies, and says whether it did. A text that takes long to write may be a function. */
 export function CopyButton({
   text,
   label,
   isIcon = false,
   ...rest
-}: { text: string; label?: string; isIcon?: boolean } & Omit<ButtonProps, "onClick">) {
+}: { text: string | (() => string); label?: string; isIcon?: boolean } & Omit<
+  ButtonProps,
+  "onClick"
+>) {
   const { common } = useText();
   const [outcome, setOutcome] = useState<"copied" | "failed">();
   useEffect(() => {
@@ -54,11 +57,15 @@ export function CopyButton({
   const name = label ?? common.copy;
   const said =
     outcome === "copied" ? common.copied : outcome === "failed" ? common.notCopied : name;
+  const copy = async (): Promise<void> => {
+    const done = await copyText(typeof text === "string" ? text : text());
+    setOutcome(done ? "copied" : "failed");
+  };
   return (
     <Button
       {...rest}
       {...(isIcon && { size: "icon", tone: "quiet", "aria-label": said, title: said })}
-      onClick={() => void copyText(text).then((done) => setOutcome(done ? "copied" : "failed"))}
+      onClick={() => void copy()}
     >
       {outcome === "copied" ? <Check aria-hidden="true" /> : <Copy aria-hidden="true" />}
       {!isIcon && said}

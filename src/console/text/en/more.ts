@@ -206,27 +206,3 @@ export const models = {
   required: "required",
   open: (name: string) => `Open ${name}`,
 };
-
-export const playground = {
-  title: "Playground",
-  hint: "Try any model. Runs are charged and logged like every call, under a key of their own.",
-  keyName: "Playground",
-  message: "Message",
-  send: "Send",
-  stop: "Stop",
-  clear: "Begin anew",
-  you: "You",
-  assistant: "Model",
-  chatEmpty: "Write something. Enter sends it, Shift and Enter begin a new line.",
-  settings: "Settings",
-  system: "System message",
-  maxTokens: "Most tokens",
-  temperature: "Temperature",
-  usual: "Model's own",
-  code: "Code",
-  codeHint: "The same from your own program.",
-  cost: "Cost of the last run",
-  params: "Parameters (JSON)",
-  paramsWrong: "This is no JSON object.",
-  run: "Run",
-};

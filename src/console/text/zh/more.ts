@@ -189,27 +189,3 @@ export const models: Texts["models"] = {
   required: "必填",
   open: (name) => `查看 ${name}`,
 };
-
-export const playground: Texts["playground"] = {
-  title: "体验",
-  hint: "试用任意模型。与普通调用一样扣费并记录，使用单独的密钥。",
-  keyName: "Playground",
-  message: "消息",
-  send: "发送",
-  stop: "停止",
-  clear: "重新开始",
-  you: "您",
-  assistant: "模型",
-  chatEmpty: "写点什么。按 Enter 发送，Shift+Enter 换行。",
-  settings: "设置",
-  system: "系统消息",
-  maxTokens: "最多 Token",
-  temperature: "温度",
-  usual: "模型默认",
-  code: "代码",
-  codeHint: "在您自己的程序中实现同样的调用。",
-  cost: "上次运行的费用",
-  params: "参数（JSON）",
-  paramsWrong: "这不是 JSON 对象。",
-  run: "运行",
-};

@@ -1,0 +1,83 @@
+/** A request as code that makes it. */
+import type { CodeVersion } from "../ui/code-version.ts";
+import { chatPath } from "./chat.ts";
+import { abbreviated, bodyOf, type ChatRequest, picturesOf } from "./conversation.ts";
+
+/** The request in several languages, pictures shortened for the eye and whole when they are copied. */
+export function chatCode(origin: string, request: ChatRequest): readonly CodeVersion[] {
+  const shown = abbreviated(request);
+  const version = (
+    id: string,
+    title: string,
+    write: (origin: string, written: ChatRequest) => string,
+  ): CodeVersion => ({
+    id,
+    title,
+    code: write(origin, shown),
+    copied: () => write(origin, request),
+  });
+  return [
+    version("curl", "curl", curlOf),
+    version("python", "Python", pythonOf),
+    version("node", "Node.js", nodeOf),
+  ];
+}
+
+/** For the shell. A shell takes no argument as long as a picture: then the body comes in from behind. */
+function curlOf(origin: string, request: ChatRequest): string {
+  const body = bodyOf(request);
+  const hasPictures = request.messages.some((message) => picturesOf(message).length > 0);
+  const data = hasPictures
+    ? `--data-binary @- <<'BODY'\n${body}\nBODY`
+    : `-d '${body.replaceAll("'", String.raw`'\''`)}'`;
+  return `curl -N ${origin}${chatPath} \\
+  -H "authorization: Bearer $UAS_API_KEY" \\
+  -H "content-type: application/json" \\
+  ${data}`;
+}
+
+function pythonOf(origin: string, request: ChatRequest): string {
+  const members = Object.entries(request).map(
+    ([name, value]) => `    ${name}=${pythonText(value, 4)},`,
+  );
+  return `import os
+
+from openai import OpenAI
+
+client = OpenAI(base_url="${origin}/v1", api_key=os.environ["UAS_API_KEY"])
+stream = client.chat.completions.create(
+${members.join("\n")}
+)
+for chunk in stream:
+    for choice in chunk.choices:
+        print(${request.tools === undefined ? "" : "choice.delta.tool_calls or "}choice.delta.content or "", end="", flush=True)`;
+}
+
+/** A JSON value as Python writes it. Its texts are Python's too: JSON's escapes are a part of Python's. */
+function pythonText(value: unknown, indent: number): string {
+  const [inner, outer] = [" ".repeat(indent + 4), " ".repeat(indent)];
+  if (value === null || value === undefined) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value !== "object") return JSON.stringify(value);
+  const isList = Array.isArray(value);
+  const items = Object.entries(value).map(
+    ([name, each]) =>
+      `${inner}${isList ? "" : `${JSON.stringify(name)}: `}${pythonText(each, indent + 4)},\n`,
+  );
+  const [open, close] = isList ? "[]" : "{}";
+  return items.length === 0 ? `${open}${close}` : `${open}\n${items.join("")}${outer}${close}`;
+}
+
+function nodeOf(origin: string, request: ChatRequest): string {
+  const calls =
+    request.tools === undefined ? "" : "    if (delta.tool_calls) console.log(delta.tool_calls);\n";
+  return `import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "${origin}/v1", apiKey: process.env.UAS_API_KEY });
+const stream = await client.chat.completions.create(${bodyOf(request)});
+for await (const { choices } of stream) {
+  for (const { delta } of choices) {
+${calls}    process.stdout.write(delta.content ?? "");
+  }
+}`;
+}

@@ -1,0 +1,177 @@
+/** Where a message is written: text, and pictures that are picked, pasted or dropped. */
+import { ImagePlus, SendHorizontal, Square, X } from "lucide-react";
+import { clsx } from "clsx";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useRef, useState } from "react";
+import { useText } from "../language.tsx";
+import { Button, buttonClass } from "../ui/button.tsx";
+import { AreaField } from "../ui/field.tsx";
+import type { Draft } from "./use-draft.ts";
+import { type Picture, pictureTypes } from "./pictures.ts";
+
+/** The composer. */
+export function Composer({
+  draft,
+  hasFocus,
+  isRunning,
+  onSend,
+  onStop,
+}: {
+  draft: Draft;
+  /** Whether it has the focus from its beginning: it takes the place of what had it. */
+  hasFocus: boolean;
+  isRunning: boolean;
+  onSend: () => void;
+  onStop: () => void;
+}) {
+  const { playground: text } = useText();
+  const [isOver, setOver] = useState(false);
+  const send = (): void => {
+    if (!draft.isEmpty && !isRunning) onSend();
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    send();
+  };
+  const onPaste = (event: ClipboardEvent): void => {
+    if (event.clipboardData.files.length === 0) return;
+    // Copied cells of a spreadsheet are a text and a picture of it: the text is meant.
+    if (event.clipboardData.getData("text/plain") !== "") return;
+    event.preventDefault();
+    void draft.take([...event.clipboardData.files]);
+  };
+  const drag = (over: boolean) => (event: DragEvent) => {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    setOver(over);
+  };
+  const onDrop = (event: DragEvent): void => {
+    drag(false)(event);
+    void draft.take([...event.dataTransfer.files]);
+  };
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-static-element-interactions -- by the keyboard: the button, and Ctrl+V
+    <div
+      onDragOver={drag(true)}
+      onDragLeave={drag(false)}
+      onDrop={onDrop}
+      className={clsx("flex flex-col gap-2 rounded-b-xl p-4", isOver && "bg-accent-soft")}
+    >
+      <Pictures draft={draft} />
+      <AreaField
+        label={text.message}
+        isLabelHidden
+        placeholder={isOver ? text.drop : text.message}
+        rows={2}
+        autoFocus={hasFocus}
+        value={draft.text}
+        onKeyDown={onKey}
+        onPaste={onPaste}
+        onChange={(event) => draft.write(event.target.value)}
+      />
+      <div className="flex flex-wrap items-center justify-between gap-2">
+        <Picker draft={draft} />
+        <p className="order-last w-full text-xs text-muted sm:order-none sm:w-auto sm:flex-1">
+          {text.attachHint}
+        </p>
+        {isRunning ? (
+          <Button size="medium" onClick={onStop}>
+            <Square aria-hidden="true" />
+            {text.stop}
+          </Button>
+        ) : (
+          <Button tone="primary" size="medium" disabled={draft.isEmpty} onClick={send}>
+            <SendHorizontal aria-hidden="true" />
+            {text.send}
+          </Button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Picker({ draft }: { draft: Draft }) {
+  const { playground: text } = useText();
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        accept={pictureTypes}
+        aria-label={text.attach}
+        onChange={({ target }) => {
+          void draft.take([...(target.files ?? [])]);
+          // The same file can be picked again.
+          target.value = "";
+        }}
+      />
+      <Button tone="quiet" onClick={() => input.current?.click()}>
+        <ImagePlus aria-hidden="true" />
+        {text.attach}
+      </Button>
+    </>
+  );
+}
+
+/** The pictures that go with the message, and why others do not. */
+function Pictures({ draft }: { draft: Draft }) {
+  const { playground: text } = useText();
+  const { pictures, faults } = draft;
+  return (
+    <>
+      {pictures.length > 0 && (
+        <ul aria-label={text.pictures} className="flex flex-wrap gap-3">
+          {pictures.map((picture, index) => (
+            // oxlint-disable-next-line react/no-array-index-key -- one file may be there twice
+            <li key={index}>
+              <Attached picture={picture} onRemove={() => draft.remove(index)} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {faults.length > 0 && (
+        <div role="alert" className="text-xs text-bad">
+          {faults.map(({ name, fault }, index) => (
+            // oxlint-disable-next-line react/no-array-index-key -- one file may be there twice
+            <p key={index} className="break-words">
+              {text.pictureFaults[fault](name)}
+            </p>
+          ))}
+        </div>
+      )}
+    </>
+  );
+}
+
+function Attached({
+  picture: { name, url, bytes },
+  onRemove,
+}: {
+  picture: Picture;
+  onRemove: () => void;
+}) {
+  const { playground: text } = useText();
+  return (
+    <figure className="relative w-20">
+      <img
+        src={url}
+        alt={name}
+        className="size-20 rounded-lg border border-line bg-sunken object-cover"
+      />
+      <figcaption className="mt-0.5 truncate text-xs text-muted">
+        {(bytes / 1024).toFixed(bytes < 10_240 ? 1 : 0)} KB
+      </figcaption>
+      <button
+        type="button"
+        aria-label={text.removePicture(name)}
+        onClick={onRemove}
+        className={clsx(buttonClass("secondary", "icon"), "absolute -top-2 -right-2 size-7!")}
+      >
+        <X aria-hidden="true" />
+      </button>
+    </figure>
+  );
+}
