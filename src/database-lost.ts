@@ -25,6 +25,20 @@ export function databaseUnavailable(cause?: unknown): GatewayError {
   );
 }
 
+/** What a caller is told whose request waited too long behind others: the database is there, and has much to do. */
+export function databaseBusy(): GatewayError {
+  const text = "the gateway is busy right now; try again in a moment";
+  return new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text);
+}
+
+/** What a caller is told of whose account too many requests wait already. */
+export function tooManyWaiting(): GatewayError {
+  return new GatewayError(
+    ErrorCode.QUEUE_FULL,
+    "too many requests of this account wait already; try again in a moment, and send fewer at once",
+  );
+}
+
 /**
  * Waits for work on the database.
  *

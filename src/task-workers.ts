@@ -1,5 +1,4 @@
 /** Puts the work on tasks together, for a server. */
-import { Pool } from "pg";
 import type { Logger } from "pino";
 import type { CallRow } from "./billing/call-row.ts";
 import { callCost } from "./billing/price.ts";
@@ -7,6 +6,7 @@ import type { PriceBook } from "./billing/price-book.ts";
 import type { Config, Settings } from "./config/config.ts";
 import { priceAt } from "./config/price-at.ts";
 import type { Database } from "./db/database.ts";
+import { openPool } from "./db/open-pool.ts";
 import { backgroundOf } from "./inference/background/params.ts";
 import { createBackgroundRunner } from "./inference/background/run.ts";
 import type { InferenceState } from "./inference/state/state.ts";
@@ -60,19 +60,10 @@ export interface TaskWorking {
 /** How many connections the work may open: bursts of it must not hold up what callers wait for. */
 const poolMax = 6;
 
-/** How long to wait for one, in milliseconds: a burst waits in line. */
-const connectTimeoutMs = 5_000;
-
 /** Makes it; it does not work yet. */
 export function createTaskWorking(options: WorkingOptions): TaskWorking {
   const { database, metrics, log, prices, results, config, onLowBalance } = options;
-  const pool = new Pool({
-    connectionString: database.url,
-    max: poolMax,
-    connectionTimeoutMillis: connectTimeoutMs,
-  });
-  // An idle connection that breaks is replaced; without a listener it would end the process.
-  pool.on("error", () => {});
+  const pool = openPool(database.url, { max: poolMax, for: "jobs" });
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const jobs = createTaskJobs({
     pool,

@@ -1,13 +1,13 @@
 /** Puts the webhook room together: its service for whoever has the database, its sending for a server. */
 import { readFileSync } from "node:fs";
 import { rootCertificates } from "node:tls";
-import { Pool } from "pg";
 import type { Logger } from "pino";
 import { type AttemptOutcome, AttemptOutcomeSchema } from "../gen/uas/webhook/v1/webhook_pb.ts";
 import { WebhookService } from "../gen/uas/webhook/v1/webhook_service_pb.ts";
 import type { WebhookConfig } from "./config/config.ts";
 import { webhookDeadMs } from "./config/limits.ts";
 import type { Database } from "./db/database.ts";
+import { openPool } from "./db/open-pool.ts";
 import { createGuardedClient, type GuardedClient } from "./http/guarded-client.ts";
 import type { Metrics } from "./metrics.ts";
 import { type Service, serve } from "./rpc/service.ts";
@@ -60,20 +60,11 @@ export interface WebhookSending {
 /** How many connections the sending may open: bursts of it must not hold up what callers wait for. */
 const poolMax = 4;
 
-/** How long to wait for one, in milliseconds. */
-const connectTimeoutMs = 2_000;
-
 /** Makes it; it does not send yet. */
 export function createWebhookSending(options: SendingOptions): WebhookSending {
   const { config, metrics, log } = options;
   const { database, webhookSecrets: secrets } = options.backend;
-  const pool = new Pool({
-    connectionString: database.url,
-    max: poolMax,
-    connectionTimeoutMillis: connectTimeoutMs,
-  });
-  // An idle connection that breaks is replaced; without a listener it would end the process.
-  pool.on("error", () => {});
+  const pool = openPool(database.url, { max: poolMax, for: "jobs" });
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const jobs = createWebhookJobs({ pool, warn });
   const dispatcher = createDispatcher({

@@ -1,12 +1,12 @@
 /** Opens the database: the ORM over the entities of all rooms, and the plain pool for prepared SQL. */
 import { MikroORM, type Options } from "@mikro-orm/postgresql";
 import { Migrator } from "@mikro-orm/migrations";
-import { Pool } from "pg";
+import type { Pool } from "pg";
 import { connect, type ConnectOptions, type Log } from "./connect.ts";
 import { entities } from "./entities.ts";
-import { guardPool } from "./guard-pool.ts";
 import { migrate } from "./migrate.ts";
 import { migrations } from "./migrations.ts";
+import { connectTimeoutMs, openPool, preparePool } from "./open-pool.ts";
 
 /** An open database. */
 export interface Database {
@@ -22,9 +22,6 @@ export interface Database {
 
 /** How many connections the ORM and the plain pool may each open. */
 const poolMax = 8;
-
-/** How long to wait for a connection, in milliseconds: short, so that a lost database is a 503 at once. */
-const connectTimeoutMs = 900;
 
 const silent: Log = { info: () => {}, warn: () => {} };
 
@@ -48,8 +45,8 @@ export function ormOptions(url: string): Options {
     // The ORM reads host and port of an address, but no socket folder: the driver reads all of it.
     driverOptions: {
       connectionString: url,
-      connectionTimeoutMillis: connectTimeoutMs,
-      onPoolCreated: guardPool,
+      connectionTimeoutMillis: connectTimeoutMs.callers,
+      onPoolCreated: (pool: Pool) => preparePool(pool, url, "callers"),
     },
     forceUtcTimezone: true,
   };
@@ -85,12 +82,7 @@ export async function openDatabase(
 
 async function createDatabase(url: string): Promise<Database> {
   const orm = await MikroORM.init(ormOptions(url));
-  const pool = new Pool({
-    connectionString: url,
-    max: poolMax,
-    connectionTimeoutMillis: connectTimeoutMs,
-  });
-  guardPool(pool);
+  const pool = openPool(url, { max: poolMax, for: "callers" });
   return {
     orm,
     pool,

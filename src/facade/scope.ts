@@ -13,6 +13,7 @@ import { discardedBodyBytesMax } from "../config/limits.ts";
 import { type DialectId, dialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { sendError, toGatewayError } from "./errors.ts";
+import { inLaneOf } from "../lane.ts";
 import { registerExchange } from "./exchange-route.ts";
 import type { FacadeOptions } from "./options.ts";
 import type { RestRoute } from "./route-table.ts";
@@ -78,6 +79,7 @@ export function prepareScope(
     return send(reply, told);
   });
   observe(scope, options);
+  scope.addHook("preHandler", ({ state }, _reply, done) => inLaneOf(state?.caller, done));
 }
 
 /** Waits for the end of a body that is too long, and throws it away. Many clients read no reply before they have sent

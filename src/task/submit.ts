@@ -2,13 +2,13 @@
  * Accepts tasks: the row and the money in one transaction. The hold of a task is the only one there is for
  * it: whoever runs it, a text generation too, holds nothing again, and its end settles this hold (R-TSK-6).
  */
-import { Pool, type PoolClient } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { applyIn } from "../billing/apply-in.ts";
 import type { KeyCaller } from "../caller.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { queuedTasksMax, taskHoldTtlMs, taskQueueMs } from "../config/task-limits.ts";
 import { answering } from "../database-lost.ts";
-import { guardPool } from "../db/guard-pool.ts";
+import { openPool } from "../db/open-pool.ts";
 import type { TaskUnits } from "../vendor/task.ts";
 import { isCancelBilled } from "./charge.ts";
 import { callbackIdReused, holdRefused, queueFull } from "./failures.ts";
@@ -89,25 +89,15 @@ const sql = {
   find: `select ${seenColumns}, fingerprint from task where account_id = $1 and callback_id = $2`,
 } as const;
 
-/** How many connections submits may open, and how long one waits for one, in milliseconds. */
+/** How many connections submits may open. */
 const poolMax = 8;
-const connectTimeoutMs = 900;
 
 /**
  * Opens the connections of submits: of their own, so that a burst of them keeps nobody else waiting, and with
  * statements that go out together. A submit asks the database twice instead of four times.
  */
 export function openSubmitPool(url: string): Pool {
-  const config = {
-    connectionString: url,
-    max: poolMax,
-    connectionTimeoutMillis: connectTimeoutMs,
-    // Unknown to the driver's types.
-    pipeline: true,
-  };
-  const pool = new Pool(config);
-  guardPool(pool);
-  return pool;
+  return openPool(url, { max: poolMax, for: "callers", isPipelined: true });
 }
 
 /** Makes it. */

@@ -8,6 +8,7 @@ import {
   invalidKey,
   presentedKey,
 } from "../../caller.ts";
+import { inLaneOf } from "../../lane.ts";
 import type { CheckAccess } from "../access.ts";
 
 export interface AuthenticateOptions {
@@ -25,7 +26,8 @@ export function createAuthenticate(options: AuthenticateOptions): Interceptor {
     const caller = known ?? (await identify(request.header));
     if (known === undefined) request.contextValues.set(callerKey, caller);
     options.checkAccess(request.method, caller);
-    return next(request);
+    // An edge has chosen the lane of callers that it knows.
+    return known === undefined ? inLaneOf(caller, () => next(request)) : next(request);
   };
 }
 

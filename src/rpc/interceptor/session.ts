@@ -1,5 +1,6 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { anonymous, type Caller, callerKey } from "../../caller.ts";
+import { inLaneOf } from "../../lane.ts";
 import { notSignedIn, visitKey } from "../../visit.ts";
 import type { CheckAccess } from "../access.ts";
 
@@ -20,6 +21,6 @@ export function createSessionAuthenticate({
     const caller = token === undefined ? anonymous : await identify(token);
     request.contextValues.set(callerKey, caller);
     checkAccess(request.method, caller, notSignedIn);
-    return next(request);
+    return inLaneOf(caller, () => next(request));
   };
 }

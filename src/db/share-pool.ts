@@ -1,0 +1,174 @@
+/**
+ * Shares the few connections of a pool among all who want one. The driver's own line knows no turns, and its time limit
+ * does not tell a server that is away from one that has much to do: whoever waited too long behind others was told that
+ * the database could not be reached.
+ */
+import { Client, type Pool, type PoolClient } from "pg";
+import { databaseBusy, tooManyWaiting } from "../database-lost.ts";
+import { commonLane, currentLane } from "../lane.ts";
+import { Turns, type Waiter } from "./turns.ts";
+
+/** What {@link sharePool} needs. */
+export interface SharePoolOptions {
+  /**
+   * - `callers`: accounts take turns, and none has more than three quarters of the connections; of too many who wait
+   *   the last ones are refused, and so is who has waited too long.
+   * - `jobs`: all wait in one line, as long as it takes.
+   */
+  readonly for: "callers" | "jobs";
+  /** Asks the server for a sign of life, within so many milliseconds. @throws where there is none */
+  readonly probe: (timeoutMs: number) => Promise<void>;
+  /** The longest wait of a caller behind others, in milliseconds. Default 10 s. */
+  readonly waitMs?: number;
+}
+
+/** How much of a pool one account may have: what is left goes on where all of its statements wait for a lock. */
+const accountShare = 3 / 4;
+
+/** The most of one account who wait for a connection of one pool. */
+const waitingMax = 500;
+
+/** See {@link SharePoolOptions}. */
+const waitMsDefault = 10_000;
+
+/** How often is looked at who waits, in milliseconds. */
+const lookMs = 100;
+
+/** After how long without a sign of life the server is asked for one, and how long it may take, in milliseconds:
+ * together less than a second, after which a database that is away is told as such. */
+const quietMs = 250;
+const probeMs = 600;
+
+type Callback = (
+  error: Error | undefined,
+  client: PoolClient | undefined,
+  release: (error?: Error | boolean) => void,
+) => void;
+
+/** Lets `pool.connect`, and with it `pool.query`, wait in turns. To be called before the pool is used. */
+export function sharePool(pool: Pool, options: SharePoolOptions): void {
+  const sharing = new Sharing(pool, options);
+  pool.connect = ((callback?: Callback) => {
+    const connecting = sharing.connect();
+    if (callback === undefined) return connecting;
+    return void tell(connecting, callback);
+  }) as Pool["connect"];
+}
+
+/** The driver's pool asks itself in this way. */
+async function tell(connecting: Promise<PoolClient>, callback: Callback): Promise<void> {
+  let client: PoolClient;
+  try {
+    client = await connecting;
+  } catch (error) {
+    callback(error as Error, undefined, () => {});
+    return;
+  }
+  callback(undefined, client, client.release.bind(client));
+}
+
+/** Asks a server for a sign of life by a connection of its own. */
+export function probeServer(connectionString: string): SharePoolOptions["probe"] {
+  return async (connectionTimeoutMillis) => {
+    const client = new Client({ connectionString, connectionTimeoutMillis });
+    client.on("error", () => {});
+    await client.connect();
+    void client.end().catch(() => {});
+  };
+}
+
+class Sharing {
+  readonly #connect: () => Promise<PoolClient>;
+  readonly #isForCallers: boolean;
+  readonly #probe: SharePoolOptions["probe"];
+  readonly #waitMs: number;
+  readonly #turns: Turns;
+  readonly #laneOf = new WeakMap<PoolClient, string>();
+  #heardMs = 0;
+  #isProbing = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(pool: Pool, { for: users, probe, waitMs = waitMsDefault }: SharePoolOptions) {
+    const { max: places } = pool.options;
+    this.#connect = pool.connect.bind(pool);
+    this.#isForCallers = users === "callers";
+    this.#probe = probe;
+    this.#waitMs = users === "callers" ? waitMs : Number.POSITIVE_INFINITY;
+    const ofAccount = Math.ceil(places * accountShare);
+    this.#turns = new Turns({
+      places,
+      share: (lane) => (lane === commonLane ? places : ofAccount),
+    });
+    // It is told before the connection is free.
+    pool.on("release", (error: Error | undefined, client) => {
+      const lane = this.#laneOf.get(client);
+      if (lane !== undefined) queueMicrotask(() => this.#leave(lane, !error));
+    });
+  }
+
+  /** @throws GatewayError where too many wait, or the wait is too long; the driver's where there is no server */
+  async connect(): Promise<PoolClient> {
+    const lane = this.#isForCallers ? currentLane() : commonLane;
+    if (!this.#turns.take(lane)) await this.#wait(lane);
+    try {
+      const client = await this.#connect();
+      this.#heardMs = performance.now();
+      this.#laneOf.set(client, lane);
+      return client;
+    } catch (error) {
+      this.#leave(lane, false);
+      throw error;
+    }
+  }
+
+  #leave(lane: string, isHeard: boolean): void {
+    if (isHeard) this.#heardMs = performance.now();
+    this.#turns.leave(lane);
+  }
+
+  #wait(lane: string): Promise<void> {
+    if (this.#isForCallers && this.#turns.waitingIn(lane) >= waitingMax) {
+      throw lane === commonLane ? databaseBusy() : tooManyWaiting();
+    }
+    if (this.#timer === undefined) {
+      // How long nothing was heard while nobody waited says nothing.
+      this.#heardMs = performance.now();
+      this.#timer = setInterval(() => this.#look(), lookMs);
+    }
+    return new Promise((resolve, reject) => {
+      this.#turns.wait({ lane, sinceMs: performance.now(), begin: resolve, refuse: reject });
+    });
+  }
+
+  #look(): void {
+    if (this.#turns.isIdle) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      return;
+    }
+    const nowMs = performance.now();
+    const isLong = ({ sinceMs }: Waiter): boolean => nowMs - sinceMs > this.#waitMs;
+    this.#turns.refuse((waiter) => (isLong(waiter) ? databaseBusy() : undefined));
+    const isQuiet = nowMs - this.#heardMs > quietMs;
+    if (isQuiet && !this.#isProbing) void this.#listen();
+  }
+
+  /** Finds out whether the server is there; if it is not, nobody waits any longer. */
+  async #listen(): Promise<void> {
+    this.#isProbing = true;
+    const askedMs = performance.now();
+    try {
+      await this.#probe(probeMs);
+      this.#heardMs = performance.now();
+    } catch (cause) {
+      // It may have answered somebody else meanwhile.
+      if (this.#heardMs >= askedMs) return;
+      const lost = new Error("timeout: no connection is free, and the database does not answer", {
+        cause,
+      });
+      this.#turns.refuse(() => lost);
+    } finally {
+      this.#isProbing = false;
+    }
+  }
+}

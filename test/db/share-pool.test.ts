@@ -1,0 +1,159 @@
+/** The few connections of a pool, and many who want one. */
+import { Pool, type PoolClient } from "pg";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Caller } from "../../src/caller.ts";
+import { isDatabaseLost } from "../../src/database-lost.ts";
+import { openDatabase } from "../../src/db/database.ts";
+import { openPool } from "../../src/db/open-pool.ts";
+import { probeServer, sharePool } from "../../src/db/share-pool.ts";
+import { guardPool } from "../../src/db/guard-pool.ts";
+import { ErrorCode } from "../../src/errors.ts";
+import { inLaneOf } from "../../src/lane.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { startFaultProxy } from "../support/fault-proxy.ts";
+
+let scratch: TestDatabase;
+const pools: Pool[] = [];
+beforeEach(async () => void (scratch = await createTestDatabase()));
+afterEach(async () => {
+  await Promise.all(pools.splice(0).map((pool) => pool.end()));
+  await scratch.close();
+});
+
+const of = (accountId: string): Caller => ({ kind: "session", accountId });
+
+function open(max: number, users: "callers" | "jobs" = "callers"): Pool {
+  const pool = openPool(scratch.url, { max, for: users });
+  pools.push(pool);
+  return pool;
+}
+
+/** One whose probes are counted. */
+function openProbed(max: number, waitMs?: number) {
+  const pool = new Pool({ connectionString: scratch.url, max });
+  guardPool(pool);
+  pools.push(pool);
+  const seen = { probes: 0 };
+  const ask = probeServer(scratch.url);
+  const probe = async (timeoutMs: number): Promise<void> => {
+    await ask(timeoutMs);
+    seen.probes += 1;
+  };
+  sharePool(pool, { for: "callers", probe, ...(waitMs !== undefined && { waitMs }) });
+  return { pool, seen };
+}
+
+async function takeAll(pool: Pool, count: number, caller?: Caller): Promise<PoolClient[]> {
+  return Promise.all(Array.from({ length: count }, () => inLaneOf(caller, () => pool.connect())));
+}
+
+test("R-MON-7: who waits behind others on a database that is there is not told that it is lost", async () => {
+  const { pool, seen } = openProbed(2);
+  const held = await takeAll(pool, 2);
+  const waiting = Array.from({ length: 20 }, () => pool.query<{ one: number }>("select 1 as one"));
+  // Longer than a lost database may take.
+  await expect.poll(() => seen.probes, { timeout: 10_000 }).toBeGreaterThanOrEqual(4);
+  for (const client of held) client.release();
+  for (const { rows } of await Promise.all(waiting)) expect(rows).toEqual([{ one: 1 }]);
+});
+
+test("R-MON-7: who waits behind connections that hang is told so, and the pool works on when they are back", async () => {
+  const proxy = await startFaultProxy(scratch.url);
+  const pool = openPool(proxy.url, { max: 2, for: "callers" });
+  const held = await takeAll(pool, 2);
+  proxy.hang();
+  const error: unknown = await pool.query("select 1").catch((reason: unknown) => reason);
+  expect(isDatabaseLost(error)).toBe(true);
+  proxy.resume();
+  for (const client of held) client.release();
+  expect((await pool.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
+  await pool.end();
+  await proxy.close();
+});
+
+test("connections that break are replaced, and cost nobody a place", async () => {
+  const pool = open(2);
+  for (let times = 0; times < 6; times++) {
+    const [client] = await takeAll(pool, 1);
+    await expect(client?.query("select pg_terminate_backend(pg_backend_pid())")).rejects.toThrow();
+    client?.release(true);
+  }
+  const failing = Array.from({ length: 6 }, () => pool.query("select 1 / 0"));
+  for (const { status } of await Promise.allSettled(failing)) expect(status).toBe("rejected");
+  expect((await Promise.all([1, 2, 3].map(() => pool.query("select 1")))).length).toBe(3);
+});
+
+test("an account whose statements all wait leaves connections to others", async () => {
+  const pool = open(4);
+  const held = await takeAll(pool, 3, of("a"));
+  const waiting = inLaneOf(of("a"), () => pool.query("select 1"));
+  const other = await inLaneOf(of("b"), () => pool.query("select 2 as two"));
+  expect(other.rows).toEqual([{ two: 2 }]);
+  for (const client of held) client.release();
+  await waiting;
+});
+
+test("accounts take turns, however many requests of one wait", async () => {
+  const pool = open(1);
+  const [held] = await takeAll(pool, 1);
+  const order: string[] = [];
+  const ask = (accountId: string, name: string): Promise<void> =>
+    inLaneOf(of(accountId), async () => {
+      await pool.query("select 1");
+      order.push(name);
+    });
+  const asked = ["a1", "a2", "a3", "a4", "b1", "b2"].map((name) => ask(name.charAt(0), name));
+  held?.release();
+  await Promise.all(asked);
+  expect(order).toEqual(["a1", "b1", "a2", "b2", "a3", "a4"]);
+});
+
+test("of too many who wait the last are told to come again, of an account and of nobody", async () => {
+  const pool = open(1);
+  const [held] = await takeAll(pool, 1);
+  const ask = (caller?: Caller) => inLaneOf(caller, () => pool.query("select 1"));
+  const waiting = [of("a"), undefined].flatMap((caller) =>
+    Array.from({ length: 500 }, () => ask(caller)),
+  );
+  await expect(ask(of("a"))).rejects.toMatchObject({
+    code: ErrorCode.QUEUE_FULL,
+    retryAfterSeconds: 1,
+  });
+  await expect(ask()).rejects.toMatchObject({
+    code: ErrorCode.SERVICE_UNAVAILABLE,
+    message: expect.stringContaining("busy"),
+  });
+  const other = ask(of("b"));
+  held?.release();
+  await Promise.all([...waiting, other]);
+});
+
+test("who has waited too long is told that the gateway is busy", async () => {
+  const { pool } = openProbed(1, 200);
+  const [held] = await takeAll(pool, 1);
+  await expect(pool.query("select 1")).rejects.toMatchObject({
+    code: ErrorCode.SERVICE_UNAVAILABLE,
+    message: expect.stringContaining("busy"),
+    retryAfterSeconds: 1,
+  });
+  held?.release();
+});
+
+test("jobs wait in one line, however many they are", async () => {
+  const pool = open(1, "jobs");
+  const [held] = await takeAll(pool, 1);
+  const waiting = Array.from({ length: 600 }, () =>
+    inLaneOf(of("a"), () => pool.query("select 1")),
+  );
+  held?.release();
+  expect(await Promise.all(waiting)).toHaveLength(600);
+});
+
+test("the ORM waits in turns, too", async () => {
+  const database = await openDatabase(scratch.url);
+  const asked = Array.from({ length: 50 }, (_, index) =>
+    inLaneOf(of(`${index % 3}`), () => database.orm.em.fork().execute("select 1 as one")),
+  );
+  for (const rows of await Promise.all(asked)) expect(rows).toEqual([{ one: 1 }]);
+  await database.close();
+});
