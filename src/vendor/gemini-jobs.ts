@@ -9,6 +9,7 @@ import {
 } from "./gemini-interaction.ts";
 import { filmSeconds } from "./gemini-params.ts";
 import { operationNews } from "./gemini-tasks.ts";
+import { numberMax, wrongNumber } from "./native-number.ts";
 import type { NativeModelAt, NativeRequest, NativeRoute, NativeTask } from "./native.ts";
 import { faultText } from "./task-http.ts";
 import { type TaskNews, type TaskUnits, VendorTrouble } from "./task.ts";
@@ -206,11 +207,21 @@ export function objectOf(value: unknown): JsonObject {
   return isObject ? (value as JsonObject) : {};
 }
 
-/** The most of a figure that Google takes under several names; `undefined`: it is not there, or 0, by which Google's
- * messages say the same: held must be what the vendor's own default can come to. */
+/**
+ * The most of a figure that Google takes under several names; `undefined`: it is not there, or 0, by which Google's
+ * messages say the same: held must be what the vendor's own default can come to.
+ *
+ * @throws GatewayError INVALID_REQUEST where it is no number
+ */
 export function mostOf(object: JsonObject, ...names: readonly string[]): number | undefined {
-  const values = names
-    .map((name) => (typeof object[name] === "string" ? Number(object[name]) : object[name]))
-    .filter((value) => typeof value === "number" && Number.isFinite(value) && value > 0);
-  return values.length === 0 ? undefined : Math.ceil(Math.max(...(values as number[])));
+  const most = Math.max(...names.map((name) => figureOf(object[name], name)));
+  return most === 0 ? undefined : Math.ceil(most);
+}
+
+/** Google takes texts for numbers, also such as `1e2`. @throws GatewayError INVALID_REQUEST where it is none */
+function figureOf(value: JsonValue | undefined, name: string): number {
+  if (value === undefined || value === null || value === "") return 0;
+  const number = typeof value === "string" ? Number(value) : value;
+  if (typeof number === "number" && number >= 0 && number <= numberMax) return number;
+  throw wrongNumber(name);
 }

@@ -9,9 +9,22 @@ import { ErrorCode, GatewayError } from "../errors.ts";
  */
 export function numberSaid(value: unknown, name: string, unit = ""): number | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value === "number" && value >= 0) return value;
+  const number = typeof value === "number" ? value : textSaid(value, unit);
+  if (number !== undefined && number >= 0 && number <= numberMax) return number;
+  throw wrongNumber(name);
+}
+
+/** No vendor takes more of anything. */
+export const numberMax = 2 ** 31 - 1;
+
+/** What is said of a number that is none. */
+export function wrongNumber(name: string, least = 0): GatewayError {
+  const text = `"${name}" must be a number from ${least} to ${numberMax}`;
+  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: name });
+}
+
+function textSaid(value: unknown, unit: string): number | undefined {
   const text = typeof value === "string" ? value.trim().replaceAll("_", "") : "";
   const [, digits, written = ""] = /^\+?(\d{1,12}(?:\.\d{1,12})?) ?([a-z]*)$/.exec(text) ?? [];
-  if (digits !== undefined && (written === "" || written === unit)) return Number(digits);
-  throw new GatewayError(ErrorCode.INVALID_REQUEST, `"${name}" must be a number`, { param: name });
+  return digits !== undefined && (written === "" || written === unit) ? Number(digits) : undefined;
 }

@@ -11,6 +11,7 @@ import type {
   NativeRoute,
   NativeTask,
 } from "./native.ts";
+import { numberSaid } from "./native-number.ts";
 import { fileIn } from "./replicate-files.ts";
 import { predictionNews } from "./replicate-tasks.ts";
 import type { TaskUnits } from "./task.ts";
@@ -116,12 +117,13 @@ function units(request: NativeRequest, { type, prices }: ModelConfig): TaskUnits
   const input = request.member("input");
   if (!isObject(input)) throw invalid('"input" must be an object', "input");
   if (type === ModelType.IMAGE) {
-    const counts = countNames.flatMap((name) => numberIn(input, name));
+    const counts = countNames.map((name) => numberIn(input, name) ?? 1);
     return { images: Math.ceil(counts.reduce((all, count) => all * Math.max(1, count), 1)) };
   }
-  const seconds = Math.max(0, ...lengthNames.flatMap((name) => numberIn(input, name)));
   const isTimed = prices.some(({ price }) => price.second !== undefined);
-  if (isTimed && seconds === 0) {
+  if (!isTimed) return { inputTokens: request.inputTokens };
+  const seconds = Math.max(...lengthNames.map((name) => numberIn(input, name) ?? 0));
+  if (seconds === 0) {
     throw invalid(
       '"input.duration" is missing: this model is charged by the second, so say how many',
       "input",
@@ -130,11 +132,12 @@ function units(request: NativeRequest, { type, prices }: ModelConfig): TaskUnits
   return { seconds, inputTokens: request.inputTokens };
 }
 
-/** Some models take a length as a word, such as "5s". */
-function numberIn(input: JsonObject, name: string): number[] {
+/** Some models take a length as a text, such as `5s`, or have words of their own. @throws GatewayError where it is
+ * no number */
+function numberIn(input: JsonObject, name: string): number | undefined {
   const value = input[name];
-  const number = typeof value === "string" ? Number.parseFloat(value) : value;
-  return typeof number === "number" && Number.isFinite(number) && number > 0 ? [number] : [];
+  if (typeof value === "string" && /^[a-z]*$/i.test(value)) return undefined;
+  return numberSaid(value, `input.${name}`, "s");
 }
 
 /** `webhook`, and which events it wants. */
@@ -142,8 +145,22 @@ function readCallback(request: NativeRequest): NativeCallbackSaid {
   const url = request.member("webhook") ?? null;
   const filter = request.member("webhook_events_filter") ?? null;
   if (url !== null && typeof url !== "string") throw invalid('"webhook" must be a URL', "webhook");
+  if (filter !== null && !isFilter(filter)) {
+    const text = `"webhook_events_filter" must be a list of ${[...eventWords].join(", ")}`;
+    throw invalid(text, "webhook_events_filter");
+  }
   const isNarrow = Array.isArray(filter) && !filter.some((each) => each !== "completed");
   return { ...(url !== null && { url }), wantsProgress: !isNarrow };
+}
+
+/** What happens to a prediction, in Replicate's words. */
+const eventWords: ReadonlySet<string> = new Set(["start", "output", "logs", "completed"]);
+
+function isFilter(filter: JsonValue): boolean {
+  return (
+    Array.isArray(filter) &&
+    filter.every((each) => typeof each === "string" && eventWords.has(each))
+  );
 }
 
 /** Files that were uploaded, wherever in the input their addresses stand. */
