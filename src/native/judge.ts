@@ -26,19 +26,23 @@ function isJobFailure(status: number): boolean {
 export interface Judging extends Pick<NativeContext, "metrics" | "log"> {
   /** See {@link NativePassRoute.isJobs}. */
   readonly isJobs?: boolean;
+  /** Whether nothing was named that could be missing but the operator's model: that is told of as in calls (R-ERR-4).
+   * Default false. */
+  readonly isModels?: boolean;
 }
 
 /** Reads a refusal; tells the operator where it is about the operator's own account (R-ERR-3). */
 export async function judge(
   reply: VendorReply,
   { vendor, config }: NativeVendor,
-  { metrics, log, isJobs = false }: Judging,
+  { metrics, log, isJobs = false, isModels = false }: Judging,
 ): Promise<Judged> {
   const { status, headers } = reply;
   const body = await reply.body.whole(refusalBytesMax);
   const fault = vendor.faultOf?.(status, body);
   const retryAfter = retryAfterSeconds(headers) ?? vendor.retryAfterOf?.(body);
-  const isOwn = ownStatuses.has(status) || (isJobs && isJobFailure(status));
+  const isModel = isModels && status === 404;
+  const isOwn = (ownStatuses.has(status) && !isModel) || (isJobs && isJobFailure(status));
   if (fault === undefined && isOwn) return { refusal: passed(status), body };
   const refusal = readRefusal({ status, headers, body, fault, retryAfter });
   metrics.countAttempt(config.name, refusal.pass ? "refused" : "failed");

@@ -21,11 +21,19 @@ export async function checkOwned(
   if (!(await ownsObjects(pool, owner, names))) throw noSuchObject();
 }
 
+/** The names of the objects that a request refers to. */
+export function referencesOf({
+  at,
+  request,
+}: Pick<NativeAsk, "at" | "request">): readonly string[] {
+  return at.api.references?.(request) ?? [];
+}
+
 /** What a request refers to must be the caller's. @throws GatewayError NOT_FOUND */
 export async function checkReferences(
   ask: NativeAsk,
   context: Pick<NativeContext, "pool">,
 ): Promise<void> {
-  const names = ask.at.api.references?.(ask.request) ?? [];
+  const names = referencesOf(ask);
   if (names.length > 0) await checkOwned(ask, context, names);
 }

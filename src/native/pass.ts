@@ -10,7 +10,7 @@ import type { VendorReply } from "../vendor/vendor.ts";
 import { type NativeAsk, type NativeContext, outwardAddresses } from "./context.ts";
 import { judge } from "./judge.ts";
 import { checkedModel } from "./models.ts";
-import { checkOwned, checkReferences } from "./ownership.ts";
+import { checkOwned, checkReferences, referencesOf } from "./ownership.ts";
 import { chunkPart, headPart, wholeReply } from "./parts.ts";
 import { AddressRewriter, rewriteAddresses } from "./rewrite.ts";
 import { followed } from "./redirect.ts";
@@ -34,7 +34,8 @@ export async function* pass(
   const reply = await send(ask, context, change);
   try {
     const claims = onWhole ?? claiming(ask, context, reply);
-    yield* relay(ask, context, { reply, onWhole: claims, isJobs: route.isJobs });
+    const isModels = route.model !== undefined && referencesOf(ask).length === 0;
+    yield* relay(ask, context, { reply, onWhole: claims, isJobs: route.isJobs, isModels });
   } finally {
     reply.body.cancel();
   }
@@ -104,19 +105,21 @@ interface Relay {
   readonly onWhole: OnWhole | undefined;
   /** See {@link NativePassRoute.isJobs}. */
   readonly isJobs?: boolean | undefined;
+  /** See {@link Judging.isModels}. */
+  readonly isModels?: boolean;
 }
 
 /** Passes a reply on. */
 export async function* relay(
   ask: Owner,
   context: NativeContext,
-  { reply, onWhole, isJobs = false }: Relay,
+  { reply, onWhole, isJobs = false, isModels = false }: Relay,
 ): AsyncGenerator<ExchangeResponse> {
   const { status, headers } = reply;
   const publicUrl = context.publicUrl();
   const addresses = outwardAddresses(ask, publicUrl);
   if (status < 200 || status > 299) {
-    const { refusal, body } = await judge(reply, ask.at, { ...context, isJobs });
+    const { refusal, body } = await judge(reply, ask.at, { ...context, isJobs, isModels });
     if (!refusal.pass) throw refusal.error;
     const told = rewriteAddresses(body, addresses);
     const shown = customerHeaders(ask, publicUrl, { headers, length: told.length });

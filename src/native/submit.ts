@@ -22,7 +22,7 @@ import { saidOf } from "./following.ts";
 import { judge } from "./judge.ts";
 import { checkModel } from "./model-check.ts";
 import { checkedModel, type NamedModel, type NativeModel } from "./models.ts";
-import { checkReferences } from "./ownership.ts";
+import { checkReferences, referencesOf } from "./ownership.ts";
 import { wholeReply } from "./parts.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, vendorRequest } from "./send.ts";
@@ -168,7 +168,8 @@ async function refused(
   { task, reply }: Replied,
 ): Promise<Answer> {
   const { status, headers } = reply;
-  const { refusal, body } = await judge(reply, ask.at, context);
+  const isModels = referencesOf(ask).length === 0;
+  const { refusal, body } = await judge(reply, ask.at, { ...context, isModels });
   if (openStatuses.has(status)) throw await lost(context, task, `status ${status}`);
   await context.outside.refuse(task, refusal.error);
   context.metrics.taskSubmits.inc({ vendor: ask.at.config.name, outcome: "refused" });

@@ -88,6 +88,42 @@ test("a figure of tokens that no model has is 400 with the range, as in every st
   expect(gateway.asked()).toBe(0);
 });
 
+describe.each(names)("/%s: R-ERR-4, a model that the vendor does not have", (name) => {
+  it("is 502 at a submit, and the operator is told", async () => {
+    const lines = gateway.log.length;
+    gateway.vendors[name].answer(() => ({ status: 404, body: '{"detail":"Not found"}' }));
+    const { status, text } = await ask(films[name](`,"${lengthNames[name]}":5`));
+    expect([status, text]).toEqual([502, expect.not.stringContaining("no such")]);
+    expect(gateway.log.slice(lines).join("")).toContain('"alarm":"model"');
+  });
+});
+
+test("R-ERR-4: what of a model's costs nothing is 502 as well; one's own file that is gone stays 404", async () => {
+  const { gemini, replicate } = gateway.vendors;
+  const get = (path: string, init: RequestInit = {}) =>
+    fetch(`${gateway.url}${path}`, {
+      ...init,
+      headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
+    });
+  replicate.answer(() => ({ status: 404, body: '{"detail":"Not found"}' }));
+  expect((await get("/replicate/v1/models/labs/film")).status).toBe(502);
+  gemini.answer(() => ({ status: 404, body: '{"error":{"code":404,"message":"no model"}}' }));
+  const counting = { path: "/gemini/v1beta/models/gemini-x:countTokens", body: '{"contents":[]}' };
+  expect((await ask(counting)).status).toBe(502);
+
+  replicate.answer(() => ({ status: 201, body: '{"id":"gone1","urls":{}}' }));
+  expect((await get("/replicate/v1/files", { method: "POST", body: "bytes" })).status).toBe(201);
+  const lines = gateway.log.length;
+  replicate.answer(() => ({ status: 404, body: '{"detail":"no such file"}' }));
+  const gone = await get("/replicate/v1/files/gone1");
+  expect([gone.status, await gone.text()]).toEqual([404, '{"detail":"no such file"}']);
+  const named = await ask(
+    films.replicate(`,"duration":5,"image":"https://api.replicate.com/v1/files/gone1"`),
+  );
+  expect(named.status).toBe(404);
+  expect(gateway.log.slice(lines).join("")).not.toContain('"alarm"');
+});
+
 test("webhook_events_filter: a word that Replicate does not know is refused", async () => {
   const filters = ['["nonsense"]', '"completed"', '["completed",1]', "{}"];
   for (const filter of filters) {
