@@ -3,6 +3,7 @@ import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
+import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { useText } from "../language.tsx";
 import { useAccountId } from "../session.tsx";
@@ -52,6 +53,14 @@ export function RunSide({
   );
 }
 
+/** The tokens of a call, where it had any, and how long it took. */
+function spentText({ usage, durationMs }: CallRecord): string {
+  const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
+  const duration = durationText(durationMs);
+  if (inputTokens + outputTokens === 0) return duration;
+  return `${inputTokens.toLocaleString()} → ${outputTokens.toLocaleString()} · ${duration}`;
+}
+
 /** How often the call is looked for until it is recorded, in milliseconds. */
 const lookMs = 500;
 
@@ -76,10 +85,7 @@ function Cost({ requestId }: { requestId: string }) {
           <p className="text-2xl font-semibold tracking-tight">
             <Amount money={call?.cost} />
           </p>
-          <p className="mt-1 text-xs text-muted">
-            {call?.usage !== undefined &&
-              `${call.usage.inputTokens.toLocaleString()} → ${call.usage.outputTokens.toLocaleString()} · ${durationText(call.durationMs)}`}
-          </p>
+          <p className="mt-1 text-xs text-muted">{call !== undefined && spentText(call)}</p>
         </div>
         {call !== undefined && (
           <Link to="/calls" search={{ call: call.callId }} className={buttonClass()}>

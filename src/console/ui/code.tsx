@@ -39,18 +39,20 @@ export function CodeBlock({
 
 export type { CodeVersion } from "./code-version.ts";
 
-/** Code in several languages. */
+/** Code in several languages; with a choice where there is more than one. */
 export function CodeTabs({ label, versions }: { label: string; versions: readonly CodeVersion[] }) {
   const [chosen, setChosen] = useState(versions[0]?.id ?? "");
   const shown = versions.find(({ id }) => id === chosen) ?? versions[0];
   return (
     <div className="flex min-w-0 flex-col items-start gap-2">
-      <Segments
-        label={label}
-        value={shown?.id ?? ""}
-        choices={versions.map(({ id, title }) => ({ value: id, label: title }))}
-        onChoose={setChosen}
-      />
+      {versions.length > 1 && (
+        <Segments
+          label={label}
+          value={shown?.id ?? ""}
+          choices={versions.map(({ id, title }) => ({ value: id, label: title }))}
+          onChoose={setChosen}
+        />
+      )}
       <CodeBlock
         className="w-full"
         label={shown?.title ?? label}
