@@ -9,6 +9,7 @@ import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { CodeBlock } from "../ui/code.tsx";
 import { FormDialog } from "../ui/form-dialog.tsx";
+import { QrCode } from "../ui/qr-code.tsx";
 import { TotpField } from "../ui/totp-field.tsx";
 import { useDone } from "./use-done.ts";
 
@@ -68,10 +69,13 @@ function AddDialog({ onClose }: { onClose: () => void }) {
       {started !== undefined && (
         <>
           <p className="text-muted">{text.totpType}</p>
+          <div className="flex flex-wrap items-center justify-center gap-4">
+            <QrCode text={started.uri} label={text.totpQr} />
+            <a href={started.uri} className={buttonClass()}>
+              {text.totpOpen}
+            </a>
+          </div>
           <CodeBlock label={text.totpSecret} code={started.secret} />
-          <a href={started.uri} className={buttonClass()}>
-            {text.totpOpen}
-          </a>
           <TotpField value={code} onChange={setCode} />
         </>
       )}

@@ -32,7 +32,9 @@ export const settings = {
   totpExplain:
     "An app such as Aegis, 1Password or Google Authenticator shows a new code every 30 seconds.",
   totpStart: "Make a secret",
-  totpType: "Type this secret into your app, or open it there. Then enter the code that it shows.",
+  totpType:
+    "Scan the code with your app, open it on this device, or type the secret. Then enter the code that the app shows.",
+  totpQr: "QR code of the secret, for an authenticator app",
   totpSecret: "Secret",
   totpOpen: "Open in an app",
   totpAdded: "Your authenticator counts from now on",
