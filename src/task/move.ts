@@ -4,6 +4,7 @@
 import type { Pool, PoolClient } from "pg";
 import { applyIn } from "../billing/apply-in.ts";
 import type { CallRow } from "../billing/call-row.ts";
+import { giveBack, isGivenBack } from "./give-back.ts";
 import { progressIn, statesBefore, type TaskEvent, transitions } from "./state.ts";
 import { seenColumns, type TaskRow } from "./task-row.ts";
 import { tellTask } from "./tell.ts";
@@ -58,7 +59,8 @@ export interface MoveNeeds {
  * Changes a task.
  *
  * @param task as it was read or claimed: the fence and the state that count
- * @returns the task as it is now; `undefined`: it is somebody else's by now, or has gone on.
+ * @returns the task as it is now, and where it is only given back, as it was; `undefined`: it is somebody else's by
+ *   now, or has gone on.
  * @throws the driver's error; nothing was changed, or that is not known
  */
 export async function moveTask(
@@ -66,6 +68,7 @@ export async function moveTask(
   task: TaskRow,
   move: Move,
 ): Promise<TaskRow | undefined> {
+  if (isGivenBack(task, move)) return (await giveBack(needs.pool, task, move)) ? task : undefined;
   const update = statementOf(task, move);
   const isAlone = move.charge === undefined && move.within === undefined;
   if (isAlone && task.callback_url === null) {

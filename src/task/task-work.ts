@@ -119,7 +119,8 @@ export class TaskWork {
    *
    * @returns `undefined` where the task is somebody else's, or has gone on
    */
-  async move({ task, lastSignal }: Pick<Work, "task" | "lastSignal">, move: Move) {
+  async move(work: Pick<Work, "task" | "lastSignal">, move: Move) {
+    const { task } = work;
     const point = move.event ?? "progress";
     for (let isRepeated = false; ; isRepeated = true) {
       try {
@@ -130,8 +131,8 @@ export class TaskWork {
         if (moved?.finish_time) this.options.onEnd?.(moved, move.charge?.record);
         return moved;
       } catch (error) {
-        if (!isDatabaseLost(error) || lastSignal.aborted) throw error;
-        await delay(retryMs, undefined, { signal: lastSignal });
+        if (!isDatabaseLost(error) || work.lastSignal.aborted) throw error;
+        await delay(retryMs, undefined, { signal: work.lastSignal });
       }
     }
   }

@@ -19,7 +19,7 @@ import {
 import { singly } from "../singly.ts";
 import { findWork, pickUp, takeDue, takeOverdue, takeTrailing, type TaskRoute } from "./claim.ts";
 import { Finalizing } from "./finalizing.ts";
-import { Leases } from "./leases.ts";
+import { type Lease, Leases } from "./leases.ts";
 import { Running } from "./running.ts";
 import { Submitting } from "./submitting.ts";
 import { Trailing } from "./trailing.ts";
@@ -209,8 +209,7 @@ class RunningWorker implements TaskWorker {
     step: (work: Work) => Promise<void>,
   ): void {
     const lease = this.#leases.begin(task, askedMs);
-    const { signal, lastSignal } = lease;
-    const running = this.#try({ task, lease, signal, lastSignal }, step).finally(() => {
+    const running = this.#try(workOf(task, lease), step).finally(() => {
       lease.end();
       all.delete(running);
       if (this.#isFull || (this.#isShort && this.#hasEnded)) this.wake();
@@ -227,6 +226,20 @@ class RunningWorker implements TaskWorker {
       this.#work.warn("a step of a task failed", { taskId, state, err: error });
     }
   }
+}
+
+/** Its signals are made where somebody asks for them: most steps need one of them or none. */
+function workOf(task: TaskRow, lease: Lease): Work {
+  return {
+    task,
+    lease,
+    get signal() {
+      return lease.signal;
+    },
+    get lastSignal() {
+      return lease.lastSignal;
+    },
+  };
 }
 
 /** Where tasks of each model can go: to vendors that run tasks of its type. */

@@ -265,7 +265,10 @@ test("what was asked for is read where it is needed only, however long it is", a
   expect(asked).toEqual([params]);
   expect(polls).toBe(3);
   // For its submit and for its charge, and for none of the looks between.
-  const reads = queries.mock.calls.filter(([text]) => text.startsWith("select params"));
+  const texts = (queries.mock.calls as unknown as [string | { text: string }][]).map(([query]) =>
+    typeof query === "string" ? query : query.text,
+  );
+  const reads = texts.filter((text) => text.startsWith("select params"));
   expect(reads).toHaveLength(2);
   queries.mockRestore();
 });
