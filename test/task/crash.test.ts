@@ -1,5 +1,5 @@
 /** Processes that are killed with tasks in their hands. */
-import { spawn } from "node:child_process";
+import { spawn, type StdioOptions } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -64,7 +64,7 @@ describe("R-TSK-7, R-TSK-9: a process that is killed at any point loses no task 
   beforeAll(async () => void (vendor = await startCrashVendor()));
   afterAll(() => vendor.close());
 
-  test.concurrent.each(crashes)("$point, $resubmit", { timeout: 60_000 }, async (crash) => {
+  test.concurrent.each(crashes)("$point, $resubmit", { timeout: 180_000 }, async (crash) => {
     const tasks = await openTasks();
     try {
       const account = await tasks.account(1_000n);
@@ -111,7 +111,8 @@ function die(
   const args = [join(import.meta.dirname, "crash-child.ts"), ...urls, resubmit, `${isLost}`, point];
   // Each child loads the same program: compiled once, that is half of its time.
   const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "uas-test-compile-cache") };
-  const child = spawn(process.execPath, args, { stdio: "inherit", env });
+  const stdio: StdioOptions = ["inherit", "inherit", "inherit", "ipc"];
+  const child = spawn(process.execPath, args, { stdio, env });
   return new Promise((resolve, reject) => {
     child.on("error", reject);
     child.on("exit", (_code, signal) => resolve(signal));

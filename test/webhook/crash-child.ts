@@ -19,4 +19,6 @@ const dispatcher = createDispatcher({
     if (reached === point && --left === 0) process.kill(process.pid, "SIGKILL");
   },
 });
+// Nobody is left who would end it.
+process.once("disconnect", () => process.exit());
 await dispatcher.start();
