@@ -59,9 +59,10 @@ export interface App {
 }
 
 /** What building needs. `pages`: of the console; default: none. For tests: `timings`, how long the ledger's things take;
- * default: see {@link LedgerTimings}; `at`, told of each point that an operation on money passes; default: nobody. */
+ * default: see {@link LedgerTimings}; `taskTimings`, the same for tasks; `at`, told of each point that an operation on money passes; default: nobody. */
 export interface BuildOptions extends OpenOptions, Pick<EdgeOptions, "pages"> {
   readonly timings?: Partial<LedgerTimings>;
+  readonly taskTimings?: WorkingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
   readonly at?: At;
 }
 

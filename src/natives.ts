@@ -12,7 +12,7 @@ import type { RunningCalls } from "./inference/running-calls.ts";
 import type { Metrics } from "./metrics.ts";
 import type { NativeVendor } from "./native/context.ts";
 import { createNativeExpiry, type NativeExpiry } from "./native/expiry.ts";
-import { createFollowing } from "./native/following.ts";
+import { createFollowing, type FollowingOptions } from "./native/following.ts";
 import { headerList } from "./native/headers.ts";
 import { createLinks } from "./native/links.ts";
 import { createFindNativeModel } from "./native/models.ts";
@@ -40,6 +40,8 @@ export interface NativeRoomOptions {
   /** Called when there is something for workers to look at. */
   readonly onNews: () => void;
   readonly onLowBalance: NonNullable<MoveNeeds["onLowBalance"]>;
+  /** For tests. Default: as {@link FollowingOptions} has it. */
+  readonly taskTimings?: Pick<FollowingOptions, "refreshMs">;
 }
 
 /** What its service needs of the other rooms. */
@@ -72,7 +74,7 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   let listening = "";
   const publicUrl = (): string => settings.publicUrl ?? listening;
   const links = createLinks(options.masterKey);
-  const following = createFollowing({ pool, onNews });
+  const following = createFollowing({ pool, onNews, refreshMs: options.taskTimings?.refreshMs });
   const byName = new Map([...vendors.values()].map((at) => [at.config.name, at]));
   const tell = createTell({ vendors: byName, links, publicUrl });
   const needs = { pool, tell, onLowBalance, onNews };

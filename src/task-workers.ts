@@ -21,6 +21,7 @@ import type {
   ResultStore,
   WorkerOptions,
   WorkerText,
+  WorkerTimings,
   WorkerVendor,
 } from "./task/worker-options.ts";
 import type { Vendor } from "./vendor/vendor.ts";
@@ -44,6 +45,8 @@ export interface WorkingOptions {
   readonly log: Logger;
   /** Told when the end of a task takes an account below its threshold. */
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
+  /** For tests. Default: those of the limits. */
+  readonly taskTimings?: Partial<WorkerTimings>;
 }
 
 /** The work of a server on tasks. */
@@ -83,6 +86,7 @@ export function createTaskWorking(options: WorkingOptions): TaskWorking {
     text: { run: textRunner(options), vendors: textVendors(options) },
     findPrice: (version) => prices.find(version),
     vendorCost: vendorCostOf(config),
+    timings: options.taskTimings ?? {},
     ...callbackAt(options.settings),
     onSubmit: (vendor, outcome) => metrics.taskSubmits.inc({ vendor, outcome }),
     ...reports(options),

@@ -33,6 +33,8 @@ export interface FollowingOptions {
   readonly pool: Pool;
   /** Called when there is something for workers to look at. */
   readonly onNews: () => void;
+  /** How old what is told of a job may be, in milliseconds. Default `nativeRefreshMs`. */
+  readonly refreshMs?: number | undefined;
 }
 
 /** Follows jobs. */
@@ -73,7 +75,8 @@ interface Look {
 
 async function lookAt({ at, job, task }: Look, options: FollowingOptions): Promise<Followed> {
   const kept = job.body === null ? undefined : followed(job.body, task);
-  const isFresh = (job.age_ms ?? Number.POSITIVE_INFINITY) < nativeRefreshMs;
+  const { refreshMs = nativeRefreshMs } = options;
+  const isFresh = (job.age_ms ?? Number.POSITIVE_INFINITY) < refreshMs;
   if (kept?.isOver || (kept !== undefined && isFresh)) return kept;
   try {
     const body = await ask(at, { method: "GET", target: task.path(...placeOf(job)) });

@@ -5,6 +5,7 @@ import { type Gateway, startGateway, type TestModel } from "../support/gateway.t
 import {
   type AskedVendor,
   type NativeVendorServer,
+  often,
   startNativeVendor,
   type VendorAnswer,
 } from "./native-vendor.ts";
@@ -35,6 +36,7 @@ export async function startDashscopeGateway(): Promise<DashscopeGateway> {
   const dashscope = new Dashscope(vendor.origin);
   vendor.answer((asked) => dashscope.answer(asked));
   const gateway = await startGateway({
+    taskTimings: often,
     vendors: {
       dashscope: {
         kind: "dashscope",

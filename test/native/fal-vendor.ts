@@ -5,6 +5,7 @@ import { type Gateway, startGateway, type TestModel } from "../support/gateway.t
 import {
   type AskedVendor,
   type NativeVendorServer,
+  often,
   startNativeVendor,
   type VendorAnswer,
 } from "./native-vendor.ts";
@@ -39,6 +40,7 @@ export async function startFalGateway(publicUrl?: string): Promise<FalGateway> {
   run.answer((asked) => fal.direct(asked));
   queue.answer((asked) => fal.queued(asked, queue.origin));
   const gateway = await startGateway({
+    taskTimings: often,
     vendors: {
       fal: {
         kind: "fal",

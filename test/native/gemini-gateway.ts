@@ -1,7 +1,7 @@
 /** A gateway that serves Gemini's own interface, and the vendor behind it. */
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { type Gateway, priceDefault, startGateway, type TestModel } from "../support/gateway.ts";
-import { type NativeVendorServer, startNativeVendor } from "./native-vendor.ts";
+import { type NativeVendorServer, often, startNativeVendor } from "./native-vendor.ts";
 
 /** Both of them. */
 export interface NativeGateway extends Gateway {
@@ -33,6 +33,7 @@ export const geminiModels: Readonly<Record<string, TestModel>> = {
 export async function startGeminiGateway(): Promise<NativeGateway> {
   const vendor = await startNativeVendor({ header: "x-goog-api-key" });
   const gateway = await startGateway({
+    taskTimings: often,
     vendors: {
       gemini: {
         kind: "gemini",

@@ -54,6 +54,9 @@ const hostile: Readonly<Record<string, string>> = {
   "openai-organization": "the-operators",
 };
 
+/** Workers that do not wait a second before they ask a vendor again: for tests that wait for jobs to end. */
+export const often = { scanMs: 100, pollMs: 50, pollMsMax: 50, refreshMs: 25 } as const;
+
 /** Starts one. @param credential the header, and what stands before the secret in it */
 export async function startNativeVendor(credential: {
   readonly header: string;

@@ -6,7 +6,7 @@ import {
   priceDefault,
   startGateway,
 } from "../support/gateway.ts";
-import { type NativeVendorServer, startNativeVendor } from "./native-vendor.ts";
+import { type NativeVendorServer, often, startNativeVendor } from "./native-vendor.ts";
 import { playReplicate, type Replicate } from "./replicate-vendor.ts";
 
 /** All of them. */
@@ -22,11 +22,12 @@ export const version = "5c7d5dc6dd8bf75c1acaa8565735e7986bc5b66206b55cca93cb72c9
 
 /** Starts them. */
 export async function startReplicateGateway(
-  options: Pick<GatewayOptions, "webhooks" | "settings"> = {},
+  options: Pick<GatewayOptions, "webhooks" | "settings" | "taskTimings"> = {},
 ): Promise<ReplicateGateway> {
   const vendor = await startNativeVendor({ header: "authorization", scheme: "Bearer " });
   const route = (model: string) => [{ vendor: "replicate", model }];
   const gateway = await startGateway({
+    taskTimings: often,
     ...options,
     vendors: {
       replicate: {

@@ -1,6 +1,7 @@
 /** `/replicate`: jobs in the vendor's own form, over raw HTTP. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Customer } from "../support/gateway.ts";
+import { often } from "./native-vendor.ts";
 import { type ReplicateGateway, startReplicateGateway, version } from "./replicate-gateway.ts";
 
 let gateway: ReplicateGateway;
@@ -8,7 +9,8 @@ let customer: Customer;
 let stranger: Customer;
 
 beforeAll(async () => {
-  gateway = await startReplicateGateway();
+  // What is told of jobs is as old as in earnest here.
+  gateway = await startReplicateGateway({ taskTimings: { ...often, refreshMs: 1_000 } });
   [customer, stranger] = await Promise.all([gateway.customer(), gateway.customer()]);
 });
 

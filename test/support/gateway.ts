@@ -10,7 +10,7 @@ import type { CallRecord } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
-import { type App, buildApp } from "../../src/app.ts";
+import { type App, type BuildOptions, buildApp } from "../../src/app.ts";
 import { auditLedger } from "../../src/billing/audit.ts";
 import type {
   Config,
@@ -38,6 +38,8 @@ export interface GatewayOptions {
   readonly console?: Partial<ConsoleConfig>;
   /** Which receivers of webhooks are exempt from the rules. Default: none. */
   readonly webhooks?: Config["webhooks"];
+  /** How often vendors are asked about tasks. Default: as in earnest. */
+  readonly taskTimings?: BuildOptions["taskTimings"];
   /** What the environment says differently. Default: free ports, no operator token. */
   readonly settings?: Partial<Settings>;
   /** Gives the address at which the gateway finds its database, of the real one. Default: the same. */
@@ -135,6 +137,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       ...options.settings,
     },
     config: configOf(options),
+    ...(options.taskTimings && { taskTimings: options.taskTimings }),
     log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),
   });
   const { publicUrl, internalUrl } = await app.listen();
