@@ -137,15 +137,24 @@ function megapixelsIn(request: NativeRequest): number {
   return falMegapixels(pixels);
 }
 
-/** `5`, `"5"` or `"5s"`; the most of them, for a model takes one name and overlooks the others. Models have words of
- * their own, too: `auto`. */
+/** How many pictures a second has at the least where a request counts them and does not say. */
+const framesPerSecondLeast = 8;
+
+/** The most that the request says, for a model takes one name and overlooks the others. */
 function secondsIn(request: NativeRequest): number {
-  const said = falSecondsNames.map((name) => {
-    const value = request.member(name);
-    const isWord = typeof value === "string" && /^[a-z]+$/i.test(value);
-    return isWord ? 0 : (numberSaid(value, name, "s") ?? 0);
-  });
-  return Math.max(...said) || secondsUsual;
+  const said = falSecondsNames.map((name) => lengthIn(request, name, "s"));
+  const rates = ["frames_per_second", "fps"].map((name) => lengthIn(request, name));
+  const rate = Math.min(...rates.filter((each) => each > 0));
+  const frames = lengthIn(request, "num_frames");
+  const shown = frames / (Number.isFinite(rate) ? rate : framesPerSecondLeast);
+  return Math.max(...said, shown) || secondsUsual;
+}
+
+/** `5`, `"5"` or `"5s"`; 0 where it does not say. Models have words of their own, too: `auto`. */
+function lengthIn(request: NativeRequest, name: string, unit?: string): number {
+  const value = request.member(name);
+  const isWord = typeof value === "string" && /^[a-z]+$/i.test(value);
+  return isWord ? 0 : (numberSaid(value, name, unit) ?? 0);
 }
 
 /** `detail` is fal's own member; its client and others show `message`. */

@@ -86,22 +86,22 @@ test("what fal bills by is charged; where it does not say, what came", async () 
 });
 
 test("R-MON-2: held is what the request can come to", async () => {
+  const schnell = "fal-ai/flux/schnell";
   const rows: readonly (readonly [bigint, string, object])[] = [
-    [3_000_000n, "fal-ai/flux/schnell", {}],
-    [12_000_000n, "fal-ai/flux/schnell", { num_images: 4 }],
-    [
-      24_000_000n,
-      "fal-ai/flux/schnell",
-      { num_images: 2, image_size: { width: 2048, height: 1536 } },
-    ],
+    [3_000_000n, schnell, {}],
+    [12_000_000n, schnell, { num_images: 4 }],
+    [24_000_000n, schnell, { num_images: 2, image_size: { width: 2e3, height: 2e3 } }],
     // fal takes texts for numbers.
-    [12_000_000n, "fal-ai/flux/schnell", { num_images: " 4" }],
-    [12_000_000n, "fal-ai/flux/schnell", { width: 2000, height: "2_000" }],
+    [12_000_000n, schnell, { num_images: " 4" }],
+    [12_000_000n, schnell, { width: 2000, height: "2_000" }],
     [2_000_000_000n, "fal-ai/veo3", { duration: "5" }],
     [2_400_000_000n, "fal-ai/veo3", { duration: "6s" }],
     [2_000_000_000n, "fal-ai/veo3", { duration: 0.001, seconds_total: 5 }],
     [4_000_000_000n, "fal-ai/veo3", { duration: "auto" }],
     [4_000_000_000n, "fal-ai/veo3", {}],
+    [4_000_000_000n, "fal-ai/veo3", { num_frames: 80 }],
+    [8_000_000_000n, "fal-ai/veo3", { num_frames: "320", fps: 16, frames_per_second: 24 }],
+    [4_000_000_000n, "fal-ai/veo3", { num_frames: "auto" }],
   ];
   for (const [needed, model, more] of rows) {
     const poor = await gateway.customer({ balanceNanos: needed - 1n });
@@ -113,7 +113,7 @@ test("R-MON-2: held is what the request can come to", async () => {
     expect([needed, (await send(rich.key)).status]).toEqual([needed, 200]);
   }
   for (const more of [{ num_images: "many" }, { num_images: [4] }, { duration: -1 }]) {
-    const model = "duration" in more ? "fal-ai/veo3" : "fal-ai/flux/schnell";
+    const model = "duration" in more ? "fal-ai/veo3" : schnell;
     const refused = await ask(`/run/${model}`, { body: JSON.stringify({ prompt: "x", ...more }) });
     expect([more, refused.status]).toEqual([more, 400]);
   }
