@@ -119,12 +119,12 @@ async function assemble(built: Parts): Promise<App> {
   const inference = createInference({ ...parts, upstream, background: tasks.background });
   const natives = native.serve({ ...parts, ...inference });
   const operators = createOperatorRoom(work);
-  const served = [backend.services, inference.services, tasks.service, natives, operators];
-  const services = served.flat();
+  const services = [backend.services, inference.services, tasks.service, natives, operators].flat();
   const sending = createWebhookSending({ backend, config, metrics, log });
   const { authenticate } = authenticator;
   const isReady = createReadiness(pool, calls);
-  const rooms = { results, tasks, native, signIn, pages };
+  const { take: onRefusedKey } = inference.refusedKeys;
+  const rooms = { results, tasks, native, signIn, pages, onRefusedKey };
   const edge = { settings, log, metrics, calls, services, authenticate, isReady, ...rooms };
   const edges = await createEdges(edge);
   await authenticator.start();
@@ -142,7 +142,7 @@ async function assemble(built: Parts): Promise<App> {
       closing ??= (async () => {
         const calling = endCalls({ calls, drains, edges }, limitMs);
         await Promise.all([calling, working.stop(limitMs)]);
-        await stopAll([...roomJobs, sending, results, tasks]);
+        await stopAll([...roomJobs, sending, results, tasks, inference.refusedKeys]);
         await ledger.close();
         const open = [counter, authenticator, ...vendors.values()];
         await Promise.all(open.map((each) => each.close()));

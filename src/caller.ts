@@ -57,8 +57,26 @@ export const callerKey = createContextKey<Caller | undefined>(undefined, {
 /** The resolved request id of an RPC, set by the request-id interceptor (or by an edge). */
 export const requestIdKey = createContextKey<string>("", { description: "request id" });
 
-/** Checks a presented API key. Resolves to `undefined` where it is unknown, disabled, deleted or expired. */
-export type Authenticate = (key: string) => Promise<Caller | undefined>;
+/** A key that is known and no good any more: whose it is, and why. Its caller never learns it (R-AUTH-2). */
+export interface RefusedKey {
+  readonly kind: "refused";
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly reason: "disabled" | "deleted" | "expired";
+}
+
+/** Checks a presented API key. Resolves to `undefined` where it is unknown. */
+export type Authenticate = (key: string) => Promise<Caller | RefusedKey | undefined>;
+
+/**
+ * Told of a call with a key that is known and no good, which is refused as one with an unknown key is.
+ *
+ * @returns whether a record of the call is kept
+ */
+export type OnRefusedKey = (
+  key: RefusedKey,
+  call: { readonly requestId: string; readonly path: string },
+) => boolean;
 
 /** Why a call's signal is aborted where it is the gateway that stops, not the client that leaves. */
 export class GatewayStopping extends Error {}

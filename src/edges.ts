@@ -6,7 +6,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { Health } from "../gen/health/v1/health_pb.ts";
 import { ServerReflection } from "../gen/reflection_pb.ts";
-import { type Authenticate, type Caller, GatewayStopping } from "./caller.ts";
+import { type Authenticate, type Caller, GatewayStopping, type OnRefusedKey } from "./caller.ts";
 import type { Settings } from "./config/config.ts";
 import { type Pages, registerPages } from "./console/serve.ts";
 import { consoleRpcPrefix, prepareConsole } from "./facade/console-rpc.ts";
@@ -38,6 +38,8 @@ export interface EdgeOptions {
   readonly metrics: Metrics;
   readonly calls: RunningCalls;
   readonly authenticate: Authenticate;
+  /** Told of calls with keys that are known and no good. */
+  readonly onRefusedKey: OnRefusedKey;
   /** Whether calls can be served. Never asks a vendor. */
   readonly isReady: () => Promise<boolean>;
   readonly services: readonly Service[];
@@ -63,20 +65,21 @@ export interface Edges {
 
 /** Builds them; they do not listen yet. */
 export async function createEdges(options: EdgeOptions): Promise<Edges> {
-  const { settings, log, metrics, calls, services, authenticate, isReady } = options;
+  const { settings, log, metrics, calls, services, authenticate, onRefusedKey, isReady } = options;
   const stopping = new AbortController();
   const descriptions = services.map(({ service }) => service);
   const checkAccess = createAccessCheck(descriptions, [Health, ServerReflection]);
   const interceptors = (operatorToken: string | undefined): Interceptor[] => [
     requestId,
     createErrorMapping(log),
-    createAuthenticate({ authenticate, checkAccess, operatorToken }),
+    createAuthenticate({ authenticate, onRefusedKey, checkAccess, operatorToken }),
   ];
   const publicInterceptors = interceptors(undefined);
   const facade = await createFacade({
     services: descriptions,
     transport: createDirectTransport(services, publicInterceptors),
     authenticate,
+    onRefusedKey,
     metrics,
     log,
     isOpen: () => calls.isOpen,

@@ -14,6 +14,7 @@ import { createExchange } from "./inference/exchange.ts";
 import type { Pricing } from "./inference/run-options.ts";
 import type { RunningCalls } from "./inference/running-calls.ts";
 import { RunningStreams } from "./inference/running-streams.ts";
+import { createRefusedKeys } from "./inference/refused-keys.ts";
 import { createInferenceService } from "./inference/service.ts";
 import { createResponseService } from "./inference/state/response-service.ts";
 import type { InferenceState } from "./inference/state/state.ts";
@@ -54,5 +55,5 @@ export function createInference(parts: InferenceParts) {
   const { responses: store, vendorState } = state;
   const responses = createResponseService({ store, vendorState, following });
   const services = [serve(InferenceService, inference), serve(ResponseService, responses)];
-  return { services, catalogue, exchange };
+  return { services, catalogue, exchange, refusedKeys: createRefusedKeys(parts) };
 }

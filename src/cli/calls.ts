@@ -104,7 +104,7 @@ async function findCalls(
   });
   if (calls.length > 0) return calls;
   throw new CliError(
-    `no call with request id "${requestId}": take it from the x-request-id header of the reply, or see npx uas calls list`,
+    `no call with request id "${requestId}": take it from the x-request-id header of the reply, or see npx uas calls list; requests without a key that exists are not recorded`,
   );
 }
 

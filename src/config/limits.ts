@@ -7,6 +7,16 @@ export const bodyBytesMax = 20 * 1024 * 1024;
  * client would see a broken connection otherwise, not the refusal. */
 export const discardedBodyBytesMax = 128 * 1024 * 1024;
 
+/** How many calls of one key that is disabled, deleted or expired are recorded in {@link refusedKeyWindowMs}: enough to
+ * see what calls with it. The rest is counted. */
+export const refusedKeyRecordsMax = 10;
+
+/** See {@link refusedKeyRecordsMax}; in milliseconds. */
+export const refusedKeyWindowMs = 60_000;
+
+/** Calls of how many such keys are recorded in {@link refusedKeyWindowMs}. */
+export const refusedKeysMax = 10_000;
+
 /** The longest request head in bytes. */
 export const headerBytesMax = 16 * 1024;
 

@@ -12,13 +12,13 @@ import {
   FollowLinkRequestSchema,
   NativeService,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
-import { anonymous, gatewayStopping, invalidKey, missingKey, presentedKey } from "../caller.ts";
+import { anonymous, gatewayStopping, missingKey, presentedKey } from "../caller.ts";
 import { abortWith, stopAll } from "./abort.ts";
 import { requestIdOf, sendErrorBody } from "./errors.ts";
 import { pass } from "./exchange-route.ts";
 import type { FacadeOptions, NativePrefix } from "./options.ts";
 import { rpcCaller } from "./rpc-caller.ts";
-import { echoRequestId, headerText, prepareScope, queryKey } from "./scope.ts";
+import { authenticate, echoRequestId, headerText, prepareScope, queryKey } from "./scope.ts";
 
 /** What one prefix needs. */
 export interface NativeScopeOptions extends FacadeOptions {
@@ -43,7 +43,7 @@ export async function registerNative(
   const running = stopAll(stopping);
   const { exchange, followLink } = NativeService.method;
   scope.all(`${native.prefix}/*`, {
-    onRequest: (request, reply) => authenticate(request, reply, options),
+    onRequest: (request, reply) => identify(request, reply, options),
     async handler(request, reply) {
       const { values, header } = rpcCaller(request);
       const { signal } = abortWith(reply.raw, running);
@@ -79,11 +79,12 @@ async function* single<T>(value: T): AsyncIterable<T> {
 }
 
 /** Who calls, before the body is read. */
-async function authenticate(
+async function identify(
   request: FastifyRequest,
   reply: FastifyReply,
-  { isOpen, metrics, authenticate: check, native }: NativeScopeOptions,
+  options: NativeScopeOptions,
 ): Promise<void> {
+  const { isOpen, metrics, native } = options;
   const requestId = echoRequestId(request, reply, ["x-request-id"]);
   if (!isOpen()) {
     reply.header("connection", "close");
@@ -100,8 +101,10 @@ async function authenticate(
     metrics.authFailures.inc({ reason: "missing" });
     throw missingKey();
   }
-  const caller = await check(key);
-  if (caller === undefined) throw invalidKey();
+  const [path = ""] = (request.raw.url ?? "").split("?", 1);
+  const isCall = native.isRecorded(request.method, path.slice(native.prefix.length));
+  const presented = { key, requestId, path: isCall ? path : undefined };
+  const caller = await authenticate(request, options, presented);
   request.state = { requestId, key, caller };
 }
 

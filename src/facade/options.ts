@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import type { DescService, JsonObject } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import type { Authenticate } from "../caller.ts";
+import type { Authenticate, OnRefusedKey } from "../caller.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Metrics } from "../metrics.ts";
 
@@ -54,6 +54,8 @@ export interface FacadeOptions {
   /** Reaches them: in this process or another. */
   readonly transport: Transport;
   readonly authenticate: Authenticate;
+  /** Told of calls with keys that are known and no good. Default: nobody. */
+  readonly onRefusedKey?: OnRefusedKey;
   readonly metrics: Metrics;
   readonly log: Logger;
   /** Whether new requests are served: false while the gateway drains. */

@@ -1,5 +1,6 @@
 /** One dialect's routes: who calls, what its bodies are, how its errors look. */
 import type { DescMethod } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import {
   type Caller,
@@ -97,6 +98,8 @@ async function letBodyEnd({ headers, raw }: FastifyRequest, reply: FastifyReply)
 }
 
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
+  const isCall =
+    route.route.method === "POST" && route.method.idempotency === Idempotency.IDEMPOTENCY_UNKNOWN;
   const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { headers } = request;
     const requestId = route.route.omitRequestId
@@ -120,11 +123,37 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
       options.metrics.authFailures.inc({ reason: "missing" });
       throw missingKey();
     }
-    const caller = await options.authenticate(key);
-    if (caller === undefined) throw invalidKey();
+    const path = isCall ? route.route.path : undefined;
+    const caller = await authenticate(request, options, { key, requestId, path });
     request.state = { requestId, key, caller };
   };
   registrarOf(route.method)(scope, { ...options, onRequest, route });
+}
+
+/** What is known of a request when its key is checked. */
+export interface Presented {
+  readonly key: string;
+  readonly requestId: string;
+  /** What is called, as records say it; `undefined`: not a call that has a record. */
+  readonly path: string | undefined;
+}
+
+/**
+ * Checks a key. A call with one that is known and no good is recorded for its account: its caller learns nothing.
+ *
+ * @throws GatewayError UNAUTHENTICATED
+ */
+export async function authenticate(
+  request: FastifyRequest,
+  options: Pick<FacadeOptions, "authenticate" | "onRefusedKey">,
+  { key, requestId, path }: Presented,
+): Promise<Caller> {
+  const found = await options.authenticate(key);
+  if (found !== undefined && found.kind !== "refused") return found;
+  if (found !== undefined && path !== undefined) {
+    request.isRecorded = options.onRefusedKey?.(found, { requestId, path }) ?? false;
+  }
+  throw invalidKey();
 }
 
 /** How the routes of a method work, by the form of the method. */

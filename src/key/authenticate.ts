@@ -7,7 +7,7 @@
  * account counts as one of all its keys. A key that expires is remembered until then.
  */
 import type { Pool } from "pg";
-import type { Authenticate, KeyCaller } from "../caller.ts";
+import type { Authenticate, KeyCaller, RefusedKey } from "../caller.ts";
 import { databaseUnavailable } from "../database-lost.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { type KeyUse, LastUse } from "./last-use.ts";
@@ -93,7 +93,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 /** A verdict with its answer ready: the same promise for every hit, so that a hit makes nothing new. */
 interface Answered {
   readonly verdict: Verdict;
-  readonly answer: Promise<KeyCaller | undefined>;
+  readonly answer: Promise<KeyCaller | RefusedKey | undefined>;
   /** `undefined`: refused. */
   readonly use: KeyUse | undefined;
 }
@@ -130,7 +130,7 @@ class KeyChecker {
     });
   }
 
-  check(key: string): Promise<KeyCaller | undefined> {
+  check(key: string): Promise<KeyCaller | RefusedKey | undefined> {
     if (!isSecret(key)) {
       this.#options.onRefused("unknown");
       return this.#nobody;
@@ -157,9 +157,9 @@ class KeyChecker {
     };
   }
 
-  #deliver({ verdict, answer, use }: Answered, nowMs: number): Promise<KeyCaller | undefined> {
+  #deliver({ verdict, answer, use }: Answered, nowMs: number): Answered["answer"] {
     if (use !== undefined) this.lastUse.note(use, nowMs);
-    if (verdict.kind === "refused") this.#options.onRefused(verdict.reason);
+    if (verdict.kind === "refused") this.#options.onRefused(verdict.key?.reason ?? "unknown");
     return answer;
   }
 
@@ -195,7 +195,11 @@ class KeyChecker {
   }
 
   #answered(verdict: Verdict): Answered {
-    if (verdict.kind === "refused") return { verdict, answer: this.#nobody, use: undefined };
+    if (verdict.kind === "refused") {
+      const { key } = verdict;
+      const answer = key === undefined ? this.#nobody : Promise.resolve(key);
+      return { verdict, answer, use: undefined };
+    }
     const { caller } = verdict;
     const use = { keyId: caller.keyId, usedMs: 0, isNoted: false };
     return { verdict, answer: Promise.resolve(caller), use };
@@ -217,8 +221,8 @@ class KeyChecker {
 
   /** For the audit: the true reason, which the caller does not learn (R-AUTH-2). */
   #tell(verdict: Verdict): void {
-    if (verdict.kind !== "refused" || verdict.keyId === undefined) return;
-    const { keyId, reason } = verdict;
+    if (verdict.kind !== "refused" || verdict.key === undefined) return;
+    const { keyId, reason } = verdict.key;
     this.#options.warn("refused an API key", { keyId, reason });
   }
 }

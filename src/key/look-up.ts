@@ -2,12 +2,12 @@
 import type { Pool } from "pg";
 import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
-import type { KeyCaller } from "../caller.ts";
+import type { KeyCaller, RefusedKey } from "../caller.ts";
 import { databaseUnavailable, isDatabaseLost } from "../database-lost.ts";
 import { digestBytes } from "./secret.ts";
 
 /** Why a key is refused. Callers never learn it (R-AUTH-2). */
-export type RefusalReason = "unknown" | "disabled" | "deleted" | "expired";
+export type RefusalReason = "unknown" | RefusedKey["reason"];
 
 /** What is known of a presented key. */
 export type Verdict =
@@ -19,9 +19,8 @@ export type Verdict =
     }
   | {
       readonly kind: "refused";
-      readonly reason: RefusalReason;
-      /** `undefined`: no such key. */
-      readonly keyId: string | undefined;
+      /** `undefined`: there is no such key. */
+      readonly key: RefusedKey | undefined;
     };
 
 /** How long a look-up may take in all, in milliseconds: without a database the answer is 503 within 1 s. */
@@ -74,9 +73,12 @@ export async function lookUpKey(pool: Pool, digest: string): Promise<Verdict> {
 }
 
 function judge(row: KeyRow | undefined): Verdict {
-  if (row === undefined) return { kind: "refused", reason: "unknown", keyId: undefined };
+  if (row === undefined) return { kind: "refused", key: undefined };
   const reason = refusalOf(row);
-  if (reason !== undefined) return { kind: "refused", reason, keyId: row.id };
+  if (reason !== undefined) {
+    const key = { kind: "refused", accountId: row.account_id, keyId: row.id, reason } as const;
+    return { kind: "refused", key };
+  }
   const caller: KeyCaller = {
     kind: "key",
     accountId: row.account_id,
@@ -89,7 +91,10 @@ function judge(row: KeyRow | undefined): Verdict {
   return { kind: "accepted", caller, expiresInMs: row.expires_in_ms ?? Infinity };
 }
 
-function refusalOf({ state, expires_in_ms: expiresInMs }: KeyRow): RefusalReason | undefined {
+function refusalOf({
+  state,
+  expires_in_ms: expiresInMs,
+}: KeyRow): RefusedKey["reason"] | undefined {
   if (state === KeyState.DELETED) return "deleted";
   if (state !== KeyState.ENABLED) return "disabled";
   return expiresInMs !== null && expiresInMs <= 0 ? "expired" : undefined;

@@ -72,6 +72,26 @@ test("R-AUTH-2: refusals are counted by their true reason, and told without the 
   }
 });
 
+test("R-ID-4: whose a key is that is known and no good, from the database and from memory", async () => {
+  const node = await cluster.start({ clock: stopped });
+  const [disabled, deleted] = [await rooms.owner(), await rooms.owner()];
+  await rooms.keys.disableKey({ keyId: disabled.keyId });
+  await rooms.keys.deleteKey({ keyId: deleted.keyId });
+  await remember(node, disabled);
+  await remember(node, deleted);
+  const { lookUps } = node.stats();
+  const known = ({ accountId, keyId }: Owner, reason: string) => ({
+    kind: "refused",
+    accountId,
+    keyId,
+    reason,
+  });
+  expect(await node.identify(disabled.secret)).toEqual(known(disabled, "disabled"));
+  expect(await node.identify(deleted.secret)).toEqual(known(deleted, "deleted"));
+  expect(node.stats().lookUps).toBe(lookUps);
+  expect(await node.identify(newSecret())).toBeUndefined();
+});
+
 test("made-up keys cannot push a real one out of memory", async () => {
   const node = await cluster.start({ clock: stopped });
   await remember(node, owner);

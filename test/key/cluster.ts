@@ -1,6 +1,7 @@
 /** Nodes of a cluster, each an authenticator with connections of its own, over the rooms of one database. */
 import { Pool } from "pg";
 import { expect } from "vitest";
+import type { Caller } from "../../src/caller.ts";
 import { createAuthenticator } from "../../src/key/authenticate.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { openRooms, type Owner } from "./rooms.ts";
@@ -72,7 +73,19 @@ function createNode(url: string, options: NodeOptions, closers: (() => Promise<u
     await authenticator.close();
     await pool.end();
   });
-  return { ...authenticator, refusals, lines };
+  const { authenticate } = authenticator;
+  return {
+    ...authenticator,
+    /** Who calls; of a key that is no good, known or not, nobody. */
+    async authenticate(secret: string): Promise<Caller | undefined> {
+      const found = await authenticate(secret);
+      return found?.kind === "refused" ? undefined : found;
+    },
+    /** As the edges are told. */
+    identify: authenticate,
+    refusals,
+    lines,
+  };
 }
 
 /** Waits until a condition holds: at most the second that R-AUTH-3 grants. */

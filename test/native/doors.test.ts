@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { Customer } from "../support/gateway.ts";
 import { type NativeGateway, startGeminiGateway } from "./gemini-gateway.ts";
 import { geminiReply } from "./gemini-replies.ts";
@@ -72,6 +73,18 @@ test("R-AUTH-1: the platform's three places come first, the vendor's own after t
     }),
   );
   expect(got).toEqual(rows.map(([status]) => status));
+});
+
+test("R-ID-4: a call with a key that was disabled is in the log of its account", async () => {
+  const { keyId, key, accountId } = await gateway.customer();
+  await gateway.keys.disableKey({ keyId });
+  const headers = { "x-goog-api-key": key, "x-request-id": "disabled-key" };
+  const response = await fetch(`${gateway.url}${path}?alt=json`, { ...init, headers });
+  expect(response.status).toBe(401);
+  expect(await response.json()).toMatchObject({ error: { message: "Invalid API Key" } });
+  const { ending, ...call } = await gateway.call("disabled-key");
+  expect(ending).toBe(CallEnding.KEY_DISABLED);
+  expect(call).toMatchObject({ accountId, keyId, path, status: 401 });
 });
 
 test("R-AUTH-4: a key in the query stands in no log, and the answer in no cache", async () => {

@@ -79,7 +79,7 @@ function Advice({ call }: { call: CallRecord }) {
   return (
     <section className="rounded-xl bg-warn-soft px-4 py-3 text-warn">
       <h3 className="font-semibold">{text.endings[call.ending]}</h3>
-      <p className="mt-1">{text.advice(call.errorCode)}</p>
+      <p className="mt-1">{text.advice(call.errorCode, call.ending)}</p>
     </section>
   );
 }

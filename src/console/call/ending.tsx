@@ -15,6 +15,9 @@ const tones: Readonly<Record<CallEnding, Tone>> = {
   [CallEnding.OUT_OF_BALANCE]: "warn",
   [CallEnding.GATEWAY_LOST]: "bad",
   [CallEnding.CANCELLED]: "neutral",
+  [CallEnding.KEY_DISABLED]: "warn",
+  [CallEnding.KEY_DELETED]: "warn",
+  [CallEnding.KEY_EXPIRED]: "warn",
 };
 
 /** Whether a call failed, as the gateway's statistics count it. */

@@ -1,12 +1,17 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { Interceptor } from "@connectrpc/connect";
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
+import type { ContextValues, Interceptor } from "@connectrpc/connect";
+import { Access, access } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   anonymous,
   type Authenticate,
   type Caller,
   callerKey,
   invalidKey,
+  type OnRefusedKey,
   presentedKey,
+  requestIdKey,
 } from "../../caller.ts";
 import { inLaneOf } from "../../lane.ts";
 import type { CheckAccess } from "../access.ts";
@@ -16,6 +21,8 @@ export interface AuthenticateOptions {
   readonly checkAccess: CheckAccess;
   /** The token that makes its bearer an operator. `undefined`: none does. Internal listener only. */
   readonly operatorToken: string | undefined;
+  /** Told of calls with keys that are known and no good. Default: nobody. */
+  readonly onRefusedKey?: OnRefusedKey;
 }
 
 /** Finds out who calls, unless an edge has done so already, and whether they may. */
@@ -23,7 +30,7 @@ export function createAuthenticate(options: AuthenticateOptions): Interceptor {
   const identify = createIdentify(options);
   return (next) => async (request) => {
     const known = request.contextValues.get(callerKey);
-    const caller = known ?? (await identify(request.header));
+    const caller = known ?? (await identify(request.header, request));
     if (known === undefined) request.contextValues.set(callerKey, caller);
     options.checkAccess(request.method, caller);
     // An edge has chosen the lane of callers that it knows.
@@ -32,11 +39,11 @@ export function createAuthenticate(options: AuthenticateOptions): Interceptor {
 }
 
 /** Tells who presents these headers. @throws GatewayError UNAUTHENTICATED for a wrong key */
-export function createIdentify(
+function createIdentify(
   options: Omit<AuthenticateOptions, "checkAccess">,
-): (header: Headers) => Promise<Caller> {
+): (header: Headers, call: AskedMethod) => Promise<Caller> {
   const tokenDigest = options.operatorToken && digest(options.operatorToken);
-  return async (header) => {
+  return async (header, { method, contextValues }) => {
     const key = presentedKey({
       authorization: header.get("authorization"),
       apiKeyHeader: header.get("x-api-key"),
@@ -46,9 +53,27 @@ export function createIdentify(
       return { kind: "operator", via: "operator token" };
     }
     const caller = await options.authenticate(key);
-    if (caller === undefined) throw invalidKey();
+    if (caller?.kind === "refused" && isCall(method)) {
+      const path = `/${method.parent.typeName}/${method.name}`;
+      options.onRefusedKey?.(caller, { requestId: contextValues.get(requestIdKey), path });
+    }
+    if (caller === undefined || caller.kind === "refused") throw invalidKey();
     return caller;
   };
+}
+
+/** What is asked, and what is known of it. */
+interface AskedMethod {
+  readonly method: DescMethod;
+  readonly contextValues: ContextValues;
+}
+
+/** Whether a key asks for work that may cost money. */
+function isCall(method: DescMethod): boolean {
+  const { idempotency } = method;
+  return (
+    getOption(method, access) === Access.KEY && idempotency === Idempotency.IDEMPOTENCY_UNKNOWN
+  );
 }
 
 function digest(text: string): Buffer {

@@ -1,4 +1,5 @@
 /** English: calls and usage. */
+import { CallEnding } from "../../../../gen/uas/billing/v1/billing_pb.ts";
 
 /** What to do about each documented error code. */
 const advices: Readonly<Record<string, string>> = {
@@ -29,6 +30,16 @@ const advices: Readonly<Record<string, string>> = {
   task_timeout: "The task did not end before its deadline. It was not charged.",
   result_unavailable:
     "The vendor's result could not be fetched. It was not charged; submit it again.",
+};
+
+/** What to do about keys that are known and no good: the caller was told no more than of an unknown one. */
+const keyAdvices: Readonly<Partial<Record<CallEnding, string>>> = {
+  [CallEnding.KEY_DISABLED]:
+    "Enable the key on the page “Keys”, or let the client use another one.",
+  [CallEnding.KEY_DELETED]:
+    "Deleted keys are gone for good: create another one on the page “Keys”, and give it to the client.",
+  [CallEnding.KEY_EXPIRED]:
+    "Give the key a later end on the page “Keys”, or let the client use another one.",
 };
 
 export const calls = {
@@ -80,8 +91,12 @@ export const calls = {
     "Out of balance",
     "The gateway's process was lost",
     "Cancelled",
+    "The key was disabled",
+    "The key was deleted",
+    "The key had expired",
   ] as readonly string[],
-  advice: (code: string) => advices[code] ?? "Send the request id to the operator.",
+  advice: (code: string, ending: CallEnding = CallEnding.UNSPECIFIED) =>
+    keyAdvices[ending] ?? advices[code] ?? "Send the request id to the operator.",
   sheetTitle: "Call",
   overview: "Overview",
   receipt: "Cost",

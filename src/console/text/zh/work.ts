@@ -1,4 +1,5 @@
 /** Chinese: calls and usage. */
+import { CallEnding } from "../../../../gen/uas/billing/v1/billing_pb.ts";
 import type { Texts } from "../en.ts";
 
 /** What to do about each documented error code. */
@@ -27,6 +28,13 @@ const advices: Readonly<Record<string, string>> = {
   upstream_submit_unknown: "无法确认供应商是否接受了任务。未扣费，可重新提交。",
   task_timeout: "任务没有在期限内结束。未扣费。",
   result_unavailable: "无法取得供应商的结果。未扣费，请重新提交。",
+};
+
+/** What to do about keys that are known and no good: the caller was told no more than of an unknown one. */
+const keyAdvices: Readonly<Partial<Record<CallEnding, string>>> = {
+  [CallEnding.KEY_DISABLED]: "请在“密钥”页面启用该密钥，或让客户端改用其他密钥。",
+  [CallEnding.KEY_DELETED]: "已删除的密钥无法恢复：请在“密钥”页面新建一个并交给客户端。",
+  [CallEnding.KEY_EXPIRED]: "请在“密钥”页面延长该密钥的有效期，或让客户端改用其他密钥。",
 };
 
 export const calls: Texts["calls"] = {
@@ -78,8 +86,12 @@ export const calls: Texts["calls"] = {
     "余额用尽",
     "网关进程丢失",
     "已取消",
+    "密钥已停用",
+    "密钥已删除",
+    "密钥已过期",
   ],
-  advice: (code) => advices[code] ?? "请把请求 ID 发给运营者。",
+  advice: (code, ending) =>
+    keyAdvices[ending ?? CallEnding.UNSPECIFIED] ?? advices[code] ?? "请把请求 ID 发给运营者。",
   sheetTitle: "调用详情",
   overview: "概况",
   receipt: "费用明细",

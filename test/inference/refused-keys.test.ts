@@ -1,0 +1,51 @@
+import { pino } from "pino";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { CallRow } from "../../src/billing/call-row.ts";
+import type { RefusedKey } from "../../src/caller.ts";
+import { refusedKeyRecordsMax, refusedKeyWindowMs } from "../../src/config/limits.ts";
+import { createRefusedKeys } from "../../src/inference/refused-keys.ts";
+import { createMetrics } from "../../src/metrics.ts";
+import { newId } from "../../src/uuid.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const asked = { requestId: "request", path: "/v1/messages" };
+
+function key(reason: RefusedKey["reason"] = "disabled"): RefusedKey {
+  return { kind: "refused", accountId: newId(), keyId: newId(), reason };
+}
+
+function createRig() {
+  const rows: CallRow[] = [];
+  const lines: object[] = [];
+  const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  const ledger = { record: (row: CallRow) => void rows.push(row) };
+  const refused = createRefusedKeys({ ledger, log, metrics: createMetrics() });
+  const unrecorded = () => lines.filter((line) => "unrecorded" in line);
+  return { rows, refused, unrecorded };
+}
+
+test("the log is told how many calls have no record, when their minute is over", async () => {
+  const { rows, refused, unrecorded } = createRig();
+  const [many, few] = [key(), key("expired")];
+  const took = Array.from({ length: refusedKeyRecordsMax + 3 }, () => refused.take(many, asked));
+  expect(took.filter(Boolean)).toHaveLength(refusedKeyRecordsMax);
+  expect(refused.take(few, asked)).toBe(true);
+  expect(unrecorded()).toEqual([]);
+  vi.advanceTimersByTime(refusedKeyWindowMs);
+  expect(unrecorded()).toMatchObject([{ keyId: many.keyId, unrecorded: 3 }]);
+  expect(refused.take(many, asked)).toBe(true);
+  expect(rows).toHaveLength(refusedKeyRecordsMax + 2);
+  await refused.stop();
+  expect(unrecorded()).toHaveLength(1);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("who stops the gateway is told of the minute that has begun", async () => {
+  const { refused, unrecorded } = createRig();
+  const one = key("deleted");
+  for (let count = 0; count <= refusedKeyRecordsMax; count++) refused.take(one, asked);
+  await refused.stop();
+  expect(unrecorded()).toMatchObject([{ keyId: one.keyId, unrecorded: 1 }]);
+});
