@@ -1,6 +1,6 @@
 /** Failures of HTTP itself, and how any failure is sent. */
 import { ConnectError } from "@connectrpc/connect";
-import type { FastifyReply } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { bodyBytesMax } from "../config/limits.ts";
 import { dialects, type DialectId } from "../dialect/index.ts";
 import {
@@ -54,6 +54,30 @@ export function noSuchPath(method: string, url: string): GatewayError {
     `There is no ${method} ${path} here; SDKs use this address followed by /v1 as their base`,
   );
 }
+
+/**
+ * Refuses bodies that are not plain JSON in UTF-8, before they are read: compressed ones, and other character sets.
+ *
+ * @throws GatewayError UNSUPPORTED_MEDIA_TYPE
+ */
+export function checkBodyForm({ headers }: Pick<FastifyRequest, "headers">): void {
+  const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "";
+  if (encoding !== "" && encoding !== "identity") {
+    const told =
+      "The body must not be compressed: send it as it is, without the header `content-encoding`";
+    throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, told);
+  }
+  const [, charset = "utf-8"] = charsetForm.exec(headers["content-type"] ?? "") ?? [];
+  if (charsets.has(charset.toLowerCase())) return;
+  const told =
+    "The body must be JSON in UTF-8: encode it so, and send the header `content-type: application/json`";
+  throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, told);
+}
+
+const charsetForm = /^application\/json\s*;(?:.*;)?\s*charset\s*=\s*"?([^\s";]+)/i;
+
+/** UTF-8 by its names, and what is a part of it. */
+const charsets: ReadonlySet<string> = new Set(["utf-8", "utf8", "us-ascii", "ascii"]);
 
 /** What is said where a body is needed and none came. */
 export function emptyBody(): GatewayError {

@@ -14,7 +14,7 @@ import {
 } from "../../gen/uas/native/v1/native_service_pb.ts";
 import { anonymous, gatewayStopping, missingKey, presentedKey } from "../caller.ts";
 import { abortWith, stopAll } from "./abort.ts";
-import { requestIdOf, sendErrorBody } from "./errors.ts";
+import { checkBodyForm, requestIdOf, sendErrorBody } from "./errors.ts";
 import { pass } from "./exchange-route.ts";
 import type { FacadeOptions, NativePrefix } from "./options.ts";
 import { rpcCaller } from "./rpc-caller.ts";
@@ -106,6 +106,7 @@ async function identify(
   const presented = { key, requestId, path: isCall ? path : undefined };
   const caller = await authenticate(request, options, presented);
   request.state = { requestId, key, caller };
+  if (request.method !== "GET") checkBodyForm(request);
 }
 
 /** The token of an address that is a key for itself; `undefined`: it is another. */

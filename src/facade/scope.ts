@@ -13,8 +13,8 @@ import {
 import { discardedBodyBytesMax } from "../config/limits.ts";
 import { type DialectId, dialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
-import { sendError, toGatewayError } from "./errors.ts";
 import { inLaneOf } from "../lane.ts";
+import { checkBodyForm, sendError, toGatewayError } from "./errors.ts";
 import { registerExchange } from "./exchange-route.ts";
 import type { FacadeOptions } from "./options.ts";
 import type { RestRoute } from "./route-table.ts";
@@ -98,8 +98,8 @@ async function letBodyEnd({ headers, raw }: FastifyRequest, reply: FastifyReply)
 }
 
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
-  const isCall =
-    route.route.method === "POST" && route.method.idempotency === Idempotency.IDEMPOTENCY_UNKNOWN;
+  const hasBody = route.route.method === "POST";
+  const isCall = hasBody && route.method.idempotency === Idempotency.IDEMPOTENCY_UNKNOWN;
   const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { headers } = request;
     const requestId = route.route.omitRequestId
@@ -126,6 +126,7 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
     const path = isCall ? route.route.path : undefined;
     const caller = await authenticate(request, options, { key, requestId, path });
     request.state = { requestId, key, caller };
+    if (hasBody) checkBodyForm(request);
   };
   registrarOf(route.method)(scope, { ...options, onRequest, route });
 }

@@ -56,6 +56,8 @@ describe.each(routes)("%s", (path) => {
       [path, {}, ` \r\n\t${good} `],
       [path, { "content-type": "application/json; charset=utf-8" }, good],
       [path, { "content-type": "APPLICATION/JSON" }, good],
+      [path, { "content-type": 'application/json;charset="UTF8"' }, good],
+      [path, { "content-encoding": "identity" }, good],
       [path, {}, changed({ messages: [{ role: "user", content: "\u0000\ud83c\udf0d" }] })],
       [path, { authorization: `bearer   ${key}`, ...wrong }, good],
       [path, { authorization: "", "x-api-key": key }, good],

@@ -87,6 +87,16 @@ test("R-ID-4: a call with a key that was disabled is in the log of its account",
   expect(call).toMatchObject({ accountId, keyId, path, status: 401 });
 });
 
+test("R-ERR-7: a compressed body gets 415 in the vendor's form, and reaches nobody", async () => {
+  const headers = { "x-goog-api-key": customer.key, "content-encoding": "gzip" };
+  const response = await fetch(gateway.url + path, { ...init, headers });
+  expect(response.status).toBe(415);
+  expect(await response.json()).toMatchObject({
+    error: { code: 415, message: expect.stringContaining("content-encoding") },
+  });
+  expect(gateway.vendor.requests).toEqual([]);
+});
+
 test("R-AUTH-4: a key in the query stands in no log, and the answer in no cache", async () => {
   const response = await fetch(`${gateway.url}${path}?key=${customer.key}&alt=json`, init);
   expect(response.headers.get("cache-control")).toBe("no-store");
