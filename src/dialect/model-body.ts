@@ -21,6 +21,22 @@ export interface ModelBody {
 }
 
 /**
+ * The model that a refused body names, as far as it can be read: for its record.
+ *
+ * @param keys the members that name it, the one that counts first
+ * @returns empty where it names none
+ */
+export function namedModel(body: Uint8Array, keys: readonly string[]): string {
+  try {
+    const bytes = asBuffer(body);
+    const { members } = readOutline(bytes);
+    return readModel(bytes, new Map(members.map((member) => [member.key, member])), ...keys);
+  } catch {
+    return "";
+  }
+}
+
+/**
  * Reads one.
  *
  * @param required the members that must be there, beside `model`

@@ -125,6 +125,8 @@ export interface Door<Out> {
   readonly query: string;
   /** Reads the request. @throws GatewayError INVALID_REQUEST */
   read(): AskedText;
+  /** The model that a request names which {@link read} refused; empty: none that can be read. Default: none. */
+  named?(): string;
   /** The routes that can serve it. Absent: those whose vendors can be asked in a dialect. */
   plan?(model: ModelConfig): readonly PlannedRoute[];
   /** Asks a vendor. Absent: in the planned dialect. @throws HttpFailure */

@@ -4,7 +4,7 @@ import type { EmbedRequest } from "../../gen/uas/inference/v1/inference_service_
 import type { ModelConfig } from "../config/config.ts";
 import { chatCompletions } from "../dialect/chat-completions/dialect.ts";
 import { relayEmbeddings } from "../dialect/embeddings.ts";
-import { type ModelBody, readModelBody } from "../dialect/model-body.ts";
+import { type ModelBody, namedModel, readModelBody } from "../dialect/model-body.ts";
 import type {
   AskedText,
   Door,
@@ -44,6 +44,10 @@ export class EmbedDoor implements Door<Buffer> {
     this.#body = readModelBody(this.#request.body, ["input"]);
     const { model, bytes } = this.#body;
     return { model, stream: false, maxOutputTokens: 0, choices: 1, bytes: bytes.length };
+  }
+
+  named(): string {
+    return namedModel(this.#request.body, ["model"]);
   }
 
   prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {

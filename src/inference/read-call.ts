@@ -18,7 +18,7 @@ export interface CallToRead {
 
 /** What of a door is read. */
 type DoorToRead = Pick<Door<unknown>, "dialect" | "operation" | "read" | "recall" | "prepare"> &
-  Pick<Door<unknown>, "takesAnyModel" | "plan">;
+  Pick<Door<unknown>, "takesAnyModel" | "plan" | "named">;
 
 /** What was read. */
 export interface ReadCall {
@@ -40,7 +40,7 @@ export async function readCall(
   { catalogue, upstream }: Pick<ExchangeOptions, "catalogue" | "upstream">,
 ): Promise<ReadCall> {
   requireActive(caller);
-  let text = door.read();
+  let text = readText(call, door);
   call.stream = text.stream;
   call.model = text.model;
   const model = catalogue[door.takesAnyModel ? "authorize" : "authorizeText"](caller, text.model);
@@ -51,4 +51,14 @@ export async function readCall(
   if (first === undefined) throw incapable(model.key);
   const prepared = first.dialect === undefined ? undefined : door.prepare(model, first);
   return { text, model, routes, first: prepared };
+}
+
+/** The request. Where it is refused, its record still says which model it names. */
+function readText(call: Call, door: DoorToRead): AskedText {
+  try {
+    return door.read();
+  } catch (error) {
+    call.model = door.named?.() ?? "";
+    throw error;
+  }
 }

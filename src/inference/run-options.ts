@@ -9,7 +9,7 @@ import type { Catalogue } from "./catalogue.ts";
 import type { Drains } from "./drains.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import type { RunningStreams } from "./running-streams.ts";
-import type { CallState } from "./wire-door.ts";
+import type { CallState } from "./state/call-state.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
 import type { Upstream } from "./upstream.ts";
 

@@ -55,6 +55,10 @@ export class TypedDoor implements Door<GenerateEvent[]> {
     return { model, stream, maxOutputTokens, choices: 1, bytes };
   }
 
+  named(): string {
+    return this.#generation.model;
+  }
+
   prepare(model: ModelConfig, { route, dialect, vendorUrl }: PlannedRoute): PreparedCall {
     const codec = vendorDialect(dialect);
     const encoded = codec.encodeRequest(this.#generation, {

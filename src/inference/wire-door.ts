@@ -17,6 +17,7 @@ import {
 } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { asBuffer, type Outline } from "../dialect/json-scan.ts";
+import { namedModel } from "../dialect/model-body.ts";
 import {
   inWordsOf,
   nameIn,
@@ -36,9 +37,8 @@ import type {
 } from "./door.ts";
 import { checkRequest, forwarded, memberList, replyHeaders } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
-import type { ReasoningCarry } from "./state/reasoning-carry.ts";
+import type { CallState } from "./state/call-state.ts";
 import { ReasoningCollector, recallReasoning } from "./state/reasoning-memory.ts";
-import type { ResponseStore } from "./state/response-store.ts";
 import {
   keepResponse,
   keptElsewhere,
@@ -55,12 +55,6 @@ export interface WireDoorOptions {
   readonly accountId: string;
   /** What is kept between calls. */
   readonly state: CallState;
-}
-
-/** What is kept between calls. */
-export interface CallState {
-  readonly responses: ResponseStore;
-  readonly reasoning: ReasoningCarry;
 }
 
 /** Members of responses that the gateway itself honours: no vendor needs them. */
@@ -120,6 +114,11 @@ export class WireDoor implements Door<Buffer> {
   read(): TextRequest {
     checkRequest(this.#request);
     return this.#readBody();
+  }
+
+  named(): string {
+    const { body, platformAliases } = this.#request;
+    return namedModel(body, platformAliases ? ["model", "modelKey"] : ["model"]);
   }
 
   recall(routes: readonly PlannedRoute[]): Promise<Recalled> | undefined {

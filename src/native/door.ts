@@ -80,6 +80,10 @@ export class NativeDoor implements Door<Buffer> {
     return this.#text;
   }
 
+  named(): string {
+    return this.#named?.name ?? "";
+  }
+
   plan(): readonly PlannedRoute[] {
     const { config } = this.#ask.at;
     const { route } = this.#known();
