@@ -9,7 +9,7 @@ import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
 import { type App, buildApp } from "./app.ts";
 import type { Logger } from "pino";
 import type { Config, Settings } from "./config/config.ts";
-import { buildPages, readPages } from "./console/built.ts";
+import { buildPages, canServePages, NoBuilder, readPages } from "./console/built.ts";
 import type { Pages } from "./console/serve.ts";
 import { letBuffersGrowWithHeap } from "./garbage.ts";
 import { createLog } from "./log.ts";
@@ -46,12 +46,17 @@ export async function serve({ settings, config }: ServeOptions): Promise<void> {
   }
 }
 
+/** What is said where there are no pages: for `npm ci --omit=dev`. */
+const noBuilderText =
+  "the console has no pages, and their builder is not installed: run `npm ci && npm run console`, then `npm prune --omit=dev` if you like, and start again; calls are served";
+
 /** The console's pages, built while the gateway already serves calls where they are not there yet. */
 async function openPages(log: Logger, signal: AbortSignal): Promise<Pages | undefined> {
   try {
     return await readPages(await buildPages(signal));
   } catch (error) {
-    if (!signal.aborted) log.error({ err: error }, "the console cannot be served");
+    if (error instanceof NoBuilder) log.warn(noBuilderText);
+    else if (!signal.aborted) log.error({ err: error }, "the console cannot be served");
     return undefined;
   }
 }
@@ -155,6 +160,9 @@ async function consoleLines(
   { signIn, transport }: App,
   { config, url, accountId }: { config: Config; url: string; accountId: string },
 ): Promise<string[]> {
+  if (!(await canServePages())) {
+    return ["  Console   has no pages yet: stop, run `npm ci && npm run console`, and start again"];
+  }
   if (await signIn.hasOperator()) return [`  Console   ${url}/console`];
   if (!config.isDemo) return ["  Console   npx uas console link"];
   const { token } = await createClient(UserService, transport).createSignInLink({ accountId });

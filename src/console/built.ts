@@ -4,7 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { globSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
@@ -14,14 +14,30 @@ import type { PageFile, Pages } from "./serve.ts";
 /** The folder of the project: what is built stands in `dist/console` there. */
 const project = join(import.meta.dirname, "..", "..");
 
+/** The builder: a development dependency. */
+const vite = join(project, "node_modules", "vite", "bin", "vite.js");
+
 /** What the pages are made of, beside the packages that the lock file names. */
 const sources = ["src/console/**/*", "gen/**/*.ts", "package-lock.json"];
+
+/** There are no pages, and nothing here to build them with. */
+export class NoBuilder extends Error {}
+
+/**
+ * Whether there are pages, or they can be built.
+ *
+ * @throws Error where the folder of the project cannot be read
+ */
+export async function canServePages(): Promise<boolean> {
+  return existsSync(vite) || existsSync(join(project, "dist", "console", await hashOf(sources)));
+}
 
 /**
  * Resolves with the folder of the built pages; builds them where they are missing or of other sources, which takes
  * about three seconds in a process of its own.
  *
  * @param signal stops the building. Default: nothing does
+ * @throws NoBuilder where they would have to be built, and only what runs is installed
  * @throws Error where they cannot be built, with what the builder said
  */
 export async function buildPages(signal?: AbortSignal): Promise<string> {
@@ -30,6 +46,7 @@ export async function buildPages(signal?: AbortSignal): Promise<string> {
   const folder = join(parent, name);
   await mkdir(parent, { recursive: true });
   if ((await readdir(parent)).includes(name)) return folder;
+  if (!existsSync(vite)) throw new NoBuilder("the builder of the console's pages is not installed");
   const draft = await mkdtemp(join(parent, ".draft-"));
   try {
     await runVite(draft, signal);
@@ -98,7 +115,6 @@ async function hashOf(globs: readonly string[]): Promise<string> {
 
 /** In a process of its own: the builder would block this one, and its 200 MB would stay. */
 async function runVite(outDir: string, signal: AbortSignal | undefined): Promise<void> {
-  const vite = join(project, "node_modules", "vite", "bin", "vite.js");
   const config = join(project, "src", "console", "vite-config.ts");
   const args = [vite, "build", "--config", config, "--outDir", outDir, "--logLevel", "warn"];
   const child = spawn(process.execPath, args, {

@@ -38,8 +38,9 @@ export class Process {
   #out = "";
   #err = "";
 
-  constructor(place: Place, env: Readonly<Record<string, string>> = {}) {
-    this.#child = spawn(process.execPath, [bin, "serve"], {
+  /** @param program the command. Default: this project's */
+  constructor(place: Place, env: Readonly<Record<string, string>> = {}, program = bin) {
+    this.#child = spawn(process.execPath, [program, "serve"], {
       cwd: place.folder,
       env: {
         PATH: process.env["PATH"],
