@@ -21,8 +21,9 @@ export function App() {
 function create() {
   const router = createConsoleRouter();
   const queries = createQueries(() => {
-    // What one user asked is not for the next one.
-    queries.clear();
+    // What one user asked is not for the next one. What is on the page would be asked for again, and refused again:
+    // signing in clears it.
+    queries.removeQueries({ type: "inactive" });
     const { href, pathname } = router.state.location;
     if (pathname === "/sign-in") return;
     const search = pathname === "/" ? {} : { next: href };
