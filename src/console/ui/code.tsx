@@ -20,17 +20,18 @@ export function CodeBlock({
   className?: string;
 }) {
   return (
-    <div className={clsx("relative rounded-lg border border-line bg-sunken", className)}>
+    <div className={clsx("flex items-start rounded-lg border border-line bg-sunken", className)}>
       {/* A region that scrolls has to be reached by the keyboard. */}
       <pre
         tabIndex={0}
         role="region"
         aria-label={label}
-        className="max-h-[36rem] overflow-auto p-3.5 pr-12 font-mono text-xs leading-relaxed"
+        className="min-w-0 flex-1 max-h-[36rem] overflow-auto p-3.5 font-mono text-xs leading-relaxed"
       >
         {code}
       </pre>
-      <span className="absolute top-1.5 right-1.5 rounded-lg bg-sunken">
+      {/* Beside the code: above it, it would hide the end of a long first line. */}
+      <span className="shrink-0 py-1.5 pr-1.5">
         <CopyButton isIcon text={copied ?? code} />
       </span>
     </div>
