@@ -183,11 +183,6 @@ function taskMetrics(registers: Registry[]) {
       labelNames: ["status", "error_code"] as const,
       registers,
     }),
-    taskPollsRefused: new Counter({
-      name: "uas_task_polls_refused_total",
-      help: "Polls of tasks that were refused because their account asked too often.",
-      registers,
-    }),
   };
 }
 

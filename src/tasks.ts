@@ -16,7 +16,6 @@ import { createBackgroundTasks } from "./task/background.ts";
 import { createCancel } from "./task/cancel.ts";
 import { TaskFeed } from "./task/feed.ts";
 import { createTaskReads } from "./task/reads.ts";
-import { PollLimit } from "./task/poll-limit.ts";
 import type { TaskRow } from "./task/task-row.ts";
 import type { WorkerOptions } from "./task/worker-options.ts";
 import { createTaskSchemas } from "./task/schema/schemas.ts";
@@ -83,10 +82,6 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     store,
     feed,
     parking,
-    polls: new PollLimit({
-      ...config.tasks,
-      onRefused: () => metrics.taskPollsRefused.inc(),
-    }),
     allowHosts,
     authorize: (caller, modelKey) => catalogue.authorize(caller, modelKey),
     schemas: createTaskSchemas({ tasksOf: ({ vendor }) => tasksOf(vendor), allowHosts }),

@@ -14,8 +14,6 @@ export interface Config {
   readonly vendors: ReadonlyMap<string, VendorConfig>;
   /** By model key, in the file's order. Only models that this version can serve. */
   readonly models: ReadonlyMap<string, ModelConfig>;
-  /** Default: see {@link PollLimits}. */
-  readonly tasks?: PollLimits | undefined;
   readonly webhooks: WebhookConfig;
   readonly storage: StorageConfig;
   readonly console: ConsoleConfig;
@@ -126,14 +124,6 @@ export interface PriceConfig extends TokenPrices {
 export interface PriceTier extends TokenPrices {
   /** It counts for calls that read more tokens than this. At least 1. */
   readonly above: number;
-}
-
-/** How often an account may ask how its tasks stand, in each process. */
-export interface PollLimits {
-  /** Polls a second in the long run, at least 1. Default `pollsPerSecondDefault`. */
-  readonly perSecond: number;
-  /** Polls in one go, at least `perSecond`. Default `pollBurstDefault`. */
-  readonly burst: number;
 }
 
 /** Webhook settings for tests. */

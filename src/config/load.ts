@@ -18,7 +18,6 @@ import {
   scalarText,
 } from "./reader.ts";
 import { type ReferenceSource, readProblem } from "./references.ts";
-import { readTasks } from "./task-section.ts";
 import { readStorage } from "./storage-section.ts";
 import { readConsole, readSms } from "./sign-in-section.ts";
 import { shown, text } from "./values.ts";
@@ -70,7 +69,7 @@ export function loadConfig(options: LoadOptions): Config {
   };
 }
 
-const sections = ["vendors", "models", "tasks", "webhooks", "storage", "console", "sms"] as const;
+const sections = ["vendors", "models", "webhooks", "storage", "console", "sms"] as const;
 
 function readParts(
   reader: Reader,
@@ -96,7 +95,6 @@ function readParts(
   return {
     vendors: servedVendors(vendors),
     models,
-    tasks: readTasks(reader, given.tasks),
     webhooks: readWebhooks(reader, given.webhooks),
     storage: readStorage(reader, given.storage),
     console: readConsole(reader, given.console),

@@ -60,12 +60,6 @@ export const queuedTasksMax = 1_000;
 export const pollWaitSecondsMax = 60;
 export const parkedPollsMax = 100;
 
-/** How often an account may ask how its tasks stand where the configuration does not say, a second and in one go, each in
- * a process: enough for all tasks that it may have, each as often as `retry-after` says (510 a second for the first half
- * minute of 1,020 new ones, 102 later), and for none in a tight loop. */
-export const pollsPerSecondDefault = 200;
-export const pollBurstDefault = 12_000;
-
 /** How long a task may take from when its vendor is asked first, in milliseconds, where its model's configuration does
  * not say: half an hour. */
 export const taskRunMs = 30 * 60 * 1_000;

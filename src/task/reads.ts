@@ -15,7 +15,6 @@ import { isUuid } from "../uuid.ts";
 import { invalid, noSuchTask } from "./failures.ts";
 import type { TaskFeed } from "./feed.ts";
 import { etagOf, pollAfterSeconds, taskMessage } from "./message.ts";
-import type { PollLimit } from "./poll-limit.ts";
 import { isEnded, publicState, taskStates } from "./state.ts";
 import type { SeenTask, TaskStore } from "./store.ts";
 import { Parking, poll, watch } from "./wait.ts";
@@ -27,24 +26,18 @@ export interface TaskReadsOptions {
   readonly feed?: TaskFeed | undefined;
   /** The places of those who wait. Default: places of its own. */
   readonly parking?: Parking;
-  /** How often customers may ask. Default: as often as they like. */
-  readonly polls?: PollLimit | undefined;
 }
 
 type Reads = Pick<ServiceImpl<typeof TaskService>, "getTask" | "watchTask" | "listTasks">;
 
 /** Makes them. */
-export function createTaskReads(options: TaskReadsOptions): Reads {
-  const { store, feed, parking = new Parking(), polls } = options;
+export function createTaskReads({ store, feed, parking = new Parking() }: TaskReadsOptions): Reads {
   return {
     async getTask(request, context) {
       const { isOperator, accountId } = scopeOf(context);
       const { taskId } = request;
       const { requestHeader, signal } = context;
       const known = requestHeader.get("if-none-match");
-      const waitMs = waitMsOf(request);
-      const poller = pollerOf(context);
-      if (poller !== undefined) polls?.take(poller);
       const find = () => store.find(taskId, accountId);
       const task =
         (await poll(
@@ -52,14 +45,13 @@ export function createTaskReads(options: TaskReadsOptions): Reads {
             accountId: accountId ?? "",
             taskId,
             read: find,
-            waitMs,
+            waitMs: waitMsOf(request),
             knows: known === null ? undefined : (seen) => matchesEtag(known, etagOf(seen)),
             signal,
           },
           { feed, parking },
         )) ?? (isOperator ? await store.findByRequest(taskId) : undefined);
       if (task === undefined) throw noSuchTask();
-      if (poller !== undefined && matchesEtag(known, etagOf(task))) polls?.giveBack(poller);
       tell(context.responseHeader, task);
       return { task: taskMessage(task, { isOperator }) };
     },
@@ -102,13 +94,6 @@ export function scopeOf({ values }: HandlerContext): Scope {
   }
   if (caller.kind === "key") requireActive(caller);
   return { isOperator: false, accountId: caller.accountId };
-}
-
-/** Whose polls count together: an account's programs, or its people at the console; `undefined`: they do not count. */
-function pollerOf({ values }: HandlerContext): string | undefined {
-  const caller = values.get(callerKey);
-  if (caller?.kind === "key") return caller.accountId;
-  return caller?.kind === "session" ? `console ${caller.accountId}` : undefined;
 }
 
 /** The account whose tasks to list. @throws GatewayError */

@@ -78,17 +78,6 @@ describe("each refusal says what to do", () => {
   });
 
   it.each([
-    ["tasks: { polls_per_secnd: 5 }", 'unknown key, did you mean "polls_per_second"?'],
-    ["tasks: { polls_per_second: 0 }", expect.stringMatching(/^must be a whole number from 1/)],
-    ["tasks: { polls_per_second: 1.5 }", expect.stringMatching(/^must be a whole number from 1/)],
-    ["tasks: { poll_burst: 10 }", expect.stringMatching(/^must be at least polls_per_second, 200/)],
-    ["tasks: 5", "must be a map of the keys polls_per_second, poll_burst"],
-    ["task: { poll_burst: 10 }", 'unknown key, did you mean "tasks"?'],
-  ])("%s", (tail, message) => {
-    expect(messages(file({ tail }))).toContainEqual(message);
-  });
-
-  it.each([
     [", deadlin: 2h", 'unknown key, did you mean "deadline"?'],
     [", deadlineMs: 5000", expect.stringMatching(/^unknown key/)],
     [", deadline: 0s", expect.stringMatching(/^must be a whole number with its unit/)],

@@ -8,17 +8,6 @@ vendors: { v: { kind: openai-compatible, base_url: "https://v.test" } }
 models: { m: { type: TEXT, routes: [{ vendor: v, model: x }], max_output_tokens: 9, price: { input: 1, output: 2 }${more} } }
 `;
 
-describe("R-TSK-4: polls", () => {
-  it.each([
-    ["", { perSecond: 200, burst: 12_000 }],
-    ["tasks: { polls_per_second: 5 }", { perSecond: 5, burst: 12_000 }],
-    ["tasks: { polls_per_second: 20000 }", { perSecond: 20_000, burst: 20_000 }],
-    ["tasks: { polls_per_second: 1, poll_burst: 2 }", { perSecond: 1, burst: 2 }],
-  ])("with %j are limited so: %j", (tail, limits) => {
-    expect(loadText(file("") + tail, { kinds: allKinds }).tasks).toEqual(limits);
-  });
-});
-
 describe("a model with", () => {
   it.each([
     ["", undefined],

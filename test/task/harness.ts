@@ -11,7 +11,7 @@ import { auditLedger } from "../../src/billing/audit.ts";
 import { book } from "../../src/billing/booking.ts";
 import { createPriceBook } from "../../src/billing/price-book.ts";
 import { callerKey, type KeyCaller, operator } from "../../src/caller.ts";
-import type { Config, ModelConfig, PollLimits, PriceConfig } from "../../src/config/config.ts";
+import type { Config, ModelConfig, PriceConfig } from "../../src/config/config.ts";
 import { createFacade } from "../../src/facade/facade.ts";
 import { createMetrics } from "../../src/metrics.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
@@ -96,7 +96,7 @@ export function errorOf(json: Record<string, unknown>): Record<string, unknown> 
 export type Tasks = Awaited<ReturnType<typeof openTasks>>;
 
 /** Opens it. Close it: that checks the books. */
-export async function openTasks({ polls }: { readonly polls?: PollLimits } = {}) {
+export async function openTasks() {
   const database = await createTestDatabase();
   const pool = new Pool({ connectionString: database.url, max: 20 });
   pool.on("error", () => {});
@@ -104,7 +104,6 @@ export async function openTasks({ polls }: { readonly polls?: PollLimits } = {})
   const callers = new Map<string, KeyCaller>();
   const config = {
     models: new Map(models.map((each) => [each.key, each])),
-    tasks: polls,
     webhooks: { allowHosts: ["receiver.test"], caFile: undefined },
     console: { signUp: true, copyAgain: true },
     sms: undefined,
