@@ -30,6 +30,7 @@ import { createNativeRoom, type NativeRoom, type NativeRoomOptions } from "./nat
 import { createOperatorRoom } from "./operators.ts";
 import { createReadiness } from "./readiness.ts";
 import { openResults } from "./result/open-results.ts";
+import { fileSeconds } from "./vendor/file-length.ts";
 import { createSignInObserver, type SignIn } from "./sign-in.ts";
 import { watchCalls } from "./gauges.ts";
 import { createTaskWorking, type TaskWorking, type WorkingOptions } from "./task-workers.ts";
@@ -112,7 +113,7 @@ async function assemble(built: Parts): Promise<App> {
   const pricing = createPricing(prices);
   const counter = createTokenCounter({ warn });
   const parts = { config, vendors, ledger, pricing, calls, drains, metrics, log, state, counter };
-  const results = openResults({ pool: database.pool, settings, config, warn });
+  const results = openResults({ pool, settings, config, warn, measure: fileSeconds });
   const work = { database, config, vendors, prices, metrics, upstream, state };
   const common = { ...work, settings, log, onLowBalance, masterKey, results };
   const { native, working, tasks } = createTaskRooms(common);

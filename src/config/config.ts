@@ -74,6 +74,8 @@ export interface ModelConfig {
   readonly holdOutputTokens: number;
   /** How long a task of it may take from when its vendor is asked first, in milliseconds. Default `taskRunMs`. */
   readonly deadlineMs?: number | undefined;
+  /** How long a film or a sound of it is at the least, in seconds, whatever is asked for. Default: not known. */
+  readonly minSeconds?: number | undefined;
   /** What a task of it costs that is cancelled. Default NONE. */
   readonly cancelBilling?: CancelBilling | undefined;
   /** Its prices by time, at least one: which of them counts is {@link priceAt}'s to say. */

@@ -26,6 +26,7 @@ const keys = [
   "max_output_tokens",
   "hold_output_tokens",
   "deadline",
+  "min_seconds",
   "cancel_billing",
   "price",
 ] as const;
@@ -71,11 +72,12 @@ function readModel(
   const held = given.hold_output_tokens && positive(reader, given.hold_output_tokens);
   const holdOutputTokens = Math.min(held ?? holdOutputTokensDefault, maxOutputTokens);
   const deadlineMs = given.deadline && durationMs(reader, given.deadline);
+  const minSeconds = readMinSeconds(reader, given, type);
   const billed =
     given.cancel_billing && word(reader, given.cancel_billing, [...cancelBillings.keys()]);
   const cancelBilling = cancelBillings.get(billed ?? "");
   if (type === undefined || prices === undefined || routes.length === 0) return undefined;
-  const limits = { maxOutputTokens, holdOutputTokens, deadlineMs };
+  const limits = { maxOutputTokens, holdOutputTokens, deadlineMs, minSeconds };
   return { key, name, type, routes, ...limits, cancelBilling, prices };
 }
 
@@ -107,6 +109,22 @@ function readMaxOutputTokens(
     required(reader, entry, { from: given, name, fix });
   }
   return (given[name] && positive(reader, given[name])) ?? 0;
+}
+
+/** What has a length. */
+const timedTypes: ReadonlySet<ModelType> = new Set([ModelType.VIDEO, ModelType.AUDIO]);
+
+function readMinSeconds(
+  reader: Reader,
+  { min_seconds: entry }: ModelFields,
+  type: ModelType | undefined,
+): number | undefined {
+  if (entry === undefined) return undefined;
+  if (type !== undefined && !timedTypes.has(type)) {
+    const what = modelTypeWord(type);
+    report(reader, entry, `a ${what} model makes nothing of a length: leave it out`);
+  }
+  return positive(reader, entry);
 }
 
 interface RouteContext {

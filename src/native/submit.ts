@@ -15,6 +15,7 @@ import type { WholeTask } from "../task/task-row.ts";
 import { isUnsent } from "../task/unsent.ts";
 import { newId } from "../uuid.ts";
 import type { NativeSubmitRoute } from "../vendor/native.ts";
+import { atLeast, secondsLeast } from "../vendor/task-units.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
 import { readCallback } from "./callback.ts";
 import type { NativeAsk, NativeContext } from "./context.ts";
@@ -61,10 +62,13 @@ async function begin(ask: Ask, context: NativeContext): Promise<Begun> {
     await checkReferences(ask, context);
     const callback = readCallback(ask, context.allowHosts);
     const { timeouts, maxInFlight: vendorMax } = at.config;
+    const units = route.units(request, found.model);
+    const { minSeconds } = found.model;
     const asked = {
       model: found.model,
       route: found.route,
-      units: route.units(request, found.model),
+      units: atLeast(units, minSeconds ?? secondsLeast),
+      most: atLeast(units, minSeconds ?? route.secondsUsual ?? secondsLeast),
       path,
       fingerprint: request.fingerprint,
       callbackUrl: callback.url,

@@ -5,7 +5,7 @@ import type { Config, Settings, StorageConfig } from "../config/config.ts";
 import { createGuardedClient, type GuardedClient } from "../http/guarded-client.ts";
 import { createResultJobs, type ResultJobs } from "./jobs.ts";
 import { createLocalStorage } from "./local-storage.ts";
-import { createResultFiles } from "./result-files.ts";
+import { createResultFiles, type Measure } from "./result-files.ts";
 import type { ResultFiles } from "./result.ts";
 import { createS3Storage } from "./s3-storage.ts";
 import type { ResultStorage } from "./storage.ts";
@@ -19,6 +19,8 @@ export interface OpenResultsOptions {
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Fetches from addresses that vendors name. Default: one that reaches public addresses only. */
   readonly client?: GuardedClient;
+  /** Tells how long films and sounds are. Default: nobody does. */
+  readonly measure?: Measure;
 }
 
 /** Result files, and what is to be started and closed with them. */
@@ -32,7 +34,7 @@ export interface Results extends ResultFiles {
 
 /** Makes them. With a bucket, files that a folder got before are still found there until they expire. */
 export function openResults(options: OpenResultsOptions): Results {
-  const { pool, settings, config, warn, client = createGuardedClient() } = options;
+  const { pool, settings, config, warn, measure, client = createGuardedClient() } = options;
   const folder = join(settings.dataDir, "results");
   const storages = storagesOf(config.storage, folder);
   const spoolFolder = join(folder, "incoming");
@@ -41,7 +43,14 @@ export function openResults(options: OpenResultsOptions): Results {
   let listening = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
   const publicUrl = (): string => settings.publicUrl ?? listening;
   return {
-    ...createResultFiles({ pool, storages, spoolFolder, client, publicUrl }),
+    ...createResultFiles({
+      pool,
+      storages,
+      spoolFolder,
+      client,
+      publicUrl,
+      ...(measure && { measure }),
+    }),
     jobs,
     servedAt(urls) {
       listening = urls.publicUrl.replace(/\/$/, "");

@@ -36,9 +36,18 @@ export interface ResultFilesOptions {
   readonly publicUrl: () => string;
   /** Default: those of limits.ts. */
   readonly limits?: DownloadLimits;
+  /** Tells how long a film or a sound is, in seconds. Default: nobody does. */
+  readonly measure?: Measure;
   /** Called at named points of a store; tests wait or fail there. Default: nothing. */
   readonly at?: (point: "spooled" | "registered" | "kept") => Promise<void> | void;
 }
+
+/** Tells how long a file on disk is; `undefined`: it is nothing of a length, or does not tell. */
+export type Measure = (file: {
+  readonly path: string;
+  readonly contentType: string;
+  readonly bytes: number;
+}) => Promise<number | undefined>;
 
 /** Makes the keeper of result files. */
 export function createResultFiles(options: ResultFilesOptions): ResultFiles {
@@ -57,6 +66,10 @@ async function store(options: ResultFilesOptions, source: ResultSource, about: R
     const file = await spool.finish().catch(storageFailure);
     await at("spooled");
     const kind = fileKind(file.head, [about.contentType, declared]);
+    const { contentType } = kind;
+    const { path, bytes, sha256 } = file;
+    // Before the store takes it away. Who cannot be measured is stored all the same.
+    const seconds = await options.measure?.({ path, contentType, bytes }).catch(() => undefined);
     const token = newToken();
     await answering(register(pool, { token, storage: storage.kind, file, kind, about }));
     await at("registered");
@@ -65,8 +78,7 @@ async function store(options: ResultFilesOptions, source: ResultSource, about: R
     const expireTime = about.expireTime ?? new Date(Date.now() + resultTtlMs);
     await answering(makeReady(pool, token, expireTime));
     const url = `${options.publicUrl()}/files/${token}.${kind.extension}`;
-    const { bytes, sha256 } = file;
-    return { token, url, contentType: kind.contentType, bytes, sha256, expireTime };
+    return { token, url, contentType, bytes, sha256, expireTime, seconds };
   } finally {
     // What cannot be removed now is swept later.
     await spool.discard().catch(() => {});

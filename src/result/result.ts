@@ -42,6 +42,8 @@ export interface StoredResult {
   /** In lower-case hexadecimal. */
   readonly sha256: string;
   readonly expireTime: Date;
+  /** How long it is, where it is a film or a sound that tells. Default: it does not. */
+  readonly seconds?: number | undefined;
 }
 
 /** A file that an address leads to. */

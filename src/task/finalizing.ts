@@ -44,7 +44,7 @@ export class Finalizing {
     );
     const times = stored.map(({ expireTime }) => expireTime.getTime());
     const expireTime = times.length === 0 ? null : new Date(Math.min(...times));
-    await this.#work.complete(work, outcome, files, expireTime);
+    await this.#work.complete(work, measured(outcome, stored), files, expireTime);
   }
 
   /** Goes on with a task whose process is gone: its vendor is asked again for what it has made. */
@@ -120,4 +120,15 @@ export class Finalizing {
         : await tasks.submit({ attemptToken, model, type, params, signal });
     return told && "done" in told ? told.done : undefined;
   }
+}
+
+/** What was made, by how long its files are where the vendor does not say: films, and sounds where there is no film. */
+function measured(outcome: TaskOutcome, stored: readonly StoredResult[]): TaskOutcome {
+  if (outcome.units?.seconds !== undefined) return outcome;
+  const timed = stored.filter(({ seconds }) => seconds !== undefined);
+  const films = timed.filter(({ contentType }) => contentType.startsWith("video/"));
+  const counted = films.length > 0 ? films : timed;
+  if (counted.length === 0) return outcome;
+  const seconds = counted.reduce((sum, each) => sum + (each.seconds ?? 0), 0);
+  return { ...outcome, units: { ...outcome.units, seconds } };
 }

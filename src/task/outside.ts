@@ -24,8 +24,10 @@ import { type WholeTask, taskColumns } from "./task-row.ts";
 export interface OutsideTask {
   readonly model: ModelConfig;
   readonly route: RouteConfig;
-  /** The most that it can be charged for. */
+  /** What was asked for: what it is charged by where nobody tells what was made. */
   readonly units: TaskUnits;
+  /** The most that it can be charged for. Default: what was asked for. */
+  readonly most?: TaskUnits;
   /** The public path. */
   readonly path: string;
   /** SHA-256 of what was asked for. */
@@ -131,7 +133,7 @@ async function begin(
   const id = newId();
   const price = pricing.priceAt(task.model, Date.now());
   const { discountBp = 0 } = caller;
-  const amountNanos = pricing.holdUnits(price, task.units, discountBp);
+  const amountNanos = pricing.holdUnits(price, task.most ?? task.units, discountBp);
   const money = [amountNanos.toString(), pricing.version(price), discountBp];
   const { rows } = await transaction.query<WholeTask>(
     insertSql,

@@ -17,6 +17,7 @@ import type { Queryable } from "../billing/queryable.ts";
 import { isDatabaseLost } from "../database-lost.ts";
 import { errorMeanings, type SentErrorCode } from "../errors.ts";
 import type { TaskOutcome, TaskTaken } from "../vendor/task.ts";
+import { askedUnits } from "../vendor/task-units.ts";
 import { chargeOf, type Ended, stoppedOutcome, usageOf } from "./charge.ts";
 import { endingOf, type Failure } from "./ends.ts";
 import type { Lease } from "./leases.ts";
@@ -286,7 +287,7 @@ export class TaskWork {
   #asked(task: WholeTask): Pick<Ended, "asked"> {
     const model = this.options.models.get(task.model);
     const vendor = this.vendorOf(task);
-    return model && vendor ? { asked: vendor.tasks.units(task.params, model) } : {};
+    return model && vendor ? { asked: askedUnits(vendor.tasks, task.params, model) } : {};
   }
 
   #charge(

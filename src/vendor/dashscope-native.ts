@@ -11,6 +11,7 @@ import {
   dashscopeStatus,
   dashscopeTaskId,
 } from "./dashscope-news.ts";
+import { secondsUsual } from "./dashscope-params.ts";
 import { numberSaid } from "./native-number.ts";
 import type { NativeApi, NativeLimits, NativeRequest, NativeRoute, NativeTask } from "./native.ts";
 import type { TaskUnits } from "./task.ts";
@@ -49,6 +50,7 @@ const routes: readonly NativeRoute[] = [
     model: inModel,
     types: [ModelType.VIDEO],
     units: (request) => ({ seconds: countOf(asynchronous(request), "duration") ?? secondsUsual }),
+    secondsUsual,
     task: tasks,
   },
   {
@@ -125,9 +127,6 @@ function imageUnits(request: NativeRequest): TaskUnits {
 
 /** How many pictures Alibaba's models make where the request does not say. */
 const imagesUsual = 4;
-
-/** How long their films are where the request does not say, in seconds. */
-const secondsUsual = 5;
 
 /** The parameters of a job. @throws GatewayError where it is asked for as if it was answered at once */
 function asynchronous(request: NativeRequest): JsonObject {

@@ -35,8 +35,8 @@ const image: Params = {
   ...flags,
 };
 
-/** How long a film is where nobody says, in seconds. */
-const secondsUsual = 5;
+/** How long a film is where nobody says, or its model overlooks it, in seconds. */
+export const secondsUsual = 5;
 
 const video: Params = {
   prompt: promptParam(promptMax),

@@ -11,7 +11,12 @@ import {
   isUnwantedContent,
 } from "./dashscope-fault.ts";
 import { dashscopeNews, dashscopeTaskId } from "./dashscope-news.ts";
-import { dashscopeBody, dashscopeSchema, dashscopeUnits } from "./dashscope-params.ts";
+import {
+  dashscopeBody,
+  dashscopeSchema,
+  dashscopeUnits,
+  secondsUsual,
+} from "./dashscope-params.ts";
 import { bearer } from "./http-vendor.ts";
 import {
   createTaskHttp,
@@ -56,6 +61,7 @@ export function createDashscopeTasks(config: VendorConfig): OpenTasks {
     cancel: (vendorTaskId, signal) => cancel(http, vendorTaskId, signal),
     paramsSchema: dashscopeSchema,
     units: dashscopeUnits,
+    secondsUsual,
     close: () => http.close(),
   };
 }

@@ -30,7 +30,8 @@ export class FalMeter implements NativeMeter {
   read(bytes: Buffer, start: number, end: number): void {
     const result = parseRecord(bytes.toString("utf8", start, end)) as JsonObject | undefined;
     if (result === undefined) return;
-    const { images = 0, seconds = 0 } = falUnits(result, this.#request);
+    const told = falUnits(result, this.#request);
+    const { images = 0, seconds = this.#request.asked.seconds ?? 0 } = told;
     this.images = Math.max(this.images, images);
     this.seconds = Math.max(this.seconds, seconds);
   }
@@ -43,14 +44,15 @@ export class FalMeter implements NativeMeter {
 
 /**
  * What a result is charged by. What fal itself bills is the header `x-fal-billable-units`, in the unit of the
- * model's price: pictures or their megapixels, seconds of film or sound.
+ * model's price: pictures or their megapixels, seconds of film or sound. No seconds: it does not say.
  */
 export function falUnits(result: JsonObject, { type, asked, headers }: FalRequest): TaskUnits {
   const billed = falBilled(headers);
   if (type === ModelType.IMAGE) {
     return { images: billed === undefined ? imagesIn(result, asked) : Math.ceil(billed) };
   }
-  return { seconds: billed ?? secondsIn(result) ?? asked.seconds ?? 0 };
+  const seconds = billed ?? secondsIn(result);
+  return seconds === undefined ? {} : { seconds };
 }
 
 /** How much of the unit fal says that it bills; `undefined`: it does not say. */

@@ -6,7 +6,7 @@ import { isRecord } from "../dialect/json.ts";
 import type { GatewayError } from "../errors.ts";
 import { FalMeter } from "./fal-meter.ts";
 import { falApp, falJobId, falNews, falResult, falStatus } from "./fal-news.ts";
-import { falCountNames, falMegapixels, falSecondsNames } from "./fal-params.ts";
+import { falCountNames, falMegapixels, falSecondsNames, secondsUsual } from "./fal-params.ts";
 import type {
   NativeApi,
   NativeCallbackSaid,
@@ -18,6 +18,7 @@ import type {
 } from "./native.ts";
 import { numberSaid } from "./native-number.ts";
 import type { TaskUnits } from "./task.ts";
+import { atLeast, secondsLeast } from "./task-units.ts";
 
 /** `owner/app`, and often a path that is part of the model's name. */
 const segment = "[\\w-][\\w.-]{0,127}";
@@ -73,6 +74,7 @@ const routes: readonly NativeRoute[] = [
     model: inModel,
     types,
     units: falAsked,
+    secondsUsual,
     task: jobs,
   },
   {
@@ -110,15 +112,14 @@ function target({ groups }: NativeRequest): { readonly base: string; readonly pa
 }
 
 function limits(request: NativeRequest, model: ModelConfig): NativeLimits {
-  return { maxOutputTokens: 0, ...falAsked(request, model) };
+  const most = atLeast(falAsked(request, model), model.minSeconds ?? secondsUsual);
+  return { maxOutputTokens: 0, ...most };
 }
 
 function meter({ request, model, headers }: NativeMeterContext): FalMeter {
-  return new FalMeter({ type: model.type, asked: falAsked(request, model), headers });
+  const asked = atLeast(falAsked(request, model), model.minSeconds ?? secondsLeast);
+  return new FalMeter({ type: model.type, asked, headers });
 }
-
-/** How many seconds a film or a sound is taken for where the request does not say. */
-const secondsUsual = 10;
 
 /** What a request asks for: the most that it can be charged by. */
 export function falAsked(request: NativeRequest, { type }: Pick<ModelConfig, "type">): TaskUnits {

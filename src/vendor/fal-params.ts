@@ -217,6 +217,9 @@ function sizeOf(
   return width && height ? { width, height } : undefined;
 }
 
+/** How many seconds a film or a sound is taken for where the request does not say, or its model overlooks it. */
+export const secondsUsual = 10;
+
 /** See {@link VendorTasks.units}. Pictures of more than a megapixel are billed as several. */
 export function falUnitsAsked(params: JsonObject, { type }: ModelConfig): TaskUnits {
   if (type !== ModelType.IMAGE) return { seconds: numberParam(params, "duration", 0) };

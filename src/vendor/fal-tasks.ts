@@ -17,7 +17,7 @@ import {
   falNews,
   isPassing,
 } from "./fal-news.ts";
-import { falInput, falSchema, falUnitsAsked } from "./fal-params.ts";
+import { falInput, falSchema, falUnitsAsked, secondsUsual } from "./fal-params.ts";
 import {
   createTaskHttp,
   faultText,
@@ -57,6 +57,7 @@ export function createFalTasks(
     },
     paramsSchema: falSchema,
     units: falUnitsAsked,
+    secondsUsual,
     close: () => http.close(),
   };
 }

@@ -126,14 +126,20 @@ export const geminiJobs: readonly NativeRoute[] = [
 ];
 
 /** Every instance is a film, or as many as are asked for. */
-function filmUnits(request: NativeRequest): TaskUnits {
+function filmUnits(
+  request: NativeRequest,
+  { minSeconds = filmSecondsLeast }: ModelConfig,
+): TaskUnits {
   const parameters = objectOf(request.member("parameters"));
   const instances = request.member("instances");
   const films = Array.isArray(instances) ? Math.max(1, instances.length) : 1;
   const samples = mostOf(parameters, "sampleCount", "sample_count", "numberOfVideos") ?? 1;
   const seconds = mostOf(parameters, "durationSeconds", "duration_seconds") ?? filmSeconds;
-  return { seconds: films * Math.max(1, samples) * seconds };
+  return { seconds: films * Math.max(1, samples) * Math.max(seconds, minSeconds) };
 }
+
+/** No film of Google's is shorter, in seconds: it refuses who asks for one. */
+const filmSecondsLeast = 4;
 
 /** What a model makes at the most where neither request nor configuration says it. */
 const outputTokensMax = 65_536;

@@ -185,8 +185,12 @@ export interface NativeSubmitRoute extends RouteBase {
   readonly kind: "submit";
   readonly model: NativeModelAt;
   readonly types: readonly ModelType[];
-  /** The most that it can be charged for. @throws GatewayError INVALID_REQUEST */
+  /** What it asks for: the most that it can be charged for, but for {@link secondsUsual}. @throws GatewayError
+   * INVALID_REQUEST */
   units(request: NativeRequest, model: ModelConfig): TaskUnits;
+  /** How long films and sounds are of models that overlook what is said of their length, in seconds: held for at least.
+   * Default: no model overlooks it. */
+  readonly secondsUsual?: number;
   readonly task: NativeTask;
 }
 

@@ -13,6 +13,7 @@ import type {
 } from "./native.ts";
 import { numberSaid } from "./native-number.ts";
 import { fileIn } from "./replicate-files.ts";
+import { secondsUsual } from "./replicate-params.ts";
 import { predictionNews } from "./replicate-tasks.ts";
 import type { TaskUnits } from "./task.ts";
 
@@ -45,6 +46,7 @@ const routes: readonly NativeRoute[] = [
     model: inModel,
     types,
     units,
+    secondsUsual,
     task: predictions,
   },
   {
@@ -54,6 +56,7 @@ const routes: readonly NativeRoute[] = [
     model: inVersion,
     types,
     units,
+    secondsUsual,
     task: predictions,
   },
   {

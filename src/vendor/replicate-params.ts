@@ -179,6 +179,9 @@ export function replicateInput(type: ModelType, params: JsonObject): JsonObject 
   return picture === undefined ? input : { ...input, image: picture };
 }
 
+/** See {@link VendorTasks.secondsUsual}. */
+export const secondsUsual = 10;
+
 /** See {@link VendorTasks.units}. */
 export function replicateUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
   if (type === ModelType.IMAGE) return { images: numberParam(params, "n", 1) };

@@ -7,7 +7,12 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { bearer, endsWith } from "./http-vendor.ts";
 import { refuseFiles } from "./replicate-files.ts";
-import { replicateInput, replicateSchema, replicateUnits } from "./replicate-params.ts";
+import {
+  replicateInput,
+  replicateSchema,
+  replicateUnits,
+  secondsUsual,
+} from "./replicate-params.ts";
 import {
   contentTypes,
   createTaskHttp,
@@ -69,6 +74,7 @@ export function createReplicateTasks(config: VendorConfig): OpenTasks {
     paramsSchema: replicateSchema,
     checkParams: (params, field) => refuseFiles(params, field, apiHost),
     units: replicateUnits,
+    secondsUsual,
     close: () => http.close(),
   };
 }

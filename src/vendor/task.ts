@@ -47,8 +47,11 @@ export interface VendorTasks {
    * @throws GatewayError INVALID_REQUEST
    */
   checkParams?(params: JsonObject, field: string): void;
-  /** The most that a task can be charged for, by what was asked; pure. */
+  /** What was asked for: the most that a task can be charged for, but for {@link secondsUsual}; pure. */
   units(params: JsonObject, model: ModelConfig): TaskUnits;
+  /** How long films and sounds are of models that overlook what is said of their length, in seconds: held for at least.
+   * Default: no model overlooks it. */
+  readonly secondsUsual?: number;
 }
 
 /**

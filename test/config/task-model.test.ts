@@ -19,6 +19,14 @@ describe("a model with", () => {
 
   it.each([
     ["", undefined],
+    [", min_seconds: 8", 8],
+  ])("%j makes films of at least %j s", (more, seconds) => {
+    const film = file(more).replace("TEXT", "AUDIO").replace("input: 1, output: 2", "second: 1");
+    expect(loadText(film, { kinds: allKinds }).models.get("m")?.minSeconds).toBe(seconds);
+  });
+
+  it.each([
+    ["", undefined],
     [", cancel_billing: none", CancelBilling.NONE],
     [", cancel_billing: upstream", CancelBilling.UPSTREAM],
   ])("%j bills cancelled ones so: %j", (more, billing) => {

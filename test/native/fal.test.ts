@@ -94,9 +94,9 @@ test("R-MON-2: held is what the request can come to", async () => {
     // fal takes texts for numbers.
     [12_000_000n, schnell, { num_images: " 4" }],
     [12_000_000n, schnell, { width: 2000, height: "2_000" }],
-    [2_000_000_000n, "fal-ai/veo3", { duration: "5" }],
-    [2_400_000_000n, "fal-ai/veo3", { duration: "6s" }],
-    [2_000_000_000n, "fal-ai/veo3", { duration: 0.001, seconds_total: 5 }],
+    [4_000_000_000n, "fal-ai/veo3", { duration: "5" }],
+    [5_200_000_000n, "fal-ai/veo3", { duration: "13s" }],
+    [4_800_000_000n, "fal-ai/veo3", { duration: 0.001, seconds_total: 12 }],
     [4_000_000_000n, "fal-ai/veo3", { duration: "auto" }],
     [4_000_000_000n, "fal-ai/veo3", {}],
     [4_000_000_000n, "fal-ai/veo3", { num_frames: 80 }],

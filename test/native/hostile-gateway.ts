@@ -1,7 +1,7 @@
 /** A gateway that serves all four vendors' own interfaces, for input that means no good. */
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { type Gateway, startGateway, type TestModel } from "../support/gateway.ts";
-import { type NativeVendorServer, startNativeVendor } from "./native-vendor.ts";
+import { type AskedVendor, type NativeVendorServer, startNativeVendor } from "./native-vendor.ts";
 import { unitModel } from "./unit-model.ts";
 
 /** The names of the vendors, and of their prefixes. */
@@ -24,8 +24,8 @@ const kinds: Readonly<Record<VendorName, { readonly header: string; readonly sch
 /** A second costs 0.05 USD, a picture 0.003. */
 const prices = { second: 50_000_000n, image: 3_000_000n };
 
-function film(vendor: VendorName, model: string): TestModel {
-  return unitModel(ModelType.VIDEO, [vendor, model], { second: prices.second });
+function film(vendor: VendorName, model: string, minSeconds?: number): TestModel {
+  return { ...unitModel(ModelType.VIDEO, [vendor, model], { second: prices.second }), minSeconds };
 }
 
 function picture(vendor: VendorName, model: string): TestModel {
@@ -55,12 +55,16 @@ export async function startHostileGateway(): Promise<HostileGateway> {
     models: {
       "gemini-x": { routes: [{ vendor: "gemini", model: "gemini-x" }] },
       veo: film("gemini", "veo"),
+      "veo-fixed": film("gemini", "veo-fixed", 8),
       "wan-t2v": film("dashscope", "wan-t2v"),
+      "wan-fixed": film("dashscope", "wan-fixed", 8),
       "wan-t2i": picture("dashscope", "wan-t2i"),
       "qwen-plus": { routes: [{ vendor: "dashscope", model: "qwen-plus" }] },
       "fal-ai/veo3": film("fal", "fal-ai/veo3"),
+      "fal-ai/fixed": film("fal", "fal-ai/fixed", 8),
       "fal-ai/flux": picture("fal", "fal-ai/flux"),
       "labs/film": film("replicate", "labs/film"),
+      "labs/fixed": film("replicate", "labs/fixed", 8),
       "labs/flux": picture("replicate", "labs/flux"),
     },
   });
@@ -87,8 +91,8 @@ const dashscopeFilms = "/dashscope/api/v1/services/aigc/video-generation/video-s
 
 /** A film of each vendor, by what is said of its length: JSON members, with a comma before them. */
 export const films: Readonly<Record<VendorName, (said: string, model?: string) => Hostile>> = {
-  gemini: (said) => ({
-    path: "/gemini/v1beta/models/veo:predictLongRunning",
+  gemini: (said, model = "veo") => ({
+    path: `/gemini/v1beta/models/${model}:predictLongRunning`,
     body: `{"instances":[{"prompt":"ok"}],"parameters":{"aspectRatio":"16:9"${said}}}`,
   }),
   dashscope: (said, model = "wan-t2v") => ({
@@ -112,4 +116,43 @@ export const lengthNames: Readonly<Record<VendorName, string>> = {
   dashscope: "duration",
   fal: "duration",
   replicate: "duration",
+};
+
+/** The model of each vendor whose films are 8 s at the least. */
+export const fixedModels: Readonly<Record<VendorName, string>> = {
+  gemini: "veo-fixed",
+  dashscope: "wan-fixed",
+  fal: "fal-ai/fixed",
+  replicate: "labs/fixed",
+};
+
+/** Lets a vendor make one film, whatever it is asked for: it lies at the address, and is all that is said of it. */
+export function makeFilm(
+  vendor: NativeVendorServer,
+  name: VendorName,
+  { id, url }: { readonly id: string; readonly url: string },
+): void {
+  vendor.answer((asked) => ({ body: JSON.stringify(answers[name](asked, { id, url })) }));
+}
+
+type Answer = (asked: AskedVendor, film: { readonly id: string; readonly url: string }) => object;
+
+const answers: Readonly<Record<VendorName, Answer>> = {
+  gemini: ({ method }, { id, url }) => {
+    const name = `models/veo/operations/${id}`;
+    if (method === "POST") return { name };
+    const generateVideoResponse = { generatedSamples: [{ video: { uri: url } }] };
+    return { name, done: true, response: { generateVideoResponse } };
+  },
+  dashscope: ({ method }, { id, url }) =>
+    method === "POST"
+      ? { output: { task_id: id, task_status: "PENDING" }, request_id: "x" }
+      : { output: { task_id: id, task_status: "SUCCEEDED", video_url: url }, request_id: "x" },
+  fal: ({ method, url: path }, { id, url }) => {
+    if (method === "POST") return { request_id: id, status: "IN_QUEUE" };
+    return path.includes("/status")
+      ? { request_id: id, status: "COMPLETED" }
+      : { video: { url, content_type: "video/mp4" } };
+  },
+  replicate: (_, { id, url }) => ({ id, status: "succeeded", output: url, urls: {} }),
 };

@@ -3,9 +3,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from "vit
 import type { Customer } from "../support/gateway.ts";
 import {
   films,
+  fixedModels,
   type Hostile,
   type HostileGateway,
   lengthNames,
+  makeFilm,
   startHostileGateway,
   type VendorName,
 } from "./hostile-gateway.ts";
@@ -139,4 +141,59 @@ test("webhook_events_filter: a word that Replicate does not know is refused", as
     ]);
   }
   expect(gateway.asked()).toBe(0);
+});
+
+/** In nano-USD, at 0.05 USD a second. */
+const second = 50_000_000n;
+
+describe.each(names)("/%s: R-MON-2, a tiny length that the model overlooks", (name) => {
+  const tiny = `,"${lengthNames[name]}":${name === "dashscope" ? 1 : 0.001}`;
+  const least = { gemini: 4n, dashscope: 5n, fal: 10n, replicate: 10n }[name];
+  // Alibaba's are counted in whole seconds, and Google's are never shorter.
+  const untold = name === "gemini" ? 4n : 1n;
+
+  async function make(id: string, { file, model }: { file: string; model?: string }) {
+    const vendor = gateway.vendors[name];
+    makeFilm(vendor, name, { id: `${id}-${name}`, url: `${vendor.origin}/files/${file}` });
+    const headers = { "x-request-id": `${id}-${name}` };
+    const asked = films[name](tiny, model);
+    const { status, text } = await ask({ ...asked, headers: { ...asked.headers, ...headers } });
+    expect([status, text]).toEqual([200, expect.any(String)]);
+    const call = await gateway.call(`${id}-${name}`);
+    return { held: call.held?.amountNanos, cost: call.cost?.amountNanos };
+  }
+
+  it("is charged as what was made, by the film itself", async () => {
+    expect(await make("told", { file: "film-3.mp4" })).toEqual({
+      held: least * second,
+      cost: 3n * second,
+    });
+  });
+
+  it("is held for, and charged, as what the operator says that is made", async () => {
+    const model = fixedModels[name];
+    expect(await make("fixed", { file: "film-8.mp4", model })).toEqual({
+      held: 8n * second,
+      cost: 8n * second,
+    });
+    expect((await make("untold-fixed", { file: "1.png", model })).cost).toBe(8n * second);
+  });
+
+  it("is one second where nobody knows", async () => {
+    expect((await make("untold", { file: "1.png" })).cost).toBe(untold * second);
+  });
+});
+
+test("/fal/run: the same, by what fal tells", async () => {
+  const { fal } = gateway.vendors;
+  const cost = async (id: string, model: string, body: object) => {
+    fal.answer(() => ({ body: JSON.stringify(body) }));
+    const headers = { "x-request-id": id };
+    const sent = '{"prompt":"ok","duration":0.001}';
+    expect((await ask({ path: `/fal/run/${model}`, body: sent, headers })).status).toBe(200);
+    return (await gateway.call(id)).cost?.amountNanos;
+  };
+  expect(await cost("run-told", "fal-ai/veo3", { video: { duration: 7.5 } })).toBe(375_000_000n);
+  expect(await cost("run-untold", "fal-ai/veo3", { video: {} })).toBe(second);
+  expect(await cost("run-fixed", "fal-ai/fixed", { video: {} })).toBe(8n * second);
 });

@@ -1,6 +1,7 @@
 /** A vendor's own interface, simulated over real HTTP: strict about who asks, hostile in what it answers. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { film } from "../vendor/film-file.ts";
 
 /** What it was asked. */
 export interface AskedVendor {
@@ -72,7 +73,10 @@ export async function startNativeVendor(credential: {
     const asked = await read(request, response);
     if (asked.url.startsWith("/files/")) {
       // Where results lie, as at a content network: without a key.
-      response.writeHead(200, { "content-type": "image/png" }).end(picture);
+      const [, seconds] = /^\/files\/film-([\d.]+)\.mp4$/.exec(asked.url) ?? [];
+      const file = seconds === undefined ? picture : film(Number(seconds));
+      const type = seconds === undefined ? "image/png" : "video/mp4";
+      response.writeHead(200, { "content-type": type }).end(file);
       return;
     }
     requests.push(asked);

@@ -5,6 +5,7 @@ import type { ModelConfig, RouteConfig } from "../../config/config.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 import { textGeneration } from "../../inference/text-task.ts";
 import type { TaskUnits, VendorTasks } from "../../vendor/task.ts";
+import { mostUnits } from "../../vendor/task-units.ts";
 import { createParamsCheck } from "./check.ts";
 import { baseSchema, examples, paramsFields } from "./forms.ts";
 import { textUnits } from "./text-units.ts";
@@ -70,7 +71,8 @@ function createTaskModel(model: ModelConfig, options: TaskSchemasOptions): TaskM
       for (const route of model.routes) options.tasksOf(route)?.checkParams?.(read, field);
       return read;
     },
-    units: (params) => vendor?.tasks.units(params, model) ?? textUnits(params, model),
+    units: (params) =>
+      vendor === undefined ? textUnits(params, model) : mostUnits(vendor.tasks, params, model),
   };
 }
 
