@@ -2,6 +2,8 @@
 import { answering } from "../database-lost.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { cutPage, readPage } from "../page-token.ts";
+import { recordActionOn } from "../operator-log.ts";
+import { transact } from "../transact.ts";
 import { isUuid } from "../uuid.ts";
 import { accountCheck } from "./access.ts";
 import { endpointMessage, type EndpointRow, endpointSql } from "./delivery-query.ts";
@@ -40,10 +42,20 @@ export function createEndpointRpcs({
     async reenableEndpoint(request, context) {
       const accountId = await requireAccount(request.accountId, context);
       const id = endpointOf(accountId, request.origin);
-      await answering(pool.query(enableSql, [id]));
-      const read = pool.query<EndpointRow>(`${endpointSql} where id = $1`, [id]);
-      const [row] = (await answering(read)).rows;
-      if (row === undefined) throw noSuchEndpoint();
+      const row = await transact(pool, async (client) => {
+        await client.query(enableSql, [id]);
+        const read = await client.query<EndpointRow>(`${endpointSql} where id = $1`, [id]);
+        const [enabled] = read.rows;
+        if (enabled === undefined) throw noSuchEndpoint();
+        const { origin } = enabled;
+        await recordActionOn(client, context.values, {
+          action: "webhook.enable",
+          accountId,
+          subject: id,
+          after: { origin },
+        });
+        return enabled;
+      });
       return { endpoint: endpointMessage(row) };
     },
   };

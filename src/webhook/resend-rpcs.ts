@@ -1,9 +1,9 @@
 /** The RPCs that send deliveries again, and tests. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
-import { answering } from "../database-lost.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { readPublicUrl } from "../http/public-url.ts";
+import { recordActionOn } from "../operator-log.ts";
 import { accountCheck, invalid } from "./access.ts";
 import { deliveryMessage } from "./delivery-query.ts";
 import { endpointOf, findDelivery, noSuchDelivery, readDelivery } from "./delivery-rpcs.ts";
@@ -52,9 +52,17 @@ export function createResendRpcs(options: WebhookServiceOptions): Rpcs {
   const requireAccount = accountCheck(options.accountExists);
   return {
     async resendDelivery({ deliveryId }, context) {
+      const { values } = context;
       const row = await findDelivery(options, deliveryId, context);
       if (row.kind === EventKind.PROGRESS) throw noProgress();
-      await answering(pool.query(sql.resend, [row.id]));
+      await transact(pool, async (client) => {
+        await client.query(sql.resend, [row.id]);
+        await recordActionOn(client, values, {
+          action: "webhook.resend",
+          accountId: row.account_id,
+          subject: row.id,
+        });
+      });
       return { delivery: deliveryMessage((await readDelivery(options, row.id)) ?? row) };
     },
 
@@ -62,29 +70,56 @@ export function createResendRpcs(options: WebhookServiceOptions): Rpcs {
       const accountId = await requireAccount(request.accountId, context);
       if (request.since === undefined) throw invalid("since", "since is required");
       const endpointId = request.origin === "" ? null : endpointOf(accountId, request.origin);
-      const values = [accountId, timestampDate(request.since), endpointId];
-      const { rows } = await answering(pool.query<{ count: number }>(sql.resendFailed, values));
-      return { deliveryCount: rows[0]?.count ?? 0 };
+      const since = timestampDate(request.since);
+      const { origin } = request;
+      return transact(pool, async (client) => {
+        const asked = [accountId, since, endpointId];
+        const { rows } = await client.query<{ count: number }>(sql.resendFailed, asked);
+        const deliveryCount = rows[0]?.count ?? 0;
+        await recordActionOn(client, context.values, {
+          action: "webhook.resend_failed",
+          accountId,
+          subject: accountId,
+          after: { deliveryCount, since, ...(origin !== "" && { origin }) },
+        });
+        return { deliveryCount };
+      });
     },
 
-    async sendTestEvent(request, context) {
-      const accountId = await requireAccount(request.accountId, context);
-      const read = readPublicUrl(request.url, options.allowHosts);
-      if ("problem" in read) throw invalid("url", `url ${read.problem}`);
-      const status = statusWords.get(request.status);
-      if (status === undefined) throw invalid("status", "status is none of a webhook");
-      const url = read.url.href;
-      const event = testEvent({
+    sendTestEvent: createTestRpc(options),
+  };
+}
+
+function createTestRpc(options: WebhookServiceOptions): Rpcs["sendTestEvent"] {
+  const { pool } = options;
+  const requireAccount = accountCheck(options.accountExists);
+  return async (request, context) => {
+    const accountId = await requireAccount(request.accountId, context);
+    const read = readPublicUrl(request.url, options.allowHosts);
+    if ("problem" in read) throw invalid("url", `url ${read.problem}`);
+    const status = statusWords.get(request.status);
+    if (status === undefined) throw invalid("status", "status is none of a webhook");
+    const url = read.url.href;
+    const event = testEvent({
+      accountId,
+      url,
+      status,
+      taskId: newId(),
+    });
+    const id = await transact(pool, async (client) => {
+      const deliveryId = await enqueueWebhook(client, event);
+      await recordActionOn(client, context.values, {
+        action: "webhook.test",
         accountId,
-        url,
-        status,
-        taskId: newId(),
+        subject: deliveryId ?? accountId,
+        // Not the whole address: what is behind its host may be a secret of the receiver's.
+        after: { origin: read.url.origin },
       });
-      const id = await transact(pool, (client) => enqueueWebhook(client, event));
-      const row = await readDelivery(options, id ?? "");
-      if (row === undefined) throw noSuchDelivery();
-      return { delivery: deliveryMessage(row) };
-    },
+      return deliveryId;
+    });
+    const row = await readDelivery(options, id ?? "");
+    if (row === undefined) throw noSuchDelivery();
+    return { delivery: deliveryMessage(row) };
   };
 }
 

@@ -181,6 +181,40 @@ describe("receivers", () => {
   });
 });
 
+describe("the audit log", () => {
+  it("R-CON-1: has what an operator does to webhooks, and nothing of what a customer does to their own", async () => {
+    const { pool } = webhooks;
+    const before = newId();
+    const id = (await webhooks.enqueue({ url: "https://noted.example/1", accountId })) ?? "";
+    await pool.query(
+      `insert into webhook_endpoint (id, account_id, origin)
+       select endpoint_id, account_id, 'https://noted.example' from webhook_delivery where id = $1`,
+      [id],
+    );
+    const since = timestampFromDate(new Date("2026-11-01T00:00:00Z"));
+    for (const client of [as(webhooks, { kind: "session", accountId }), rpc]) {
+      await client.resendDelivery({ deliveryId: id });
+      await client.resendFailed({ accountId, since, origin: "https://noted.example" });
+      await client.sendTestEvent({ accountId, url: "https://noted.example/2" });
+      await client.reenableEndpoint({ accountId, origin: "https://noted.example" });
+      // What is refused was not done.
+      await codeOf(client.reenableEndpoint({ accountId, origin: "https://unknown.example" }));
+    }
+    const { rows } = await pool.query<{ action: string; account_id: string; after: unknown }>(
+      "select action, account_id, after from audit_entry where id > $1 order by id",
+      [before],
+    );
+    expect(rows.map(({ action }) => action)).toEqual([
+      "webhook.resend",
+      "webhook.resend_failed",
+      "webhook.test",
+      "webhook.enable",
+    ]);
+    expect(new Set(rows.map((row) => row.account_id))).toEqual(new Set([accountId]));
+    expect(rows[1]?.after).toMatchObject({ deliveryCount: 0, origin: "https://noted.example" });
+  });
+});
+
 describe("access", () => {
   it("a session reaches its own account; everything else looks as if it did not exist", async () => {
     const mine = as(webhooks, { kind: "session", accountId });

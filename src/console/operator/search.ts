@@ -61,7 +61,15 @@ export function readCodeSearch({ state }: Raw): CodeSearch {
 }
 
 /** The rooms whose actions are written down. */
-export const auditRooms = ["account", "money", "redeem", "key", "user", "session"] as const;
+export const auditRooms = [
+  "account",
+  "money",
+  "redeem",
+  "key",
+  "webhook",
+  "user",
+  "session",
+] as const;
 
 /** Which entries of the audit log are listed. */
 export interface AuditSearch {
