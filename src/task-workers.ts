@@ -178,8 +178,9 @@ function reports({
   Pick<WorkerOptions, "onAlarm" | "onEnd" | "onLateCost">
 > {
   return {
-    onAlarm(vendor, fault, model) {
+    onAlarm({ vendor, model, fault, isNew }) {
       metrics.upstreamAlarms.inc({ vendor, reason: fault });
+      if (!isNew) return;
       log.error(
         { vendor, model, alarm: fault },
         "a vendor refuses the gateway itself: act on its account or route",

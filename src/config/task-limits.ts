@@ -42,6 +42,13 @@ export const taskTrailMs = 24 * 60 * 60 * 1_000;
 /** How often no connection is made, in a row, before a task fails: about four minutes. */
 export const taskConnectsMax = 20;
 
+/** How long a task waits for its operator where every vendor refuses the operator's own account, in milliseconds from
+ * its first submit on; at most half of its time. Then its client is told. */
+export const taskFaultMs = 2 * 60_000;
+
+/** The longest pause before such a vendor is asked again, in milliseconds: it grows from that of polls on. */
+export const taskFaultPauseMs = 60_000;
+
 /** How often a result is fetched before the task fails. */
 export const taskFetchesMax = 6;
 

@@ -1,9 +1,11 @@
 /** Looks after tasks that vendors have: how they stand, and whether they are to end. */
 import { ErrorCode } from "../errors.ts";
-import { type TaskNews, type TaskOutcome, VendorTrouble } from "../vendor/task.ts";
+import { type TaskNews, VendorTrouble } from "../vendor/task.ts";
 import { stoppedOutcome } from "./charge.ts";
 import { faultCode } from "./fault.ts";
 import { timedOut } from "./ends.ts";
+import type { Finalize } from "./submitting.ts";
+import type { Standings } from "./standings.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 import type { TaskRow } from "./task-row.ts";
 
@@ -16,11 +18,14 @@ const stopKind = "stop_asked";
 /** The steps of `running`. */
 export class Running {
   readonly #work: TaskWork;
-  readonly #finalize: (work: Work, outcome: TaskOutcome) => Promise<void>;
+  readonly #finalize: Finalize;
 
-  constructor(work: TaskWork, finalize: (work: Work, outcome: TaskOutcome) => Promise<void>) {
+  readonly #standings: Standings;
+
+  constructor(work: TaskWork, finalize: Finalize, standings: Standings) {
     this.#work = work;
     this.#finalize = finalize;
+    this.#standings = standings;
   }
 
   /** Asks how a task stands, and stops it before where that was asked for. */
@@ -42,7 +47,10 @@ export class Running {
     } catch (error) {
       return this.#again(work, error);
     }
-    if (news !== undefined) return this.#take(work, news);
+    if (news !== undefined) {
+      this.#standings.told(task);
+      return this.#take(work, news);
+    }
     // Its vendor cannot be asked: it may tell by itself.
     await this.#work.release(work, task.left_ms);
   }
@@ -93,7 +101,7 @@ export class Running {
     const { task, signal } = work;
     if (signal.aborted) return void (await this.#work.release(work, 0));
     const fault = error instanceof VendorTrouble ? error.fault : undefined;
-    if (fault !== undefined) this.#work.options.onAlarm?.(task.vendor, fault, task.vendor_model);
+    if (fault !== undefined) this.#standings.untold(task, fault);
     const failures = task.failure_count + 1;
     if (failures % failuresTold === 0) {
       const fields = { taskId: task.id, vendor: task.vendor, failures, err: error };

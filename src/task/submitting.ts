@@ -1,5 +1,4 @@
 /** Asks vendors for tasks, never twice for the same one (R-TSK-7). */
-import type { RouteConfig } from "../config/config.ts";
 import { taskConnectsMax } from "../config/task-limits.ts";
 import { ErrorCode } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
@@ -8,9 +7,11 @@ import type { TaskRow, WholeTask } from "./task-row.ts";
 import { timedOut } from "./ends.ts";
 import type { Stopped, TaskWork, Work } from "./task-work.ts";
 import { faultCode } from "./fault.ts";
-import { askHint } from "./hints.ts";
+import { followHint } from "./hinted.ts";
 import type { MoveColumns } from "./move.ts";
 import { limitTime } from "./time-limit.ts";
+import { nextRoute } from "./next-route.ts";
+import type { Standings } from "./standings.ts";
 import { isUnsent } from "./unsent.ts";
 import type { WorkerVendor } from "./worker-options.ts";
 
@@ -24,14 +25,18 @@ const lostMessage =
 export class Submitting {
   readonly #work: TaskWork;
   readonly #finalize: Finalize;
+  readonly #standings: Standings;
 
-  constructor(work: TaskWork, finalize: Finalize) {
+  constructor(work: TaskWork, finalize: Finalize, standings: Standings) {
     this.#work = work;
     this.#finalize = finalize;
+    this.#standings = standings;
   }
 
   /** Asks for a task whose intent has just been written down. */
   async submit(work: Work): Promise<void> {
+    const paused = this.#standings.pausedBy(work.task);
+    if (paused !== undefined) return this.#goOn(work, paused.refused, paused.waitMs);
     const task = await this.#work.whole(work.task);
     // This process may have been paused since: then somebody else may be asking already. Or it stops.
     if (work.lease.isSafe() && !work.signal.aborted) return this.#submit({ ...work, task });
@@ -68,6 +73,7 @@ export class Submitting {
     }
     this.#work.at("told.submit");
     this.#told(task, "done" in submitted ? "done" : "accepted");
+    this.#standings.answered(task);
     await this.#accept(work, submitted);
   }
 
@@ -135,7 +141,7 @@ export class Submitting {
     const leftMs = (isTold ? unknownMs : 0) - (task.attempt_age_ms ?? 0);
     let set: MoveColumns = {};
     if (task.hint_task_id !== null) {
-      const hinted = await this.#hinted(work, vendor);
+      const hinted = await followHint(this.#work, work, vendor);
       if ("vendorTaskId" in hinted) return this.#accept(work, hinted);
       if (hinted.isOpen && leftMs > 0) {
         const pause = Math.min(leftMs, this.#work.pause(task.failure_count));
@@ -153,23 +159,6 @@ export class Submitting {
     });
     const { UPSTREAM_SUBMIT_UNKNOWN: code } = ErrorCode;
     await this.#work.fail(work, { code, message: lostMessage, set });
-  }
-
-  /** What a hint comes to: the vendor's own name of the task; nothing, or nothing that is known by now. */
-  async #hinted(
-    { task, signal }: Work,
-    { tasks }: WorkerVendor,
-  ): Promise<{ readonly vendorTaskId: string } | { readonly isOpen: boolean }> {
-    try {
-      const vendorTaskId = await askHint(tasks, task, signal);
-      return vendorTaskId === undefined ? { isOpen: false } : { vendorTaskId };
-    } catch (error) {
-      if (!signal.aborted) {
-        const { id: taskId, vendor } = task;
-        this.#work.warn("a callback could not be checked", { taskId, vendor, err: error });
-      }
-      return { isOpen: true };
-    }
   }
 
   async #accept(work: Work, submitted: Submitted): Promise<void> {
@@ -227,15 +216,31 @@ export class Submitting {
   }
 
   async #refuse(work: Work, refused: TaskRefused): Promise<void> {
-    const { isPassing, mayElsewhere, code, message, fault, retryAfterSeconds = 0 } = refused;
-    const { vendor, vendor_model: model, failure_count: failures } = work.task;
+    const { isPassing, retryAfterSeconds = 0 } = refused;
     this.#told(work.task, isPassing ? "later" : "refused");
-    if (fault !== undefined) this.#work.options.onAlarm?.(vendor, fault, model);
+    this.#standings.refused(work.task, refused);
+    await this.#goOn(work, refused, retryAfterSeconds * 1_000);
+  }
+
+  /** Goes on with a task that its vendor has refused, or would. */
+  async #goOn(work: Work, refused: TaskRefused, waitMs: number): Promise<void> {
+    const { isPassing, mayElsewhere, code, message, fault } = refused;
+    const { task } = work;
     const hasFailed = work.hasFailed === true || !isPassing;
-    if (mayElsewhere && (await this.#elsewhere({ ...work, hasFailed }, failures))) return;
-    if (hasFailed) return this.#work.fail(work, { code: faultCode(code), message });
+    const isAwaited = work.isAwaited === true || (isPassing && fault === undefined);
+    const on = { ...work, hasFailed, isAwaited };
+    if (mayElsewhere && (await this.#elsewhere(on, task.failure_count))) return;
+    // What the operator must mend may take days: whoever waits is told before long.
+    const leftMs = isAwaited ? Number.POSITIVE_INFINITY : this.#faultLeftMs(task);
+    if (hasFailed || leftMs <= 0) return this.#work.fail(work, { code: faultCode(code), message });
     // As often as it takes: its deadline ends it.
-    await this.#later(work, failures, retryAfterSeconds * 1_000);
+    await this.#later(work, task.failure_count, { leastMs: waitMs, mostMs: leftMs });
+  }
+
+  /** How long a task may go on waiting for the operator to mend something, in milliseconds. */
+  #faultLeftMs(task: TaskRow): number {
+    const runMs = this.#work.runMs(task.model);
+    return task.left_ms - runMs + Math.min(this.#work.timings.faultMs, runMs / 2);
   }
 
   /** Goes on with the next vendor of the model. Whether there is one, or the task has ended. */
@@ -245,11 +250,7 @@ export class Submitting {
       await this.#work.cancel(work);
       return true;
     }
-    const routes = this.#work.options.models.get(task.model)?.routes ?? [];
-    const at = routes.findIndex((r) => r.vendor === task.vendor && r.model === task.vendor_model);
-    const isKnown = ({ vendor, model }: RouteConfig): boolean =>
-      this.#work.vendorOf({ ...task, vendor, vendor_model: model }) !== undefined;
-    const next = at < 0 ? undefined : routes.slice(at + 1).find(isKnown);
+    const next = nextRoute(this.#work, task);
     if (next === undefined) return false;
     const set = { vendor: next.vendor, vendor_model: next.model, failure_count: failures };
     // The intent is durable for each vendor by itself.
@@ -259,10 +260,10 @@ export class Submitting {
   }
 
   /** The first vendor again, after a pause. */
-  async #later(work: Work, failures: number, leastMs = 0): Promise<void> {
+  async #later(work: Work, failures: number, { leastMs, mostMs } = anyTime): Promise<void> {
     const polls = work.task.poll_count + 1;
     const set = { vendor: "", vendor_model: "", failure_count: failures, poll_count: polls };
-    const releaseMs = Math.max(leastMs, this.#work.pause(polls));
+    const releaseMs = Math.min(mostMs, Math.max(leastMs, this.#work.pause(polls)));
     await this.#work.move(work, { event: "requeue", set, releaseMs });
   }
 
@@ -280,6 +281,8 @@ export class Submitting {
     this.#work.options.onSubmit?.(vendor, outcome);
   }
 }
+
+const anyTime = { leastMs: 0, mostMs: Number.POSITIVE_INFINITY };
 
 /** What is known of a task that this process stopped. */
 function stoppedBy(error: unknown): Stopped {

@@ -1,17 +1,6 @@
 /** What every step of a task is made of: changing it, asking its vendor, ending it. */
 import { setTimeout as delay } from "node:timers/promises";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
-import {
-  taskHeartbeatMs,
-  taskLeaseMs,
-  taskPollMs,
-  taskPollMsMax,
-  taskRunMs,
-  taskScanMs,
-  taskSettleMs,
-  taskTrailMs,
-  taskUnknownMs,
-} from "../config/task-limits.ts";
 import { bookVendorCost } from "../billing/late-vendor-cost.ts";
 import type { Queryable } from "../billing/queryable.ts";
 import { isDatabaseLost } from "../database-lost.ts";
@@ -26,6 +15,7 @@ import { inTransaction, type Move, type MoveColumns, moveTask } from "./move.ts"
 import { pauseMs } from "./pause.ts";
 import { transitions } from "./state.ts";
 import { type StoredFileJson, type TaskRow, type WholeTask, workColumns } from "./task-row.ts";
+import { timingsOf } from "./timings.ts";
 import { type TaskPlace, vendorFor } from "./text-vendor.ts";
 import type { WorkerOptions, WorkerPoint, WorkerTimings, WorkerVendor } from "./worker-options.ts";
 
@@ -56,6 +46,8 @@ export interface Work {
   /** Whether a vendor has failed at it: what it did is paid for, so nobody begins again with the first vendor.
    * Default false. */
   readonly hasFailed?: boolean;
+  /** Whether one had no room for it, and may have some later. Default false. */
+  readonly isAwaited?: boolean;
 }
 
 /** How long before a change is tried again while the database is away, in milliseconds. */
@@ -75,28 +67,17 @@ export class TaskWork {
   readonly timings: WorkerTimings;
   readonly at: (point: WorkerPoint) => void;
   readonly warn: NonNullable<WorkerOptions["warn"]>;
-  readonly #random: () => number;
+  readonly random: () => number;
   readonly #wake: () => void;
 
   /** @param wake called when there is something to look at */
   constructor(options: WorkerOptions, wake: () => void) {
     this.options = options;
     this.#wake = wake;
-    this.timings = {
-      leaseMs: taskLeaseMs,
-      heartbeatMs: taskHeartbeatMs,
-      scanMs: taskScanMs,
-      runMs: taskRunMs,
-      pollMs: taskPollMs,
-      pollMsMax: taskPollMsMax,
-      settleMs: taskSettleMs,
-      unknownMs: taskUnknownMs,
-      trailMs: taskTrailMs,
-      ...options.timings,
-    };
+    this.timings = timingsOf(options.timings);
     this.at = options.at ?? (() => {});
     this.warn = options.warn ?? (() => {});
-    this.#random = options.random ?? Math.random;
+    this.random = options.random ?? Math.random;
   }
 
   vendorOf(task: TaskPlace): WorkerVendor | undefined {
@@ -111,7 +92,7 @@ export class TaskWork {
   /** The pause before the next time, in milliseconds; `count`: how often it was tried before. */
   pause(count: number): number {
     const { pollMs, pollMsMax } = this.timings;
-    return pauseMs({ firstMs: pollMs, longestMs: pollMsMax }, count, this.#random());
+    return pauseMs({ firstMs: pollMs, longestMs: pollMsMax }, count, this.random());
   }
 
   /**

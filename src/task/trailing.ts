@@ -7,6 +7,7 @@ import {
 } from "../vendor/task.ts";
 import { stoppedOutcome } from "./charge.ts";
 import { askHint } from "./hints.ts";
+import type { Standings } from "./standings.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 
 /** How much rarer than others they are looked at: nobody waits for them. */
@@ -31,8 +32,11 @@ function madeOf(news: TaskNews): TaskOutcome | undefined {
 export class Trailing {
   readonly #work: TaskWork;
 
-  constructor(work: TaskWork) {
+  readonly #standings: Standings;
+
+  constructor(work: TaskWork, standings: Standings) {
     this.#work = work;
+    this.#standings = standings;
   }
 
   /** Asks how it stands there. */
@@ -53,9 +57,9 @@ export class Trailing {
   }
 
   #tell({ task }: Work, error: unknown): void {
-    const { id: taskId, vendor, vendor_model: model } = task;
+    const { id: taskId, vendor } = task;
     const fault = error instanceof VendorTrouble ? error.fault : undefined;
-    if (fault !== undefined) this.#work.options.onAlarm?.(vendor, fault, model);
+    if (fault !== undefined) this.#standings.untold(task, fault);
     if (task.poll_count % looksTold !== 0) return;
     this.#work.warn("a vendor does not say what it took for a task", {
       taskId,

@@ -38,8 +38,8 @@ export interface WorkerOptions extends MoveNeeds {
   readonly random?: () => number;
   /** Told of every answer to a submit, and of those that got none. Default: nobody. */
   readonly onSubmit?: (vendor: string, outcome: SubmitOutcome) => void;
-  /** Told where a vendor refuses the operator's own key, money or model name (R-ERR-3). Default: nobody. */
-  readonly onAlarm?: (vendor: string, fault: VendorFault, model: string) => void;
+  /** Told each time a vendor refuses the operator's own key, money or model name (R-ERR-3). Default: nobody. */
+  readonly onAlarm?: (alarm: VendorAlarm) => void;
   /** Told of every task that has ended here, with its record among the calls. Default: nobody. */
   readonly onEnd?: (task: TaskRow, record?: CallRow) => void;
   /** Told what a vendor took for a task that had ended, in nano-USD. Default: nobody. */
@@ -48,6 +48,16 @@ export interface WorkerOptions extends MoveNeeds {
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Called at named points, for tests that kill the process there. Default: nothing. */
   readonly at?: (point: WorkerPoint) => void;
+}
+
+/** A vendor refuses what is the operator's own. */
+export interface VendorAlarm {
+  readonly vendor: string;
+  /** The vendor's name of the model. */
+  readonly model: string;
+  readonly fault: VendorFault;
+  /** Whether it did not refuse for this reason before. */
+  readonly isNew: boolean;
 }
 
 /** A vendor that runs tasks. */
@@ -92,6 +102,8 @@ export interface WorkerTimings {
   readonly settleMs: number;
   readonly unknownMs: number;
   readonly trailMs: number;
+  readonly faultMs: number;
+  readonly faultPauseMs: number;
 }
 
 /** Where a process can die: before and after a vendor is asked, and before and after a change is durable. */

@@ -20,7 +20,9 @@ import { singly } from "../singly.ts";
 import { findWork, pickUp, takeDue, takeOverdue, takeTrailing, type TaskRoute } from "./claim.ts";
 import { Finalizing } from "./finalizing.ts";
 import { type Lease, Leases } from "./leases.ts";
+import { pauseMs } from "./pause.ts";
 import { Running } from "./running.ts";
+import { Standings } from "./standings.ts";
 import { Submitting } from "./submitting.ts";
 import { Trailing } from "./trailing.ts";
 import { vendorFor } from "./text-vendor.ts";
@@ -88,9 +90,10 @@ class RunningWorker implements TaskWorker {
     this.#leases = new Leases({ pool: options.pool, leaseMs, heartbeatMs, failed });
     this.#finalizing = new Finalizing(work);
     const finalize = this.#finalizing.finalize.bind(this.#finalizing);
-    this.#submitting = new Submitting(work, finalize);
-    this.#running = new Running(work, finalize);
-    this.#trailing = new Trailing(work);
+    const standings = standingsOf(work);
+    this.#submitting = new Submitting(work, finalize, standings);
+    this.#running = new Running(work, finalize, standings);
+    this.#trailing = new Trailing(work, standings);
     this.#routes = routesOf(options);
     this.#look = singly(() => this.#lookOnce(), failed);
   }
@@ -240,6 +243,16 @@ function workOf(task: TaskRow, lease: Lease): Work {
       return lease.lastSignal;
     },
   };
+}
+
+function standingsOf({ options, timings, random, warn }: TaskWork): Standings {
+  const scale = { firstMs: timings.pollMs, longestMs: timings.faultPauseMs };
+  return new Standings({
+    pause: (count) => pauseMs(scale, count, random()),
+    onAlarm: (alarm) => options.onAlarm?.(alarm),
+    onBack: ({ vendor, vendor_model: model }) =>
+      warn("a vendor takes tasks again that it had refused", { vendor, model }),
+  });
 }
 
 /** Where tasks of each model can go: to vendors that run tasks of its type. */

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
+import type { VendorAlarm } from "../../src/task/worker-options.ts";
 import { type TaskNews, TaskRefused, VendorTrouble } from "../../src/vendor/task.ts";
 import { openTasks, type Tasks, until } from "./work-harness.ts";
 import { completed, one, vendor } from "./worker-parts.ts";
@@ -179,7 +180,7 @@ test("R-ERR-3: a vendor that refuses the operator's own account is the operator'
   ];
   const good = vendor({ poll: () => answers.shift()?.() ?? Promise.resolve(completed) });
   const alarms: string[] = [];
-  const onAlarm = (name: string, fault: string) => void alarms.push(`${name} ${fault}`);
+  const onAlarm = (alarm: VendorAlarm) => void alarms.push(`${alarm.vendor} ${alarm.fault}`);
   tasks.work({ ...one({ broke, good }), onAlarm, warn: () => {} });
   expect(await tasks.ended([id])).toMatchObject([{ state: "completed", vendor: "good" }]);
   expect(alarms).toEqual(["broke money", "good credential"]);
