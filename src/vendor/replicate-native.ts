@@ -125,7 +125,8 @@ function units(request: NativeRequest, { type, prices }: ModelConfig): TaskUnits
   }
   const isTimed = prices.some(({ price }) => price.second !== undefined);
   if (!isTimed) return { inputTokens: request.inputTokens };
-  const seconds = Math.max(...lengthNames.map((name) => numberIn(input, name) ?? 0));
+  const said = Math.max(...lengthNames.map((name) => numberIn(input, name) ?? 0));
+  const seconds = Math.max(said, framesIn(input));
   if (seconds === 0) {
     throw invalid(
       '"input.duration" is missing: this model is charged by the second, so say how many',
@@ -133,6 +134,19 @@ function units(request: NativeRequest, { type, prices }: ModelConfig): TaskUnits
     );
   }
   return { seconds, inputTokens: request.inputTokens };
+}
+
+/** How many pictures a second has at the least where a request counts them and does not say. */
+const framesPerSecondLeast = 8;
+
+/** How long so many pictures are, in seconds; 0: none are counted. A model takes one name and overlooks the others. */
+function framesIn(input: JsonObject): number {
+  const frames = ["num_frames", "frames", "max_frames"].map((name) => numberIn(input, name) ?? 0);
+  const rates = ["fps", "frames_per_second", "frame_rate"].map(
+    (name) => numberIn(input, name) ?? 0,
+  );
+  const rate = Math.min(...rates.filter((each) => each > 0));
+  return Math.max(...frames) / (Number.isFinite(rate) ? rate : framesPerSecondLeast);
 }
 
 /** Some models take a length as a text, such as `5s`, or have words of their own. @throws GatewayError where it is

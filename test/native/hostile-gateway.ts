@@ -1,6 +1,6 @@
 /** A gateway that serves all four vendors' own interfaces, for input that means no good. */
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import { type Gateway, startGateway, type TestModel } from "../support/gateway.ts";
+import { type Customer, type Gateway, startGateway, type TestModel } from "../support/gateway.ts";
 import { type AskedVendor, type NativeVendorServer, startNativeVendor } from "./native-vendor.ts";
 import { unitModel } from "./unit-model.ts";
 
@@ -84,6 +84,18 @@ export interface Hostile {
   readonly path: string;
   readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Sends one; headers of its own count more than the customer's key. */
+export async function askHostile(
+  { url }: Pick<Gateway, "url">,
+  { key }: Customer,
+  { path, body, headers }: Hostile,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const own = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const init = { method: "POST", body, headers: { ...own, ...headers } };
+  const response = await fetch(`${url}${path}`, init);
+  return { status: response.status, text: await response.text() };
 }
 
 const async = { "x-dashscope-async": "enable" };

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from "vitest";
 import type { Customer } from "../support/gateway.ts";
 import {
+  askHostile,
   films,
   fixedModels,
   type Hostile,
@@ -31,18 +32,7 @@ afterAll(() => gateway.close());
 
 const names = Object.keys(films) as VendorName[];
 
-async function ask({ path, body, headers }: Hostile) {
-  const response = await fetch(`${gateway.url}${path}`, {
-    method: "POST",
-    body,
-    headers: {
-      authorization: `Bearer ${customer.key}`,
-      "content-type": "application/json",
-      ...headers,
-    },
-  });
-  return { response, status: response.status, text: await response.text() };
-}
+const ask = (asked: Hostile) => askHostile(gateway, customer, asked);
 
 describe.each(names)("/%s: a length that is none is 400, and named", (name) => {
   const length = lengthNames[name];
@@ -196,4 +186,20 @@ test("/fal/run: the same, by what fal tells", async () => {
   expect(await cost("run-told", "fal-ai/veo3", { video: { duration: 7.5 } })).toBe(375_000_000n);
   expect(await cost("run-untold", "fal-ai/veo3", { video: {} })).toBe(second);
   expect(await cost("run-fixed", "fal-ai/fixed", { video: {} })).toBe(8n * second);
+});
+
+test("/replicate: a film that is asked for by its frames is held for by them", async () => {
+  gateway.vendors.replicate.answer(() => ({ status: 400, body: '{"detail":"no"}' }));
+  const rows = [
+    [20n, ',"duration":0.001,"num_frames":160'],
+    [40n, ',"duration":1,"num_frames":"640","fps":16'],
+    [10n, ',"num_frames":16,"frames_per_second":16,"fps":24'],
+  ] as const;
+  for (const [seconds, said] of rows) {
+    const poor = await gateway.customer({ balanceNanos: seconds * second - 1n });
+    const headers = { authorization: `Bearer ${poor.key}` };
+    const { status, text } = await ask({ ...films.replicate(said), headers });
+    const needed = `this task can cost ${Number(seconds) * 0.05} USD`;
+    expect([said, status, text]).toEqual([said, 402, expect.stringContaining(needed)]);
+  }
 });
