@@ -3,8 +3,10 @@ import { createHash } from "node:crypto";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { applyEdits, type Edit, invalid, readOutline } from "../dialect/body-members.ts";
 import { asBuffer, type Member, type Outline, sliceText } from "../dialect/json-scan.ts";
+import type { GatewayError } from "../errors.ts";
 import { measureRequest } from "../inference/tokens/request-size.ts";
 import type { NativeRequest } from "../vendor/native.ts";
+import { duplicateIn } from "./duplicates.ts";
 import { type AddressEdit, rewriteAddresses } from "./rewrite.ts";
 
 /** What a request is made from. */
@@ -52,7 +54,9 @@ export class NativeBody implements NativeRequest {
 
   member(...names: readonly string[]): JsonValue | undefined {
     const member = this.#find(names);
-    return member && (JSON.parse(sliceText(this.#bytes, member)) as JsonValue);
+    if (member === undefined) return undefined;
+    refuseTwice(this.#bytes.subarray(member.valueStart, member.valueEnd));
+    return JSON.parse(sliceText(this.#bytes, member)) as JsonValue;
   }
 
   mentions(...names: readonly string[]): readonly string[] {
@@ -61,6 +65,7 @@ export class NativeBody implements NativeRequest {
     const isThere = (name: string): boolean =>
       nested.mayHave(name) || members.some(({ key }) => key === name);
     if (names.length > 0 && !names.some(isThere)) return [];
+    if (this.#whole === undefined) refuseTwice(this.#bytes);
     this.#whole ??= JSON.parse(this.#bytes.toString("utf8")) as JsonValue;
     const found: string[] = [];
     collect(this.#whole, names.length === 0 ? undefined : new Set(names), found);
@@ -118,12 +123,22 @@ export class NativeBody implements NativeRequest {
     const found = this.#read().members.filter(({ key }) => names.includes(key));
     if (found.length <= 1) return found[0];
     const [name = ""] = names;
-    throw invalid(`"${name}" stands twice in the body; send it once`, name);
+    throw twice(name);
   }
 
   #read(): Outline {
     return (this.#outline ??= readOutline(this.#bytes));
   }
+}
+
+/** @throws GatewayError INVALID_REQUEST where an object of the value has a name twice */
+function refuseTwice(value: Buffer): void {
+  const name = duplicateIn(value);
+  if (name !== undefined) throw twice(name);
+}
+
+function twice(name: string): GatewayError {
+  return invalid(`"${name}" stands twice in the body; send it once`, name);
 }
 
 /** What becomes of a body. */

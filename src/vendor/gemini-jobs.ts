@@ -2,6 +2,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
 import {
   GeminiInteractionMeter,
   interactionTokens,
@@ -51,6 +52,14 @@ const interactionId = ({ groups }: NativeRequest): string => groups["id"] ?? "";
 const isStreamed = ({ query }: NativeRequest): boolean => query.get("stream") === "true";
 const types = [ModelType.TEXT, ModelType.IMAGE];
 
+/** Google may take texts for these too: what is no boolean would be one thing here and another there. */
+function isAsked(request: NativeRequest, name: string): boolean {
+  const value = request.member(name) ?? false;
+  if (typeof value === "boolean") return value;
+  const text = `"${name}" must be true or false`;
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: name });
+}
+
 /** Their routes. */
 export const geminiJobs: readonly NativeRoute[] = [
   {
@@ -73,7 +82,7 @@ export const geminiJobs: readonly NativeRoute[] = [
     kind: "submit",
     method: "POST",
     path: /^\/v1(?:beta)?\/interactions$/,
-    when: (request) => request.member("background") === true && request.member("stream") !== true,
+    when: (request) => isAsked(request, "background") && !isAsked(request, "stream"),
     model: named,
     types,
     units: interactionUnits,
@@ -89,7 +98,7 @@ export const geminiJobs: readonly NativeRoute[] = [
       maxOutputTokens: outputTokens(request),
       ...(model.type === ModelType.IMAGE && { images: 1 }),
     }),
-    reply: (request) => (request.member("stream") === true ? "events" : "whole"),
+    reply: (request) => (isAsked(request, "stream") ? "events" : "whole"),
     meter: () => new GeminiInteractionMeter(),
     creates: ({ id, interaction }) => {
       const made = id ?? objectOf(interaction)["id"];

@@ -76,7 +76,8 @@ export interface NativeRequest {
   /**
    * A member of the JSON body: the first of the names that is there; `undefined`: none, or there is no body.
    *
-   * @throws GatewayError INVALID_REQUEST where the body is no JSON object, or has the member twice
+   * @throws GatewayError INVALID_REQUEST where the body is no JSON object, or has the member twice, or the member has
+   * something twice
    */
   member(...names: readonly string[]): JsonValue | undefined;
   /** The values of all members of these names that are texts, wherever in the body they stand. No name: of all. */

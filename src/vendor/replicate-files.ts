@@ -5,10 +5,9 @@ import { refuseKept } from "../dialect/guard.ts";
 
 /** The file that an address names, and where; `undefined`: it names none. */
 export function fileIn(text: string): { readonly id: string; readonly host: string } | undefined {
-  if (!/^\s*https?:/i.test(text)) return undefined;
-  // As the URL standard reads it: no spelling of an address is overlooked.
-  const url = URL.parse(text);
-  if (url === null) return undefined;
+  // As the URL standard reads it, which overlooks control characters: no spelling of an address is overlooked.
+  const url = /^[\0- ]*h/i.test(text) ? URL.parse(text) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
   const [, id] = /\/v1\/+files\/+([^/]+)/i.exec(decoded(url.pathname)) ?? [];
   return id === undefined ? undefined : { id, host: url.hostname };
 }

@@ -43,10 +43,14 @@ const uriNames: ReadonlySet<string> = new Set(["fileUri", "file_uri"]);
 function isPublic(uri: unknown, vendorHost: string | undefined): boolean {
   if (typeof uri !== "string" || !/^\s*https?:/i.test(uri)) return false;
   const host = hostOf(uri);
-  return host !== undefined && host !== vendorHost && !ownHost.test(host);
+  return host !== undefined && host !== vendorHost && !isGoogleHost(host);
 }
 
-/** Where files lie that were uploaded with the operator's key. */
+/** Whether files lie there that were uploaded with the operator's key. @param host without a dot at its end */
+export function isGoogleHost(host: string): boolean {
+  return ownHost.test(host);
+}
+
 const ownHost = /(?:^|[.-])generativelanguage\.(?:[\w-]+\.)*googleapis\.com$/;
 
 /** `undefined`: it is no address. */
