@@ -104,6 +104,9 @@ describe.runIf(browser !== undefined)("the console", () => {
     await rig.call("uas_00000000000000000000000000000000");
     await page.getByRole("combobox", { name: "Outcome" }).selectOption("failed");
     await page.waitForURL(/outcome=failed/);
+    await page.getByRole("searchbox", { name: "Request id" }).fill("no-such-call");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/request=no-such-call/);
     await page.getByText("No calls match these filters").waitFor();
     await page.reload();
     await page.getByText("No calls match these filters").waitFor();
