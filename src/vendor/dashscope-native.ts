@@ -2,6 +2,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { refuseKept } from "../dialect/guard.ts";
 import { isRecord } from "../dialect/json.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { DashscopeMeter } from "./dashscope-meter.ts";
@@ -149,12 +150,19 @@ function isAsynchronous({ headers }: NativeRequest): boolean {
 /** `max_tokens` limits the answer only: what the model thinks before has a limit of its own. */
 function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
   const parameters = synchronous(request);
+  refuseFiles(request);
   const most = countOf(parameters, "max_tokens");
   const choices = countOf(parameters, "n") ?? 1;
   if (most === undefined) return { maxOutputTokens: undefined, choices };
   const isThinking = parameters["enable_thinking"] === true;
   const budget = countOf(parameters, "thinking_budget") ?? model.maxOutputTokens;
   return { maxOutputTokens: isThinking ? most + budget : most, choices };
+}
+
+/** Refuses what names files of the account at Alibaba, whoever sent them: a text that begins with their address. */
+function refuseFiles(request: NativeRequest): void {
+  if (!request.mentions("content", "text").some((text) => /^\s*fileid:/i.test(text))) return;
+  throw refuseKept("input.messages", "send the text itself");
 }
 
 function embedLimits(request: NativeRequest): NativeLimits {

@@ -128,13 +128,15 @@ export class Dashscope {
     task.status = "SUCCEEDED";
   }
 
-  /** What it answers instead, once. */
+  /** What it answers instead, once, to what is sent to it: workers look at tasks meanwhile. */
   next: VendorAnswer | undefined;
 
   answer(asked: AskedVendor): VendorAnswer | undefined {
-    const { next } = this;
-    this.next = undefined;
-    if (next !== undefined) return next;
+    if (asked.method === "POST" && this.next !== undefined) {
+      const { next } = this;
+      this.next = undefined;
+      return next;
+    }
     const path = asked.url.replace(/\?.*/, "");
     if (asked.method === "POST" && path === `${services}/aigc/text-generation/generation`) {
       return generate(asked);

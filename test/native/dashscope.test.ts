@@ -190,6 +190,20 @@ test("R-ERR-4: what is about the request itself passes, a limit of speed is told
   expect(await slow.json()).toMatchObject({ code: "rate_limit_exceeded" });
 });
 
+test.each(["fileid://file-fe-1", " FileID://file-fe-1,fileid://file-fe-2"])(
+  "R-VND-3: files of the account at Alibaba are nobody's: %s",
+  async (content) => {
+    const body = hi.replace('"Hi"', JSON.stringify(content).replace("/", "\\u002f"));
+    expect(body).not.toBe(hi);
+    const refused = await ask(text, { body });
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { code: "invalid_request", message: expect.stringContaining("input.messages") },
+    ]);
+    expect(gateway.vendor.requests).toEqual([]);
+  },
+);
+
 test("R-ERR-1: refusals of the gateway have its form", async () => {
   const poor = await gateway.customer({ balanceNanos: 0n });
   const other = await gateway.customer({ models: ["qwen-image"] });

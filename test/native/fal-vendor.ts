@@ -91,14 +91,13 @@ export function falError(status: number, detail: unknown): VendorAnswer {
 
 /** Its answers. */
 export class Fal {
-  /** What it answers instead, once. */
+  /** What it answers instead, once, to what is sent to it: workers look at jobs meanwhile. */
   next: VendorAnswer | undefined;
   /** What it says that a direct call is billed by. `undefined`: nothing. */
   billed: string | undefined;
 
   direct(asked: AskedVendor): VendorAnswer | undefined {
-    const { next } = this;
-    this.next = undefined;
+    const next = this.#takeNext(asked);
     if (next !== undefined) return next;
     const refused = invalid(asked);
     if (refused !== undefined) return refused;
@@ -121,6 +120,13 @@ export class Fal {
     return { headers, body: falResult };
   }
 
+  #takeNext({ method }: AskedVendor): VendorAnswer | undefined {
+    if (method !== "POST") return undefined;
+    const { next } = this;
+    this.next = undefined;
+    return next;
+  }
+
   readonly jobs = new Map<string, FalJob>();
   #made = 0;
 
@@ -137,8 +143,7 @@ export class Fal {
   }
 
   queued(asked: AskedVendor, origin: string): VendorAnswer | undefined {
-    const { next } = this;
-    this.next = undefined;
+    const next = this.#takeNext(asked);
     if (next !== undefined) return next;
     const [path = "", query = ""] = asked.url.split("?");
     if (path.startsWith("/files/")) return { headers: { "content-type": "image/png" }, body: png };
