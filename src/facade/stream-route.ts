@@ -6,7 +6,8 @@ import { abortWith, stopAll } from "./abort.ts";
 import { openParts, passParts } from "./exchange-route.ts";
 import type { RouteContext } from "./route-context.ts";
 import { rpcCaller } from "./rpc-caller.ts";
-import { pathFields, queryFields, readInput } from "./unary-route.ts";
+import { readInput } from "./rpc-input.ts";
+import { pathFields, queryFields } from "./unary-route.ts";
 import { constraintsOf } from "./when-header.ts";
 
 /** Registers one. */

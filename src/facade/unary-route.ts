@@ -1,14 +1,8 @@
 /** Routes to RPCs with one answer: fields from path, query and body, the answer in the dialect's form. */
-import {
-  type DescMethod,
-  fromJson,
-  type DescMethodUnary,
-  type JsonObject,
-} from "@bufbuild/protobuf";
+import type { DescMethodUnary, JsonObject } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { dialects } from "../dialect/index.ts";
 import { asBuffer } from "../dialect/json-scan.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
 import { abortWith, stopAll } from "./abort.ts";
 import { noSuchPath } from "./errors.ts";
 import { readJsonBody } from "./json-body.ts";
@@ -16,6 +10,7 @@ import { takeRequestId } from "./request-context.ts";
 import type { RouteContext } from "./route-context.ts";
 import type { RestRoute } from "./route-table.ts";
 import { rpcCaller } from "./rpc-caller.ts";
+import { readInput } from "./rpc-input.ts";
 import { forwardedHeaders, passHeaders } from "./rpc-headers.ts";
 import { constraintsOf } from "./when-header.ts";
 
@@ -77,16 +72,4 @@ export function pathFields(
   if (restField === undefined) return fields;
   if (!rest.endsWith(restSuffix)) throw noSuchPath(request.method, request.url);
   return { ...fields, [restField]: rest.slice(0, rest.length - restSuffix.length) };
-}
-
-/** The request of an RPC. @throws GatewayError INVALID_REQUEST */
-export function readInput(method: DescMethod, fields: JsonObject) {
-  try {
-    return fromJson(method.input, fields, { ignoreUnknownFields: true });
-  } catch (cause) {
-    const text = cause instanceof Error ? cause.message : "";
-    throw new GatewayError(ErrorCode.INVALID_REQUEST, `A parameter is not valid: ${text}`, {
-      cause,
-    });
-  }
 }

@@ -122,6 +122,15 @@ describe("a poll", () => {
     expect(changed.headers["etag"]).not.toBe(etag);
   });
 
+  it.each([
+    ["wait=abc", "wait", "wait: must be a whole number"],
+    ["wait=1&wait=2", "wait", "wait: stands twice; send it once"],
+  ])("R-ERR-7: names what is wrong with %s", async (query, param, message) => {
+    const taskId = await tasks.submit(customer);
+    const { status, json } = await tasks.send(customer, `${pathOf(taskId)}?${query}`);
+    expect([status, json["error"]]).toEqual([400, expect.objectContaining({ param, message })]);
+  });
+
   it.each(["-1", "61", "x", "1.5"])("refuses wait=%s", async (wait) => {
     const taskId = await tasks.submit(customer);
     const { status, json } = await tasks.send(customer, `${pathOf(taskId)}?wait=${wait}`);

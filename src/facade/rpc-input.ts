@@ -1,0 +1,64 @@
+/** Reads what was sent into the request of an RPC, and tells what is wrong with it in the words of who sent it. */
+import {
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  fromJson,
+  type JsonObject,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { ErrorCode, GatewayError } from "../errors.ts";
+
+/** The request of an RPC. @throws GatewayError INVALID_REQUEST, naming the parameter and what is expected of it */
+export function readInput(method: DescMethod, fields: JsonObject) {
+  const { input } = method;
+  try {
+    return fromJson(input, fields, { ignoreUnknownFields: true });
+  } catch (cause) {
+    const [param, rule] = wrongIn(input, fields);
+    throw new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${rule}`, { param, cause });
+  }
+}
+
+/** The first that cannot be read by itself. */
+function wrongIn(input: DescMessage, fields: JsonObject): readonly [name: string, rule: string] {
+  for (const [name, value] of Object.entries(fields)) {
+    try {
+      fromJson(input, { [name]: value }, { ignoreUnknownFields: true });
+    } catch {
+      const field = input.fields.find((each) => each.jsonName === name || each.name === name);
+      const isTwice = Array.isArray(value) && field?.fieldKind !== "list";
+      return [name, isTwice ? "stands twice; send it once" : expectedOf(field)];
+    }
+  }
+  // Each alone is right: two of them are the same field by two names.
+  return [Object.keys(fields).join(", "), "send each parameter once"];
+}
+
+function expectedOf(field: DescField | undefined): string {
+  if (field?.fieldKind === "scalar") return scalarText(field.scalar);
+  if (field?.fieldKind === "enum") {
+    return `must be one of ${field.enum.values.map(({ name }) => name).join(", ")}`;
+  }
+  if (field?.fieldKind === "list") return "must be a list";
+  if (field?.fieldKind !== "message") return "is not valid";
+  const isTime = field.message.typeName === TimestampSchema.typeName;
+  return isTime ? "must be a time such as 2030-01-31T09:00:00Z" : "must be an object";
+}
+
+function scalarText(scalar: ScalarType): string {
+  switch (scalar) {
+    case ScalarType.STRING:
+      return "must be a text";
+    case ScalarType.BOOL:
+      return "must be true or false";
+    case ScalarType.BYTES:
+      return "must be Base64";
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return "must be a number";
+    default:
+      return "must be a whole number";
+  }
+}
