@@ -38,7 +38,7 @@ export function createTaskService(options: TaskServiceOptions): ServiceImpl<type
     async submitTask(request, context) {
       const caller = keyCaller(context);
       const read = readSubmit(request, {
-        authorize: (modelKey) => authorize(caller, modelKey),
+        authorize: (modelKey) => named(() => authorize(caller, modelKey)),
         schemas,
         allowHosts,
         idempotencyKey: context.requestHeader.get("idempotency-key"),
@@ -56,10 +56,22 @@ export function createTaskService(options: TaskServiceOptions): ServiceImpl<type
     },
 
     getModelSchema({ modelKey }, context) {
-      const { model, field, schema, example } = schemas.of(authorize(customer(context), modelKey));
+      const { model, field, schema, example } = schemas.of(
+        named(() => authorize(customer(context), modelKey)),
+      );
       return { modelKey, type: model.type, paramsField: field, schema, example };
     },
   };
+}
+
+/** Finds a model: what is wrong with its name is told by the name that it has in requests of tasks. */
+function named(find: () => ModelConfig): ModelConfig {
+  try {
+    return find();
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.param !== "model") throw error;
+    throw new GatewayError(error.code, error.message, { param: "modelKey", cause: error });
+  }
 }
 
 /** Whoever may see models: a key those that it may use, others all. @throws GatewayError ACCESS_DENIED */

@@ -110,6 +110,6 @@ function exampleOf(schema: JsonObject, usual: JsonObject): JsonObject {
 }
 
 function notATask({ key }: ModelConfig): GatewayError {
-  const text = `modelKey: \`${key}\` does not run tasks; GET /api/ai/models/{modelKey}/schema tells which models do`;
+  const text = `modelKey: \`${key}\` does not run tasks; choose another one of those that GET /api/ai/models lists`;
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "modelKey" });
 }
