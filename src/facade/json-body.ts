@@ -6,6 +6,7 @@ import { readOutline } from "../dialect/body-members.ts";
 import { isRecord, type JsonRecord } from "../dialect/json.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { emptyBody } from "./errors.ts";
+import { memberTwice } from "./member-twice.ts";
 
 /** What {@link readJsonBody} needs. */
 export interface JsonBodyOptions {
@@ -29,10 +30,11 @@ export function readJsonBody(
     if (fields.length === 0) return {};
     throw emptyBody();
   }
-  const names = readOutline(body).members.map(({ key }) => key);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  readOutline(body);
+  const text = body.toString("utf8");
+  const twice = memberTwice(text);
   if (twice !== undefined) throw invalid([twice], "stands twice in the body; send it once");
-  const record = JSON.parse(body.toString("utf8")) as JsonObject;
+  const record = JSON.parse(text) as JsonObject;
   checkMembers(record, fields, "");
   return record;
 }
@@ -69,6 +71,9 @@ function checkValue(value: unknown, field: DescField, path: string): void {
   if (field.fieldKind === "scalar" && field.scalar === ScalarType.STRING) {
     if (typeof value !== "string") throw invalid([name], "must be a text");
     if (!value.isWellFormed()) throw invalid([name], "must be well-formed Unicode");
+    if (value === "" && neverEmpty.has(`${field.parent.typeName}.${field.name}`)) {
+      throw invalid([name], "must not be empty; leave it out where there is none");
+    }
   }
   if (field.fieldKind !== "message") return;
   if (!isRecord(value)) throw invalid([name], "must be an object");
@@ -76,6 +81,9 @@ function checkValue(value: unknown, field: DescField, path: string): void {
   if (message.typeName === StructSchema.typeName) return;
   checkMembers(value, message.fields, `${name}.`);
 }
+
+/** Texts that promise something by being there: empty ones would promise nothing, and nobody would know. */
+const neverEmpty = new Set(["uas.task.v1.SubmitTaskRequest.callback_id"]);
 
 /** How many unknown names are told, and how much of each. */
 const namesMax = 10;

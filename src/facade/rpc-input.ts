@@ -37,7 +37,9 @@ function wrongIn(input: DescMessage, fields: JsonObject): readonly [name: string
 }
 
 function expectedOf(field: DescField | undefined): string {
-  if (field?.fieldKind === "scalar") return scalarText(field.scalar);
+  if (field?.fieldKind === "scalar") {
+    return scalarTexts.get(field.scalar) ?? "must be a whole number";
+  }
   if (field?.fieldKind === "enum") {
     return `must be one of ${field.enum.values.map(({ name }) => name).join(", ")}`;
   }
@@ -47,18 +49,11 @@ function expectedOf(field: DescField | undefined): string {
   return isTime ? "must be a time such as 2030-01-31T09:00:00Z" : "must be an object";
 }
 
-function scalarText(scalar: ScalarType): string {
-  switch (scalar) {
-    case ScalarType.STRING:
-      return "must be a text";
-    case ScalarType.BOOL:
-      return "must be true or false";
-    case ScalarType.BYTES:
-      return "must be Base64";
-    case ScalarType.DOUBLE:
-    case ScalarType.FLOAT:
-      return "must be a number";
-    default:
-      return "must be a whole number";
-  }
-}
+/** The rest are whole numbers. */
+const scalarTexts: ReadonlyMap<ScalarType, string> = new Map([
+  [ScalarType.STRING, "must be a text"],
+  [ScalarType.BOOL, "must be true or false"],
+  [ScalarType.BYTES, "must be Base64"],
+  [ScalarType.DOUBLE, "must be a number"],
+  [ScalarType.FLOAT, "must be a number"],
+]);

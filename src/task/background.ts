@@ -6,7 +6,7 @@ import type { TaskFeed } from "./feed.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { isEnded, type TaskState } from "./state.ts";
 import type { SeenTask, TaskStore } from "./store.ts";
-import { checkCallbackId } from "./submit-form.ts";
+import { checkIdempotencyKey, idempotencyHeader } from "./submit-form.ts";
 import type { Submit } from "./submit.ts";
 import { type Parking, poll } from "./wait.ts";
 
@@ -27,12 +27,13 @@ export function createBackgroundTasks(options: BackgroundTasksOptions): Backgrou
   const { submit, cancel, store, feed, parking } = options;
   return {
     async start({ id, caller, requestId, model, units, params, asked, within, ...given }) {
-      const callbackId = checkCallbackId("Idempotency-Key", given.idempotencyKey ?? null);
+      const callbackId = checkIdempotencyKey(given.idempotencyKey ?? null);
       const what = { modelKey: model.key, callbackUrl: "", field: "response", params: asked };
       const read = {
         taskModel: { model, units: () => units },
         params,
         callbackId,
+        callbackIdName: idempotencyHeader,
         callbackUrl: null,
         fingerprint: fingerprint(what),
       };

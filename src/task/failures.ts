@@ -26,12 +26,12 @@ export function invalid(param: string, rule: string): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${rule}`, { param });
 }
 
-/** The callback id stands for another task. */
-export function callbackIdReused(taskId: string): GatewayError {
+/** The callback id stands for another task. @param name what the caller knows it by */
+export function callbackIdReused(name: string, taskId: string): GatewayError {
   return new GatewayError(
     ErrorCode.IDEMPOTENCY_KEY_REUSED,
-    `callbackId: it was used for task ${taskId} with another body; choose a new one. Nothing was charged`,
-    { param: "callbackId", metadata: { task_id: taskId } },
+    `${name}: it was used for task ${taskId} with another body; choose a new one. Nothing was charged`,
+    { param: name, metadata: { task_id: taskId } },
   );
 }
 

@@ -14,6 +14,8 @@ export interface ReadSubmit {
   /** In canonical names. */
   readonly params: JsonObject;
   readonly callbackId: string | null;
+  /** What the caller knows the callback id by. */
+  readonly callbackIdName: string;
   readonly callbackUrl: string | null;
   readonly fingerprint: Buffer;
 }
@@ -34,7 +36,7 @@ export function readSubmit(request: SubmitTaskRequest, options: ReadSubmitOption
   const { modelKey } = request;
   if (modelKey === "") throw invalid("modelKey", "is missing: name a model");
   const given = givenParams(request);
-  const callbackId = readCallbackId(request, options.idempotencyKey);
+  const [callbackIdName, callbackId] = readCallbackId(request, options.idempotencyKey);
   const callbackUrl = readCallbackUrl(request, options.allowHosts);
   const taskModel = options.schemas.of(options.authorize(modelKey));
   const { field } = taskModel;
@@ -43,7 +45,8 @@ export function readSubmit(request: SubmitTaskRequest, options: ReadSubmitOption
   }
   const params = taskModel.read(given.params);
   const asked = { modelKey, callbackUrl: callbackUrl ?? "", field, params };
-  return { taskModel, params, callbackId, callbackUrl, fingerprint: fingerprint(asked) };
+  const named = { callbackId, callbackIdName, callbackUrl };
+  return { taskModel, params, ...named, fingerprint: fingerprint(asked) };
 }
 
 /** Exactly one object of parameters. */
@@ -69,16 +72,34 @@ const callbackIdCharsMax = 255;
 // oxlint-disable-next-line no-control-regex
 const unsafe = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
-function readCallbackId({ callbackId }: SubmitTaskRequest, key: string | null): string | null {
-  return callbackId === ""
-    ? checkCallbackId("Idempotency-Key", key)
-    : checkCallbackId("callbackId", callbackId);
+function readCallbackId(
+  { callbackId }: SubmitTaskRequest,
+  key: string | null,
+): readonly [name: string, id: string | null] {
+  if (callbackId === "") return [idempotencyHeader, checkIdempotencyKey(key)];
+  return ["callbackId", checkCallbackId(callbackId)];
 }
 
-/** What a task is known by, as a request names it; null: by its id only. @throws GatewayError INVALID_REQUEST */
-export function checkCallbackId(name: string, id: string | null): string | null {
-  if (id === null || id === "") return null;
-  if (id.length > callbackIdCharsMax) {
+/** The header that names a task where its body does not. */
+export const idempotencyHeader = "Idempotency-Key";
+
+/** Headers carry other characters unsafely, and several of a name as one with a space in it. */
+const visible = /^[\u0021-\u007e]{1,255}$/;
+
+/** The header's value; null: none was sent. @throws GatewayError INVALID_REQUEST */
+export function checkIdempotencyKey(key: string | null): string | null {
+  if (key === null || visible.test(key)) return key;
+  throw invalid(
+    idempotencyHeader,
+    `must be 1 to ${callbackIdCharsMax} visible ASCII characters without spaces, in one header; callbackId in the body takes any text`,
+  );
+}
+
+/** What a task is known by. @throws GatewayError INVALID_REQUEST */
+function checkCallbackId(id: string): string {
+  const name = "callbackId";
+  // As PostgreSQL and most languages count.
+  if (id.length > callbackIdCharsMax && Array.from(id).length > callbackIdCharsMax) {
     throw invalid(name, `must not be longer than ${callbackIdCharsMax} characters`);
   }
   if (!id.isWellFormed() || unsafe.test(id)) {

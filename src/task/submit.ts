@@ -199,7 +199,9 @@ async function replay(pool: Pool, read: SubmitRead, accountId: string): Promise<
   const { rows } = await answering(found);
   const [task] = rows;
   if (task === undefined) throw queueFull();
-  if (!task.fingerprint.equals(read.fingerprint)) throw callbackIdReused(task.id);
+  if (!task.fingerprint.equals(read.fingerprint)) {
+    throw callbackIdReused(read.callbackIdName, task.id);
+  }
   return { task, replayed: true };
 }
 

@@ -127,6 +127,40 @@ const bad: readonly Bad[] = [
     param: "Idempotency-Key",
   },
   {
+    name: "an Idempotency-Key that is not ASCII",
+    body: image,
+    headers: { "idempotency-key": Buffer.from("kü").toString("latin1") },
+    param: "Idempotency-Key",
+  },
+  {
+    name: "two of them",
+    body: image,
+    headers: { "idempotency-key": "a, b" },
+    param: "Idempotency-Key",
+  },
+  {
+    name: "an empty one",
+    body: image,
+    headers: { "idempotency-key": "" },
+    param: "Idempotency-Key",
+  },
+  { name: "an empty callback id", body: { ...image, callbackId: "" }, param: "callbackId" },
+  {
+    name: "256 emoji",
+    body: { ...image, callbackId: "😀".repeat(256) },
+    param: "callbackId",
+  },
+  {
+    name: "a parameter twice",
+    body: `{"modelKey":"image","imageParams":{"prompt":"x","n":1,"n":4}}`,
+    param: "imageParams.n",
+  },
+  {
+    name: "one twice by another spelling, deep in a list",
+    body: `{"modelKey":"text","textParams":{"messages":[{"role":"user","content":"a"},{"role":"user","content":"\\"","\\u0072ole":"user"}]}}`,
+    param: "textParams.messages[1].role",
+  },
+  {
     name: "no JSON type",
     body: image,
     headers: { "content-type": "text/plain" },

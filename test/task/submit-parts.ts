@@ -23,6 +23,7 @@ export function openSubmit(url: string, at: (point: SubmitPoint) => void = () =>
           taskModel,
           params: { images: 1 },
           callbackId,
+          callbackIdName: "callbackId",
           callbackUrl,
           fingerprint: createHash("sha256").update(callbackId).digest(),
         },

@@ -112,6 +112,18 @@ describe("R-TSK-6: money", () => {
   });
 });
 
+it.each(["none", "closed"])(
+  "R-ERR-1: what is wrong with the model %s is told of modelKey",
+  async (modelKey) => {
+    const submitted = await tasks.send(customer, path, { body: { ...image, modelKey } });
+    const asked = await tasks.send(customer, `/api/ai/models/${modelKey}/schema`);
+    expect([submitted, asked].map(({ json }) => errorOf(json)["param"])).toEqual([
+      "modelKey",
+      "modelKey",
+    ]);
+  },
+);
+
 describe("R-TSK-3: idempotency", () => {
   const body: JsonObject = {
     ...image,
@@ -137,6 +149,23 @@ describe("R-TSK-3: idempotency", () => {
       expect(reply.headers["idempotent-replayed"]).toBe("true");
     }
     expect((await tasks.money(payer.accountId))[1]).toBe(imageNanos);
+  });
+
+  it("takes 255 characters, whatever their width", async () => {
+    const callbackId = "😀".repeat(255);
+    const sent = () => tasks.send(customer, path, { body: { ...image, callbackId } });
+    const first = await sent();
+    expect([first.status, first.json["callbackId"]]).toEqual([200, callbackId]);
+    expect((await sent()).json).toEqual(first.json);
+  });
+
+  it("names the header where it stands for another body", async () => {
+    const headers = { "idempotency-key": "order-header" };
+    await tasks.send(customer, path, { body: image, headers });
+    const other = { ...image, imageParams: { prompt: "a ship" } };
+    const { status, json } = await tasks.send(customer, path, { body: other, headers });
+    expect([status, errorOf(json)["param"]]).toEqual([422, "Idempotency-Key"]);
+    expect(errorOf(json)["message"]).toMatch(/^Idempotency-Key: /);
   });
 
   it("refuses another body with 422, and names the task", async () => {
