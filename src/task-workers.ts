@@ -170,16 +170,25 @@ function callbackAt({
   return { callbackUrl: (token) => `${publicUrl}/callbacks/${token}` };
 }
 
-/** What an operator is told of tasks, in log and metrics. */
+/** How much of a vendor's failure is shown, in characters. */
+const shownChars = 200;
+
+/** What an operator is told of tasks, in log and metrics, and where vendors are shown. */
 function reports({
   metrics,
   log,
-}: Pick<WorkingOptions, "metrics" | "log">): Required<
-  Pick<WorkerOptions, "onAlarm" | "onEnd" | "onLateCost">
+  upstream,
+}: Pick<WorkingOptions, "metrics" | "log" | "upstream">): Required<
+  Pick<WorkerOptions, "onAlarm" | "onSilent" | "onEnd" | "onLateCost">
 > {
   return {
+    onSilent(vendor, error) {
+      const what = error instanceof Error ? error.message : String(error);
+      upstream.noteFailure(vendor, `tasks: ${what}`.slice(0, shownChars).toWellFormed());
+    },
     onAlarm({ vendor, model, fault, isNew }) {
       metrics.upstreamAlarms.inc({ vendor, reason: fault });
+      upstream.noteFailure(vendor, `tasks: refuses the gateway's own ${fault}`);
       if (!isNew) return;
       log.error(
         { vendor, model, alarm: fault },

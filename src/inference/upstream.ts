@@ -32,6 +32,8 @@ export interface Upstream {
   open(ask: Ask): Promise<OpenReply>;
   /** How a vendor did last, as this process sees it. */
   standingOf(vendor: string): VendorStanding;
+  /** A vendor has failed at something that was not asked here. @param what as operators read it */
+  noteFailure(vendor: string, what: string): void;
 }
 
 /** What to ask. */
@@ -108,6 +110,10 @@ class RoutedUpstream implements Upstream {
 
   standingOf(vendor: string): VendorStanding {
     return { ...this.#watch.of(vendor), inFlight: this.#inFlight.get(vendor) ?? 0 };
+  }
+
+  noteFailure(vendor: string, what: string): void {
+    this.#watch.failed(vendor, what);
   }
 
   async open(ask: Ask): Promise<OpenReply> {

@@ -19,7 +19,6 @@ const stopKind = "stop_asked";
 export class Running {
   readonly #work: TaskWork;
   readonly #finalize: Finalize;
-
   readonly #standings: Standings;
 
   constructor(work: TaskWork, finalize: Finalize, standings: Standings) {
@@ -106,6 +105,7 @@ export class Running {
     if (failures % failuresTold === 0) {
       const fields = { taskId: task.id, vendor: task.vendor, failures, err: error };
       this.#work.warn("a vendor does not say how a task stands", fields);
+      this.#work.options.onSilent?.(task.vendor, error);
     }
     const set = { failure_count: failures };
     await this.#work.release(

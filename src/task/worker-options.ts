@@ -40,6 +40,9 @@ export interface WorkerOptions extends MoveNeeds {
   readonly onSubmit?: (vendor: string, outcome: SubmitOutcome) => void;
   /** Told each time a vendor refuses the operator's own key, money or model name (R-ERR-3). Default: nobody. */
   readonly onAlarm?: (alarm: VendorAlarm) => void;
+  /** Told where a vendor has answered ten questions in a row about a task with nothing that says how it stands, and of
+   * every ten more. Default: nobody. */
+  readonly onSilent?: (vendor: string, error: unknown) => void;
   /** Told of every task that has ended here, with its record among the calls. Default: nobody. */
   readonly onEnd?: (task: TaskRow, record?: CallRow) => void;
   /** Told what a vendor took for a task that had ended, in nano-USD. Default: nobody. */

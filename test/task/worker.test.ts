@@ -145,9 +145,12 @@ test("bad answers to polls fail no task", async () => {
   };
   const warned: string[] = [];
   const warn = (message: string) => void warned.push(message);
-  tasks.work({ ...one({ v: vendor({ poll }) }), warn });
+  const silent: unknown[] = [];
+  const onSilent = (name: string, error: unknown) => void silent.push(name, error);
+  tasks.work({ ...one({ v: vendor({ poll }) }), warn, onSilent });
   expect(await tasks.ended([id])).toMatchObject([{ state: "completed" }]);
   expect(warned).toEqual(["a vendor does not say how a task stands"]);
+  expect(silent).toEqual(["v", expect.any(HttpFailure)]);
 });
 
 test("a vendor that is not there, or has no room now, gives way to the next", async () => {

@@ -172,14 +172,15 @@ export type VendorState = Message<"uas.operator.v1.VendorState"> & {
   recent?: RecentCalls | undefined;
 
   /**
-   * When it last failed a call, of the process that answers. Unset: not since its start.
+   * When it last failed a call or a task, of the process that answers. Unset: not since its start.
    *
    * @generated from field: google.protobuf.Timestamp failure_time = 10;
    */
   failureTime?: Timestamp | undefined;
 
   /**
-   * What was wrong then: `connect`, `connect_timeout`, `first_byte_timeout`, `status 503` and the like.
+   * What was wrong then: `connect`, `connect_timeout`, `first_byte_timeout`, `status 503` and the like. Of tasks it begins
+   * with `tasks: `: the vendor refuses the operator's own account, or ten times in a row did not say how one stands.
    *
    * @generated from field: string failure = 11;
    */
