@@ -1,6 +1,7 @@
 /** Overview: what is left, what was spent, what failed; and the first call. */
 import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
+import { clsx } from "clsx";
 import { CircleCheck } from "lucide-react";
 import { CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
@@ -18,16 +19,18 @@ import { type Column, Table } from "../ui/table.tsx";
 import { type CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { UsagePanel } from "../usage/panel.tsx";
 import { type UsageView, useUsage } from "../usage/use-usage.ts";
-import { FirstCall } from "./first-call.tsx";
+import { FirstCall, useFirstCall } from "./first-call.tsx";
 
 /** The page. */
 export function OverviewPage() {
   const { overview } = useText();
+  const { hadOne } = useFirstCall();
   return (
     <>
       <PageHead title={overview.title} />
-      <div className="flex flex-col gap-6">
-        <FirstCall />
+      {/* What is above decides where the rest stands: until it is known, nothing is seen, and so nothing moves. */}
+      <div className={clsx("flex flex-col gap-6", hadOne === undefined && "invisible")}>
+        {hadOne === false && <FirstCall />}
         <Figures />
         <Costs />
         <Failures />

@@ -26,7 +26,10 @@ export const overview = {
   firstCreate: "Create an API key",
   waiting: "Waiting for your first call…",
   arrived: "Your first call is here",
-  arrivedFailed: "Your first call is here, and it failed",
+  firstNoMoney:
+    "Calls need money first: redeem a code, or ask the operator of this gateway to add some.",
+  firstMoney: "Add money",
+  firstFailed: (status: number, code: string) => `Your last call failed: ${status} ${code}`.trim(),
   arrivedText: (model: string, cost: string) => `${model} answered; it cost ${cost}.`,
   openCall: "Open the call",
   dismiss: "Done",
