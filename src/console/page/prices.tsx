@@ -40,7 +40,9 @@ export function PricesPage() {
         {error === null && (
           <>
             {data === undefined ? (
-              <Skeleton className="h-16" />
+              <div aria-busy="true">
+                <Skeleton className="h-16" />
+              </div>
             ) : (
               <Validation source={data.source} warnings={data.warnings} />
             )}

@@ -73,7 +73,8 @@ export function Figure({
       <div className="text-[0.8125rem] text-muted">{label}</div>
       <div
         title={title}
-        className="mt-1.5 truncate text-xl sm:text-2xl font-semibold tracking-tight tabular-nums"
+        // As high with what keeps its place.
+        className="mt-1.5 h-7 truncate text-xl leading-7 font-semibold tracking-tight tabular-nums sm:h-8 sm:text-2xl sm:leading-8"
       >
         {value}
       </div>

@@ -59,7 +59,8 @@ export function Table<Row>(props: TableProps<Row>) {
     // A region that scrolls has to be reached by the keyboard.
     <div role="region" aria-label={label} tabIndex={0} className="relative overflow-x-auto">
       <table className="w-full text-[0.8125rem]" aria-busy={rows === undefined}>
-        <thead>
+        {/* Columns are as wide as what is in them: until that is known, their titles would move. */}
+        <thead className={clsx(rows === undefined && "invisible")}>
           <tr className="border-b border-line text-left text-xs text-muted">
             {columns.map((column) => (
               <th key={column.id} scope="col" className={clsx(cellClass(column), "font-medium")}>
@@ -68,9 +69,15 @@ export function Table<Row>(props: TableProps<Row>) {
             ))}
           </tr>
         </thead>
-        <tbody>
-          {rows === undefined ? <Waiting columns={columns} /> : <Rows {...props} rows={rows} />}
-        </tbody>
+        {rows === undefined ? (
+          <tbody key="waiting">
+            <Waiting columns={columns} />
+          </tbody>
+        ) : (
+          <tbody key="rows">
+            <Rows {...props} rows={rows} />
+          </tbody>
+        )}
       </table>
     </div>
   );

@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { expect } from "vitest";
 
 /** The paths of all pages inside, below `/console`: those of the navigation, and the settings. */
-async function allPaths(page: Page): Promise<string[]> {
+export async function allPaths(page: Page): Promise<string[]> {
   await page.locator("aside nav a").first().waitFor();
   const links = await page.locator("aside nav a").all();
   const paths = await Promise.all(links.map((link) => link.getAttribute("href")));

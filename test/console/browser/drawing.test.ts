@@ -1,0 +1,93 @@
+/** How pages come to be: nothing moves, nothing is asked twice, nothing covers anything. */
+import { createClient } from "@connectrpc/connect";
+import type { Page, Request } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
+import { type ConsoleRig, startConsole } from "./console-rig.ts";
+import { allPaths, ready } from "./every-page.ts";
+import { findBrowser } from "./find-browser.ts";
+import { shiftsOf, watchShifts } from "./shifts.ts";
+
+const browser = findBrowser();
+
+/** The most of a page that may move: a tenth of what is called good (0.1). */
+const shiftMax = 0.01;
+
+describe.runIf(browser !== undefined)("the console while it is drawn", () => {
+  let rig: ConsoleRig;
+  let page: Page;
+
+  beforeAll(async () => {
+    rig = await startConsole(browser ?? "");
+    page = await rig.open();
+  }, 180_000);
+
+  afterAll(async () => {
+    await rig?.close();
+  });
+
+  test("who is not signed in is asked for once, and the form stands", async () => {
+    const asked: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().endsWith("/GetSession")) asked.push(request.url());
+    });
+    await page.goto(`${rig.url}/console/usage?range=7d`);
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await page.getByRole("textbox").first().waitFor();
+    await page.waitForLoadState("networkidle");
+    expect(asked).toHaveLength(1);
+    expect(new URL(page.url()).searchParams.get("next")).toContain("/usage?range=7d");
+  });
+
+  test("no page moves while it is drawn, empty and with calls, wide and narrow", async () => {
+    await page.goto(await rig.link());
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    const paths = await allPaths(page);
+    await rig.keep(page);
+    const empty = await shiftsOfAll(paths, 1280);
+    const keys = createClient(KeyService, rig.app.transport);
+    const { secret } = await keys.createKey({ accountId: rig.accountId, name: "dev" });
+    for (let count = 0; count < 3; count++) expect(await rig.call(secret)).toBe(200);
+    const used = await shiftsOfAll(paths, 1280);
+    const narrow = await shiftsOfAll(paths, 360);
+    expect([...empty, ...used, ...narrow].join("\n")).toBe("");
+  }, 300_000);
+
+  /** The pages that move more than they may, each with what moves. */
+  async function shiftsOfAll(paths: readonly string[], width: number): Promise<string[]> {
+    const fresh = await rig.open({ width });
+    await watchShifts(fresh);
+    const pending = new Set<Request>();
+    // Live views are never answered to the end.
+    fresh.on("request", (each) => !each.url().endsWith("/TailCalls") && pending.add(each));
+    fresh.on("requestfinished", (each) => pending.delete(each));
+    fresh.on("requestfailed", (each) => pending.delete(each));
+    const moved: string[] = [];
+    for (const path of paths) {
+      await fresh.goto(`${rig.url}/console${path}`);
+      await ready(fresh);
+      await expect.poll(() => pending.size, { timeout: 20_000 }).toBe(0);
+      await fresh.evaluate(
+        "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))",
+      );
+      const { sum, what } = await shiftsOf(fresh);
+      if (sum >= shiftMax) moved.push(`${path} at ${width}: ${sum.toFixed(4)}\n${what}`);
+    }
+    await fresh.close();
+    return moved;
+  }
+
+  test("the button that copies stands beside the code", async () => {
+    await page.setViewportSize({ width: 360, height: 900 });
+    await page.goto(`${rig.url}/console/webhooks`);
+    await ready(page);
+    const blocks = page.locator("pre:has(+ span button)");
+    expect(await blocks.count()).toBeGreaterThan(0);
+    for (const block of await blocks.all()) {
+      const code = await block.boundingBox();
+      const button = await block.locator("+ span button").boundingBox();
+      if (code === null || button === null) continue;
+      expect(button.x).toBeGreaterThanOrEqual(code.x + code.width);
+    }
+  });
+});
