@@ -101,9 +101,12 @@ describe.runIf(browser !== undefined)("the console", () => {
   });
 
   test("filters stand in the address, and a reload brings them back", async () => {
-    await rig.call("uas_00000000000000000000000000000000");
     await page.getByRole("combobox", { name: "Outcome" }).selectOption("failed");
     await page.waitForURL(/outcome=failed/);
+    // The calls while the key was disabled, with the reason that their caller was not told (R-AUTH-2).
+    await page.getByRole("row").filter({ hasText: "401 invalid_request" }).first().click();
+    await dialog().getByText("Enable the key on the page").waitFor();
+    await dialog().getByRole("button", { name: "Close" }).click();
     await page.getByRole("searchbox", { name: "Request id" }).fill("no-such-call");
     await page.keyboard.press("Enter");
     await page.waitForURL(/request=no-such-call/);
