@@ -1,5 +1,7 @@
 /** What stands behind the `?` of pages' addresses: filters, so that a view can be kept, sent and reloaded. */
+import { parseUsd } from "./money.ts";
 import { type MetricName, metricNames } from "./usage/metric.ts";
+import { wallTime, zoneOf } from "./zone.ts";
 
 /** Where to go after the sign-in. */
 export interface NextSearch {
@@ -36,13 +38,48 @@ export const ranges = {
 
 export type RangeName = keyof typeof ranges;
 
-/** The filters of the call log. Absent: not filtered by it. */
-export interface CallSearch {
+/** A span that somebody has chosen, in place of a range. */
+export interface SpanSearch {
+  /** Where it begins: a day, or a minute of one, as clocks of the zone show it. */
+  readonly from?: string;
+  /** Where it ends. */
+  readonly to?: string;
+  /** The zone of all times of the page, an IANA name. Absent: the browser's. */
+  readonly zone?: string;
+}
+
+/** Classes of HTTP statuses. */
+export const statusClasses = ["2xx", "4xx", "5xx"] as const;
+
+/** The endings of calls, in the order of the contract. */
+export const endingNames = [
+  "completed",
+  "refused",
+  "upstream_refused",
+  "upstream_failed",
+  "client_gone",
+  "gateway_stopped",
+  "gateway_failed",
+  "out_of_balance",
+  "gateway_lost",
+  "cancelled",
+  "key_disabled",
+  "key_deleted",
+  "key_expired",
+] as const;
+
+/** The filters of the call log. Absent: not filtered by it. The span counts up to `to`, and not where there is a range. */
+export interface CallSearch extends SpanSearch {
   readonly range?: RangeName;
   readonly model?: string;
   readonly key?: string;
   readonly outcome?: "succeeded" | "failed";
   readonly code?: string;
+  readonly status?: (typeof statusClasses)[number];
+  readonly ending?: (typeof endingNames)[number];
+  readonly vendor?: string;
+  /** The least that a call has cost, in USD. */
+  readonly cost?: string;
   readonly request?: string;
   /** The call whose details are open. */
   readonly call?: string;
@@ -56,9 +93,23 @@ export function readCallSearch(raw: Raw): CallSearch {
     key: text(raw["key"]),
     outcome: oneOf(raw["outcome"], ["succeeded", "failed"] as const),
     code: text(raw["code"]),
+    ...readSpan(raw),
+    status: oneOf(raw["status"], statusClasses),
+    ending: oneOf(raw["ending"], endingNames),
+    vendor: text(raw["vendor"]),
+    cost: costText(raw["cost"]),
     request: text(raw["request"]),
     call: text(raw["call"]),
   });
+}
+
+function readSpan({ from, to, zone }: Raw): { [Name in keyof SpanSearch]: string | undefined } {
+  return { from: wallTime(from), to: wallTime(to), zone: zoneOf(zone) };
+}
+
+function costText(value: unknown): string | undefined {
+  const written = text(value);
+  return written !== undefined && (parseUsd(written) ?? 0n) > 0n ? written : undefined;
 }
 
 /** The kinds of movements that a ledger can be narrowed to; `moved`: everything but charges. */
@@ -86,8 +137,8 @@ export function readLedgerSearch(raw: Raw): LedgerSearch {
   });
 }
 
-/** What the usage page shows. Absent: the first of each. */
-export interface UsageSearch {
+/** What the usage page shows. Absent: the first of each. The span goes by whole days, both of them included. */
+export interface UsageSearch extends SpanSearch {
   readonly range?: RangeName;
   readonly metric?: MetricName;
   readonly group?: "none" | "model" | "key";
@@ -100,12 +151,23 @@ export interface UsageSearch {
 export function readUsageSearch(raw: Raw): UsageSearch {
   return defined({
     range: oneOf(raw["range"], Object.keys(ranges) as RangeName[]),
+    ...readDays(raw),
     metric: oneOf(raw["metric"], metricNames),
     group: oneOf(raw["group"], ["none", "model", "key"] as const),
     bucket: oneOf(raw["bucket"], ["hour", "day", "week", "month"] as const),
     model: text(raw["model"]),
     key: text(raw["key"]),
   });
+}
+
+/** Both days or none: a span with one end is no span. */
+function readDays(raw: Raw): { [Name in keyof SpanSearch]: string | undefined } {
+  const { from, to, zone } = readSpan(raw);
+  const [first, last] = [from?.slice(0, 10), to?.slice(0, 10)];
+  if (first === undefined || last === undefined || last < first) {
+    return { from: undefined, to: undefined, zone };
+  }
+  return { from: first, to: last, zone };
 }
 
 /** The statuses of tasks, by their documented words. */

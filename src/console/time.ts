@@ -20,10 +20,14 @@ function two(number: number): string {
   return String(number).padStart(2, "0");
 }
 
-/** `2026-11-21 03:24:45` in the browser's zone. */
-export function timeText(ms: number): string {
-  const date = new Date(ms);
-  return `${dayText(ms)} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+/** `2026-11-21 03:24:45`. @param zone default: the browser's */
+export function timeText(ms: number, zone?: string): string {
+  const format = new Intl.DateTimeFormat("sv-SE", {
+    dateStyle: "short",
+    timeStyle: "medium",
+    ...(zone !== undefined && { timeZone: zone }),
+  });
+  return format.format(ms);
 }
 
 /** `2026-11-21` in the browser's zone. */
@@ -32,16 +36,30 @@ export function dayText(ms: number): string {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
-/** `+08:00`: how far the browser's zone was from UTC at a moment. */
-function offsetText(ms: number): string {
-  const minutes = -new Date(ms).getTimezoneOffset();
+/** How far a zone is ahead of UTC at a moment, in milliseconds. */
+export function offsetMs(zone: string, ms: number): number {
+  const shown = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "longOffset" })
+    .formatToParts(ms)
+    .find(({ type }) => type === "timeZoneName")?.value;
+  const [, sign = "+", hours = "0", minutes = "0", seconds = "0"] =
+    /GMT([+-])(\d{2}):(\d{2})(?::(\d{2}))?/.exec(shown ?? "") ?? [];
+  const size = (Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds);
+  return (sign === "-" ? -size : size) * 1_000;
+}
+
+/** `+08:00`: how far a zone was from UTC at a moment. */
+function offsetText(ms: number, zone: string | undefined): string {
+  const minutes =
+    zone === undefined
+      ? -new Date(ms).getTimezoneOffset()
+      : Math.trunc(offsetMs(zone, ms) / 60_000);
   const size = Math.abs(minutes);
   return `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;
 }
 
-/** `2026-11-21 03:24:45 +08:00`. */
-export function exactTimeText(ms: number): string {
-  return `${timeText(ms)} ${offsetText(ms)}`;
+/** `2026-11-21 03:24:45 +08:00`. @param zone default: the browser's */
+export function exactTimeText(ms: number, zone?: string): string {
+  return `${timeText(ms, zone)} ${offsetText(ms, zone)}`;
 }
 
 const units: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [

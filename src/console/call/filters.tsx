@@ -1,5 +1,4 @@
 /** The filters of the call log. */
-import { X } from "lucide-react";
 import type { ReactNode } from "react";
 import { useKeyNames } from "../key/use-keys.ts";
 import { useText } from "../language.tsx";
@@ -8,6 +7,7 @@ import { type CallSearch, defined, oneOf, type RangeName, ranges } from "../sear
 import { Button } from "../ui/button.tsx";
 import { FilterField } from "../ui/filter-field.tsx";
 import { SelectField } from "../ui/select.tsx";
+import { MoreFilters } from "./more-filters.tsx";
 
 /** The row of filters. Each change is in the address at once. */
 export function CallFilters({
@@ -34,6 +34,7 @@ export function CallFilters({
   const set = (change: { [Name in keyof CallSearch]: CallSearch[Name] | undefined }): void =>
     onSearch(defined({ ...search, ...change }));
   const rangeNames = Object.keys(ranges) as RangeName[];
+  const isSpan = search.from !== undefined || search.to !== undefined;
   return (
     <div
       role="search"
@@ -44,12 +45,15 @@ export function CallFilters({
         label={common.range}
         isLabelHidden
         className="sm:w-40"
-        value={search.range ?? ""}
+        value={isSpan ? "custom" : (search.range ?? "")}
         choices={[
           { value: "", label: common.all },
+          ...(isSpan ? [{ value: "custom", label: common.customRange }] : []),
           ...rangeNames.map((value) => ({ value, label: common.ranges[value] })),
         ]}
-        onChoose={(value) => set({ range: oneOf(value, rangeNames) })}
+        onChoose={(value) =>
+          set({ range: oneOf(value, rangeNames), from: undefined, to: undefined })
+        }
       />
       <SelectField
         label={text.outcome}
@@ -85,12 +89,7 @@ export function CallFilters({
         onChoose={(request) => set({ request })}
         className="col-span-2 min-w-44 flex-1"
       />
-      {search.code !== undefined && (
-        <Button onClick={() => set({ code: undefined })}>
-          {search.code}
-          <X aria-hidden="true" />
-        </Button>
-      )}
+      <MoreFilters search={search} onChange={set} />
       {Object.keys(search).length > 0 && (
         <Button tone="quiet" onClick={() => onSearch({})}>
           {common.clearFilters}

@@ -8,6 +8,7 @@ import type { GetCallHistogramResponse } from "../../../gen/uas/billing/v1/call_
 import { useText } from "../language.tsx";
 import type { CallSearch } from "../search.ts";
 import { msOf, timeText } from "../time.ts";
+import { useZone } from "../in-zone.tsx";
 import { filterOf } from "./filter.ts";
 
 /** How many bars are asked for. */
@@ -33,6 +34,7 @@ export function Histogram({ accountId, search }: { accountId: string; search: Ca
 
 function Strip({ data }: { data: GetCallHistogramResponse }) {
   const { calls: text } = useText();
+  const zone = useZone();
   const { bars, barDuration, countedFromTime, toTime } = data;
   const lengthMs = barDuration ? durationMs(barDuration) : 1;
   const first = Math.floor((countedFromTime ? msOf(countedFromTime) : 0) / lengthMs);
@@ -62,7 +64,7 @@ function Strip({ data }: { data: GetCallHistogramResponse }) {
         return (
           <g key={msOf(time)}>
             <title>
-              {`${timeText(msOf(time))}: ${text.histogramText(String(succeededCount), String(failedCount))}`}
+              {`${timeText(msOf(time), zone)}: ${text.histogramText(String(succeededCount), String(failedCount))}`}
             </title>
             <rect
               x={x}

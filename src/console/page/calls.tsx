@@ -20,6 +20,7 @@ import type { CallSearch } from "../search.ts";
 import { useAccountId } from "../session.tsx";
 import { localZone } from "../time.ts";
 import { Button } from "../ui/button.tsx";
+import { InZone } from "../in-zone.tsx";
 import { Card, Empty, PageHead } from "../ui/card.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { LiveSwitch } from "../ui/live-switch.tsx";
@@ -70,10 +71,10 @@ export function CallLog({
   const open = (call: CallRecord): void => onSearch({ ...search, call: call.callId });
   const { call: openId, ...filters } = search;
   return (
-    <>
+    <InZone zone={search.zone}>
       <PageHead
         title={title}
-        hint={`${hint} ${common.zoneNote(localZone())}`}
+        hint={`${hint} ${common.zoneNote(search.zone ?? localZone())}`}
         actions={
           <>
             <LiveSwitch isOn={isLive} onChange={setLive} />
@@ -99,7 +100,7 @@ export function CallLog({
         )}
       </Card>
       <CallSheet accountId={accountId} callId={openId} onClose={() => onSearch(filters)} />
-    </>
+    </InZone>
   );
 }
 
@@ -135,7 +136,7 @@ function LoggedCalls({
       </div>
     );
   }
-  const isFiltered = Object.keys(search).length > 0;
+  const isFiltered = Object.keys(search).some((name) => name !== "zone");
   return (
     <>
       <CallTable

@@ -8,12 +8,15 @@ import { defined, type RangeName, ranges, type UsageSearch } from "../search.ts"
 import { localZone } from "../time.ts";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, Empty, Figure, PageHead } from "../ui/card.tsx";
+import { TextField } from "../ui/field.tsx";
 import { saveFile } from "../ui/save-file.ts";
 import { SelectField } from "../ui/select.tsx";
 import { usageCsv } from "../usage/csv.ts";
 import { metricNames, metrics } from "../usage/metric.ts";
 import { UsagePanel } from "../usage/panel.tsx";
-import { UsageBucket, UsageGroup, type UsageView, useUsage } from "../usage/use-usage.ts";
+import { dayAfter, wallIn, wallTime } from "../zone.ts";
+import { ZoneField } from "../zone-field.tsx";
+import { daysOf, UsageBucket, UsageGroup, type UsageView, useUsage } from "../usage/use-usage.ts";
 
 const groups = { none: UsageGroup.NONE, model: UsageGroup.MODEL, key: UsageGroup.KEY } as const;
 const buckets = {
@@ -25,15 +28,23 @@ const buckets = {
 
 /** The range, with the bucket that fits it where none is chosen. */
 function viewOf(search: UsageSearch): UsageView {
-  const { range = "30d", group = "model", bucket, model, key } = search;
-  const fitting = ranges[range] <= ranges["24h"] ? "hour" : "day";
+  const { range = "30d", group = "model", bucket, model, key, from, to, zone } = search;
+  const fitting = lengthOf(search) <= ranges["24h"] ? "hour" : "day";
   return {
     range,
+    ...(from !== undefined && to !== undefined && { days: { from, to } }),
+    ...(zone !== undefined && { zone }),
     group: groups[group],
     bucket: buckets[bucket ?? fitting],
     ...(model !== undefined && { model }),
     ...(key !== undefined && { keyId: key }),
   };
+}
+
+/** How long the range is, or the days that were chosen, in milliseconds. */
+function lengthOf({ range = "30d", from, to }: UsageSearch): number {
+  if (from === undefined || to === undefined) return ranges[range];
+  return daysOf({ from, to }) * ranges["24h"];
 }
 
 /** The page. */
@@ -47,7 +58,10 @@ export function UsagePage() {
     view.group === UsageGroup.KEY ? (keyNames.get(group) ?? group) : group;
   return (
     <>
-      <PageHead title={text.title} hint={`${text.hint} ${common.zoneNote(localZone())}`} />
+      <PageHead
+        title={text.title}
+        hint={`${text.hint} ${common.zoneNote(search.zone ?? localZone())}`}
+      />
       <div className="flex flex-col gap-6">
         <Choices search={search} />
         <Totals view={view} />
@@ -74,10 +88,11 @@ function Choices({ search }: { search: UsageSearch }) {
   const rangeNames = (Object.keys(ranges) as RangeName[]).filter(
     (each) => ranges[each] >= ranges["24h"],
   );
+  const isSpan = search.from !== undefined;
   const models = (prices.data ?? []).map(({ modelKey }) => ({ value: modelKey, label: modelKey }));
   const keys = [...keyNames].map(([value, label]) => ({ value, label }));
   return (
-    <Card className="grid grid-cols-2 gap-3 p-4 sm:grid-cols-3 xl:grid-cols-6">
+    <Card className="grid grid-cols-2 gap-3 p-4 sm:grid-cols-3 xl:grid-cols-4">
       <SelectField
         label={text.metric}
         value={search.metric ?? "cost"}
@@ -95,15 +110,24 @@ function Choices({ search }: { search: UsageSearch }) {
       />
       <SelectField
         label={common.range}
-        value={search.range ?? "30d"}
-        choices={rangeNames.map((value) => ({ value, label: common.ranges[value] }))}
-        onChoose={(value) => set({ range: value, bucket: undefined })}
+        value={isSpan ? "custom" : (search.range ?? "30d")}
+        choices={[
+          ...rangeNames.map((value) => ({ value, label: common.ranges[value] })),
+          { value: "custom" as const, label: common.customRange },
+        ]}
+        onChoose={(value) =>
+          set(
+            value === "custom"
+              ? { ...lastDays(search), range: undefined, bucket: undefined }
+              : { range: value, from: undefined, to: undefined, bucket: undefined },
+          )
+        }
       />
       <SelectField
         label={text.bucket}
-        value={search.bucket ?? ((search.range ?? "30d") === "24h" ? "hour" : "day")}
+        value={search.bucket ?? (lengthOf(search) <= ranges["24h"] ? "hour" : "day")}
         choices={(["hour", "day", "week", "month"] as const)
-          .filter((each) => each !== "hour" || ranges[search.range ?? "30d"] <= ranges["30d"])
+          .filter((each) => each !== "hour" || lengthOf(search) <= ranges["30d"])
           .map((value) => ({ value, label: text.buckets[value] }))}
         onChoose={(value) => set({ bucket: value })}
       />
@@ -119,7 +143,53 @@ function Choices({ search }: { search: UsageSearch }) {
         choices={[{ value: "", label: calls.anyKey }, ...keys]}
         onChoose={(value) => set({ key: value || undefined })}
       />
+      <ZoneField zone={search.zone} onChoose={(zone) => set({ zone })} />
+      {isSpan && <DayFields search={search} onChoose={set} />}
     </Card>
+  );
+}
+
+/** The days of the range that is shown: where a choice of others begins. */
+function lastDays({ range = "30d", zone = localZone() }: UsageSearch) {
+  const today = wallIn(zone, Date.now()).slice(0, 10);
+  return { from: dayAfter(today, 1 - ranges[range] / ranges["24h"]), to: today };
+}
+
+/** The first and the last day. Neither can be taken beyond the other. */
+function DayFields({
+  search: { from = "", to = "" },
+  onChoose,
+}: {
+  search: UsageSearch;
+  onChoose: (days: { from: string; to: string; bucket: undefined }) => void;
+}) {
+  const { common } = useText();
+  const choose = (days: { from: string; to: string }): void => {
+    // While a day is typed there is none.
+    if (wallTime(days.from) === undefined || wallTime(days.to) === undefined) return;
+    if (days.from <= days.to) onChoose({ ...days, bucket: undefined });
+  };
+  const day = { type: "date", required: true, className: "h-8 text-[0.8125rem]" } as const;
+  return (
+    <>
+      <TextField
+        {...day}
+        label={common.firstDay}
+        max={to}
+        // The browser's field keeps what is typed until it is a day.
+        key={`from ${from}`}
+        defaultValue={from}
+        onBlur={(event) => choose({ from: event.target.value, to })}
+      />
+      <TextField
+        {...day}
+        label={common.lastDay}
+        min={from}
+        key={`to ${to}`}
+        defaultValue={to}
+        onBlur={(event) => choose({ from, to: event.target.value })}
+      />
+    </>
   );
 }
 
@@ -165,7 +235,8 @@ function Actions({
 }) {
   const { usage: text } = useText();
   const { data } = useUsage(view);
-  const { range = "30d", model, key } = search;
+  const { range = "30d", model, key, from, to, zone } = search;
+  const times = from !== undefined && to !== undefined ? { from, to: dayAfter(to) } : { range };
   return (
     <>
       <Button
@@ -176,7 +247,7 @@ function Actions({
       >
         {text.download}
       </Button>
-      <Link to="/calls" search={defined({ range, model, key })} className={buttonClass()}>
+      <Link to="/calls" search={defined({ ...times, zone, model, key })} className={buttonClass()}>
         {text.seeCalls}
       </Link>
     </>

@@ -8,6 +8,7 @@ import { exactUsd, longUsd, nanosOf, signedUsd, usd } from "../money.ts";
 import { shownError } from "../rpc.ts";
 import { exactTimeText, msOf, relativeText, timeText } from "../time.ts";
 import { useNow } from "../use-now.ts";
+import { useZone } from "../in-zone.tsx";
 import { Button } from "./button.tsx";
 
 /** A moment: exact in the tooltip, with its offset. */
@@ -23,16 +24,17 @@ export function Time({
 }) {
   const { language } = useLanguage();
   const now = useNow();
+  const zone = useZone();
   if (time === undefined) return <span className="text-muted">{none}</span>;
   const ms = msOf(time);
   const relative = relativeText(ms, { now, language });
   return (
     <time
       dateTime={new Date(ms).toISOString()}
-      title={isRelative ? exactTimeText(ms) : `${exactTimeText(ms)} · ${relative}`}
+      title={isRelative ? exactTimeText(ms, zone) : `${exactTimeText(ms, zone)} · ${relative}`}
       className="whitespace-nowrap"
     >
-      {isRelative ? relative : timeText(ms)}
+      {isRelative ? relative : timeText(ms, zone)}
     </time>
   );
 }

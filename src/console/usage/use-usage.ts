@@ -7,10 +7,13 @@ import { UsageService } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
 import { type RangeName, ranges } from "../search.ts";
 import { useAccountId } from "../session.tsx";
 import { localZone, timestampOf } from "../time.ts";
+import { dayAfter, momentIn, wallIn } from "../zone.ts";
 
 /** What is shown. */
 export interface UsageView {
   readonly range: RangeName;
+  /** Days of the zone, both included, in place of the range. Default: the range, up to now. */
+  readonly days?: { readonly from: string; readonly to: string };
   readonly bucket: UsageBucket;
   readonly group: UsageGroup;
   /** Default: this browser's. */
@@ -27,6 +30,7 @@ export interface UsageView {
 const seriesMax = 8;
 
 const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
 
 /** The usage of a view. It keeps up by itself while the page is open. */
 export function useUsage(view: UsageView, accountOf?: string) {
@@ -52,19 +56,27 @@ export function useUsage(view: UsageView, accountOf?: string) {
 }
 
 /** The range of a view. It begins with an hour, or with a day of the zone, so that no bucket is cut. */
-function useSpan({ range, bucket, back = 0 }: UsageView): { fromMs: number; toMs?: number } {
+function useSpan(view: UsageView): { fromMs: number; toMs?: number } {
+  const { range, bucket, days, zone = localZone(), back = 0 } = view;
   const [openedMs] = useState(() => Date.now());
+  if (days !== undefined) {
+    const count = back * daysOf(days);
+    const fromMs = momentIn(zone, dayAfter(days.from, -count));
+    return { fromMs, toMs: momentIn(zone, dayAfter(days.to, 1 - count)) };
+  }
   const lengthMs = ranges[range];
   const end = openedMs - back * lengthMs;
-  const fromMs = startOf(end - lengthMs, bucket);
-  return back === 0 ? { fromMs } : { fromMs, toMs: startOf(end, bucket) };
+  const startOf = (ms: number): number =>
+    bucket === UsageBucket.HOUR
+      ? Math.floor(ms / hourMs + 1) * hourMs
+      : momentIn(zone, dayAfter(wallIn(zone, ms).slice(0, 10)));
+  const fromMs = startOf(end - lengthMs);
+  return back === 0 ? { fromMs } : { fromMs, toMs: startOf(end) };
 }
 
-function startOf(ms: number, bucket: UsageBucket): number {
-  if (bucket === UsageBucket.HOUR) return Math.floor(ms / hourMs + 1) * hourMs;
-  const day = new Date(ms);
-  day.setHours(24, 0, 0, 0);
-  return day.getTime();
+/** How many days there are, both ends included. */
+export function daysOf({ from, to }: NonNullable<UsageView["days"]>): number {
+  return Math.round((Date.parse(to) - Date.parse(from)) / dayMs) + 1;
 }
 
 export { UsageBucket, UsageGroup };

@@ -35,11 +35,11 @@ const advices: Readonly<Record<string, string>> = {
 /** What to do about keys that are known and no good: the caller was told no more than of an unknown one. */
 const keyAdvices: Readonly<Partial<Record<CallEnding, string>>> = {
   [CallEnding.KEY_DISABLED]:
-    "Enable the key on the page “Keys”, or let the client use another one.",
+    "Enable the key on the page “API keys”, or let the client use another one.",
   [CallEnding.KEY_DELETED]:
-    "Deleted keys are gone for good: create another one on the page “Keys”, and give it to the client.",
+    "Deleted keys are gone for good: create another one on the page “API keys”, and give it to the client.",
   [CallEnding.KEY_EXPIRED]:
-    "Give the key a later end on the page “Keys”, or let the client use another one.",
+    "Give the key a later end on the page “API keys”, or let the client use another one.",
 };
 
 export const calls = {
@@ -76,6 +76,13 @@ export const calls = {
   anyModel: "Any model",
   anyKey: "Any key",
   errorCode: "Error code",
+  moreFilters: (count: number) => (count === 0 ? "More filters" : `More filters (${count})`),
+  status: "HTTP status",
+  anyStatus: "Any status",
+  ending: "Ending",
+  anyEnding: "Any ending",
+  costMin: "Cost at least, USD",
+  notUnderstood: "This makes no sense here.",
   openCall: (time: string) => `Open the call of ${time}`,
   histogram: "Calls over time",
   histogramText: (good: string, bad: string) => `${good} succeeded, ${bad} failed`,

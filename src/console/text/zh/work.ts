@@ -32,9 +32,9 @@ const advices: Readonly<Record<string, string>> = {
 
 /** What to do about keys that are known and no good: the caller was told no more than of an unknown one. */
 const keyAdvices: Readonly<Partial<Record<CallEnding, string>>> = {
-  [CallEnding.KEY_DISABLED]: "请在“密钥”页面启用该密钥，或让客户端改用其他密钥。",
-  [CallEnding.KEY_DELETED]: "已删除的密钥无法恢复：请在“密钥”页面新建一个并交给客户端。",
-  [CallEnding.KEY_EXPIRED]: "请在“密钥”页面延长该密钥的有效期，或让客户端改用其他密钥。",
+  [CallEnding.KEY_DISABLED]: "请在“API 密钥”页面启用该密钥，或让客户端改用其他密钥。",
+  [CallEnding.KEY_DELETED]: "已删除的密钥无法恢复：请在“API 密钥”页面新建一个并交给客户端。",
+  [CallEnding.KEY_EXPIRED]: "请在“API 密钥”页面延长该密钥的有效期，或让客户端改用其他密钥。",
 };
 
 export const calls: Texts["calls"] = {
@@ -70,6 +70,13 @@ export const calls: Texts["calls"] = {
   failed: "失败",
   anyModel: "全部模型",
   anyKey: "全部密钥",
+  moreFilters: (count) => (count === 0 ? "更多筛选" : `更多筛选（${count}）`),
+  status: "HTTP 状态",
+  anyStatus: "任何状态",
+  ending: "结束方式",
+  anyEnding: "任何结束方式",
+  costMin: "费用不低于（USD）",
+  notUnderstood: "无法识别此内容。",
   errorCode: "错误码",
   openCall: (time) => `查看 ${time} 的调用`,
   histogram: "调用次数分布",
