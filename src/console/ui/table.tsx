@@ -59,8 +59,9 @@ export function Table<Row>(props: TableProps<Row>) {
     // A region that scrolls has to be reached by the keyboard.
     <div role="region" aria-label={label} tabIndex={0} className="relative overflow-x-auto">
       <table className="w-full text-[0.8125rem]" aria-busy={rows === undefined}>
-        {/* Columns are as wide as what is in them: until that is known, their titles would move. */}
-        <thead className={clsx(rows === undefined && "invisible")}>
+        {/* Columns are as wide as what is in them: until that is known, their titles would move. They are
+            heard before they are seen. */}
+        <thead className={clsx(rows === undefined && "opacity-0")}>
           <tr className="border-b border-line text-left text-xs text-muted">
             {columns.map((column) => (
               <th key={column.id} scope="col" className={clsx(cellClass(column), "font-medium")}>
