@@ -206,7 +206,7 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     await page.getByText("The configuration has no faults").waitFor();
     await go("System");
     await button("Check the books").click();
-    await page.getByText("The books are right").waitFor();
+    await page.getByText("The books are right", { exact: true }).waitFor();
   });
 
   test("everything that was done stands in the audit log, with who did it and why", async () => {
