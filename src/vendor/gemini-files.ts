@@ -1,5 +1,6 @@
 /** Files of Gemini's own interface: uploaded in two steps, read, used as input. */
 import { isGoogleHost } from "../dialect/gemini/guard.ts";
+import { unescaped } from "../dialect/unescaped.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import type { NativeMade, NativeRequest, NativeRoute } from "./native.ts";
 
@@ -76,14 +77,6 @@ function fileIn(address: string): string | undefined {
   const isOwn = isGoogleHost(url.hostname.replace(/\.$/, ""));
   const [, name] = (isOwn ? /\/+(files\/[^/:]+)/i : /\/v1\w*\/+(files\/[^/:]+)/i).exec(path) ?? [];
   return name;
-}
-
-function unescaped(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }
 
 /** What may stand in the query of a request that is read, or charged. Google has others by which a reply comes in

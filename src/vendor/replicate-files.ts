@@ -2,23 +2,15 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { isRecord } from "../dialect/json.ts";
 import { refuseKept } from "../dialect/guard.ts";
+import { unescaped } from "../dialect/unescaped.ts";
 
 /** The file that an address names, and where; `undefined`: it names none. */
 export function fileIn(text: string): { readonly id: string; readonly host: string } | undefined {
   // As the URL standard reads it, which overlooks control characters: no spelling of an address is overlooked.
   const url = /^[\0- ]*h/i.test(text) ? URL.parse(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
-  const [, id] = /\/v1\/+files\/+([^/]+)/i.exec(decoded(url.pathname)) ?? [];
+  const [, id] = /\/v1\/+files\/+([^/]+)/i.exec(unescaped(url.pathname)) ?? [];
   return id === undefined ? undefined : { id, host: url.hostname };
-}
-
-/** A path without escapes; one that has wrong ones as it is. */
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }
 
 /**

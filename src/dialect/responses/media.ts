@@ -8,6 +8,7 @@ import {
 import { invalid } from "../body-members.ts";
 import type { JsonRecord } from "../json.ts";
 import type { JsonReader } from "../json-reader.ts";
+import { unescaped } from "../unescaped.ts";
 
 type MediaInit = MessageInitShape<typeof MediaPartSchema>;
 
@@ -66,14 +67,6 @@ function fromDataUrl(url: string): MediaInit | undefined {
   const data = url.slice(found[0].length);
   const value = found[2] === undefined ? Buffer.from(unescaped(data)).toString("base64") : data;
   return { mimeType: found[1] ?? "", source: { case: "base64", value } };
-}
-
-function unescaped(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /** What decides how media are written. */
