@@ -4,9 +4,9 @@ import { StructSchema } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import { readOutline } from "../dialect/body-members.ts";
 import { isRecord, type JsonRecord } from "../dialect/json.ts";
+import { memberTwice } from "../dialect/member-twice.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { emptyBody } from "./errors.ts";
-import { memberTwice } from "./member-twice.ts";
 
 /** What {@link readJsonBody} needs. */
 export interface JsonBodyOptions {
@@ -31,10 +31,9 @@ export function readJsonBody(
     throw emptyBody();
   }
   readOutline(body);
-  const text = body.toString("utf8");
-  const twice = memberTwice(text);
-  if (twice !== undefined) throw invalid([twice], "stands twice in the body; send it once");
-  const record = JSON.parse(text) as JsonObject;
+  const twice = memberTwice(body);
+  if (twice !== undefined) throw invalid([twice.path], "stands twice in the body; send it once");
+  const record = JSON.parse(body.toString("utf8")) as JsonObject;
   checkMembers(record, fields, "");
   return record;
 }

@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { applyEdits, type Edit, invalid, readOutline } from "../dialect/body-members.ts";
 import { asBuffer, type Member, type Outline, sliceText } from "../dialect/json-scan.ts";
+import { memberTwice } from "../dialect/member-twice.ts";
 import type { GatewayError } from "../errors.ts";
 import { measureRequest } from "../inference/tokens/request-size.ts";
 import type { NativeRequest } from "../vendor/native.ts";
-import { duplicateIn } from "./duplicates.ts";
 import { type AddressEdit, rewriteAddresses } from "./rewrite.ts";
 
 /** What a request is made from. */
@@ -133,8 +133,8 @@ export class NativeBody implements NativeRequest {
 
 /** @throws GatewayError INVALID_REQUEST where an object of the value has a name twice */
 function refuseTwice(value: Buffer): void {
-  const name = duplicateIn(value);
-  if (name !== undefined) throw twice(name);
+  const found = memberTwice(value);
+  if (found !== undefined) throw twice(found.name);
 }
 
 function twice(name: string): GatewayError {
