@@ -11,7 +11,7 @@ import type { Logger } from "pino";
 import type { Config, Settings } from "./config/config.ts";
 import { buildPages, canServePages, NoBuilder, readPages } from "./console/built.ts";
 import type { Pages } from "./console/serve.ts";
-import { letBuffersGrowWithHeap } from "./garbage.ts";
+import { limitGarbage } from "./garbage.ts";
 import { createLog } from "./log.ts";
 import { nanosPerUsd } from "./money.ts";
 
@@ -22,7 +22,7 @@ export interface ServeOptions {
 
 /** Runs a gateway until SIGTERM or SIGINT; resolves when it has drained. A second signal ends at once. */
 export async function serve({ settings, config }: ServeOptions): Promise<void> {
-  letBuffersGrowWithHeap();
+  limitGarbage();
   const signal = firstSignal();
   const stopping = new AbortController();
   const logging = createLog({ secrets: secretsOf(settings, config) });
