@@ -34,7 +34,8 @@ export function start({ command, core, env = {}, output }: ChildOptions): Child 
   const [script = "", ...rest] = command;
   const path = fileURLToPath(new URL(script, import.meta.url));
   const hook = fileURLToPath(new URL("answer.ts", import.meta.url));
-  const node = [process.execPath, "--import", hook, path, ...rest];
+  const cache = fileURLToPath(new URL("../bin/compile-cache.js", import.meta.url));
+  const node = [process.execPath, "--import", cache, "--import", hook, path, ...rest];
   const [file = "", ...args] = isPinned ? ["taskset", "-c", cores[core], ...node] : node;
   const child = spawn(file, args, {
     env: { ...process.env, ...env },

@@ -20,7 +20,8 @@ beforeAll(async () => {
   const packages = join(place.folder, "node_modules");
   mkdirSync(packages);
   for (const name of readdirSync(join(project, "node_modules"))) {
-    if (name !== "vite") symlinkSync(join(project, "node_modules", name), join(packages, name));
+    if (!["vite", ".cache"].includes(name))
+      symlinkSync(join(project, "node_modules", name), join(packages, name));
   }
   const program = join(place.folder, "bin/uas.js");
   gateway = new Process(place, { DATABASE_URL: database.url }, program);
