@@ -11,12 +11,17 @@ import {
 } from "./batch.ts";
 import type { CallRow } from "./call-row.ts";
 import type { HoldVerdict } from "./ledger.ts";
-import type { Row } from "./link.ts";
+import type { Row, Statement } from "./link.ts";
 
 /** A transaction that is open: an entity manager inside `transactional`, or a driver's connection. */
 export type LedgerTransaction =
   | Pick<EntityManager, "execute" | "isInTransaction">
-  | { query(text: string, values: unknown[]): Promise<{ rows: NonNullable<Row>[] }> };
+  | { query(statement: Prepared): Promise<{ rows: NonNullable<Row>[] }> };
+
+/** A statement that the server keeps, with its parameters. */
+interface Prepared extends Statement {
+  readonly values: unknown[];
+}
 
 /** Operations of one account. Settlements come first: a hold cannot be ended in the batch that makes it. */
 export interface LedgerBatch {
@@ -55,9 +60,25 @@ export interface LedgerVerdicts {
  */
 export async function applyIn(
   transaction: LedgerTransaction,
-  { accountId, holds = [], settles = [], ttlMs = holdTtlMs }: LedgerBatch,
+  batch: LedgerBatch,
 ): Promise<LedgerVerdicts> {
-  const values = applyValues(
+  const { holds = [], settles = [] } = batch;
+  const row = await execute(transaction, batchValues(batch));
+  return {
+    holds: holdVerdicts(row) ?? holds.map(() => ({ admitted: true })),
+    settles: settleVerdicts(row) ?? settles.map(() => "settled" as const),
+    lowBalanceNanos: lowBalance(row),
+  };
+}
+
+/** The parameters of a batch, for a statement that has `applyCall` in it; the account is the first. */
+export function batchValues({
+  accountId,
+  holds = [],
+  settles = [],
+  ttlMs = holdTtlMs,
+}: LedgerBatch): (string | number | null)[] {
+  return applyValues(
     accountId,
     {
       holds: holds.map(({ id, amountNanos, keyId = "", keyLimitNanos }) => ({
@@ -77,17 +98,11 @@ export async function applyIn(
     },
     { nodeId: null, nodeName: null, holdTtlMs: ttlMs },
   );
-  const row = await execute(transaction, values);
-  return {
-    holds: holdVerdicts(row) ?? holds.map(() => ({ admitted: true })),
-    settles: settleVerdicts(row) ?? settles.map(() => "settled" as const),
-    lowBalanceNanos: lowBalance(row),
-  };
 }
 
 async function execute(transaction: LedgerTransaction, values: unknown[]): Promise<Row> {
   if ("query" in transaction) {
-    return (await transaction.query(applyStatement.text, values)).rows[0];
+    return (await transaction.query({ ...applyStatement, values })).rows[0];
   }
   if (!transaction.isInTransaction()) throw new Error("applyIn needs an open transaction");
   const text = applyStatement.text.replaceAll(/\$\d+/g, "?");

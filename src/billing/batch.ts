@@ -4,12 +4,19 @@ import type { CallRow } from "./call-row.ts";
 import type { ExtendVerdict, HoldVerdict } from "./ledger.ts";
 import type { Row, Statement } from "./link.ts";
 
+/** How many parameters `ledger_apply` has after the account. */
+const applyParameters = 15;
+
+/** Its call, for `from`. @param account its SQL @param first the number of the first parameter after the account */
+export function applyCall(account: string, first: number): string {
+  const others = Array.from({ length: applyParameters }, (_, index) => `$${first + index}`);
+  return `ledger_apply(${[account, ...others].join(", ")})`;
+}
+
 /** The one statement that moves money of calls. */
 export const applyStatement: Statement = {
   name: "ledger_apply",
-  text:
-    "select * from ledger_apply(" +
-    "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+  text: `select * from ${applyCall("$1", 2)}`,
 };
 
 /** A hold as the statement takes it. */

@@ -1,13 +1,15 @@
 /**
- * Accepts tasks: the row and the money in one transaction. The hold of a task is the only one there is for
+ * Accepts tasks: the row and the money in one statement. The hold of a task is the only one there is for
  * it: whoever runs it, a text generation too, holds nothing again, and its end settles this hold (R-TSK-6).
  */
-import type { Pool, PoolClient } from "pg";
-import { applyIn } from "../billing/apply-in.ts";
+import { DatabaseError, type Pool, type PoolClient } from "pg";
+import { batchValues } from "../billing/apply-in.ts";
+import { applyCall, holdVerdicts } from "../billing/batch.ts";
 import type { KeyCaller } from "../caller.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { queuedTasksMax, taskHoldTtlMs, taskQueueMs } from "../config/task-limits.ts";
 import { answering } from "../database-lost.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
 import { openPool } from "../db/open-pool.ts";
 import type { TaskUnits } from "../vendor/task.ts";
 import { isCancelBilled } from "./charge.ts";
@@ -39,7 +41,7 @@ export interface SubmitOptions {
   readonly at?: ((point: SubmitPoint) => void) | undefined;
 }
 
-/** Where a process can die: on the way to the database, before the commit and after it. */
+/** Where a process can die: on the way to the database, before the commit where there is one, and after it. */
 export type SubmitPoint = `submit.${"sent" | "held" | "committed"}`;
 
 /** Who submits. */
@@ -75,26 +77,49 @@ export interface OwnSubmit {
   readonly within?: (transaction: PoolClient) => Promise<void>;
 }
 
-const sql = {
-  // The queue is counted no further than its end. Waits for another submit with the same callback id.
-  insert: `
-    insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_id, callback_url,
-      request_id, deadline, hold, price_version, discount_bp, is_cancel_billed)
-    select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14, $15
-    where (select count(*) from
-      (select from task where account_id = $2 and state = 'queued' limit ${queuedTasksMax}) as waiting
-    ) < ${queuedTasksMax}
-    on conflict (account_id, callback_id) do nothing
-    returning ${seenColumns}`,
-  find: `select ${seenColumns}, fingerprint from task where account_id = $1 and callback_id = $2`,
+/** How many parameters the task has; those of the money follow. */
+const taskParameters = 15;
+
+/**
+ * Task and money by one statement: the account is locked for no longer than it takes, and nothing has to be undone.
+ * - The queue is counted no further than its end. No row: it is full, or there is such a task.
+ * - The money is asked for only where there is room, hence the account from there. A verdict: it was refused.
+ * - Whoever submits with the same callback id at the same moment waits for the account, and then for nothing: the
+ *   task's unique key undoes both.
+ */
+const acceptStatement = {
+  name: "task_accept",
+  text: `
+    with room as materialized (
+      select $2::uuid as account_id
+      where (select count(*) from
+          (select from task where account_id = $2 and state = 'queued' limit ${queuedTasksMax}) as waiting
+        ) < ${queuedTasksMax}
+        and not exists (select from task where account_id = $2 and callback_id = $8)
+    ), held as materialized (
+      select money.hold_verdicts
+      from room cross join lateral ${applyCall("room.account_id", taskParameters + 1)} as money
+    ), accepted as (
+      insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_id, callback_url,
+        request_id, deadline, hold, price_version, discount_bp, is_cancel_billed)
+      select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14, $15
+      from held where hold_verdicts is null
+      returning ${seenColumns}
+    )
+    select held.hold_verdicts, accepted.* from held left join accepted on true`,
 } as const;
+
+/** The account's key of its callback ids. */
+const uniqueConstraint = "task_account_id_callback_id_unique";
+
+const findSql = `select ${seenColumns}, fingerprint from task where account_id = $1 and callback_id = $2`;
 
 /** How many connections submits may open. */
 const poolMax = 8;
 
 /**
  * Opens the connections of submits: of their own, so that a burst of them keeps nobody else waiting, and with
- * statements that go out together. A submit asks the database twice instead of four times.
+ * statements that go out together. A submit asks the database once.
  */
 export function openSubmitPool(url: string): Pool {
   return openPool(url, { max: poolMax, for: "callers", isPipelined: true });
@@ -103,18 +128,27 @@ export function openSubmitPool(url: string): Pool {
 /** Makes it. */
 export function createSubmit(options: SubmitOptions): Submit {
   const { pool, at = ignore } = options;
-  return async (read, submitter, own = {}) => {
+  return async (read, submitter, { id = newId(), within } = {}) => {
     const { caller } = submitter;
-    const { accountId } = caller;
-    const { id = newId(), within } = own;
     const made = newTask(read, { ...submitter, id }, options.pricing);
-    const work = (transaction: PoolClient) => accept(transaction, { made, caller, at, within });
+    const asked = { made, caller, at };
+    const work = async (transaction: PoolClient): Promise<SeenTask> => {
+      const task = await accept(transaction, asked);
+      await within?.(transaction);
+      at("submit.held");
+      return task;
+    };
     let accepted: SeenTask;
     try {
-      accepted = await answering(inTransaction(pool, work, { isPipelined: true }));
+      const accepting =
+        within === undefined
+          ? accept(pool, asked)
+          : inTransaction(pool, work, { isPipelined: true });
+      accepted = await answering(accepting);
     } catch (error) {
-      if (error instanceof NotInserted) return replay(pool, read, accountId);
-      throw error;
+      const earlier = isRefusal(error) ? await findEarlier(pool, read, caller) : undefined;
+      if (earlier !== undefined) return earlier;
+      throw error instanceof NoRoom ? queueFull() : error;
     }
     at("submit.committed");
     options.onAccepted?.(accepted);
@@ -122,42 +156,39 @@ export function createSubmit(options: SubmitOptions): Submit {
   };
 }
 
-/** There is such a task, or no room for one: what was done for it is undone. */
-class NotInserted extends Error {}
+/** There is such a task, or no room for one. Nothing has changed. */
+class NoRoom extends Error {}
+
+/** Whether it may be that there is such a task. Money too is refused where the first one has just taken the last. */
+function isRefusal(error: unknown): boolean {
+  if (error instanceof NoRoom) return true;
+  if (error instanceof GatewayError) return error.code === ErrorCode.INSUFFICIENT_BALANCE;
+  return error instanceof DatabaseError && error.constraint === uniqueConstraint;
+}
 
 interface Accepting {
   readonly made: NewTask;
   readonly caller: KeyCaller;
   readonly at: NonNullable<SubmitOptions["at"]>;
-  readonly within: OwnSubmit["within"];
 }
 
-/**
- * Both statements go out at once, unless something belongs to the task. The money comes last, for it locks the account.
- *
- * @throws NotInserted; GatewayError INSUFFICIENT_BALANCE
- */
+/** @throws NoRoom; GatewayError INSUFFICIENT_BALANCE; the driver's error of {@link uniqueConstraint} */
 async function accept(
-  transaction: PoolClient,
-  { made, caller, at, within }: Accepting,
+  database: Pick<Pool, "query">,
+  { made, caller, at }: Accepting,
 ): Promise<SeenTask> {
   const { accountId, keyId, keyLimitNanos } = caller;
   const key = keyLimitNanos === undefined ? { keyId } : { keyId, keyLimitNanos };
   const holds = [{ id: made.id, amountNanos: made.holdNanos, ...key }];
-  const batch = { accountId, holds, ttlMs: taskHoldTtlMs };
-  const insert = { name: "task_insert", text: sql.insert, values: [...made.values] };
-  const inserting = transaction.query<SeenTask>(insert);
-  if (within !== undefined) {
-    if ((await inserting).rows.length === 0) throw new NotInserted("not inserted");
-    await within(transaction);
-  }
-  const holding = applyIn(transaction, batch);
+  const [, ...money] = batchValues({ accountId, holds, ttlMs: taskHoldTtlMs });
+  const accepting = database.query<SeenTask & { readonly hold_verdicts: string | null }>({
+    ...acceptStatement,
+    values: [...made.values, ...money],
+  });
   at("submit.sent");
-  const [inserted, held] = await Promise.all([inserting, holding]);
-  at("submit.held");
-  const [task] = inserted.rows;
-  if (task === undefined) throw new NotInserted("not inserted");
-  const [verdict] = held.holds;
+  const [task] = (await accepting).rows;
+  if (task === undefined) throw new NoRoom("no room");
+  const [verdict] = holdVerdicts({ hold_verdicts: task.hold_verdicts }) ?? [];
   if (verdict?.admitted === false) throw holdRefused(verdict, made.holdNanos, keyLimitNanos);
   return task;
 }
@@ -188,20 +219,20 @@ function newTask(
   return { id, holdNanos, values };
 }
 
-/** What an insert met that did not happen: the same callback id, or a full queue. */
-async function replay(pool: Pool, read: SubmitRead, accountId: string): Promise<Submitted> {
-  const { callbackId } = read;
-  if (callbackId === null) throw queueFull();
-  const found = pool.query<SeenTask & { readonly fingerprint: Buffer }>(sql.find, [
+/** The task that was accepted with the same callback id; `undefined`: there is none. @throws GatewayError */
+async function findEarlier(
+  pool: Pool,
+  { callbackId, callbackIdName, fingerprint }: SubmitRead,
+  { accountId }: KeyCaller,
+): Promise<Submitted | undefined> {
+  if (callbackId === null) return undefined;
+  const found = pool.query<SeenTask & { readonly fingerprint: Buffer }>(findSql, [
     accountId,
     callbackId,
   ]);
-  const { rows } = await answering(found);
-  const [task] = rows;
-  if (task === undefined) throw queueFull();
-  if (!task.fingerprint.equals(read.fingerprint)) {
-    throw callbackIdReused(read.callbackIdName, task.id);
-  }
+  const [task] = (await answering(found)).rows;
+  if (task === undefined) return undefined;
+  if (!task.fingerprint.equals(fingerprint)) throw callbackIdReused(callbackIdName, task.id);
   return { task, replayed: true };
 }
 

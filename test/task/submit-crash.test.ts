@@ -57,6 +57,45 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
     expect(await tasks.balance(accountId)).toEqual({ available: 50n, held: 100n });
     await tasks.expectClean();
   });
+
+  test("repetitions with and without something that belongs to the task wait for each other, never in a circle", async () => {
+    const accountId = await tasks.account(100_000n);
+    const beside = { within: async () => {} };
+    for (let round = 0; round < 20; round++) {
+      const callbackId = `mixed-${round}`;
+      const both = await Promise.all(
+        Array.from({ length: 8 }, (_, n) =>
+          gateway.submit(accountId, callbackId, n % 2 ? beside : {}),
+        ),
+      );
+      expect(new Set(both.map(({ task }) => task.id)).size).toBe(1);
+      expect(both.filter(({ replayed }) => !replayed)).toHaveLength(1);
+    }
+    expect(await tasks.balance(accountId)).toEqual({ available: 98_000n, held: 2_000n });
+    await tasks.expectClean();
+  });
+
+  test("what fails beside the task leaves neither task nor hold", async () => {
+    const accountId = await tasks.account(500n);
+    const within = async (): Promise<void> => {
+      throw new Error("beside");
+    };
+    await expect(gateway.submit(accountId, "order-11", { within })).rejects.toThrow("beside");
+    expect(await tasks.balance(accountId)).toEqual({ available: 500n, held: 0n });
+    expect(await gateway.submit(accountId, "order-11")).toMatchObject({ replayed: false });
+    expect(await tasks.balance(accountId)).toEqual({ available: 400n, held: 100n });
+    await tasks.expectClean();
+  });
+
+  test("what is refused for want of money is no task", async () => {
+    const accountId = await tasks.account(99n);
+    const refused = { meaning: { word: "insufficient_balance" } };
+    await expect(gateway.submit(accountId, "order-12")).rejects.toMatchObject(refused);
+    const sql = "select 1 from task where account_id = $1";
+    expect((await tasks.pool.query(sql, [accountId])).rows).toEqual([]);
+    expect(await tasks.balance(accountId)).toEqual({ available: 99n, held: 0n });
+    await tasks.expectClean();
+  });
 });
 
 /** Submits in a process that dies there. Returns the signal that it died of. */

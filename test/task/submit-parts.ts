@@ -1,6 +1,11 @@
 /** A submit that needs no gateway around it, for processes that die in it. Needs no test runner. */
 import { createHash } from "node:crypto";
-import { createSubmit, openSubmitPool, type SubmitPoint } from "../../src/task/submit.ts";
+import {
+  createSubmit,
+  openSubmitPool,
+  type OwnSubmit,
+  type SubmitPoint,
+} from "../../src/task/submit.ts";
 import { imageNanos, model, price } from "./worker-parts.ts";
 
 /** Submits one picture in the name of an account. */
@@ -17,20 +22,21 @@ export function openSubmit(url: string, at: (point: SubmitPoint) => void = () =>
   const pricing = { priceAt: () => price, version: () => "v", holdUnits: () => imageNanos };
   const submit = createSubmit({ pool, pricing, at });
   return {
-    submit: (accountId: string, callbackId: string, callbackUrl: string | null = null) =>
+    submit: (accountId: string, callbackId: string, own: OwnSubmit = {}) =>
       submit(
         {
           taskModel,
           params: { images: 1 },
           callbackId,
           callbackIdName: "callbackId",
-          callbackUrl,
+          callbackUrl: null,
           fingerprint: createHash("sha256").update(callbackId).digest(),
         },
         {
           caller: { kind: "key", accountId, keyId: accountId, models: undefined },
           requestId: "r",
         },
+        own,
       ),
     close: () => pool.end(),
   };
