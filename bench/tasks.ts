@@ -114,7 +114,7 @@ function install(
   const lines = [
     "vendors:",
     "  demo: { kind: demo }",
-    `  held: { kind: replicate, base_url: "http://127.0.0.1:${vendor}", api_key: "\${env:BENCH_KEY}" }`,
+    `  held: { kind: replicate, base_url: "http://127.0.0.1:${vendor}", api_key: "\${env:BENCH_KEY}", polls_per_second: 10000 }`,
     "models:",
     model(held, "{ vendor: held, model: bench/held }"),
     model(picture, "{ vendor: demo, model: image }"),

@@ -136,8 +136,11 @@ function workerVendors({
 }: Pick<WorkingOptions, "vendors" | "config">): ReadonlyMap<string, WorkerVendor> {
   return new Map(
     [...vendors].flatMap(([name, { tasks }]) => {
-      const { maxInFlight, baseUrl = "" } = config.vendors.get(name) ?? {};
-      return tasks === undefined ? [] : [[name, { tasks, maxInFlight, baseUrl }] as const];
+      if (tasks === undefined) return [];
+      const set = config.vendors.get(name);
+      const { maxInFlight, baseUrl = "" } = set ?? {};
+      const pollsPerSecond = set?.pollsPerSecond ?? tasks.pollsPerSecond;
+      return [[name, { tasks, maxInFlight, pollsPerSecond, baseUrl }] as const];
     }),
   );
 }

@@ -41,6 +41,8 @@ export interface VendorConfig {
   readonly timeouts: VendorTimeouts;
   /** The most calls in flight at once; `undefined`: no limit. */
   readonly maxInFlight: number | undefined;
+  /** How often it is asked, per second, how tasks stand that it has; `undefined`: as its kind allows. */
+  readonly pollsPerSecond: number | undefined;
   /** What to do upstream when the client leaves. */
   readonly onDisconnect: "abort" | "drain";
   /** The path prefix of its native interface, with a leading slash; `undefined`: none. */

@@ -35,6 +35,7 @@ const keys = [
   "dialects",
   "timeouts",
   "max_in_flight",
+  "polls_per_second",
   "on_disconnect",
 ] as const;
 type VendorFields = Fields<(typeof keys)[number]>;
@@ -118,6 +119,7 @@ function readSettings(
     nativePrefix: given.native_prefix && readPrefix(context, name, given.native_prefix),
     timeouts: readTimeouts(reader, given.timeouts),
     maxInFlight: given.max_in_flight && positive(reader, given.max_in_flight),
+    pollsPerSecond: given.polls_per_second && positive(reader, given.polls_per_second),
   };
 }
 

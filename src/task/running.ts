@@ -40,6 +40,10 @@ export class Running {
     } catch (error) {
       return this.#again(work, error);
     }
+    const { slots } = this.#work;
+    if (!slots.ask(task.vendor)) {
+      return void (await this.#work.release(work, slots.plan(task.vendor, 0)));
+    }
     let news: TaskNews | undefined;
     try {
       news = await this.#poll(work);
@@ -71,7 +75,7 @@ export class Running {
       case "running": {
         const polls = task.poll_count + 1;
         const set = { poll_count: polls, failure_count: 0 };
-        await this.#work.release(work, this.#work.pause(polls), set, news.progress);
+        await this.#work.release(work, this.#work.pollPause(task, polls), set, news.progress);
         return;
       }
       case "completed": {
@@ -110,7 +114,7 @@ export class Running {
     const set = { failure_count: failures };
     await this.#work.release(
       work,
-      this.#work.pause(task.poll_count + failures),
+      this.#work.pollPause(task, task.poll_count + failures),
       set,
       task.progress,
     );

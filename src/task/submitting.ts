@@ -176,7 +176,7 @@ export class Submitting {
       return this.#finalize({ ...work, task }, done);
     }
     const { cancel_requested: isCancelled, hint_task_id: hint } = work.task;
-    const releaseMs = isCancelled || hint !== null ? 0 : this.#work.pause(0);
+    const releaseMs = isCancelled || hint !== null ? 0 : this.#work.pollPause(work.task, 0);
     const task = await this.#work.move(work, { event: "accept", set, releaseMs });
     if (task === undefined) await this.#work.late(work.task, "accepted", { vendorTaskId });
   }

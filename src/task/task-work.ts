@@ -13,6 +13,7 @@ import type { Lease } from "./leases.ts";
 import { hintTask } from "./hints.ts";
 import { inTransaction, type Move, type MoveColumns, moveTask } from "./move.ts";
 import { pauseMs } from "./pause.ts";
+import { PollSlots } from "./poll-slots.ts";
 import { transitions } from "./state.ts";
 import { type StoredFileJson, type TaskRow, type WholeTask, workColumns } from "./task-row.ts";
 import { timingsOf } from "./timings.ts";
@@ -68,6 +69,8 @@ export class TaskWork {
   readonly at: (point: WorkerPoint) => void;
   readonly warn: NonNullable<WorkerOptions["warn"]>;
   readonly random: () => number;
+  /** When vendors are asked how tasks stand. */
+  readonly slots: PollSlots;
   readonly #wake: () => void;
 
   /** @param wake called when there is something to look at */
@@ -78,6 +81,9 @@ export class TaskWork {
     this.at = options.at ?? (() => {});
     this.warn = options.warn ?? (() => {});
     this.random = options.random ?? Math.random;
+    // Tasks in a vendor's own form ask with the same credential.
+    const perSecond = (vendor: string) => options.vendors.get(vendor)?.pollsPerSecond;
+    this.slots = new PollSlots({ perSecond });
   }
 
   vendorOf(task: TaskPlace): WorkerVendor | undefined {
@@ -93,6 +99,11 @@ export class TaskWork {
   pause(count: number): number {
     const { pollMs, pollMsMax } = this.timings;
     return pauseMs({ firstMs: pollMs, longestMs: pollMsMax }, count, this.random());
+  }
+
+  /** The same, before a vendor is asked how a task stands that it has. */
+  pollPause({ vendor }: TaskPlace, count: number): number {
+    return this.slots.plan(vendor, this.pause(count));
   }
 
   /**

@@ -44,6 +44,8 @@ export class Trailing {
     const { task, signal } = work;
     const ageMs = Date.now() - (task.finish_time?.getTime() ?? 0);
     if (ageMs > this.#work.timings.trailMs) return this.#giveUp(work);
+    const { slots } = this.#work;
+    if (!slots.ask(task.vendor)) return this.#release(work, slots.plan(task.vendor, 0));
     let news: TaskNews | undefined;
     try {
       news = await this.#ask(work, this.#work.vendorOf(task)?.tasks);
@@ -94,7 +96,9 @@ export class Trailing {
     await this.#work.endTrail(work);
   }
 
-  async #release({ task }: Work, ms = this.#work.pause(task.poll_count) * rarer): Promise<void> {
+  async #release({ task }: Work, given?: number): Promise<void> {
+    const rareMs = this.#work.pause(task.poll_count) * rarer;
+    const ms = given ?? this.#work.slots.plan(task.vendor, rareMs);
     await this.#work.options.pool.query(releaseSql, [task.id, task.fence, task.hints, ms]);
   }
 }

@@ -68,6 +68,8 @@ export interface WorkerVendor {
   readonly tasks: VendorTasks;
   /** The most tasks that it may have at once; `undefined`: no limit. */
   readonly maxInFlight: number | undefined;
+  /** How often it is asked, per second, how tasks stand. Default: as often as there is reason to. */
+  readonly pollsPerSecond?: number | undefined;
   /** Its configured address: results may come from there although it is private. */
   readonly baseUrl: string;
   /** Whether its tasks are worth their price without a copy of their files: their customers have the vendor's own

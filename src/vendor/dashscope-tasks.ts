@@ -56,6 +56,8 @@ export function createDashscopeTasks(config: VendorConfig): OpenTasks {
     resubmit: "blind",
     types: new Set([ModelType.IMAGE, ModelType.VIDEO]),
     canCancel: true,
+    // "20 QPS per account" for questions about tasks.
+    pollsPerSecond: 20,
     submit: (task) => submit(http, task),
     poll: (vendorTaskId, signal) => poll(http, vendorTaskId, signal),
     cancel: (vendorTaskId, signal) => cancel(http, vendorTaskId, signal),

@@ -52,6 +52,8 @@ export function createReplicateTasks(config: VendorConfig): OpenTasks {
     resubmit: "blind",
     types: new Set([ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO]),
     canCancel: true,
+    // 3,000 requests a minute, but for those that create predictions.
+    pollsPerSecond: 50,
     submit: (task) => submit(http, task, version),
     async poll(vendorTaskId, signal) {
       const reply = await http.ask({ method: "GET", path: at(vendorTaskId), signal });

@@ -28,6 +28,8 @@ export interface VendorTasks {
   /** Asks how a task stands. Absent: the vendor answers each submit at once. @param type what it makes, for vendors
    * that count all in one figure; default: what its files are. @throws HttpFailure; VendorTrouble */
   poll?(vendorTaskId: string, signal: AbortSignal, type?: ModelType): Promise<TaskNews>;
+  /** How often it may be asked so, per second and credential, as it says itself. Default: it does not say. */
+  readonly pollsPerSecond?: number;
   /** Asks to stop a task. Absent: it cannot, or where it can, it stops once the signal of its submit is aborted.
    * @throws HttpFailure; VendorTrouble */
   cancel?(vendorTaskId: string, signal: AbortSignal): Promise<CancelAnswer>;

@@ -16,6 +16,7 @@ vendors:
     dialects: [responses]
     timeouts: { connect: 500ms, first_byte: 2m }
     max_in_flight: 20
+    polls_per_second: 5
     on_disconnect: drain
   replicate: { kind: replicate, base_url: https://api.replicate.com, api_key: "\${file:token.txt}", native_prefix: /replicate }
 models:
@@ -42,9 +43,9 @@ describe("a valid file", () => {
   it("tells the line that each vendor and model begins in", () => {
     expect(Object.fromEntries(config.lines ?? [])).toEqual({
       "vendors.openai": 3,
-      "vendors.replicate": 11,
-      "models.gpt-5-mini": 13,
-      "models.black-forest-labs/flux": 18,
+      "vendors.replicate": 12,
+      "models.gpt-5-mini": 14,
+      "models.black-forest-labs/flux": 19,
     });
   });
 
@@ -58,6 +59,7 @@ describe("a valid file", () => {
       dialects: ["responses"],
       timeouts: { connectMs: 500, firstByteMs: 120_000, idleMs: 60_000 },
       maxInFlight: 20,
+      pollsPerSecond: 5,
       onDisconnect: "drain",
       nativePrefix: undefined,
     });
@@ -66,6 +68,7 @@ describe("a valid file", () => {
       nativePrefix: "/replicate",
       onDisconnect: "abort",
       maxInFlight: undefined,
+      pollsPerSecond: undefined,
     });
   });
 

@@ -65,6 +65,7 @@ describe("each refusal says what to do", () => {
     [", dialects: [chat]", expect.stringMatching(/^"chat" is not known \(there is: chat-compl/)],
     [", dialects: [messages, messages]", "messages is listed twice; keep one"],
     [", max_in_flight: 0", expect.stringMatching(/^must be a whole number from 1/)],
+    [", polls_per_second: 0", expect.stringMatching(/^must be a whole number from 1/)],
     [", max_in_flight: 1.5", expect.stringMatching(/^must be a whole number from 1/)],
     [", timeouts: { idle: 5 }", expect.stringMatching(/^must be a whole number with its unit/)],
     [", timeouts: { idle: 0s }", expect.stringMatching(/^must be a whole number with its unit/)],

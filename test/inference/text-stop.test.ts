@@ -80,6 +80,7 @@ function configOf(kind: string, sim: Simulated): VendorConfig {
     dialects: undefined,
     timeouts: { connectMs: 2_000, firstByteMs: 5_000, idleMs: 5_000 },
     maxInFlight: undefined,
+    pollsPerSecond: undefined,
     onDisconnect: "abort",
     nativePrefix: undefined,
     runBaseUrl: undefined,

@@ -266,6 +266,7 @@ function vendorOf(name: string, vendor: TestVendor): VendorConfig {
     dialects: undefined,
     timeouts: { connectMs: 2_000, firstByteMs: 5_000, idleMs: 5_000 },
     maxInFlight: undefined,
+    pollsPerSecond: undefined,
     onDisconnect: "abort",
     nativePrefix: undefined,
     runBaseUrl: undefined,

@@ -18,6 +18,7 @@ const config: VendorConfig = {
   dialects: undefined,
   timeouts: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 1_000 },
   maxInFlight: undefined,
+  pollsPerSecond: undefined,
   onDisconnect: "abort",
   nativePrefix: undefined,
   runBaseUrl: undefined,

@@ -69,6 +69,7 @@ export function vendorConfig(changes: Partial<VendorConfig>): VendorConfig {
     dialects: undefined,
     timeouts: { connectMs: 2_000, firstByteMs: 2_000, idleMs: 2_000 },
     maxInFlight: undefined,
+    pollsPerSecond: undefined,
     onDisconnect: "abort",
     nativePrefix: undefined,
     runBaseUrl: undefined,

@@ -1,0 +1,31 @@
+/** A vendor that may be asked so often and no more: with many tasks each is asked less often, and all come to their end. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openTasks, type Tasks } from "./work-harness.ts";
+import { completed, one, vendor } from "./worker-parts.ts";
+
+let tasks: Tasks;
+beforeAll(async () => {
+  tasks = await openTasks();
+});
+afterAll(() => tasks.close());
+
+test("R-TSK-9: no second has more questions than its vendor allows, whatever was due at once", async () => {
+  const accountId = await tasks.account(10_000n);
+  const perSecond = 4;
+  const asked = new Map<number, number>();
+  const v = vendor({
+    poll() {
+      const second = Math.floor(performance.now() / 1_000);
+      asked.set(second, (asked.get(second) ?? 0) + 1);
+      return Promise.resolve(completed);
+    },
+  });
+  const ids = await Promise.all(Array.from({ length: 12 }, () => tasks.submit({ accountId })));
+  tasks.work(one({ v: { ...v, pollsPerSecond: perSecond } }));
+  const ended = await tasks.ended(ids);
+  expect(ended.map(({ state }) => state)).toEqual(ids.map(() => "completed"));
+  expect(Math.max(...asked.values())).toBeLessThanOrEqual(perSecond);
+  expect([...asked.values()].reduce((sum, count) => sum + count)).toBe(ids.length);
+  await tasks.stopAll();
+  await tasks.expectClean();
+});
