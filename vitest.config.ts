@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/global-setup.ts"],
-    setupFiles: ["test/support/leaks.ts"],
+    setupFiles: ["test/support/leaks.ts", "test/support/patience.ts"],
     // The tests start real servers, also on busy machines of two cores.
     testTimeout: 60_000,
     hookTimeout: 60_000,
