@@ -6,9 +6,7 @@
 import type { Pool, PoolClient } from "pg";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { applyIn } from "../billing/apply-in.ts";
-import type { KeyCaller } from "../caller.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
-import { taskHoldTtlMs } from "../config/task-limits.ts";
 import { answering } from "../database-lost.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { newId } from "../uuid.ts";
@@ -18,6 +16,7 @@ import { holdRefused } from "./failures.ts";
 import { hintTask } from "./hints.ts";
 import { inTransaction, type MoveNeeds, moveTask } from "./move.ts";
 import type { Submitter, TaskPricing } from "./submit.ts";
+import { taskHold } from "./task-hold.ts";
 import { type WholeTask, taskColumns } from "./task-row.ts";
 
 /** A task that is about to be submitted. */
@@ -142,8 +141,7 @@ async function begin(
   const [row] = rows;
   if (row === undefined) throw overloaded();
   await beside(transaction, row);
-  const batch = { holds: [{ id, amountNanos, ...payer(caller) }], ttlMs: taskHoldTtlMs };
-  const { holds } = await applyIn(transaction, { accountId: caller.accountId, ...batch });
+  const { holds } = await applyIn(transaction, taskHold(caller, id, amountNanos));
   const [verdict] = holds;
   if (verdict?.admitted !== false) return row;
   throw holdRefused(verdict, amountNanos, caller.keyLimitNanos);
@@ -168,10 +166,6 @@ function valuesOf(
     ...[route.vendor, route.model, path, task.runMs, task.waitMs, task.vendorMax ?? null],
     isCancelBilled(model),
   ];
-}
-
-function payer({ keyId, keyLimitNanos }: KeyCaller) {
-  return keyLimitNanos === undefined ? { keyId } : { keyId, keyLimitNanos };
 }
 
 function overloaded(): GatewayError {

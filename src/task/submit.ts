@@ -7,7 +7,7 @@ import { batchValues } from "../billing/apply-in.ts";
 import { applyCall, holdVerdicts } from "../billing/batch.ts";
 import type { KeyCaller } from "../caller.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
-import { queuedTasksMax, taskHoldTtlMs, taskQueueMs } from "../config/task-limits.ts";
+import { queuedTasksMax, taskQueueMs } from "../config/task-limits.ts";
 import { answering } from "../database-lost.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { openPool } from "../db/open-pool.ts";
@@ -17,6 +17,7 @@ import { callbackIdReused, holdRefused, queueFull } from "./failures.ts";
 import { inTransaction } from "./move.ts";
 import type { SeenTask } from "./store.ts";
 import type { ReadSubmit } from "./submit-form.ts";
+import { taskHold } from "./task-hold.ts";
 import { seenColumns } from "./task-row.ts";
 import { newId } from "../uuid.ts";
 
@@ -177,10 +178,7 @@ async function accept(
   database: Pick<Pool, "query">,
   { made, caller, at }: Accepting,
 ): Promise<SeenTask> {
-  const { accountId, keyId, keyLimitNanos } = caller;
-  const key = keyLimitNanos === undefined ? { keyId } : { keyId, keyLimitNanos };
-  const holds = [{ id: made.id, amountNanos: made.holdNanos, ...key }];
-  const [, ...money] = batchValues({ accountId, holds, ttlMs: taskHoldTtlMs });
+  const [, ...money] = batchValues(taskHold(caller, made.id, made.holdNanos));
   const accepting = database.query<SeenTask & { readonly hold_verdicts: string | null }>({
     ...acceptStatement,
     values: [...made.values, ...money],
@@ -189,7 +187,7 @@ async function accept(
   const [task] = (await accepting).rows;
   if (task === undefined) throw new NoRoom("no room");
   const [verdict] = holdVerdicts({ hold_verdicts: task.hold_verdicts }) ?? [];
-  if (verdict?.admitted === false) throw holdRefused(verdict, made.holdNanos, keyLimitNanos);
+  if (verdict?.admitted === false) throw holdRefused(verdict, made.holdNanos, caller.keyLimitNanos);
   return task;
 }
 

@@ -8,6 +8,7 @@ import {
 import { stoppedOutcome } from "./charge.ts";
 import { askHint } from "./hints.ts";
 import type { Standings } from "./standings.ts";
+import type { TaskRow } from "./task-row.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 
 /** How much rarer than others they are looked at: nobody waits for them. */
@@ -96,9 +97,11 @@ export class Trailing {
     await this.#work.endTrail(work);
   }
 
-  async #release({ task }: Work, given?: number): Promise<void> {
-    const rareMs = this.#work.pause(task.poll_count) * rarer;
-    const ms = given ?? this.#work.slots.plan(task.vendor, rareMs);
+  async #release({ task }: Work, ms = this.#pauseOf(task)): Promise<void> {
     await this.#work.options.pool.query(releaseSql, [task.id, task.fence, task.hints, ms]);
+  }
+
+  #pauseOf({ vendor, poll_count: polls }: TaskRow): number {
+    return this.#work.slots.plan(vendor, this.#work.pause(polls) * rarer);
   }
 }
