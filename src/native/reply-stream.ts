@@ -5,7 +5,7 @@ import { join, nothing } from "../bytes.ts";
 import type { UnitUsage } from "../billing/price.ts";
 import { eventBytesMax } from "../config/limits.ts";
 import { EventSplitter } from "../dialect/event-stream.ts";
-import type { ReplyStream } from "../inference/door.ts";
+import type { ReplyStream } from "../inference/pipeline/adapter.ts";
 import type { NativeMeter } from "../vendor/native.ts";
 import { ArraySplitter } from "./array-splitter.ts";
 import { madeUnits } from "./made-units.ts";

@@ -8,7 +8,7 @@ import { HttpFailure } from "../../http/failure.ts";
 import type { Metrics } from "../../metrics.ts";
 import { errorMember, textMember } from "../../vendor/error-json.ts";
 import type { ResponseStateCall, Vendor, VendorReply } from "../../vendor/vendor.ts";
-import { unusable } from "../failures.ts";
+import { unusable } from "../pipeline/failures.ts";
 import { failureError, readRefusal, retryAfterSeconds } from "../upstream-refusal.ts";
 import { keeperGone, noSuchResponse } from "./failures.ts";
 

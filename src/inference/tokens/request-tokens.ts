@@ -1,7 +1,7 @@
 /** The tokens of one call's request: bounded before it is asked, counted or estimated where it decides. */
 import { join } from "../../bytes.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { AskedText, PlannedRoute } from "../door.ts";
+import type { AskedText, PlannedRoute } from "../pipeline/adapter.ts";
 import { estimateTokens } from "../metering.ts";
 import type { CountQuestion, TokenCounter } from "./counter.ts";
 import { type Encoding, familyOf } from "./family.ts";
