@@ -24,6 +24,8 @@ export interface Place {
 /** A gateway that takes part. */
 export interface GatewayContestant extends Contestant {
   readonly installation: Installation;
+  /** Resident memory before any load, in bytes. */
+  readonly idleRssBytes: number;
 }
 
 /** Everybody that takes part in the scenarios. */
@@ -31,8 +33,6 @@ export interface Contestants {
   readonly load: Child;
   readonly bare: Contestant;
   readonly gateway: GatewayContestant;
-  /** Resident memory of the gateway before any load, in bytes. */
-  readonly idleRssBytes: number;
   /** In the order of their turns. */
   readonly all: readonly Contestant[];
   /** @throws where the books of a gateway are not in order. */
@@ -58,30 +58,39 @@ export async function startContestants(
     postmaster: undefined,
     model: vendorModel,
   };
-  const own = { name: "gateway", root: ownFolder, folder: place.folder, database } as const;
-  const gateway = await startGateway(own, upstreamPort, cleanup);
-  const { rssBytes } = await gateway.process.ask<ProcessFigures>("figures");
-  const gateways = [gateway];
-  if (options.otherFolder !== undefined) {
-    const folder = join(place.folder, "other");
-    mkdirSync(folder);
-    const empty = await openEmptyDatabase(folder);
-    cleanup.push(() => empty.close());
-    const other = { name: "other", root: options.otherFolder, folder, database: empty } as const;
-    gateways.push(await startGateway(other, upstreamPort, cleanup));
-  }
+  const places: GatewayPlace[] = [
+    { name: "gateway", root: ownFolder, folder: place.folder, database },
+    ...(await otherPlace(options, place)),
+  ];
+  const gateways = await Promise.all(
+    places.map((each) => startGateway(each, upstreamPort, cleanup)),
+  );
+  const [gateway] = gateways;
+  if (gateway === undefined) throw new Error("no gateway takes part");
   const all = [bare, ...gateways];
   if (isWarm) for (const contestant of all) await warmUp(load, contestant, options.warmUp);
   return {
     load,
     bare,
     gateway,
-    idleRssBytes: rssBytes,
     all,
     async audit() {
-      for (const { installation } of gateways) await audit(installation);
+      await Promise.all(gateways.map(({ installation }) => audit(installation)));
     },
   };
+}
+
+/** A data folder and a database of its own: its tables may differ. */
+async function otherPlace(
+  { otherFolder }: BenchOptions,
+  { folder: parent, cleanup }: Place,
+): Promise<GatewayPlace[]> {
+  if (otherFolder === undefined) return [];
+  const folder = join(parent, "other");
+  mkdirSync(folder);
+  const database = await openEmptyDatabase(folder);
+  cleanup.push(() => database.close());
+  return [{ name: "other", root: otherFolder, folder, database }];
 }
 
 interface GatewayPlace {
@@ -98,6 +107,7 @@ async function startGateway(
 ): Promise<GatewayContestant> {
   const installation = await install({ root, folder, upstreamPort, database });
   const child = keep(await serve(installation), cleanup);
+  const { rssBytes } = await child.ask<ProcessFigures>("figures");
   return {
     name,
     process: child,
@@ -106,6 +116,7 @@ async function startGateway(
     postmaster: await findPostmaster(database.url),
     model: publicModel,
     installation,
+    idleRssBytes: rssBytes,
   };
 }
 

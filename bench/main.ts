@@ -135,7 +135,7 @@ async function benchGateways(options: BenchOptions, place: Place): Promise<void>
     // Both leave the embedded server, which stops it: the start is measured with that of the database.
     await gateway.process.stop();
     if (!process.env["DATABASE_URL"]) await place.database.close();
-    await benchStart(gateway.installation, contestants.idleRssBytes);
+    await benchStart(gateway.installation, gateway.idleRssBytes);
   }
 }
 

@@ -46,12 +46,12 @@ export const usage = `usage: npm run bench -- [options]
   --only NAMES     some of: ${scenarios.map(({ name }) => name).join(", ")},
                    ${partNames.join(", ")}
                    (default: everything but log)
-  --seconds N      length of each measurement (2; with --quick 1.5)
-  --rounds N       how often the contestants take turns (3); odd numbers give true medians
-  --warm-up N      JSON requests to each contestant before anything is measured (20000; with --quick 5000),
-                   or seconds: --warm-up 10s
+  --seconds N      length of each measurement (2; with --quick 0.8)
+  --rounds N       how often the contestants take turns (3; with --quick 7); odd numbers give true medians
+  --warm-up N      JSON requests to each contestant before anything is measured (20000), or seconds:
+                   --warm-up 10s
   --gateway DIR    also runs the gateway of the checkout in DIR, as "other", in the same rounds
-  --quick          short warm-ups and pauses, for work in progress: compare within one run only
+  --quick          many short turns with short warm-ups, for work in progress: compare within one run only
   --rows N         rows of the call log (5000000)
   --help
 
@@ -65,12 +65,12 @@ export function readOptions(args: readonly string[], cwd: string): BenchOptions 
     args: [...args],
     options: {
       seconds: { type: "string" },
-      rounds: { type: "string", default: "3" },
+      rounds: { type: "string" },
       only: { type: "string", default: "" },
       rows: { type: "string", default: "5000000" },
       quick: { type: "boolean", default: false },
       gateway: { type: "string" },
-      "warm-up": { type: "string" },
+      "warm-up": { type: "string", default: "20000" },
     },
   });
   const only = new Set(values.only.split(",").filter(Boolean));
@@ -79,9 +79,9 @@ export function readOptions(args: readonly string[], cwd: string): BenchOptions 
   // Filling the call log takes minutes: only where it is asked for.
   const isWanted = (name: string): boolean => (only.size === 0 ? name !== "log" : only.has(name));
   return {
-    seconds: positive(values.seconds ?? (values.quick ? "1.5" : "2"), "seconds"),
-    rounds: Math.ceil(positive(values.rounds, "rounds")),
-    warmUp: readWarmUp(values["warm-up"] ?? (values.quick ? "5000" : "20000")),
+    seconds: positive(values.seconds ?? (values.quick ? "0.8" : "2"), "seconds"),
+    rounds: Math.ceil(positive(values.rounds ?? (values.quick ? "7" : "3"), "rounds")),
+    warmUp: readWarmUp(values["warm-up"]),
     pauses: values.quick
       ? { firstWarmUpMs: 1_000, warmUpMs: 300, restMs: 100 }
       : { firstWarmUpMs: 3_000, warmUpMs: 1_000, restMs: 300 },

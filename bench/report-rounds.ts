@@ -31,9 +31,10 @@ export function limitText(value: number, { required, target }: Limits, unit: str
   return `required: at most ${required}${unit} ${verdict}${aim}`;
 }
 
-/** `2.31× (2.20–2.45)`. */
-export function rangeText({ median, least, most }: Ratio): string {
-  return `${median.toFixed(2)}× (${least.toFixed(2)}–${most.toFixed(2)})`;
+/** `2.31× (2.20–2.45, quietest turns 2.25×)`. */
+export function rangeText({ median, least, most, quietest }: Ratio): string {
+  const range = `${least.toFixed(2)}–${most.toFixed(2)}`;
+  return `${median.toFixed(2)}× (${range}, quietest turns ${quietest.toFixed(2)}×)`;
 }
 
 function figures(rounds: Rounds, name: ContestantName): string[] {
