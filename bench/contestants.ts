@@ -33,6 +33,7 @@ export interface Contestants {
   readonly load: Child;
   readonly bare: Contestant;
   readonly gateway: GatewayContestant;
+  readonly other: GatewayContestant | undefined;
   /** In the order of their turns. */
   readonly all: readonly Contestant[];
   /** @throws where the books of a gateway are not in order. */
@@ -65,7 +66,7 @@ export async function startContestants(
   const gateways = await Promise.all(
     places.map((each) => startGateway(each, upstreamPort, cleanup)),
   );
-  const [gateway] = gateways;
+  const [gateway, other] = gateways;
   if (gateway === undefined) throw new Error("no gateway takes part");
   const all = [bare, ...gateways];
   if (isWarm) for (const contestant of all) await warmUp(load, contestant, options.warmUp);
@@ -73,6 +74,7 @@ export async function startContestants(
     load,
     bare,
     gateway,
+    other,
     all,
     async audit() {
       await Promise.all(gateways.map(({ installation }) => audit(installation)));

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { type Child, start } from "./child.ts";
+import { type Child, type Core, start } from "./child.ts";
 import type { BenchDatabase } from "./database.ts";
 import { pacedModel, publicModel, scenarios, vendorModel } from "./scenario.ts";
 import { styleNames } from "./style.ts";
@@ -89,12 +89,27 @@ export async function installWith(options: InstallWithOptions): Promise<Installa
   return { root, env, port, logPath: join(folder, "gateway.log") };
 }
 
-/** Starts `serve` on the contestants' core and waits until it is ready. */
-export async function serve(installation: Installation): Promise<Child> {
+/** The same configuration and database, served by `workers` processes at another address. */
+export async function withWorkers(
+  installation: Installation,
+  workers: number,
+): Promise<Installation> {
+  const port = await freePort();
+  const env = {
+    ...installation.env,
+    UAS_WORKERS: String(workers),
+    UAS_LISTEN: `127.0.0.1:${port}`,
+    UAS_INTERNAL_LISTEN: `127.0.0.1:${await freePort()}`,
+  };
+  return { ...installation, env, port, logPath: `${installation.logPath}.workers-${workers}` };
+}
+
+/** Starts `serve`, by default on the contestants' core, and waits until it is ready. */
+export async function serve(installation: Installation, core: Core = "contestant"): Promise<Child> {
   const output = openSync(installation.logPath, "a");
   const child = start({
     command: [join(installation.root, "bin/uas.js"), "serve"],
-    core: "contestant",
+    core,
     env: installation.env,
     output,
   });

@@ -16,6 +16,8 @@ export interface ConnectionOwner {
   onChunk(delayMs: number): void;
   /** A reply is complete. The connection is free from now on. */
   onReply(connection: Connection, bytes: number): void;
+  /** A reply that says "try again" is complete. Returns whether that is no failure. */
+  onRefusal(connection: Connection): boolean;
   onFailure(message: string): void;
 }
 
@@ -34,6 +36,7 @@ export class Connection {
   #size = 0;
   #expected = 0;
   #head = "";
+  #isRefused = false;
   #tail: Buffer = Buffer.alloc(0);
 
   constructor(owner: ConnectionOwner) {
@@ -66,15 +69,16 @@ export class Connection {
     this.#size += bytes.length;
     this.#owner.onBytes(bytes.length);
     if (this.#expected === 0) this.#readHead(bytes);
-    if (this.#owner.scenario.stream) this.#onStreamData(bytes);
-    else if (this.#size === this.#expected) this.#onReply();
+    if (this.#size === this.#expected) this.#onReply();
+    else if (this.#owner.scenario.stream) this.#onStreamData(bytes);
   }
 
   #readHead(bytes: Buffer): void {
     this.#head += bytes.toString("latin1");
     const end = this.#head.indexOf("\r\n\r\n");
     if (end < 0) return;
-    if (!this.#head.startsWith("HTTP/1.1 200")) this.#owner.onFailure(this.#head.slice(0, 600));
+    this.#isRefused = /^HTTP\/1\.1 (?:429|503)/.test(this.#head);
+    if (!this.#isRefused && !this.#head.startsWith("HTTP/1.1 200")) this.#fail();
     const length = /\r\ncontent-length: *(\d+)/i.exec(this.#head.slice(0, end))?.[1];
     this.#expected = length === undefined ? -1 : end + 4 + Number(length);
   }
@@ -105,6 +109,11 @@ export class Connection {
 
   #onReply(): void {
     this.isBusy = false;
-    this.#owner.onReply(this, this.#size);
+    if (!this.#isRefused) this.#owner.onReply(this, this.#size);
+    else if (!this.#owner.onRefusal(this)) this.#fail();
+  }
+
+  #fail(): void {
+    this.#owner.onFailure(this.#head.slice(0, 600));
   }
 }

@@ -14,12 +14,16 @@ export interface LoadOptions {
   /** Open loop: requests per second, due at fixed times whatever the replies do. Default: closed loop, where every
    * connection asks again as soon as it has its reply. */
   readonly rate?: number | undefined;
+  /** Whether replies that say "try again" (429, 503) are counted. Default: the first is a failure. */
+  readonly mayRefuse?: boolean | undefined;
 }
 
 /** What was counted so far. */
 export interface LoadCount {
   /** Requests, or chunks. */
   readonly units: number;
+  /** Replies that said "try again"; not among the units. */
+  readonly refusals: number;
   /** Whether every connection is open and the first reply has come. */
   readonly isRunning: boolean;
   /** The first failure; empty: none. */
@@ -39,6 +43,7 @@ class Load implements ConnectionOwner {
   readonly scenario: Scenario;
   readonly port: number;
   readonly request: Buffer;
+  readonly #mayRefuse: boolean;
   readonly #connections: Connection[] = [];
   readonly #arrivals: Arrivals | undefined;
   #opened = 0;
@@ -47,6 +52,7 @@ class Load implements ConnectionOwner {
   #replyBytes = 0;
   #receivedBytes = 0;
   #chunks = 0;
+  #refusals = 0;
   #failure = "";
   #latencies: number[] = [];
   #measuredFromMs = 0;
@@ -56,6 +62,7 @@ class Load implements ConnectionOwner {
     this.scenario = options.scenario;
     this.port = options.port;
     this.request = requestBytes(options);
+    this.#mayRefuse = options.mayRefuse ?? false;
     this.#arrivals = options.rate === undefined ? undefined : new Arrivals(options.rate);
     for (let i = 0; i < openingMax; i++) this.#openNext();
   }
@@ -88,6 +95,13 @@ class Load implements ConnectionOwner {
     this.#onFree(connection);
   }
 
+  onRefusal(connection: Connection): boolean {
+    if (!this.#mayRefuse) return false;
+    this.#refusals++;
+    this.#onFree(connection);
+    return true;
+  }
+
   onFailure(message: string): void {
     if (!this.#isStopped) this.#failure ||= message;
   }
@@ -107,7 +121,7 @@ class Load implements ConnectionOwner {
   count(): LoadCount {
     const units = Math.round(this.#units());
     const isRunning = this.#opened === this.scenario.connections && units > 0;
-    return { units, isRunning, failure: this.#failure };
+    return { units, refusals: this.#refusals, isRunning, failure: this.#failure };
   }
 
   #units(): number {
@@ -213,7 +227,8 @@ class Generator {
   }
 
   count(): LoadCount {
-    return this.#load?.count() ?? { units: 0, isRunning: false, failure: "no load runs" };
+    const none = { units: 0, refusals: 0, isRunning: false, failure: "no load runs" };
+    return this.#load?.count() ?? none;
   }
 
   measure(): LoadCount {

@@ -14,6 +14,7 @@ import { type Installation, measureStart } from "./gateway.ts";
 import { benchLedger } from "./ledger.ts";
 import { benchLog } from "./log.ts";
 import { type BenchOptions, readOptions, usage } from "./options.ts";
+import { benchOpenLoop } from "./open-loop.ts";
 import {
   print,
   printBodies,
@@ -29,8 +30,11 @@ import { printRounds } from "./report-rounds.ts";
 import { runRounds } from "./rounds.ts";
 import { crossScenarios } from "./scenario.ts";
 import { openSlowDatabase } from "./slow-disk.ts";
+import { medianOf } from "./statistics.ts";
+import { Summary } from "./summary.ts";
 import { benchTasks } from "./tasks.ts";
 import { benchWebhooks } from "./webhooks.ts";
+import { benchWorkers } from "./workers.ts";
 
 async function main(args: readonly string[]): Promise<void> {
   if (args.includes("--help")) {
@@ -67,8 +71,9 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
   const database = await openBenchDatabase(folder);
   cleanup.push(() => database.close());
   const place = { folder, database, cleanup };
+  const summary = new Summary();
   const { parts } = options;
-  if (parts.has("ledger")) await benchLedgers(options, place);
+  if (parts.has("ledger")) summary.set("ledger", await benchLedgers(options, place));
   if (parts.has("webhooks")) {
     const receivers = keep(start({ command: ["webhook-receivers.ts"], core: "load" }), cleanup);
     // Long enough that breakers open on the way: they do after five times five seconds.
@@ -86,25 +91,28 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
     await load.stop();
   }
   if (parts.has("body")) {
-    printBodies(crossScenarios.map((each) => measureBody(each.caller, each.vendor)));
+    const results = crossScenarios.map((each) => measureBody(each.caller, each.vendor));
+    summary.set("body", printBodies(results));
   }
-  if (options.scenarios.length > 0 || parts.has("cross") || parts.has("start")) {
-    await benchGateways(options, place);
-  }
+  if (isLoaded(options) || parts.has("start")) await benchGateways(options, place, summary);
+  summary.print();
 }
 
-/** On the disk as it is, then on one whose fsync takes a millisecond more. */
-async function benchLedgers(options: BenchOptions, { folder, database }: Place): Promise<void> {
+/** On the disk as it is, then on one whose fsync takes a millisecond more. Resolves with the slow one's added p99
+ * at the highest concurrency in milliseconds; NaN where there is none. */
+async function benchLedgers(options: BenchOptions, { folder, database }: Place): Promise<number> {
   const measured = { concurrencies: [1, 64, 256], durationMs: options.seconds * 1_000 };
   printLedger("fsync as it is", await benchLedger({ url: database.url, ...measured }));
   const slow = await openSlowDatabase(folder);
   if (typeof slow === "string") {
     print(`Ledger with fsync slowed by 1 ms: skipped, ${slow}`);
     print();
-    return;
+    return Number.NaN;
   }
   try {
-    printLedger("fsync slowed by 1 ms", await benchLedger({ url: slow.url, ...measured }));
+    const result = await benchLedger({ url: slow.url, ...measured });
+    printLedger("fsync slowed by 1 ms", result);
+    return result.runs.at(-1)?.p99Ms ?? Number.NaN;
   } finally {
     await slow.close();
   }
@@ -121,16 +129,32 @@ async function benchCallLog(
   await database.close();
 }
 
-async function benchGateways(options: BenchOptions, place: Place): Promise<void> {
-  const { parts, scenarios } = options;
-  const isLoaded = scenarios.length > 0 || parts.has("cross");
-  const contestants = await startContestants(options, place, isLoaded);
-  const { load, gateway, all } = contestants;
-  for (const scenario of scenarios) {
-    printRounds(await runRounds({ scenario, contestants: all, load, options }));
+/** Whether requests are sent to a gateway and a bare proxy. */
+function isLoaded({ scenarios, parts }: BenchOptions): boolean {
+  return scenarios.length > 0 || parts.has("cross") || parts.has("open") || parts.has("workers");
+}
+
+async function benchGateways(options: BenchOptions, place: Place, summary: Summary): Promise<void> {
+  const { parts } = options;
+  const contestants = await startContestants(options, place, isLoaded(options));
+  const { load, gateway, other, all } = contestants;
+  for (const scenario of options.scenarios) {
+    const rounds = await runRounds({ scenario, contestants: all, load, options });
+    printRounds(rounds);
+    summary.set(scenario.name, rounds.cpuRatio("gateway", "bare proxy").median);
+    if (scenario.name !== "json") continue;
+    summary.set("database", rounds.databaseRatio("gateway").median);
+    summary.set("switches", medianOf(rounds.of("gateway")).switches);
+  }
+  if (parts.has("open")) {
+    summary.set("open", await benchOpenLoop({ contestants: all, load, options }));
   }
   if (parts.has("cross")) await benchCross(options, { gateway, load });
-  if (isLoaded) await contestants.audit();
+  if (parts.has("workers")) {
+    summary.set("workers", await benchWorkers({ gateway, load, options }));
+    if (other !== undefined) await benchWorkers({ gateway: other, load, options });
+  }
+  if (isLoaded(options)) await contestants.audit();
   if (parts.has("start")) {
     // Both leave the embedded server, which stops it: the start is measured with that of the database.
     await gateway.process.stop();

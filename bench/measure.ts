@@ -33,11 +33,13 @@ export interface Measurement {
   readonly databaseMicros: number;
   /** Context switches of the contestant's processes per request or chunk. */
   readonly switches: number;
+  /** Replies that said "try again", per request that was answered. */
+  readonly refusals: number;
   readonly latency: Latency;
 }
 
 /** How to measure. */
-export interface MeasureOptions extends Pick<LoadOptions, "scenario" | "rate"> {
+export interface MeasureOptions extends Pick<LoadOptions, "scenario" | "rate" | "mayRefuse"> {
   readonly seconds: number;
   readonly pauses: Pauses;
   /** Whether the contestant has not met this scenario yet. */
@@ -73,6 +75,7 @@ export async function measure(
     cpuMicros: (ended.cpuMicros - began.cpuMicros) / units,
     databaseMicros: (ended.databaseMicros - began.databaseMicros) / units,
     switches: (ended.switches - began.switches) / units,
+    refusals: (ended.refusals - began.refusals) / units,
     latency,
   };
 }
@@ -92,11 +95,11 @@ export async function warmUp(load: Child, contestant: Contestant, wanted: WarmUp
 async function begin(
   load: Child,
   contestant: Contestant,
-  { scenario, rate }: Pick<LoadOptions, "scenario" | "rate">,
+  { scenario, rate, mayRefuse }: Pick<LoadOptions, "scenario" | "rate" | "mayRefuse">,
 ): Promise<void> {
   const { port, key } = contestant;
   const model = contestant.model(scenario.name);
-  await load.ask("begin", { scenario, port, key, model, rate });
+  await load.ask("begin", { scenario, port, key, model, rate, mayRefuse });
 }
 
 /** @throws Error where a request failed, or nothing is answered any more. */

@@ -19,7 +19,17 @@ export interface Pauses {
 }
 
 /** Measurements beside the scenarios, in the order in which they run. */
-export const partNames = ["ledger", "webhooks", "log", "tasks", "cross", "body", "start"] as const;
+export const partNames = [
+  "ledger",
+  "webhooks",
+  "log",
+  "tasks",
+  "body",
+  "open",
+  "cross",
+  "workers",
+  "start",
+] as const;
 
 /** The name of a measurement beside the scenarios. */
 export type PartName = (typeof partNames)[number];

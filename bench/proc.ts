@@ -13,16 +13,25 @@ export interface ProcessUsage {
 /** Microseconds of a tick in `/proc/<pid>/stat`, on every Linux. */
 const tickMicros = 10_000;
 
+/** The children of a process, their children, and so on. */
+export function descendants(pid: number): number[] {
+  const children = childrenByParent();
+  const found: number[] = [];
+  const waiting = [pid];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const own = children.get(next) ?? [];
+    found.push(...own);
+    waiting.push(...own);
+  }
+  return found;
+}
+
 /** Sums up all descendants of a process: workers, which `process.cpuUsage()` of their supervisor leaves out. */
 export function descendantUsage(pid: number): ProcessUsage {
-  const children = childrenByParent();
   const sum = { cpuMicros: 0, switches: 0 };
-  const waiting = [...(children.get(pid) ?? [])];
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    const { cpuMicros, switches } = threadUsage(next);
+  for (const { cpuMicros, switches } of descendants(pid).map(threadUsage)) {
     sum.cpuMicros += cpuMicros;
     sum.switches += switches;
-    waiting.push(...(children.get(next) ?? []));
   }
   return sum;
 }

@@ -48,8 +48,8 @@ function crossRow([name = "", ...columns]: readonly string[]): string {
   return name.padEnd(26) + columns.map((column) => column.padStart(14)).join("");
 }
 
-/** Prints how long large bodies block the loop. */
-export function printBodies(results: readonly BodyResult[]): void {
+/** Prints how long large bodies block the loop. Returns the most, as a multiple of a JSON.parse. */
+export function printBodies(results: readonly BodyResult[]): number {
   print("A 1 MB body between two styles");
   print(`  ${crossRow(["caller to vendor", "parse ms", "cross ms", "× parse"])}`);
   for (const { title, parseMs, crossMs } of results) {
@@ -59,6 +59,7 @@ export function printBodies(results: readonly BodyResult[]): void {
   const most = Math.max(...results.map(({ parseMs, crossMs }) => crossMs / parseMs));
   printGoal(`at most ${most.toFixed(2)}× a JSON.parse`, most, bodyGoal, "×");
   print();
+  return most;
 }
 
 /** What one hot account must do: calls per second in all, milliseconds of the 99th of 100 calls at

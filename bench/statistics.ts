@@ -17,6 +17,7 @@ export function medianOf(measurements: readonly Measurement[]): Measurement {
     cpuMicros: middle(({ cpuMicros }) => cpuMicros),
     databaseMicros: middle(({ databaseMicros }) => databaseMicros),
     switches: middle(({ switches }) => switches),
+    refusals: middle(({ refusals }) => refusals),
     latency: {
       p50: middle(({ latency }) => latency.p50),
       p99: middle(({ latency }) => latency.p99),
