@@ -1,8 +1,8 @@
 /** Reads single members of a request body by their place in its bytes; shared by the relaying halves. */
 import { jsonDepthMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
-import { JsonScanError, type Member, type Outline, scanObject, sliceText } from "./json-scan.ts";
-import { Splicer } from "./splice.ts";
+import { JsonScanError, type Member, type Outline, scanObject, sliceText } from "./json/outline.ts";
+import { Splicer } from "./json/splice.ts";
 
 /** The members that the gateway reads itself, by name. */
 export type Members = ReadonlyMap<string, Member>;

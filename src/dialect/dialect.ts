@@ -3,7 +3,7 @@ import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../errors.ts";
 import type { CallerCodec, VendorCodec } from "./codec.ts";
-import type { Outline } from "./json-scan.ts";
+import type { Outline } from "./json/outline.ts";
 
 /** What every dialect offers: its name, its errors and its replies to RPCs that are no text generation. */
 export interface Dialect {

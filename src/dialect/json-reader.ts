@@ -2,11 +2,12 @@
  * Reads parsed bodies of clients by member: whatever is wrong becomes a 400 that names the member, and what was
  * not read is left over as extras.
  */
+import { asBuffer } from "../bytes.ts";
 import type { Extra } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GatewayError } from "../errors.ts";
 import { invalid, readOutline } from "./body-members.ts";
 import { isRecord, type JsonRecord } from "./json.ts";
-import { asBuffer, type Outline, sliceText } from "./json-scan.ts";
+import { type Outline, sliceText } from "./json/outline.ts";
 import { newExtra } from "./parts.ts";
 
 /**

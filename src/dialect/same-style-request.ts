@@ -1,5 +1,6 @@
 /** The request half of relaying, where a style asks for usage by itself: the model's name is all that
  * changes. */
+import { asBuffer } from "../bytes.ts";
 import {
   applyEdits,
   type Edit,
@@ -11,7 +12,7 @@ import {
   readOutline,
 } from "./body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "./dialect.ts";
-import { asBuffer, type Outline } from "./json-scan.ts";
+import type { Outline } from "./json/outline.ts";
 
 /** A request body whose members have been found. */
 export interface FoundBody {

@@ -1,4 +1,5 @@
 /** The request half of relaying chat completions. */
+import { asBuffer } from "../../bytes.ts";
 import {
   applyEdits,
   type Edit,
@@ -13,7 +14,7 @@ import {
   textOf,
 } from "../body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
-import { asBuffer, type Member, type Outline, sliceText } from "../json-scan.ts";
+import { type Member, type Outline, sliceText } from "../json/outline.ts";
 
 const names = [
   "model",

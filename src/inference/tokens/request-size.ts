@@ -1,7 +1,7 @@
 /** How large a request is for a model, told from its bytes: no tokenizer, no parsing. */
-import { findMedia } from "./media-scan.ts";
+import { findMedia } from "../../dialect/json/media.ts";
 import { mediaTokens } from "./media-tokens.ts";
-import { textWeight, wholeTokens } from "./text-weight.ts";
+import { textWeight, wholeTokens } from "../../dialect/json/text-weight.ts";
 
 /** The size of a request. */
 export interface RequestSize {

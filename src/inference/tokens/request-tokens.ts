@@ -5,7 +5,7 @@ import type { AskedText, PlannedRoute } from "../door.ts";
 import { estimateTokens } from "../metering.ts";
 import type { CountQuestion, TokenCounter } from "./counter.ts";
 import { type Encoding, familyOf } from "./family.ts";
-import { findMedia } from "./media-scan.ts";
+import { findMedia } from "../../dialect/json/media.ts";
 import { mediaTokens, type TokenRange } from "./media-tokens.ts";
 import { measureRequest, type RequestSize } from "./request-size.ts";
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { JsonScanError, scanObject } from "../../src/dialect/json-scan.ts";
+import { JsonScanError, scanObject } from "../../../src/dialect/json/outline.ts";
 
 const depthMax = 64;
 

@@ -7,8 +7,14 @@
  * schema, in `metadata` or in a text are text, or a client could send a million tokens under the name of a
  * picture.
  */
-import { endOfString, endOfValue, quote } from "../../dialect/object-scan.ts";
-import type { Media } from "./media-tokens.ts";
+import { endOfString, endOfValue, quote } from "./object-scan.ts";
+
+/** A picture, document or recording of a request. */
+export interface Media {
+  readonly kind: "picture" | "document" | "other" | "sealed";
+  /** The length of its base64 in bytes; `undefined`: it is named by an address or an id. */
+  readonly bytes: number | undefined;
+}
 
 /** One that was found. */
 export interface FoundMedia extends Media {

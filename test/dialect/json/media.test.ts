@@ -1,7 +1,7 @@
 /** Pictures, documents and recordings are no text, wherever a vendor reads them; and only there. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { findMedia } from "../../../src/inference/tokens/media-scan.ts";
+import { findMedia } from "../../../src/dialect/json/media.ts";
 import { measureRequest } from "../../../src/inference/tokens/request-size.ts";
 
 const base64 = "iVBORw0KGgo/+".repeat(20);

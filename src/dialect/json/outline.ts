@@ -4,8 +4,9 @@
  * than values. 1 MB takes 0.3 ms where it is one picture, 0.7 to 0.9 ms of prose or code. Functions over local
  * variables: with the state in private fields of a class it was nearly twice that.
  */
+import { asBuffer } from "../../bytes.ts";
 import { isUtf8 } from "node:buffer";
-import { failure, jsonText, JsonScanError, type JsonText, stringEnd } from "./json-string.ts";
+import { failure, jsonText, JsonScanError, type JsonText, stringEnd } from "./string-scan.ts";
 import { KeySet } from "./key-set.ts";
 
 export { JsonScanError };
@@ -203,13 +204,6 @@ function tooDeep({ text, depthMax }: Scan, at: number): JsonScanError {
 
 function utf8(bytes: Uint8Array, start: number, end: number): string {
   return asBuffer(bytes).toString("utf8", start, end);
-}
-
-/** The same bytes as a Buffer, without a copy. */
-export function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes)
-    ? bytes
-    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 /** The text of a slice of JSON. */

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readOutline } from "../../src/dialect/body-members.ts";
-import { KeySet } from "../../src/dialect/key-set.ts";
+import { readOutline } from "../../../src/dialect/body-members.ts";
+import { KeySet } from "../../../src/dialect/json/key-set.ts";
 
 /** What guards look for below the top level. */
 const suspects = [
