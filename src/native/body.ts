@@ -6,7 +6,7 @@ import { applyEdits, type Edit, invalid, readOutline } from "../dialect/body-mem
 import { type Member, type Outline, sliceText } from "../dialect/json/outline.ts";
 import { memberTwice } from "../dialect/json/member-twice.ts";
 import type { GatewayError } from "../errors.ts";
-import { measureRequest } from "../inference/tokens/request-size.ts";
+import { requestSize, scanSize } from "../inference/tokens/request-size.ts";
 import type { NativeRequest } from "../vendor/native.ts";
 import { type AddressEdit, rewriteAddresses } from "../dialect/json/addresses.ts";
 
@@ -39,7 +39,7 @@ export class NativeBody implements NativeRequest {
   }
 
   get inputTokens(): number {
-    return measureRequest(this.#bytes).bound;
+    return requestSize(this.#outline ?? scanSize(this.#bytes)).bound;
   }
 
   /** What tells the same request again. */

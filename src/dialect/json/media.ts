@@ -1,13 +1,14 @@
 /**
- * Finds the pictures, documents and recordings in a request body of any style, in one pass over its structure:
- * strings are skipped natively and nothing is parsed (at most 2 ms for 1 MB of messages; a picture of any size costs
- * nothing).
+ * Finds the pictures, documents and recordings in a request body of any style, while outline.ts goes through it: a
+ * string that is text costs nothing more.
  *
  * Only where vendors read them as such: in the parts of messages. The same words in a tool's arguments or
  * schema, in `metadata` or in a text are text, or a client could send a million tokens under the name of a
  * picture.
  */
-import { endOfString, endOfValue, quote } from "./object-scan.ts";
+import { asBuffer } from "../../bytes.ts";
+import { type NamedRole, Role } from "./roles.ts";
+import { type JsonText, stringEnd, weightUpTo } from "./string-scan.ts";
 
 /** A picture, document or recording of a request. */
 export interface Media {
@@ -21,187 +22,167 @@ export interface FoundMedia extends Media {
   /** Where its string stands, without its quotes; `end` is exclusive. Equal: there is none to leave out. */
   readonly start: number;
   readonly end: number;
+  /** What its string would weigh as text, in parts of a token. */
+  readonly weight: number;
 }
 
-/** Finds all, in the order of their places. @param body one JSON object, checked before */
-export function findMedia(body: Buffer): readonly FoundMedia[] {
-  const scan = new MediaScan(body);
-  scan.value(0, "open", "");
-  // One that stands in another's object is found before it.
-  return scan.found.sort((a, b) => a.start - b.start);
+/** What stands in an object or an array. */
+export const Place = {
+  /** Neither parts nor media, nor anything inside. */
+  TEXT: 0,
+  /** Parts of a conversation. */
+  OPEN: 1,
+  /** One picture, document or recording. */
+  MEDIA: 2,
+} as const;
+
+/** One of {@link Place}. */
+export type PlaceValue = (typeof Place)[keyof typeof Place];
+
+/** An object or an array while it is open. Used again for others of that depth. */
+export interface Level {
+  /** The byte that closes it. */
+  closer: number;
+  place: PlaceValue;
+  /** Of an object in {@link Place.OPEN}: where its `type` stands, without quotes. Equal: it has none so far. */
+  typeStart: number;
+  typeEnd: number;
+  /** In {@link Place.MEDIA}: what it says, and what it is by the words around it. */
+  described: Described | undefined;
+  kind: string;
 }
 
-/** open: parts of a conversation · media: one picture or document · text: neither, nor anything inside. */
-type Place = "open" | "media" | "text";
-
-/** Members that lead to parts of messages. `input` does so at the top only: elsewhere it is a tool's. */
-const openMembers = new Set([
-  "messages",
-  "system",
-  "content",
-  "output",
-  "contents",
-  "parts",
-  "systemInstruction",
-]);
-
-/** Members whose object is one picture, document or recording. */
-const mediaMembers = new Set([
-  "image_url",
-  "source",
-  "file",
-  "input_audio",
-  "video_url",
-  "inline_data",
-  "inlineData",
-  "file_data",
-  "fileData",
-]);
-
-/** Strings in a part that are such a thing themselves. */
-const mediaStrings = new Set(["image_url", "file_data", "file_url", "file_id"]);
-
-/** Strings in a media object that carry or name it. */
-const payloads = new Set(["url", "data", "file_data", "file_id", "file_uri", "fileUri"]);
-
-/** Strings in a part that only their vendor can read. */
-const seals = new Set(["encrypted_content", "signature", "thoughtSignature", "thought_signature"]);
+/** Where a string stands, without its quotes, and what it would weigh as text. */
+interface Weighed {
+  readonly start: number;
+  readonly end: number;
+  readonly weight: number;
+}
 
 /** What one media object says. */
 interface Described {
-  start: number;
-  end: number;
+  payload: Weighed | undefined;
   isText: boolean;
   isNamed: boolean;
   mime: string;
 }
 
-class MediaScan {
-  readonly found: FoundMedia[] = [];
-  readonly #bytes: Buffer;
-  #depth = 0;
+/** A level to be used again and again. */
+export function newLevel(closer: number, place: PlaceValue): Level {
+  return { closer, place, typeStart: 0, typeEnd: 0, described: undefined, kind: "" };
+}
 
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
-  }
+/** Roles of which a string must be looked at; any other is text. */
+const lookedAt = Role.MEDIA_STRING | Role.PAYLOAD | Role.SEAL | Role.TYPE | Role.MIME | Role.RESULT;
 
-  /** Passes the value at `from`; returns where it ends. `kind`: what a media object in it is, from outside. */
-  value(from: number, place: Place, kind: string): number {
-    const at = this.#skipSpace(from);
-    const first = this.#bytes[at];
-    const isDeep = this.#depth >= depthMax;
-    if (place === "text" || isDeep || (first !== openBrace && first !== openBracket)) {
-      return endOfValue(this.#bytes, at, this.#bytes.length);
-    }
-    this.#depth++;
-    const end =
-      first === openBracket ? this.#array(at, place, kind) : this.#object(at, place, kind);
-    this.#depth--;
-    return end;
-  }
-
-  #array(from: number, place: Place, kind: string): number {
-    let at = this.#skipSpace(from + 1);
-    while (at < this.#bytes.length && this.#bytes[at] !== closeBracket) {
-      const end = this.value(at, place, kind);
-      if (end === at) break;
-      at = this.#skipSpace(end);
-      if (this.#bytes[at] === comma) at++;
-    }
-    return at + 1;
-  }
-
-  #object(from: number, place: Place, kind: string): number {
-    const bytes = this.#bytes;
-    const described: Described = { start: 0, end: 0, isText: false, isNamed: true, mime: kind };
-    let type = "";
-    let at = this.#skipSpace(from + 1);
-    while (at < bytes.length && bytes[at] === quote) {
-      const keyEnd = endOfString(bytes, at + 1, bytes.length);
-      const key = this.#name(at + 1, keyEnd);
-      const valueStart = this.#skipSpace(this.#skipSpace(keyEnd + 1) + 1);
-      const isString = bytes[valueStart] === quote;
-      let end: number;
-      if (!isString) {
-        end = this.value(valueStart, this.#placeOf(key, place), type || key);
-      } else {
-        end = Math.min(bytes.length, endOfString(bytes, valueStart + 1, bytes.length) + 1);
-        if (key === "type")
-          type = bytes.toString("latin1", valueStart + 1, Math.min(end - 1, valueStart + 33));
-        if (place === "media") this.#describe(described, key, valueStart + 1, end - 1);
-        else this.#string(key, type, valueStart + 1, end - 1);
-      }
-      if (end <= valueStart) break;
-      at = this.#skipSpace(end);
-      if (bytes[at] === comma) at = this.#skipSpace(at + 1);
-    }
-    if (place === "media" && described.end > 0 && !described.isText) this.#add(described);
-    return at + 1;
-  }
-
-  #placeOf(key: string, place: Place): Place {
-    if (openMembers.has(key) || (key === "input" && this.#depth === 1)) return "open";
-    return place === "open" && mediaMembers.has(key) ? "media" : "text";
-  }
-
-  /** A string of a part. */
-  #string(key: string, type: string, start: number, end: number): void {
-    const bytes = end - start;
-    if (seals.has(key)) this.found.push({ kind: "sealed", bytes, start, end });
-    else if (key === "result" && type === "image_generation_call") {
-      this.found.push({ kind: "picture", bytes, start, end });
-    } else if (mediaStrings.has(key)) {
-      const described = { start: 0, end: 0, isText: false, isNamed: true, mime: type || key };
-      this.#describe(described, key, start, end);
-      this.#add(described);
-    }
-  }
-
-  /** A string of a media object. */
-  #describe(described: Described, key: string, start: number, end: number): void {
-    const bytes = this.#bytes;
-    if (key === "media_type" || key === "mimeType" || key === "mime_type") {
-      described.mime = bytes.toString("latin1", start, Math.min(end, start + 64));
-    } else if (key === "type") {
-      described.isText = bytes.toString("latin1", start, end) === "text";
-    } else if (payloads.has(key) || mediaStrings.has(key)) {
-      const head = bytes.toString("latin1", start, Math.min(end, start + 64));
-      const mime = /^data:([^;,]*)/.exec(head)?.[1];
-      if (mime !== undefined) described.mime = mime;
-      described.isNamed = mime === undefined && !base64Members.has(key);
-      described.start = start;
-      described.end = end;
-    }
-  }
-
-  #add({ start, end, isNamed, mime }: Described): void {
-    const bytes = isNamed ? undefined : end - start;
-    const from = isNamed ? end : start;
-    this.found.push({ kind: kindOf(mime), bytes, start: from, end });
-  }
-
-  #name(start: number, end: number): string {
-    const name = this.#bytes.toString("latin1", start, Math.min(end, start + 64));
-    if (!name.includes("\\")) return name;
-    try {
-      return JSON.parse(`"${name}"`) as string;
-    } catch {
-      return name;
-    }
-  }
-
-  #skipSpace(from: number): number {
-    let at = from;
-    while ((this.#bytes[at] ?? 0x21) <= 0x20) at++;
-    return at;
-  }
+/** Whether the string of a member with that role must be passed by {@link MediaScan.string}. */
+export function isLookedAt({ role }: NamedRole): boolean {
+  return (role & lookedAt) !== 0;
 }
 
 /** Deeper than any part of a message stands. */
 const depthMax = 32;
 
-/** Members that have base64 without saying so. */
-const base64Members = new Set(["data", "file_data"]);
+const closeBracket = 0x5d;
+
+/** Finds them in one text. */
+export class MediaScan {
+  readonly #text: JsonText;
+  readonly #bytes: Buffer;
+  readonly #found: FoundMedia[] = [];
+
+  constructor(text: JsonText) {
+    this.#text = text;
+    this.#bytes = asBuffer(text.bytes);
+  }
+
+  /** Those that were found, in the order of their places. One that stands in another's object is found before it. */
+  get found(): readonly FoundMedia[] {
+    return this.#found.length < 2 ? this.#found : this.#found.sort((a, b) => a.start - b.start);
+  }
+
+  /** A level opens. @param member what leads to it @param depth how many levels are around it */
+  enter(level: Level, outer: Level, member: NamedRole, depth: number): void {
+    level.typeStart = level.typeEnd = 0;
+    level.described = undefined;
+    level.place = depth >= depthMax ? Place.TEXT : placeIn(outer, member.role);
+    if (level.place !== Place.MEDIA) return;
+    level.kind = outer.place === Place.MEDIA ? outer.kind : this.#typeOf(outer) || member.name;
+    level.described = newDescribed(level.kind);
+  }
+
+  /** A level closes. */
+  leave({ described }: Level): void {
+    if (described !== undefined && !described.isText) this.#add(described);
+  }
+
+  /** Passes a string that {@link isLookedAt}; `from` is its first byte. @returns behind its closing quote */
+  string(level: Level, { name, role }: NamedRole, from: number): number {
+    const before = weightUpTo(this.#text, from);
+    const behind = stringEnd(this.#text, from);
+    const end = behind - 1;
+    const string = { start: from, end, weight: weightUpTo(this.#text, end) - before };
+    const bytes = end - from;
+    if (level.described !== undefined) this.#describe(level.described, role, string);
+    else if (level.place === Place.TEXT) return behind;
+    else if (role === Role.TYPE) {
+      level.typeStart = from;
+      level.typeEnd = end;
+    } else if (role === Role.SEAL) this.#found.push({ kind: "sealed", bytes, ...string });
+    else if (role === Role.RESULT) {
+      const isPicture = this.#typeOf(level) === "image_generation_call";
+      if (isPicture) this.#found.push({ kind: "picture", bytes, ...string });
+    } else if ((role & Role.MEDIA_STRING) !== 0) {
+      const described = newDescribed(this.#typeOf(level) || name);
+      this.#describe(described, role, string);
+      this.#add(described);
+    }
+    return behind;
+  }
+
+  /** A string of a media object. */
+  #describe(described: Described, role: number, string: Weighed): void {
+    const { start, end } = string;
+    if (role === Role.MIME) described.mime = this.#head(start, end, 64);
+    else if (role === Role.TYPE) described.isText = this.#head(start, end, 5) === "text";
+    else if ((role & (Role.PAYLOAD | Role.MEDIA_STRING)) !== 0) {
+      const mime = /^data:([^;,]*)/.exec(this.#head(start, end, 64))?.[1];
+      if (mime !== undefined) described.mime = mime;
+      described.isNamed = mime === undefined && (role & Role.BASE64) === 0;
+      described.payload = string;
+    }
+  }
+
+  #add({ payload, isNamed, mime }: Described): void {
+    if (payload === undefined) return;
+    const { start, end } = payload;
+    const kind = kindOf(mime);
+    const found = isNamed
+      ? { kind, bytes: undefined, start: end, end, weight: 0 }
+      : { kind, bytes: end - start, ...payload };
+    this.#found.push(found);
+  }
+
+  /** The type of an object as far as it has come; empty: none. */
+  #typeOf({ typeStart, typeEnd }: Level): string {
+    return this.#head(typeStart, typeEnd, 32);
+  }
+
+  #head(start: number, end: number, bytesMax: number): string {
+    return this.#bytes.toString("latin1", start, Math.min(end, start + bytesMax));
+  }
+}
+
+function newDescribed(mime: string): Described {
+  return { payload: undefined, isText: false, isNamed: true, mime };
+}
+
+/** The place of a value in `outer` to which a member of that role leads; in an array the array's own. */
+function placeIn(outer: Level, role: number): PlaceValue {
+  if (outer.place === Place.TEXT || outer.closer === closeBracket) return outer.place;
+  if ((role & Role.OPEN) !== 0) return Place.OPEN;
+  return (role & Role.MEDIA) !== 0 && outer.place === Place.OPEN ? Place.MEDIA : Place.TEXT;
+}
 
 /** By the type of its content, else by the name of its part: `image_url`, `input_file`, `document` … */
 function kindOf(word: string): Media["kind"] {
@@ -209,8 +190,3 @@ function kindOf(word: string): Media["kind"] {
   if (/pdf|file|document|source/.test(word)) return "document";
   return "other";
 }
-
-const openBrace = 0x7b;
-const openBracket = 0x5b;
-const closeBracket = 0x5d;
-const comma = 0x2c;
