@@ -2,7 +2,6 @@
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
-import type { BodySize } from "../dialect/json/outline.ts";
 import type { GatewayError } from "../errors.ts";
 import type { OperationName } from "../vendor/vendor.ts";
 import type { Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
@@ -25,8 +24,6 @@ export interface AskedText {
   readonly keptBytes?: number;
   /** What it is charged by beside tokens. Default: nothing. */
   readonly units?: UnitUsage;
-  /** See {@link TextRequest.sizeFor}. Absent: the body for a vendor must be scanned. */
-  readonly sizeFor?: (vendorModel: string) => BodySize;
 }
 
 /** A route, and the style in which its vendor is asked. */

@@ -7,6 +7,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import { asBuffer } from "../../bytes.ts";
+import { longTextBytes, type TextSpan } from "./long-texts.ts";
 import { KeySet, placeOfBytes } from "./key-set.ts";
 import { type FoundMedia, isLookedAt, type Level, MediaScan, newLevel, Place } from "./media.ts";
 import { type NamedRole, nestedNames, noRole, topNames } from "./roles.ts";
@@ -46,6 +47,8 @@ export interface Outline extends BodySize {
   readonly nested: KeySet;
   /** Where the object's closing brace stands. */
   readonly end: number;
+  /** Where texts stand that are long, in the order of their places. */
+  readonly longTexts: readonly TextSpan[];
 }
 
 const quote = 0x22;
@@ -71,6 +74,7 @@ export function scanObject(bytes: Uint8Array, depthMax: number): Outline {
     text,
     nested: new KeySet(),
     media: new MediaScan(text),
+    longTexts: [],
     levels: [newLevel(closeBrace, Place.OPEN)],
     depthMax,
     member: noRole,
@@ -90,7 +94,8 @@ export function scanObject(bytes: Uint8Array, depthMax: number): Outline {
   const after = spaceEnd(bytes, at + 1);
   if (after < bytes.length) throw failure(bytes, after, "unexpected text after the JSON object");
   const weight = weightUpTo(text, bytes.length);
-  return { members, nested: scan.nested, end: at, weight, media: scan.media.found };
+  const { nested, media, longTexts } = scan;
+  return { members, nested, end: at, weight, media: media.found, longTexts };
 }
 
 /** What all of a scan shares. */
@@ -98,6 +103,7 @@ interface Scan {
   readonly text: JsonText;
   readonly nested: KeySet;
   readonly media: MediaScan;
+  readonly longTexts: TextSpan[];
   /** The values that are open, outermost first; behind them what those that are closed have left. */
   readonly levels: Level[];
   readonly depthMax: number;
@@ -132,7 +138,9 @@ function valueEnd(scan: Scan, start: number, top: NamedRole): number {
   for (;;) {
     const byte = bytes[at];
     if (byte === quote) {
+      const first = at;
       at = isLookedAt(member) ? media.string(level, member, at + 1) : stringEnd(text, at + 1);
+      if (at - first >= longTextBytes) scan.longTexts.push({ start: first, end: at });
     } else if (byte === openBrace || byte === openBracket) {
       if (depth + 2 > scan.depthMax) throw tooDeep(scan, at);
       const closer = byte + closerStep;

@@ -2,6 +2,7 @@
 import { join } from "../../bytes.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { TextRequest } from "../../dialect/dialect.ts";
 import type { AskedText, PlannedRoute } from "../door.ts";
 import { estimateTokens } from "../metering.ts";
 import type { CountQuestion, TokenCounter } from "./counter.ts";
@@ -15,7 +16,8 @@ export interface RequestTokensOptions {
   readonly body: readonly Buffer[] | undefined;
   /** The client's body, of which the pieces are made by {@link TextRequest.forVendor}; `undefined`: by other means. */
   readonly source?: Buffer | undefined;
-  readonly text: AskedText;
+  /** With {@link TextRequest.sizeFor} where the request is of a wire style. */
+  readonly text: AskedText & Partial<Pick<TextRequest, "sizeFor">>;
   readonly routes: readonly PlannedRoute[];
   readonly counter: TokenCounter;
 }
