@@ -1,4 +1,5 @@
 /** Requests and replies in a wire style: passed on as they are, or translated. */
+import { asBuffer } from "../bytes.ts";
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
@@ -15,7 +16,7 @@ import {
   translateToStream,
 } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
-import { asBuffer, type Outline } from "../dialect/json-scan.ts";
+import type { Outline } from "../dialect/json/outline.ts";
 import { namedModel } from "../dialect/model-body.ts";
 import {
   inWordsOf,

@@ -29,7 +29,7 @@ import { checkModel } from "./model-check.ts";
 import { type NamedModel, namedModel, type NativeModel, noSuchModel } from "./models.ts";
 import { checkReferences } from "./ownership.ts";
 import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
-import { rewriteAddresses } from "./rewrite.ts";
+import { rewriteAddresses } from "../dialect/json/addresses.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
 import { claimObjects } from "./store.ts";
 

@@ -19,7 +19,7 @@ import type { Following } from "./following.ts";
 import type { HeaderList } from "./headers.ts";
 import type { Links } from "./links.ts";
 import type { FindNativeModel } from "./models.ts";
-import type { AddressEdit } from "./rewrite.ts";
+import type { AddressEdit } from "../dialect/json/addresses.ts";
 
 /** A vendor that is served under a prefix. */
 export interface NativeVendor {

@@ -15,7 +15,7 @@ import {
 import { judge } from "./judge.ts";
 import { checkedModel } from "./models.ts";
 import { checkOwned, checkReferences, referencesOf } from "./ownership.ts";
-import { AddressRewriter, rewriteAddresses } from "./rewrite.ts";
+import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts";
 import { followed } from "./redirect.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, isJson, type ModelChange, vendorRequest } from "./send.ts";

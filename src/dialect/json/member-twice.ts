@@ -1,6 +1,6 @@
 /** Finds names that stand twice in one object of a JSON text: here the last one counts, at a vendor maybe the first. */
-import { asBuffer } from "./json-scan.ts";
-import { jsonText, stringEnd } from "./json-string.ts";
+import { asBuffer } from "../../bytes.ts";
+import { jsonText, stringEnd } from "./string-scan.ts";
 
 /** A member whose name stands twice in its object. */
 export interface MemberTwice {

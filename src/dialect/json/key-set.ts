@@ -7,10 +7,8 @@ export class KeySet {
   readonly #seen = [0, 0, 0, 0, 0, 0, 0, 0];
   #hasUnknown = false;
 
-  /** Notes the name whose bytes stand from `start` to `end` (exclusive). */
-  add(bytes: Uint8Array, start: number, end: number): void {
-    const length = end - start;
-    const place = length === 0 ? 0 : placeOf(length, bytes[start] ?? 0, bytes[end - 1] ?? 0);
+  /** Notes a name by its place, see {@link placeOfBytes}. */
+  add(place: number): void {
     this.#seen[place >>> 5] = (this.#seen[place >>> 5] ?? 0) | (1 << (place & 31));
   }
 
@@ -22,13 +20,24 @@ export class KeySet {
   /** Whether a name may be among them. @param name in ASCII, not empty */
   mayHave(name: string): boolean {
     if (this.#hasUnknown) return true;
-    const place = placeOf(name.length, name.charCodeAt(0), name.charCodeAt(name.length - 1));
+    const place = placeOfName(name);
     return ((this.#seen[place >>> 5] ?? 0) & (1 << (place & 31))) !== 0;
   }
 }
 
 /** How many bits the words have. */
 const places = 256;
+
+/** The place of the name whose bytes stand from `start` to `end` (exclusive). */
+export function placeOfBytes(bytes: Uint8Array, start: number, end: number): number {
+  const length = end - start;
+  return length === 0 ? 0 : placeOf(length, bytes[start] ?? 0, bytes[end - 1] ?? 0);
+}
+
+/** The place of a name in ASCII that is not empty. */
+export function placeOfName(name: string): number {
+  return placeOf(name.length, name.charCodeAt(0), name.charCodeAt(name.length - 1));
+}
 
 /** Names of one length with the same first and last letter share a place; few others do. */
 function placeOf(length: number, first: number, last: number): number {

@@ -1,7 +1,11 @@
 /** Pitfall 1: addresses become ours in the bytes, however those are cut; nothing else changes. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { AddressRewriter, rewriteAddresses, rewriteHeader } from "../../src/native/rewrite.ts";
+import {
+  AddressRewriter,
+  rewriteAddresses,
+  rewriteHeader,
+} from "../../../src/dialect/json/addresses.ts";
 
 const members = new Set(["uri", "get"]);
 const edit = { from: "https://vendor.test", to: "http://us/p", members };

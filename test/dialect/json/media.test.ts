@@ -1,10 +1,15 @@
 /** Pictures, documents and recordings are no text, wherever a vendor reads them; and only there. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { findMedia } from "../../../src/inference/tokens/media-scan.ts";
+import type { FoundMedia } from "../../../src/dialect/json/media.ts";
+import { scanObject } from "../../../src/dialect/json/outline.ts";
 import { measureRequest } from "../../../src/inference/tokens/request-size.ts";
 
 const base64 = "iVBORw0KGgo/+".repeat(20);
+
+function findMedia(body: Buffer): readonly FoundMedia[] {
+  return scanObject(body, Number.POSITIVE_INFINITY).media;
+}
 
 function find(body: unknown): { kind: string; bytes: number | undefined; text: string }[] {
   const bytes = Buffer.from(JSON.stringify(body));
@@ -124,6 +129,7 @@ describe("takes for text", () => {
       { messages: [{ content: [{ type: "document", source: { type: "text", data: base64 } }] }] },
     ],
     ["instructions", { instructions: dataUrl, system: dataUrl }],
+    ["a text behind a picture's object", { messages: [{ content: [{ source: {} }, dataUrl] }] }],
     [
       "what stands deeper than parts do",
       JSON.parse(`${'{"content":['.repeat(40)}{"image_url":"${dataUrl}"}${"]}".repeat(40)}`),
@@ -131,6 +137,11 @@ describe("takes for text", () => {
   ])("%s", (_, body) => {
     expect(find(body)).toEqual([]);
   });
+});
+
+it("leaves a text alone that stands in a list behind a part with a seal", () => {
+  const parts = [[{ type: "reasoning", encrypted_content: base64 }, dataUrl], dataUrl];
+  expect(find({ input: [{ content: parts }] })).toEqual([{ ...inBase64, kind: "sealed" }]);
 });
 
 describe("a request's size", () => {

@@ -1,7 +1,7 @@
 /**
  * Finds the members of one JSON object in its bytes, in one pass and without building values: 1 ns a
  * byte, where JSON.parse of a 200-byte event takes 1.5 µs. Trusts the bytes to be JSON; on anything else the
- * result is harmless, never an exception. Bodies of clients are read by json-scan.ts, which trusts nothing.
+ * result is harmless, never an exception. Bodies of clients are read by outline.ts, which trusts nothing.
  */
 
 /** A part of the scanned bytes; `end` is exclusive. */

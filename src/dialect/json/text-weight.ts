@@ -14,9 +14,9 @@
 /** The weights are in so many parts of a token. */
 const partsPerToken = 4;
 
-/** Weight of each byte by its value, in {@link partsPerToken}. The first byte of a character stands for all of
- * it; those that follow weigh nothing. */
-const weights: Uint8Array = fill([
+/** Weight of each byte by its value, in {@link partsPerToken}, at most 16. The first byte of a character stands for all
+ * of it; those that follow weigh nothing. */
+export const byteWeights: Uint8Array = fill([
   // Control characters: escaped in JSON, so they come as a backslash and a letter.
   [0x00, 0x1f, 1],
   // A space begins the next word's token; runs of them are few tokens.
@@ -62,10 +62,10 @@ const weights: Uint8Array = fill([
   [0xf0, 0xff, 16],
 ]);
 
-/** The weight of two bytes at once: see {@link textWeight}. */
-const pairWeights: Uint8Array = Uint8Array.from(
+/** The weight of two bytes at once, by the first byte and 256 times the second: see {@link textWeight}. */
+export const pairWeights: Uint8Array = Uint8Array.from(
   { length: 0x10000 },
-  (_, pair) => (weights[pair & 0xff] ?? 0) + (weights[pair >> 8] ?? 0),
+  (_, pair) => (byteWeights[pair & 0xff] ?? 0) + (byteWeights[pair >> 8] ?? 0),
 );
 
 /**
@@ -91,7 +91,7 @@ export function textWeight(bytes: Buffer, start = 0, end = bytes.length): number
 
 function byteWeight(bytes: Buffer, start: number, end: number): number {
   let weight = 0;
-  for (let i = start; i < end; i++) weight += weights[bytes[i] ?? 0] ?? 0;
+  for (let i = start; i < end; i++) weight += byteWeights[bytes[i] ?? 0] ?? 0;
   return weight;
 }
 

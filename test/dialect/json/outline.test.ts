@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { JsonScanError, scanObject } from "../../src/dialect/json-scan.ts";
+import { JsonScanError, scanObject } from "../../../src/dialect/json/outline.ts";
+import { textWeight } from "../../../src/dialect/json/text-weight.ts";
 
 const depthMax = 64;
 
@@ -135,6 +136,27 @@ describe("R-ERR-7: long strings, which are skipped four bytes at a time", () => 
           expect(scanObject(bytes, depthMax).members.map((each) => each.key)).toEqual(["a", "b"]);
       }),
       { numRuns: 2000 },
+    );
+  });
+});
+
+describe("R-MON-3: the weight of a body's text", () => {
+  it("is what its bytes weigh, wherever they lie in memory, and so is that of each picture", () => {
+    const base64 = fc.base64String({ maxLength: 90 });
+    const source = base64.map((data) => ({ type: "image", source: { type: "base64", data } }));
+    const part = fc.oneof(source, fc.string({ unit: "grapheme", maxLength: 90 }), fc.jsonValue());
+    const body = fc.record({ x: fc.jsonValue(), messages: fc.array(part, { maxLength: 6 }) });
+    fc.assert(
+      fc.property(body, fc.constantFrom(0, 2), fc.nat(7), (value, indent, offset) => {
+        const text = JSON.stringify(value, null, indent);
+        const memory = Buffer.alloc(Buffer.byteLength(text) + offset + 8, "é");
+        memory.write(text, offset);
+        const bytes = memory.subarray(offset, offset + Buffer.byteLength(text));
+        const { weight, media } = scanObject(bytes, depthMax);
+        expect(weight).toBe(textWeight(bytes));
+        for (const each of media) expect(each.weight).toBe(textWeight(bytes, each.start, each.end));
+      }),
+      { numRuns: 500 },
     );
   });
 });

@@ -1,6 +1,6 @@
 /** Names that stand twice in one object of a body (R-ERR-7). */
 import { expect, test } from "vitest";
-import { memberTwice } from "../../src/dialect/member-twice.ts";
+import { memberTwice } from "../../../src/dialect/json/member-twice.ts";
 
 test.each([
   ['{"a":1,"a":2}', "a"],

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readOutline } from "../../src/dialect/body-members.ts";
-import { KeySet } from "../../src/dialect/key-set.ts";
+import { readOutline } from "../../../src/dialect/body-members.ts";
+import { KeySet, placeOfBytes } from "../../../src/dialect/json/key-set.ts";
 
 /** What guards look for below the top level. */
 const suspects = [
@@ -21,7 +21,7 @@ const usual =
 
 function namesOf(names: readonly string[]): KeySet {
   const set = new KeySet();
-  for (const name of names) set.add(Buffer.from(`-${name}-`), 1, name.length + 1);
+  for (const name of names) set.add(placeOfBytes(Buffer.from(`-${name}-`), 1, name.length + 1));
   return set;
 }
 

@@ -1,6 +1,5 @@
 /** Edits of bytes that leave everything else as it is. */
-import { nothing } from "../bytes.ts";
-import { asBuffer } from "./json-scan.ts";
+import { asBuffer, nothing } from "../../bytes.ts";
 
 /** Collects replacements in one buffer, in ascending order, and applies them in one copy. Reusable. */
 export class Splicer {
