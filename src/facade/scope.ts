@@ -14,10 +14,8 @@ import { type DialectId, dialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { inLaneOf } from "../lane.ts";
 import { checkBodyForm, sendError, toGatewayError } from "./errors.ts";
-import { registerDirect } from "./direct-route.ts";
 import type { FacadeOptions } from "./options.ts";
 import { headerText, platformKeyOf } from "./request-head.ts";
-import type { RestCallDeps } from "./rest-call.ts";
 import type { RestRoute } from "./route-table.ts";
 import { registerStream } from "./stream-route.ts";
 import { registerUnary } from "./unary-route.ts";
@@ -27,7 +25,6 @@ import { isWireMethod, registerWire } from "./wire-route.ts";
 export interface ScopeOptions extends FacadeOptions {
   readonly dialect: DialectId;
   readonly routes: readonly RestRoute[];
-  readonly deps: RestCallDeps;
 }
 
 /** What a scope knows of a request once its head is read. */
@@ -55,15 +52,10 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
     done(null, body),
   );
   const idHeaders = dialects[options.dialect].requestIdHeaders;
-  const { wire } = options.direct;
-  const isDirect = ({ method }: RestRoute): boolean => wire.has(method);
-  await scope.register(async (bare) => {
-    for (const route of options.routes.filter(isDirect)) {
-      const handle = wire.get(route.method);
-      if (handle !== undefined) registerDirect(bare, route, { deps: options.deps, handle });
-    }
-  });
-  for (const route of options.routes) if (!isDirect(route)) registerRoute(scope, options, route);
+  for (const route of options.routes) {
+    // Those are registered elsewhere: none of these hooks is for them.
+    if (!options.direct.wire.has(route.method)) registerRoute(scope, options, route);
+  }
   for (const routes of placesOf(options.routes)) refuseOtherMethods(scope, { routes, idHeaders });
 }
 

@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import { CallEnding, CallEndingSchema } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { GatewayError } from "../../errors.ts";
+import { writeInfoLine } from "../../log.ts";
 import type { Metrics } from "../../metrics.ts";
 import { formatUsd, nanosPerUsd } from "../../money.ts";
 import type { Call } from "./call.ts";
@@ -15,29 +16,7 @@ const endingWords = new Map(
 export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics: Metrics }): void {
   const ending = endingWords.get(call.ending) ?? "";
   const { usage, model, vendor } = call;
-  log.info(
-    {
-      requestId: call.start.requestId,
-      callId: call.start.id,
-      accountId: call.start.accountId,
-      keyId: call.start.keyId,
-      path: call.start.path,
-      model: model.slice(0, 256),
-      vendor,
-      stream: call.stream,
-      status: call.status,
-      errorCode: call.errorCode || undefined,
-      ending,
-      inputTokens: usage?.inputTokens,
-      cachedInputTokens: usage?.cachedInputTokens,
-      outputTokens: usage?.outputTokens,
-      cost: formatUsd(call.costNanos),
-      vendorCost: call.vendorCostNanos === undefined ? undefined : formatUsd(call.vendorCostNanos),
-      durationMs: Math.round(call.durationMs),
-      firstByteMs: Math.round(call.firstByteMs),
-    },
-    "call",
-  );
+  writeInfoLine(log, lineOf(call, ending));
   // Without a hold the model's name may be the client's invention: it must not become a label.
   if (call.heldNanos === undefined) return;
   const series = metrics.callSeries(model, vendor, ending);
@@ -51,6 +30,31 @@ export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics:
     series.inputTokens.inc(usage.inputTokens);
     series.outputTokens.inc(usage.outputTokens);
   }
+}
+
+/** The members of a call's line in the log. */
+function lineOf(call: Call, ending: string): string {
+  const { usage, costNanos, vendorCostNanos, errorCode } = call;
+  let line =
+    `,"requestId":${json(call.requestId)},"callId":"${call.id}","accountId":"${call.accountId}"` +
+    `,"keyId":"${call.keyId}","path":${json(call.path)},"model":${json(call.model.slice(0, 256))}` +
+    `,"vendor":${json(call.vendor)},"stream":${call.stream},"status":${call.status}`;
+  if (errorCode !== "") line += `,"errorCode":"${errorCode}"`;
+  line += `,"ending":"${ending}"`;
+  if (usage !== undefined) {
+    line +=
+      `,"inputTokens":${usage.inputTokens},"cachedInputTokens":${usage.cachedInputTokens}` +
+      `,"outputTokens":${usage.outputTokens}`;
+  }
+  line += `,"cost":"${formatUsd(costNanos)}"`;
+  if (vendorCostNanos !== undefined) line += `,"vendorCost":"${formatUsd(vendorCostNanos)}"`;
+  const durationMs = Math.round(call.durationMs);
+  return `${line},"durationMs":${durationMs},"firstByteMs":${Math.round(call.firstByteMs)},"msg":"call"`;
+}
+
+/** A text in JSON. Nearly all are plain. */
+function json(text: string): string {
+  return /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
 /** Tells the operator why a call failed: what its client is not told. */
