@@ -54,6 +54,7 @@ export function watchCalls({
     "uas_ledger_audit_findings",
     "Broken rules of the books that this process's last audit named, at most 100; hourly.",
     () => jobs.findings(),
+    "max",
   );
   metrics.gauge(
     "uas_call_records_dropped",

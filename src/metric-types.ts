@@ -123,12 +123,12 @@ export class Gauge<Label extends string = never> extends SeriesMetric<Label, Gau
   /**
    * @param options.read reads the value of a gauge without labels when it is asked for. Default: it is set
    * @param options.aggregator what several processes show together: `sum` for what each has of its own, the default;
-   * `max` for what each of them says of all
+   * `max` for what each of them says of all; `first` for what only the first tells
    */
   constructor(
     options: MetricOptions<Label> & {
       readonly read?: () => number;
-      readonly aggregator?: "sum" | "max";
+      readonly aggregator?: "sum" | "max" | "first";
     },
   ) {
     super(options);

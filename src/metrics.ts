@@ -168,6 +168,7 @@ function taskMetrics(registry: Registry) {
       name: "uas_tasks",
       help: "Tasks that have not ended, of all processes, by state: queued, submitting, submit_unknown, running, finalizing.",
       labelNames: ["state"],
+      aggregator: "max",
     }),
     taskSubmits: new Counter({
       registry,
