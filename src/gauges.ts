@@ -19,6 +19,7 @@ export function watchCalls({
   ledger: LedgerWriter;
   jobs: BillingJobs;
 }): void {
+  metrics.gauge("uas_workers", "Processes that serve calls.", () => 1);
   metrics.gauge("uas_calls_running", "Inference calls that run.", () => calls.count);
   metrics.gauge(
     "uas_replies_drained",

@@ -30,6 +30,7 @@ export function createMetrics() {
     ...upstreamMetrics(registry),
     ...taskMetrics(registry),
     ...signInMetrics(registry),
+    ...workerMetrics(registry),
     webhookAttempts: new Counter({
       registry,
       name: "uas_webhook_attempts_total",
@@ -181,6 +182,17 @@ function taskMetrics(registry: Registry) {
       name: "uas_tasks_ended_total",
       help: "Tasks that ended by the work of this process, by status and error code; upstream_submit_unknown is to be compared with the vendor's invoice.",
       labelNames: ["status", "error_code"],
+    }),
+  };
+}
+
+/** What a supervisor counts of its workers; a process without one counts itself. */
+export function workerMetrics(registry: Registry) {
+  return {
+    workerRestarts: new Counter({
+      registry,
+      name: "uas_worker_restarts_total",
+      help: "Workers that died and were started again.",
     }),
   };
 }

@@ -4,6 +4,7 @@ import type { Config, Settings } from "../config/config.ts";
 import { firstSignal } from "./first-signal.ts";
 import { openPages } from "./pages.ts";
 import { createServerLog } from "./server-log.ts";
+import { supervise } from "./supervise.ts";
 import { setV8Flags } from "./v8-flags.ts";
 import { announce } from "./welcome.ts";
 
@@ -16,6 +17,7 @@ export interface ServeOptions {
 /** Runs a gateway until SIGTERM or SIGINT; resolves when it has drained. A second signal ends at once. */
 export async function serve(options: ServeOptions): Promise<void> {
   setV8Flags();
+  if (options.settings.workers > 1) return supervise(options);
   const signal = firstSignal();
   const stopping = new AbortController();
   const logging = createServerLog(options);

@@ -30,7 +30,8 @@ export interface WelcomeOptions {
 export async function announce(services: Services, options: WelcomeOptions): Promise<void> {
   const { settings, config, log, urls } = options;
   await welcome(services, { config, url: settings.publicUrl ?? urls.publicUrl });
-  log.info({ ...urls, config: config.source }, "listening");
+  const { workers } = settings;
+  log.info({ ...urls, config: config.source, ...(workers > 1 && { workers }) }, "listening");
   warnOfShownCodes(options);
 }
 
