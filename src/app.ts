@@ -12,7 +12,7 @@ import type { LedgerTimings } from "./billing/ledger.ts";
 import { createLedger, type LedgerWriter } from "./billing/ledger-writer.ts";
 import type { At } from "./billing/points.ts";
 import { createPriceBook } from "./billing/price-book.ts";
-import type { Config } from "./config/config.ts";
+import type { Config, VendorConfig } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
 import { ensurePartitions } from "./db/partition.ts";
 import { directHandlers } from "./direct.ts";
@@ -62,7 +62,9 @@ export interface App {
 
 /** What building needs. `pages`: of the console; default: none. For tests: `timings`, how long the ledger's things take;
  * default: see {@link LedgerTimings}; `taskTimings`, the same for tasks; `at`, told of each point that an operation on money passes; default: nobody. */
-export interface BuildOptions extends OpenOptions, Pick<EdgeOptions, "pages"> {
+export interface BuildOptions extends OpenOptions, Pick<EdgeOptions, "pages" | "readMetrics"> {
+  /** Where this is one of several workers: what tells theirs from others; see the ledger's journal. Default: it is alone. */
+  readonly supervisorId?: string | undefined;
   readonly timings?: Partial<LedgerTimings>;
   readonly taskTimings?: WorkingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
   readonly at?: At;
@@ -95,7 +97,7 @@ interface Parts extends BuildOptions {
 }
 
 async function assemble(built: Parts): Promise<App> {
-  const { settings, config, log, metrics, backend, onLowBalance, pages } = built;
+  const { settings, config, log, metrics, backend, onLowBalance, pages, readMetrics } = built;
   const { database, signIn } = backend;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const [calls, detached] = [new RunningCalls(), new DetachedReplies()];
@@ -106,13 +108,13 @@ async function assemble(built: Parts): Promise<App> {
   const onRefused = (reason: string): void => metrics.authFailures.inc({ reason });
   const authenticator = createAuthenticator({ pool, url, warn, onRefused });
   const vendors = createVendors(config);
-  const upstream = createUpstream({ vendors, configs: config.vendors, metrics, log });
+  const upstream = openUpstream(built, vendors);
   watchCalls({ metrics, calls, detached, ledger, jobs });
   const masterKey = backend.masterKey();
   const state = createInferenceState({ pool: database.pool, masterKey, vendors, metrics, log });
   const counter = createTokenCounter({ warn });
-  const shared = { config, vendors, ledger, calls, detached, metrics, log, state, counter };
-  const parts = { ...shared, pricing: createPricing(prices) };
+  const pricing = createPricing(prices);
+  const parts = { config, vendors, ledger, pricing, calls, detached, metrics, log, state, counter };
   const results = openResults({ pool, settings, config, warn, measure: fileSeconds });
   const work = { database, config, vendors, prices, metrics, upstream, state };
   const common = { ...work, settings, log, onLowBalance, masterKey, results };
@@ -122,7 +124,7 @@ async function assemble(built: Parts): Promise<App> {
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });
   const edges = await createEdges({
-    ...{ settings, log, metrics, calls, results, tasks, native, signIn, pages },
+    ...{ settings, log, metrics, calls, results, tasks, native, signIn, pages, readMetrics },
     services: [...backend.services, ...own].flat(),
     authenticate: authenticator.authenticate,
     onRefusedKey: inference.refusedKeys.take,
@@ -185,7 +187,7 @@ async function endCalls(
 }
 
 /** The hot door to the money, and what billing does by itself. */
-function createMoney({ settings, log, onLowBalance, backend: { database }, timings, at }: Parts): {
+function createMoney({ settings, log, onLowBalance, backend, timings, at, supervisorId }: Parts): {
   ledger: LedgerWriter;
   jobs: BillingJobs;
 } {
@@ -196,7 +198,8 @@ function createMoney({ settings, log, onLowBalance, backend: { database }, timin
     alarm: (message: string, fields: object): void => log.error(fields, message),
     onLowBalance,
   };
-  const journal = { folder: join(settings.dataDir, "journal") };
+  const { database } = backend;
+  const journal = { folder: join(settings.dataDir, "journal"), supervisorId };
   const ledger = createLedger({ ...common, url: database.url, journal });
   const { nodeId } = ledger;
   return { ledger, jobs: createBillingJobs({ ...common, pool: database.pool, nodeId }) };
@@ -213,6 +216,19 @@ async function makePartitions(
   await ensurePartitions(pool, billingPartitions).catch((error: unknown) =>
     warn("making partitions failed: tried again in the background", { error }),
   );
+}
+
+/** Of the calls in flight that a vendor may have, each of several workers has its share, rounded up. */
+function openUpstream(
+  { settings: { workers }, config, metrics, log }: Parts,
+  vendors: ReadonlyMap<string, Vendor>,
+): ReturnType<typeof createUpstream> {
+  const share = ([name, vendor]: [string, VendorConfig]): [string, VendorConfig] => {
+    const { maxInFlight } = vendor;
+    return [name, { ...vendor, maxInFlight: maxInFlight && Math.ceil(maxInFlight / workers) }];
+  };
+  const configs = new Map([...config.vendors].map(share));
+  return createUpstream({ vendors, configs, metrics, log });
 }
 
 function createVendors(config: Config): Map<string, Vendor> {

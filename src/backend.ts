@@ -42,6 +42,9 @@ export interface OpenOptions {
   readonly onLowBalance?: OnLowBalance;
   /** Told of signing in. Default: nobody. */
   readonly signInObserver?: SignInObserver;
+  /** The address of the embedded PostgreSQL, where another process runs it. Contains a password: never log it. Default:
+   * it is started here, or adopted. */
+  readonly embeddedUrl?: string | undefined;
 }
 
 /** The services over an open database, and a transport on which the caller is the operator. */
@@ -66,13 +69,14 @@ export async function openBackend({
   log = silent(),
   onLowBalance = () => {},
   signInObserver = { onSend() {}, onCheck() {}, onSignIn() {} },
+  embeddedUrl,
 }: OpenOptions): Promise<Backend> {
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
   const { dataDir, databaseUrl } = settings;
-  const embedded =
-    databaseUrl === undefined ? await startEmbedded({ dataDir, log: lines }) : undefined;
+  const given = databaseUrl ?? embeddedUrl;
+  const embedded = given === undefined ? await startEmbedded({ dataDir, log: lines }) : undefined;
   try {
-    const database = await openDatabase(databaseUrl ?? embedded?.url ?? "", { log: lines });
+    const database = await openDatabase(given ?? embedded?.url ?? "", { log: lines });
     const masterKey = keeping(() => masterKeyOf(settings, log));
     const feed = new CallFeed({ pool: database.pool, url: database.url });
     // Of the embedded database the data folder is that of the gateway.
@@ -111,7 +115,7 @@ export async function openBackend({
   }
 }
 
-interface RoomOptions extends Required<Omit<OpenOptions, "settings">> {
+interface RoomOptions extends Required<Omit<OpenOptions, "settings" | "embeddedUrl">> {
   readonly database: Database;
   readonly masterKey: () => Buffer;
   readonly feed: CallFeed;

@@ -55,6 +55,8 @@ export interface EdgeOptions {
   readonly signIn: { readonly identify: (token: string) => Promise<Caller> };
   /** The vendors' own interfaces that are served. */
   readonly native: { readonly prefixes: readonly NativePrefix[] };
+  /** Writes the metrics of all workers. Default: those of this process, which is the only one. */
+  readonly readMetrics?: (() => Promise<string>) | undefined;
 }
 
 /** The two listeners. */
@@ -113,7 +115,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
           services: [...services, ...standard],
           interceptors: [readerGone, ...interceptors(settings.operatorToken)],
           shutdownSignal,
-          page: pages(metrics, isReady),
+          page: pages(options),
         }),
       );
       return { publicUrl, internalUrl: internal.url };
@@ -181,7 +183,7 @@ function standardServices(
 /** How long ended calls may take to say so, in milliseconds. */
 const endMs = 2_000;
 
-function pages(metrics: Metrics, isReady: () => Promise<boolean>) {
+function pages({ metrics: { registry }, isReady, readMetrics }: EdgeOptions) {
   const text = (status: number, body: string): PlainAnswer => ({
     status,
     contentType: "text/plain",
@@ -192,7 +194,7 @@ function pages(metrics: Metrics, isReady: () => Promise<boolean>) {
     if (path === "/readyz")
       return (await isReady()) ? text(200, "ready\n") : text(503, "not ready\n");
     if (path !== "/metrics") return undefined;
-    const { registry } = metrics;
-    return { status: 200, contentType: registry.contentType, body: await registry.metrics() };
+    const body = await (readMetrics?.() ?? registry.metrics());
+    return { status: 200, contentType: registry.contentType, body };
   };
 }

@@ -19,6 +19,7 @@ export function watchCalls({
   ledger: LedgerWriter;
   jobs: BillingJobs;
 }): void {
+  metrics.gauge("uas_workers", "Processes that serve calls.", () => 1);
   metrics.gauge("uas_calls_running", "Inference calls that run.", () => calls.count);
   metrics.gauge(
     "uas_replies_drained",
@@ -54,6 +55,7 @@ export function watchCalls({
     "uas_ledger_audit_findings",
     "Broken rules of the books that this process's last audit named, at most 100; hourly.",
     () => jobs.findings(),
+    "max",
   );
   metrics.gauge(
     "uas_call_records_dropped",

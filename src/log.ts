@@ -13,6 +13,8 @@ export interface LogOptions {
   readonly sink?: LogSink;
   /** Default `info`. */
   readonly level?: string;
+  /** The worker whose log this is: a field of each line. Default: none. */
+  readonly worker?: number;
 }
 
 const platformKey = /uas_[A-Za-z0-9]{32}/g;
@@ -25,7 +27,7 @@ const secretCharsMin = 6;
  * Creates the log. Every line passes a scrubber on its way out: API keys and webhook secrets by their
  * form, the others by their text. Redaction by path would miss what hides in an error's message.
  */
-export function createLog({ secrets, sink, level = "info" }: LogOptions): {
+export function createLog({ secrets, sink, level = "info", worker }: LogOptions): {
   log: Logger;
   flush(): void;
 } {
@@ -33,7 +35,13 @@ export function createLog({ secrets, sink, level = "info" }: LogOptions): {
     sink === undefined ? createStdoutSink() : { ...noFlush, write: sink.write.bind(sink) };
   const scrub = createScrubber(secrets);
   const log = pino(
-    { level, base: null, timestamp: createTimestamp(), messageKey: "msg", serializers },
+    {
+      level,
+      base: worker === undefined ? null : { worker },
+      timestamp: createTimestamp(),
+      messageKey: "msg",
+      serializers,
+    },
     { write: (line: string) => buffered.write(scrub(line)) },
   );
   return { log, flush: () => buffered.flush() };

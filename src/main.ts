@@ -16,7 +16,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     servedKinds: async () => (await import("./served-kinds.ts")).servedKinds,
-    app: async () => ({ ...(await import("./app.ts")), ...(await import("./serve.ts")) }),
+    app: async () => ({ ...(await import("./app.ts")), ...(await import("./server/serve.ts")) }),
   });
 }
 

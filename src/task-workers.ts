@@ -30,7 +30,7 @@ import type { Vendor } from "./vendor/vendor.ts";
 export interface WorkingOptions {
   readonly database: Database;
   readonly config: Pick<Config, "models" | "vendors">;
-  readonly settings: Pick<Settings, "publicUrl">;
+  readonly settings: Pick<Settings, "publicUrl" | "workers">;
   /** Tasks that were submitted in their vendor's own form. */
   readonly native: Pick<WorkerOptions, "natives" | "tell">;
   /** By name. */
@@ -133,13 +133,16 @@ function textRunner({
 function workerVendors({
   vendors,
   config,
-}: Pick<WorkingOptions, "vendors" | "config">): ReadonlyMap<string, WorkerVendor> {
+  settings: { workers },
+}: Pick<WorkingOptions, "vendors" | "config" | "settings">): ReadonlyMap<string, WorkerVendor> {
   return new Map(
     [...vendors].flatMap(([name, { tasks }]) => {
       if (tasks === undefined) return [];
       const set = config.vendors.get(name);
       const { maxInFlight, baseUrl = "" } = set ?? {};
-      const pollsPerSecond = set?.pollsPerSecond ?? tasks.pollsPerSecond;
+      const allPolls = set?.pollsPerSecond ?? tasks.pollsPerSecond;
+      // Each worker asks its share: any of them may have any task.
+      const pollsPerSecond = allPolls && Math.max(1, Math.floor(allPolls / workers));
       return [[name, { tasks, maxInFlight, pollsPerSecond, baseUrl }] as const];
     }),
   );

@@ -121,10 +121,12 @@ function watch(
     "uas_webhooks_pending",
     "Webhooks that wait, of all processes.",
     () => read.stats().pending,
+    "max",
   );
   metrics.gauge(
     "uas_webhook_endpoints_dead",
     "Webhook receivers that are given up until somebody enables them again, of all processes.",
     () => read.stats().deadEndpoints,
+    "max",
   );
 }

@@ -9,7 +9,7 @@ const files = globSync("src/**/*.{ts,tsx}", { cwd: root }).toSorted();
 /** The roof: what puts the rooms together. It knows everything, and nothing but the roof knows it. */
 const roof = [
   "main",
-  "serve",
+  "server",
   "app",
   "backend",
   "edges",

@@ -30,6 +30,8 @@ export interface ReplayOptions {
   readonly folder: string;
   /** What the names of this process's own files begin with. */
   readonly prefix: string;
+  /** As in the journal: files of the same supervisor's other workers are taken over only when they are silent. */
+  readonly supervisorId?: string | undefined;
   /** Which of these holds the database knows. Rejects while it is away: asked again. */
   readonly knownHolds: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Settles; resolves once it is durable in the database. Rejects where that refuses it as invalid. */
@@ -75,6 +77,7 @@ export class JournalReplay {
       touch: async () => {},
       alarm: () => {},
       at: () => {},
+      supervisorId: undefined,
       ...options,
     };
   }
@@ -85,7 +88,7 @@ export class JournalReplay {
   }
 
   /** Takes over what is there, without waiting for silence: most starts follow the end of the process whose
-   * journal it is. Then looks again and again. */
+   * journal it is. Not so that of a worker, beside which others live. Then looks again and again. */
   start(): void {
     this.#working = this.#run(() => this.#takeAll());
     this.#timer = setInterval(() => {
@@ -119,10 +122,12 @@ export class JournalReplay {
   }
 
   async #takeAll(): Promise<void> {
-    const { folder } = this.#options;
+    const { folder, supervisorId } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await access(folder, constants.R_OK | constants.W_OK);
-    for (const name of await this.#others(segmentSuffix, unknownSuffix)) await this.#take(name);
+    for (const name of await this.#others(segmentSuffix, unknownSuffix)) {
+      if (supervisorId === undefined || !name.startsWith(supervisorId)) await this.#take(name);
+    }
   }
 
   async #takeSilent(): Promise<void> {

@@ -17,6 +17,9 @@ import { newId } from "../uuid.ts";
 export interface JournalOptions {
   /** The folder of its files; made with the first one. */
   readonly folder: string;
+  /** Where several workers serve under one supervisor: an id that is the same for all of them. It begins the names of
+   * their files, so that a worker that starts leaves the others' alone. Default: this process has none beside it. */
+  readonly supervisorId?: string | undefined;
   /** The most settlements that wait in it. Default `journalEntriesMax`; tests lower it. */
   readonly entriesMax?: number;
   /** The most bytes of its files. Default `journalBytesMax`; tests lower it. */
@@ -50,7 +53,7 @@ const groupMax = 1_000;
 /** The journal of one start of a process. */
 export class Journal {
   /** What the names of its files begin with: no other start of any process has the same. */
-  readonly prefix = newId();
+  readonly prefix: string;
   readonly #options: Required<JournalOptions>;
   /** By id: where it stands; `undefined` while it is being written. */
   readonly #entries = new Map<string, Segment | undefined>();
@@ -73,8 +76,11 @@ export class Journal {
       segmentBytesMax: journalSegmentBytesMax,
       alarm: () => {},
       at: () => {},
+      supervisorId: undefined,
       ...options,
     };
+    const { supervisorId } = options;
+    this.prefix = supervisorId === undefined ? newId() : `${supervisorId}-${newId()}`;
   }
 
   /** Whether it takes no more: the work that would need it must not begin. */

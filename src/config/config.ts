@@ -225,6 +225,8 @@ export interface Settings {
   readonly masterKey: Buffer | undefined;
   /** `UAS_OPERATOR_TOKEN`; `undefined`: operator RPCs are refused. */
   readonly operatorToken: string | undefined;
+  /** `UAS_WORKERS`: how many processes serve. Default 1: no supervisor beside it. */
+  readonly workers: number;
 }
 
 /** A TCP address to listen on. Port 0: any free one. */

@@ -1,4 +1,5 @@
 /** Reads what the environment says: addresses, folders, secrets. */
+import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { type Parsed, parseListen, parseOrigin, parseProxies } from "./address.ts";
 import type { ListenAddress, Settings } from "./config.ts";
@@ -24,6 +25,7 @@ export const knownVariables: readonly string[] = [
   "UAS_PUBLIC_URL",
   "UAS_TRUST_PROXY",
   "UAS_OPERATOR_TOKEN",
+  "UAS_WORKERS",
   "UAS_API_KEY",
 ];
 
@@ -53,6 +55,7 @@ export function readSettings(env: Environment, cwd: string): ReadSettings {
     trustProxy: read("UAS_TRUST_PROXY", parseProxies) ?? [],
     masterKey: read("UAS_MASTER_KEY", parseMasterKey),
     operatorToken: read("UAS_OPERATOR_TOKEN", parseToken),
+    workers: read("UAS_WORKERS", parseWorkers) ?? 1,
     warnings: unknownVariables(env),
   };
   if (sameAddress(settings.listen, settings.internalListen)) {
@@ -83,6 +86,18 @@ function parseMasterKey(text: string): Parsed<Buffer> {
 function parseToken(text: string): Parsed<string> {
   if (/^[\x21-\x7e]+$/.test(text)) return { value: text };
   return { problem: "must be visible ASCII characters without spaces: it is sent in a header" };
+}
+
+/** More of them than this on one machine is a mistake: each has its own connections to the database. */
+const workersMax = 64;
+
+function parseWorkers(text: string): Parsed<number> {
+  if (text === "auto") return { value: Math.min(availableParallelism(), workersMax) };
+  const value = Number(text);
+  if (/^[1-9]\d*$/.test(text) && value <= workersMax) return { value };
+  return {
+    problem: `must be a number of processes from 1 to ${workersMax}, or auto for one of each core`,
+  };
 }
 
 function sameAddress(one: ListenAddress, other: ListenAddress): boolean {

@@ -24,6 +24,8 @@ export interface Site {
   readonly sockets: boolean;
   /** Whether a power loss may destroy the data: for tests only. */
   readonly testing: boolean;
+  /** How many clients may connect. Default: see {@link serverSettings}. */
+  readonly connections?: number | undefined;
 }
 
 /** A server that left its mark in the folder; it may be dead. */
@@ -84,6 +86,7 @@ export async function startServer(site: Site, before: Listen | undefined): Promi
   const flags = [
     ...serverSettings,
     ...(site.testing ? testingSettings : []),
+    ...(site.connections === undefined ? [] : [`max_connections=${site.connections}`]),
     ...listenFlags(listen),
   ];
   const args = ["-D", site.folder, ...flags.flatMap((flag) => ["-c", flag])];

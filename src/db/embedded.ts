@@ -31,6 +31,8 @@ export interface EmbeddedOptions {
   readonly log: { info(line: string): void; warn(line: string): void };
   /** Trades safety against power loss for speed; for tests only. Default: false. */
   readonly testing?: boolean;
+  /** How many clients may connect. Default: 100, enough for two gateways. */
+  readonly connections?: number;
   /** Listens on loopback with a password instead of a socket. Default: on Windows only. */
   readonly loopback?: boolean;
 }
@@ -73,6 +75,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       logFile: join(dataDir, "postgres.log"),
       sockets: options.loopback === undefined ? usesSockets() : !options.loopback,
       testing: options.testing ?? false,
+      connections: options.connections,
     },
     options.log,
   );

@@ -23,8 +23,8 @@ afterEach(async () => {
 });
 
 /** What a process that was killed has left. */
-async function leave(count: number): Promise<JournalEntry[]> {
-  const journal = new Journal({ folder });
+async function leave(count: number, supervisorId?: string): Promise<JournalEntry[]> {
+  const journal = new Journal({ folder, supervisorId });
   const entries = Array.from({ length: count }, () => entry());
   await Promise.all(entries.map((each) => journal.keep(each)));
   await journal.close();
@@ -125,6 +125,20 @@ describe("R-MON-2: what a dead process kept", () => {
       );
     },
   );
+
+  test("is taken by a worker at once, but for files of its supervisor's other workers: those when they are silent", async () => {
+    const supervisorId = newId();
+    const living = await leave(2, supervisorId);
+    const left = files();
+    const dead = [...(await leave(1)), ...(await leave(1, newId()))];
+    const start = replay({ supervisorId, prefix: `${supervisorId}-${newId()}` });
+    await vi.waitFor(() => expect(new Set(booked)).toEqual(new Set(idsOf(dead))));
+    await vi.waitFor(() => expect(files()).toEqual(left));
+    await start.stop();
+    replay({ supervisorId, prefix: `${supervisorId}-${newId()}`, silentMs: 20 });
+    await vi.waitFor(() => expect(files()).toEqual([]));
+    expect(booked.slice(dead.length)).toEqual(idsOf(living));
+  });
 
   test("that broke off in the middle of a line is replayed without a word", async () => {
     const entries = await leave(3);

@@ -28,7 +28,7 @@ async function uas(...line: string[]) {
     servedKinds: async () => (await import("../../src/served-kinds.ts")).servedKinds,
     app: async () => ({
       ...(await import("../../src/app.ts")),
-      ...(await import("../../src/serve.ts")),
+      ...(await import("../../src/server/serve.ts")),
     }),
   });
   const json = JSON.parse(out === "" ? "null" : out) as Readonly<Record<string, string>>;

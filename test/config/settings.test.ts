@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/config/problems.ts";
 import { readSettings } from "../../src/config/settings.ts";
@@ -24,6 +25,7 @@ describe("settings", () => {
       trustProxy: [],
       masterKey: undefined,
       operatorToken: undefined,
+      workers: 1,
       warnings: [],
     };
     expect(readSettings({}, "/srv")).toEqual(defaults);
@@ -41,6 +43,7 @@ describe("settings", () => {
       UAS_TRUST_PROXY: "10.0.0.0/8, loopback,fd00::/8",
       UAS_OPERATOR_TOKEN: "token",
       UAS_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+      UAS_WORKERS: "4",
     };
     expect(readSettings(env, "/srv")).toEqual({
       configPath: "x.yaml",
@@ -52,6 +55,7 @@ describe("settings", () => {
       trustProxy: ["10.0.0.0/8", "loopback", "fd00::/8"],
       masterKey: Buffer.alloc(32, 7),
       operatorToken: "token",
+      workers: 4,
       warnings: [],
     });
   });
@@ -74,6 +78,11 @@ describe("settings", () => {
     ["UAS_MASTER_KEY", "hunter", "must be 32 bytes in base64"],
     ["UAS_MASTER_KEY", Buffer.alloc(31).toString("base64"), "must be 32 bytes in base64"],
     ["UAS_MASTER_KEY", "0".repeat(64), "openssl rand -base64 32"],
+    ["UAS_WORKERS", "0", "must be a number of processes from 1 to 64, or auto"],
+    ["UAS_WORKERS", "65", "must be a number of processes from 1 to 64, or auto"],
+    ["UAS_WORKERS", "2.5", "must be a number of processes from 1 to 64, or auto"],
+    ["UAS_WORKERS", "1e1", "must be a number of processes from 1 to 64, or auto"],
+    ["UAS_WORKERS", "all", "must be a number of processes from 1 to 64, or auto"],
     ["DATABASE_URL", "mysql://u:hunter@h/d", "must be the address of a PostgreSQL server"],
   ])("refuse %s=%s and say what to write", (name, value, message) => {
     const problems = problemsOf({ [name]: value });
@@ -81,6 +90,10 @@ describe("settings", () => {
     expect(problems[0]).toMatch(new RegExp(`^${name}: `));
     expect(problems[0]).toContain(message);
     expect(problems[0]).not.toContain("hunter");
+  });
+
+  it("start one worker for each core that this process may use where UAS_WORKERS is auto", () => {
+    expect(readSettings({ UAS_WORKERS: "auto" }, "/srv").workers).toBe(availableParallelism());
   });
 
   it("report all problems at once", () => {

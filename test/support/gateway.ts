@@ -134,6 +134,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       trustProxy: [],
       masterKey: Buffer.alloc(32, 1),
       operatorToken: undefined,
+      workers: 1,
       ...options.settings,
     },
     config: configOf(options),

@@ -12,7 +12,7 @@ import { setFlagsFromString } from "node:v8";
  *   thousand tasks in flight, 370 MiB resident instead of 285. A full collection every 15 s instead of 75 s; twice as
  *   many with streams as fast as they go, for 1 % of their CPU; as many as before with JSON replies and bodies of 1 MB.
  */
-export function limitGarbage(): void {
+export function setV8Flags(): void {
   setFlagsFromString("--external-memory-accounted-in-global-limit");
   setFlagsFromString("--external-memory-max-growing-factor=3");
   setFlagsFromString("--heap-growing-percent=75");

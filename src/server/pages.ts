@@ -1,0 +1,39 @@
+/** The console's pages, of a server. */
+import type { Logger } from "pino";
+import { buildPages, NoBuilder, readPages } from "../console/built.ts";
+import type { Pages } from "../console/serve.ts";
+
+/** Reads the pages, built while the gateway already serves calls where they are not there yet. */
+export async function openPages(log: Logger, signal: AbortSignal): Promise<Pages | undefined> {
+  return readFound(await findPages(log, signal), log);
+}
+
+/** Resolves with the folder of the built pages; `undefined`: there are none, and the operator has been told. */
+export async function findPages(log: Logger, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    return await buildPages(signal);
+  } catch (error) {
+    if (error instanceof NoBuilder) log.warn(noBuilderText);
+    else if (!signal.aborted) log.error({ err: error }, unservedText);
+    return undefined;
+  }
+}
+
+/** Reads what was found. */
+export async function readFound(
+  folder: string | undefined,
+  log: Logger,
+): Promise<Pages | undefined> {
+  try {
+    return folder === undefined ? undefined : await readPages(folder);
+  } catch (error) {
+    log.error({ err: error }, unservedText);
+    return undefined;
+  }
+}
+
+const unservedText = "the console cannot be served";
+
+/** What is said where there are no pages: for `npm ci --omit=dev`. */
+const noBuilderText =
+  "the console has no pages, and their builder is not installed: run `npm ci && npm run console`, then `npm prune --omit=dev` if you like, and start again; calls are served";

@@ -1,0 +1,41 @@
+/** The log of a server: hides the secrets of its settings and configuration. */
+import type { Config, Settings } from "../config/config.ts";
+import { createLog, type LogOptions } from "../log.ts";
+
+/** Creates it. */
+export function createServerLog(
+  { settings, config }: { readonly settings: Settings; readonly config: Config },
+  options: Omit<LogOptions, "secrets"> = {},
+): ReturnType<typeof createLog> {
+  return createLog({ ...options, secrets: secretsOf(settings, config) });
+}
+
+function secretsOf(settings: Settings, { vendors, storage, sms }: Config): string[] {
+  const { operatorToken, databaseUrl, masterKey } = settings;
+  const keys = [...vendors.values()].map((vendor) => vendor.apiKey);
+  const all = [
+    masterKey?.toString("base64"),
+    operatorToken,
+    ...passwordsOf(databaseUrl ?? ""),
+    ...keys,
+    ...(storage.kind === "s3" ? [storage.accessKeyId, storage.secretAccessKey] : []),
+    ...smsSecretsOf(sms),
+  ];
+  return all.filter((secret) => secret !== undefined);
+}
+
+function smsSecretsOf(sms: Config["sms"]): (string | undefined)[] {
+  if (sms?.provider === "http") return [sms.token];
+  if (sms?.provider === "twilio") return [sms.authToken];
+  return sms?.provider === "aliyun" ? [sms.accessKeyId, sms.accessKeySecret] : [];
+}
+
+/** The password of a database's address, as it is written there and as it is meant. */
+function passwordsOf(databaseUrl: string): string[] {
+  const password = URL.parse(databaseUrl)?.password ?? "";
+  try {
+    return [password, decodeURIComponent(password)];
+  } catch {
+    return [password];
+  }
+}

@@ -1,0 +1,230 @@
+/**
+ * Keeps several workers running, each a process with a gateway of its own. They share the listening ports: this process
+ * accepts each connection and hands it to the next worker.
+ */
+import cluster, { type Worker } from "node:cluster";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import type { Logger } from "pino";
+import { newId } from "../uuid.ts";
+import type { MetricSnapshot } from "../metric-types.ts";
+import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "./worker-messages.ts";
+import { WorkerMetrics } from "./worker-metrics.ts";
+
+/** What a {@link Supervisor} needs. */
+export interface SupervisorOptions {
+  /** What all workers serve with. */
+  readonly order: Omit<WorkerOrder, "worker" | "supervisorId">;
+  /** The folder of the console's pages; `undefined`: there are none. */
+  readonly pages: Promise<string | undefined>;
+  readonly log: Logger;
+  /** Takes whole lines of workers' logs. */
+  readonly write: (lines: string) => void;
+}
+
+/** A worker that has served this long is started again at once when it dies, in milliseconds. */
+const steadyMs = 60_000;
+
+/** The first pause before a worker that died sooner is started again, in milliseconds; each further one is twice as long. */
+const pauseMs = 500;
+
+/** The longest pause, in milliseconds. */
+const pauseMsMax = 30_000;
+
+/** How long a worker may take to tell its metrics, in milliseconds; after that its last ones count. */
+const metricsMs = 1_000;
+
+/** One of the workers, whichever process it is at the moment. */
+interface Slot {
+  readonly number: number;
+  /** `undefined`: it has died, and is not started again yet. */
+  process: Worker | undefined;
+  startedMs: number;
+  /** Why it said that it cannot start. */
+  failure: string | undefined;
+  /** How often it died early, one time after the other. */
+  earlyDeaths: number;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** The workers. */
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  readonly #supervisorId = newId();
+  readonly #slots: readonly Slot[];
+  readonly #metrics = new WorkerMetrics();
+  readonly #asked = new Map<number, (metrics: readonly MetricSnapshot[] | undefined) => void>();
+  #askedCount = 0;
+  /** Workers that have not listened yet, before all have. */
+  readonly #starting = new Set<Slot>();
+  readonly #started = Promise.withResolvers<ListenUrls>();
+  #isStopping = false;
+  /** What went wrong while they drained. */
+  readonly #failures: string[] = [];
+  readonly #stopped = Promise.withResolvers<void>();
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#slots = Array.from({ length: options.order.settings.workers }, (_, index) => ({
+      number: index + 1,
+      process: undefined,
+      startedMs: 0,
+      failure: undefined,
+      earlyDeaths: 0,
+      timer: undefined,
+    }));
+  }
+
+  /** Starts all workers. Resolves when each of them serves. @throws the first failure; no worker is left then */
+  async start(): Promise<ListenUrls> {
+    cluster.setupPrimary({
+      exec: fileURLToPath(new URL("../../bin/uas-worker.js", import.meta.url)),
+      args: [],
+      // The configuration has maps and big numbers.
+      serialization: "advanced",
+      // What workers write comes by way of this process: lines of several writers could tear each other apart.
+      stdio: ["ignore", "pipe", "inherit", "ipc"],
+    });
+    for (const slot of this.#slots) this.#starting.add(slot);
+    for (const slot of this.#slots) this.#fork(slot);
+    try {
+      return await this.#started.promise;
+    } catch (error) {
+      this.#isStopping = true;
+      this.kill();
+      await this.#ended();
+      this.#failures.length = 0;
+      throw error;
+    }
+  }
+
+  /** Has all workers drain. Resolves when the last one has ended. @throws where one of them did not end well */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    for (const slot of this.#slots) {
+      clearTimeout(slot.timer);
+      this.#send(slot, { kind: "stop" });
+    }
+    await this.#ended();
+    if (this.#failures.length > 0) throw new Error(this.#failures.join("; "));
+  }
+
+  /** Ends all workers at once. What they held comes back by itself. */
+  kill(): void {
+    for (const { process } of this.#slots) process?.process.kill("SIGKILL");
+  }
+
+  #ended(): Promise<void> {
+    if (this.#slots.every(({ process }) => process === undefined)) this.#stopped.resolve();
+    return this.#stopped.promise;
+  }
+
+  #fork(slot: Slot): void {
+    const worker = cluster.fork();
+    slot.process = worker;
+    slot.startedMs = performance.now();
+    slot.failure = undefined;
+    worker.on("message", (message: FromWorker) => this.#onMessage(slot, message));
+    // A message to a worker that is dying: its end says the rest.
+    worker.on("error", () => {});
+    if (worker.process.stdout) forwardLines(worker.process.stdout, this.#options.write);
+    // Unlike `exit`, after the last of its output.
+    worker.process.once("close", (code, signal) =>
+      this.#onEnd(slot, { pid: worker.process.pid, code, signal }),
+    );
+  }
+
+  #send({ process }: Slot, message: ToWorker): void {
+    if (process?.isConnected()) process.send(message);
+  }
+
+  #onMessage(slot: Slot, message: FromWorker): void {
+    switch (message.kind) {
+      case "here":
+        this.#tell(slot);
+        break;
+      case "listening":
+        this.#onListening(slot, message.urls);
+        break;
+      case "failed":
+        slot.failure = message.reason;
+        break;
+      case "own":
+        this.#asked.get(message.id)?.(message.metrics);
+        break;
+      case "readAll":
+        void this.#readMetrics().then((text) =>
+          this.#send(slot, { kind: "all", id: message.id, text }),
+        );
+        break;
+    }
+  }
+
+  #tell(slot: Slot): void {
+    const { order, pages } = this.#options;
+    const { process: told } = slot;
+    const own = { worker: slot.number, supervisorId: this.#supervisorId };
+    this.#send(slot, { kind: "start", order: { ...order, ...own } });
+    if (this.#isStopping) this.#send(slot, { kind: "stop" });
+    void pages.then((folder) => {
+      if (slot.process === told) this.#send(slot, { kind: "pages", folder });
+    });
+  }
+
+  #onListening(slot: Slot, urls: ListenUrls): void {
+    const { log } = this.#options;
+    log.info({ worker: slot.number, pid: slot.process?.process.pid }, "a worker serves");
+    if (this.#starting.delete(slot) && this.#starting.size === 0) this.#started.resolve(urls);
+  }
+
+  #onEnd(slot: Slot, end: { pid: number | undefined; code: number | null; signal: string | null }) {
+    slot.process = undefined;
+    const { number: worker, failure } = slot;
+    const how = failure ?? `worker ${worker} ended with ${end.signal ?? `exit code ${end.code}`}`;
+    if (this.#starting.size > 0) this.#started.reject(new Error(failure ?? `${how} at its start`));
+    if (this.#isStopping) {
+      if (end.code !== 0) this.#failures.push(how);
+      void this.#ended();
+      return;
+    }
+    if (this.#starting.size > 0) return;
+    this.#metrics.restart(worker);
+    const isSteady = performance.now() - slot.startedMs >= steadyMs;
+    slot.earlyDeaths = isSteady ? 0 : slot.earlyDeaths + 1;
+    const waitMs = isSteady ? 0 : Math.min(pauseMs * 2 ** (slot.earlyDeaths - 1), pauseMsMax);
+    const fields = { worker, ...end, reason: failure, waitMs };
+    this.#options.log.error(fields, "a worker has died: it is started again");
+    slot.timer = setTimeout(() => this.#fork(slot), waitMs);
+  }
+
+  async #readMetrics(): Promise<string> {
+    await Promise.all(this.#slots.map((slot) => this.#readOwn(slot)));
+    return this.#metrics.read();
+  }
+
+  /** Asks a worker for what it has counted. */
+  async #readOwn(slot: Slot): Promise<void> {
+    const { process: asked } = slot;
+    if (!asked?.isConnected()) return;
+    const id = ++this.#askedCount;
+    const answer = Promise.withResolvers<readonly MetricSnapshot[] | undefined>();
+    this.#asked.set(id, answer.resolve);
+    const late = setTimeout(() => answer.resolve(undefined), metricsMs);
+    this.#send(slot, { kind: "readOwn", id });
+    const metrics = await answer.promise;
+    clearTimeout(late);
+    this.#asked.delete(id);
+    if (metrics !== undefined && slot.process === asked) this.#metrics.update(slot.number, metrics);
+  }
+}
+
+/** Passes on whole lines. What stands after the last one is dropped: the worker was killed in the middle of it. */
+function forwardLines(from: Readable, write: (lines: string) => void): void {
+  let rest = "";
+  from.setEncoding("utf8");
+  from.on("data", (text: string) => {
+    const end = text.lastIndexOf("\n") + 1;
+    if (end > 0) write(rest + text.slice(0, end));
+    rest = end > 0 ? text.slice(end) : rest + text;
+  });
+}
