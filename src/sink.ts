@@ -30,8 +30,33 @@ export interface Messages<Out, Message> {
   of(out: Out): readonly Message[];
 }
 
+/** A reply that is out. */
+export interface Pushed {
+  /** Resolves when its call is settled; never rejects. Absent: there is nothing to settle. */
+  readonly settled?: Promise<void>;
+}
+
 /** Runs a call that pushes its reply into a sink. Rejects where it failed: what was pushed before counts. */
-export type PushedCall<Out> = (sink: Sink<Out>, signal: CancelSignal) => Promise<void>;
+export type PushedCall<Out> = (sink: Sink<Out>, signal: CancelSignal) => Promise<Pushed>;
+
+/** How long a client waits for its settlement, in milliseconds. */
+const settleWaitMs = 1_000;
+
+/**
+ * Resolves with `work`, at the latest after {@link settleWaitMs}: a client waits for its settlement a moment, so that it
+ * can find its call at once; not longer, since the reply is out. Never rejects.
+ */
+export function soon(work: Promise<void> | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, settleWaitMs);
+    const onEnd = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    if (work === undefined) onEnd();
+    else work.then(onEnd, onEnd);
+  });
+}
 
 /**
  * The reply of a call as the messages of a server-streaming RPC. The call begins with the first read, and is cancelled
@@ -143,7 +168,8 @@ class MessageIterator<Out, Message>
     if (this.#client.aborted) onCancel();
     else this.#client.addEventListener("abort", onCancel);
     try {
-      await this.#call(this, this.#signal);
+      const { settled } = await this.#call(this, this.#signal);
+      if (settled !== undefined) await soon(settled);
       this.#end = "done";
     } catch (error) {
       this.#end = { error };

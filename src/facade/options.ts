@@ -7,7 +7,7 @@ import type { Authenticate, KeyCaller, OnRefusedKey } from "../caller.ts";
 import type { CancelSignal } from "../cancel-signal.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Metrics } from "../metrics.ts";
-import type { Sink } from "../sink.ts";
+import type { Pushed, Sink } from "../sink.ts";
 
 /** A file to serve, whoever keeps it. */
 export type ServedFile =
@@ -72,7 +72,7 @@ export interface DirectCall extends Sink<Buffer> {
 }
 
 /** The handler of a method that takes a body in a wire style. @throws GatewayError where the sink was not told of the failure */
-export type HandleWire = (request: WireFields, call: DirectCall) => Promise<void>;
+export type HandleWire = (request: WireFields, call: DirectCall) => Promise<Pushed>;
 
 /** A request in a vendor's own form. */
 export interface NativeFields {
@@ -90,12 +90,12 @@ export interface DirectHandlers {
   /** By method of the contract: all routes of these are direct. */
   readonly wire: ReadonlyMap<DescMethod, HandleWire>;
   /** @throws GatewayError where the sink was not told of the failure */
-  readonly native: (request: NativeFields, call: DirectCall) => Promise<void>;
+  readonly native: (request: NativeFields, call: DirectCall) => Promise<Pushed>;
   /** What an address that is a key for itself leads to. @throws GatewayError */
   readonly followLink: (
     request: Pick<NativeFields, "prefix" | "headers"> & { readonly token: string },
     call: Pick<DirectCall, "signal"> & Sink<Buffer>,
-  ) => Promise<void>;
+  ) => Promise<Pushed>;
 }
 
 /** What the facade needs of the rest. */

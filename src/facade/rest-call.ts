@@ -7,7 +7,7 @@ import { CancelSource, type CancelSignal } from "../cancel-signal.ts";
 import { discardedBodyBytesMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { inLaneOf } from "../lane.ts";
-import type { Sink, SinkHead } from "../sink.ts";
+import { type Pushed, type Sink, type SinkHead, soon } from "../sink.ts";
 import { errorHeaders, toGatewayError } from "./errors.ts";
 import type { FacadeOptions } from "./options.ts";
 import { readBody } from "./read-body.ts";
@@ -29,7 +29,7 @@ export interface RestRouteOptions {
   /** Checks the head of a request before its body is read. @throws GatewayError */
   checkHead(request: IncomingMessage): void;
   /** Calls the handler of the contract's method. @throws GatewayError where the sink was not told of the failure */
-  handle(request: IncomingMessage, body: Buffer, call: RestCall): Promise<void>;
+  handle(request: IncomingMessage, body: Buffer, call: RestCall): Promise<Pushed>;
   /** The body of an error. */
   errorBody(error: GatewayError, requestId: string): JsonObject;
   /** What fills the silence of a streamed reply; `undefined`: nothing. */
@@ -109,8 +109,10 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       this.caller = await this.#identify();
       this.#route.checkHead(this.#request);
       const body = await readBody(this.#request);
-      await inLaneOf(this.caller, () => this.#route.handle(this.#request, body, this));
-      this.#end();
+      const { settled } = await inLaneOf(this.caller, () =>
+        this.#route.handle(this.#request, body, this),
+      );
+      if (this.#writer !== undefined) await this.#end(this.#writer, settled);
     } catch (error) {
       await this.#fail(error);
     }
@@ -168,9 +170,11 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     throw invalidKey();
   }
 
-  #end(): void {
-    this.#writer?.end();
-    this.#writer?.close();
+  /** Ends a streamed reply once its call is settled, so that its client finds it at once. */
+  async #end(writer: StreamWriter, settled: Promise<void> | undefined): Promise<void> {
+    if (settled !== undefined) await soon(settled);
+    writer.end();
+    writer.close();
   }
 
   async #fail(error: unknown): Promise<void> {

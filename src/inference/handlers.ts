@@ -21,7 +21,7 @@ import { EmbedAdapter } from "./embed-adapter.ts";
 import type { CallAdapter, Chunk } from "./pipeline/adapter.ts";
 import type { CallContext, PipelineDeps } from "./pipeline/context.ts";
 import { runCall } from "./pipeline/pipeline.ts";
-import type { Sink } from "../sink.ts";
+import { type Pushed, type Sink, soon } from "../sink.ts";
 import type { CallState } from "./state/call-state.ts";
 import { TypedAdapter } from "./typed-adapter.ts";
 import { WireAdapter } from "./wire-adapter.ts";
@@ -29,9 +29,9 @@ import { WireAdapter } from "./wire-adapter.ts";
 /** Handles calls. A failure that the sink was not told of is thrown as a GatewayError. */
 export interface InferenceHandlers {
   /** A text generation in a wire style. */
-  exchange(request: ExchangeRequest, context: CallContext, sink: Sink<Buffer>): Promise<void>;
+  exchange(request: ExchangeRequest, context: CallContext, sink: Sink<Buffer>): Promise<Pushed>;
   /** Embeddings, in OpenAI's form. */
-  embed(request: EmbedRequest, context: CallContext, sink: Sink<Buffer>): Promise<void>;
+  embed(request: EmbedRequest, context: CallContext, sink: Sink<Buffer>): Promise<Pushed>;
   /** A complete reply in the contract's own messages. */
   generate(generation: Generation, context: CallContext): Promise<GenerateResponse>;
   /** A streamed reply in the contract's own messages. */
@@ -39,13 +39,13 @@ export interface InferenceHandlers {
     generation: Generation,
     context: CallContext,
     sink: Sink<GenerateEvent[]>,
-  ): Promise<void>;
+  ): Promise<Pushed>;
   /** A call of another room, by an adapter of its own. */
   through<Out extends Chunk>(
     adapter: CallAdapter<Out>,
     context: CallContext,
     sink: Sink<Out>,
-  ): Promise<void>;
+  ): Promise<Pushed>;
 }
 
 /** What {@link createHandlers} needs. */
@@ -58,38 +58,36 @@ export interface HandlerOptions extends PipelineDeps {
 export function createHandlers(deps: HandlerOptions, background: Background): InferenceHandlers {
   const { state } = deps;
   return {
-    async exchange(request, context, sink) {
+    exchange(request, context, sink) {
       if (asksForBackground(request)) return background(request, context, sink);
       const callId = newId();
       const { accountId } = context.caller;
       const adapter = new WireAdapter({ request, callId, accountId, state });
-      await runCall(adapter, sink, { callId, context, deps });
+      return runCall(adapter, sink, { callId, context, deps });
     },
 
-    async embed(request, context, sink) {
-      await runCall(new EmbedAdapter(request), sink, { callId: newId(), context, deps });
-    },
+    embed: (request, context, sink) =>
+      runCall(new EmbedAdapter(request), sink, { callId: newId(), context, deps }),
 
     async generate(generation, context) {
       let reply: Reply | undefined;
       const adapter = new TypedAdapter({ ...generation, stream: false }, (whole) => {
         reply = whole;
       });
-      const call = await runCall(adapter, nobody, { callId: newId(), context, deps });
+      const { call, settled } = await runCall(adapter, nobody, { callId: newId(), context, deps });
+      await soon(settled);
       return create(GenerateResponseSchema, {
         ...(reply && { reply }),
         dropped: [...call.dropped],
       });
     },
 
-    async streamGenerate(generation, context, sink) {
+    streamGenerate(generation, context, sink) {
       const adapter = new TypedAdapter({ ...generation, stream: true });
-      await runCall(adapter, sink, { callId: newId(), context, deps });
+      return runCall(adapter, sink, { callId: newId(), context, deps });
     },
 
-    async through(adapter, context, sink) {
-      await runCall(adapter, sink, { callId: newId(), context, deps });
-    },
+    through: (adapter, context, sink) => runCall(adapter, sink, { callId: newId(), context, deps }),
   };
 }
 

@@ -18,7 +18,7 @@ import type { InferenceHandlers } from "./handlers.ts";
 import { modelPage } from "./model-page.ts";
 import { admitCaller, admitModel, keyCallerOf } from "./pipeline/admit.ts";
 import type { CallContext } from "./pipeline/context.ts";
-import { asMessages, type Messages } from "../sink.ts";
+import { asMessages, type Messages, soon } from "../sink.ts";
 
 export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;
@@ -48,7 +48,7 @@ export function createInferenceService({
 
     async embed(request, context) {
       const response = create(EmbedResponseSchema);
-      await handlers.embed(request, contextOf(context), {
+      const { settled } = await handlers.embed(request, contextOf(context), {
         whole({ status, headers }, body) {
           response.head = create(ExchangeHeadSchema, { status, headers });
           response.body = body;
@@ -56,6 +56,7 @@ export function createInferenceService({
         head: unexpected,
         chunk: unexpected,
       });
+      await soon(settled);
       return response;
     },
 

@@ -15,7 +15,7 @@ import type { CancelSignal } from "../cancel-signal.ts";
 import { checkRequest } from "../inference/headers.ts";
 import { keyCallerOf, requireActive } from "../inference/pipeline/admit.ts";
 import type { CallContext } from "../inference/pipeline/context.ts";
-import { asMessages, type Messages } from "../sink.ts";
+import { asMessages, type Messages, type Pushed } from "../sink.ts";
 import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
 import type { NativeAsk, NativeContext, NativeSink } from "./context.ts";
@@ -28,18 +28,21 @@ import { submit } from "./submit.ts";
 /** The handlers of NativeService: they push replies into a sink, whichever edge calls them. */
 export interface NativeHandlers {
   /** @throws GatewayError where the sink was not told of the failure */
-  exchange(request: ExchangeRequest, context: CallContext, sink: NativeSink): Promise<void>;
+  exchange(request: ExchangeRequest, context: CallContext, sink: NativeSink): Promise<Pushed>;
   /** What a link leads to, for whoever has it. @throws GatewayError */
-  followLink(request: FollowLinkRequest, signal: CancelSignal, sink: NativeSink): Promise<void>;
+  followLink(request: FollowLinkRequest, signal: CancelSignal, sink: NativeSink): Promise<Pushed>;
 }
 
 /** Creates them. */
 export function createNativeHandlers(context: NativeContext): NativeHandlers {
   return {
     async exchange(request, { caller, requestId, signal }, sink) {
-      await run(find(request, context, { caller, requestId, signal, sink }), context);
+      return run(find(request, context, { caller, requestId, signal, sink }), context);
     },
-    followLink: (request, signal, sink) => follow(request, context, { signal, sink }),
+    async followLink(request, signal, sink) {
+      await follow(request, context, { signal, sink });
+      return {};
+    },
   };
 }
 
@@ -79,7 +82,7 @@ function messagesOf<Schema extends typeof ExchangeResponseSchema | typeof Follow
   };
 }
 
-function run(ask: NativeAsk, context: NativeContext): Promise<void> {
+async function run(ask: NativeAsk, context: NativeContext): Promise<Pushed> {
   const { route } = ask;
   if (route.kind === "call") {
     const { caller, requestId, signal, sink } = ask;
@@ -87,7 +90,8 @@ function run(ask: NativeAsk, context: NativeContext): Promise<void> {
     return context.handlers.through(adapter, { caller, requestId, signal }, sink);
   }
   requireActive(ask.caller);
-  return counted(context, () => answer(ask, context));
+  await counted(context, () => answer(ask, context));
+  return {};
 }
 
 /** What costs nothing by itself. */

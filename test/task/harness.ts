@@ -55,7 +55,7 @@ const vendors: Readonly<Record<string, VendorTasks>> = {
 };
 
 /** There are no models here, only tasks. */
-const notServed = (): Promise<void> => Promise.reject(new Error("not served here"));
+const notServed = (): Promise<never> => Promise.reject(new Error("not served here"));
 
 function model(key: string, type: ModelType, vendor: string): ModelConfig {
   return {

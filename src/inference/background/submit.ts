@@ -17,7 +17,7 @@ import { quote } from "../pipeline/quote.ts";
 import { read } from "../pipeline/read.ts";
 import { explainFailure } from "../pipeline/report.ts";
 import { settle } from "../pipeline/settle.ts";
-import type { Sink } from "../../sink.ts";
+import type { Pushed, Sink } from "../../sink.ts";
 import type { CallState } from "../state/call-state.ts";
 import { WireAdapter } from "../wire-adapter.ts";
 import { begunEvents, type EventLog } from "./event-log.ts";
@@ -43,7 +43,7 @@ export type Background = (
   request: ExchangeRequest,
   context: CallContext,
   sink: Sink<Buffer>,
-) => Promise<void>;
+) => Promise<Pushed>;
 
 /** Creates it. */
 export function createBackground(options: BackgroundOptions): Background {
@@ -59,6 +59,7 @@ export function createBackground(options: BackgroundOptions): Background {
         throw await refused(error, admitted);
       });
       await (admitted.call.stream ? stream : whole)(accepted, answering);
+      return {};
     } finally {
       options.calls.leave();
     }

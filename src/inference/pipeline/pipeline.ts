@@ -15,7 +15,7 @@
 import type { GatewayError } from "../../errors.ts";
 import type { CallAdapter, Chunk } from "./adapter.ts";
 import { admit, type CallToAdmit } from "./admit.ts";
-import { deliver, type Delivery } from "./deliver.ts";
+import { deliver } from "./deliver.ts";
 import type { Call } from "./call.ts";
 import { toldOf } from "./failures.ts";
 import { hold } from "./hold.ts";
@@ -24,36 +24,44 @@ import { quote } from "./quote.ts";
 import { read } from "./read.ts";
 import { explainFailure } from "./report.ts";
 import { type Ended, type Reached, settle } from "./settle.ts";
-import type { Sink } from "../../sink.ts";
+import { type Sink, soon } from "../../sink.ts";
+
+/** A call whose reply is out. */
+export interface Delivered {
+  readonly call: Call;
+  /** Resolves when the call is settled. Never rejects: a failure has been reported. */
+  readonly settled: Promise<void>;
+}
 
 /**
- * Runs a call and pushes its reply into a sink. Resolves when the reply is out and the call is settled; the settlement
- * is waited for a moment only.
+ * Runs a call and pushes its reply into a sink. Resolves when the reply is out; it is settled whether anybody waits for
+ * that or not.
  *
- * @returns the call as it ended
  * @throws GatewayError where the sink was not told of the failure: before the head, and in styles without error events
  */
 export async function runCall<Out extends Chunk>(
   adapter: CallAdapter<Out>,
   sink: Sink<Out>,
   begin: CallToAdmit,
-): Promise<Call> {
+): Promise<Delivered> {
   const admitted = admit(adapter, begin);
-  const connection = new Connection(admitted);
-  const delivery: Delivery = { isDone: false, monitor: undefined };
+  const ended: Ended = {
+    connection: new Connection(admitted),
+    delivery: { isDone: false, monitor: undefined },
+  };
   let reached: Reached<Out> = admitted;
   try {
     const asked = (reached = read(admitted));
     const quoted = (reached = await quote(asked));
     const held = (reached = await hold(quoted));
-    const opened = (reached = await open(held, connection));
-    await deliver(opened, sink, { connection, delivery });
+    const opened = (reached = await open(held, ended.connection));
+    await deliver(opened, sink, ended);
   } catch (error) {
-    throw failed(reached, error, { connection, delivery });
-  } finally {
-    await settledSoon(reached, { connection, delivery });
+    const told = failed(reached, error, ended);
+    await soon(settled(reached, ended));
+    throw told;
   }
-  return admitted.call;
+  return { call: admitted.call, settled: settled(reached, ended) };
 }
 
 /** What the caller is told of a failure; names the ending of the call. */
@@ -68,22 +76,12 @@ function failed<Out extends Chunk>(
   return told;
 }
 
-/** How long a client waits for its settlement, in milliseconds. */
-const settleWaitMs = 1_000;
-
-/**
- * Settles. The client waits for it a moment, so that it can find its call at once; not longer: the reply is out, and
- * the settlement is made whether anybody waits for it or not.
- */
-function settledSoon<Out extends Chunk>(reached: Reached<Out>, ended: Ended): Promise<void> {
-  const settled = settle(reached, ended).finally(() => reached.deps.calls.leave());
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, settleWaitMs);
-    const onEnd = (): void => {
-      clearTimeout(timer);
-      resolve();
-    };
-    // Its failure has been reported.
-    settled.then(onEnd, onEnd);
-  });
+async function settled<Out extends Chunk>(reached: Reached<Out>, ended: Ended): Promise<void> {
+  try {
+    await settle(reached, ended);
+  } catch {
+    // Reported by the ledger.
+  } finally {
+    reached.deps.calls.leave();
+  }
 }
