@@ -87,7 +87,8 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
     // Long enough to see what waits meanwhile.
     const durationMs = options.seconds * 5_000;
     const kept = (gateway: Child): Child => keep(gateway, cleanup);
-    printTasks(await benchTasks({ folder, database, load, durationMs, keep: kept }));
+    const { flight } = options;
+    printTasks(await benchTasks({ folder, database, load, durationMs, flight, keep: kept }));
     await load.stop();
   }
   if (parts.has("body")) {
