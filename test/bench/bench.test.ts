@@ -80,7 +80,8 @@ describe("npm run bench -- --short", () => {
     "Webhooks: ",
     "Call log of 1,000 rows",
     "Tasks: submits",
-    "A 1 MB body between two styles",
+    "A 1 MB body between two styles, gateway",
+    "A 1 MB body between two styles, other",
     "Translating between styles",
     "Start and memory",
   ])("the bench reports beside the scenarios: %s", (title) => {
