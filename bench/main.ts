@@ -50,11 +50,21 @@ async function main(args: readonly string[]): Promise<void> {
     return;
   }
   const cleanup: Cleanup = [];
+  let undone: Promise<void> | undefined;
+  const undoAll = (): Promise<void> => (undone ??= undo(cleanup));
+  const abandon = (): void => void undoAll().finally(() => process.exit(1));
+  // Gateways and PostgreSQL would outlive this process; a reader that leaves early (| head) ends it too.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, abandon);
+  process.stdout.once("error", abandon);
   try {
     await run(options, cleanup);
   } finally {
-    for (const undo of cleanup.toReversed()) await undo();
+    await undoAll();
   }
+}
+
+async function undo(cleanup: Cleanup): Promise<void> {
+  for (const step of cleanup.toReversed()) await step();
 }
 
 async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
