@@ -38,6 +38,7 @@ import { createTaskWorking, type TaskWorking, type WorkingOptions } from "./task
 import { vendorKinds } from "./vendor/index.ts";
 import type { Vendor } from "./vendor/vendor.ts";
 import { createTaskRoom, type TaskRoom } from "./tasks.ts";
+import { WarmUp } from "./warm-up.ts";
 import { createWebhookSending } from "./webhooks.ts";
 
 export { openBackend };
@@ -100,8 +101,7 @@ async function assemble(built: Parts): Promise<App> {
   const { settings, config, log, metrics, backend, onLowBalance, pages, readMetrics } = built;
   const { database, signIn } = backend;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
-  const calls = createRunningCalls(built);
-  const detached = new DetachedReplies();
+  const [calls, detached] = [createRunningCalls(built), new DetachedReplies()];
   const prices = createPriceBook({ pool: database.pool });
   await prices.load(config.models.values());
   const { ledger, jobs } = createMoney(built);
@@ -124,12 +124,13 @@ async function assemble(built: Parts): Promise<App> {
   const natives = native.serve({ ...parts, ...inference });
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });
+  const warm = new WarmUp({ ...parts, models: config.models.values() }, settings.isWarmedUp);
   const edges = await createEdges({
     ...{ settings, log, metrics, calls, results, tasks, native, signIn, pages, readMetrics },
     services: [...backend.services, ...own].flat(),
     authenticate: authenticator.authenticate,
     onRefusedKey: inference.refusedKeys.take,
-    isReady: createReadiness(pool, calls),
+    isReady: createReadiness(pool, calls, () => warm.isDone),
     direct: directHandlers(inference.handlers, natives.handlers),
   });
   await authenticator.start();
@@ -137,25 +138,39 @@ async function assemble(built: Parts): Promise<App> {
   const roomJobs = [jobs, state.jobs, signIn.jobs, native.jobs];
   const starting = [...roomJobs, results.jobs, sending, tasks, working];
   for (const each of starting) await each.start();
-  let closing: Promise<void> | undefined;
+  const stopping = [...roomJobs, sending, results, tasks, inference.refusedKeys, warm];
+  const open = [counter, authenticator, ...vendors.values()];
+  const closing = { calls, detached, edges, working, stopping, ledger, open, backend };
+  let closed: Promise<void> | undefined;
   return {
     transport: backend.transport,
     metrics,
     signIn,
-    listen: async () => native.servedAt(results.servedAt(await edges.listen())),
-    close: ({ drainMs: limitMs = drainMs } = {}) => {
-      closing ??= (async () => {
-        const calling = endCalls({ calls, detached, edges }, limitMs);
-        await Promise.all([calling, working.stop(limitMs)]);
-        await stopAll([...roomJobs, sending, results, tasks, inference.refusedKeys]);
-        await ledger.close();
-        const open = [counter, authenticator, ...vendors.values()];
-        await Promise.all(open.map((each) => each.close()));
-        await backend.close();
-      })();
-      return closing;
+    listen: async () => {
+      const urls = await edges.listen();
+      warm.start();
+      return native.servedAt(results.servedAt(urls));
     },
+    close: ({ drainMs: limitMs = drainMs } = {}) => (closed ??= closeAll(closing, limitMs)),
   };
+}
+
+interface Closing extends Ending {
+  readonly working: TaskWorking;
+  readonly stopping: readonly { stop(): Promise<void> }[];
+  readonly ledger: LedgerWriter;
+  readonly open: readonly { close(): Promise<void> }[];
+  readonly backend: Backend;
+}
+
+/** Takes a server apart: calls first, then what works by itself, then the books, then what all of them use. */
+async function closeAll(closing: Closing, limitMs: number): Promise<void> {
+  const { working, stopping, ledger, open, backend } = closing;
+  await Promise.all([endCalls(closing, limitMs), working.stop(limitMs)]);
+  await stopAll(stopping);
+  await ledger.close();
+  await Promise.all(open.map((each) => each.close()));
+  await backend.close();
 }
 
 async function stopAll(parts: readonly { stop(): Promise<void> }[]): Promise<void> {
@@ -175,11 +190,14 @@ function createTaskRooms(parts: Omit<NativeRoomOptions & WorkingOptions, "onNews
   return { native, working, tasks };
 }
 
+interface Ending {
+  readonly calls: RunningCalls;
+  readonly detached: DetachedReplies;
+  readonly edges: Edges;
+}
+
 /** Lets running calls end by themselves, at most for `limitMs`; then ends them. */
-async function endCalls(
-  { calls, detached, edges }: { calls: RunningCalls; detached: DetachedReplies; edges: Edges },
-  limitMs: number,
-): Promise<void> {
+async function endCalls({ calls, detached, edges }: Ending, limitMs: number): Promise<void> {
   await calls.drain(limitMs);
   detached.stop();
   await edges.close();

@@ -82,10 +82,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   const facade = await createFacade({
     services: descriptions,
     transport: createDirectTransport(services, publicInterceptors),
-    authenticate,
-    onRefusedKey,
-    metrics,
-    log,
+    ...{ authenticate, onRefusedKey, metrics, log },
     isOpen: () => calls.isOpen,
     requireRoom: () => calls.requireRoom(),
     stopping: stopping.signal,

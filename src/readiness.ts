@@ -5,12 +5,20 @@ import type { RunningCalls } from "./inference/running-calls.ts";
 /** How long the answer of a readiness check counts, in milliseconds. */
 const readyMs = 1_000;
 
-/** Ready: not stopping, and the database answers. Never asks a vendor. */
-export function createReadiness(pool: Pool, calls: RunningCalls): () => Promise<boolean> {
+/**
+ * Ready: warmed up, not stopping, and the database answers. Never asks a vendor.
+ *
+ * @param isWarm whether the path of a call is compiled, or need not be
+ */
+export function createReadiness(
+  pool: Pool,
+  calls: RunningCalls,
+  isWarm: () => boolean,
+): () => Promise<boolean> {
   let checkedMs = Number.NEGATIVE_INFINITY;
   let answer = Promise.resolve(false);
   return async () => {
-    if (!calls.isOpen) return false;
+    if (!calls.isOpen || !isWarm()) return false;
     if (performance.now() - checkedMs > readyMs) {
       checkedMs = performance.now();
       const query = pool.query("select 1").then(

@@ -14,6 +14,7 @@ const roof = [
   "backend",
   "edges",
   "direct",
+  "warm-up",
   "inferences",
   "operators",
   "readiness",

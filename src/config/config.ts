@@ -229,6 +229,8 @@ export interface Settings {
   readonly workers: number;
   /** `UAS_MAX_CONCURRENT_CALLS`: how many calls to models a process runs at once. Default {@link concurrentCallsMax}. */
   readonly maxConcurrentCalls: number;
+  /** `UAS_WARM_UP`: whether a server is ready only once the path of a call is compiled. Default true. */
+  readonly isWarmedUp: boolean;
 }
 
 /** A TCP address to listen on. Port 0: any free one. */

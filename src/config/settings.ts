@@ -28,6 +28,7 @@ export const knownVariables: readonly string[] = [
   "UAS_OPERATOR_TOKEN",
   "UAS_WORKERS",
   "UAS_MAX_CONCURRENT_CALLS",
+  "UAS_WARM_UP",
   "UAS_API_KEY",
 ];
 
@@ -59,6 +60,7 @@ export function readSettings(env: Environment, cwd: string): ReadSettings {
     operatorToken: read("UAS_OPERATOR_TOKEN", parseToken),
     workers: read("UAS_WORKERS", parseWorkers) ?? 1,
     maxConcurrentCalls: read("UAS_MAX_CONCURRENT_CALLS", parseCalls) ?? concurrentCallsMax,
+    isWarmedUp: read("UAS_WARM_UP", parseSwitch) ?? true,
     warnings: unknownVariables(env),
   };
   if (sameAddress(settings.listen, settings.internalListen)) {
@@ -110,6 +112,11 @@ function parseCalls(text: string): Parsed<number> {
   const value = Number(text);
   if (/^[1-9]\d*$/.test(text) && value <= callsMax) return { value };
   return { problem: `must be a number of calls from 1 to ${callsMax}` };
+}
+
+function parseSwitch(text: string): Parsed<boolean> {
+  if (text === "on" || text === "off") return { value: text === "on" };
+  return { problem: "must be on or off" };
 }
 
 function sameAddress(one: ListenAddress, other: ListenAddress): boolean {

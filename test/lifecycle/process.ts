@@ -46,6 +46,7 @@ export class Process {
         PATH: process.env["PATH"],
         UAS_LISTEN: "127.0.0.1:0",
         UAS_INTERNAL_LISTEN: "127.0.0.1:0",
+        UAS_WARM_UP: "off",
         ...env,
       },
       stdio: ["ignore", "pipe", "pipe"],

@@ -136,6 +136,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       operatorToken: undefined,
       workers: 1,
       maxConcurrentCalls: 1_000,
+      isWarmedUp: false,
       ...options.settings,
     },
     config: configOf(options),
