@@ -12,15 +12,23 @@ export function answerWith(handlers: Handlers): void {
   process.once("disconnect", () => process.exit());
 }
 
-/** Microseconds of user and system time, and bytes of resident memory. */
+/** What a process has used so far, all its threads included. */
 export interface ProcessFigures {
+  /** Microseconds of user and system time. */
   readonly cpuMicros: number;
+  /** Context switches, voluntary and involuntary. */
+  readonly switches: number;
+  /** Bytes of resident memory. */
   readonly rssBytes: number;
 }
 
 function figures(): ProcessFigures {
-  const { user, system } = process.cpuUsage();
-  return { cpuMicros: user + system, rssBytes: process.memoryUsage.rss() };
+  const usage = process.resourceUsage();
+  return {
+    cpuMicros: usage.userCPUTime + usage.systemCPUTime,
+    switches: usage.voluntaryContextSwitches + usage.involuntaryContextSwitches,
+    rssBytes: process.memoryUsage.rss(),
+  };
 }
 
 interface Question {
@@ -40,7 +48,8 @@ async function onQuestion({ id, name, argument }: Question): Promise<void> {
   }
 }
 
-if (process.send) {
+// Workers of the gateway load this file too; their channel leads to the gateway, not to the bench.
+if (process.send && process.env["UAS_BENCH_PID"] === String(process.ppid)) {
   process.on("message", (question) => void onQuestion(question as Question));
   // Of the gateway: the bench's questions alone must not keep it alive.
   process.channel?.unref();

@@ -4,7 +4,7 @@ import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 
 /** Which half of the machine a process runs on. */
-export type Core = "contestant" | "load";
+export type Core = "contestant" | "load" | "both";
 
 /** A process of the bench. */
 export interface Child {
@@ -38,13 +38,13 @@ export function start({ command, core, env = {}, output }: ChildOptions): Child 
   const node = [process.execPath, "--import", cache, "--import", hook, path, ...rest];
   const [file = "", ...args] = isPinned ? ["taskset", "-c", cores[core], ...node] : node;
   const child = spawn(file, args, {
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...env, UAS_BENCH_PID: String(process.pid) },
     stdio: ["ignore", output ?? 2, output ?? 2, "ipc"],
   });
   return new IpcChild(child);
 }
 
-const cores: Readonly<Record<Core, string>> = { contestant: "0", load: "1" };
+const cores: Readonly<Record<Core, string>> = { contestant: "0", load: "1", both: "0,1" };
 
 interface Answer {
   readonly id: number;

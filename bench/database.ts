@@ -4,7 +4,7 @@ import { openDatabase } from "../src/db/database.ts";
 import { startEmbedded } from "../src/db/embedded.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../test/support/test-server.ts";
 
-/** A migrated database that may be filled. */
+/** A database that may be filled. */
 export interface BenchDatabase {
   readonly url: string;
   /** What makes the gateway use it. */
@@ -15,12 +15,13 @@ export interface BenchDatabase {
 
 /** Makes one on the server of `DATABASE_URL`, else in an embedded server below `folder`. */
 export async function openBenchDatabase(folder: string): Promise<BenchDatabase> {
-  const database = await makeDatabase(folder);
+  const database = await openEmptyDatabase(folder);
   await (await openDatabase(database.url)).close();
   return database;
 }
 
-async function makeDatabase(folder: string): Promise<BenchDatabase> {
+/** The same without a table: a gateway migrates it when it starts. */
+export async function openEmptyDatabase(folder: string): Promise<BenchDatabase> {
   const dataDir = join(folder, "data");
   const adminUrl = process.env["DATABASE_URL"];
   if (adminUrl) {

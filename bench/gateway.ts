@@ -7,19 +7,21 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { type Child, start } from "./child.ts";
+import { type Child, type Core, start } from "./child.ts";
 import type { BenchDatabase } from "./database.ts";
 import { pacedModel, publicModel, scenarios, vendorModel } from "./scenario.ts";
 import { styleNames } from "./style.ts";
 
-const uas = fileURLToPath(new URL("../bin/uas.js", import.meta.url));
-const root = fileURLToPath(new URL("..", import.meta.url));
+/** The folder of the checkout that this bench is of. */
+export const ownFolder: string = fileURLToPath(new URL("..", import.meta.url));
 
 /** How long the gateway may take to listen, in milliseconds. */
 const startMs = 30_000;
 
 /** An installation of the gateway in a folder of its own. */
 export interface Installation {
+  /** The folder of the checkout whose gateway it is. */
+  readonly root: string;
   readonly env: Readonly<Record<string, string>>;
   readonly port: number;
   readonly logPath: string;
@@ -27,6 +29,8 @@ export interface Installation {
 
 /** What an installation needs. */
 export interface InstallOptions {
+  /** The folder of the checkout. Default: this one. */
+  readonly root?: string;
   /** Where its configuration and log go. */
   readonly folder: string;
   /** Where its one vendor listens. */
@@ -36,7 +40,7 @@ export interface InstallOptions {
 
 /** Writes a configuration, one model for each scenario. */
 export function install(options: InstallOptions): Promise<Installation> {
-  const { folder, upstreamPort, database } = options;
+  const { root = ownFolder, folder, upstreamPort, database } = options;
   const models = scenarios.map(({ name }) => {
     const vendor = name === "native" ? "gemini" : "bench";
     const route = `routes: [{ vendor: ${vendor}, model: ${vendorModel(name)} }]`;
@@ -57,11 +61,11 @@ export function install(options: InstallOptions): Promise<Installation> {
     `  messages: { kind: anthropic, base_url: "${base}", api_key: "\${env:BENCH_KEY}" }`,
   ];
   const lines = ["vendors:", ...vendors, "models:", ...models, ...paced];
-  return installWith({ folder, database, lines });
+  return installWith({ root, folder, database, lines });
 }
 
 /** What a configuration of one's own needs. */
-export interface InstallWithOptions extends Pick<InstallOptions, "folder" | "database"> {
+export interface InstallWithOptions extends Pick<InstallOptions, "root" | "folder" | "database"> {
   /** Of the configuration, below its version. */
   readonly lines: readonly string[];
   /** What else the environment says. */
@@ -70,7 +74,7 @@ export interface InstallWithOptions extends Pick<InstallOptions, "folder" | "dat
 
 /** Writes a configuration as it is given. */
 export async function installWith(options: InstallWithOptions): Promise<Installation> {
-  const { folder, database, lines } = options;
+  const { root = ownFolder, folder, database, lines } = options;
   const config = join(folder, "uas.yaml");
   writeFileSync(config, `${["version: 1", ...lines].join("\n")}\n`);
   const port = await freePort();
@@ -82,15 +86,30 @@ export async function installWith(options: InstallWithOptions): Promise<Installa
     UAS_INTERNAL_LISTEN: `127.0.0.1:${await freePort()}`,
     ...options.env,
   };
-  return { env, port, logPath: join(folder, "gateway.log") };
+  return { root, env, port, logPath: join(folder, "gateway.log") };
 }
 
-/** Starts `serve` on the contestants' core and waits until it is ready. */
-export async function serve(installation: Installation): Promise<Child> {
+/** The same configuration and database, served by `workers` processes at another address. */
+export async function withWorkers(
+  installation: Installation,
+  workers: number,
+): Promise<Installation> {
+  const port = await freePort();
+  const env = {
+    ...installation.env,
+    UAS_WORKERS: String(workers),
+    UAS_LISTEN: `127.0.0.1:${port}`,
+    UAS_INTERNAL_LISTEN: `127.0.0.1:${await freePort()}`,
+  };
+  return { ...installation, env, port, logPath: `${installation.logPath}.workers-${workers}` };
+}
+
+/** Starts `serve`, by default on the contestants' core, and waits until it is ready. */
+export async function serve(installation: Installation, core: Core = "contestant"): Promise<Child> {
   const output = openSync(installation.logPath, "a");
   const child = start({
-    command: ["../bin/uas.js", "serve"],
-    core: "contestant",
+    command: [join(installation.root, "bin/uas.js"), "serve"],
+    core,
     env: installation.env,
     output,
   });
@@ -100,8 +119,8 @@ export async function serve(installation: Installation): Promise<Child> {
 }
 
 /** Creates an account with money and returns a key of it. The gateway must run. */
-export async function createKey({ env }: Installation): Promise<string> {
-  const account = await command(env, [
+export async function createKey(installation: Installation): Promise<string> {
+  const account = await command(installation, [
     "account",
     "create",
     "--name",
@@ -109,19 +128,25 @@ export async function createKey({ env }: Installation): Promise<string> {
     "--balance",
     "900000",
   ]);
-  const created = await command(env, ["key", "create", "--account", String(account["accountId"])]);
+  const created = await command(installation, [
+    "key",
+    "create",
+    "--account",
+    String(account["accountId"]),
+  ]);
   return String(created["key"]);
 }
 
 /** The end of the books: what `uas ledger audit` says. Throws where a rule is broken. */
-export async function audit({ env }: Installation): Promise<void> {
-  await command(env, ["ledger", "audit"]);
+export async function audit(installation: Installation): Promise<void> {
+  await command(installation, ["ledger", "audit"]);
 }
 
 async function command(
-  env: Readonly<Record<string, string>>,
+  { root, env }: Installation,
   args: readonly string[],
 ): Promise<Record<string, unknown>> {
+  const uas = join(root, "bin/uas.js");
   const { stdout } = await promisify(execFile)(process.execPath, [uas, ...args, "--json"], {
     env: { ...process.env, ...env },
   });
@@ -132,7 +157,7 @@ async function command(
 export async function measureStart(installation: Installation): Promise<number> {
   const began = performance.now();
   const child = spawn("npm", ["start", "--silent"], {
-    cwd: root,
+    cwd: installation.root,
     env: { ...process.env, ...installation.env },
     stdio: "ignore",
   });

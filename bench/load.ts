@@ -1,8 +1,8 @@
 /** Process: the load. Raw sockets and as little parsing as possible: it shares a core with the vendor. */
-import { connect, type Socket } from "node:net";
 import { answerWith } from "./answer.ts";
-import { floodChunks, type Scenario } from "./scenario.ts";
-import { type Style, styles } from "./style.ts";
+import { Connection, type ConnectionOwner } from "./load-connection.ts";
+import type { Scenario } from "./scenario.ts";
+import { styles } from "./style.ts";
 
 /** Whom to load with what. */
 export interface LoadOptions {
@@ -11,12 +11,21 @@ export interface LoadOptions {
   readonly model: string;
   /** The API key; empty: none is sent. */
   readonly key: string;
+  /** Open loop: requests per second, due at fixed times whatever the replies do. Default: closed loop, where every
+   * connection asks again as soon as it has its reply. */
+  readonly rate?: number | undefined;
+  /** Whether replies that say "try again" (429, 503) are counted. Default: the first is a failure. */
+  readonly mayRefuse?: boolean | undefined;
 }
 
 /** What was counted so far. */
 export interface LoadCount {
   /** Requests, or chunks. */
   readonly units: number;
+  /** Replies that said "try again"; not among the units. */
+  readonly refusals: number;
+  /** Whether every connection is open and the first reply has come. */
+  readonly isRunning: boolean;
   /** The first failure; empty: none. */
   readonly failure: string;
 }
@@ -27,153 +36,177 @@ export interface Latency {
   readonly p99: number;
 }
 
-/** How much of the end of a stream is kept: the last event of every style. */
-const tailBytes = 4_096;
+/** How many connections are being opened at once: more than the backlog of a listener would be refused or wait. */
+const openingMax = 64;
 
-class Load {
-  readonly options: LoadOptions;
+class Load implements ConnectionOwner {
+  readonly scenario: Scenario;
+  readonly port: number;
   readonly request: Buffer;
-  /** Whole replies and their bytes: what a byte stands for while flooding. */
-  replies = 0;
-  replyBytes = 0;
-  receivedBytes = 0;
-  chunks = 0;
-  failure = "";
-  latencies: number[] = [];
-  isStopped = false;
+  readonly #mayRefuse: boolean;
   readonly #connections: Connection[] = [];
+  readonly #arrivals: Arrivals | undefined;
+  #opened = 0;
+  /** Whole replies and their bytes: what a byte stands for while flooding. */
+  #replies = 0;
+  #replyBytes = 0;
+  #receivedBytes = 0;
+  #chunks = 0;
+  #refusals = 0;
+  #failure = "";
+  #latencies: number[] = [];
+  #measuredFromMs = 0;
+  #isStopped = false;
 
   constructor(options: LoadOptions) {
-    this.options = options;
+    this.scenario = options.scenario;
+    this.port = options.port;
     this.request = requestBytes(options);
-    for (let i = 0; i < options.scenario.connections; i++) {
-      this.#connections.push(new Connection(this));
-    }
+    this.#mayRefuse = options.mayRefuse ?? false;
+    this.#arrivals = options.rate === undefined ? undefined : new Arrivals(options.rate);
+    for (let i = 0; i < openingMax; i++) this.#openNext();
+  }
+
+  #openNext(): void {
+    if (this.#connections.length === this.scenario.connections || this.#isStopped) return;
+    this.#connections.push(new Connection(this));
+  }
+
+  onOpen(connection: Connection): void {
+    this.#opened++;
+    this.#openNext();
+    this.#onFree(connection);
+    if (this.#opened === this.scenario.connections) this.#arrivals?.start();
+  }
+
+  onBytes(count: number): void {
+    this.#receivedBytes += count;
+  }
+
+  onChunk(delayMs: number): void {
+    this.#chunks++;
+    this.#latencies.push(delayMs);
+  }
+
+  onReply(connection: Connection, bytes: number): void {
+    this.#replies++;
+    this.#replyBytes += bytes;
+    if (this.scenario.name !== "paced") this.#addLatency(connection.dueMs, performance.now());
+    this.#onFree(connection);
+  }
+
+  onRefusal(connection: Connection): boolean {
+    if (!this.#mayRefuse) return false;
+    this.#refusals++;
+    this.#onFree(connection);
+    return true;
+  }
+
+  onFailure(message: string): void {
+    if (!this.#isStopped) this.#failure ||= message;
+  }
+
+  #onFree(connection: Connection): void {
+    if (this.#isStopped) return;
+    if (this.#arrivals === undefined) connection.ask(performance.now());
+    else this.#arrivals.onFree(connection);
+  }
+
+  /** In an open loop, only requests that were due within the measurement. */
+  #addLatency(dueMs: number, nowMs: number): void {
+    if (this.#arrivals !== undefined && dueMs < this.#measuredFromMs) return;
+    this.#latencies.push(nowMs - dueMs);
   }
 
   count(): LoadCount {
-    return { units: Math.round(this.#units()), failure: this.failure };
+    const units = Math.round(this.#units());
+    const isRunning = this.#opened === this.scenario.connections && units > 0;
+    return { units, refusals: this.#refusals, isRunning, failure: this.#failure };
   }
 
   #units(): number {
-    const { name } = this.options.scenario;
-    if (name === "paced") return this.chunks;
-    if (name !== "flood" && name !== "native") return this.replies;
+    const { name, chunks } = this.scenario;
+    if (name === "paced") return this.#chunks;
+    if (chunks === undefined) return this.#replies;
     // Counting events would cost more than receiving them: bytes tell as much.
-    return this.replies === 0
+    return this.#replies === 0
       ? 0
-      : this.receivedBytes * ((this.replies * floodChunks) / this.replyBytes);
+      : this.#receivedBytes * ((this.#replies * chunks) / this.#replyBytes);
+  }
+
+  /** Forgets the latencies of the time before the measurement. */
+  measure(): LoadCount {
+    this.#latencies = [];
+    this.#measuredFromMs = performance.now();
+    return this.count();
   }
 
   stop(): Latency {
-    this.isStopped = true;
+    if (this.#arrivals !== undefined) this.#addPending(this.#arrivals.stop());
+    this.#isStopped = true;
     for (const connection of this.#connections) connection.close();
-    const sorted = Float64Array.from(this.latencies).toSorted();
+    const sorted = Float64Array.from(this.#latencies).toSorted();
     const at = (share: number): number => sorted[Math.floor(sorted.length * share)] ?? 0;
     return { p50: at(0.5), p99: at(0.99) };
   }
-}
 
-/** One connection that asks, reads the reply and asks again. */
-class Connection {
-  readonly #load: Load;
-  #socket: Socket;
-  #asked = 0;
-  #size = 0;
-  #expected = 0;
-  #head = "";
-  #tail: Buffer = Buffer.alloc(0);
-
-  constructor(load: Load) {
-    this.#load = load;
-    this.#socket = this.#open();
-  }
-
-  close(): void {
-    this.#socket.destroy();
-  }
-
-  #open(): Socket {
-    const socket = connect(this.#load.options.port, "127.0.0.1");
-    socket.setNoDelay(true);
-    socket.once("connect", () => this.#ask());
-    socket.on("data", (bytes: Buffer) => this.#onData(bytes));
-    socket.on("error", (error) => this.#fail(error.message));
-    socket.on("close", () => this.#fail("the connection was closed"));
-    return socket;
-  }
-
-  #fail(message: string): void {
-    if (!this.#load.isStopped) this.#load.failure ||= message;
-  }
-
-  #ask(): void {
-    this.#size = 0;
-    this.#expected = 0;
-    this.#head = "";
-    this.#asked = performance.now();
-    this.#socket.write(this.#load.request);
-  }
-
-  #onData(bytes: Buffer): void {
-    const load = this.#load;
-    this.#size += bytes.length;
-    load.receivedBytes += bytes.length;
-    if (this.#expected === 0) this.#readHead(bytes);
-    if (load.options.scenario.stream) this.#onStreamData(bytes);
-    else if (this.#size === this.#expected) this.#onReply();
-  }
-
-  #readHead(bytes: Buffer): void {
-    this.#head += bytes.toString("latin1");
-    const end = this.#head.indexOf("\r\n\r\n");
-    if (end < 0) return;
-    if (!this.#head.startsWith("HTTP/1.1 200")) this.#fail(this.#head.slice(0, 600));
-    const length = /\r\ncontent-length: *(\d+)/i.exec(this.#head.slice(0, end))?.[1];
-    this.#expected = length === undefined ? -1 : end + 4 + Number(length);
-  }
-
-  #onStreamData(bytes: Buffer): void {
-    if (this.#load.options.scenario.name === "paced") this.#readStamps(bytes);
-    this.#tail =
-      bytes.length >= tailBytes
-        ? bytes.subarray(-tailBytes)
-        : Buffer.concat([this.#tail, bytes]).subarray(-tailBytes);
-    if (this.#tail.subarray(-7).toString("latin1").endsWith("0\r\n\r\n")) {
-      const { terminal } = styleOf(this.#load.options.scenario);
-      if (!this.#tail.includes(terminal)) this.#fail(`a stream ended without ${terminal}`);
-      this.#onReply();
-    }
-  }
-
-  #readStamps(bytes: Buffer): void {
-    const now = Number(process.hrtime.bigint() / 1000n);
-    const { mark } = styleOf(this.#load.options.scenario);
-    for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, at + 20)) {
-      const sent = Number(bytes.toString("latin1", at + mark.length, at + mark.length + 16));
-      if (!(sent > 0)) continue;
-      this.#load.chunks++;
-      this.#load.latencies.push((now - sent) / 1000);
-    }
-  }
-
-  #onReply(): void {
-    const load = this.#load;
-    load.replies++;
-    load.replyBytes += this.#size;
-    if (load.options.scenario.name !== "paced")
-      load.latencies.push(performance.now() - this.#asked);
-    if (!load.isStopped) this.#ask();
+  /** Requests without a reply have waited at least until now: without them the slowest would be missing. */
+  #addPending(queued: readonly number[]): void {
+    const nowMs = performance.now();
+    for (const dueMs of queued) this.#addLatency(dueMs, nowMs);
+    for (const { isBusy, dueMs } of this.#connections) if (isBusy) this.#addLatency(dueMs, nowMs);
   }
 }
 
-function styleOf({ style = "chat" }: Scenario): Style {
-  return styles[style];
+/**
+ * Requests of an open loop: the n-th is due n/rate seconds after the start, rounded up to a whole millisecond, which
+ * is the grain of Node's timers. It goes to the connection that has been free for longest, and waits where none is.
+ */
+class Arrivals {
+  readonly #gapMs: number;
+  readonly #free: Connection[] = [];
+  readonly #queued: number[] = [];
+  #startMs = 0;
+  #next = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(rate: number) {
+    this.#gapMs = 1_000 / rate;
+  }
+
+  start(): void {
+    this.#startMs = Math.ceil(performance.now());
+    this.#timer = setInterval(() => this.#run(), 1);
+  }
+
+  onFree(connection: Connection): void {
+    const dueMs = this.#queued.shift();
+    if (dueMs === undefined) this.#free.push(connection);
+    else connection.ask(dueMs);
+  }
+
+  /** Returns when the requests were due that no connection has sent yet. */
+  stop(): readonly number[] {
+    clearInterval(this.#timer);
+    return this.#queued;
+  }
+
+  #run(): void {
+    const nowMs = performance.now();
+    for (;;) {
+      const dueMs = this.#startMs + Math.ceil(this.#next * this.#gapMs);
+      if (dueMs > nowMs) return;
+      this.#next++;
+      const connection = this.#free.shift();
+      if (connection === undefined) this.#queued.push(dueMs);
+      else connection.ask(dueMs);
+    }
+  }
 }
 
 function requestBytes({ scenario, port, model, key }: LoadOptions): Buffer {
   const content = "x".repeat(Math.max(0, scenario.bodyBytes - 120));
-  const style = styleOf(scenario);
+  const style = styles[scenario.style ?? "chat"];
   const asked = style.request(model, content) as Record<string, unknown>;
   const body = JSON.stringify({ ...asked, stream: scenario.stream ? true : undefined });
   const head = [
@@ -194,13 +227,12 @@ class Generator {
   }
 
   count(): LoadCount {
-    return this.#load?.count() ?? { units: 0, failure: "no load runs" };
+    const none = { units: 0, refusals: 0, isRunning: false, failure: "no load runs" };
+    return this.#load?.count() ?? none;
   }
 
-  /** Forgets the latencies of the time before the measurement. */
   measure(): LoadCount {
-    if (this.#load) this.#load.latencies = [];
-    return this.count();
+    return this.#load?.measure() ?? this.count();
   }
 
   end(): Latency {

@@ -5,38 +5,46 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ProcessFigures } from "./answer.ts";
+import { measureBody } from "./body.ts";
 import { type Child, isPinned, start } from "./child.ts";
+import { type Cleanup, keep, type Place, startContestants } from "./contestants.ts";
 import { benchCross } from "./cross.ts";
-import { openBenchDatabase, type BenchDatabase } from "./database.ts";
-import { audit, createKey, install, type Installation, measureStart, serve } from "./gateway.ts";
+import { openBenchDatabase } from "./database.ts";
+import { type Installation, measureStart } from "./gateway.ts";
 import { benchLedger } from "./ledger.ts";
 import { benchLog } from "./log.ts";
-import { type Contestant, measure, type Measurement, median } from "./measure.ts";
 import { type BenchOptions, readOptions, usage } from "./options.ts";
+import { benchOpenLoop } from "./open-loop.ts";
 import {
   print,
+  printBodies,
   printGoal,
   printLedger,
   printLog,
-  printScenario,
   printTasks,
   printWebhooks,
   rssGoalBytes,
   startGoalMs,
 } from "./report.ts";
-import { benchWebhooks } from "./webhooks.ts";
-import { publicModel, type Scenario, vendorModel } from "./scenario.ts";
+import { printRounds } from "./report-rounds.ts";
+import { runRounds } from "./rounds.ts";
+import { crossScenarios } from "./scenario.ts";
 import { openSlowDatabase } from "./slow-disk.ts";
+import { medianOf } from "./statistics.ts";
+import { Summary } from "./summary.ts";
 import { benchTasks } from "./tasks.ts";
+import { benchWebhooks } from "./webhooks.ts";
+import { benchWorkers } from "./workers.ts";
 
-/** What must be undone, newest first. */
-type Cleanup = Array<() => Promise<void> | void>;
-
-async function main(): Promise<void> {
+async function main(args: readonly string[]): Promise<void> {
+  if (args.includes("--help")) {
+    process.stdout.write(usage);
+    return;
+  }
   let options: BenchOptions;
   try {
-    options = readOptions(process.argv.slice(2));
+    // npm runs scripts in the folder of the package, and says where it was called.
+    options = readOptions(args, process.env["INIT_CWD"] ?? process.cwd());
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${usage}`);
     process.exitCode = 2;
@@ -56,21 +64,25 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
       `${isPinned ? "contestants on core 0, vendor and load on core 1" : "not bound to cores"}; ` +
       `${options.rounds} rounds of ${options.seconds} s, medians`,
   );
+  if (options.otherFolder !== undefined) print(`other: ${options.otherFolder}`);
   print();
   const folder = mkdtempSync(join(tmpdir(), "uas-bench-"));
   cleanup.push(() => rmSync(folder, { recursive: true, force: true }));
   const database = await openBenchDatabase(folder);
   cleanup.push(() => database.close());
-  if (options.isLedgerMeasured) await benchLedgers(options, { folder, database, cleanup });
-  if (options.areWebhooksMeasured) {
+  const place = { folder, database, cleanup };
+  const summary = new Summary();
+  const { parts } = options;
+  if (parts.has("ledger")) summary.set("ledger", await benchLedgers(options, place));
+  if (parts.has("webhooks")) {
     const receivers = keep(start({ command: ["webhook-receivers.ts"], core: "load" }), cleanup);
     // Long enough that breakers open on the way: they do after five times five seconds.
     const durationMs = options.seconds * 20_000;
     printWebhooks(await benchWebhooks({ url: database.url, receivers, durationMs }));
     await receivers.stop();
   }
-  if (options.isLogMeasured) await benchCallLog(options, { folder, cleanup });
-  if (options.areTasksMeasured) {
+  if (parts.has("log")) await benchCallLog(options, place);
+  if (parts.has("tasks")) {
     const load = keep(start({ command: ["task-load.ts"], core: "load" }), cleanup);
     // Long enough to see what waits meanwhile.
     const durationMs = options.seconds * 5_000;
@@ -78,23 +90,29 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
     printTasks(await benchTasks({ folder, database, load, durationMs, keep: kept }));
     await load.stop();
   }
-  if (options.scenarios.length > 0 || options.isCrossMeasured || options.isStartMeasured) {
-    await benchGateway(options, { folder, database, cleanup });
+  if (parts.has("body")) {
+    const results = crossScenarios.map((each) => measureBody(each.caller, each.vendor));
+    summary.set("body", printBodies(results));
   }
+  if (isLoaded(options) || parts.has("start")) await benchGateways(options, place, summary);
+  summary.print();
 }
 
-/** On the disk as it is, then on one whose fsync takes a millisecond more. */
-async function benchLedgers(options: BenchOptions, { folder, database }: Place): Promise<void> {
+/** On the disk as it is, then on one whose fsync takes a millisecond more. Resolves with the slow one's added p99
+ * at the highest concurrency in milliseconds; NaN where there is none. */
+async function benchLedgers(options: BenchOptions, { folder, database }: Place): Promise<number> {
   const measured = { concurrencies: [1, 64, 256], durationMs: options.seconds * 1_000 };
   printLedger("fsync as it is", await benchLedger({ url: database.url, ...measured }));
   const slow = await openSlowDatabase(folder);
   if (typeof slow === "string") {
     print(`Ledger with fsync slowed by 1 ms: skipped, ${slow}`);
     print();
-    return;
+    return Number.NaN;
   }
   try {
-    printLedger("fsync slowed by 1 ms", await benchLedger({ url: slow.url, ...measured }));
+    const result = await benchLedger({ url: slow.url, ...measured });
+    printLedger("fsync slowed by 1 ms", result);
+    return result.runs.at(-1)?.p99Ms ?? Number.NaN;
   } finally {
     await slow.close();
   }
@@ -111,73 +129,38 @@ async function benchCallLog(
   await database.close();
 }
 
-interface Place {
-  readonly folder: string;
-  readonly database: BenchDatabase;
-  readonly cleanup: Cleanup;
+/** Whether requests are sent to a gateway and a bare proxy. */
+function isLoaded({ scenarios, parts }: BenchOptions): boolean {
+  return scenarios.length > 0 || parts.has("cross") || parts.has("open") || parts.has("workers");
 }
 
-async function benchGateway(options: BenchOptions, place: Place): Promise<void> {
-  const { folder, database, cleanup } = place;
-  const upstream = keep(start({ command: ["upstream.ts"], core: "load" }), cleanup);
-  const upstreamPort = await upstream.ask<number>("listen");
-  const installation = await install({ folder, upstreamPort, database });
-  const gateway = keep(await serve(installation), cleanup);
-  const { rssBytes } = await gateway.ask<ProcessFigures>("figures");
-  const load = keep(start({ command: ["load.ts"], core: "load" }), cleanup);
-  const key =
-    options.scenarios.length > 0 || options.isCrossMeasured ? await createKey(installation) : "";
-  if (options.scenarios.length > 0) {
-    const bare = keep(start({ command: ["bare-proxy.ts"], core: "contestant" }), cleanup);
-    const contestants: readonly Contestant[] = [
-      {
-        name: "bare proxy",
-        process: bare,
-        port: await bare.ask<number>("listen", upstreamPort),
-        key: "",
-        model: vendorModel,
-      },
-      {
-        name: "gateway",
-        process: gateway,
-        port: installation.port,
-        key,
-        model: publicModel,
-      },
-    ];
-    for (const scenario of options.scenarios) {
-      await benchScenario({ scenario, contestants, load, options });
-    }
+async function benchGateways(options: BenchOptions, place: Place, summary: Summary): Promise<void> {
+  const { parts } = options;
+  const contestants = await startContestants(options, place, isLoaded(options));
+  const { load, gateway, other, all } = contestants;
+  for (const scenario of options.scenarios) {
+    const rounds = await runRounds({ scenario, contestants: all, load, options });
+    printRounds(rounds);
+    summary.set(scenario.name, rounds.cpuRatio("gateway", "bare proxy").median);
+    if (scenario.name !== "json") continue;
+    summary.set("database", rounds.databaseRatio("gateway").median);
+    summary.set("switches", medianOf(rounds.of("gateway")).switches);
   }
-  if (options.isCrossMeasured) await benchCross(options, { installation, gateway, load, key });
-  if (key !== "") await audit(installation);
-  if (options.isStartMeasured) {
+  if (parts.has("open")) {
+    summary.set("open", await benchOpenLoop({ contestants: all, load, options }));
+  }
+  if (parts.has("cross")) await benchCross(options, { gateway, load });
+  if (parts.has("workers")) {
+    summary.set("workers", await benchWorkers({ gateway, load, options }));
+    if (other !== undefined) await benchWorkers({ gateway: other, load, options });
+  }
+  if (isLoaded(options)) await contestants.audit();
+  if (parts.has("start")) {
     // Both leave the embedded server, which stops it: the start is measured with that of the database.
-    await gateway.stop();
-    if (!process.env["DATABASE_URL"]) await database.close();
-    await benchStart(installation, rssBytes);
+    await gateway.process.stop();
+    if (!process.env["DATABASE_URL"]) await place.database.close();
+    await benchStart(gateway.installation, gateway.idleRssBytes);
   }
-}
-
-interface ScenarioRun {
-  readonly scenario: Scenario;
-  readonly contestants: readonly Contestant[];
-  readonly load: Child;
-  readonly options: BenchOptions;
-}
-
-/** The contestants take turns, so that whatever else the machine does meets both. */
-async function benchScenario({ scenario, contestants, load, options }: ScenarioRun): Promise<void> {
-  const results = new Map<Contestant["name"], Measurement[]>();
-  for (let round = 0; round < options.rounds; round++) {
-    for (const contestant of contestants) {
-      const { seconds } = options;
-      const result = await measure(load, contestant, { scenario, seconds, isFirst: round === 0 });
-      results.set(contestant.name, [...(results.get(contestant.name) ?? []), result]);
-    }
-  }
-  const of = (name: Contestant["name"]): Measurement => median(results.get(name) ?? []);
-  printScenario(scenario, of("bare proxy"), of("gateway"));
 }
 
 async function benchStart(installation: Installation, rssBytes: number): Promise<void> {
@@ -194,9 +177,4 @@ async function benchStart(installation: Installation, rssBytes: number): Promise
   print();
 }
 
-function keep(child: Child, cleanup: Cleanup): Child {
-  cleanup.push(() => child.stop());
-  return child;
-}
-
-await main();
+await main(process.argv.slice(2));

@@ -1,70 +1,117 @@
 /** The command line of `npm run bench`. */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type Scenario, scenarios } from "./scenario.ts";
 
-/** What to measure. */
+/** How long a contestant is loaded before anything is measured: a number of JSON requests, or seconds. */
+export type WarmUp = { readonly requests: number } | { readonly seconds: number };
+
+/** Times around each measurement, in milliseconds. */
+export interface Pauses {
+  /** Load before a contestant's first measurement in a scenario: its code paths are compiled on the contestant's one
+   * core. With 1 s the gateway's figure came out by a third too high. */
+  readonly firstWarmUpMs: number;
+  /** Load before every later measurement. */
+  readonly warmUpMs: number;
+  /** Rest after a measurement, in which a contestant finishes its work. */
+  readonly restMs: number;
+}
+
+/** Measurements beside the scenarios, in the order in which they run. */
+export const partNames = [
+  "ledger",
+  "webhooks",
+  "log",
+  "tasks",
+  "body",
+  "open",
+  "cross",
+  "workers",
+  "start",
+] as const;
+
+/** The name of a measurement beside the scenarios. */
+export type PartName = (typeof partNames)[number];
+
+/** What to measure, and how long. */
 export interface BenchOptions {
   /** Seconds of each single measurement. Default 2. */
   readonly seconds: number;
   /** How often the contestants take turns. Default 3: medians need an odd number. */
   readonly rounds: number;
+  readonly warmUp: WarmUp;
+  readonly pauses: Pauses;
   readonly scenarios: readonly Scenario[];
-  /** Whether to measure start and memory. */
-  readonly isStartMeasured: boolean;
-  /** Whether to measure translation between styles. */
-  readonly isCrossMeasured: boolean;
-  /** Whether to measure the ledger alone. */
-  readonly isLedgerMeasured: boolean;
-  /** Whether to measure webhooks past receivers that hang. */
-  readonly areWebhooksMeasured: boolean;
-  /** Whether to measure tasks. */
-  readonly areTasksMeasured: boolean;
-  /** Whether to measure questions to a call log of millions of rows. */
-  readonly isLogMeasured: boolean;
-  /** How many rows it has. Default 5,000,000: minutes to fill. */
+  readonly parts: ReadonlySet<PartName>;
+  /** The folder of another checkout whose gateway takes part as "other"; `undefined`: none. */
+  readonly otherFolder: string | undefined;
+  /** Rows of the call log. Default 5,000,000: minutes to fill. */
   readonly logRows: number;
 }
 
-/** Says how to call the bench. */
-export const usage = `usage: npm run bench -- [--seconds 2] [--rounds 3] [--rows 5000000] [--only json,flood,native,paced,large,cross,start,ledger,webhooks,tasks,log]
+/** Help text. */
+export const usage = `usage: npm run bench -- [options]
+
+  --only NAMES     some of: ${scenarios.map(({ name }) => name).join(", ")},
+                   ${partNames.join(", ")}
+                   (default: everything but log)
+  --seconds N      length of each measurement (2; with --quick 0.8)
+  --rounds N       how often the contestants take turns (3; with --quick 7); odd numbers give true medians
+  --warm-up N      JSON requests to each contestant before anything is measured (20000), or seconds:
+                   --warm-up 10s
+  --gateway DIR    also runs the gateway of the checkout in DIR, as "other", in the same rounds
+  --quick          many short turns with short warm-ups, for work in progress: compare within one run only
+  --rows N         rows of the call log (5000000)
+  --help
+
+One scenario, before and after a change, in well under a minute:
+  npm run bench -- --quick --only json --gateway ../before
 `;
 
 /** @throws Error with a message for the user. */
-export function readOptions(args: readonly string[]): BenchOptions {
+export function readOptions(args: readonly string[], cwd: string): BenchOptions {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      seconds: { type: "string", default: "2" },
-      rounds: { type: "string", default: "3" },
+      seconds: { type: "string" },
+      rounds: { type: "string" },
       only: { type: "string", default: "" },
       rows: { type: "string", default: "5000000" },
+      quick: { type: "boolean", default: false },
+      gateway: { type: "string" },
+      "warm-up": { type: "string", default: "20000" },
     },
   });
   const only = new Set(values.only.split(",").filter(Boolean));
-  const isWanted = (name: string): boolean => only.size === 0 || only.has(name);
-  const known = new Set<string>([
-    ...scenarios.map(({ name }) => name),
-    "cross",
-    "start",
-    "ledger",
-    "webhooks",
-    "tasks",
-    "log",
-  ]);
+  const known = new Set<string>([...scenarios.map(({ name }) => name), ...partNames]);
   for (const name of only) if (!known.has(name)) throw new Error(`nothing is called "${name}"`);
+  // Filling the call log takes minutes: only where it is asked for.
+  const isWanted = (name: string): boolean => (only.size === 0 ? name !== "log" : only.has(name));
   return {
-    seconds: positive(values.seconds, "seconds"),
-    rounds: Math.ceil(positive(values.rounds, "rounds")),
+    seconds: positive(values.seconds ?? (values.quick ? "0.8" : "2"), "seconds"),
+    rounds: Math.ceil(positive(values.rounds ?? (values.quick ? "7" : "3"), "rounds")),
+    warmUp: readWarmUp(values["warm-up"]),
+    pauses: values.quick
+      ? { firstWarmUpMs: 1_000, warmUpMs: 300, restMs: 100 }
+      : { firstWarmUpMs: 3_000, warmUpMs: 1_000, restMs: 300 },
     scenarios: scenarios.filter(({ name }) => isWanted(name)),
-    isStartMeasured: isWanted("start"),
-    isCrossMeasured: isWanted("cross"),
-    isLedgerMeasured: isWanted("ledger"),
-    areWebhooksMeasured: isWanted("webhooks"),
-    areTasksMeasured: isWanted("tasks"),
-    // Filling it takes minutes: only where it is asked for.
-    isLogMeasured: only.has("log"),
+    parts: new Set(partNames.filter(isWanted)),
+    otherFolder: values.gateway === undefined ? undefined : checkout(resolve(cwd, values.gateway)),
     logRows: rowCount(values.rows),
   };
+}
+
+function checkout(folder: string): string {
+  if (existsSync(join(folder, "bin/uas.js"))) return folder;
+  throw new Error(`--gateway must be the folder of a checkout; ${folder} has no bin/uas.js`);
+}
+
+function readWarmUp(text: string): WarmUp {
+  const seconds = /^(.+)s$/.exec(text)?.[1];
+  if (seconds !== undefined) return { seconds: positive(seconds, "warm-up") };
+  if (/^\d{1,7}$/.test(text)) return { requests: Number(text) };
+  throw new Error("--warm-up must be a number of requests, or of seconds: 10s");
 }
 
 function rowCount(text: string): number {

@@ -5,7 +5,7 @@ import type { Measurement } from "./measure.ts";
 import type { BodyResult } from "./body.ts";
 import type { TaskBenchResult } from "./tasks.ts";
 import type { WebhookBenchResult } from "./webhooks.ts";
-import { bodyGoal, crossGoal, type Scenario } from "./scenario.ts";
+import { bodyGoal, crossGoal } from "./scenario.ts";
 
 /** Goals beside the ratios of scenario.ts. */
 export const startGoalMs = 3_000;
@@ -14,17 +14,6 @@ export const rssGoalBytes = 250 * 1024 * 1024;
 /** Prints a line to standard output. */
 export function print(line = ""): void {
   process.stdout.write(`${line}\n`);
-}
-
-/** Prints one scenario: both contestants, and the ratio of their CPU times. */
-export function printScenario(scenario: Scenario, bare: Measurement, gateway: Measurement): void {
-  const ratio = gateway.cpuMicros / bare.cpuMicros;
-  print(scenario.title);
-  print(`  ${row(["", `${scenario.unit}s/s`, "p50 ms", "p99 ms", `CPU µs/${scenario.unit}`])}`);
-  print(`  ${row(["bare proxy", ...figures(bare)])}`);
-  print(`  ${row(["gateway", ...figures(gateway)])}`);
-  printGoal(`${ratio.toFixed(2)}× the bare proxy's CPU`, ratio, scenario.goal, "×");
-  print();
 }
 
 /** What one direction of translation took. */
@@ -59,8 +48,8 @@ function crossRow([name = "", ...columns]: readonly string[]): string {
   return name.padEnd(26) + columns.map((column) => column.padStart(14)).join("");
 }
 
-/** Prints how long large bodies block the loop. */
-export function printBodies(results: readonly BodyResult[]): void {
+/** Prints how long large bodies block the loop. Returns the most, as a multiple of a JSON.parse. */
+export function printBodies(results: readonly BodyResult[]): number {
   print("A 1 MB body between two styles");
   print(`  ${crossRow(["caller to vendor", "parse ms", "cross ms", "× parse"])}`);
   for (const { title, parseMs, crossMs } of results) {
@@ -70,6 +59,7 @@ export function printBodies(results: readonly BodyResult[]): void {
   const most = Math.max(...results.map(({ parseMs, crossMs }) => crossMs / parseMs));
   printGoal(`at most ${most.toFixed(2)}× a JSON.parse`, most, bodyGoal, "×");
   print();
+  return most;
 }
 
 /** What one hot account must do: calls per second in all, milliseconds of the 99th of 100 calls at
@@ -165,15 +155,6 @@ function toMebibytes(bytes: number): number {
 /** Prints a figure beside the most that it may be. */
 export function printGoal(text: string, value: number, goal: number, unit: string): void {
   print(`  ${text} (goal: at most ${goal}${unit}) ${value <= goal ? "ok" : "MISSED"}`);
-}
-
-function figures({ perSecond, latency, cpuMicros }: Measurement): string[] {
-  return [
-    Math.round(perSecond).toLocaleString("en"),
-    latency.p50.toFixed(2),
-    latency.p99.toFixed(2),
-    cpuMicros.toFixed(cpuMicros < 100 ? 1 : 0),
-  ];
 }
 
 function row([name = "", ...columns]: readonly string[]): string {

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { answerWith } from "./answer.ts";
-import { floodChunks, pacedChunks, pacedGapMs } from "./scenario.ts";
+import { pacedChunks, pacedGapMs, type ScenarioName, scenarioOf } from "./scenario.ts";
 import { type Style, type StyleName, styleNames, styles } from "./style.ts";
 
 /** How many chunks leave in one system call while flooding. Each is an HTTP chunk of its own, as
@@ -30,19 +30,26 @@ const reply = Buffer.from(
 );
 
 const noStamp = "0".repeat(16);
-const floods = { flood: floodOf(styles.chat), native: floodOf(styles.gemini) };
+const floods = {
+  flood200: floodOf("flood200"),
+  flood: floodOf("flood"),
+  native: floodOf("native"),
+};
 
 interface Flood {
+  readonly chunks: number;
   readonly group: Buffer;
   readonly tail: Buffer;
 }
 
-function floodOf(style: Style): Flood {
+function floodOf(name: ScenarioName): Flood {
+  const { chunks = 1, style: styleName = "chat" } = scenarioOf(name);
+  const style: Style = styles[styleName];
   const frames = Array.from({ length: floodGroup }, (_, at) => {
     const event = style.delta(noStamp, at + 1);
     return `${Buffer.byteLength(event).toString(16)}\r\n${event}\r\n`;
   });
-  return { group: Buffer.from(frames.join("")), tail: Buffer.from(style.closing) };
+  return { chunks, group: Buffer.from(frames.join("")), tail: Buffer.from(style.closing) };
 }
 
 /** The deltas of paced streams by style. Each carries its time of sending in place of the zeros, so that the
@@ -75,13 +82,17 @@ function respond(
       "x-request-id": "req_bench",
     });
     response.end(reply);
-  } else if (model === "flood" || model === "native" || model === "paced") {
+  } else if (model === "paced" || isFlood(model)) {
     response.writeHead(200, { "content-type": "text/event-stream", "x-request-id": "req_bench" });
-    if (model !== "paced") flood(response, floods[model]);
-    else pacer.add(response, styleOf(request.url ?? ""));
+    if (model === "paced") pacer.add(response, styleOf(request.url ?? ""));
+    else flood(response, floods[model]);
   } else {
     response.writeHead(404).end(`no model for ${request.url}`);
   }
+}
+
+function isFlood(model: string | undefined): model is keyof typeof floods {
+  return model !== undefined && Object.hasOwn(floods, model);
 }
 
 /** The style that an address is of. */
@@ -90,12 +101,12 @@ function styleOf(url: string): StyleName {
 }
 
 /** Writes ready frames straight to the socket: this process must be faster than the contestants. */
-function flood(response: ServerResponse, { group, tail }: Flood): void {
+function flood(response: ServerResponse, { chunks, group, tail }: Flood): void {
   const { socket } = response;
   response.flushHeaders();
   let sent = 0;
   const more = (): void => {
-    while (sent < floodChunks) {
+    while (sent < chunks) {
       sent += floodGroup;
       if (!socket?.write(group)) {
         socket?.once("drain", more);

@@ -15,8 +15,9 @@ import { createPriceBook } from "./billing/price-book.ts";
 import type { Config, VendorConfig } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
 import { ensurePartitions } from "./db/partition.ts";
+import { directHandlers } from "./direct.ts";
 import { createEdges, type EdgeOptions, type Edges } from "./edges.ts";
-import { Drains } from "./inference/drains.ts";
+import { DetachedReplies } from "./inference/pipeline/disconnect.ts";
 import { createPricing } from "./inference/pricing.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createTokenCounter } from "./inference/tokens/counter.ts";
@@ -99,7 +100,7 @@ async function assemble(built: Parts): Promise<App> {
   const { settings, config, log, metrics, backend, onLowBalance, pages, readMetrics } = built;
   const { database, signIn } = backend;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
-  const calls = new RunningCalls();
+  const [calls, detached] = [new RunningCalls(), new DetachedReplies()];
   const prices = createPriceBook({ pool: database.pool });
   await prices.load(config.models.values());
   const { ledger, jobs } = createMoney(built);
@@ -108,28 +109,28 @@ async function assemble(built: Parts): Promise<App> {
   const authenticator = createAuthenticator({ pool, url, warn, onRefused });
   const vendors = createVendors(config);
   const upstream = openUpstream(built, vendors);
-  const drains = new Drains();
-  watchCalls({ metrics, calls, drains, ledger, jobs });
+  watchCalls({ metrics, calls, detached, ledger, jobs });
   const masterKey = backend.masterKey();
   const state = createInferenceState({ pool: database.pool, masterKey, vendors, metrics, log });
-  const pricing = createPricing(prices);
   const counter = createTokenCounter({ warn });
-  const parts = { config, vendors, ledger, pricing, calls, drains, metrics, log, state, counter };
+  const pricing = createPricing(prices);
+  const parts = { config, vendors, ledger, pricing, calls, detached, metrics, log, state, counter };
   const results = openResults({ pool, settings, config, warn, measure: fileSeconds });
   const work = { database, config, vendors, prices, metrics, upstream, state };
   const common = { ...work, settings, log, onLowBalance, masterKey, results };
   const { native, working, tasks } = createTaskRooms(common);
   const inference = createInference({ ...parts, upstream, background: tasks.background });
   const natives = native.serve({ ...parts, ...inference });
-  const operators = createOperatorRoom(work);
-  const services = [backend.services, inference.services, tasks.service, natives, operators].flat();
+  const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });
-  const { authenticate } = authenticator;
-  const isReady = createReadiness(pool, calls);
-  const { take: onRefusedKey } = inference.refusedKeys;
-  const rooms = { results, tasks, native, signIn, pages, onRefusedKey, readMetrics };
-  const edge = { settings, log, metrics, calls, services, authenticate, isReady, ...rooms };
-  const edges = await createEdges(edge);
+  const edges = await createEdges({
+    ...{ settings, log, metrics, calls, results, tasks, native, signIn, pages, readMetrics },
+    services: [...backend.services, ...own].flat(),
+    authenticate: authenticator.authenticate,
+    onRefusedKey: inference.refusedKeys.take,
+    isReady: createReadiness(pool, calls),
+    direct: directHandlers(inference.handlers, natives.handlers),
+  });
   await authenticator.start();
   await makePartitions(database.pool, warn);
   const roomJobs = [jobs, state.jobs, signIn.jobs, native.jobs];
@@ -143,7 +144,7 @@ async function assemble(built: Parts): Promise<App> {
     listen: async () => native.servedAt(results.servedAt(await edges.listen())),
     close: ({ drainMs: limitMs = drainMs } = {}) => {
       closing ??= (async () => {
-        const calling = endCalls({ calls, drains, edges }, limitMs);
+        const calling = endCalls({ calls, detached, edges }, limitMs);
         await Promise.all([calling, working.stop(limitMs)]);
         await stopAll([...roomJobs, sending, results, tasks, inference.refusedKeys]);
         await ledger.close();
@@ -175,11 +176,11 @@ function createTaskRooms(parts: Omit<NativeRoomOptions & WorkingOptions, "onNews
 
 /** Lets running calls end by themselves, at most for `limitMs`; then ends them. */
 async function endCalls(
-  { calls, drains, edges }: { calls: RunningCalls; drains: Drains; edges: Edges },
+  { calls, detached, edges }: { calls: RunningCalls; detached: DetachedReplies; edges: Edges },
   limitMs: number,
 ): Promise<void> {
   await calls.drain(limitMs);
-  drains.stop();
+  detached.stop();
   await edges.close();
   // Replies that nobody reads have no connection that was waited for.
   await calls.drain(drainEndMs);

@@ -1,4 +1,4 @@
-/** Bytes that arrive in pieces. */
+/** Bytes: pieces of them as one, and one type for all. */
 
 /** The pieces as one; a single piece is not copied. Buffer.concat checks each of them anew and takes four
  * times as long. */
@@ -18,3 +18,10 @@ export function join(pieces: readonly Buffer[]): Buffer {
 
 /** No bytes. */
 export const nothing: Buffer = Buffer.alloc(0);
+
+/** The same bytes as a Buffer, without a copy. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes)
+    ? bytes
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -16,7 +16,7 @@ export interface KeyCaller {
   readonly keyLimitNanos?: bigint | undefined;
   /** What is taken off the account's prices, in basis points, 0 to 10,000: 100 is 1 %. Default 0. */
   readonly discountBp?: number | undefined;
-  /** The account is suspended: see {@link requireActive}. Default: it is not. */
+  /** The account is suspended: its calls are refused. Default: it is not. */
   readonly isSuspended?: boolean | undefined;
 }
 
@@ -122,20 +122,6 @@ export function missingKey(): GatewayError {
  * learns which. */
 export function invalidKey(): GatewayError {
   return new GatewayError(ErrorCode.UNAUTHENTICATED, "Invalid API Key");
-}
-
-/**
- * Refuses the keys of a suspended account (R-KEY-4). Asked by every RPC that a key can call, not by the edges:
- * so a refused call is recorded like any other (R-MON-10).
- *
- * @throws GatewayError ACCESS_DENIED
- */
-export function requireActive({ isSuspended }: KeyCaller): void {
-  if (!isSuspended) return;
-  throw new GatewayError(
-    ErrorCode.ACCESS_DENIED,
-    "Access denied: this account is suspended; ask the operator of the gateway to resume it",
-  );
 }
 
 /** What is said to calls that come while the gateway stops. */

@@ -11,7 +11,7 @@ import type { Settings } from "./config/config.ts";
 import { type Pages, registerPages } from "./console/serve.ts";
 import { consoleRpcPrefix, prepareConsole } from "./facade/console-rpc.ts";
 import { createFacade } from "./facade/facade.ts";
-import type { CallbackDoor, FindFile, NativePrefix } from "./facade/options.ts";
+import type { CallbackDoor, DirectHandlers, FindFile, NativePrefix } from "./facade/options.ts";
 import type { RunningCalls } from "./inference/running-calls.ts";
 import type { Metrics } from "./metrics.ts";
 import { type CheckAccess, createAccessCheck } from "./rpc/access.ts";
@@ -43,6 +43,8 @@ export interface EdgeOptions {
   /** Whether calls can be served. Never asks a vendor. */
   readonly isReady: () => Promise<boolean>;
   readonly services: readonly Service[];
+  /** The handlers of calls to models, for routes that call them directly. */
+  readonly direct: DirectHandlers;
   /** Finds result files by their tokens. */
   readonly results: { find: FindFile };
   /** Takes vendors' callbacks. */
@@ -87,6 +89,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     isOpen: () => calls.isOpen,
     stopping: stopping.signal,
     isReady,
+    direct: options.direct,
     findFile: options.results.find,
     callbacks: options.tasks.callbacks,
     natives: options.native.prefixes,

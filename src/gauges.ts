@@ -1,7 +1,7 @@
 /** What a server shows of its calls and their money as it is at each moment. */
 import type { BillingJobs } from "./billing/jobs.ts";
 import type { LedgerWriter } from "./billing/ledger-writer.ts";
-import type { Drains } from "./inference/drains.ts";
+import type { DetachedReplies } from "./inference/pipeline/disconnect.ts";
 import type { RunningCalls } from "./inference/running-calls.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -9,13 +9,13 @@ import type { Metrics } from "./metrics.ts";
 export function watchCalls({
   metrics,
   calls,
-  drains,
+  detached,
   ledger,
   jobs,
 }: {
   metrics: Metrics;
   calls: RunningCalls;
-  drains: Drains;
+  detached: DetachedReplies;
   ledger: LedgerWriter;
   jobs: BillingJobs;
 }): void {
@@ -24,7 +24,7 @@ export function watchCalls({
   metrics.gauge(
     "uas_replies_drained",
     "Replies that are read on although their clients have left.",
-    () => drains.count,
+    () => detached.count,
   );
   metrics.gauge(
     "uas_billing_holds_open",

@@ -9,11 +9,11 @@ import { createBackground } from "./inference/background/submit.ts";
 import type { BackgroundTasks } from "./inference/background/tasks.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
 import { createCountTokens } from "./inference/count-tokens.ts";
-import type { Drains } from "./inference/drains.ts";
-import { createExchange } from "./inference/exchange.ts";
-import type { Pricing } from "./inference/run-options.ts";
+import { createHandlers } from "./inference/handlers.ts";
+import type { Pricing } from "./inference/pipeline/context.ts";
+import type { DetachedReplies } from "./inference/pipeline/disconnect.ts";
+import { MonitoredStreams } from "./inference/pipeline/monitored-streams.ts";
 import type { RunningCalls } from "./inference/running-calls.ts";
-import { RunningStreams } from "./inference/running-streams.ts";
 import { createRefusedKeys } from "./inference/refused-keys.ts";
 import { createInferenceService } from "./inference/service.ts";
 import { createResponseService } from "./inference/state/response-service.ts";
@@ -31,7 +31,7 @@ export interface InferenceParts {
   readonly ledger: LedgerWriter;
   readonly pricing: Pricing;
   readonly calls: RunningCalls;
-  readonly drains: Drains;
+  readonly detached: DetachedReplies;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly state: InferenceState;
@@ -45,15 +45,15 @@ export interface InferenceParts {
 export function createInference(parts: InferenceParts) {
   const { config, calls, state, counter, upstream, background: tasks } = parts;
   const catalogue = createCatalogue(config.models);
-  const exchanging = { ...parts, catalogue, streams: new RunningStreams() };
+  const exchanging = { ...parts, catalogue, streams: new MonitoredStreams() };
   const background = createBackgroundState(tasks, state.responses);
   const following = { tasks, background, events: state.events };
   const accept = { ...exchanging, ...following, store: state.background };
-  const exchange = createExchange(exchanging, createBackground(accept));
+  const handlers = createHandlers(exchanging, createBackground(accept));
   const countTokens = createCountTokens({ catalogue, upstream, calls, counter });
-  const inference = createInferenceService({ catalogue, exchange, countTokens });
+  const inference = createInferenceService({ catalogue, handlers, countTokens });
   const { responses: store, vendorState } = state;
   const responses = createResponseService({ store, vendorState, following });
   const services = [serve(InferenceService, inference), serve(ResponseService, responses)];
-  return { services, catalogue, exchange, refusedKeys: createRefusedKeys(parts) };
+  return { services, catalogue, handlers, refusedKeys: createRefusedKeys(parts) };
 }

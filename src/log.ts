@@ -47,6 +47,25 @@ export function createLog({ secrets, sink, level = "info", worker }: LogOptions)
   return { log, flush: () => buffered.flush() };
 }
 
+/**
+ * Writes a line whose members are JSON already, at level `info`: for what is logged with each call. pino would copy each
+ * member into the line by itself, which takes 9 µs for a call's; written at once they take 2.
+ *
+ * @param members `,"name":value` for each
+ */
+export function writeInfoLine(log: Logger, members: string): void {
+  if (!log.isLevelEnabled("info")) return;
+  const internals = log as unknown as PinoInternals;
+  const time = internals[pino.symbols.timeSym]();
+  internals[pino.symbols.streamSym].write(`{"level":30${time}${members}}\n`);
+}
+
+/** What pino offers by its symbols. */
+interface PinoInternals {
+  readonly [pino.symbols.timeSym]: () => string;
+  readonly [pino.symbols.streamSym]: LogSink;
+}
+
 /** Errors by either name; pino itself knows `err` only, and writes others as `{}`. */
 const serializers = { err: pino.stdSerializers.err, error: pino.stdSerializers.err };
 

@@ -7,7 +7,7 @@ import type { Config, Settings } from "./config/config.ts";
 import type { Database } from "./db/database.ts";
 import type { NativePrefix } from "./facade/options.ts";
 import type { Catalogue } from "./inference/catalogue.ts";
-import type { Exchange } from "./inference/exchange.ts";
+import type { InferenceHandlers } from "./inference/handlers.ts";
 import type { RunningCalls } from "./inference/running-calls.ts";
 import type { Metrics } from "./metrics.ts";
 import type { NativeVendor } from "./native/context.ts";
@@ -16,7 +16,11 @@ import { createFollowing, type FollowingOptions } from "./native/following.ts";
 import { headerList } from "./native/headers.ts";
 import { createLinks } from "./native/links.ts";
 import { createFindNativeModel } from "./native/models.ts";
-import { createNativeService } from "./native/service.ts";
+import {
+  createNativeHandlers,
+  createNativeService,
+  type NativeHandlers,
+} from "./native/service.ts";
 import { createTell } from "./native/tell.ts";
 import { type Service, serve } from "./rpc/service.ts";
 import type { MoveNeeds } from "./task/move.ts";
@@ -47,7 +51,7 @@ export interface NativeRoomOptions {
 /** What its service needs of the other rooms. */
 export interface NativeServing {
   readonly catalogue: Catalogue;
-  readonly exchange: Exchange;
+  readonly handlers: InferenceHandlers;
   readonly calls: RunningCalls;
   readonly ledger: Pick<Ledger, "record">;
 }
@@ -61,7 +65,7 @@ export interface NativeRoom {
   /** Tells of tasks, jobs among them. */
   readonly tell: NonNullable<MoveNeeds["tell"]>;
   readonly jobs: NativeExpiry;
-  serve(parts: NativeServing): Service;
+  serve(parts: NativeServing): { readonly handlers: NativeHandlers; readonly service: Service };
   /** Where the gateway listens: what vendors' addresses become where no other public address is set. */
   servedAt<Urls extends { readonly publicUrl: string }>(urls: Urls): Urls;
 }
@@ -107,8 +111,10 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
     ),
     tell,
     jobs: createNativeExpiry(pool, (message, fields) => log.warn(fields, message)),
-    serve: (parts) =>
-      serve(NativeService, createNativeService({ ...parts, ...common, metrics, log })),
+    serve(parts) {
+      const handlers = createNativeHandlers({ ...parts, ...common, metrics, log });
+      return { handlers, service: serve(NativeService, createNativeService(handlers)) };
+    },
     servedAt(urls) {
       listening = urls.publicUrl.replace(/\/$/, "");
       return urls;

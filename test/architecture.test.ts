@@ -13,6 +13,7 @@ const roof = [
   "app",
   "backend",
   "edges",
+  "direct",
   "inferences",
   "operators",
   "readiness",

@@ -99,7 +99,7 @@ export const journalLookMs = 5_000;
 export const journalSilentMs = 20_000;
 
 /** Bytes of text that count as one token where a call is charged and nobody counted. What is held is
- * bounded otherwise: inference/tokens/text-weight.ts. */
+ * bounded otherwise: dialect/json/text-weight.ts. */
 export const bytesPerToken = 4;
 
 /** The longest text whose tokens are counted exactly, in bytes, and how long that may take, in milliseconds:

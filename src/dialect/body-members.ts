@@ -1,8 +1,17 @@
 /** Reads single members of a request body by their place in its bytes; shared by the relaying halves. */
 import { jsonDepthMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
-import { JsonScanError, type Member, type Outline, scanObject, sliceText } from "./json-scan.ts";
-import { Splicer } from "./splice.ts";
+import type { TextRequest } from "./dialect.ts";
+import {
+  type BodySize,
+  JsonScanError,
+  type Member,
+  type Outline,
+  scanObject,
+  sliceText,
+} from "./json/outline.ts";
+import { Splicer } from "./json/splice.ts";
+import { textWeight } from "./json/text-weight.ts";
 
 /** The members that the gateway reads itself, by name. */
 export type Members = ReadonlyMap<string, Member>;
@@ -16,6 +25,11 @@ export interface Edit {
 
 /** From this length on, in bytes, a body is not copied to be edited. */
 const largeBody = 64 * 1024;
+
+const quote = 0x22;
+
+/** What `null` begins with. */
+const nullStart = 0x6e;
 
 /** The outline of a body. @throws GatewayError INVALID_REQUEST where it is no JSON object */
 export function readOutline(bytes: Buffer): Outline {
@@ -79,18 +93,19 @@ export function readModel(bytes: Buffer, members: Members, ...keys: readonly str
   if (member === undefined) {
     throw invalid('"model" is missing: name one of those that GET /v1/models lists', "model");
   }
-  const model: unknown = JSON.parse(sliceText(bytes, member));
-  if (typeof model !== "string" || model === "") {
-    throw invalid(`"${member.key}" must be a non-empty string`, member.key);
-  }
-  return model;
+  const { valueStart, valueEnd } = member;
+  const isString = bytes[valueStart] === quote;
+  const model = isString ? bytes.toString("utf8", valueStart + 1, valueEnd - 1) : "";
+  if (model === "") throw invalid(`"${member.key}" must be a non-empty string`, member.key);
+  return model.includes("\\") ? (JSON.parse(`"${model}"`) as string) : model;
 }
 
 /** A flag; false where it is absent or null. */
 export function readBoolean(bytes: Buffer, members: Members, key: string): boolean {
-  const text = textOf(bytes, members, key);
-  if (text === undefined || text === "false") return false;
-  if (text === "true") return true;
+  // The grammar has been checked: the first byte tells the word.
+  const first = firstByteOf(bytes, members, key);
+  if (first === undefined || first === 0x66) return false;
+  if (first === 0x74) return true;
   throw invalid(`"${key}" must be true or false`, key);
 }
 
@@ -119,25 +134,67 @@ export function readCount(
 /** The member's JSON text; `undefined` where it is absent or null. */
 export function textOf(bytes: Buffer, members: Members, key: string): string | undefined {
   const member = members.get(key);
-  if (member === undefined) return undefined;
-  const text = sliceText(bytes, member);
-  return text === "null" ? undefined : text;
+  if (member === undefined || bytes[member.valueStart] === nullStart) return undefined;
+  return sliceText(bytes, member);
 }
 
 /** The byte that the member's value begins with; `undefined` where it is absent or null. */
 export function firstByteOf(bytes: Buffer, members: Members, key: string): number | undefined {
   const member = members.get(key);
   const byte = member && bytes[member.valueStart];
-  return byte === 0x6e ? undefined : byte;
+  return byte === nullStart ? undefined : byte;
 }
 
 /** The body with `edits` applied, in pieces to be sent one after the other. */
 export function applyEdits(bytes: Buffer, edits: readonly Edit[]): readonly Buffer[] {
+  if (edits.length === 0) return [bytes];
+  const sorted = edits.length === 1 ? edits : edits.toSorted((a, b) => a.start - b.start);
+  if (bytes.length < largeBody) return [editedCopy(bytes, sorted)];
   const splicer = new Splicer();
-  for (const edit of edits.toSorted((a, b) => a.start - b.start)) {
-    splicer.replace(edit.start, edit.end, Buffer.from(edit.text));
+  for (const { start, end, text } of sorted) splicer.replace(start, end, Buffer.from(text));
+  return splicer.pieces(bytes);
+}
+
+/** The texts are written where they belong: a buffer for each of them costs half of all this. */
+function editedCopy(bytes: Buffer, edits: readonly Edit[]): Buffer {
+  let size = bytes.length;
+  for (const { start, end, text } of edits) size += Buffer.byteLength(text) - (end - start);
+  const target = Buffer.allocUnsafe(size);
+  let read = 0;
+  let written = 0;
+  for (const { start, end, text } of edits) {
+    if (start > read) written += bytes.copy(target, written, read, start);
+    written += target.write(text, written);
+    read = end;
   }
-  return bytes.length < largeBody ? [splicer.apply(bytes, bytes.length)] : splicer.pieces(bytes);
+  bytes.copy(target, written, read);
+  return target;
+}
+
+/** The body for a vendor, and its size: {@link TextRequest}'s, both by the same edits. */
+export function vendorBodies(
+  bytes: Buffer,
+  { weight, media }: BodySize,
+  editsFor: (vendorModel: string) => readonly Edit[],
+): Pick<TextRequest, "forVendor" | "sizeFor"> {
+  let model: string | undefined;
+  let edits: readonly Edit[] = [];
+  const known = (vendorModel: string): readonly Edit[] => {
+    if (model !== vendorModel) edits = editsFor((model = vendorModel));
+    return edits;
+  };
+  return {
+    forVendor: (vendorModel) => applyEdits(bytes, known(vendorModel)),
+    sizeFor: (vendorModel) => ({
+      media,
+      weight: known(vendorModel).reduce((sum, edit) => sum + addedWeight(bytes, edit), weight),
+    }),
+  };
+}
+
+/** What an edit adds to the weight of a body. No picture stands where anything is edited. */
+function addedWeight(bytes: Buffer, { start, end, text }: Edit): number {
+  return textWeight(Buffer.from(text)) - textWeight(bytes, start, end);
 }
 
 /** What a client is told of a body that cannot be served. */

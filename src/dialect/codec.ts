@@ -11,7 +11,7 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Guard } from "./guard.ts";
-import type { Outline } from "./json-scan.ts";
+import type { Outline } from "./json/outline.ts";
 
 /** The client's side of a style. */
 export interface CallerCodec {

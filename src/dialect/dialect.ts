@@ -3,7 +3,7 @@ import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../errors.ts";
 import type { CallerCodec, VendorCodec } from "./codec.ts";
-import type { Outline } from "./json-scan.ts";
+import type { BodySize, Outline } from "./json/outline.ts";
 
 /** What every dialect offers: its name, its errors and its replies to RPCs that are no text generation. */
 export interface Dialect {
@@ -94,6 +94,8 @@ export interface TextRequest {
   /** The body for a vendor of the same dialect, in pieces to be sent one after the other: another model
    * name, usage asked for, else the same bytes. */
   forVendor(model: string): readonly Buffer[];
+  /** The size of that body, told from the scan of the client's: it is not scanned again. */
+  sizeFor(model: string): BodySize;
 }
 
 /** How a reply is passed on. */

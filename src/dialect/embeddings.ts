@@ -3,8 +3,8 @@ import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../gen/uas/type/v1/usage_pb.ts";
 import { jsonDepthMax } from "../config/limits.ts";
 import { UnreadableReplyError } from "./codec.ts";
-import { JsonScanError, type Member, scanObject, sliceText } from "./json-scan.ts";
-import { Splicer } from "./splice.ts";
+import { JsonScanError, type Member, scanObject, sliceText } from "./json/outline.ts";
+import { Splicer } from "./json/splice.ts";
 
 /** A reply after relaying. */
 export interface RelayedEmbeddings {

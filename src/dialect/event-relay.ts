@@ -6,8 +6,8 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../errors.ts";
 import type { RelayOptions, StreamRelay } from "./dialect.ts";
 import { type EventPlace, EventSplitter, missingEnd } from "./event-stream.ts";
-import { type ObjectScan, quote } from "./object-scan.ts";
-import { Splicer } from "./splice.ts";
+import { type ObjectScan, quote } from "./json/object-scan.ts";
+import { Splicer } from "./json/splice.ts";
 
 /** See {@link StreamRelay}. A style reads events in `onData` and sets the public members. */
 export abstract class EventRelay implements StreamRelay {

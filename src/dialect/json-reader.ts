@@ -2,11 +2,13 @@
  * Reads parsed bodies of clients by member: whatever is wrong becomes a 400 that names the member, and what was
  * not read is left over as extras.
  */
+import { asBuffer } from "../bytes.ts";
 import type { Extra } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GatewayError } from "../errors.ts";
 import { invalid, readOutline } from "./body-members.ts";
 import { isRecord, type JsonRecord } from "./json.ts";
-import { asBuffer, type Outline, sliceText } from "./json-scan.ts";
+import { type LongTexts, parseBody } from "./json/long-texts.ts";
+import { type Outline, sliceText } from "./json/outline.ts";
 import { newExtra } from "./parts.ts";
 
 /**
@@ -18,7 +20,8 @@ import { newExtra } from "./parts.ts";
 export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
   const bytes = asBuffer(body);
   const spelled = new Map<string, string>();
-  for (const member of (outline ?? readOutline(bytes)).members) {
+  const known = outline ?? readOutline(bytes);
+  for (const member of known.members) {
     if (spelled.has(member.key)) {
       throw invalid(`"${member.key}" stands twice in the body; send it once`, member.key);
     }
@@ -26,8 +29,8 @@ export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
     const short = member.valueEnd - member.valueStart <= spelledBytesMax;
     spelled.set(member.key, short ? sliceText(bytes, member) : "");
   }
-  const record = JSON.parse(bytes.toString("utf8")) as JsonRecord;
-  return new JsonReader(record, undefined, spelled);
+  const { record, texts } = parseBody(bytes, known.longTexts);
+  return new JsonReader(record, undefined, { spelled, texts });
 }
 
 /** Where an object stands: in a member of another, or in a list there. */
@@ -35,6 +38,13 @@ interface Place {
   readonly parent: JsonReader;
   readonly name: string;
   readonly index: number | undefined;
+}
+
+/** How the body is written. */
+interface Written {
+  /** By the names of its members. */
+  readonly spelled: ReadonlyMap<string, string>;
+  readonly texts: LongTexts | undefined;
 }
 
 /** Up to this length, in bytes, a member of the top level is kept as it is spelled. */
@@ -52,6 +62,8 @@ export interface NumberRange {
  * has another type than asked for; its `param` is the member's path, for example `messages[1].content[0].text`.
  */
 export class JsonReader {
+  /** Of the body itself: its long texts as they are written, for {@link keepTexts}. */
+  readonly longTexts: LongTexts | undefined;
   readonly #record: JsonRecord;
   readonly #place: Place | undefined;
   readonly #spelled: ReadonlyMap<string, string> | undefined;
@@ -61,10 +73,11 @@ export class JsonReader {
   #children: [string, JsonReader][] | undefined;
 
   /** @param place undefined: it is the body itself */
-  constructor(record: JsonRecord, place?: Place, spelled?: ReadonlyMap<string, string>) {
+  constructor(record: JsonRecord, place?: Place, written?: Written) {
     this.#record = record;
     this.#place = place;
-    this.#spelled = spelled;
+    this.#spelled = written?.spelled;
+    this.longTexts = written?.texts;
   }
 
   /** Where the object stands in the body; empty for the body itself. */

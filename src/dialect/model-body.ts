@@ -1,4 +1,5 @@
 /** Request bodies of which the gateway needs to know the model and little else. */
+import { asBuffer } from "../bytes.ts";
 import {
   applyEdits,
   invalid,
@@ -8,7 +9,6 @@ import {
   readOutline,
   textOf,
 } from "./body-members.ts";
-import { asBuffer } from "./json-scan.ts";
 
 /** Such a body. */
 export interface ModelBody {

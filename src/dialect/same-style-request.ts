@@ -1,7 +1,7 @@
 /** The request half of relaying, where a style asks for usage by itself: the model's name is all that
  * changes. */
+import { asBuffer } from "../bytes.ts";
 import {
-  applyEdits,
   type Edit,
   type KnownMembers,
   type Members,
@@ -9,9 +9,10 @@ import {
   readBoolean,
   readModel,
   readOutline,
+  vendorBodies,
 } from "./body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "./dialect.ts";
-import { asBuffer, type Outline } from "./json-scan.ts";
+import type { Outline } from "./json/outline.ts";
 
 /** A request body whose members have been found. */
 export interface FoundBody {
@@ -48,6 +49,10 @@ export function sameStyleRequest(
   const { bytes, members, model } = body;
   // Read in any case: a route that always streams refuses nonsense like the others.
   const asksForStream = readBoolean(bytes, members, "stream");
+  const { forVendor, sizeFor } = vendorBodies(bytes, body.outline, (vendorModel) => [
+    ...(vendorModel === model ? [] : modelEdits(body, vendorModel)),
+    ...(alwaysStream && !asksForStream ? streamEdits(body) : []),
+  ]);
   return {
     model,
     stream: alwaysStream || asksForStream,
@@ -56,11 +61,8 @@ export function sameStyleRequest(
     choices: 1,
     bytes: bytes.length,
     outline: body.outline,
-    forVendor: (vendorModel) =>
-      applyEdits(bytes, [
-        ...(vendorModel === model ? [] : modelEdits(body, vendorModel)),
-        ...(alwaysStream && !asksForStream ? streamEdits(body) : []),
-      ]),
+    forVendor,
+    sizeFor,
   };
 }
 

@@ -4,13 +4,13 @@
  * Whatever is wrapped is the client's to keep and to send back: it is no secret, and a forged wrap only
  * makes the vendor refuse the request.
  */
+import { asBuffer } from "../bytes.ts";
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import {
   type ReasoningSeal,
   ReasoningSealSchema,
 } from "../../gen/uas/inference/v1/conversation_pb.ts";
-import { asBuffer } from "./json-scan.ts";
 
 /** What every wrap begins with. No vendor's seal does: none has a dot. */
 const mark = "uas1.";

@@ -1,6 +1,7 @@
 /** Failures of HTTP itself, and how any failure is sent. */
+import type { IncomingMessage } from "node:http";
 import { ConnectError } from "@connectrpc/connect";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply } from "fastify";
 import { bodyBytesMax } from "../config/limits.ts";
 import { dialects, type DialectId } from "../dialect/index.ts";
 import {
@@ -28,23 +29,35 @@ export function toGatewayError(error: unknown): GatewayError {
 }
 
 const httpFailures: Readonly<Record<string, () => GatewayError>> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: () =>
-    new GatewayError(
-      ErrorCode.UNSUPPORTED_MEDIA_TYPE,
-      "The body must be JSON: send the header `content-type: application/json`",
-    ),
-  FST_ERR_CTP_BODY_TOO_LARGE: () =>
-    new GatewayError(
-      ErrorCode.REQUEST_TOO_LARGE,
-      `The body is longer than ${bodyBytesMax} bytes; send less, or refer to large files by URL`,
-    ),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => notJson(),
+  FST_ERR_CTP_BODY_TOO_LARGE: () => bodyTooLarge(),
   FST_ERR_CTP_EMPTY_JSON_BODY: () => emptyBody(),
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
-    new GatewayError(
-      ErrorCode.INVALID_REQUEST,
-      "The body does not have the length that content-length says",
-    ),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => wrongLength(),
 };
+
+/** What is said of a body that does not call itself JSON. */
+export function notJson(): GatewayError {
+  return new GatewayError(
+    ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+    "The body must be JSON: send the header `content-type: application/json`",
+  );
+}
+
+/** What is said of a body that is too long. */
+export function bodyTooLarge(): GatewayError {
+  return new GatewayError(
+    ErrorCode.REQUEST_TOO_LARGE,
+    `The body is longer than ${bodyBytesMax} bytes; send less, or refer to large files by URL`,
+  );
+}
+
+/** What is said of a body that is longer or shorter than its head says. */
+export function wrongLength(): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    "The body does not have the length that content-length says",
+  );
+}
 
 /** What is said of a path that is not here. The path is told back without its query: a key may stand there. */
 export function noSuchPath(method: string, url: string): GatewayError {
@@ -60,7 +73,7 @@ export function noSuchPath(method: string, url: string): GatewayError {
  *
  * @throws GatewayError UNSUPPORTED_MEDIA_TYPE
  */
-export function checkBodyForm({ headers }: Pick<FastifyRequest, "headers">): void {
+export function checkBodyForm({ headers }: Pick<IncomingMessage, "headers">): void {
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "";
   if (encoding !== "" && encoding !== "identity") {
     const told =

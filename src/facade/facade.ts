@@ -10,6 +10,7 @@ import { bodyBytesMax, headerBytesMax } from "../config/limits.ts";
 import { dialects, type DialectId } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { registerCallbacks } from "./callbacks.ts";
+import { createDirectDeps, registerDirect } from "./direct-route.ts";
 import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { registerFiles } from "./files.ts";
 import { registerNative } from "./native-scope.ts";
@@ -41,11 +42,16 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
     sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url)),
   );
   registerProbes(app, options);
+  const deps = createDirectDeps(options);
+  for (const route of routes) {
+    const handle = options.direct.wire.get(route.method);
+    if (handle !== undefined) registerDirect(app, route, { deps, handle });
+  }
   for (const [dialect, own] of Map.groupBy(routes, (each) => each.dialect)) {
     await app.register((scope) => registerScope(scope, { ...options, dialect, routes: own }));
   }
   for (const native of options.natives) {
-    await app.register((scope) => registerNative(scope, { ...options, native }));
+    await app.register((scope) => registerNative(scope, { ...options, native, deps }));
   }
   await app.register((scope) => registerFiles(scope, options));
   await app.register((scope) => registerCallbacks(scope, options));

@@ -4,7 +4,7 @@ import { StructSchema } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import { readOutline } from "../dialect/body-members.ts";
 import { isRecord, type JsonRecord } from "../dialect/json.ts";
-import { memberTwice } from "../dialect/member-twice.ts";
+import { memberTwice } from "../dialect/json/member-twice.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { emptyBody } from "./errors.ts";
 

@@ -1,10 +1,13 @@
 import type { Readable } from "node:stream";
-import type { DescService, JsonObject } from "@bufbuild/protobuf";
+import type { DescMethod, DescService, JsonObject } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import type { Authenticate, OnRefusedKey } from "../caller.ts";
+import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import type { Authenticate, KeyCaller, OnRefusedKey } from "../caller.ts";
+import type { CancelSignal } from "../cancel-signal.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Metrics } from "../metrics.ts";
+import type { Pushed, Sink } from "../sink.ts";
 
 /** A file to serve, whoever keeps it. */
 export type ServedFile =
@@ -47,12 +50,62 @@ export interface NativePrefix {
   errorBody(error: GatewayError, requestId: string): JsonObject;
 }
 
+/** A request in a wire style, as the contract's messages have it. */
+export interface WireFields {
+  readonly dialect: Dialect;
+  /** The path of the route. */
+  readonly path: string;
+  readonly query: string;
+  readonly headers: Record<string, string>;
+  readonly body: Buffer;
+  readonly alwaysStream: boolean;
+  readonly platformAliases: boolean;
+  readonly strict: boolean;
+}
+
+/** Who calls, and where the reply goes. */
+export interface DirectCall extends Sink<Buffer> {
+  readonly keyCaller: KeyCaller;
+  readonly requestId: string;
+  readonly idempotencyKey: string | undefined;
+  readonly signal: CancelSignal;
+}
+
+/** The handler of a method that takes a body in a wire style. @throws GatewayError where the sink was not told of the failure */
+export type HandleWire = (request: WireFields, call: DirectCall) => Promise<Pushed>;
+
+/** A request in a vendor's own form. */
+export interface NativeFields {
+  readonly prefix: string;
+  readonly method: string;
+  /** Below the prefix. */
+  readonly path: string;
+  readonly query: string;
+  readonly headers: Record<string, string>;
+  readonly body: Buffer;
+}
+
+/** The handlers that the facade calls without a transport between. */
+export interface DirectHandlers {
+  /** By method of the contract: all routes of these are direct. */
+  readonly wire: ReadonlyMap<DescMethod, HandleWire>;
+  /** @throws GatewayError where the sink was not told of the failure */
+  readonly native: (request: NativeFields, call: DirectCall) => Promise<Pushed>;
+  /** What an address that is a key for itself leads to. @throws GatewayError */
+  readonly followLink: (
+    request: Pick<NativeFields, "prefix" | "headers"> & { readonly token: string },
+    call: Pick<DirectCall, "signal"> & Sink<Buffer>,
+  ) => Promise<Pushed>;
+}
+
 /** What the facade needs of the rest. */
 export interface FacadeOptions {
   /** The services whose routes to serve. */
   readonly services: readonly DescService[];
   /** Reaches them: in this process or another. */
   readonly transport: Transport;
+  /** The handlers of calls to models. */
+  readonly direct: DirectHandlers;
   readonly authenticate: Authenticate;
   /** Told of calls with keys that are known and no good. Default: nobody. */
   readonly onRefusedKey?: OnRefusedKey;

@@ -7,7 +7,6 @@ import {
   gatewayStopping,
   invalidKey,
   missingKey,
-  presentedKey,
   resolveRequestId,
 } from "../caller.ts";
 import { discardedBodyBytesMax } from "../config/limits.ts";
@@ -15,8 +14,8 @@ import { type DialectId, dialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { inLaneOf } from "../lane.ts";
 import { checkBodyForm, sendError, toGatewayError } from "./errors.ts";
-import { registerExchange } from "./exchange-route.ts";
 import type { FacadeOptions } from "./options.ts";
+import { headerText, platformKeyOf } from "./request-head.ts";
 import type { RestRoute } from "./route-table.ts";
 import { registerStream } from "./stream-route.ts";
 import { registerUnary } from "./unary-route.ts";
@@ -53,7 +52,10 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
     done(null, body),
   );
   const idHeaders = dialects[options.dialect].requestIdHeaders;
-  for (const route of options.routes) registerRoute(scope, options, route);
+  for (const route of options.routes) {
+    // Those are registered elsewhere: none of these hooks is for them.
+    if (!options.direct.wire.has(route.method)) registerRoute(scope, options, route);
+  }
   for (const routes of placesOf(options.routes)) refuseOtherMethods(scope, { routes, idHeaders });
 }
 
@@ -101,7 +103,6 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
   const hasBody = route.route.method === "POST";
   const isCall = hasBody && route.method.idempotency === Idempotency.IDEMPOTENCY_UNKNOWN;
   const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const { headers } = request;
     const requestId = route.route.omitRequestId
       ? ""
       : echoRequestId(request, reply, dialects[options.dialect].requestIdHeaders);
@@ -109,16 +110,11 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
       reply.header("connection", "close");
       throw gatewayStopping();
     }
-    const query = queryKey(request.url);
-    if (query !== undefined) {
+    const { key, isInUrl } = platformKeyOf(request);
+    if (isInUrl) {
       // The key stands in the URL: keep the answer out of caches, and the URL out of referrers.
       reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
     }
-    const key = presentedKey({
-      authorization: headers.authorization,
-      apiKeyHeader: headerText(headers["x-api-key"]),
-      apiKeyQuery: query,
-    });
     if (key === undefined) {
       options.metrics.authFailures.inc({ reason: "missing" });
       throw missingKey();
@@ -161,7 +157,7 @@ export async function authenticate(
 function registrarOf(method: DescMethod): typeof registerUnary {
   if (isWireMethod(method)) return registerWire;
   if (method.methodKind === "unary") return registerUnary;
-  return "body" in method.input.field ? registerExchange : registerStream;
+  return registerStream;
 }
 
 /** Resolves the request's id and sends it back with whatever is answered. */
@@ -255,16 +251,4 @@ function observe(
     });
     done();
   });
-}
-
-/** The value of `?api-key=`, or of another parameter. */
-export function queryKey(url: string, name = "api-key"): string | undefined {
-  const at = url.indexOf("?");
-  if (at < 0) return undefined;
-  return new URLSearchParams(url.slice(at + 1)).get(name) ?? undefined;
-}
-
-/** A header that came once or several times, as one text. */
-export function headerText(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? header.join(", ") : header;
 }

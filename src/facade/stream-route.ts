@@ -1,12 +1,13 @@
 /** Routes to RPCs that stream bytes without taking any: fields from path and query, the reply as it comes. */
-import type { DescMethodServerStreaming } from "@bufbuild/protobuf";
-import type { FastifyInstance } from "fastify";
+import type { DescMethodServerStreaming, Message } from "@bufbuild/protobuf";
+import type { FastifyInstance, FastifyReply } from "fastify";
+import type { ExchangeHead } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { textDialects } from "../dialect/index.ts";
 import { abortWith, stopAll } from "./abort.ts";
-import { openParts, passParts } from "./exchange-route.ts";
 import type { RouteContext } from "./route-context.ts";
 import { rpcCaller } from "./rpc-caller.ts";
 import { readInput } from "./rpc-input.ts";
+import { StreamWriter } from "./stream-writer.ts";
 import { pathFields, queryFields } from "./unary-route.ts";
 import { constraintsOf } from "./when-header.ts";
 
@@ -27,10 +28,56 @@ export function registerStream(scope: FastifyInstance, context: RouteContext): v
       const fields = { ...readFields(request, reply), ...pathFields(route, request) };
       const message = readInput(method, fields);
       const { signal } = abortWith(reply.raw, running);
-      const caller = rpcCaller(request);
-      const parts = await openParts({ transport, method, message, caller, signal });
-      await passParts(reply, { parts, keepAlive: text.keepAlive });
+      const { values, header } = rpcCaller(request);
+      const input = single(message);
+      const response = await transport.stream(method, signal, undefined, header, input, values);
+      const messages = response.message as AsyncIterable<Message & ReplyPart>;
+      await pass(reply, messages[Symbol.asyncIterator](), text.keepAlive);
       return reply;
     },
   });
+}
+
+async function* single<T>(value: T): AsyncIterable<T> {
+  yield value;
+}
+
+/** A part of a reply: the head first, then chunks. */
+interface ReplyPart {
+  readonly part:
+    | { readonly case: "head"; readonly value: ExchangeHead }
+    | { readonly case: "chunk"; readonly value: Uint8Array }
+    | { readonly case: undefined };
+}
+
+/** Passes a reply on. Until its head every failure is answered like any other; from there on the stream is ours. */
+async function pass(
+  reply: FastifyReply,
+  parts: AsyncIterator<ReplyPart>,
+  keepAlive: Buffer,
+): Promise<void> {
+  const first = await parts.next();
+  if (first.done || first.value.part.case !== "head") throw new Error("no head came first");
+  const { status, headers } = first.value.part.value;
+  const { raw } = reply;
+  reply.hijack();
+  // Headers that the hooks have set: Fastify sends them itself only for replies of its own.
+  const ours = reply.getHeaders() as Record<string, string>;
+  raw.writeHead(status, { ...headers, ...ours });
+  raw.flushHeaders();
+  const writer = new StreamWriter(raw, keepAlive);
+  try {
+    for (;;) {
+      const { done, value } = await parts.next();
+      if (done) break;
+      if (value.part.case === "chunk") await writer.write(value.part.value);
+    }
+    writer.end();
+  } catch {
+    // The service could not even say in its dialect that it failed: a clean end would be a lie.
+    raw.destroy();
+  } finally {
+    writer.close();
+    await parts.return?.();
+  }
 }

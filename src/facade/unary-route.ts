@@ -1,8 +1,8 @@
 /** Routes to RPCs with one answer: fields from path, query and body, the answer in the dialect's form. */
+import { asBuffer } from "../bytes.ts";
 import type { DescMethodUnary, JsonObject } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { dialects } from "../dialect/index.ts";
-import { asBuffer } from "../dialect/json-scan.ts";
 import { abortWith, stopAll } from "./abort.ts";
 import { noSuchPath } from "./errors.ts";
 import { readJsonBody } from "./json-body.ts";

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import { emptyBody } from "./errors.ts";
+import { passedQuery } from "./request-head.ts";
 import type { RouteContext } from "./route-context.ts";
 
 /**
@@ -23,12 +24,4 @@ export function readWireRequest(
   const { path, alwaysStream, platformAliases } = route.route;
   const query = passedQuery(request.url);
   return { dialect, path, query, headers, body, alwaysStream, platformAliases };
-}
-
-/** The query without the key. */
-function passedQuery(url: string): string {
-  const at = url.indexOf("?");
-  if (at < 0) return "";
-  const pairs = url.slice(at + 1).split("&");
-  return pairs.filter((pair) => !new URLSearchParams(pair).has("api-key")).join("&");
 }

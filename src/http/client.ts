@@ -4,9 +4,9 @@
  */
 import { Readable } from "node:stream";
 import { type Dispatcher, Pool } from "undici";
+import type { CancelSignal } from "../cancel-signal.ts";
 import type { VendorTimeouts } from "../config/config.ts";
-import { HttpFailure, readFailure } from "./failure.ts";
-import { ReplyBody } from "./reply-body.ts";
+import { HttpExchange, type HttpReply } from "./exchange.ts";
 
 /** A request to an origin. */
 export interface HttpRequest {
@@ -19,15 +19,7 @@ export interface HttpRequest {
   /** Whether the reply may take as long as the signal lets, whatever the timeouts. Default false. */
   readonly isPatient?: boolean | undefined;
   /** Aborts the request and its reply. */
-  readonly signal: AbortSignal;
-}
-
-/** The head of a reply, and its body as it comes. */
-export interface HttpReply {
-  readonly status: number;
-  /** By lower-case name; a header that came twice is joined by a comma. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: ReplyBody;
+  readonly signal: CancelSignal;
 }
 
 /** Speaks to one origin. */
@@ -62,21 +54,16 @@ export function createHttpClient(origin: string, timeouts: VendorTimeouts): Http
 }
 
 function send(pool: Pool, request: HttpRequest): Promise<HttpReply> {
-  return new Promise((resolve, reject) => {
-    if (request.signal.aborted) {
-      reject(new HttpFailure("aborted", "aborted before it was sent"));
-      return;
-    }
-    const { method, path, headers, body, isPatient, signal } = request;
+  const { method, path, headers, body, isPatient = false, signal } = request;
+  const exchange = new HttpExchange(signal);
+  if (!signal.aborted) {
     const options: Dispatcher.DispatchOptions =
       body.length <= 1
-        ? { method, path, headers: { ...headers }, body: body[0] ?? null }
+        ? { method, path, headers, body: body[0] ?? null }
         : { method, path, headers: withLength(headers, body), body: Readable.from(body) };
-    pool.dispatch(
-      isPatient === true ? { ...options, ...noTimeouts } : options,
-      new ReplyHandler(signal, resolve, reject),
-    );
-  });
+    pool.dispatch(isPatient ? { ...options, ...noTimeouts } : options, exchange);
+  }
+  return exchange.answered;
 }
 
 /** 0 is none. */
@@ -88,72 +75,4 @@ function withLength(
 ): Record<string, string> {
   const length = body.reduce((sum, piece) => sum + piece.length, 0);
   return { ...headers, "content-length": String(length) };
-}
-
-class ReplyHandler implements Dispatcher.DispatchHandler {
-  readonly #signal: AbortSignal;
-  readonly #resolve: (reply: HttpReply) => void;
-  readonly #reject: (failure: HttpFailure) => void;
-  #body: ReplyBody | undefined;
-  #controller: Dispatcher.DispatchController | undefined;
-
-  constructor(
-    signal: AbortSignal,
-    resolve: (reply: HttpReply) => void,
-    reject: (failure: HttpFailure) => void,
-  ) {
-    this.#signal = signal;
-    this.#resolve = resolve;
-    this.#reject = reject;
-    signal.addEventListener("abort", this.#onAbort);
-  }
-
-  readonly #onAbort = (): void => {
-    const failure = new HttpFailure("aborted", "aborted");
-    if (this.#controller === undefined) this.#reject(failure);
-    else this.#controller.abort(failure);
-  };
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#signal.aborted) controller.abort(new HttpFailure("aborted", "aborted"));
-  }
-
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
-    // Interim replies (1xx) only say that the final one will come.
-    if (status < 200) return;
-    this.#body = new ReplyBody(controller);
-    this.#resolve({ status, headers: flat(headers), body: this.#body });
-  }
-
-  onResponseData(_controller: Dispatcher.DispatchController, bytes: Buffer): void {
-    this.#body?.push(bytes);
-  }
-
-  onResponseEnd(): void {
-    this.#signal.removeEventListener("abort", this.#onAbort);
-    this.#body?.end();
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#signal.removeEventListener("abort", this.#onAbort);
-    const failure = readFailure(error);
-    if (this.#body === undefined) this.#reject(failure);
-    else this.#body.fail(failure);
-  }
-}
-
-function flat(
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-): Record<string, string> {
-  const flattened: Record<string, string> = {};
-  for (const name in headers) {
-    const value = headers[name];
-    if (value !== undefined) flattened[name] = typeof value === "string" ? value : value.join(", ");
-  }
-  return flattened;
 }

@@ -5,6 +5,7 @@ import {
   type CountTokensResponse,
   CountTokensResponseSchema,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { toAbortSignal } from "../cancel-signal.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { TextDialect, TokenCount } from "../dialect/dialect.ts";
 import { textDialects } from "../dialect/index.ts";
@@ -15,17 +16,18 @@ import { HttpFailure } from "../http/failure.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
-import type { ExchangeContext } from "./run-options.ts";
+import { admitTextModel } from "./pipeline/admit.ts";
+import type { CallContext } from "./pipeline/context.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
 import { familyOf } from "./tokens/family.ts";
 import { countQuestion } from "./tokens/request-tokens.ts";
-import type { OpenReply, Upstream } from "./upstream.ts";
+import { askInOrder, type OpenReply, type Upstream } from "./upstream.ts";
 
 /** Counts. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
 export type CountTokens = (
   request: CountTokensRequest,
-  context: ExchangeContext,
+  context: CallContext,
 ) => Promise<CountTokensResponse>;
 
 export interface CountTokensOptions {
@@ -53,7 +55,7 @@ export function createCountTokens(options: CountTokensOptions): CountTokens {
       checkRequest(request);
       const { style, tokenCount } = styleOf(request);
       const body = readModelBody(request.body, tokenCount.required);
-      const model = catalogue.authorizeText(context.caller, body.model);
+      const model = admitTextModel(catalogue, context.caller, body.model);
       const headers = forwarded(request.headers, style.forwardedHeaders);
       const counting = { request, context, body, model, headers };
       const counted = await countByVendor(upstream, counting);
@@ -75,7 +77,7 @@ function styleOf({ dialect }: CountTokensRequest): { style: TextDialect; tokenCo
 
 interface Counting {
   readonly request: CountTokensRequest;
-  readonly context: ExchangeContext;
+  readonly context: CallContext;
   readonly body: ModelBody;
   readonly model: ModelConfig;
   readonly headers: Readonly<Record<string, string>>;
@@ -90,13 +92,11 @@ async function countByVendor(
   const { dialect, query } = request;
   const routes = upstream.plan(model, dialect, "countTokens");
   if (routes.length === 0) return undefined;
-  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(countMs)]);
+  const signal = AbortSignal.any([toAbortSignal(context.signal), AbortSignal.timeout(countMs)]);
   let open: OpenReply | undefined;
   try {
-    open = await upstream.open({
-      routes,
+    open = await askInOrder(upstream, routes, {
       operation: "countTokens",
-      onAttempt: () => {},
       callFor: ({ route }) => ({
         dialect,
         model: route.model,

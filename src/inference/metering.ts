@@ -60,7 +60,7 @@ export function meter(delivery: Delivered): Metered {
 }
 
 /** The tokens that so many bytes of text usually are: what is charged where nobody counted them. What is
- * held is bounded otherwise: tokens/text-weight.ts. */
+ * held is bounded otherwise: dialect/json/text-weight.ts. */
 export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / bytesPerToken);
 }

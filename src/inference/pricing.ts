@@ -2,7 +2,7 @@
 import type { PriceBook } from "../billing/price-book.ts";
 import { callCost, holdAmount } from "../billing/price.ts";
 import { priceAt } from "../config/price-at.ts";
-import type { Pricing } from "./run-options.ts";
+import type { Pricing } from "./pipeline/context.ts";
 
 /** Makes it. */
 export function createPricing(prices: PriceBook): Pricing {

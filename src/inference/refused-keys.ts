@@ -4,13 +4,14 @@
  */
 import type { Logger } from "pino";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { callRecord } from "../billing/call-record.ts";
 import type { Ledger } from "../billing/ledger.ts";
 import { invalidKey, type OnRefusedKey, type RefusedKey } from "../caller.ts";
 import { refusedKeyRecordsMax, refusedKeysMax, refusedKeyWindowMs } from "../config/limits.ts";
 import type { Metrics } from "../metrics.ts";
 import { newId } from "../uuid.ts";
-import { Call } from "./call.ts";
-import { reportCall } from "./report.ts";
+import { Call } from "./pipeline/call.ts";
+import { reportCall } from "./pipeline/report.ts";
 
 const endings: Readonly<Record<RefusedKey["reason"], CallEnding>> = {
   disabled: CallEnding.KEY_DISABLED,
@@ -59,7 +60,7 @@ export function createRefusedKeys(options: RefusedKeysOptions): RefusedKeys {
       counts.set(keyId, count + 1);
       if (count >= refusedKeyRecordsMax) return false;
       const call = refusedCall(key, asked);
-      ledger.record(call.toRow());
+      ledger.record(callRecord(call));
       reportCall(call, options);
       return true;
     },

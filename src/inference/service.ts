@@ -1,47 +1,76 @@
-/** InferenceService: calls hosted models for the caller's account. */
+/** InferenceService over the network: its handlers, their replies as the messages of RPCs. */
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
-import type { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import type { GenerateEvent, Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import {
-  anonymous,
-  type Caller,
-  callerKey,
-  type KeyCaller,
-  requestIdKey,
-  requireActive,
-} from "../caller.ts";
+  EmbedResponseSchema,
+  ExchangeHeadSchema,
+  type ExchangeResponse,
+  ExchangeResponseSchema,
+  type InferenceService,
+  type StreamGenerateResponse,
+} from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { anonymous, type Caller, callerKey, requestIdKey } from "../caller.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { type Catalogue, modelMessage } from "./catalogue.ts";
 import type { CountTokens } from "./count-tokens.ts";
-import type { Exchange } from "./exchange.ts";
+import type { InferenceHandlers } from "./handlers.ts";
 import { modelPage } from "./model-page.ts";
-import type { ExchangeContext } from "./run-options.ts";
+import { admitCaller, admitModel, keyCallerOf } from "./pipeline/admit.ts";
+import type { CallContext } from "./pipeline/context.ts";
+import { asMessages, type Messages, soon } from "../sink.ts";
 
 export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;
-  readonly exchange: Exchange;
+  readonly handlers: InferenceHandlers;
   readonly countTokens: CountTokens;
 }
 
 export function createInferenceService({
   catalogue,
-  exchange,
+  handlers,
   countTokens,
 }: InferenceServiceOptions): ServiceImpl<typeof InferenceService> {
   return {
-    exchange: (request, context) => exchange.wire(request, contextOf(context)),
+    exchange(request, rpc) {
+      const context = contextOf(rpc);
+      return asMessages(
+        (sink, signal) => handlers.exchange(request, { ...context, signal }, sink),
+        wireMessages,
+        rpc.signal,
+      );
+    },
 
     countTokens(request, context) {
-      requireActive(keyCaller(context.values.get(callerKey)));
+      admitCaller(context.values.get(callerKey));
       return countTokens(request, contextOf(context));
     },
 
-    embed: (request, context) => exchange.embed(request, contextOf(context)),
+    async embed(request, context) {
+      const response = create(EmbedResponseSchema);
+      const { settled } = await handlers.embed(request, contextOf(context), {
+        whole({ status, headers }, body) {
+          response.head = create(ExchangeHeadSchema, { status, headers });
+          response.body = body;
+        },
+        head: unexpected,
+        chunk: unexpected,
+      });
+      await soon(settled);
+      return response;
+    },
 
-    generate: ({ generation }, context) => exchange.generate(asked(generation), contextOf(context)),
+    generate: ({ generation }, context) => handlers.generate(asked(generation), contextOf(context)),
 
-    streamGenerate: ({ generation }, context) =>
-      exchange.streamGenerate(asked(generation), contextOf(context)),
+    streamGenerate({ generation }, rpc) {
+      const context = contextOf(rpc);
+      const wanted = asked(generation);
+      return asMessages(
+        (sink, signal) => handlers.streamGenerate(wanted, { ...context, signal }, sink),
+        typedMessages(),
+        rpc.signal,
+      );
+    },
 
     listModels(request, { values }) {
       return modelPage(catalogue.list(customer(values.get(callerKey))), request);
@@ -49,13 +78,13 @@ export function createInferenceService({
 
     getModel({ modelKey }, { values }) {
       const caller = customer(values.get(callerKey));
-      return { model: modelMessage(catalogue.authorize(caller, modelKey)) };
+      return { model: modelMessage(admitModel(catalogue, caller, modelKey)) };
     },
   };
 }
 
-function contextOf({ values, signal, requestHeader }: HandlerContext): ExchangeContext {
-  const caller = keyCaller(values.get(callerKey));
+function contextOf({ values, signal, requestHeader }: HandlerContext): CallContext {
+  const caller = keyCallerOf(values.get(callerKey));
   const idempotencyKey = requestHeader.get("idempotency-key") ?? undefined;
   return { caller, requestId: values.get(requestIdKey), idempotencyKey, signal };
 }
@@ -67,14 +96,46 @@ function asked(generation: Generation | undefined): Generation {
   });
 }
 
-/** Whoever may see models: for a key what it may use, for others all. @throws GatewayError ACCESS_DENIED */
+/** Whoever may see models: a key those that it may use, others all. @throws GatewayError ACCESS_DENIED */
 function customer(caller: Caller | undefined): Caller {
-  if (caller === undefined || caller.kind === "key") requireActive(keyCaller(caller));
+  if (caller === undefined || caller.kind === "key") admitCaller(caller);
   return caller ?? anonymous;
 }
 
-/** The access option lets nobody else through; an operator calling in process has no account to charge. */
-function keyCaller(caller: Caller | undefined): KeyCaller {
-  if (caller?.kind === "key") return caller;
-  throw new GatewayError(ErrorCode.ACCESS_DENIED, "Calls to models need an API key: send one");
+const wireMessages: Messages<Buffer, ExchangeResponse> = {
+  head: ({ status, headers }) =>
+    create(ExchangeResponseSchema, { part: { case: "head", value: { status, headers } } }),
+  // As `create` would make it, without going through the schema for each chunk.
+  of: (value) =>
+    value.length === 0
+      ? []
+      : [{ $typeName: ExchangeResponseSchema.typeName, part: { case: "chunk", value } }],
+};
+
+/** The events of a reply; the first one tells what the vendor's style could not carry of the request. */
+function typedMessages(): Messages<GenerateEvent[], StreamGenerateResponse> {
+  let dropped: string[] = [];
+  return {
+    head(head) {
+      dropped = [...(head.dropped ?? [])];
+      return undefined;
+    },
+    of(events) {
+      const messages = events.map((event) => message(event));
+      const [first] = messages;
+      if (first === undefined) return [];
+      first.dropped = dropped;
+      dropped = [];
+      return messages;
+    },
+  };
+}
+
+function message(event: GenerateEvent): StreamGenerateResponse {
+  return { $typeName: "uas.inference.v1.StreamGenerateResponse", event, dropped: [] };
+}
+
+/** Embeddings are no stream. */
+function unexpected(): never {
+  throw new Error("a streamed reply to a request for embeddings");
 }

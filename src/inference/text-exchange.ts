@@ -8,20 +8,26 @@ import type { ModelConfig } from "../config/config.ts";
 import { UnreadableReplyError } from "../dialect/codec.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { TaskStopped, type TaskTaken } from "../vendor/task.ts";
-import { vendorFault } from "./crossing.ts";
-import type { Chunk, Door, PlannedRoute, PreparedCall, ReplyStream } from "./door.ts";
 import { upstreamRequestId } from "./headers.ts";
 import { estimateTokens, type Metered, meter } from "./metering.ts";
-import { readAnswer } from "./read-answer.ts";
+import type {
+  Chunk,
+  PlannedRoute,
+  PreparedCall,
+  ReadRequest,
+  ReplyStream,
+} from "./pipeline/adapter.ts";
+import { readAnswer } from "./pipeline/read-answer.ts";
 import { brokenText, refusedText, unopenedText } from "./text-failure.ts";
 import { textUsage } from "./text-reply.ts";
 import { measureRequest } from "./tokens/request-size.ts";
-import type { OpenReply, Upstream } from "./upstream.ts";
+import { vendorFault } from "./translation.ts";
+import { askInOrder, type OpenReply, type Upstream } from "./upstream.ts";
 
 /** What to ask. */
 export interface TextExchange<Out extends Chunk> {
   /** It asks for a stream: so nothing between the vendor and here takes a long silence for a dead connection. */
-  readonly door: Pick<Door<Out>, "dialect" | "query" | "prepare" | "whole" | "stream">;
+  readonly request: ReadRequest<Out>;
   readonly model: ModelConfig;
   readonly planned: PlannedRoute;
   readonly signal: AbortSignal;
@@ -48,23 +54,22 @@ export async function exchangeText<Out extends Chunk>(
   upstream: Upstream,
   asked: TextExchange<Out>,
 ): Promise<MadeText> {
-  const { door, model, planned, signal } = asked;
+  const { request, model, planned, signal } = asked;
   let prepared: PreparedCall;
   let open: OpenReply;
   try {
-    prepared = door.prepare(model, planned);
+    prepared = request.prepare(model, planned);
     const call = {
       dialect: planned.dialect ?? Dialect.UNSPECIFIED,
       model: planned.route.model,
-      query: planned.dialect === door.dialect ? door.query : "",
+      query: planned.dialect === request.dialect ? request.query : "",
       headers: prepared.headers,
       body: prepared.body,
       stream: true,
       isPatient: true,
       signal,
     };
-    const routes = [planned];
-    open = await upstream.open({ routes, callFor: () => call, onAttempt: () => {} });
+    open = await askInOrder(upstream, [planned], { callFor: () => call });
   } catch (error) {
     throw unopenedText(error);
   }
@@ -97,14 +102,14 @@ function takenBy({ stream }: Progress, prepared: PreparedCall): TaskTaken | unde
 async function read<Out extends Chunk>(
   { reply, refusal }: OpenReply,
   prepared: PreparedCall,
-  { door, planned, take, progress }: TextExchange<Out> & { readonly progress: Progress },
+  { request, planned, take, progress }: TextExchange<Out> & { readonly progress: Progress },
 ): Promise<MadeText> {
   if (refusal !== undefined) {
     throw refusedText(vendorFault({ ...refusal, status: reply.status }, planned.dialect));
   }
   const whole = await readAnswer(reply);
-  const stream = whole === undefined ? door.stream(planned, false) : undefined;
-  const answer = whole === undefined ? undefined : door.whole(whole, planned);
+  const stream = whole === undefined ? request.stream(planned, false, reply) : undefined;
+  const answer = whole === undefined ? undefined : request.whole(whole, planned, reply);
   if (answer !== undefined) take(answer.body);
   if (stream !== undefined) {
     progress.stream = stream;

@@ -5,10 +5,10 @@ import type { GenerateEvent, Generation } from "../../gen/uas/inference/v1/gener
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import { chatCompletions } from "../dialect/chat-completions/dialect.ts";
 import { type Submitted, TaskRefused } from "../vendor/task.ts";
-import type { PlannedRoute } from "./door.ts";
+import type { PlannedRoute } from "./pipeline/adapter.ts";
 import { exchangeText } from "./text-exchange.ts";
 import { TextReply, textFiles, textUsage } from "./text-reply.ts";
-import { TypedDoor } from "./typed-door.ts";
+import { TypedRequest } from "./typed-adapter.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** A text to make. */
@@ -34,10 +34,10 @@ export type TextRunner = (ask: TextAsk) => Promise<Submitted>;
 export function createTextRunner(upstream: Upstream): TextRunner {
   return async ({ model, route, params, signal }) => {
     const planned = plannedRoute(upstream, { model, route, dialect: undefined });
-    const door = new TypedDoor({ ...textGeneration(params, model.key), stream: true });
+    const request = new TypedRequest({ ...textGeneration(params, model.key), stream: true });
     const reply = new TextReply();
     const take = (events: readonly GenerateEvent[]): void => reply.add(events);
-    const made = await exchangeText(upstream, { door, model, planned, signal, take });
+    const made = await exchangeText(upstream, { request, model, planned, signal, take });
     const vendorTaskId = made.upstreamId || reply.id;
     const text = reply.text();
     return {

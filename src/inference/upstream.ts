@@ -1,4 +1,4 @@
-/** Asks vendors: the routes of a model in order, each with its limit of calls in flight. */
+/** Asks vendors: finds the routes of a model, and makes single attempts, each vendor with its limit of calls in flight. */
 import type { Logger } from "pino";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelConfig, RouteConfig, VendorConfig } from "../config/config.ts";
@@ -7,7 +7,7 @@ import { ErrorCode, GatewayError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { Metrics } from "../metrics.ts";
 import type { OperationName, Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
-import type { PlannedRoute } from "./door.ts";
+import type { PlannedRoute, PreparedCall } from "./pipeline/adapter.ts";
 import { failureError, readRefusal, type Refusal, retryAfterSeconds } from "./upstream-refusal.ts";
 import { type VendorStanding, VendorWatch } from "./vendor-watch.ts";
 
@@ -22,14 +22,10 @@ export interface Upstream {
     dialect: Dialect | undefined,
     operation?: OperationName,
   ): readonly PlannedRoute[];
-  /**
-   * Asks the model's vendors in order until one accepts or passes judgement on the request. Another
-   * route is tried only where nothing can have been done: no connection, 429, 5xx, or a refused
-   * credential.
-   *
-   * @throws GatewayError
-   */
-  open(ask: Ask): Promise<OpenReply>;
+  /** Asks the vendor of one route, once. Resolves to its answer, or to why there is none. */
+  attempt(planned: PlannedRoute, ask: Ask): Promise<Attempted>;
+  /** What is told where a model has no route that can be asked. */
+  unserved(): GatewayError;
   /** How a vendor did last, as this process sees it. */
   standingOf(vendor: string): VendorStanding;
   /** A vendor has failed at something that was not asked here. @param what as operators read it */
@@ -38,17 +34,26 @@ export interface Upstream {
 
 /** What to ask. */
 export interface Ask {
-  readonly routes: readonly PlannedRoute[];
   /** What to ask for. Default: a text generation. */
   readonly operation?: OperationName | undefined;
-  /** Asks a vendor. Default: in the dialect that is planned, for the operation. */
-  readonly send?: ((vendor: Vendor, call: VendorCall) => Promise<VendorReply>) | undefined;
-  /** The call for a route. */
-  readonly callFor: (planned: PlannedRoute) => VendorCall;
-  /** Told of each vendor before it is asked. */
-  readonly onAttempt: (vendor: string) => void;
-  /** Told of each vendor that could not take the call: the next one is asked. */
-  readonly onFailed?: (vendor: string, error: GatewayError) => void;
+  /** Makes the request, once the vendor has a place for it. */
+  prepare(): AskedCall;
+}
+
+/** A request for a vendor. */
+export interface AskedCall extends VendorCall {
+  /** Sends it. Absent: the vendor is asked in the planned dialect, for the operation. @throws HttpFailure */
+  readonly send?: PreparedCall["send"];
+}
+
+/** What came of an attempt. */
+export type Attempted = OpenReply | FailedAttempt;
+
+/** An attempt without an answer that could go to the customer. */
+export interface FailedAttempt {
+  readonly error: GatewayError;
+  /** Whether the request may be running, or would fail elsewhere, too: no other route is asked. */
+  readonly isFinal: boolean;
 }
 
 /** A vendor's answer that goes to the customer. */
@@ -57,6 +62,7 @@ export interface OpenReply {
   readonly reply: VendorReply;
   /** The vendor refused the request as invalid: this is its whole answer. `undefined`: it accepted. */
   readonly refusal: { readonly error: GatewayError; readonly body: Buffer } | undefined;
+  readonly error?: undefined;
   /** Gives the vendor's place back, and stops it where its reply has not ended. Call it once. */
   close(): void;
 }
@@ -116,40 +122,29 @@ class RoutedUpstream implements Upstream {
     this.#watch.failed(vendor, what);
   }
 
-  async open(ask: Ask): Promise<OpenReply> {
-    let last: GatewayError | undefined;
-    for (const planned of ask.routes) {
-      const result = await this.#attempt(ask, planned);
-      if (!(result instanceof GatewayError)) return result;
-      ask.onFailed?.(planned.route.vendor, result);
-      last = result;
-    }
-    throw last ?? unserved(undefined);
-  }
-
-  /** Asks one vendor. Resolves to an error where another route may be tried. */
-  async #attempt(ask: Ask, planned: PlannedRoute): Promise<OpenReply | GatewayError> {
+  async attempt(planned: PlannedRoute, ask: Ask): Promise<Attempted> {
     const vendor = this.#options.vendors.get(planned.route.vendor);
-    if (vendor === undefined || planned.dialect === undefined) return unserved(planned.route);
+    if (vendor === undefined || planned.dialect === undefined) {
+      return { error: unserved(planned.route), isFinal: false };
+    }
     if (!this.#enter(vendor.name)) {
       this.#count(vendor.name, "overloaded");
-      return overloaded();
+      return { error: overloaded(), isFinal: false };
     }
     let isOpen = false;
     const startMs = performance.now();
     try {
-      ask.onAttempt(vendor.name);
-      const call = ask.callFor(planned);
-      const reply = await (ask.send ?? sendOf(ask.operation))(vendor, call);
+      const call = ask.prepare();
+      const reply = await send(vendor, ask.operation, call);
       const isAccepted = reply.status >= 200 && reply.status < 300;
-      const judged = isAccepted ? undefined : await judge(reply, vendor);
-      if (judged !== undefined && !judged.refusal.pass) {
-        return this.#refuse(judged.refusal, { vendor: vendor.name, status: reply.status });
+      const read = isAccepted ? undefined : await readRefused(reply, vendor);
+      if (read !== undefined && !read.refusal.pass) {
+        return this.#refused(read.refusal, { vendor: vendor.name, status: reply.status });
       }
       this.#watch.answered(vendor.name, performance.now() - startMs);
-      this.#count(vendor.name, judged ? "refused" : "ok");
+      this.#count(vendor.name, read ? "refused" : "ok");
       isOpen = true;
-      const refusal = judged && { error: judged.refusal.error, body: judged.body };
+      const refusal = read && { error: read.refusal.error, body: read.body };
       const close = (): void => {
         reply.body.cancel();
         this.#leave(vendor.name);
@@ -162,7 +157,11 @@ class RoutedUpstream implements Upstream {
     }
   }
 
-  #refuse(refusal: Refusal, at: { vendor: string; status: number }): GatewayError {
+  unserved(): GatewayError {
+    return unserved(undefined);
+  }
+
+  #refused(refusal: Refusal, at: { vendor: string; status: number }): FailedAttempt {
     const { error, alarm, mayRetry } = refusal;
     this.#watch.failed(at.vendor, `status ${at.status}`);
     const isLimit = error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
@@ -175,11 +174,11 @@ class RoutedUpstream implements Upstream {
         "a vendor refuses the gateway itself: act on its account or route",
       );
     }
-    if (!mayRetry) throw error;
-    return error;
+    return { error, isFinal: !mayRetry };
   }
 
-  #failed(error: unknown, vendor: string): GatewayError {
+  /** @throws what is no failure of HTTP, and what was aborted: neither is the vendor's */
+  #failed(error: unknown, vendor: string): FailedAttempt {
     const failure = error instanceof GatewayError ? error.cause : error;
     if (!(failure instanceof HttpFailure)) throw error;
     const { kind } = failure;
@@ -190,9 +189,8 @@ class RoutedUpstream implements Upstream {
     const fields = { vendor, failure: kind, cause: failure.message };
     this.#options.log.warn(fields, "a vendor gave no reply");
     const told = error instanceof GatewayError ? error : failureError(kind, failure);
-    // The request has been sent: it may be running, and another route would run it twice.
-    if (!isConnect) throw told;
-    return told;
+    // Where the request has been sent it may be running, and another route would run it twice.
+    return { error: told, isFinal: !isConnect };
   }
 
   #enter(name: string): boolean {
@@ -212,15 +210,18 @@ class RoutedUpstream implements Upstream {
   }
 }
 
-function sendOf(operation: OperationName | undefined): NonNullable<Ask["send"]> {
-  return (vendor, call) => {
-    const send = operation === undefined ? undefined : vendor[operation]?.send;
-    return send === undefined ? vendor.exchange(call) : send(call);
-  };
+function send(
+  vendor: Vendor,
+  operation: OperationName | undefined,
+  call: AskedCall,
+): Promise<VendorReply> {
+  if (call.send !== undefined) return call.send(vendor, call.signal);
+  const other = operation === undefined ? undefined : vendor[operation];
+  return other === undefined ? vendor.exchange(call) : other.send(call);
 }
 
-/** Reads a refusal whole. */
-async function judge(
+/** Reads a refusal whole, and what it means. */
+async function readRefused(
   reply: VendorReply,
   vendor: Vendor,
 ): Promise<{ refusal: Refusal; body: Buffer }> {
@@ -229,6 +230,24 @@ async function judge(
   const fault = vendor.faultOf?.(status, body);
   const retryAfter = retryAfterSeconds(headers) ?? vendor.retryAfterOf?.(body);
   return { refusal: readRefusal({ status, headers, body, fault, retryAfter }), body };
+}
+
+/** Asks in the order of the routes until one answers. @throws GatewayError */
+export async function askInOrder(
+  upstream: Upstream,
+  routes: readonly PlannedRoute[],
+  ask: Omit<Ask, "prepare"> & { callFor(planned: PlannedRoute): AskedCall },
+): Promise<OpenReply> {
+  let last: GatewayError | undefined;
+  for (const planned of routes) {
+    const { operation } = ask;
+    const prepare = (): AskedCall => ask.callFor(planned);
+    const attempted = await upstream.attempt(planned, { operation, prepare });
+    if (attempted.error === undefined) return attempted;
+    if (attempted.isFinal) throw attempted.error;
+    last = attempted.error;
+  }
+  throw last ?? upstream.unserved();
 }
 
 function overloaded(): GatewayError {

@@ -1,13 +1,14 @@
 /** A request in a vendor's own form, read no further than needed: its bytes are what the vendor gets. */
+import { asBuffer } from "../bytes.ts";
 import { createHash } from "node:crypto";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { applyEdits, type Edit, invalid, readOutline } from "../dialect/body-members.ts";
-import { asBuffer, type Member, type Outline, sliceText } from "../dialect/json-scan.ts";
-import { memberTwice } from "../dialect/member-twice.ts";
+import { type Member, type Outline, sliceText } from "../dialect/json/outline.ts";
+import { memberTwice } from "../dialect/json/member-twice.ts";
 import type { GatewayError } from "../errors.ts";
-import { measureRequest } from "../inference/tokens/request-size.ts";
+import { requestSize, scanSize } from "../inference/tokens/request-size.ts";
 import type { NativeRequest } from "../vendor/native.ts";
-import { type AddressEdit, rewriteAddresses } from "./rewrite.ts";
+import { type AddressEdit, rewriteAddresses } from "../dialect/json/addresses.ts";
 
 /** What a request is made from. */
 export interface NativeBodyOptions {
@@ -38,7 +39,7 @@ export class NativeBody implements NativeRequest {
   }
 
   get inputTokens(): number {
-    return measureRequest(this.#bytes).bound;
+    return requestSize(this.#outline ?? scanSize(this.#bytes)).bound;
   }
 
   /** What tells the same request again. */

@@ -2,10 +2,12 @@
 import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { KeyCaller } from "../caller.ts";
+import type { CancelSignal } from "../cancel-signal.ts";
 import type { Ledger } from "../billing/ledger.ts";
 import type { VendorConfig } from "../config/config.ts";
 import type { Catalogue } from "../inference/catalogue.ts";
-import type { Exchange } from "../inference/exchange.ts";
+import type { InferenceHandlers } from "../inference/handlers.ts";
+import type { Sink } from "../sink.ts";
 import type { RunningCalls } from "../inference/running-calls.ts";
 import type { Metrics } from "../metrics.ts";
 import type { OutsideTasks } from "../task/outside.ts";
@@ -17,7 +19,7 @@ import type { Following } from "./following.ts";
 import type { HeaderList } from "./headers.ts";
 import type { Links } from "./links.ts";
 import type { FindNativeModel } from "./models.ts";
-import type { AddressEdit } from "./rewrite.ts";
+import type { AddressEdit } from "../dialect/json/addresses.ts";
 
 /** A vendor that is served under a prefix. */
 export interface NativeVendor {
@@ -37,7 +39,7 @@ export interface NativeContext {
   readonly vendors: ReadonlyMap<string, NativeVendor>;
   readonly findModel: FindNativeModel;
   readonly catalogue: Catalogue;
-  readonly exchange: Exchange;
+  readonly handlers: Pick<InferenceHandlers, "through">;
   readonly calls: RunningCalls;
   readonly ledger: Pick<Ledger, "record">;
   readonly pool: Pool;
@@ -64,9 +66,14 @@ export interface NativeAsk<Route extends NativeRoute = NativeRoute> {
   readonly query: string;
   readonly caller: KeyCaller;
   readonly requestId: string;
-  /** Aborted when the client leaves or the gateway stops. */
-  readonly signal: AbortSignal;
+  /** Cancelled when the client disconnects or the gateway stops. */
+  readonly signal: CancelSignal;
+  /** Where the reply goes. */
+  readonly sink: NativeSink;
 }
+
+/** Where a reply in a vendor's own form goes. */
+export type NativeSink = Sink<Buffer>;
 
 /** The vendor's addresses as ours, for what goes to the customer. */
 export function outwardAddresses(

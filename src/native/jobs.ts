@@ -1,5 +1,4 @@
 /** What customers ask of their jobs: how they stand, that they stop, which there are. */
-import type { ExchangeResponse } from "../../gen/uas/native/v1/native_service_pb.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type {
@@ -12,7 +11,6 @@ import { VendorTrouble } from "../vendor/task.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import type { NativeAsk, NativeContext } from "./context.ts";
 import { checkOwned, noSuchObject } from "./ownership.ts";
-import { wholeReply } from "./parts.ts";
 import { pass } from "./pass.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody } from "./send.ts";
@@ -20,40 +18,37 @@ import { findJob, listJobs, type NativeJob } from "./store.ts";
 import { isUuid } from "../uuid.ts";
 
 /** How a job stands: from what is kept. What is no job, but the caller's own, passes. */
-export async function* poll(
-  ask: NativeAsk<NativePollRoute>,
-  context: NativeContext,
-): AsyncGenerator<ExchangeResponse> {
+export async function poll(ask: NativeAsk<NativePollRoute>, context: NativeContext): Promise<void> {
   const { at, route, request } = ask;
   const id = route.id(request);
   const job = await ownJob(ask, context, id);
   if (job === undefined) {
     await checkOwned(ask, context, [`${route.task.word}/${id}`]);
-    yield* pass({ ...ask, route: jobPass(ask, undefined, undefined) }, context);
+    await pass({ ...ask, route: jobPass(ask, undefined, undefined) }, context);
   } else if (route.livePath === undefined) {
     const { body } = await looked(context.following.look(at, job, route.task));
     const json = parseObject(body.toString("utf8"));
-    yield* answer(ask, context, { body, status: json && route.task.httpStatusOf?.(json) });
+    await answer(ask, context, { body, status: json && route.task.httpStatusOf?.(json) });
   } else {
-    yield* live(ask, context, job);
+    await live(ask, context, job);
   }
 }
 
 /** What is not kept of a job: the vendor has it. */
-async function* live(
+async function live(
   ask: NativeAsk<NativePollRoute>,
   context: NativeContext,
   job: NativeJob,
-): AsyncGenerator<ExchangeResponse> {
+): Promise<void> {
   const { at, route } = ask;
   const { pending, task } = route;
   const isOver =
     pending === undefined || (await looked(context.following.look(at, job, task))).isOver;
   if (isOver) {
-    yield* pass({ ...ask, route: jobPass(ask, job, route.livePath) }, context);
+    await pass({ ...ask, route: jobPass(ask, job, route.livePath) }, context);
   } else {
     const { status, json } = pending;
-    yield* answer(ask, context, { body: Buffer.from(JSON.stringify(json)), status });
+    await answer(ask, context, { body: Buffer.from(JSON.stringify(json)), status });
   }
 }
 
@@ -78,10 +73,10 @@ function jobPass(
 }
 
 /** The vendor's refusal to stop it passes as it is. */
-export async function* cancel(
+export async function cancel(
   ask: NativeAsk<NativeCancelRoute>,
   context: NativeContext,
-): AsyncGenerator<ExchangeResponse> {
+): Promise<void> {
   const { route, request } = ask;
   const id = route.id(request);
   const job = await ownJob(ask, context, id);
@@ -90,14 +85,11 @@ export async function* cancel(
     if (job !== undefined) await context.following.take(job, route.task, body);
   };
   const passing = jobPass(ask, job, route.task.cancel?.path);
-  yield* pass({ ...ask, route: passing }, context, onWhole);
+  await pass({ ...ask, route: passing }, context, onWhole);
 }
 
 /** The caller's own, from what is kept: the vendor's list has those of all customers. */
-export async function* list(
-  ask: NativeAsk<NativeListRoute>,
-  context: NativeContext,
-): AsyncGenerator<ExchangeResponse> {
+export async function list(ask: NativeAsk<NativeListRoute>, context: NativeContext): Promise<void> {
   const { at, route, request, caller } = ask;
   const { accountId } = caller;
   const cursor = request.query.get(route.cursor) ?? "";
@@ -117,7 +109,7 @@ export async function* list(
   const [{ url }] = at.transport.bases;
   const next = last && `${url}${ask.path}?${route.cursor}=${last}`;
   const texts = page.flatMap(({ body }) => (body === null ? [] : [body.toString("utf8")]));
-  yield* answer(ask, context, { body: Buffer.from(route.body(texts, next)) });
+  await answer(ask, context, { body: Buffer.from(route.body(texts, next)) });
 }
 
 /** `undefined`: it is no job. @throws GatewayError NOT_FOUND where it is somebody else's */
@@ -142,11 +134,11 @@ async function looked<Seen>(look: Promise<Seen>): Promise<Seen> {
   }
 }
 
-async function* answer(
-  { at, caller }: NativeAsk,
+async function answer(
+  { at, caller, sink }: NativeAsk,
   context: NativeContext,
   { body, status = 200 }: { readonly body: Buffer; readonly status?: number | undefined },
-): AsyncGenerator<ExchangeResponse> {
+): Promise<void> {
   const told = customerBody({ at, accountId: caller.accountId }, body, context);
   const headers = {
     "content-type": "application/json",
@@ -154,5 +146,5 @@ async function* answer(
     // It changes, and it is one customer's.
     "cache-control": "private, no-store",
   };
-  yield* wholeReply({ status, headers }, told);
+  sink.whole({ status, headers }, told);
 }

@@ -1,18 +1,21 @@
 /** What costs nothing: counts of tokens, files, and what else is the caller's own at a vendor. */
-import type { ExchangeResponse } from "../../gen/uas/native/v1/native_service_pb.ts";
 import { replyBytesMax } from "../config/limits.ts";
 import { answering } from "../database-lost.ts";
 import { HttpFailure } from "../http/failure.ts";
-import { unusable } from "../inference/failures.ts";
+import { unusable } from "../inference/pipeline/failures.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { NativePassRoute } from "../vendor/native.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
-import { type NativeAsk, type NativeContext, outwardAddresses } from "./context.ts";
+import {
+  type NativeAsk,
+  type NativeContext,
+  type NativeSink,
+  outwardAddresses,
+} from "./context.ts";
 import { judge } from "./judge.ts";
 import { checkedModel } from "./models.ts";
 import { checkOwned, checkReferences, referencesOf } from "./ownership.ts";
-import { chunkPart, headPart, wholeReply } from "./parts.ts";
-import { AddressRewriter, rewriteAddresses } from "./rewrite.ts";
+import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts";
 import { followed } from "./redirect.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, isJson, type ModelChange, vendorRequest } from "./send.ts";
@@ -22,11 +25,11 @@ import { claimObjects } from "./store.ts";
 export type OnWhole = (body: Buffer) => Promise<void>;
 
 /** Passes a request on. A failure before the head is thrown. @param onWhole default: the reply is not looked at */
-export async function* pass(
+export async function pass(
   ask: NativeAsk<NativePassRoute>,
   context: NativeContext,
   onWhole?: OnWhole,
-): AsyncGenerator<ExchangeResponse> {
+): Promise<void> {
   const { route, request } = ask;
   const change = modelChange(ask, context);
   if (change !== undefined) await checkReferences(ask, context);
@@ -35,7 +38,8 @@ export async function* pass(
   try {
     const claims = onWhole ?? claiming(ask, context, reply);
     const isModels = route.model !== undefined && referencesOf(ask).length === 0;
-    yield* relay(ask, context, { reply, onWhole: claims, isJobs: route.isJobs, isModels });
+    const { isJobs } = route;
+    await relay(ask, context, { reply, sink: ask.sink, onWhole: claims, isJobs, isModels });
   } finally {
     reply.body.cancel();
   }
@@ -101,6 +105,7 @@ export interface Owner extends Pick<NativeAsk, "at"> {
 }
 
 interface Relay {
+  readonly sink: NativeSink;
   readonly reply: VendorReply;
   readonly onWhole: OnWhole | undefined;
   /** See {@link NativePassRoute.isJobs}. */
@@ -110,11 +115,11 @@ interface Relay {
 }
 
 /** Passes a reply on. */
-export async function* relay(
+export async function relay(
   ask: Owner,
   context: NativeContext,
-  { reply, onWhole, isJobs = false, isModels = false }: Relay,
-): AsyncGenerator<ExchangeResponse> {
+  { reply, sink, onWhole, isJobs = false, isModels = false }: Relay,
+): Promise<void> {
   const { status, headers } = reply;
   const publicUrl = context.publicUrl();
   const addresses = outwardAddresses(ask, publicUrl);
@@ -123,7 +128,7 @@ export async function* relay(
     if (!refusal.pass) throw refusal.error;
     const told = rewriteAddresses(body, addresses);
     const shown = customerHeaders(ask, publicUrl, { headers, length: told.length });
-    yield* wholeReply({ status, headers: shown }, told);
+    sink.whole({ status, headers: shown }, told);
     return;
   }
   if (onWhole !== undefined) {
@@ -131,10 +136,10 @@ export async function* relay(
     await onWhole(body);
     const told = customerBody({ at: ask.at, accountId: ask.caller.accountId }, body, context);
     const shown = customerHeaders(ask, publicUrl, { headers, length: told.length });
-    yield* wholeReply({ status, headers: shown }, told);
+    sink.whole({ status, headers: shown }, told);
     return;
   }
-  yield headPart({
+  sink.head({
     status,
     headers: customerHeaders(ask, publicUrl, { headers, length: undefined }),
   });
@@ -144,9 +149,9 @@ export async function* relay(
   while (await reply.body.ready()) {
     for (const piece of reply.body.take()) {
       const passed = rewriter.push(piece);
-      if (passed.length > 0) yield chunkPart(passed);
+      if (passed.length > 0) await sink.chunk(passed);
     }
   }
   const rest = rewriter.end();
-  if (rest.length > 0) yield chunkPart(rest);
+  if (rest.length > 0) await sink.chunk(rest);
 }

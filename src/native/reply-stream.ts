@@ -5,11 +5,11 @@ import { join, nothing } from "../bytes.ts";
 import type { UnitUsage } from "../billing/price.ts";
 import { eventBytesMax } from "../config/limits.ts";
 import { EventSplitter } from "../dialect/event-stream.ts";
-import type { ReplyStream } from "../inference/door.ts";
+import type { ReplyStream } from "../inference/pipeline/adapter.ts";
 import type { NativeMeter } from "../vendor/native.ts";
-import { ArraySplitter } from "./array-splitter.ts";
+import { ArraySplitter } from "../dialect/json/array-splitter.ts";
 import { madeUnits } from "./made-units.ts";
-import { type AddressEdit, AddressRewriter } from "./rewrite.ts";
+import { type AddressEdit, AddressRewriter } from "../dialect/json/addresses.ts";
 
 /** What a stream is read with. */
 export interface NativeStreamOptions {

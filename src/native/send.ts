@@ -10,7 +10,7 @@ import {
 import { passHeaders } from "./headers.ts";
 import type { NamedModel } from "./models.ts";
 import { withoutParams } from "./path.ts";
-import { rewriteAddresses, rewriteHeader } from "./rewrite.ts";
+import { rewriteAddresses, rewriteHeader } from "../dialect/json/addresses.ts";
 
 /** A model's name and what stands in its place. */
 export interface ModelChange {

@@ -1,54 +1,101 @@
 /** NativeService: vendors' own interfaces, by one handler and a table for each vendor. */
+import { create, type MessageShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { create } from "@bufbuild/protobuf";
+import { ExchangeHeadSchema } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import {
   type ExchangeRequest,
   type ExchangeResponse,
+  ExchangeResponseSchema,
   type FollowLinkRequest,
-  type FollowLinkResponse,
   FollowLinkResponseSchema,
   type NativeService,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
-import { type Caller, callerKey, type KeyCaller, requestIdKey, requireActive } from "../caller.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { callerKey, requestIdKey } from "../caller.ts";
+import type { CancelSignal } from "../cancel-signal.ts";
 import { checkRequest } from "../inference/headers.ts";
+import { keyCallerOf, requireActive } from "../inference/pipeline/admit.ts";
+import type { CallContext } from "../inference/pipeline/context.ts";
+import { asMessages, type Messages, type Pushed } from "../sink.ts";
+import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
-import type { NativeAsk, NativeContext } from "./context.ts";
-import { NativeDoor } from "./door.ts";
+import type { NativeAsk, NativeContext, NativeSink } from "./context.ts";
 import { cancel, list, poll } from "./jobs.ts";
-import { callParts } from "./parts.ts";
 import { passHeaders } from "./headers.ts";
 import { asked, pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";
 import { submit } from "./submit.ts";
-import { newId } from "../uuid.ts";
 
-/** Makes it. */
-export function createNativeService(context: NativeContext): ServiceImpl<typeof NativeService> {
+/** The handlers of NativeService: they push replies into a sink, whichever edge calls them. */
+export interface NativeHandlers {
+  /** @throws GatewayError where the sink was not told of the failure */
+  exchange(request: ExchangeRequest, context: CallContext, sink: NativeSink): Promise<Pushed>;
+  /** What a link leads to, for whoever has it. @throws GatewayError */
+  followLink(request: FollowLinkRequest, signal: CancelSignal, sink: NativeSink): Promise<Pushed>;
+}
+
+/** Creates them. */
+export function createNativeHandlers(context: NativeContext): NativeHandlers {
   return {
-    exchange: (request, { values, signal }) => {
-      const caller = keyCaller(values.get(callerKey));
-      const ask = find(request, context, { caller, requestId: values.get(requestIdKey), signal });
-      return run(ask, context);
+    async exchange(request, { caller, requestId, signal }, sink) {
+      return run(find(request, context, { caller, requestId, signal, sink }), context);
     },
-
-    followLink: (request, { signal }) => follow(request, context, signal),
+    async followLink(request, signal, sink) {
+      await follow(request, context, { signal, sink });
+      return {};
+    },
   };
 }
 
-function run(ask: NativeAsk, context: NativeContext): AsyncIterable<ExchangeResponse> {
+/** The handlers over the network: their replies as messages of RPCs. */
+export function createNativeService(handlers: NativeHandlers): ServiceImpl<typeof NativeService> {
+  return {
+    exchange(request, { values, signal: client }) {
+      const caller = keyCallerOf(values.get(callerKey));
+      const requestId = values.get(requestIdKey);
+      return asMessages(
+        (sink, signal) => handlers.exchange(request, { caller, requestId, signal }, sink),
+        messagesOf(ExchangeResponseSchema),
+        client,
+      );
+    },
+
+    followLink: (request, { signal: client }) =>
+      asMessages(
+        (sink, signal) => handlers.followLink(request, signal, sink),
+        messagesOf(FollowLinkResponseSchema),
+        client,
+      ),
+  };
+}
+
+/** The messages of both RPCs, which differ in their names only. */
+function messagesOf<Schema extends typeof ExchangeResponseSchema | typeof FollowLinkResponseSchema>(
+  schema: Schema,
+): Messages<Buffer, MessageShape<Schema>> {
+  const message = (part: ExchangeResponse["part"]) =>
+    // As `create` would make it, without going through the schema for each chunk.
+    ({ $typeName: schema.typeName, part }) as MessageShape<Schema>;
+  return {
+    head: ({ status, headers }) =>
+      message({ case: "head", value: create(ExchangeHeadSchema, { status, headers }) }),
+    of: (value) => (value.length === 0 ? [] : [message({ case: "chunk", value })]),
+  };
+}
+
+async function run(ask: NativeAsk, context: NativeContext): Promise<Pushed> {
   const { route } = ask;
   if (route.kind === "call") {
-    const { caller, requestId, signal } = ask;
-    const start = { context: { caller, requestId, signal }, callId: newId() };
-    return context.exchange.through(new NativeDoor({ ...ask, route }, context), callParts, start);
+    const { caller, requestId, signal, sink } = ask;
+    const adapter = new NativeAdapter({ ...ask, route }, context);
+    return context.handlers.through(adapter, { caller, requestId, signal }, sink);
   }
   requireActive(ask.caller);
-  return counted(answerOf(ask, context), context);
+  await counted(context, () => answer(ask, context));
+  return {};
 }
 
 /** What costs nothing by itself. */
-function answerOf(ask: NativeAsk, context: NativeContext): AsyncGenerator<ExchangeResponse> {
+function answer(ask: NativeAsk, context: NativeContext): Promise<void> {
   const { route } = ask;
   switch (route.kind) {
     case "submit":
@@ -67,12 +114,16 @@ function answerOf(ask: NativeAsk, context: NativeContext): AsyncGenerator<Exchan
   throw new TypeError("a call runs by itself");
 }
 
-/** What a link leads to, for whoever has it. */
-async function* follow(
+interface Following {
+  readonly signal: CancelSignal;
+  readonly sink: NativeSink;
+}
+
+async function follow(
   { prefix, token, headers }: FollowLinkRequest,
   context: NativeContext,
-  signal: AbortSignal,
-): AsyncGenerator<FollowLinkResponse> {
+  { signal, sink }: Following,
+): Promise<void> {
   const at = context.vendors.get(prefix);
   const link = at && context.links.open(at, token);
   if (at === undefined || link === undefined) throw noSuchAddress("GET", `${prefix}/_s/…`);
@@ -84,21 +135,17 @@ async function* follow(
     at.transport.send({ base, method: "GET", target, headers: passed, body: [], signal }),
   );
   try {
-    const answer = counted(relay(ask, context, { reply, onWhole: undefined }), context);
-    for await (const { part } of answer) yield create(FollowLinkResponseSchema, { part });
+    await counted(context, () => relay(ask, context, { reply, sink, onWhole: undefined }));
   } finally {
     reply.body.cancel();
   }
 }
 
 /** A stopping gateway lets it finish. */
-async function* counted(
-  answer: AsyncGenerator<ExchangeResponse>,
-  { calls }: NativeContext,
-): AsyncGenerator<ExchangeResponse> {
+async function counted({ calls }: NativeContext, work: () => Promise<void>): Promise<void> {
   calls.enter();
   try {
-    yield* answer;
+    await work();
   } finally {
     calls.leave();
   }
@@ -108,7 +155,7 @@ async function* counted(
 function find(
   message: ExchangeRequest,
   { vendors }: NativeContext,
-  from: Pick<NativeAsk, "caller" | "requestId" | "signal">,
+  from: Pick<NativeAsk, "caller" | "requestId" | "signal" | "sink">,
 ): NativeAsk {
   const { prefix, method, path, query, headers, body } = message;
   const at = vendors.get(prefix);
@@ -129,10 +176,4 @@ function find(
   }
   requireActive(from.caller);
   throw noSuchAddress(method, `${prefix}${path}`);
-}
-
-/** The access option lets nobody else through; an operator calling in process has no account to charge. */
-function keyCaller(caller: Caller | undefined): KeyCaller {
-  if (caller?.kind === "key") return caller;
-  throw new GatewayError(ErrorCode.ACCESS_DENIED, "Calls to models need an API key: send one");
 }

@@ -4,12 +4,13 @@
  * that leaves changes nothing: the job runs on.
  */
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
-import type { ExchangeResponse } from "../../gen/uas/native/v1/native_service_pb.ts";
 import { nativeWaitMs, replyBytesMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError, internalError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
-import { Call, callStart } from "../inference/call.ts";
-import { reportCall } from "../inference/report.ts";
+import { callRecord } from "../billing/call-record.ts";
+import { neverCancelled } from "../cancel-signal.ts";
+import { Call } from "../inference/pipeline/call.ts";
+import { reportCall } from "../inference/pipeline/report.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { WholeTask } from "../task/task-row.ts";
 import { isUnsent } from "../task/unsent.ts";
@@ -24,7 +25,6 @@ import { judge } from "./judge.ts";
 import { checkModel } from "./model-check.ts";
 import { checkedModel, type NamedModel, type NativeModel } from "./models.ts";
 import { checkReferences, referencesOf } from "./ownership.ts";
-import { wholeReply } from "./parts.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, vendorRequest } from "./send.ts";
 import { claimObjects, insertJob, nameJob } from "./store.ts";
@@ -32,12 +32,12 @@ import { claimObjects, insertJob, nameJob } from "./store.ts";
 type Ask = NativeAsk<NativeSubmitRoute>;
 
 /** Submits a job. A failure before the head is thrown. */
-export async function* submit(ask: Ask, context: NativeContext): AsyncGenerator<ExchangeResponse> {
+export async function submit(ask: Ask, context: NativeContext): Promise<void> {
   const { task, found } = await begin(ask, context);
   const { status, headers, body } = await send(ask, context, { task, found });
   const told = customerBody({ at: ask.at, accountId: ask.caller.accountId }, body, context);
   const shown = customerHeaders(ask, context.publicUrl(), { headers, length: told.length });
-  yield* wholeReply({ status, headers: shown }, told);
+  ask.sink.whole({ status, headers: shown }, told);
 }
 
 type Found = NativeModel & { readonly named: NamedModel };
@@ -95,7 +95,7 @@ async function begin(ask: Ask, context: NativeContext): Promise<Begun> {
 }
 
 function recordRefused(
-  { caller, requestId, signal }: Ask,
+  { caller, requestId }: Ask,
   context: NativeContext,
   {
     path,
@@ -103,11 +103,11 @@ function recordRefused(
     told,
   }: { readonly path: string; readonly model: string; readonly told: GatewayError },
 ): void {
-  const start = { callId: newId(), context: { caller, requestId, signal } };
-  const call = new Call(callStart(start, path));
+  const { accountId, keyId, discountBp = 0 } = caller;
+  const call = new Call({ id: newId(), requestId, accountId, keyId, discountBp, path });
   call.model = model;
   call.end(CallEnding.REFUSED, told);
-  context.ledger.record(call.toRow());
+  context.ledger.record(callRecord(call));
   reportCall(call, context);
 }
 
@@ -123,9 +123,8 @@ async function send(ask: Ask, context: NativeContext, { task, found }: Begun): P
   const sent = vendorRequest(ask, context.publicUrl(), change);
   const { transport } = ask.at;
   // Its client's leaving is no reason to leave the vendor: the job would run, and nobody would know.
-  const { signal } = new AbortController();
   try {
-    const reply = await transport.send({ ...sent, isPatient: true, signal });
+    const reply = await transport.send({ ...sent, isPatient: true, signal: neverCancelled });
     const isOk = reply.status >= 200 && reply.status < 300;
     return await (isOk ? accepted : refused)(ask, context, { task, reply });
   } catch (error) {

@@ -2,9 +2,9 @@
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
-import { callText } from "../billing/call-json.ts";
+import { callRecord } from "../billing/call-record.ts";
 import type { CallRow } from "../billing/call-row.ts";
-import { callCost, secondMicros } from "../billing/price.ts";
+import { callCost } from "../billing/price.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { backgroundOf } from "../inference/background/params.ts";
 import type { TaskOutcome, TaskTaken, TaskUnits } from "../vendor/task.ts";
@@ -74,55 +74,49 @@ export function chargeOf(task: WholeTask, ended: Ended): NonNullable<Move["charg
     costNanos = callCost(price, usage, task.discount_bp);
   }
   if (costNanos > hold) costNanos = hold;
-  return {
-    costNanos,
-    record: {
-      ...recordOf(task, ended, usage),
-      charged: isCharged,
-      cost: costNanos.toString(),
-      vendor_cost: vendorCostNanos?.toString() ?? null,
-    },
-  };
+  const record = recordOf(task, ended, { usage, costNanos, isCharged, vendorCostNanos });
+  return { costNanos, record };
 }
 
 function isCharging({ is_cancel_billed: isBilled }: WholeTask, ending: CallEnding): boolean {
   return ending === CallEnding.COMPLETED || (isBilled && ending === CallEnding.CANCELLED);
 }
 
-function recordOf(task: WholeTask, ended: Ended, usage: StoredUsageJson | undefined): CallRow {
+interface Charged {
+  readonly usage: StoredUsageJson | undefined;
+  readonly costNanos: bigint;
+  readonly isCharged: boolean;
+  readonly vendorCostNanos: bigint | undefined;
+}
+
+function recordOf(task: WholeTask, ended: Ended, charged: Charged): CallRow {
   const background = backgroundOf(task.params);
-  return {
+  const { usage } = charged;
+  return callRecord({
+    ...charged,
     id: task.id,
-    request_id: task.request_id,
-    account_id: task.account_id,
-    key_id: task.key_id,
+    requestId: task.request_id,
+    accountId: task.account_id,
+    keyId: task.key_id,
     model: task.model,
     vendor: task.vendor,
-    path: task.path ?? callText(background?.path ?? taskPath),
+    path: task.path ?? background?.path ?? taskPath,
     stream: background?.isStreamed ?? false,
     status: ended.status,
-    error_code: ended.errorCode,
+    errorCode: ended.errorCode,
     ending: ended.ending,
-    usage_source: sourceOf(ended.outcome),
-    input_tokens: usage?.inputTokens ?? 0,
-    cached_input_tokens: usage?.cachedInputTokens ?? 0,
-    cache_write_tokens: usage?.cacheWriteTokens ?? 0,
-    output_tokens: usage?.outputTokens ?? 0,
-    reasoning_tokens: usage?.reasoningTokens ?? 0,
-    cost: "0",
-    held: task.hold,
-    price_version: task.price_version,
-    start_time: task.create_time.toISOString(),
-    duration_ms: Math.max(0, ended.now.getTime() - task.create_time.getTime()),
-    first_byte_ms: 0,
-    upstream_request_id: task.vendor_task_id ?? "",
-    dropped: callText(ended.outcome?.dropped?.join(",") ?? ""),
-    discount_bp: task.discount_bp,
-    charged: false,
-    images: usage?.images ?? null,
-    second_micros: usage?.seconds === undefined ? null : secondMicros(usage.seconds),
-    vendor_cost: null,
-  };
+    usageSource: sourceOf(ended.outcome),
+    units: usage,
+    heldNanos: BigInt(task.hold),
+    priceVersion: task.price_version,
+    startedAt: task.create_time,
+    durationMs: Math.max(0, ended.now.getTime() - task.create_time.getTime()),
+    firstByteMs: 0,
+    upstreamRequestId: task.vendor_task_id ?? "",
+    dropped: ended.outcome?.dropped ?? [],
+    discountBp: task.discount_bp,
+    attempts: undefined,
+  });
 }
 
 function sourceOf(outcome: TaskOutcome | undefined): UsageSource {

@@ -6,7 +6,8 @@ import type {
   ListTasksRequest,
   TaskService,
 } from "../../gen/uas/task/v1/task_service_pb.ts";
-import { callerKey, requireActive } from "../caller.ts";
+import { callerKey } from "../caller.ts";
+import { requireActive } from "../inference/pipeline/admit.ts";
 import { pollWaitSecondsMax } from "../config/task-limits.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { matchesEtag } from "../etag.ts";

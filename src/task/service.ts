@@ -6,11 +6,11 @@ import {
   callerKey,
   type KeyCaller,
   requestIdKey,
-  requireActive,
   resolveRequestId,
 } from "../caller.ts";
 import type { ModelConfig } from "../config/config.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { GatewayError } from "../errors.ts";
+import { admitCaller } from "../inference/pipeline/admit.ts";
 import type { Cancel } from "./cancel.ts";
 import { taskMessage } from "./message.ts";
 import { createTaskReads, scopeOf, type TaskReadsOptions } from "./reads.ts";
@@ -82,12 +82,7 @@ function customer(context: HandlerContext): Caller {
 
 /** The access option lets nobody else through; an operator calling in process has no account to charge. */
 function keyCaller({ values }: HandlerContext): KeyCaller {
-  const caller = values.get(callerKey);
-  if (caller?.kind !== "key") {
-    throw new GatewayError(ErrorCode.ACCESS_DENIED, "Tasks need an API key: send one");
-  }
-  requireActive(caller);
-  return caller;
+  return admitCaller(values.get(callerKey), "Tasks need an API key: send one");
 }
 
 /** The header's, else that of the request's context, else the one that was made for it. */

@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { type CancelSignal, toAbortSignal } from "../cancel-signal.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { createDemoTasks } from "./demo-tasks.ts";
@@ -63,13 +64,14 @@ async function* once(body: unknown): AsyncGenerator<Buffer, undefined> {
 async function* events(
   reply: DemoReply,
   delayMs: number,
-  signal: AbortSignal,
+  signal: CancelSignal,
 ): AsyncGenerator<Buffer, undefined> {
+  const abort = delayMs > 0 ? toAbortSignal(signal) : undefined;
   for (const chunk of reply.chunks()) {
     if (signal.aborted) throw new HttpFailure("aborted", "aborted");
     yield Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
-    if (delayMs > 0) {
-      await sleep(delayMs, undefined, { signal }).catch(() => {
+    if (abort !== undefined) {
+      await sleep(delayMs, undefined, { signal: abort }).catch(() => {
         throw new HttpFailure("aborted", "aborted");
       });
     }

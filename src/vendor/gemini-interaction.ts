@@ -2,7 +2,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { type JsonRecord, parseRecord, protoCountAt, recordAt } from "../dialect/json.ts";
-import { ObjectScan, openBrace } from "../dialect/object-scan.ts";
+import { ObjectScan, openBrace } from "../dialect/json/object-scan.ts";
 import { reportedUsage } from "../dialect/reported-usage.ts";
 import type { NativeMeter } from "./native.ts";
 import type { TaskTokens } from "./task.ts";

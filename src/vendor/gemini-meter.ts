@@ -2,8 +2,8 @@
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { readUsage } from "../dialect/gemini/read-chunk.ts";
 import { parseRecord } from "../dialect/json.ts";
-import { ObjectScan, openBrace, quote } from "../dialect/object-scan.ts";
-import { EventMould } from "./event-mould.ts";
+import { ObjectScan, openBrace, quote } from "../dialect/json/object-scan.ts";
+import { EventMould } from "../dialect/json/event-mould.ts";
 import type { NativeMeter } from "./native.ts";
 
 /** Each chunk's counts hold for the whole reply: the last ones count. */

@@ -1,4 +1,5 @@
 /** How a vendor is reached in its own form. */
+import type { CancelSignal } from "../cancel-signal.ts";
 import type { NativeHeadersFor } from "./native.ts";
 import type { VendorReply } from "./vendor.ts";
 
@@ -35,5 +36,5 @@ export interface NativeSend {
   readonly body: readonly Buffer[];
   /** Whether it may take longer than the timeouts are for text: its client waits for the work to be done. */
   readonly isPatient?: boolean;
-  readonly signal: AbortSignal;
+  readonly signal: CancelSignal;
 }

@@ -1,6 +1,7 @@
 /** What a vendor must offer. One file per kind implements it; index.ts lists them. */
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { CancelSignal } from "../cancel-signal.ts";
 import type { VendorConfig } from "../config/config.ts";
 import type { NativeTransport } from "./native-transport.ts";
 import type { NativeApi } from "./native.ts";
@@ -93,7 +94,7 @@ export interface VendorCall {
   readonly stream: boolean;
   /** Whether it is waited for as long as the signal lets, whatever the vendor's timeouts. Default false. */
   readonly isPatient?: boolean;
-  readonly signal: AbortSignal;
+  readonly signal: CancelSignal;
 }
 
 /** Something to do with a response that the vendor keeps. */
@@ -102,7 +103,7 @@ export interface ResponseStateCall {
   readonly responseId: string;
   /** The query to pass on, without its question mark; usually empty. */
   readonly query: string;
-  readonly signal: AbortSignal;
+  readonly signal: CancelSignal;
 }
 
 /** What the vendor answered. */

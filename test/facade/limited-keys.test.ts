@@ -147,13 +147,21 @@ it("a key's limit counts what its calls cost, and what is left is exact; raising
     const headers = { authorization: `Bearer ${secret}`, "x-request-id": id };
     return (await fixture.chat(ask, headers)).status;
   };
+  const refusedModel = async (): Promise<number> => {
+    const headers = { authorization: `Bearer ${secret}` };
+    return (await fixture.send(`/v1/models/${publicModel}`, { method: "GET", headers })).status;
+  };
   expect(await status(first)).toBe(200);
   const { cost } = await gateway.call(first);
   const spent = async () => (await gateway.keys.getKey({ keyId })).key?.spent;
   expect(await spent()).toEqual(cost);
   const spendLimit = { currencyCode: "USD", amountNanos: (cost?.amountNanos ?? 0n) + 7n };
   const updateMask = { paths: ["spend_limit"] };
-  await gateway.keys.updateKey({ key: { keyId, spendLimit }, updateMask });
+  // With a model that there is not, calls are refused for nothing until the limit is known here, too.
+  const both = { paths: ["spend_limit", "models"] };
+  await gateway.keys.updateKey({ key: { keyId, spendLimit, models: ["none"] }, updateMask: both });
+  await expect.poll(() => refusedModel(), { timeout: 1_000, interval: 20 }).toBe(403);
+  await gateway.keys.updateKey({ key: { keyId }, updateMask: { paths: ["models"] } });
   await expect.poll(() => status(), { timeout: 1_000, interval: 20 }).toBe(402);
   const reply = await fixture.chat(ask, { authorization: `Bearer ${secret}` });
   expect(errorOf(reply)["message"]).toContain("only 0.000000007 USD is left");

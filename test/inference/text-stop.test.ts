@@ -5,7 +5,7 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, VendorConfig } from "../../src/config/config.ts";
 import { exchangeText } from "../../src/inference/text-exchange.ts";
 import { plannedRoute, textGeneration } from "../../src/inference/text-task.ts";
-import { TypedDoor } from "../../src/inference/typed-door.ts";
+import { TypedRequest } from "../../src/inference/typed-adapter.ts";
 import { createUpstream } from "../../src/inference/upstream.ts";
 import { createMetrics } from "../../src/metrics.ts";
 import { vendorKinds } from "../../src/vendor/index.ts";
@@ -58,7 +58,7 @@ async function stopped(kind: string, sim: Simulated, behaviour: Behaviour): Prom
   sim.clear();
   sim.script(behaviour);
   const asking = exchangeText(upstream, {
-    door: new TypedDoor({ ...textGeneration({ prompt }, "m"), stream: true }),
+    request: new TypedRequest({ ...textGeneration({ prompt }, "m"), stream: true }),
     model,
     planned: plannedRoute(upstream, { model, route, dialect: undefined }),
     signal: stop.signal,

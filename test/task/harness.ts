@@ -54,6 +54,9 @@ const vendors: Readonly<Record<string, VendorTasks>> = {
   stoppable: { ...vendorTasks, canCancel: true },
 };
 
+/** There are no models here, only tasks. */
+const notServed = (): Promise<never> => Promise.reject(new Error("not served here"));
+
 function model(key: string, type: ModelType, vendor: string): ModelConfig {
   return {
     key,
@@ -129,6 +132,7 @@ export async function openTasks() {
     stopping: stopping.signal,
     isReady: async () => true,
     findFile: async () => undefined,
+    direct: { wire: new Map(), native: notServed, followLink: notServed },
     natives: [],
     trustProxy: [],
   });

@@ -17,6 +17,7 @@ import {
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
+import { keepTexts } from "../json/long-texts.ts";
 import { type JsonReader, parseObject } from "../json-reader.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
@@ -49,7 +50,7 @@ export function decodeChatRequest(body: Uint8Array, options: DecodeRequestOption
   Object.assign(generation, decodeSampling(reader), decodeForm(reader));
   // Last: only now is known what was read.
   generation.extras = reader.deepExtras();
-  return generation;
+  return keepTexts(generation, reader.longTexts);
 }
 
 /** A reply has one choice and no sound. */

@@ -1,6 +1,6 @@
 /** The request half of relaying chat completions. */
+import { asBuffer } from "../../bytes.ts";
 import {
-  applyEdits,
   type Edit,
   invalid,
   knownMembers,
@@ -11,9 +11,13 @@ import {
   readModel,
   readOutline,
   textOf,
+  vendorBodies,
 } from "../body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
-import { asBuffer, type Member, type Outline, sliceText } from "../json-scan.ts";
+import { type Member, type Outline, sliceText } from "../json/outline.ts";
+
+/** What `true` begins with. */
+const trueStart = 0x74;
 
 const names = [
   "model",
@@ -37,6 +41,9 @@ export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): 
   // Read in any case: a route that always streams refuses nonsense like the others.
   const asksForStream = readBoolean(bytes, members, "stream");
   const stream = options.alwaysStream || asksForStream;
+  const { forVendor, sizeFor } = vendorBodies(bytes, outline, (vendorModel) =>
+    editsFor({ bytes, outline, members, stream, model }, vendorModel),
+  );
   return {
     model,
     stream,
@@ -48,8 +55,8 @@ export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): 
     choices: readCount(bytes, members, "n", { max: 128 }) ?? 1,
     bytes: bytes.length,
     outline,
-    forVendor: (vendorModel) =>
-      bodyForVendor({ bytes, outline, members, stream, model }, vendorModel),
+    forVendor,
+    sizeFor,
   };
 }
 
@@ -89,28 +96,33 @@ interface ReadBody {
   readonly model: string;
 }
 
-function bodyForVendor(body: ReadBody, vendorModel: string): readonly Buffer[] {
-  return applyEdits(body.bytes, [
-    ...modelEdits(body, vendorModel),
-    ...promptEdits(body),
-    ...streamEdits(body),
-  ]);
+function editsFor(body: ReadBody, vendorModel: string): readonly Edit[] {
+  const edits: Edit[] = [];
+  addModelEdits(body, vendorModel, edits);
+  addPromptEdit(body, edits);
+  addStreamEdits(body, edits);
+  return edits;
 }
 
-function modelEdits({ outline, members, model }: ReadBody, vendorModel: string): Edit[] {
+function addModelEdits(
+  { outline, members, model }: ReadBody,
+  vendorModel: string,
+  edits: Edit[],
+): void {
   const member = members.get("model");
   const alias = members.get("modelKey");
-  const value = JSON.stringify(vendorModel);
   if (member === undefined) {
-    return alias ? [{ start: alias.keyStart, end: alias.valueEnd, text: `"model":${value}` }] : [];
+    if (alias === undefined) return;
+    const text = `"model":${JSON.stringify(vendorModel)}`;
+    edits.push({ start: alias.keyStart, end: alias.valueEnd, text });
+    return;
   }
-  const edits: Edit[] = [];
   if (model !== vendorModel) {
-    edits.push({ start: member.valueStart, end: member.valueEnd, text: value });
+    const text = JSON.stringify(vendorModel);
+    edits.push({ start: member.valueStart, end: member.valueEnd, text });
   }
   // Both names are there: the vendor would refuse the one that it does not know.
   if (alias !== undefined) edits.push(removal(outline, alias));
-  return edits;
 }
 
 /** Takes a member out together with the comma that joins it; there is at least one other member. */
@@ -122,32 +134,28 @@ function removal({ members }: Outline, member: Member): Edit {
     : { start: before.valueEnd, end: member.valueEnd, text: "" };
 }
 
-function promptEdits({ bytes, members }: ReadBody): Edit[] {
+function addPromptEdit({ bytes, members }: ReadBody, edits: Edit[]): void {
   const prompt = members.get("prompt");
-  if (prompt === undefined) return [];
+  if (prompt === undefined) return;
   const text = `"messages":[{"role":"user","content":${sliceText(bytes, prompt)}}]`;
-  return [{ start: prompt.keyStart, end: prompt.valueEnd, text }];
+  edits.push({ start: prompt.keyStart, end: prompt.valueEnd, text });
 }
 
 /** Streams where the route says so, and asks for usage in every stream: billing needs it. */
-function streamEdits({ bytes, outline, members, stream }: ReadBody): Edit[] {
-  if (!stream) return [];
-  const added: string[] = [];
-  const edits: Edit[] = [];
+function addStreamEdits({ bytes, outline, members, stream }: ReadBody, edits: Edit[]): void {
+  if (!stream) return;
+  let added = "";
   const flag = members.get("stream");
-  if (flag === undefined) added.push('"stream":true');
-  else if (sliceText(bytes, flag) !== "true") {
+  if (flag === undefined) added = ',"stream":true';
+  else if (bytes[flag.valueStart] !== trueStart) {
     edits.push({ start: flag.valueStart, end: flag.valueEnd, text: "true" });
   }
   const options = members.get("stream_options");
-  if (options === undefined) added.push('"stream_options":{"include_usage":true}');
+  if (options === undefined) added += ',"stream_options":{"include_usage":true}';
   else if (!includesUsage(bytes, members)) {
     const given = JSON.parse(sliceText(bytes, options)) as Record<string, unknown> | null;
     const text = JSON.stringify({ ...given, include_usage: true });
     edits.push({ start: options.valueStart, end: options.valueEnd, text });
   }
-  if (added.length > 0) {
-    edits.push({ start: outline.end, end: outline.end, text: `,${added.join(",")}` });
-  }
-  return edits;
+  if (added !== "") edits.push({ start: outline.end, end: outline.end, text: added });
 }

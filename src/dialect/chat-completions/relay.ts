@@ -11,7 +11,7 @@ import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
 import { dataLinesOf } from "../event-data.ts";
 import { type EventPlace, EventSplitter, missingEnd } from "../event-stream.ts";
 import { parseRecord } from "../json.ts";
-import { Splicer } from "../splice.ts";
+import { Splicer } from "../json/splice.ts";
 import { PassedChoices } from "./passed-choices.ts";
 import { decodeUsage } from "./usage.ts";
 

@@ -15,6 +15,7 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
 import { threadUnsupported } from "../guard.ts";
+import { keepTexts } from "../json/long-texts.ts";
 import { type JsonReader, parseObject } from "../json-reader.ts";
 import { newExtra, newTurn } from "../parts.ts";
 import { decodeContent } from "./decode-blocks.ts";
@@ -48,7 +49,7 @@ export function decodeMessagesRequest(
   decodeMetadata(reader, generation, extras);
   generation.stream = reader.flag("stream") ?? false;
   generation.extras = [...extras, ...reader.extras()];
-  return generation;
+  return keepTexts(generation, reader.longTexts);
 }
 
 /** A thread that lives at the vendor cannot be followed across styles. */

@@ -3,7 +3,7 @@ import type { GatewayError } from "../../errors.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { EventRelay, restoreReplyModel } from "../event-relay.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json.ts";
-import { ObjectScan, openBrace } from "../object-scan.ts";
+import { ObjectScan, openBrace } from "../json/object-scan.ts";
 import { reportedUsage, tokenCount } from "../reported-usage.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { messagesErrorBody } from "./error-body.ts";

@@ -17,6 +17,7 @@ import {
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
+import { keepTexts } from "../json/long-texts.ts";
 import { type JsonReader, parseObject } from "../json-reader.ts";
 import { newTurn, textPart } from "../parts.ts";
 import { decodeItem, instructionsTurn } from "./decode-items.ts";
@@ -51,7 +52,8 @@ export function decodeResponsesRequest(
   const extras: Extra[] = [];
   const settings = decodeSettings(body, extras);
   extras.push(...body.extras().filter(({ name, json }) => !defaults.has(`${name}:${json}`)));
-  return create(GenerationSchema, { model, conversation, ...settings, extras });
+  const generation = create(GenerationSchema, { model, conversation, ...settings, extras });
+  return keepTexts(generation, body.longTexts);
 }
 
 /** Members that ask for what is done anyway. */

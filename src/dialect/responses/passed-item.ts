@@ -1,6 +1,6 @@
 /** An item of a relayed stream that is under way. */
 import { type JsonRecord, parseRecord } from "../json.ts";
-import type { ObjectScan } from "../object-scan.ts";
+import type { ObjectScan } from "../json/object-scan.ts";
 import { type EventWriter, membersOf } from "./event-writer.ts";
 
 /** A text that comes in deltas. */

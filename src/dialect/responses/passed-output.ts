@@ -1,7 +1,7 @@
 /** What a relayed stream has told and what it has open: its last event repeats all of it. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { parseRecord } from "../json.ts";
-import type { ObjectScan } from "../object-scan.ts";
+import type { ObjectScan } from "../json/object-scan.ts";
 import { EventWriter, membersOf } from "./event-writer.ts";
 import { type OpenText, PassedItem, textKinds } from "./passed-item.ts";
 import { usageJson } from "./usage.ts";

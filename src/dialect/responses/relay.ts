@@ -5,7 +5,7 @@ import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { errorBody } from "../error-body.ts";
 import { EventRelay, restoreReplyModel } from "../event-relay.ts";
 import { isRecord, recordAt } from "../json.ts";
-import { ObjectScan } from "../object-scan.ts";
+import { ObjectScan } from "../json/object-scan.ts";
 import { reportedUsage } from "../reported-usage.ts";
 import { PassedOutput } from "./passed-output.ts";
 

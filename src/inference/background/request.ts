@@ -1,4 +1,5 @@
 /** Requests of the responses style that ask to be answered in the background. */
+import { asBuffer } from "../../bytes.ts";
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -7,9 +8,8 @@ import {
 } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { storedResponseBytesMax } from "../../config/limits.ts";
 import { applyEdits } from "../../dialect/body-members.ts";
-import { hasEscapedAscii } from "../../dialect/escapes.ts";
+import { hasEscapedAscii } from "../../dialect/json/escapes.ts";
 import { type JsonRecord, parseRecord } from "../../dialect/json.ts";
-import { asBuffer } from "../../dialect/json-scan.ts";
 import { responses } from "../../dialect/responses/dialect.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 

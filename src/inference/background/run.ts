@@ -2,7 +2,7 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { finishedResponse } from "../../dialect/responses/standing-response.ts";
 import { TaskRefused, type TaskOutcome } from "../../vendor/task.ts";
-import type { PlannedRoute } from "../door.ts";
+import type { PlannedRoute, ReadRequest } from "../pipeline/adapter.ts";
 import { exchangeText, type MadeText } from "../text-exchange.ts";
 import { unopenedText } from "../text-failure.ts";
 import { textUsage } from "../text-reply.ts";
@@ -10,7 +10,7 @@ import { plannedRoute, type TextAsk, type TextRunner } from "../text-task.ts";
 import type { Upstream } from "../upstream.ts";
 import { contextBytes } from "../state/responses-memory.ts";
 import type { CallState } from "../state/call-state.ts";
-import { WireDoor } from "../wire-door.ts";
+import { WireAdapter } from "../wire-adapter.ts";
 import type { EventLog } from "./event-log.ts";
 import { ResponseEvents } from "./events.ts";
 import { type BackgroundParams, backgroundOf } from "./params.ts";
@@ -37,15 +37,15 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
     const { accountId, responseId, callId } = params;
     const found = await store.find(accountId, responseId);
     if (found === undefined) throw new TaskRefused("invalid_parameters", "It was deleted");
-    const door = new WireDoor({ request: found.request, callId, accountId, state });
-    const planned = await planOf(upstream, door, ask);
+    const adapter = new WireAdapter({ request: found.request, callId, accountId, state });
+    const { request, planned } = await planOf(upstream, adapter, ask);
     const recorder = await recorderOf(params, options);
     recorder?.begin(found.begun);
     const events = new ResponseEvents((event) => recorder?.add(event));
     const { model, signal } = ask;
     const take = (bytes: Buffer): void => events.add(bytes);
     try {
-      const made = await exchangeText(upstream, { door, model, planned, signal, take });
+      const made = await exchangeText(upstream, { request, model, planned, signal, take });
       const done = outcomeOf({ params, found, planned, events, made, store, recorder });
       const vendorTaskId = made.upstreamId || events.id;
       return { ...(vendorTaskId !== "" && { vendorTaskId }), done };
@@ -65,15 +65,21 @@ async function recorderOf(
   return new Recorder({ log, of, warn }, await log.last(of));
 }
 
+interface Plan {
+  readonly request: ReadRequest<Buffer>;
+  readonly planned: PlannedRoute;
+}
+
 /** Reads the request again, and finds whether this route can serve it. @throws TaskRefused */
-async function planOf(upstream: Upstream, door: WireDoor, ask: TextAsk): Promise<PlannedRoute> {
+async function planOf(upstream: Upstream, adapter: WireAdapter, ask: TextAsk): Promise<Plan> {
   const { model, route } = ask;
   const planned = plannedRoute(upstream, { model, route, dialect: Dialect.RESPONSES });
   try {
-    door.read();
-    const recalled = await door.recall(upstream.plan(model, Dialect.RESPONSES));
-    const able = recalled?.routes ?? [planned];
-    if (able.some((each) => each.route === route)) return planned;
+    const request = adapter.read();
+    const recalled = await request.recall(upstream.plan(model, Dialect.RESPONSES));
+    if (recalled === undefined) return { request, planned };
+    const isAble = recalled.routes.some((each) => each.route === route);
+    if (isAble) return { request: recalled.request, planned };
   } catch (error) {
     throw unopenedText(error);
   }

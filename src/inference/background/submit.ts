@@ -1,24 +1,25 @@
 /** Accepts responses in the background: what is wrong with a request is told now, the rest by its task. */
-import { create, type JsonObject } from "@bufbuild/protobuf";
-import {
-  type ExchangeRequest,
-  type ExchangeResponse,
-  ExchangeResponseSchema,
-} from "../../../gen/uas/inference/v1/inference_service_pb.ts";
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { ExchangeRequest } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
+import { toAbortSignal } from "../../cancel-signal.ts";
 import { type JsonRecord, textAt } from "../../dialect/json.ts";
 import { responseId } from "../../dialect/responses/response-json.ts";
 import { begunResponse } from "../../dialect/responses/standing-response.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 import { newId } from "../../uuid.ts";
-import { Call, callStart } from "../call.ts";
-import { endFailed, toldOf } from "../failures.ts";
-import { memberList, replyHeaders } from "../headers.ts";
-import { readCall } from "../read-call.ts";
-import { explainFailure, reportCall } from "../report.ts";
-import type { ExchangeContext, ExchangeOptions } from "../run-options.ts";
-import { RequestTokens } from "../tokens/request-tokens.ts";
-import { WireDoor } from "../wire-door.ts";
 import type { Transaction } from "../../vendor/task.ts";
+import { memberList, replyHeaders } from "../headers.ts";
+import { admit, type Admitted } from "../pipeline/admit.ts";
+import type { CallContext, PipelineDeps } from "../pipeline/context.ts";
+import { toldOf } from "../pipeline/failures.ts";
+import { Connection } from "../pipeline/open.ts";
+import { quote } from "../pipeline/quote.ts";
+import { read } from "../pipeline/read.ts";
+import { explainFailure } from "../pipeline/report.ts";
+import { settle } from "../pipeline/settle.ts";
+import type { Pushed, Sink } from "../../sink.ts";
+import type { CallState } from "../state/call-state.ts";
+import { WireAdapter } from "../wire-adapter.ts";
 import { begunEvents, type EventLog } from "./event-log.ts";
 import { follow, requireStreamed } from "./follow.ts";
 import { backgroundParams } from "./params.ts";
@@ -28,7 +29,9 @@ import type { BackgroundStore } from "./store.ts";
 import type { BackgroundStarted, BackgroundTasks } from "./tasks.ts";
 
 /** What {@link createBackground} needs. */
-export interface BackgroundOptions extends ExchangeOptions {
+export interface BackgroundOptions extends PipelineDeps {
+  /** What is kept between calls. */
+  readonly state: CallState;
   readonly tasks: BackgroundTasks;
   readonly store: BackgroundStore;
   readonly background: BackgroundState;
@@ -38,49 +41,59 @@ export interface BackgroundOptions extends ExchangeOptions {
 /** Accepts a request, and answers with the response as it stands. */
 export type Background = (
   request: ExchangeRequest,
-  context: ExchangeContext,
-) => AsyncIterableIterator<ExchangeResponse>;
+  context: CallContext,
+  sink: Sink<Buffer>,
+) => Promise<Pushed>;
 
-/** Makes it. */
+/** Creates it. */
 export function createBackground(options: BackgroundOptions): Background {
-  return async function* background(request, context) {
+  const { state } = options;
+  return async function background(request, context, sink) {
     const callId = newId();
-    const call = new Call(callStart({ context, callId }, request.path));
-    options.calls.enter();
+    const { accountId } = context.caller;
+    const adapter = new WireAdapter({ request, callId, accountId, state });
+    const admitted = admit(adapter, { callId, context, deps: options });
+    const answering = { context, options, sink };
     try {
-      const accepted = await accept(request, { call, context, options }).catch((error: unknown) => {
-        throw refused(error, { call, context, options });
+      const accepted = await accept(request, admitted, options).catch(async (error: unknown) => {
+        throw await refused(error, admitted);
       });
-      if (call.stream) yield* streamed(accepted, { call, context, options });
-      else yield* whole(accepted, { call, context, options });
+      await (admitted.call.stream ? stream : whole)(accepted, answering);
+      return {};
     } finally {
       options.calls.leave();
     }
   };
 }
 
-async function* whole(
+interface Answering {
+  readonly context: CallContext;
+  readonly options: BackgroundOptions;
+  readonly sink: Sink<Buffer>;
+}
+
+async function whole(
   accepted: Accepted,
-  { context: { caller }, options }: Accepting,
-): AsyncGenerator<ExchangeResponse, undefined> {
+  { context: { caller }, options, sink }: Answering,
+): Promise<void> {
   const body = accepted.replayed
     ? await options.background.standing(caller.accountId, idOf(accepted.taskId))
     : Buffer.from(JSON.stringify(accepted.begun));
   const headers = { "content-type": "application/json", ...replyHeaders({}, body.length) };
-  yield headPart({ ...headers, ...headersOf(accepted) });
-  yield chunkPart(body);
+  sink.whole({ status: 200, headers: { ...headers, ...headersOf(accepted) } }, body);
 }
 
-/** The client may leave: what was accepted is made all the same, and can be read on from any place. */
-async function* streamed(
+/** The client may disconnect: what was accepted is made all the same, and can be read on from any place. */
+async function stream(
   accepted: Accepted,
-  { context: { caller, signal }, options }: Accepting,
-): AsyncGenerator<ExchangeResponse, undefined> {
+  { context: { caller, signal }, options, sink }: Answering,
+): Promise<void> {
   const { taskId } = accepted;
   const of = { accountId: caller.accountId, responseId: idOf(taskId), taskId };
   if (accepted.replayed) await requireStreamed(of, options.events);
-  yield headPart({ ...streamHeaders, ...headersOf(accepted) });
-  for await (const events of follow({ ...of, after: -1, signal }, options)) yield chunkPart(events);
+  sink.head({ status: 200, headers: { ...streamHeaders, ...headersOf(accepted) } });
+  const following = { ...of, after: -1, signal: toAbortSignal(signal) };
+  for await (const events of follow(following, options)) await sink.chunk(events);
 }
 
 /** How a stream of events begins. */
@@ -89,27 +102,11 @@ export const streamHeaders: Readonly<Record<string, string>> = {
   ...replyHeaders({}, undefined),
 };
 
-function headPart(headers: Record<string, string>): ExchangeResponse {
-  return create(ExchangeResponseSchema, {
-    part: { case: "head", value: { status: 200, headers } },
-  });
-}
-
-function chunkPart(value: Buffer): ExchangeResponse {
-  return create(ExchangeResponseSchema, { part: { case: "chunk", value } });
-}
-
 function headersOf({ dropped, replayed }: Accepted): Record<string, string> {
   return {
     ...(dropped.length > 0 && { "x-uas-dropped": memberList(dropped) }),
     ...(replayed && { "idempotent-replayed": "true" }),
   };
-}
-
-interface Accepting {
-  readonly call: Call;
-  readonly context: ExchangeContext;
-  readonly options: BackgroundOptions;
 }
 
 interface Accepted extends BackgroundStarted {
@@ -123,16 +120,21 @@ function idOf(callId: string): string {
   return responseId(callId.replaceAll("-", ""));
 }
 
-async function accept(request: ExchangeRequest, accepting: Accepting): Promise<Accepted> {
-  const { call, context, options } = accepting;
-  const { id: callId, accountId, requestId } = call.start;
+async function accept(
+  request: ExchangeRequest,
+  admitted: Admitted<Buffer>,
+  options: BackgroundOptions,
+): Promise<Accepted> {
+  const { call, context } = admitted;
+  const { id: callId, accountId, requestId } = call;
   const { exchange, record, isStreamed } = readBackground(request);
-  const door = new WireDoor({ request: exchange, callId, accountId, state: options.state });
-  const { text, model, routes, first } = await readCall({ call, door, context }, options);
+  const { state } = options;
+  const adapter = new WireAdapter({ request: exchange, callId, accountId, state });
+  const quoted = await quote(read({ ...admitted, adapter }));
+  const { model, first, tokens } = quoted;
+  const { text } = quoted.request;
   call.stream = isStreamed;
-  const { counter } = options;
-  const { body, source, dropped = [] } = first ?? {};
-  const tokens = new RequestTokens({ text, routes, body, source, counter });
+  const { dropped = [] } = first ?? {};
   const id = idOf(callId);
   const { path } = request;
   const created = Math.floor(call.startMs / 1000);
@@ -170,11 +172,12 @@ function isInsufficient(error: unknown): boolean {
 }
 
 /** What is refused has no task: the record is made here, as for calls (R-MON-10). */
-function refused(error: unknown, { call, context: { signal }, options }: Accepting): GatewayError {
-  const told = toldOf(error, signal);
-  endFailed(call, told, { signal, isDone: false });
-  explainFailure(call, told, options.log);
-  options.ledger.record(call.toRow());
-  reportCall(call, options);
+async function refused(error: unknown, admitted: Admitted<Buffer>): Promise<GatewayError> {
+  const { call, context, deps } = admitted;
+  const told = toldOf(error, context.signal);
+  const connection = new Connection(admitted);
+  connection.client.endFailed(told, false);
+  explainFailure(call, told, deps.log);
+  await settle(admitted, { connection, delivery: { isDone: false, monitor: undefined } });
   return told;
 }

@@ -6,7 +6,7 @@ import type {
   StreamResponseResponseSchema,
 } from "../../../gen/uas/inference/v1/response_service_pb.ts";
 import type { ResponseService } from "../../../gen/uas/inference/v1/response_service_pb.ts";
-import { type Caller, callerKey, requireActive } from "../../caller.ts";
+import { type Caller, callerKey } from "../../caller.ts";
 import type { JsonRecord } from "../../dialect/json.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 import {
@@ -16,6 +16,7 @@ import {
   requireStreamed,
 } from "../background/follow.ts";
 import { streamHeaders } from "../background/submit.ts";
+import { admitCaller } from "../pipeline/admit.ts";
 import { noSuchResponse, notInBackground, notStreamed } from "./failures.ts";
 import { itemId, listedItems } from "./input-items.ts";
 import type { ResponseStore, StoredBackground, StoredResponse } from "./response-store.ts";
@@ -133,11 +134,7 @@ function unlessGone(error: unknown): void {
 
 /** The access option lets nobody else through; an operator calling in process has no account. */
 function accountOf(caller: Caller | undefined): string {
-  if (caller?.kind === "key") {
-    requireActive(caller);
-    return caller.accountId;
-  }
-  throw new GatewayError(ErrorCode.ACCESS_DENIED, "Responses belong to accounts: send an API key");
+  return admitCaller(caller, "Responses belong to accounts: send an API key").accountId;
 }
 
 /** The most items of a page, and how many where the request does not say: those of the style. */

@@ -1,11 +1,12 @@
 /** What one request of the responses style refers to, and what is kept of its reply. */
+import { asBuffer } from "../../bytes.ts";
 import { itemReferencesMax, bytesPerToken } from "../../config/limits.ts";
 import { applyEdits } from "../../dialect/body-members.ts";
-import { hasEscapedAscii } from "../../dialect/escapes.ts";
+import { hasEscapedAscii } from "../../dialect/json/escapes.ts";
 import { countAt, type JsonRecord, parseRecord, recordAt, recordsAt } from "../../dialect/json.ts";
-import { asBuffer, type Outline, sliceText } from "../../dialect/json-scan.ts";
+import { type Outline, sliceText } from "../../dialect/json/outline.ts";
 import { isReference } from "../../dialect/responses/guard.ts";
-import { ObjectScan, quote } from "../../dialect/object-scan.ts";
+import { ObjectScan, quote } from "../../dialect/json/object-scan.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";
 import { noSuchItem, noSuchPrevious, tooManyReferences } from "./failures.ts";
 import { inputItems, itemId } from "./input-items.ts";

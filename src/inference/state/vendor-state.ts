@@ -1,14 +1,14 @@
 /** Asks vendors about responses that they keep. Who owns one is known before. */
 import type { Logger } from "pino";
 import { jsonDepthMax, replyBytesMax } from "../../config/limits.ts";
-import { JsonScanError, type Member, scanObject } from "../../dialect/json-scan.ts";
-import { Splicer } from "../../dialect/splice.ts";
+import { JsonScanError, type Member, scanObject } from "../../dialect/json/outline.ts";
+import { Splicer } from "../../dialect/json/splice.ts";
 import { GatewayError, ErrorCode } from "../../errors.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { Metrics } from "../../metrics.ts";
 import { errorMember, textMember } from "../../vendor/error-json.ts";
 import type { ResponseStateCall, Vendor, VendorReply } from "../../vendor/vendor.ts";
-import { unusable } from "../failures.ts";
+import { unusable } from "../pipeline/failures.ts";
 import { failureError, readRefusal, retryAfterSeconds } from "../upstream-refusal.ts";
 import { keeperGone, noSuchResponse } from "./failures.ts";
 

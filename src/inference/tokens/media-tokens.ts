@@ -1,11 +1,6 @@
 /** What a picture, a document or a recording in a request is taken for, in tokens. Their base64 is no text. */
 
-/** A picture, document or recording of a request. */
-export interface Media {
-  readonly kind: "picture" | "document" | "other" | "sealed";
-  /** The length of its base64 in bytes; `undefined`: it is named by an address or an id. */
-  readonly bytes: number | undefined;
-}
+import type { Media } from "../../dialect/json/media.ts";
 
 /** Two figures for one thing: what is held for it, and what it is charged for where nobody counted. */
 export interface TokenRange {

@@ -1,7 +1,7 @@
 /** How large a request is for a model, told from its bytes: no tokenizer, no parsing. */
-import { findMedia } from "./media-scan.ts";
+import { type BodySize, JsonScanError, scanObject } from "../../dialect/json/outline.ts";
+import { textWeight, wholeTokens } from "../../dialect/json/text-weight.ts";
 import { mediaTokens } from "./media-tokens.ts";
-import { textWeight, wholeTokens } from "./text-weight.ts";
 
 /** The size of a request. */
 export interface RequestSize {
@@ -14,26 +14,37 @@ export interface RequestSize {
 }
 
 /**
- * Measures the body of a request to a vendor, whatever its style. The members' names and JSON's signs count
- * as text: they stand for what vendors add to each message.
+ * The size of a body that has been scanned, whatever its style. The members' names and JSON's signs count as text: they
+ * stand for what vendors add to each message.
  *
- * @param body one JSON object, checked before
  * @param pictureTokens the most that a picture takes; default as in media-tokens.ts
  */
-export function measureRequest(body: Buffer, pictureTokens?: number): RequestSize {
-  let weight = 0;
+export function requestSize({ weight, media }: BodySize, pictureTokens?: number): RequestSize {
+  let textParts = weight;
   let bound = 0;
   let usual = 0;
   let mediaBytes = 0;
-  let at = 0;
-  for (const media of findMedia(body)) {
-    const tokens = mediaTokens(media);
-    bound += media.kind === "picture" ? (pictureTokens ?? tokens.bound) : tokens.bound;
+  for (const each of media) {
+    const tokens = mediaTokens(each);
+    bound += each.kind === "picture" ? (pictureTokens ?? tokens.bound) : tokens.bound;
     usual += tokens.usual;
-    mediaBytes += media.end - media.start;
-    weight += textWeight(body, at, media.start);
-    at = media.end;
+    mediaBytes += each.end - each.start;
+    textParts -= each.weight;
   }
-  weight += textWeight(body, at, body.length);
-  return { bound: bound + wholeTokens(weight), mediaBytes, mediaTokens: usual };
+  return { bound: bound + wholeTokens(textParts), mediaBytes, mediaTokens: usual };
+}
+
+/** {@link requestSize} of a body that has not been scanned. @param body one JSON object, checked before */
+export function measureRequest(body: Buffer, pictureTokens?: number): RequestSize {
+  return requestSize(scanSize(body), pictureTokens);
+}
+
+/** Scans a body of any depth. What is no JSON object is text. */
+export function scanSize(body: Buffer): BodySize {
+  try {
+    return scanObject(body, Number.POSITIVE_INFINITY);
+  } catch (error) {
+    if (!(error instanceof JsonScanError)) throw error;
+    return { weight: textWeight(body), media: [] };
+  }
 }

@@ -1,21 +1,23 @@
 /** The tokens of one call's request: bounded before it is asked, counted or estimated where it decides. */
 import { join } from "../../bytes.ts";
+import type { BodySize } from "../../dialect/json/outline.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { AskedText, PlannedRoute } from "../door.ts";
+import type { TextRequest } from "../../dialect/dialect.ts";
+import type { AskedText, PlannedRoute } from "../pipeline/adapter.ts";
 import { estimateTokens } from "../metering.ts";
 import type { CountQuestion, TokenCounter } from "./counter.ts";
 import { type Encoding, familyOf } from "./family.ts";
-import { findMedia } from "./media-scan.ts";
 import { mediaTokens, type TokenRange } from "./media-tokens.ts";
-import { measureRequest, type RequestSize } from "./request-size.ts";
+import { type RequestSize, requestSize, scanSize } from "./request-size.ts";
 
 /** What {@link RequestTokens} needs. */
 export interface RequestTokensOptions {
   /** The body as the first vendor gets it, in pieces; `undefined`: it is not made yet. */
   readonly body: readonly Buffer[] | undefined;
-  /** The same but for a few members, in one piece; `undefined`: the pieces are joined. */
+  /** The client's body, of which the pieces are made by {@link TextRequest.forVendor}; `undefined`: by other means. */
   readonly source?: Buffer | undefined;
-  readonly text: AskedText;
+  /** With {@link TextRequest.sizeFor} where the request is of a wire style. */
+  readonly text: AskedText & Partial<Pick<TextRequest, "sizeFor">>;
   readonly routes: readonly PlannedRoute[];
   readonly counter: TokenCounter;
 }
@@ -87,7 +89,15 @@ export class RequestTokens {
     // Without a body no vendor can be asked yet: a token a byte is more than any text has.
     if (body === undefined) return { bound: text.bytes, mediaBytes: 0, mediaTokens: 0 };
     const pictures = this.#vendorModels.map((name) => familyOf(name)?.pictureTokens ?? 0);
-    return (this.#size = measureRequest(body, Math.max(0, ...pictures) || undefined));
+    const pictureTokens = Math.max(0, ...pictures) || undefined;
+    return (this.#size = requestSize(this.#scanned() ?? scanSize(body), pictureTokens));
+  }
+
+  /** `undefined`: what goes to the vendor has not been scanned. */
+  #scanned(): BodySize | undefined {
+    const { source, text } = this.#options;
+    const [model] = this.#vendorModels;
+    return source && model !== undefined ? text.sizeFor?.(model) : undefined;
   }
 
   #body(): Buffer | undefined {
@@ -117,7 +127,7 @@ export function countQuestion(
   const pieces: Buffer[] = [];
   let at = 0;
   let [bound, usual] = [0, 0];
-  for (const found of findMedia(body)) {
+  for (const found of scanSize(body).media) {
     const tokens = mediaTokens(found);
     bound += tokens.bound;
     usual += tokens.usual;

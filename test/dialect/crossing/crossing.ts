@@ -20,7 +20,7 @@ import {
   translateToStream,
 } from "../../../src/dialect/translate.ts";
 import { GatewayError } from "../../../src/errors.ts";
-import { inWordsOf } from "../../../src/inference/crossing.ts";
+import { inWordsOf } from "../../../src/inference/translation.ts";
 
 /** A style that clients speak. */
 export type Caller = "chat" | "responses" | "messages";

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type CountText, loadEncoding } from "../../../src/inference/tokens/bpe.ts";
 import type { Encoding } from "../../../src/inference/tokens/family.ts";
-import { textWeight, wholeTokens } from "../../../src/inference/tokens/text-weight.ts";
+import { textWeight, wholeTokens } from "../../../src/dialect/json/text-weight.ts";
 import { forms, scripts } from "./corpus.ts";
 
 const counts = new Map<Encoding, CountText>();

@@ -1,0 +1,272 @@
+/**
+ * Reads a JSON object in its bytes, once: checks the whole grammar and tells where the top-level members lie, which
+ * names stand below them, what text weighs and what is a picture, without building values. Relaying splices bytes, so
+ * it needs places rather than values. 1 MB takes 0.25 ms where it is one picture or plain text, 0.4 to 0.5 ms of prose
+ * or code with escapes. Functions over local variables: with the state in private fields of a class it was nearly twice
+ * that.
+ */
+import { isUtf8 } from "node:buffer";
+import { asBuffer } from "../../bytes.ts";
+import { longTextBytes, type TextSpan } from "./long-texts.ts";
+import { KeySet, placeOfBytes } from "./key-set.ts";
+import { type FoundMedia, isLookedAt, type Level, MediaScan, newLevel, Place } from "./media.ts";
+import { type NamedRole, nestedNames, noRole, topNames } from "./roles.ts";
+import {
+  failure,
+  jsonText,
+  JsonScanError,
+  type JsonText,
+  stringEnd,
+  weightUpTo,
+} from "./string-scan.ts";
+
+export { JsonScanError };
+
+/** A top-level member. All numbers are byte offsets; ends are exclusive. */
+export interface Member {
+  /** The decoded name. */
+  readonly key: string;
+  /** Where the name's opening quote stands. */
+  readonly keyStart: number;
+  readonly valueStart: number;
+  readonly valueEnd: number;
+}
+
+/** What a body has for a model to read. */
+export interface BodySize {
+  /** What all of its bytes weigh, in parts of a token: see text-weight.ts. */
+  readonly weight: number;
+  /** The pictures, documents and recordings, in the order of their places. */
+  readonly media: readonly FoundMedia[];
+}
+
+/** The outline of a JSON object. */
+export interface Outline extends BodySize {
+  readonly members: readonly Member[];
+  /** The names of all members below the top level. */
+  readonly nested: KeySet;
+  /** Where the object's closing brace stands. */
+  readonly end: number;
+  /** Where texts stand that are long, in the order of their places. */
+  readonly longTexts: readonly TextSpan[];
+}
+
+const quote = 0x22;
+const colon = 0x3a;
+const comma = 0x2c;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const openBracket = 0x5b;
+
+/** What closes an object or an array stands two places behind what opens it. */
+const closerStep = 2;
+
+/**
+ * Reads the outline of `bytes`, which must be one JSON object (RFC 8259) in UTF-8.
+ *
+ * @param depthMax how deep it may nest; the object itself is level 1.
+ * @throws JsonScanError
+ */
+export function scanObject(bytes: Uint8Array, depthMax: number): Outline {
+  if (!isUtf8(bytes)) throw new JsonScanError("the body is not valid UTF-8", 0);
+  const text = jsonText(bytes);
+  const scan: Scan = {
+    text,
+    nested: new KeySet(),
+    media: new MediaScan(text),
+    longTexts: [],
+    levels: [newLevel(closeBrace, Place.OPEN)],
+    depthMax,
+    member: noRole,
+  };
+  let at = spaceEnd(bytes, 0);
+  if (bytes[at] !== openBrace) throw failure(bytes, at, "expected a JSON object");
+  const members: Member[] = [];
+  at = spaceEnd(bytes, at + 1);
+  while (bytes[at] !== closeBrace || members.length > 0) {
+    const member = readMember(scan, at);
+    members.push(member);
+    at = spaceEnd(bytes, member.valueEnd);
+    if (bytes[at] === closeBrace) break;
+    if (bytes[at] !== comma) throw noComma(bytes, at);
+    at = spaceEnd(bytes, at + 1);
+  }
+  const after = spaceEnd(bytes, at + 1);
+  if (after < bytes.length) throw failure(bytes, after, "unexpected text after the JSON object");
+  const weight = weightUpTo(text, bytes.length);
+  const { nested, media, longTexts } = scan;
+  return { members, nested, end: at, weight, media: media.found, longTexts };
+}
+
+/** What all of a scan shares. */
+interface Scan {
+  readonly text: JsonText;
+  readonly nested: KeySet;
+  readonly media: MediaScan;
+  readonly longTexts: TextSpan[];
+  /** The values that are open, outermost first; behind them what those that are closed have left. */
+  readonly levels: Level[];
+  readonly depthMax: number;
+  /** What the name means that was read last, below the top level. */
+  member: NamedRole;
+}
+
+function readMember(scan: Scan, keyStart: number): Member {
+  const { bytes } = scan.text;
+  if (bytes[keyStart] !== quote) throw noString(bytes, keyStart);
+  const keyEnd = stringEnd(scan.text, keyStart + 1);
+  const place = placeOfBytes(bytes, keyStart + 1, keyEnd - 1);
+  let named = topNames.find(place, bytes, keyStart + 1, keyEnd - 1);
+  let key = named.name;
+  // Few bodies have many names that are none of the usual ones: only these pay for decoding.
+  if (named === noRole) {
+    key = JSON.parse(utf8(bytes, keyStart, keyEnd)) as string;
+    named = topNames.named(key);
+  }
+  const valueStart = colonEnd(bytes, keyEnd);
+  return { key, keyStart, valueStart, valueEnd: valueEnd(scan, valueStart, named) };
+}
+
+/** Behind the value at `start`; of any kind, nested ones by a stack of levels instead of recursion. */
+function valueEnd(scan: Scan, start: number, top: NamedRole): number {
+  const { text, levels, media } = scan;
+  const { bytes } = text;
+  let depth = 0;
+  let level = levels[0] as Level;
+  let member = top;
+  let at = start;
+  for (;;) {
+    const byte = bytes[at];
+    if (byte === quote) {
+      const first = at;
+      at = isLookedAt(member) ? media.string(level, member, at + 1) : stringEnd(text, at + 1);
+      if (at - first >= longTextBytes) scan.longTexts.push({ start: first, end: at });
+    } else if (byte === openBrace || byte === openBracket) {
+      if (depth + 2 > scan.depthMax) throw tooDeep(scan, at);
+      const closer = byte + closerStep;
+      at = spaceEnd(bytes, at + 1);
+      if (bytes[at] === closer) at++;
+      else {
+        const outer = level;
+        level = levels[++depth] ??= newLevel(closer, Place.TEXT);
+        level.closer = closer;
+        media.enter(level, outer, member, depth);
+        if (closer === closeBrace) at = nestedKeyEnd(scan, level, at);
+        member = closer === closeBrace ? scan.member : noRole;
+        continue;
+      }
+    } else at = scalarEnd(bytes, at, byte);
+    // The value has ended: and with it all that it was the last one of.
+    while (depth > 0) {
+      at = spaceEnd(bytes, at);
+      if (bytes[at] === comma) {
+        at = spaceEnd(bytes, at + 1);
+        if (level.closer === closeBrace) {
+          at = nestedKeyEnd(scan, level, at);
+          ({ member } = scan);
+        } else member = noRole;
+        break;
+      }
+      if (bytes[at] !== level.closer) throw noComma(bytes, at);
+      media.leave(level);
+      level = levels[--depth] as Level;
+      at++;
+    }
+    if (depth === 0) return at;
+  }
+}
+
+/** Where the value of the nested member at `at` begins. */
+function nestedKeyEnd(scan: Scan, level: Level, at: number): number {
+  const { text, nested } = scan;
+  const { bytes } = text;
+  if (bytes[at] !== quote) throw noString(bytes, at);
+  const end = stringEnd(text, at + 1);
+  const isKnown = level.place !== Place.TEXT;
+  if (text.numberedAt > at) {
+    nested.addUnknown();
+    scan.member = isKnown ? nestedNames.named(JSON.parse(utf8(bytes, at, end)) as string) : noRole;
+  } else {
+    const place = placeOfBytes(bytes, at + 1, end - 1);
+    nested.add(place);
+    scan.member = isKnown ? nestedNames.find(place, bytes, at + 1, end - 1) : noRole;
+  }
+  return colonEnd(bytes, end);
+}
+
+function colonEnd(bytes: Uint8Array, from: number): number {
+  const at = spaceEnd(bytes, from);
+  if (bytes[at] !== colon) throw failure(bytes, at, "expected a colon");
+  return spaceEnd(bytes, at + 1);
+}
+
+/** Behind a number or a word. */
+function scalarEnd(bytes: Uint8Array, at: number, first: number | undefined): number {
+  if (first === 0x74) return wordEnd(bytes, at, "true");
+  if (first === 0x66) return wordEnd(bytes, at, "false");
+  if (first === 0x6e) return wordEnd(bytes, at, "null");
+  return numberEnd(bytes, at);
+}
+
+function wordEnd(bytes: Uint8Array, at: number, word: string): number {
+  for (let i = 0; i < word.length; i++) {
+    if (bytes[at + i] !== word.charCodeAt(i)) throw noValue(bytes, at);
+  }
+  return at + word.length;
+}
+
+function numberEnd(bytes: Uint8Array, at: number): number {
+  let i = bytes[at] === 0x2d ? at + 1 : at;
+  const first = i;
+  while (isDigit(bytes[i])) i++;
+  if (i === first || (bytes[first] === 0x30 && i > first + 1)) throw noValue(bytes, at);
+  if (bytes[i] === 0x2e) i = digitsEnd(bytes, i + 1);
+  if (bytes[i] === 0x65 || bytes[i] === 0x45) {
+    const sign = bytes[i + 1] === 0x2b || bytes[i + 1] === 0x2d ? 2 : 1;
+    i = digitsEnd(bytes, i + sign);
+  }
+  return i;
+}
+
+function digitsEnd(bytes: Uint8Array, from: number): number {
+  let i = from;
+  while (isDigit(bytes[i])) i++;
+  if (i === from) throw failure(bytes, from, "expected a digit");
+  return i;
+}
+
+function spaceEnd(bytes: Uint8Array, from: number): number {
+  let at = from;
+  let byte = bytes[at];
+  while (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) byte = bytes[++at];
+  return at;
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+function noValue(bytes: Uint8Array, at: number): JsonScanError {
+  return failure(bytes, at, "expected a value");
+}
+
+function noString(bytes: Uint8Array, at: number): JsonScanError {
+  return failure(bytes, at, "expected a string in double quotes");
+}
+
+function noComma(bytes: Uint8Array, at: number): JsonScanError {
+  return failure(bytes, at, "expected a comma or the end of the list");
+}
+
+function tooDeep({ text, depthMax }: Scan, at: number): JsonScanError {
+  return failure(text.bytes, at, `the body nests deeper than ${depthMax} levels`);
+}
+
+function utf8(bytes: Uint8Array, start: number, end: number): string {
+  return asBuffer(bytes).toString("utf8", start, end);
+}
+
+/** The text of a slice of JSON. */
+export function sliceText(bytes: Uint8Array, member: Member): string {
+  return utf8(bytes, member.valueStart, member.valueEnd);
+}

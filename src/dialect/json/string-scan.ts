@@ -1,0 +1,192 @@
+/**
+ * Finds the end of strings in JSON, checking their grammar, and weighs the text on the way: four bytes at a time where
+ * strings are long. Pictures in base64 are megabytes of nothing else, and prose has an escape every few words. One
+ * look-up for two bytes tells their weight and whether one of them ends plain text, so that weighing costs nothing
+ * more: 1 MB of base64 or plain text takes 0.25 ms, as weighing it alone did.
+ */
+import { byteWeights, pairWeights } from "./text-weight.ts";
+
+/** Why a text is not the JSON that is asked for; `message` is a fragment for an error message. */
+export class JsonScanError extends Error {
+  /** The byte offset at which reading stopped. */
+  readonly offset: number;
+
+  constructor(message: string, offset: number) {
+    super(message);
+    this.name = "JsonScanError";
+    this.offset = offset;
+  }
+}
+
+/** A text while it is scanned. */
+export interface JsonText {
+  readonly bytes: Uint8Array;
+  /** The same, and at most three bytes of the memory before it, as words. */
+  readonly words: Int32Array;
+  /** How many bytes of the first word stand before the text. */
+  readonly offset: number;
+  /** Where the last escape by number (`\u`) stood; -1: none has come. */
+  numberedAt: number;
+  /** How many words have been weighed, from the first on. */
+  weighed: number;
+  /** What the text in these words weighs; see {@link weightUpTo}. */
+  weight: number;
+}
+
+/** A text to scan. */
+export function jsonText(bytes: Uint8Array): JsonText {
+  const offset = bytes.byteOffset & 3;
+  const start = bytes.byteOffset - offset;
+  const words = new Int32Array(bytes.buffer, start, (bytes.length + offset) >>> 2);
+  const text = { bytes, words, offset, numberedAt: -1, weighed: 0, weight: 0 };
+  if (offset > 0 && words.length > 0) {
+    // What stands before the text is weighed with its first word, so it is taken off here.
+    const before = new Uint8Array(bytes.buffer, start, offset);
+    for (const byte of before) text.weight -= byteWeights[byte] as number;
+  }
+  return text;
+}
+
+/** The weight of the text up to `at` (exclusive), in parts of a token. Cheap where the scan is near `at`. */
+export function weightUpTo(text: JsonText, at: number): number {
+  const { bytes, words, offset } = text;
+  weighWords(text, Math.min((at + offset) >>> 2, words.length));
+  const start = text.weighed * 4 - offset;
+  let { weight } = text;
+  for (let i = Math.max(start, 0); i < at; i++) weight += byteWeights[bytes[i] as number] as number;
+  for (let i = at; i < start; i++) weight -= byteWeights[bytes[i] as number] as number;
+  return weight;
+}
+
+/** Weighs the words before `end` that have not been weighed yet. */
+function weighWords(text: JsonText, end: number): void {
+  if (text.weighed >= end) return;
+  const { words } = text;
+  let weight = 0;
+  for (let at = text.weighed; at < end; at++) {
+    const word = words[at] as number;
+    weight += (pairWeights[word & 0xffff] as number) + (pairWeights[word >>> 16] as number);
+  }
+  text.weight += weight;
+  text.weighed = end;
+}
+
+/** Set in {@link plainPairs} and {@link stops} where plain text ends; above twice the weight of any pair. */
+const stop = 0x80;
+
+/** Of each byte whether it ends plain text in a string: a quote, a backslash or a control character. */
+const stops = Uint8Array.from({ length: 0x100 }, (_, byte) =>
+  byte < 0x20 || byte === 0x22 || byte === 0x5c ? stop : 0,
+);
+
+/** Of each two bytes their weight, and whether one of them ends plain text. */
+const plainPairs = pairWeights.map(
+  (weight, pair) => weight | (stops[pair & 0xff] as number) | (stops[pair >>> 8] as number),
+);
+
+/** Whether the first byte of a word is its lowest one. */
+const isLittleEndian = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1;
+
+/** From this length on, in bytes, a string is skipped in words. */
+const longString = isLittleEndian ? 24 : Number.POSITIVE_INFINITY;
+
+/** Behind the closing quote of the string whose text begins at `from`. @throws JsonScanError */
+export function stringEnd(text: JsonText, from: number): number {
+  const { bytes } = text;
+  const near = Math.min(bytes.length, from + longString);
+  let i = from;
+  while (i < near) {
+    const byte = bytes[i] as number;
+    if (byte === 0x22) return i + 1;
+    if (byte === 0x5c) i = escapeEnd(text, i);
+    else if (byte >= 0x20) i++;
+    else throw failure(bytes, i, "unescaped control character");
+  }
+  return wordsEnd(text, i);
+}
+
+/** The same from any place in a string on. Of the words that it passes it weighs each once. */
+function wordsEnd(text: JsonText, from: number): number {
+  const { bytes, words, offset } = text;
+  // Read once: a third faster than `words.length` each time.
+  const count = words.length;
+  weighWords(text, Math.min((from + offset) >>> 2, count));
+  let { weight, weighed } = text;
+  let i = from;
+  for (;;) {
+    let at = (i + offset) >>> 2;
+    if (at < count) {
+      const first = words[at] as number;
+      for (; weighed <= at; weighed++) {
+        const word = words[weighed] as number;
+        weight += (pairWeights[word & 0xffff] as number) + (pairWeights[word >>> 16] as number);
+      }
+      // What stands before `i` in its word does not count: 0x80 ends no text.
+      const before = (1 << (((i + offset) & 3) << 3)) - 1;
+      let word = (first & ~before) | (0x80808080 & before);
+      let pairs = (plainPairs[word & 0xffff] as number) + (plainPairs[word >>> 16] as number);
+      while (pairs < stop && ++at < count) {
+        word = words[at] as number;
+        pairs = (plainPairs[word & 0xffff] as number) + (plainPairs[word >>> 16] as number);
+        weight += pairs & (stop - 1);
+      }
+      weighed = Math.max(weighed, Math.min(at + 1, count));
+      i = at * 4 - offset + (at < count ? stopIn(word) : 0);
+    }
+    const byte = bytes[i] ?? 0;
+    if (byte >= 0x20 && byte !== 0x22 && byte !== 0x5c) i++;
+    else if (byte === 0x5c) i = escapeEnd(text, i);
+    else if (byte === 0x22) {
+      text.weight = weight;
+      text.weighed = weighed;
+      return i + 1;
+    } else throw failure(bytes, i, "unescaped control character");
+  }
+}
+
+/** Which byte of a word ends plain text. */
+function stopIn(word: number): number {
+  const low = (plainPairs[word & 0xffff] as number) >= stop;
+  const pair = low ? word : word >>> 16;
+  return (low ? 0 : 2) + ((stops[pair & 0xff] as number) === stop ? 0 : 1);
+}
+
+/** Behind the escape that begins at `at`. */
+function escapeEnd(text: JsonText, at: number): number {
+  const { bytes } = text;
+  switch (bytes[at + 1] ?? 0) {
+    case 0x22:
+    case 0x2f:
+    case 0x5c:
+    case 0x62:
+    case 0x66:
+    case 0x6e:
+    case 0x72:
+    case 0x74:
+      return at + 2;
+    case 0x75:
+      for (let i = at + 2; i < at + 6; i++) if (!isHex(bytes[i])) throw badEscape(bytes, at);
+      text.numberedAt = at;
+      return at + 6;
+    default:
+      throw badEscape(bytes, at);
+  }
+}
+
+function badEscape(bytes: Uint8Array, at: number): JsonScanError {
+  return failure(bytes, at, "invalid escape in a string");
+}
+
+/** What is wrong at a place of a text: beyond its end nothing else matters. */
+export function failure(bytes: Uint8Array, at: number, message: string): JsonScanError {
+  return new JsonScanError(at >= bytes.length ? "unexpected end" : message, at);
+}
+
+function isHex(byte: number | undefined): boolean {
+  if (byte === undefined) return false;
+  return (
+    (byte >= 0x30 && byte <= 0x39) ||
+    (byte >= 0x41 && byte <= 0x46) ||
+    (byte >= 0x61 && byte <= 0x66)
+  );
+}

@@ -1,0 +1,99 @@
+/**
+ * Routes of calls to models: the facade calls the handler of the contract's method itself, with a sink that writes to
+ * the socket. No client, transport, interceptor or iterator lies between, and none of Fastify's hooks and parsers.
+ */
+import type { IncomingMessage } from "node:http";
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { dialects, textDialects } from "../dialect/index.ts";
+import { checkBodyForm, emptyBody, notJson } from "./errors.ts";
+import type { FacadeOptions, HandleWire } from "./options.ts";
+import { RestCall, type RestCallDeps, type RestRouteOptions } from "./rest-call.ts";
+import { passedQuery, platformKeyOf } from "./request-head.ts";
+import type { RestRoute } from "./route-table.ts";
+import { constraintsOf } from "./when-header.ts";
+
+/** What a listener's direct routes share. */
+export function createDirectDeps(options: FacadeOptions): RestCallDeps {
+  const { authenticate, onRefusedKey, metrics, log, isOpen, stopping } = options;
+  const running = new Set<RestCall>();
+  stopping.addEventListener("abort", () => {
+    for (const call of running) call.cancel(stopping.reason);
+  });
+  return { authenticate, metrics, log, isOpen, running, ...(onRefusedKey && { onRefusedKey }) };
+}
+
+/** Takes requests from Fastify before anything else of it runs. */
+export function directly(
+  route: RestRouteOptions,
+  deps: RestCallDeps,
+): (request: FastifyRequest, reply: FastifyReply) => void {
+  return ({ raw }, reply) => {
+    reply.hijack();
+    void new RestCall(raw, reply.raw, { route, deps }).serve();
+  };
+}
+
+/** Registers one route of the contract. */
+export function registerDirect(
+  scope: FastifyInstance,
+  route: RestRoute,
+  { deps, handle }: { readonly deps: RestCallDeps; readonly handle: HandleWire },
+): void {
+  scope.route({
+    method: route.route.method,
+    url: route.url,
+    constraints: constraintsOf(route),
+    onRequest: directly(wireRoute(route, handle), deps),
+    handler: () => undefined,
+  });
+}
+
+/** A route whose bodies are in a wire style. */
+function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
+  const { path, alwaysStream, platformAliases } = route.route;
+  const { dialect, method, url: label } = route;
+  const style = dialects[dialect];
+  const text = textDialects.get(dialect);
+  if (text === undefined) throw new Error(`${label}: its dialect carries no text generation`);
+  const isCall = method.idempotency === Idempotency.IDEMPOTENCY_UNKNOWN;
+  return {
+    label,
+    requestIdHeaders: style.requestIdHeaders,
+    keyOf: platformKeyOf,
+    refusedPath: () => (isCall ? path : undefined),
+    checkHead(request) {
+      checkBodyForm(request);
+      checkJson(request);
+    },
+    handle(request, body, call) {
+      if (body.length === 0) throw emptyBody();
+      call.isRecorded = true;
+      const headers: Record<string, string> = {};
+      for (const name of text.forwardedHeaders) {
+        const value = request.headers[name];
+        if (typeof value === "string") headers[name] = value;
+      }
+      const query = passedQuery(request.url ?? "");
+      const strict = request.headers["x-uas-strict"] === "true";
+      const fields = { path, query, headers, body, alwaysStream, platformAliases, strict };
+      return handle({ dialect, ...fields }, call);
+    },
+    errorBody: (error, requestId) => style.errorBody(error, requestId),
+    keepAlive: () => text.keepAlive,
+  };
+}
+
+/** Refuses bodies that do not call themselves JSON; one that is not there is told of when it is missed. */
+function checkJson({ headers }: IncomingMessage): void {
+  const type = headers["content-type"];
+  if (type === undefined) {
+    const length = headers["content-length"];
+    const isEmpty = headers["transfer-encoding"] === undefined && (length ?? "0") === "0";
+    if (!isEmpty) throw notJson();
+    return;
+  }
+  if (type === "application/json") return;
+  const [media = ""] = type.split(";", 1);
+  if (media.trim().toLowerCase() !== "application/json") throw notJson();
+}

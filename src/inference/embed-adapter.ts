@@ -1,0 +1,89 @@
+/** Requests for embeddings: bytes in OpenAI's form, passed on as they are. */
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import type { EmbedRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { chatCompletions } from "../dialect/chat-completions/dialect.ts";
+import { relayEmbeddings } from "../dialect/embeddings.ts";
+import { type ModelBody, namedModel, readModelBody } from "../dialect/model-body.ts";
+import {
+  type AskedText,
+  CallAdapter,
+  type PlannedRoute,
+  type PreparedCall,
+  ReadRequest,
+  type Refused,
+  type ReplyHead,
+  type ReplyStream,
+  type WholeReply,
+} from "./pipeline/adapter.ts";
+import { unusable } from "./pipeline/failures.ts";
+import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
+import { type Delivered, type Metered, meterInput } from "./metering.ts";
+
+export class EmbedAdapter extends CallAdapter<Buffer> {
+  readonly #request: EmbedRequest;
+
+  constructor(request: EmbedRequest) {
+    super();
+    this.#request = request;
+  }
+
+  get path(): string {
+    return this.#request.path;
+  }
+
+  read(): EmbeddingsRequest {
+    checkRequest(this.#request);
+    return new EmbeddingsRequest(this.#request, readModelBody(this.#request.body, ["input"]));
+  }
+
+  named(): string {
+    return namedModel(this.#request.body, ["model"]);
+  }
+}
+
+/** A request for embeddings that has been read. */
+class EmbeddingsRequest extends ReadRequest<Buffer> {
+  override readonly dialect = Dialect.CHAT_COMPLETIONS;
+  override readonly operation = "embed";
+  override readonly query: string;
+  readonly text: AskedText;
+  readonly #headers: EmbedRequest["headers"];
+  readonly #body: ModelBody;
+
+  constructor({ query, headers }: EmbedRequest, body: ModelBody) {
+    super();
+    this.query = query;
+    this.#headers = headers;
+    this.#body = body;
+    const { model, bytes } = body;
+    this.text = { model, stream: false, maxOutputTokens: 0, choices: 1, bytes: bytes.length };
+  }
+
+  prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {
+    const headers = forwarded(this.#headers, chatCompletions.forwardedHeaders);
+    return { headers, body: this.#body.forVendor(route.model), dropped: [] };
+  }
+
+  whole(body: Buffer, { route }: PlannedRoute): WholeReply<Buffer> {
+    const { model } = this.#body;
+    const relayed = relayEmbeddings(body, route.model === model ? undefined : model);
+    return { ...relayed, textBytes: 0 };
+  }
+
+  stream(): ReplyStream<Buffer> {
+    throw unusable("a stream of events for embeddings");
+  }
+
+  headers({ upstream, length }: ReplyHead): Record<string, string> {
+    return replyHeaders(upstream, length);
+  }
+
+  refusal({ body }: Refused): Buffer {
+    return body;
+  }
+
+  override meter(delivered: Delivered): Metered {
+    return meterInput(delivered);
+  }
+}

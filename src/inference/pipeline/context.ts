@@ -1,0 +1,62 @@
+/** What every phase of a call can reach: who calls, and the parts of the gateway that calls share. */
+import type { Logger } from "pino";
+import type { Ledger } from "../../billing/ledger.ts";
+import type { CallUsage, UnitUsage } from "../../billing/price.ts";
+import type { KeyCaller } from "../../caller.ts";
+import type { CancelSignal } from "../../cancel-signal.ts";
+import type { ModelConfig, PriceConfig, RouteConfig } from "../../config/config.ts";
+import type { Metrics } from "../../metrics.ts";
+import type { Catalogue } from "../catalogue.ts";
+import type { RunningCalls } from "../running-calls.ts";
+import type { TokenCounter } from "../tokens/counter.ts";
+import type { Upstream } from "../upstream.ts";
+import type { DetachedReplies } from "./disconnect.ts";
+import type { MonitoredStreams } from "./monitored-streams.ts";
+
+/** Who calls, and until when. */
+export interface CallContext {
+  readonly caller: KeyCaller;
+  readonly requestId: string;
+  /** Makes repetitions of a background response one response. Absent: each request counts. */
+  readonly idempotencyKey?: string | undefined;
+  /** Cancelled when the client disconnects or the gateway stops. */
+  readonly signal: CancelSignal;
+}
+
+/** Prices, as billing keeps them. `discountBp` is the account's discount in hundredths of a percent. */
+export interface Pricing {
+  /** The price in force when a call starts, in milliseconds since 1970: it is held, charged and recorded with this
+   * one, whatever comes into force meanwhile. */
+  priceAt(model: ModelConfig, startMs: number): PriceConfig;
+  /** The version of a price, for the record of a call. */
+  version(price: PriceConfig): string;
+  /** What to hold, in nano-USD, rounded up. */
+  hold(price: PriceConfig, most: MostUsage, discountBp: number): bigint;
+  /** What to charge, in nano-USD, rounded down. */
+  cost(price: PriceConfig, usage: CallUsage, discountBp: number): bigint;
+  /** What the vendor of a route takes of the operator for a call that started at this moment, in nano-USD,
+   * rounded down; `undefined`: not known. */
+  vendorCost(route: RouteConfig, usage: CallUsage, startMs: number): bigint | undefined;
+}
+
+/** The most that a call can use. */
+export interface MostUsage extends UnitUsage {
+  /** Tokens. */
+  readonly input: number;
+  /** Tokens. */
+  readonly output: number;
+}
+
+/** What calls share in a process. */
+export interface PipelineDeps {
+  readonly catalogue: Catalogue;
+  readonly ledger: Ledger;
+  readonly pricing: Pricing;
+  readonly upstream: Upstream;
+  readonly calls: RunningCalls;
+  readonly streams: MonitoredStreams;
+  readonly detached: DetachedReplies;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly counter: TokenCounter;
+}

@@ -1,0 +1,139 @@
+/**
+ * What a client's disconnect means for the vendor's reply and for its charge (R-TXT-9, R-MON-11): decided here and
+ * nowhere else.
+ *
+ * - The gateway stops: the vendor is stopped, and the call ends as `gateway_stopped`.
+ * - The vendor is configured to be drained: its reply is read to its end, at most for {@link drainReplyMs}, and its own
+ *   usage is charged. At most {@link drainRepliesMax} replies of a process are read for nobody.
+ * - Else the vendor is stopped, and what was delivered until then is charged.
+ */
+import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CancelSource, type CancelSignal } from "../../cancel-signal.ts";
+import { GatewayStopping } from "../../caller.ts";
+import { drainRepliesMax, drainReplyMs } from "../../config/limits.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Call } from "./call.ts";
+
+/** What {@link onDisconnect} needs. */
+export interface ClientLinkOptions {
+  /** Cancelled when the client disconnects or the gateway stops. */
+  readonly client: CancelSignal;
+  readonly detached: DetachedReplies;
+  readonly call: Call;
+}
+
+/** Between a client and the vendors that are asked for it. */
+export class ClientLink {
+  readonly #options: ClientLinkOptions;
+  /** Stops vendors whose replies are drained; made only where there is one. */
+  #vendor: CancelSource | undefined;
+  #isDetached = false;
+
+  constructor(options: ClientLinkOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the client has disconnected while its vendor continues. */
+  get isDetached(): boolean {
+    return this.#isDetached;
+  }
+
+  /** Whether the client has disconnected, or the gateway stops. */
+  get isCancelled(): boolean {
+    return this.#options.client.aborted;
+  }
+
+  /** Whether it is the gateway that stops. */
+  get isStopping(): boolean {
+    return this.#options.client.reason instanceof GatewayStopping;
+  }
+
+  /** What stops a vendor. @param isDrained whether its reply is read on after the client has disconnected */
+  signalFor(isDrained: boolean): CancelSignal {
+    const { client } = this.#options;
+    // Nobody waits any more: a vendor that was not asked yet is not asked.
+    if (client.aborted || !isDrained) return client;
+    if (this.#vendor === undefined) {
+      this.#vendor = new CancelSource();
+      client.addEventListener("abort", this.#onDisconnect);
+    }
+    return this.#vendor;
+  }
+
+  /** The vendor's reply has ended. */
+  end(): void {
+    if (this.#vendor === undefined) return;
+    this.#options.client.removeEventListener("abort", this.#onDisconnect);
+    this.#options.detached.end(this.#vendor);
+  }
+
+  /** Names the ending of a call that failed with `told`. @param isDone whether the client has the whole reply */
+  endFailed(told: GatewayError, isDone: boolean): void {
+    const { call } = this.#options;
+    if (isDone) call.end(CallEnding.COMPLETED);
+    else if (this.isCancelled) this.#endCancelled(told);
+    else call.endFailed(told);
+  }
+
+  /** Names the ending of a call whose reply was delivered as far as its client took it. */
+  endDelivered(isDone: boolean): void {
+    // The client went away between two writes, or did not read while the gateway stopped: nobody threw.
+    const unread = this.isStopping ? CallEnding.GATEWAY_STOPPED : CallEnding.CLIENT_GONE;
+    this.#options.call.end(isDone ? CallEnding.COMPLETED : unread);
+  }
+
+  #endCancelled(told: GatewayError): void {
+    const { call } = this.#options;
+    if (this.isStopping) {
+      call.end(CallEnding.GATEWAY_STOPPED, told);
+      return;
+    }
+    if (call.status === 0) call.status = 499;
+    call.end(CallEnding.CLIENT_GONE);
+  }
+
+  readonly #onDisconnect = (): void => {
+    const { client, detached, call } = this.#options;
+    const vendor = this.#vendor;
+    if (vendor === undefined) return;
+    if (this.isStopping || !detached.begin(vendor)) {
+      vendor.cancel(client.reason);
+      return;
+    }
+    this.#isDetached = true;
+    if (call.status === 0) call.status = 499;
+    call.end(CallEnding.CLIENT_GONE);
+  };
+}
+
+/** Replies consumed after their clients disconnected: bounded in time and in number. */
+export class DetachedReplies {
+  /** How each of them is stopped. */
+  readonly #running = new Map<CancelSource, NodeJS.Timeout>();
+  #isOpen = true;
+
+  /** How many run. */
+  get count(): number {
+    return this.#running.size;
+  }
+
+  /** Begins one: `vendor` is stopped when its time is up. False: there are too many, or the gateway stops. */
+  begin(vendor: CancelSource): boolean {
+    if (!this.#isOpen || this.#running.size >= drainRepliesMax) return false;
+    const timer = setTimeout(() => vendor.cancel(), drainReplyMs).unref();
+    this.#running.set(vendor, timer);
+    return true;
+  }
+
+  /** One has ended, or never began. */
+  end(vendor: CancelSource): void {
+    clearTimeout(this.#running.get(vendor));
+    this.#running.delete(vendor);
+  }
+
+  /** Stops all of them, and lets none begin. */
+  stop(): void {
+    this.#isOpen = false;
+    for (const vendor of this.#running.keys()) vendor.cancel();
+  }
+}

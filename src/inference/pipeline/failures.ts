@@ -1,0 +1,92 @@
+/** What callers are told where a call cannot be made. */
+import type { HoldVerdict } from "../../billing/ledger.ts";
+import { GatewayStopping } from "../../caller.ts";
+import { UnreadableReplyError } from "../../dialect/codec.ts";
+import { EventTooLongError } from "../../dialect/event-stream.ts";
+import type { CancelSignal } from "../../cancel-signal.ts";
+import { ErrorCode, GatewayError, internalError } from "../../errors.ts";
+import { HttpFailure } from "../../http/failure.ts";
+import { formatUsd } from "../../money.ts";
+import { failureError } from "../upstream-refusal.ts";
+
+/** The balance does not cover the call. */
+function insufficient(neededNanos: bigint, availableNanos: bigint): GatewayError {
+  const needed = formatUsd(neededNanos);
+  const available = formatUsd(availableNanos);
+  return new GatewayError(
+    ErrorCode.INSUFFICIENT_BALANCE,
+    `Insufficient balance: this call needs ${needed} USD, ${available} USD is available; top up the account or ask for fewer tokens (max_tokens)`,
+    { metadata: { needed, available } },
+  );
+}
+
+/** Why a hold was refused. @param limitNanos what the key may spend in its life; `undefined`: no limit */
+export function holdRefused(
+  { availableNanos, keyRemainingNanos }: Refused,
+  neededNanos: bigint,
+  limitNanos: bigint | undefined,
+): GatewayError {
+  if (keyRemainingNanos === undefined || limitNanos === undefined) {
+    return insufficient(neededNanos, availableNanos);
+  }
+  return keyLimitReached(neededNanos, { limitNanos, remainingNanos: keyRemainingNanos });
+}
+
+type Refused = Extract<HoldVerdict, { admitted: false }>;
+
+/** The call could exceed what its key may spend in its life (R-KEY-4). */
+function keyLimitReached(neededNanos: bigint, limit: KeyLimit): GatewayError {
+  const needed = formatUsd(neededNanos);
+  const spendLimit = formatUsd(limit.limitNanos);
+  const remaining = formatUsd(limit.remainingNanos);
+  return new GatewayError(
+    ErrorCode.INSUFFICIENT_BALANCE,
+    `Insufficient balance: this call needs ${needed} USD, but of the API key's spend limit of ${spendLimit} USD only ${remaining} USD is left; raise the key's limit or ask for fewer tokens (max_tokens)`,
+    { metadata: { needed, spend_limit: spendLimit, remaining } },
+  );
+}
+
+/** What a key may spend in its life, and what is left of it, in nano-USD. */
+interface KeyLimit {
+  readonly limitNanos: bigint;
+  readonly remainingNanos: bigint;
+}
+
+/** The balance does not cover the call any more: for its record. */
+export function outOfBalance(heldNanos: bigint): GatewayError {
+  return new GatewayError(
+    ErrorCode.INSUFFICIENT_BALANCE,
+    `Insufficient balance: the ${formatUsd(heldNanos)} USD that could be set aside for this call are used up`,
+  );
+}
+
+/** The vendor answered, but nothing that could be passed on. `internal` says what, for the log. */
+export function unusable(internal: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.UPSTREAM_ERROR,
+    "The model's vendor answered something unusable; try again",
+    { internal },
+  );
+}
+
+/** None of the model's vendors has what was asked for. */
+export function incapable(model: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `The model \`${model}\` cannot do this: name another one of those that GET /v1/models lists`,
+    { param: "model" },
+  );
+}
+
+/** What the caller is told of a failure of any kind. @param signal of the call */
+export function toldOf(error: unknown, signal: CancelSignal): GatewayError {
+  if (error instanceof GatewayError) return error;
+  if (signal.reason instanceof GatewayStopping) {
+    return new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, "The gateway is stopping; try again");
+  }
+  if (error instanceof HttpFailure) return failureError(error.kind, error);
+  if (error instanceof EventTooLongError || error instanceof UnreadableReplyError) {
+    return unusable(error.message);
+  }
+  return internalError(error);
+}

@@ -1,0 +1,178 @@
+/**
+ * Monitors a stream against its hold (R-MON-5): the hold grows ahead of what is generated, or the stream ends. From time
+ * to time it tells the ledger what the call would cost if it ended now.
+ */
+import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { ExtendVerdict, Ledger } from "../../billing/ledger.ts";
+import {
+  bytesPerToken,
+  checkpointFirstMs,
+  checkpointMs,
+  streamOutageMs,
+} from "../../config/limits.ts";
+import { databaseUnavailable } from "../../database-lost.ts";
+import type { GatewayError } from "../../errors.ts";
+import { callRecord } from "../../billing/call-record.ts";
+import { clampToBalance } from "./clamp-to-balance.ts";
+import type { Call } from "./call.ts";
+import { HoldGrowth, type HoldPlan } from "./hold-growth.ts";
+import { outOfBalance } from "./failures.ts";
+import type { MonitoredStream } from "./monitored-streams.ts";
+
+/** The reply that is monitored. */
+export interface MonitoredReply {
+  readonly textBytes: number;
+  readonly isOver: boolean;
+  stop(usage: Usage | undefined): void;
+  fail(error: GatewayError): void;
+}
+
+/** What a {@link HoldMonitor} needs. */
+export interface HoldMonitorOptions {
+  readonly call: Call;
+  readonly reply: MonitoredReply;
+  readonly plan: HoldPlan;
+  readonly ledger: Pick<Ledger, "extend">;
+  /** Writes on the call what it consumed so far, and what that costs. */
+  readonly charge: () => void;
+  /** What a usage costs. */
+  readonly costOf: (usage: Usage) => bigint;
+  /** When the stream began, on the clock of `performance.now()`. Default: now. */
+  readonly nowMs?: number;
+}
+
+export class HoldMonitor implements MonitoredStream {
+  readonly #options: HoldMonitorOptions;
+  readonly #growth: HoldGrowth;
+  /** At how many bytes of text there is something to decide. */
+  #checkAtBytes = Number.POSITIVE_INFINITY;
+  #dueMs: number;
+  /** When the ledger was asked that has not answered yet. */
+  #askedMs: number | undefined;
+  #nowMs: number;
+  #isEnded = false;
+  #isUsedUp = false;
+  /** The hold was ended by others: this process had been taken for dead. */
+  #isClosed = false;
+
+  constructor(options: HoldMonitorOptions) {
+    this.#options = options;
+    this.#growth = new HoldGrowth(options.plan);
+    this.#nowMs = options.nowMs ?? performance.now();
+    this.#dueMs = this.#nowMs + checkpointFirstMs;
+    this.#checkAgain(this.#inputNanos);
+  }
+
+  /** Whether the reply was stopped because its hold is used up: the call is charged already. */
+  get isUsedUp(): boolean {
+    return this.#isUsedUp;
+  }
+
+  /** More of the reply has come. A comparison for each read is all that it costs while there is nothing to decide. */
+  onRead(): void {
+    if (this.#options.reply.textBytes >= this.#checkAtBytes) this.#onText();
+  }
+
+  look(nowMs: number): void {
+    this.#nowMs = nowMs;
+    if (this.#growth.mayRunOut) this.#onText();
+    if (this.#isEnded) return;
+    if (this.#askedMs === undefined) {
+      if (nowMs >= this.#dueMs) this.#tell();
+    } else if (nowMs - this.#askedMs >= streamOutageMs) this.#giveUp();
+  }
+
+  /** The reply has ended: nothing is decided any more. */
+  end(): void {
+    this.#isEnded = true;
+  }
+
+  /** So much text has come that there is something to decide. */
+  #onText(): void {
+    if (this.#isEnded) return;
+    const costNanos = this.#cost();
+    const step = this.#askedMs === undefined ? this.#growth.step(costNanos) : "go";
+    if (step === "stop") return this.#stop();
+    if (step === "ask") this.#ask(this.#growth.ask(costNanos));
+    this.#checkAgain(costNanos);
+  }
+
+  /** Tells how far the call is. */
+  #tell(): void {
+    this.#cost();
+    this.#ask(this.#growth.heldNanos);
+  }
+
+  /** What the call costs so far. Before anything has come, what is held for the input. */
+  #cost(): bigint {
+    const { call, charge } = this.#options;
+    charge();
+    return call.isCharged ? call.costNanos : this.#inputNanos;
+  }
+
+  get #inputNanos(): bigint {
+    const { firstNanos, stepNanos } = this.#options.plan;
+    return firstNanos - stepNanos;
+  }
+
+  #checkAgain(costNanos: bigint): void {
+    const { reply } = this.#options;
+    this.#checkAtBytes = reply.textBytes + this.#growth.tokensAhead(costNanos) * bytesPerToken;
+  }
+
+  /** @param amountNanos what is to be held in all */
+  #ask(amountNanos: bigint): void {
+    const { call, ledger } = this.#options;
+    const { id, accountId } = call.start;
+    this.#askedMs = this.#nowMs;
+    this.#dueMs = this.#nowMs + checkpointMs;
+    // Whoever finds it finds a call that was lost on its way.
+    const record = { ...callRecord(call), ending: CallEnding.GATEWAY_LOST };
+    const checkpointNanos = call.costNanos;
+    ledger.extend({ id, accountId, amountNanos, checkpointNanos, record }).then(
+      (verdict) => this.#onVerdict(amountNanos, verdict),
+      // The ledger is closed: the process ends, and the settlement with it.
+      () => {},
+    );
+  }
+
+  #onVerdict(askedNanos: bigint, { heldNanos, closed }: ExtendVerdict): void {
+    this.#askedMs = undefined;
+    this.#isClosed = closed === true;
+    if (this.#isEnded) return;
+    const costNanos = this.#cost();
+    this.#growth.answered(askedNanos, heldNanos, costNanos);
+    this.#options.call.heldNanos = this.#growth.heldNanos;
+    this.#onText();
+  }
+
+  /** The hold is used up. What came beyond it since the last look is not charged: nobody could have paid. */
+  #stop(): void {
+    const { call, reply, costOf } = this.#options;
+    if (reply.isOver) return;
+    // Not for want of money: whether there is more, nobody could be asked.
+    if (this.#isClosed) return this.#fail();
+    this.#isEnded = this.#isUsedUp = true;
+    if (call.usage !== undefined) {
+      call.usage = clampToBalance(call.usage, this.#growth.heldNanos, costOf);
+      call.costNanos = costOf(call.usage);
+    }
+    call.end(CallEnding.OUT_OF_BALANCE, outOfBalance(this.#growth.heldNanos));
+    reply.stop(call.usage);
+  }
+
+  /** The database is away for too long to go on without knowing who pays. */
+  #giveUp(): void {
+    if (!this.#growth.mayRunOut || this.#cost() < this.#growth.heldNanos) return;
+    this.#fail();
+  }
+
+  #fail(): void {
+    const { call, reply } = this.#options;
+    this.#isEnded = true;
+    const error = databaseUnavailable();
+    call.end(CallEnding.GATEWAY_FAILED, error);
+    reply.fail(error);
+  }
+}

@@ -1,0 +1,45 @@
+/** Sets money aside for a call, durably, before its vendor is asked. */
+import type { Chunk } from "./adapter.ts";
+import { holdRefused } from "./failures.ts";
+import type { HoldPlan } from "./hold-growth.ts";
+import type { Quoted } from "./quote.ts";
+
+/** A call whose money is held: it must be settled. */
+export interface Held<Out extends Chunk> extends Quoted<Out> {
+  readonly plan: HoldPlan;
+}
+
+/**
+ * Holds for the most that the request can be. Where the balance does not cover that, its tokens are counted and the
+ * count is held, so that a refusal is by exact figures. Nothing is counted where even a request of no tokens would cost
+ * too much, as it does for an account without money.
+ *
+ * @throws GatewayError INSUFFICIENT_BALANCE
+ */
+export async function hold<Out extends Chunk>(quoted: Quoted<Out>): Promise<Held<Out>> {
+  const { call, tokens, price, planFor, deps } = quoted;
+  const { ledger, pricing, metrics } = deps;
+  const { id, accountId, keyId, keyLimitNanos, requestId } = call.start;
+  const limit = keyLimitNanos === undefined ? {} : { keyLimitNanos };
+  const who = { id, accountId, keyId, requestId, ...limit };
+  let plan = planFor(tokens.bound);
+  let verdict = await ledger.hold({ ...who, amountNanos: plan.firstNanos });
+  if (!verdict.admitted) {
+    const mostNanos = verdict.keyRemainingNanos ?? verdict.availableNanos;
+    const isHopeless = planFor(0).firstNanos > mostNanos;
+    const counted = isHopeless ? undefined : await tokens.countedBound();
+    const less = counted === undefined ? plan : planFor(counted);
+    if (less.firstNanos < plan.firstNanos) {
+      plan = less;
+      const { firstNanos: amountNanos } = plan;
+      if (amountNanos <= mostNanos) verdict = await ledger.hold({ ...who, amountNanos });
+    }
+    if (!verdict.admitted) {
+      metrics.refusedForBalance.inc();
+      throw holdRefused(verdict, plan.firstNanos, keyLimitNanos);
+    }
+  }
+  call.heldNanos = plan.firstNanos;
+  call.priceVersion = pricing.version(price);
+  return { ...quoted, plan };
+}

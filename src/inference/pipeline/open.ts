@@ -1,0 +1,128 @@
+/** Asks the vendors of a call's routes until one answers: every attempt is recorded here. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { GatewayError } from "../../errors.ts";
+import type { VendorReply } from "../../vendor/vendor.ts";
+import { upstreamRequestId } from "../headers.ts";
+import type { OpenReply } from "../upstream.ts";
+import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
+import { ClientLink } from "./disconnect.ts";
+import type { Held } from "./hold.ts";
+import { readAnswer } from "./read-answer.ts";
+import { StreamReply } from "./stream-reply.ts";
+
+/** A call that a vendor has answered. */
+export interface Opened<Out extends Chunk> extends Held<Out> {
+  readonly planned: PlannedRoute;
+  readonly answer: VendorReply;
+  readonly reply: Reply<Out>;
+}
+
+/** A vendor's reply, read as far as needed to know that it is one. */
+export type Reply<Out extends Chunk> =
+  | { readonly kind: "stream"; readonly stream: StreamReply<Out> }
+  | { readonly kind: "whole"; readonly whole: WholeReply<Out>; readonly body: Buffer }
+  /** The vendor's refusal of the request, which is passed on as it is. */
+  | { readonly kind: "refusal"; readonly body: Out };
+
+/** How a call is connected to the vendors that are asked: kept from the first attempt to the settlement. */
+export class Connection {
+  readonly client: ClientLink;
+  /** Members that the vendor's style could not carry of the request, as the last attempt sent it. */
+  dropped: readonly string[] = [];
+  #open: OpenReply | undefined;
+
+  constructor({ call, context, deps }: Pick<Held<Chunk>, "call" | "context" | "deps">) {
+    this.client = new ClientLink({ call, client: context.signal, detached: deps.detached });
+  }
+
+  /** The route that answered; `undefined`: none. */
+  get planned(): PlannedRoute | undefined {
+    return this.#open?.planned;
+  }
+
+  /** A vendor has answered. */
+  answered(reply: OpenReply): void {
+    this.#open = reply;
+  }
+
+  /** Gives the vendor's place back, and stops it where its reply has not ended. */
+  close(): void {
+    this.client.end();
+    this.#open?.close();
+  }
+}
+
+/** Asks in the order of the routes; another one only where nothing can have been done at the last. @throws GatewayError */
+export async function open<Out extends Chunk>(
+  held: Held<Out>,
+  connection: Connection,
+): Promise<Opened<Out>> {
+  const { call, request } = held;
+  const opened = await attempt(held, connection);
+  connection.answered(opened);
+  const { planned, reply: answer, refusal } = opened;
+  call.upstreamRequestId = upstreamRequestId(answer.headers);
+  if (refusal !== undefined) {
+    call.status = answer.status;
+    call.end(CallEnding.UPSTREAM_REFUSED, refusal.error);
+    const told = request.refusal({ ...refusal, status: answer.status }, planned);
+    if (told instanceof GatewayError) throw told;
+    return { ...held, planned, answer, reply: { kind: "refusal", body: told } };
+  }
+  const body = await readAnswer(answer, request.isStreamed(answer));
+  if (body === undefined) {
+    // An adapter that reads no streams refuses here.
+    const source = request.stream(planned, held.plan.firstNanos < held.plan.mostNanos, answer);
+    const stream = new StreamReply({ call, stream: source, body: answer.body });
+    return { ...held, planned, answer, reply: { kind: "stream", stream } };
+  }
+  call.answered();
+  const whole = request.whole(body, planned, answer);
+  return { ...held, planned, answer, reply: { kind: "whole", whole, body } };
+}
+
+/** The first answer that goes to the customer. */
+async function attempt<Out extends Chunk>(
+  held: Held<Out>,
+  connection: Connection,
+): Promise<OpenReply> {
+  const { call, routes, request, deps } = held;
+  const { upstream } = deps;
+  let last: GatewayError | undefined;
+  for (const planned of routes) {
+    const attempted = await upstream.attempt(planned, {
+      operation: request.operation,
+      prepare() {
+        call.asked(planned.route.vendor);
+        return requestFor(held, planned, connection);
+      },
+    });
+    if (attempted.error === undefined) return attempted;
+    if (attempted.isFinal) throw attempted.error;
+    call.failed(planned.route.vendor, attempted.error);
+    last = attempted.error;
+  }
+  throw last ?? upstream.unserved();
+}
+
+function requestFor<Out extends Chunk>(
+  { routes, first, request, model }: Held<Out>,
+  planned: PlannedRoute,
+  connection: Connection,
+) {
+  const isFirst = planned === routes[0];
+  const prepared: PreparedCall = (isFirst && first) || request.prepare(model, planned);
+  connection.dropped = prepared.dropped;
+  const { headers, body, send } = prepared;
+  return {
+    dialect: planned.dialect ?? Dialect.UNSPECIFIED,
+    model: planned.route.model,
+    query: planned.dialect === request.dialect ? request.query : "",
+    headers,
+    body,
+    send,
+    stream: request.text.stream,
+    signal: connection.client.signalFor(planned.isDrained === true),
+  };
+}

@@ -1,0 +1,52 @@
+/** Finds the routes that can serve a call, its price, and the most that it can cost. */
+import { stateWaitMs } from "../../config/limits.ts";
+import type { PriceConfig } from "../../config/config.ts";
+import { RequestTokens } from "../tokens/request-tokens.ts";
+import { withTimeout } from "../with-timeout.ts";
+import type { Chunk, PlannedRoute, PreparedCall } from "./adapter.ts";
+import { incapable } from "./failures.ts";
+import { type HoldPlan, planHold } from "./hold-growth.ts";
+import type { Asked } from "./read.ts";
+
+/** A call whose cost is bounded. */
+export interface Quoted<Out extends Chunk> extends Asked<Out> {
+  /** The routes that can serve it, in their order. */
+  readonly routes: readonly PlannedRoute[];
+  /** The request for the first route, so that what is wrong with it is known before money is held; `undefined`: that
+   * route's vendor is not configured. */
+  readonly first: PreparedCall | undefined;
+  readonly price: PriceConfig;
+  readonly tokens: RequestTokens;
+  /** What to hold where the request has so many tokens. */
+  readonly planFor: (inputTokens: number) => HoldPlan;
+}
+
+/** Quotes a call. @throws GatewayError INVALID_REQUEST where no vendor of the model can serve it */
+export async function quote<Out extends Chunk>(asked: Asked<Out>): Promise<Quoted<Out>> {
+  const { call, model, deps } = asked;
+  let { request } = asked;
+  const { upstream, counter, pricing } = deps;
+  let routes = request.plan() ?? upstream.plan(model, request.dialect, request.operation);
+  const recalled = request.recall(routes);
+  if (recalled !== undefined) ({ request, routes } = await withTimeout(stateWaitMs, recalled));
+  const [route] = routes;
+  if (route === undefined) throw incapable(model.key);
+  const first = route.dialect === undefined ? undefined : request.prepare(model, route);
+  const { text } = request;
+  const { body, source } = first ?? {};
+  const tokens = new RequestTokens({ text, routes, body, source, counter });
+  const price = pricing.priceAt(model, call.startMs);
+  const most = text.maxOutputTokens ?? model.maxOutputTokens;
+  // A stream may become as long as the model can make it: it holds what nearly all of them cost, and grows.
+  const isOpen = text.stream && (text.maxOutputTokens === undefined || request.isLimitRequired);
+  const mostTokens = most * text.choices;
+  const aheadTokens = isOpen ? model.holdOutputTokens * text.choices : mostTokens;
+  const { units } = text;
+  const planFor = (input: number): HoldPlan =>
+    planHold({
+      mostTokens,
+      aheadTokens,
+      priceOf: (output) => pricing.hold(price, { ...units, input, output }, call.discountBp),
+    });
+  return { ...asked, request, routes, first, price, tokens, planFor };
+}

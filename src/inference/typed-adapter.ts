@@ -1,0 +1,168 @@
+/** Requests and replies in the contract's own messages. */
+import { create, toBinary } from "@bufbuild/protobuf";
+import {
+  type GenerateEvent,
+  GenerateEventSchema,
+  type Generation,
+  GenerationSchema,
+  type Reply,
+} from "../../gen/uas/inference/v1/generate_pb.ts";
+import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { UnreadableReplyError } from "../dialect/codec.ts";
+import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
+import { EventReply, EventStream } from "../dialect/translate.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import { toolRestorer, vendorDialect, vendorFault } from "./translation.ts";
+import {
+  type AskedText,
+  CallAdapter,
+  type PlannedRoute,
+  type PreparedCall,
+  ReadRequest,
+  type Refused,
+  type ReplyStream,
+  type WholeReply,
+} from "./pipeline/adapter.ts";
+
+export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
+  readonly #generation: Generation;
+  readonly #onReply: ((reply: Reply) => void) | undefined;
+
+  /** @param onReply gets a reply that came whole. Default: its events are enough */
+  constructor(generation: Generation, onReply?: (reply: Reply) => void) {
+    super();
+    this.#generation = generation;
+    this.#onReply = onReply;
+  }
+
+  get path(): string {
+    const method = this.#generation.stream ? "StreamGenerate" : "Generate";
+    return `/uas.inference.v1.InferenceService/${method}`;
+  }
+
+  read(): TypedRequest {
+    const { model, maxOutputTokens, conversation } = this.#generation;
+    if (model === "") throw invalid("generation.model", "name one of those that ListModels lists");
+    if ((conversation?.turns.length ?? 0) === 0) {
+      throw invalid("generation.conversation.turns", "send at least one turn");
+    }
+    if (maxOutputTokens !== undefined && maxOutputTokens < 1) {
+      throw invalid("generation.max_output_tokens", "send a whole number from 1 on, or none");
+    }
+    return new TypedRequest(this.#generation, this.#onReply);
+  }
+
+  named(): string {
+    return this.#generation.model;
+  }
+}
+
+/** A request in the contract's own messages that has been checked. */
+export class TypedRequest extends ReadRequest<GenerateEvent[]> {
+  override readonly dialect = undefined;
+  readonly #generation: Generation;
+  readonly #onReply: ((reply: Reply) => void) | undefined;
+  #text: AskedText | undefined;
+
+  constructor(generation: Generation, onReply?: (reply: Reply) => void) {
+    super();
+    this.#generation = generation;
+    this.#onReply = onReply;
+  }
+
+  get text(): AskedText {
+    if (this.#text === undefined) {
+      const { model, stream, maxOutputTokens } = this.#generation;
+      const bytes = toBinary(GenerationSchema, this.#generation).length;
+      this.#text = { model, stream, maxOutputTokens, choices: 1, bytes };
+    }
+    return this.#text;
+  }
+
+  prepare(model: ModelConfig, { route, dialect, vendorUrl }: PlannedRoute): PreparedCall {
+    const codec = vendorDialect(dialect);
+    const encoded = codec.encodeRequest(this.#generation, {
+      model: route.model,
+      stream: this.#generation.stream,
+      maxOutputTokens: model.maxOutputTokens,
+      sourceDialect: undefined,
+    });
+    // Parts of the vendor's own style pass as they are.
+    codec.guard?.(encoded.body, { isVerified: false, vendorUrl });
+    return { headers: encoded.headers, body: [encoded.body], dropped: encoded.dropped };
+  }
+
+  whole(body: Buffer, { dialect }: PlannedRoute): WholeReply<GenerateEvent[]> {
+    const tools = toolRestorer(this.#generation);
+    const reply = tools.reply(vendorDialect(dialect).decodeReply(body));
+    reply.model = this.#generation.model;
+    this.#onReply?.(reply);
+    // Who asked for a whole reply has it already: an event stands for it.
+    const events = this.#generation.stream ? replyEvents(reply) : [create(GenerateEventSchema)];
+    return { body: events, usage: reply.usage, textBytes: replyTextBytes(reply) };
+  }
+
+  stream({ dialect }: PlannedRoute): ReplyStream<GenerateEvent[]> {
+    if (!this.#generation.stream) throw new UnreadableReplyError("a stream, not asked for");
+    const tools = toolRestorer(this.#generation);
+    return new TypedStream(new EventStream(vendorDialect(dialect).decodeStream(), tools), {
+      model: this.#generation.model,
+    });
+  }
+
+  headers(): Record<string, string> {
+    return {};
+  }
+
+  refusal(refused: Refused, { dialect }: PlannedRoute): GatewayError {
+    return vendorFault(refused, dialect);
+  }
+}
+
+/** A vendor's stream as the caller's events. */
+class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
+  readonly #model: string;
+
+  /** The parts that have begun and not ended. */
+  readonly #open = new Set<number>();
+
+  constructor(source: EventStream, { model }: { readonly model: string }) {
+    super(source);
+    this.#model = model;
+  }
+
+  push(pieces: readonly Buffer[]): GenerateEvent[] {
+    return this.#named(this.source.push(pieces));
+  }
+
+  end(): GenerateEvent[] {
+    return this.#named(this.source.end());
+  }
+
+  /** Nothing: a typed caller gets the error itself. */
+  errorEvent(): GenerateEvent[] {
+    return [];
+  }
+
+  stop(usage: Usage | undefined): GenerateEvent[] {
+    const ends = [...this.#open].map((index) =>
+      create(GenerateEventSchema, { kind: { case: "partEnd", value: { index } } }),
+    );
+    return [...ends, lengthEnd(usage)];
+  }
+
+  /** The public name of the model in place of the vendor's. */
+  #named(events: GenerateEvent[]): GenerateEvent[] {
+    for (const { kind } of events) {
+      if (kind.case === "start") kind.value.model = this.#model;
+      else if (kind.case === "partStart") this.#open.add(kind.value.index);
+      else if (kind.case === "partEnd") this.#open.delete(kind.value.index);
+    }
+    return events;
+  }
+}
+
+function invalid(param: string, fix: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${fix}`, { param });
+}

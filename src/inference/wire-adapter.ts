@@ -1,0 +1,301 @@
+/** Requests and replies in a wire style: passed on as they are, or translated. */
+import { asBuffer } from "../bytes.ts";
+import { create } from "@bufbuild/protobuf";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { ExtraSchema } from "../../gen/uas/inference/v1/conversation_pb.ts";
+import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { type EncodedRequest, type RequestTarget, UnreadableReplyError } from "../dialect/codec.ts";
+import type { RelayOptions, StreamRelay, TextDialect, TextRequest } from "../dialect/dialect.ts";
+import { textDialects } from "../dialect/index.ts";
+import {
+  type Translation,
+  TranslatedStream,
+  translateReply,
+  translateToStream,
+} from "../dialect/translate.ts";
+import { ErrorCode, GatewayError } from "../errors.ts";
+import type { Outline } from "../dialect/json/outline.ts";
+import { namedModel } from "../dialect/model-body.ts";
+import {
+  inWordsOf,
+  nameIn,
+  refuseDropped,
+  toolRestorer,
+  vendorDialect,
+  vendorFault,
+} from "./translation.ts";
+import {
+  type AskedText,
+  CallAdapter,
+  type PlannedRoute,
+  type PreparedCall,
+  ReadRequest,
+  type Recalled,
+  type Refused,
+  type ReplyHead,
+  type WholeReply,
+} from "./pipeline/adapter.ts";
+import { checkRequest, forwarded, memberList, replyHeaders } from "./headers.ts";
+import { estimateTokens } from "./metering.ts";
+import type { CallState } from "./state/call-state.ts";
+import { ReasoningCollector, recallReasoning } from "./state/reasoning-memory.ts";
+import {
+  keepResponse,
+  keptElsewhere,
+  type RecalledRequest,
+  recallResponses,
+} from "./state/responses-memory.ts";
+
+/** What an adapter needs beside the request. */
+export interface WireAdapterOptions {
+  readonly request: ExchangeRequest;
+  /** Our id of the call, a UUID. */
+  readonly callId: string;
+  readonly accountId: string;
+  /** What is kept between calls. */
+  readonly state: CallState;
+}
+
+/** Members of responses that the gateway itself honours: no vendor needs them. */
+const honoured: ReadonlySet<string> = new Set(["store", "metadata", "previous_response_id"]);
+
+export class WireAdapter extends CallAdapter<Buffer> {
+  readonly #options: WireAdapterOptions;
+
+  constructor(options: WireAdapterOptions) {
+    super();
+    this.#options = options;
+  }
+
+  get path(): string {
+    return this.#options.request.path;
+  }
+
+  read(): WireRequest {
+    const { request } = this.#options;
+    checkRequest(request);
+    const { body } = request;
+    return new WireRequest(this.#options, { body, sent: undefined, previous: undefined });
+  }
+
+  named(): string {
+    const { body, platformAliases } = this.#options.request;
+    return namedModel(body, platformAliases ? ["model", "modelKey"] : ["model"]);
+  }
+}
+
+/** A body, and what is known of the one that the client sent. */
+interface WireBody {
+  /** With what it refers to in its place. */
+  readonly body: Uint8Array;
+  /** The outline of the body as the client sent it, once another stands in its place. */
+  readonly sent: Outline | undefined;
+  /** The response that the request continues, once its conversation is in the body. */
+  readonly previous: string | undefined;
+  /** Bytes that the vendor keeps and its model reads. Default 0. */
+  readonly keptBytes?: number;
+}
+
+/** A request in a wire style that has been read. */
+export class WireRequest extends ReadRequest<Buffer> {
+  readonly text: TextRequest & Pick<AskedText, "keptBytes">;
+  override readonly dialect: Dialect;
+  override readonly query: string;
+  override readonly isLimitRequired: boolean;
+  override readonly droppedOfReply: string[] = [];
+  readonly #options: WireAdapterOptions;
+  readonly #style: TextDialect;
+  readonly #read: WireBody;
+  readonly #created = Math.floor(Date.now() / 1000);
+  /** Only where a reply is translated for a client that has no place for reasoning. */
+  #collector: ReasoningCollector | undefined;
+  #generation: Generation | undefined;
+
+  /** @throws GatewayError INVALID_REQUEST */
+  constructor(options: WireAdapterOptions, read: WireBody) {
+    super();
+    const { dialect, query, alwaysStream, platformAliases } = options.request;
+    this.#options = options;
+    this.#read = read;
+    this.#style = styleOf(dialect);
+    this.dialect = dialect;
+    this.query = query;
+    this.isLimitRequired = this.#style.isLimitRequired === true;
+    const text = this.#style.readRequest(read.body, { alwaysStream, platformAliases });
+    const { keptBytes = 0 } = read;
+    this.text = keptBytes === 0 ? text : { ...text, bytes: text.bytes + keptBytes, keptBytes };
+  }
+
+  override recall(routes: readonly PlannedRoute[]): Promise<Recalled<Buffer>> | undefined {
+    const { state, accountId } = this.#options;
+    if (this.dialect === Dialect.RESPONSES) {
+      const sent = { body: this.#read.body, outline: this.text.outline };
+      const recalled = recallResponses(state.responses, accountId, sent);
+      return recalled?.then((found) => this.#recalled(found, routes));
+    }
+    const [first] = routes;
+    const isForeign = first !== undefined && first.dialect !== this.dialect;
+    if (this.dialect !== Dialect.CHAT_COMPLETIONS || !isForeign) return undefined;
+    const recalled = recallReasoning(state.reasoning, accountId, this.#decoded());
+    return recalled?.then(() => ({ request: this, routes }));
+  }
+
+  override keep(last: Buffer, { route, dialect }: PlannedRoute): Promise<void> | undefined {
+    const { state, accountId, request } = this.#options;
+    if (this.dialect === Dialect.RESPONSES) {
+      return keepResponse(state.responses, {
+        accountId,
+        model: this.text.model,
+        request: request.body,
+        outline: this.#read.sent ?? this.text.outline,
+        last,
+        vendor: dialect === this.dialect ? route.vendor : undefined,
+      });
+    }
+    const kept = this.#collector?.kept();
+    if (kept === undefined) return undefined;
+    return state.reasoning.keep(accountId, kept.callIds, kept.json).then(() => {});
+  }
+
+  prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall {
+    const { text } = this;
+    const { body } = this.#read;
+    const { headers: sentHeaders, strict } = this.#options.request;
+    const headers = forwarded(sentHeaders, this.#style.forwardedHeaders);
+    const isOwn = planned.dialect === this.dialect;
+    if (isOwn) this.#style.guard?.(body, { isVerified: true, outline: text.outline });
+    if (isOwn && !this.#style.carriesSeals?.(body)) {
+      const source = asBuffer(body);
+      return { headers, body: text.forVendor(planned.route.model), source, dropped: [] };
+    }
+    const encoded = this.#encoded(planned, {
+      model: planned.route.model,
+      stream: text.stream,
+      maxOutputTokens: model.maxOutputTokens,
+      sourceDialect: this.dialect,
+    });
+    const dropped = encoded.dropped
+      .filter((name) => this.dialect !== Dialect.RESPONSES || !honoured.has(name))
+      .map((name) => nameIn(this.#style.memberNames, name));
+    if (strict) refuseDropped(dropped);
+    // In its own style the client's headers count, as they do where the body is relayed.
+    const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
+    return { headers: sent, body: [encoded.body], dropped };
+  }
+
+  whole(body: Buffer, planned: PlannedRoute): WholeReply<Buffer> {
+    if (planned.dialect === this.dialect) {
+      return this.#style.relayReply(body, this.#relayOptions(planned));
+    }
+    const translate = this.text.stream ? translateToStream : translateReply;
+    return translate(body, this.#translation(planned));
+  }
+
+  stream(planned: PlannedRoute, mayStop: boolean): StreamRelay {
+    if (planned.dialect === this.dialect) {
+      return this.#style.relayStream({ ...this.#relayOptions(planned), mayStop });
+    }
+    if (!this.text.stream) throw new UnreadableReplyError("a stream, not asked for");
+    return new TranslatedStream(this.#translation(planned));
+  }
+
+  headers({ upstream, length, dropped, isRelayed }: ReplyHead): Record<string, string> {
+    const isStream = length === undefined || (!isRelayed && this.text.stream);
+    const headers = replyHeaders(upstream, isStream ? undefined : length);
+    if (dropped.length > 0) headers["x-uas-dropped"] = memberList(dropped);
+    if (isRelayed) return headers;
+    headers["content-type"] = isStream ? "text/event-stream; charset=utf-8" : "application/json";
+    return headers;
+  }
+
+  refusal({ status, body, error }: Refused, { dialect }: PlannedRoute): Buffer | GatewayError {
+    return dialect === this.dialect ? body : vendorFault({ status, body, error }, dialect);
+  }
+
+  #relayOptions({ route }: PlannedRoute): RelayOptions {
+    const { text } = this;
+    return {
+      publicModel: route.model === text.model ? undefined : text.model,
+      hideUsage: text.stream && !text.wantsUsage,
+      choices: text.choices,
+    };
+  }
+
+  #encoded({ dialect, vendorUrl }: PlannedRoute, target: RequestTarget): EncodedRequest {
+    const generation = this.#decoded();
+    try {
+      const codec = vendorDialect(dialect);
+      const encoded = codec.encodeRequest(generation, target);
+      if (dialect !== this.dialect) codec.guard?.(encoded.body, { isVerified: true, vendorUrl });
+      return encoded;
+    } catch (error) {
+      throw inWordsOf(this.#style.memberNames, error);
+    }
+  }
+
+  #translation({ dialect }: PlannedRoute): Translation {
+    const { text } = this;
+    const generation = this.#decoded();
+    if (this.dialect === Dialect.CHAT_COMPLETIONS) this.#collector ??= new ReasoningCollector();
+    return {
+      vendor: vendorDialect(dialect),
+      caller: this.#style,
+      tools: toolRestorer(generation),
+      watcher: this.#collector,
+      options: {
+        model: text.model,
+        callId: this.#options.callId.replaceAll("-", ""),
+        created: this.#created,
+        inputTokens: Math.max(1, estimateTokens(text.bytes)),
+        generation: this.#echoed(generation),
+        onDropped: (name) => {
+          // What has no place in a chat client is kept here, where it matters.
+          if (name === "reasoning.seal" && this.#collector !== undefined) return;
+          if (!this.droppedOfReply.includes(name)) this.droppedOfReply.push(name);
+        },
+      },
+    };
+  }
+
+  /** What the reply repeats: the request as the client sent it. */
+  #echoed(generation: Generation): Generation {
+    const { previous } = this.#read;
+    if (previous === undefined) return generation;
+    const json = JSON.stringify(previous);
+    const extra = create(ExtraSchema, { name: "previous_response_id", json });
+    return { ...generation, extras: [...generation.extras, extra] };
+  }
+
+  /** The request in full: read once, and only where a vendor speaks another style. */
+  #decoded(): Generation {
+    const { platformAliases } = this.#options.request;
+    const { outline } = this.text;
+    this.#generation ??= this.#style.decodeRequest(this.#read.body, { platformAliases, outline });
+    return this.#generation;
+  }
+
+  #recalled(
+    { body, vendor, previous, keptBytes }: RecalledRequest,
+    routes: readonly PlannedRoute[],
+  ): Recalled<Buffer> {
+    const sent = this.text.outline;
+    const request = new WireRequest(this.#options, { body, sent, previous, keptBytes });
+    if (vendor === undefined) return { request, routes };
+    const able = routes.filter(
+      (planned) => planned.route.vendor === vendor && planned.dialect === this.dialect,
+    );
+    if (able.length === 0) throw keptElsewhere(vendor);
+    return { request, routes: able };
+  }
+}
+
+function styleOf(dialect: Dialect): TextDialect {
+  const style = textDialects.get(dialect);
+  if (style !== undefined) return style;
+  throw new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    "dialect: name one that carries text generation",
+  );
+}

@@ -1,0 +1,223 @@
+/** A call in a vendor's own form that is answered at once: its life is that of every call. */
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { CancelSignal } from "../cancel-signal.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { answering } from "../database-lost.ts";
+import { invalid } from "../dialect/body-members.ts";
+import {
+  type AskedText,
+  CallAdapter,
+  type PlannedRoute,
+  type PreparedCall,
+  ReadRequest,
+  type Recalled,
+  type Refused,
+  type ReplyHead,
+  type ReplyStream,
+  type WholeReply,
+} from "../inference/pipeline/adapter.ts";
+import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
+import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
+import type { Vendor, VendorReply } from "../vendor/vendor.ts";
+import { type NativeAsk, type NativeContext, outwardAddresses } from "./context.ts";
+import { withoutFault } from "./first-event.ts";
+import { asJob } from "./job-call.ts";
+import { madeUnits, unitsOf } from "./made-units.ts";
+import { checkModel } from "./model-check.ts";
+import { type NamedModel, namedModel, type NativeModel, noSuchModel } from "./models.ts";
+import { checkReferences } from "./ownership.ts";
+import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
+import { rewriteAddresses } from "../dialect/json/addresses.ts";
+import { customerHeaders, vendorRequest } from "./send.ts";
+import { claimObjects } from "./store.ts";
+
+export class NativeAdapter extends CallAdapter<Buffer> {
+  override readonly takesAnyModel = true;
+  readonly #ask: NativeAsk<NativeCallRoute>;
+  readonly #context: NativeContext;
+  #named: NamedModel | undefined;
+
+  constructor(ask: NativeAsk<NativeCallRoute>, context: NativeContext) {
+    super();
+    this.#ask = ask;
+    this.#context = context;
+  }
+
+  get path(): string {
+    const { at, path } = this.#ask;
+    return `${at.prefix}${path}`.slice(0, 256);
+  }
+
+  read(): ReadRequest<Buffer> {
+    const { at, route, request } = this.#ask;
+    request.needBody();
+    const named = namedModel(request, route.model);
+    this.#named = named;
+    const found = this.#context.findModel(at.vendor.name, named.name);
+    return new NativeRequest(this.#ask, this.#context, { named, found });
+  }
+
+  named(): string {
+    return this.#named?.name ?? "";
+  }
+}
+
+/** The model of a request. */
+interface Found {
+  readonly named: NamedModel;
+  /** `undefined`: it is none of this vendor's, whoever else may have it. */
+  readonly found: NativeModel | undefined;
+}
+
+/** A request in a vendor's own form that has been read. */
+class NativeRequest extends ReadRequest<Buffer> {
+  override readonly dialect = Dialect.UNSPECIFIED;
+  readonly text: AskedText;
+  readonly #ask: NativeAsk<NativeCallRoute>;
+  readonly #context: NativeContext;
+  readonly #model: Found;
+  /** Names of objects that the reply has told of. */
+  readonly #made = new Set<string>();
+
+  constructor(ask: NativeAsk<NativeCallRoute>, context: NativeContext, model: Found) {
+    super();
+    this.#ask = ask;
+    this.#context = context;
+    this.#model = model;
+    const { route, request } = ask;
+    const { bytes } = request;
+    const stream = route.reply(request) !== "whole";
+    const { named, found } = model;
+    if (found === undefined) {
+      this.text = { model: named.name, stream, maxOutputTokens: 0, choices: 1, bytes };
+      return;
+    }
+    checkModel(found.model, route.types);
+    const { maxOutputTokens, choices = 1, ...most } = route.limits(request, found.model);
+    const units = unitsOf({
+      images: times(most.images, choices),
+      seconds: times(most.seconds, choices),
+    });
+    this.text = { model: found.model.key, stream, maxOutputTokens, choices, bytes, units };
+  }
+
+  override plan(): readonly PlannedRoute[] {
+    const { config } = this.#ask.at;
+    const { route } = this.#found;
+    const isDrained = config.onDisconnect === "drain";
+    return [{ route, dialect: this.dialect, ...(isDrained && { isDrained }) }];
+  }
+
+  /** Nothing is put in the place of what the request refers to; it only must be the caller's. */
+  override recall(routes: readonly PlannedRoute[]): Promise<Recalled<Buffer>> | undefined {
+    if (this.#ask.at.api.references === undefined) return undefined;
+    return checkReferences(this.#ask, this.#context).then(() => ({ request: this, routes }));
+  }
+
+  /** The caller may come back for what was made. */
+  override keep(): Promise<void> | undefined {
+    const { at, caller } = this.#ask;
+    const names = [...this.#made];
+    if (names.length === 0) return undefined;
+    this.#made.clear();
+    const owner = { vendor: at.config.name, accountId: caller.accountId };
+    return answering(claimObjects(this.#context.pool, owner, names));
+  }
+
+  prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {
+    const change = { named: this.#model.named, vendorModel: route.model };
+    const sent = vendorRequest(this.#ask, this.#context.publicUrl(), change);
+    const send = async (vendor: Vendor, signal: CancelSignal): Promise<VendorReply> => {
+      const { native } = vendor;
+      if (native === undefined) throw new TypeError(`${vendor.name} has no form of its own`);
+      const begun = native.send({ ...sent, signal });
+      const looked = begun.then((reply) => withoutFault(vendor, reply));
+      return this.#ask.route.isJob ? asJob(looked) : looked;
+    };
+    return { headers: sent.headers, body: sent.body, dropped: [], send };
+  }
+
+  override isStreamed({ status, headers }: VendorReply): boolean {
+    const type = headers["content-type"] ?? "";
+    if (status < 200 || status > 299) return false;
+    if (type.startsWith("text/event-stream")) return true;
+    return this.#reply() === "array" && type.includes("json");
+  }
+
+  override meter(delivered: Delivered): Metered {
+    const { route } = this.#ask;
+    if (route.isInputCharged ?? route.meter === undefined) return meterInput(delivered);
+    const metered = meter(delivered);
+    const { units } = delivered;
+    if (units === undefined) return metered;
+    // A picture without a word is still a reply.
+    const usage = metered.usage ?? delivered.reported ?? create(UsageSchema);
+    return { usage, source: UsageSource.UPSTREAM, units, isCharged: true };
+  }
+
+  whole(body: Buffer, _planned: PlannedRoute, reply: VendorReply): WholeReply<Buffer> {
+    const read = this.#meter(reply);
+    read?.read(body, 0, body.length);
+    const { creates } = this.#ask.route;
+    if (creates !== undefined) this.#onObject(parseObject(body.toString("utf8")));
+    return {
+      body: rewriteAddresses(body, this.#addresses()),
+      usage: read?.usage,
+      textBytes: read?.textBytes ?? 0,
+      units: read && madeUnits(read),
+    };
+  }
+
+  stream(_planned: PlannedRoute, _mayStop: boolean, reply: VendorReply): ReplyStream<Buffer> {
+    const read = this.#meter(reply);
+    if (read === undefined) throw invalid("This is not answered as a stream");
+    const onObject = this.#ask.route.creates && ((json: JsonObject): void => this.#claim(json));
+    const options = { meter: read, addresses: this.#addresses(), onObject };
+    return this.#reply() === "array" ? new NativeArray(options) : new NativeEvents(options);
+  }
+
+  headers({ upstream, length }: ReplyHead): Record<string, string> {
+    return customerHeaders(this.#ask, this.#context.publicUrl(), { headers: upstream, length });
+  }
+
+  refusal({ body }: Refused): Buffer {
+    return rewriteAddresses(body, this.#addresses());
+  }
+
+  #meter({ headers }: VendorReply): NativeMeter | undefined {
+    const { route, request } = this.#ask;
+    return route.meter?.({ request, model: this.#found.model, headers });
+  }
+
+  #onObject(json: JsonObject | undefined): void {
+    for (const name of (json && this.#ask.route.creates?.(json)) ?? []) this.#made.add(name);
+  }
+
+  /** At once: who reads a stream may use an id before its end. */
+  #claim(json: JsonObject): void {
+    this.#onObject(json);
+    this.keep()?.catch((error: unknown) => {
+      this.#context.log.warn({ err: error }, "an object of a vendor could not be remembered");
+    });
+  }
+
+  #addresses() {
+    return outwardAddresses(this.#ask, this.#context.publicUrl());
+  }
+
+  #reply(): "whole" | "events" | "array" {
+    return this.#ask.route.reply(this.#ask.request);
+  }
+
+  get #found(): NativeModel {
+    const { found, named } = this.#model;
+    if (found === undefined) throw noSuchModel(named.name);
+    return found;
+  }
+}
+
+function times(value: number | undefined, choices: number): number {
+  return (value ?? 0) * choices;
+}

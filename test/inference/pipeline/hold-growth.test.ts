@@ -1,0 +1,150 @@
+/** R-MON-5: when a hold grows and when a reply stops, against an account that is played out token by token. */
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  HoldGrowth,
+  type HoldPlan,
+  planHold,
+} from "../../../src/inference/pipeline/hold-growth.ts";
+
+const plans = fc
+  .record({
+    mostTokens: fc.integer({ min: 1, max: 4_000 }),
+    aheadTokens: fc.integer({ min: 1, max: 500 }),
+    inputNanos: fc.bigInt({ min: 0n, max: 100_000n }),
+    tokenNanos: fc.bigInt({ min: 0n, max: 5_000n }),
+  })
+  .map(({ inputNanos, tokenNanos, ...tokens }) => {
+    const priceOf = (output: number): bigint => inputNanos + BigInt(output) * tokenNanos;
+    return {
+      priceOf,
+      tokenNanos,
+      mostTokens: tokens.mostTokens,
+      plan: planHold({ ...tokens, priceOf }),
+    };
+  });
+
+/** The ledger's side: one account, and what one call holds of it. */
+class Account {
+  held: bigint;
+  available: bigint;
+
+  constructor({ firstNanos }: HoldPlan, available: bigint) {
+    this.held = firstNanos;
+    this.available = available;
+  }
+
+  grow(toNanos: bigint): bigint {
+    const wanted = toNanos - this.held;
+    const granted = wanted < this.available ? wanted : this.available;
+    if (granted > 0n) {
+      this.held += granted;
+      this.available -= granted;
+    }
+    return this.held;
+  }
+}
+
+describe("HoldGrowth", () => {
+  it("stops only where all is used up and there was nothing more to be had; always there", () => {
+    const speeds = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 60 });
+    const delays = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(
+        plans,
+        speeds,
+        delays,
+        fc.bigInt({ min: 0n, max: 20_000_000n }),
+        (made, bursts, waits, available) => {
+          const { plan, priceOf, mostTokens } = made;
+          const growth = new HoldGrowth(plan);
+          const account = new Account(plan, available);
+          let tokens = 0;
+          let question: { nanos: bigint; waits: number } | undefined;
+          let asked = 0;
+          for (const [turn, burst] of bursts.entries()) {
+            tokens = Math.min(tokens + burst, mostTokens);
+            const cost = priceOf(tokens);
+            if (question !== undefined && question.waits-- <= 0) {
+              growth.answered(question.nanos, account.grow(question.nanos), cost);
+              question = undefined;
+            }
+            expect(growth.heldNanos).toBe(account.held);
+            const step = growth.step(cost);
+            if (step === "ask") {
+              expect(question).toBeUndefined();
+              const nanos = growth.ask(cost);
+              expect(nanos).toBeGreaterThan(account.held);
+              expect(nanos).toBeLessThanOrEqual(plan.mostNanos);
+              question = { nanos, waits: waits[turn % waits.length] ?? 0 };
+              asked++;
+            } else if (step === "stop") {
+              expect(question).toBeUndefined();
+              expect(account.available).toBe(0n);
+              expect(cost).toBeGreaterThanOrEqual(account.held);
+              return;
+            } else if (question === undefined && growth.mayRunOut) {
+              // What goes on without an answer awaited is covered.
+              expect(cost).toBeLessThan(account.held);
+            }
+          }
+          // Never a round trip for each piece: at most two for each step, and some for the last rest.
+          const steps = plan.stepTokens === 0 ? 0 : tokens / plan.stepTokens;
+          expect(asked).toBeLessThanOrEqual(2 * steps + 6);
+        },
+      ),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it("has nothing to decide before as many tokens as it says", () => {
+    fc.assert(
+      fc.property(
+        plans,
+        fc.nat(3_000),
+        fc.bigInt({ min: 0n, max: 1_000_000n }),
+        (made, tokens, granted) => {
+          const { plan, priceOf, tokenNanos } = made;
+          const growth = new HoldGrowth(plan);
+          const cost = priceOf(tokens);
+          if (growth.step(cost) === "ask") {
+            const nanos = growth.ask(cost);
+            expect(growth.tokensAhead(cost)).toBe(Infinity);
+            const held = plan.firstNanos + granted;
+            growth.answered(nanos, held < nanos ? held : nanos, cost);
+          }
+          const ahead = growth.tokensAhead(cost);
+          if (growth.step(cost) !== "go" || ahead < 1) return;
+          const before = ahead === Infinity ? 1_000_000 : ahead - 1;
+          if (growth.mayRunOut) expect(growth.step(cost + BigInt(before) * tokenNanos)).toBe("go");
+        },
+      ),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it("holds for all of it where that is no more than what is held in advance, or costs nothing", () => {
+    const priceOf = (output: number): bigint => 7n + BigInt(output) * 3n;
+    const short = planHold({ mostTokens: 10, aheadTokens: 10, priceOf });
+    expect(short.firstNanos).toBe(37n);
+    expect(new HoldGrowth(short).step(1_000n)).toBe("go");
+    const free = planHold({ mostTokens: 100, aheadTokens: 10, priceOf: () => 7n });
+    expect(new HoldGrowth(free).mayRunOut).toBe(false);
+    expect(new HoldGrowth(free).tokensAhead(7n)).toBe(Infinity);
+  });
+
+  it("asks again while a part was granted, and no more when hardly anything is left", () => {
+    const plan = planHold({ mostTokens: 1_000, aheadTokens: 160, priceOf: BigInt });
+    const growth = new HoldGrowth(plan);
+    expect([growth.step(79n), growth.step(80n)]).toEqual(["go", "ask"]);
+    expect(growth.ask(80n)).toBe(320n);
+    growth.answered(320n, 200n, 100n);
+    expect([growth.step(149n), growth.step(150n)]).toEqual(["go", "ask"]);
+    expect(growth.ask(150n)).toBe(360n);
+    // Money came free meanwhile.
+    growth.answered(360n, 360n, 150n);
+    expect([growth.step(279n), growth.step(280n)]).toEqual(["go", "ask"]);
+    growth.answered(growth.ask(280n), 360n, 350n);
+    expect([growth.step(359n), growth.step(360n)]).toEqual(["go", "stop"]);
+  });
+});

@@ -1,0 +1,221 @@
+/** The money of a running stream, with a ledger that answers late or never. */
+import { create } from "@bufbuild/protobuf";
+import { beforeEach, describe, expect, it } from "vitest";
+import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { ExtendOperation, ExtendVerdict } from "../../../src/billing/ledger.ts";
+import type { GatewayError } from "../../../src/errors.ts";
+import { Call } from "../../../src/inference/pipeline/call.ts";
+import { planHold } from "../../../src/inference/pipeline/hold-growth.ts";
+import { HoldMonitor } from "../../../src/inference/pipeline/hold-monitor.ts";
+
+/** A nano-USD a token, of input and of output. */
+const costOf = ({ inputTokens, outputTokens }: Usage): bigint => BigInt(inputTokens + outputTokens);
+const inputTokens = 10;
+const plan = planHold({
+  mostTokens: 1_000,
+  aheadTokens: 100,
+  priceOf: (output) => BigInt(inputTokens + output),
+});
+
+class Scene {
+  readonly call = new Call({
+    id: "01900000-0000-7000-8000-000000000000",
+    requestId: "r",
+    accountId: "a",
+    keyId: "k",
+    discountBp: 0,
+    path: "/v1/chat/completions",
+  });
+  readonly asked: ExtendOperation[] = [];
+  readonly answers: Array<(verdict: ExtendVerdict) => void> = [];
+  stopped: Usage | undefined;
+  failed: GatewayError | undefined;
+  readonly reply = {
+    textBytes: 0,
+    isOver: false,
+    stop: (usage: Usage | undefined) => void (this.stopped = usage),
+    fail: (error: GatewayError) => void (this.failed = error),
+  };
+  readonly hold: HoldMonitor;
+
+  constructor() {
+    this.call.heldNanos = plan.firstNanos;
+    this.call.status = 200;
+    this.hold = new HoldMonitor({
+      call: this.call,
+      reply: this.reply,
+      plan,
+      ledger: {
+        extend: (operation) => {
+          this.asked.push(operation);
+          return new Promise((resolve) => this.answers.push(resolve));
+        },
+      },
+      charge: () => this.#charge(),
+      costOf,
+      nowMs: 0,
+    });
+  }
+
+  /** So many tokens have come in all. */
+  come(tokens: number): void {
+    this.reply.textBytes = tokens * 4;
+    this.hold.onRead();
+  }
+
+  /** The ledger answers what it was asked last. */
+  async answer(heldNanos: bigint, rest?: { closed: true }): Promise<void> {
+    this.answers.at(-1)?.({ heldNanos, ...rest });
+    await Promise.resolve();
+  }
+
+  #charge(): void {
+    const { call, reply } = this;
+    call.usage = create(UsageSchema, { inputTokens, outputTokens: reply.textBytes / 4 });
+    call.usageSource = UsageSource.ESTIMATED;
+    call.isCharged = reply.textBytes > 0;
+    if (call.isCharged) call.costNanos = costOf(call.usage);
+  }
+}
+
+let scene: Scene;
+beforeEach(() => {
+  scene = new Scene();
+});
+
+describe("growth (R-MON-5)", () => {
+  it("is asked for once half a step is left, and tells how far the call is", async () => {
+    scene.come(49);
+    expect(scene.asked).toEqual([]);
+    scene.come(50);
+    expect(scene.asked).toMatchObject([{ amountNanos: 210n, checkpointNanos: 60n }]);
+    await scene.answer(210n);
+    expect(scene.call.heldNanos).toBe(210n);
+    scene.come(149);
+    expect(scene.asked).toHaveLength(1);
+    scene.come(150);
+    expect(scene.asked).toHaveLength(2);
+  });
+
+  it("goes on while the ledger is silent, and stops at once when it answers no", async () => {
+    scene.come(50);
+    scene.come(400);
+    expect(scene).toMatchObject({ stopped: undefined, failed: undefined });
+    await scene.answer(110n);
+    expect(scene.call).toMatchObject({
+      ending: CallEnding.OUT_OF_BALANCE,
+      errorCode: "insufficient_balance",
+      costNanos: 110n,
+      heldNanos: 110n,
+    });
+    // What came beyond what could be had is not charged.
+    expect(scene.stopped).toMatchObject({ inputTokens, outputTokens: 100 });
+    expect(scene.hold.isUsedUp).toBe(true);
+  });
+
+  it("takes a late yes for all that came meanwhile", async () => {
+    scene.come(50);
+    scene.come(400);
+    await scene.answer(210n);
+    expect(scene.stopped).toBeUndefined();
+    // It has to be asked for what came meanwhile too.
+    expect(scene.asked.at(-1)?.amountNanos).toBe(510n);
+    await scene.answer(510n);
+    expect(scene.stopped).toBeUndefined();
+    expect(scene.call.heldNanos).toBe(510n);
+  });
+
+  it("is no more asked for when all is held that the call can cost", async () => {
+    scene.come(950);
+    expect(scene.asked.at(-1)?.amountNanos).toBe(1_010n);
+    await scene.answer(1_010n);
+    scene.come(2_000);
+    expect(scene.asked).toHaveLength(1);
+    expect(scene.stopped).toBeUndefined();
+  });
+
+  it("stops nothing that has ended by itself", async () => {
+    scene.come(400);
+    scene.reply.isOver = true;
+    await scene.answer(110n);
+    expect(scene).toMatchObject({ stopped: undefined, call: { ending: CallEnding.UNSPECIFIED } });
+  });
+});
+
+describe("a database that is away", () => {
+  it("ends a stream whose hold is used up after 60 s, with 503", () => {
+    scene.come(120);
+    scene.hold.look(59_000);
+    expect(scene.failed).toBeUndefined();
+    scene.hold.look(61_000);
+    expect(scene.failed).toMatchObject({ status: 503 });
+    expect(scene.call).toMatchObject({
+      ending: CallEnding.GATEWAY_FAILED,
+      errorCode: "service_unavailable",
+    });
+  });
+
+  it("ends a stream that was settled for a process taken for dead as that, not as out of balance", async () => {
+    scene.come(80);
+    await scene.answer(0n, { closed: true });
+    expect(scene.failed).toBeUndefined();
+    scene.come(120);
+    while (scene.failed === undefined) await scene.answer(0n, { closed: true });
+    expect(scene.failed).toMatchObject({ status: 503 });
+    expect(scene.stopped).toBeUndefined();
+    // All that came is charged when it settles: the balance has not been asked.
+    expect(scene.hold.isUsedUp).toBe(false);
+    expect(scene.call).toMatchObject({ ending: CallEnding.GATEWAY_FAILED, costNanos: 130n });
+  });
+
+  it("does not end a stream that still has money", () => {
+    scene.come(60);
+    scene.hold.look(61_000);
+    expect(scene.failed).toBeUndefined();
+    scene.come(100);
+    scene.hold.look(62_000);
+    expect(scene.failed).toMatchObject({ status: 503 });
+  });
+});
+
+describe("checkpoints", () => {
+  it("come after 1 s and then each 5 s, with the record of a call that was lost", async () => {
+    scene.come(5);
+    scene.hold.look(500);
+    expect(scene.asked).toEqual([]);
+    scene.hold.look(1_000);
+    expect(scene.asked).toMatchObject([
+      {
+        amountNanos: plan.firstNanos,
+        checkpointNanos: 15n,
+        record: { ending: CallEnding.GATEWAY_LOST, cost: "15", output_tokens: 5, status: 200 },
+      },
+    ]);
+    await scene.answer(plan.firstNanos);
+    for (const nowMs of [2_000, 5_000]) scene.hold.look(nowMs);
+    expect(scene.asked).toHaveLength(1);
+    scene.hold.look(6_000);
+    expect(scene.asked).toHaveLength(2);
+    expect(scene.call.ending).toBe(CallEnding.UNSPECIFIED);
+  });
+
+  it("do not pile up while one is not answered", () => {
+    for (let nowMs = 1_000; nowMs < 30_000; nowMs += 1_000) scene.hold.look(nowMs);
+    expect(scene.asked).toHaveLength(1);
+  });
+
+  it("of a stream from which nothing came charge nothing", () => {
+    scene.hold.look(1_000);
+    expect(scene.asked).toMatchObject([{ checkpointNanos: 0n, record: { cost: "0" } }]);
+  });
+
+  it("end with the stream", async () => {
+    scene.hold.look(1_000);
+    scene.hold.end();
+    await scene.answer(1n);
+    expect(scene.call.heldNanos).toBe(plan.firstNanos);
+    scene.come(500);
+    expect(scene.asked).toHaveLength(1);
+  });
+});
