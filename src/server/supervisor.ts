@@ -14,7 +14,7 @@ import { WorkerMetrics } from "./worker-metrics.ts";
 /** What a {@link Supervisor} needs. */
 export interface SupervisorOptions {
   /** What all workers serve with. */
-  readonly order: Omit<WorkerOrder, "worker" | "supervisorId">;
+  readonly order: Omit<WorkerOrder, "worker">;
   /** The folder of the console's pages; `undefined`: there are none. */
   readonly pages: Promise<string | undefined>;
   readonly log: Logger;
@@ -164,8 +164,8 @@ export class Supervisor {
   #tell(slot: Slot): void {
     const { order, pages } = this.#options;
     const { process: told } = slot;
-    const own = { worker: slot.number, supervisorId: this.#supervisorId };
-    this.#send(slot, { kind: "start", order: { ...order, ...own } });
+    const worker = { supervisorId: this.#supervisorId, number: slot.number };
+    this.#send(slot, { kind: "start", order: { ...order, worker } });
     if (this.#isStopping) this.#send(slot, { kind: "stop" });
     void pages.then((folder) => {
       if (slot.process === told) this.#send(slot, { kind: "pages", folder });

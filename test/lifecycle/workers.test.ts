@@ -2,7 +2,7 @@
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { existsSync } from "node:fs";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { send } from "../support/raw-http.ts";
 import { makePlace, Process, until } from "./process.ts";
 import { gated, openServed, type Served, type ServedProcess, stream } from "./served.ts";
@@ -244,6 +244,10 @@ describe("a supervisor", () => {
   it("runs the one embedded database of its workers, and stops it", async () => {
     const place = makePlace();
     const gateway = new Process(place, { UAS_WORKERS: "2" });
+    onTestFinished(async () => {
+      await gateway.kill();
+      place.close();
+    });
     const { url, internalUrl } = await gateway.listening();
     const key = /API key +(uas_[A-Za-z0-9]{32})\n/.exec(gateway.out)?.[1] ?? "";
     const statuses = await callAll(
@@ -257,6 +261,5 @@ describe("a supervisor", () => {
     expect({ code, err }).toEqual({ code: 0, err: "" });
     await expectNoneLeft(gateway);
     expect(existsSync(join(place.folder, ".data/postgres/postmaster.pid"))).toBe(false);
-    place.close();
   });
 });
