@@ -1,7 +1,9 @@
 /** Several processes behind one address (UAS_WORKERS): they share the work, the metrics and the end. */
+import { execFile } from "node:child_process";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { existsSync } from "node:fs";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { send } from "../support/raw-http.ts";
 import { makePlace, Process, until } from "./process.ts";
@@ -230,6 +232,20 @@ describe("a supervisor", () => {
       expect(err).toBe(`uas: cannot listen on ${address}: ${reason}; set ${variable}=HOST:PORT\n`);
     },
   );
+
+  it("is none where one worker is asked for: one process serves, and its log names no worker", async () => {
+    const { key } = await served.customer();
+    const gateway = await served.start({ UAS_WORKERS: "1" });
+    const { requestId } = await call(gateway, key);
+    expect(await lineOf(gateway, requestId)).not.toHaveProperty("worker");
+    const { stdout } = await promisify(execFile)("ps", ["-A", "-o", "ppid="]);
+    const parents = stdout.split("\n").map(Number);
+    expect(parents).toContain(process.pid);
+    expect(parents).not.toContain(gateway.pid);
+    expect((await readMetrics(gateway)).get("uas_workers")).toBe(1);
+    expect(await gateway.logged("listening")).not.toHaveProperty("workers");
+    expect((await gateway.stop()).code).toBe(0);
+  });
 
   it("is not started with a number of workers that is none: one line says what to write", async () => {
     const place = makePlace();
