@@ -1,7 +1,10 @@
 /** How long a large body blocks the event loop on its way between two styles, beside one JSON.parse of it. */
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { Dialect } from "../gen/uas/http/v1/http_pb.ts";
 import type { TextDialect } from "../src/dialect/dialect.ts";
-import { textDialects } from "../src/dialect/index.ts";
+import { crossScenarios } from "./scenario.ts";
+import { median, type Ratio, ratioOf } from "./statistics.ts";
 import { type StyleName, styles } from "./style.ts";
 
 /** One direction. */
@@ -9,6 +12,8 @@ export interface BodyResult {
   readonly title: string;
   readonly parseMs: number;
   readonly crossMs: number;
+  /** Of translating to parsing, each pair in turn. */
+  readonly ratio: Ratio;
 }
 
 const dialectOf: Readonly<Record<StyleName, Dialect>> = {
@@ -17,41 +22,61 @@ const dialectOf: Readonly<Record<StyleName, Dialect>> = {
   messages: Dialect.MESSAGES,
 };
 
-/** How often each is done; the middle counts. */
-const rounds = 21;
+/** How often each is done in turn, after some that warm up. */
+const rounds = 51;
+const warmUpRounds = 10;
 
 /** The length of the body, in bytes. */
 const bodyBytes = 1_000_000;
 
-/** Measures one direction in this process. */
-export function measureBody(caller: StyleName, vendor: StyleName): BodyResult {
+/** Measures every direction in this process. @param root the folder of the checkout whose code it is
+ * @throws where that has no such code */
+export async function measureBodies(root: string): Promise<BodyResult[]> {
+  const file = pathToFileURL(join(root, "src/dialect/index.ts")).href;
+  const { textDialects } = (await import(file)) as typeof import("../src/dialect/index.ts");
+  const codec = (style: StyleName): TextDialect => {
+    const dialect = textDialects.get(dialectOf[style]);
+    if (dialect === undefined) throw new Error(`no dialect ${style}`);
+    return dialect;
+  };
+  return crossScenarios.map(({ title, caller, vendor }) =>
+    measureBody(title, { caller, from: codec(caller), to: codec(vendor) }),
+  );
+}
+
+interface Direction {
+  readonly caller: StyleName;
+  readonly from: TextDialect;
+  readonly to: TextDialect;
+}
+
+function measureBody(title: string, { caller, from, to }: Direction): BodyResult {
   const content = text(bodyBytes);
   const body = Buffer.from(JSON.stringify(styles[caller].request("public", content)));
-  const from = codec(caller);
-  const to = codec(vendor);
   const target = {
     model: "vendor",
     stream: true,
     maxOutputTokens: 4096,
     sourceDialect: dialectOf[caller],
   };
-  return {
-    title: `${caller} to ${vendor}`,
-    parseMs: middle(() => JSON.parse(body.toString("utf8"))),
-    crossMs: middle(() => {
-      const { outline } = from.readRequest(body, { alwaysStream: false, platformAliases: false });
-      return to.encodeRequest(
-        from.decodeRequest(body, { platformAliases: false, outline }),
-        target,
-      );
-    }),
+  const parse = (): unknown => JSON.parse(body.toString("utf8"));
+  const cross = (): unknown => {
+    const { outline } = from.readRequest(body, { alwaysStream: false, platformAliases: false });
+    return to.encodeRequest(from.decodeRequest(body, { platformAliases: false, outline }), target);
   };
-}
-
-function codec(style: StyleName): TextDialect {
-  const dialect = textDialects.get(dialectOf[style]);
-  if (dialect === undefined) throw new Error(`no dialect ${style}`);
-  return dialect;
+  for (let round = 0; round < warmUpRounds; round++) [parse, cross].forEach(timed);
+  const parsed: number[] = [];
+  const crossed: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    parsed.push(timed(parse));
+    crossed.push(timed(cross));
+  }
+  return {
+    title,
+    parseMs: median(parsed),
+    crossMs: median(crossed),
+    ratio: ratioOf(crossed, parsed),
+  };
 }
 
 /** Prose with what JSON must escape now and then. */
@@ -60,11 +85,9 @@ function text(bytes: number): string {
   return line.repeat(Math.ceil(bytes / Buffer.byteLength(line)));
 }
 
-function middle(work: () => unknown): number {
-  const times = Array.from({ length: rounds }, () => {
-    const began = performance.now();
-    work();
-    return performance.now() - began;
-  }).toSorted((a, b) => a - b);
-  return times[rounds >> 1] ?? 0;
+/** Milliseconds by the clock: a thread's CPU time is counted in ticks of 4 ms. */
+function timed(work: () => unknown): number {
+  const began = performance.now();
+  work();
+  return performance.now() - began;
 }

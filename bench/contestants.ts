@@ -48,7 +48,7 @@ export async function startContestants(
 ): Promise<Contestants> {
   const { cleanup, database } = place;
   const upstream = keep(start({ command: ["upstream.ts"], core: "load" }), cleanup);
-  const upstreamPort = await upstream.ask<number>("listen");
+  const upstreamPort = await upstream.ask<number>("listen", options.groupChunks);
   const load = keep(start({ command: ["load.ts"], core: "load" }), cleanup);
   const proxy = keep(start({ command: ["bare-proxy.ts"], core: "contestant" }), cleanup);
   const bare: Contestant = {

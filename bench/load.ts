@@ -1,5 +1,6 @@
 /** Process: the load. Raw sockets and as little parsing as possible: it shares a core with the vendor. */
 import { answerWith } from "./answer.ts";
+import { Arrivals } from "./arrivals.ts";
 import { Connection, type ConnectionOwner } from "./load-connection.ts";
 import type { Scenario } from "./scenario.ts";
 import { styles } from "./style.ts";
@@ -45,7 +46,7 @@ class Load implements ConnectionOwner {
   readonly request: Buffer;
   readonly #mayRefuse: boolean;
   readonly #connections: Connection[] = [];
-  readonly #arrivals: Arrivals | undefined;
+  readonly #arrivals: Arrivals<Connection> | undefined;
   #opened = 0;
   /** Whole replies and their bytes: what a byte stands for while flooding. */
   #replies = 0;
@@ -75,8 +76,11 @@ class Load implements ConnectionOwner {
   onOpen(connection: Connection): void {
     this.#opened++;
     this.#openNext();
-    this.#onFree(connection);
-    if (this.#opened === this.scenario.connections) this.#arrivals?.start();
+    this.#arrivals?.onFree(connection);
+    if (this.#opened < this.scenario.connections) return;
+    // Not before: a contestant under load takes seconds to accept two thousand.
+    if (this.#arrivals !== undefined) this.#arrivals.start();
+    else for (const each of this.#connections) each.ask(performance.now());
   }
 
   onBytes(count: number): void {
@@ -155,52 +159,6 @@ class Load implements ConnectionOwner {
     const nowMs = performance.now();
     for (const dueMs of queued) this.#addLatency(dueMs, nowMs);
     for (const { isBusy, dueMs } of this.#connections) if (isBusy) this.#addLatency(dueMs, nowMs);
-  }
-}
-
-/**
- * Requests of an open loop: the n-th is due n/rate seconds after the start, rounded up to a whole millisecond, which
- * is the grain of Node's timers. It goes to the connection that has been free for longest, and waits where none is.
- */
-class Arrivals {
-  readonly #gapMs: number;
-  readonly #free: Connection[] = [];
-  readonly #queued: number[] = [];
-  #startMs = 0;
-  #next = 0;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(rate: number) {
-    this.#gapMs = 1_000 / rate;
-  }
-
-  start(): void {
-    this.#startMs = Math.ceil(performance.now());
-    this.#timer = setInterval(() => this.#run(), 1);
-  }
-
-  onFree(connection: Connection): void {
-    const dueMs = this.#queued.shift();
-    if (dueMs === undefined) this.#free.push(connection);
-    else connection.ask(dueMs);
-  }
-
-  /** Returns when the requests were due that no connection has sent yet. */
-  stop(): readonly number[] {
-    clearInterval(this.#timer);
-    return this.#queued;
-  }
-
-  #run(): void {
-    const nowMs = performance.now();
-    for (;;) {
-      const dueMs = this.#startMs + Math.ceil(this.#next * this.#gapMs);
-      if (dueMs > nowMs) return;
-      this.#next++;
-      const connection = this.#free.shift();
-      if (connection === undefined) this.#queued.push(dueMs);
-      else connection.ask(dueMs);
-    }
   }
 }
 

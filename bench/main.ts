@@ -5,12 +5,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { measureBody } from "./body.ts";
+import { measureBodies } from "./body.ts";
 import { type Child, isPinned, start } from "./child.ts";
 import { type Cleanup, keep, type Place, startContestants } from "./contestants.ts";
 import { benchCross } from "./cross.ts";
 import { openBenchDatabase } from "./database.ts";
-import { type Installation, measureStart } from "./gateway.ts";
+import { type Installation, measureStart, ownFolder } from "./gateway.ts";
 import { benchLedger } from "./ledger.ts";
 import { benchLog } from "./log.ts";
 import { type BenchOptions, readOptions, usage } from "./options.ts";
@@ -28,7 +28,6 @@ import {
 } from "./report.ts";
 import { printRounds } from "./report-rounds.ts";
 import { runRounds } from "./rounds.ts";
-import { crossScenarios } from "./scenario.ts";
 import { openSlowDatabase } from "./slow-disk.ts";
 import { medianOf } from "./statistics.ts";
 import { Summary } from "./summary.ts";
@@ -51,11 +50,21 @@ async function main(args: readonly string[]): Promise<void> {
     return;
   }
   const cleanup: Cleanup = [];
+  let undone: Promise<void> | undefined;
+  const undoAll = (): Promise<void> => (undone ??= undo(cleanup));
+  const abandon = (): void => void undoAll().finally(() => process.exit(1));
+  // Gateways and PostgreSQL would outlive this process; a reader that leaves early (| head) ends it too.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, abandon);
+  process.stdout.once("error", abandon);
   try {
     await run(options, cleanup);
   } finally {
-    for (const undo of cleanup.toReversed()) await undo();
+    await undoAll();
   }
+}
+
+async function undo(cleanup: Cleanup): Promise<void> {
+  for (const step of cleanup.toReversed()) await step();
 }
 
 async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
@@ -87,12 +96,13 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
     // Long enough to see what waits meanwhile.
     const durationMs = options.seconds * 5_000;
     const kept = (gateway: Child): Child => keep(gateway, cleanup);
-    printTasks(await benchTasks({ folder, database, load, durationMs, keep: kept }));
+    const { flight } = options;
+    printTasks(await benchTasks({ folder, database, load, durationMs, flight, keep: kept }));
     await load.stop();
   }
   if (parts.has("body")) {
-    const results = crossScenarios.map((each) => measureBody(each.caller, each.vendor));
-    summary.set("body", printBodies(results));
+    summary.set("body", printBodies("gateway", await measureBodies(ownFolder)));
+    if (options.otherFolder !== undefined) await benchOtherBodies(options.otherFolder);
   }
   if (isLoaded(options) || parts.has("start")) await benchGateways(options, place, summary);
   summary.print();
@@ -115,6 +125,17 @@ async function benchLedgers(options: BenchOptions, { folder, database }: Place):
     return result.runs.at(-1)?.p99Ms ?? Number.NaN;
   } finally {
     await slow.close();
+  }
+}
+
+/** Another checkout may have other code there. */
+async function benchOtherBodies(folder: string): Promise<void> {
+  try {
+    printBodies("other", await measureBodies(folder));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    print(`A 1 MB body between two styles, other: skipped, ${reason}`);
+    print();
   }
 }
 

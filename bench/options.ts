@@ -18,6 +18,16 @@ export interface Pauses {
   readonly restMs: number;
 }
 
+/** How many tasks are measured. */
+export interface TaskFlight {
+  /** How many end one after the other, each timed. */
+  readonly ends: number;
+  /** How many a vendor has at once. */
+  readonly tasks: number;
+  /** How long the gateway is watched meanwhile. */
+  readonly watchMs: number;
+}
+
 /** Measurements beside the scenarios, in the order in which they run. */
 export const partNames = [
   "ledger",
@@ -42,6 +52,9 @@ export interface BenchOptions {
   readonly rounds: number;
   readonly warmUp: WarmUp;
   readonly pauses: Pauses;
+  readonly flight: TaskFlight;
+  /** How many chunks of a flood the vendor writes at once. Default 50. */
+  readonly groupChunks: number;
   readonly scenarios: readonly Scenario[];
   readonly parts: ReadonlySet<PartName>;
   /** The folder of another checkout whose gateway takes part as "other"; `undefined`: none. */
@@ -50,22 +63,56 @@ export interface BenchOptions {
   readonly logRows: number;
 }
 
+/** What a form of the bench takes where nothing else is asked for. */
+interface Form extends Pick<BenchOptions, "seconds" | "rounds" | "pauses" | "flight"> {
+  readonly warmUp: string;
+}
+
+const normal: Form = {
+  seconds: 2,
+  rounds: 3,
+  warmUp: "20000",
+  pauses: { firstWarmUpMs: 3_000, warmUpMs: 1_000, restMs: 300 },
+  flight: { ends: 40, tasks: 10_000, watchMs: 20_000 },
+};
+
+/** Many short turns: their ratios differ less than those of few long ones beside other work. */
+const quick: Form = {
+  ...normal,
+  seconds: 0.8,
+  rounds: 7,
+  pauses: { firstWarmUpMs: 1_000, warmUpMs: 300, restMs: 100 },
+};
+
+/** Shows that everything runs. */
+const short: Form = {
+  seconds: 0.2,
+  rounds: 1,
+  warmUp: "200",
+  pauses: { firstWarmUpMs: 20, warmUpMs: 20, restMs: 0 },
+  flight: { ends: 3, tasks: 400, watchMs: 500 },
+};
+
 /** Help text. */
 export const usage = `usage: npm run bench -- [options]
 
   --only NAMES     some of: ${scenarios.map(({ name }) => name).join(", ")},
                    ${partNames.join(", ")}
                    (default: everything but log)
-  --seconds N      length of each measurement (2; with --quick 0.8)
-  --rounds N       how often the contestants take turns (3; with --quick 7); odd numbers give true medians
-  --warm-up N      JSON requests to each contestant before anything is measured (20000), or seconds:
+  --seconds N      length of each measurement (${normal.seconds}; with --quick ${quick.seconds})
+  --rounds N       how often the contestants take turns (${normal.rounds}; with --quick ${quick.rounds}); odd numbers give
+                   true medians
+  --warm-up N      JSON requests to each contestant before anything is measured (${normal.warmUp}), or seconds:
                    --warm-up 10s
   --gateway DIR    also runs the gateway of the checkout in DIR, as "other", in the same rounds
   --quick          many short turns with short warm-ups, for work in progress: compare within one run only
+  --short          a few hundred requests each: shows that everything runs, its figures mean nothing
+  --group N        chunks of a flood that the vendor writes at once: 1, 2, 5, 10, 20 or 50 (50); the fewer, the more of
+                   the cost is system calls, which the bare proxy has too
   --rows N         rows of the call log (5000000)
   --help
 
-One scenario, before and after a change, in well under a minute:
+One scenario, before and after a change, in under a minute:
   npm run bench -- --quick --only json --gateway ../before
 `;
 
@@ -79,22 +126,25 @@ export function readOptions(args: readonly string[], cwd: string): BenchOptions 
       only: { type: "string", default: "" },
       rows: { type: "string", default: "5000000" },
       quick: { type: "boolean", default: false },
+      short: { type: "boolean", default: false },
+      group: { type: "string", default: "50" },
       gateway: { type: "string" },
-      "warm-up": { type: "string", default: "20000" },
+      "warm-up": { type: "string" },
     },
   });
+  const form = values.short ? short : values.quick ? quick : normal;
   const only = new Set(values.only.split(",").filter(Boolean));
   const known = new Set<string>([...scenarios.map(({ name }) => name), ...partNames]);
   for (const name of only) if (!known.has(name)) throw new Error(`nothing is called "${name}"`);
   // Filling the call log takes minutes: only where it is asked for.
   const isWanted = (name: string): boolean => (only.size === 0 ? name !== "log" : only.has(name));
   return {
-    seconds: positive(values.seconds ?? (values.quick ? "0.8" : "2"), "seconds"),
-    rounds: Math.ceil(positive(values.rounds ?? (values.quick ? "7" : "3"), "rounds")),
-    warmUp: readWarmUp(values["warm-up"]),
-    pauses: values.quick
-      ? { firstWarmUpMs: 1_000, warmUpMs: 300, restMs: 100 }
-      : { firstWarmUpMs: 3_000, warmUpMs: 1_000, restMs: 300 },
+    seconds: positive(values.seconds ?? String(form.seconds), "seconds"),
+    rounds: Math.ceil(positive(values.rounds ?? String(form.rounds), "rounds")),
+    warmUp: readWarmUp(values["warm-up"] ?? form.warmUp),
+    pauses: form.pauses,
+    flight: form.flight,
+    groupChunks: groupSize(values.group),
     scenarios: scenarios.filter(({ name }) => isWanted(name)),
     parts: new Set(partNames.filter(isWanted)),
     otherFolder: values.gateway === undefined ? undefined : checkout(resolve(cwd, values.gateway)),
@@ -112,6 +162,12 @@ function readWarmUp(text: string): WarmUp {
   if (seconds !== undefined) return { seconds: positive(seconds, "warm-up") };
   if (/^\d{1,7}$/.test(text)) return { requests: Number(text) };
   throw new Error("--warm-up must be a number of requests, or of seconds: 10s");
+}
+
+/** Only what divides all lengths of streams. */
+function groupSize(text: string): number {
+  if (["1", "2", "5", "10", "20", "50"].includes(text)) return Number(text);
+  throw new Error("--group must be 1, 2, 5, 10, 20 or 50");
 }
 
 function rowCount(text: string): number {

@@ -13,6 +13,7 @@ import type { ProcessFigures } from "./answer.ts";
 import type { Child } from "./child.ts";
 import type { BenchDatabase } from "./database.ts";
 import { audit, type Installation, installWith, serve } from "./gateway.ts";
+import type { TaskFlight } from "./options.ts";
 import type { SubmitResult, TaskPorts } from "./task-load.ts";
 
 /** What {@link benchTasks} needs. */
@@ -23,6 +24,7 @@ export interface TaskBenchOptions {
   readonly load: Child;
   /** How long tasks are submitted, in milliseconds. */
   readonly durationMs: number;
+  readonly flight: TaskFlight;
   /** Takes the gateway, to be stopped whatever happens. */
   readonly keep: (gateway: Child) => Child;
 }
@@ -48,18 +50,14 @@ interface Flight {
 const submitAccounts = 50;
 const submitConnections = 64;
 
-/** How many ends are timed, after some that are not. */
-const endCount = 40;
+/** How many ends are awaited before the first that is timed. */
 const endWarmUp = 5;
 
 /** What the demo vendor takes for a picture by itself, in milliseconds. */
 const demoMs = 300;
 
-/** How many tasks a vendor has at once; how long they are watched, in milliseconds. */
-const flightTasks = 10_000;
-/** What of them must be there: a submit that is tried again is another account's, which may have enough. */
+/** What of the tasks in flight must be there: a submit that is tried again is another account's, which may have enough. */
 const flightShare = 0.99;
-const flightMs = 20_000;
 
 /** How long they may take to get there, in milliseconds. */
 const fillMs = 180_000;
@@ -74,9 +72,9 @@ export async function benchTasks(options: TaskBenchOptions): Promise<TaskBenchRe
   const token = randomBytes(16).toString("hex");
   const installation = await install(options, ports, token);
   const first = keep(await serve(installation));
-  const keys = await createKeys(installation, token, flightTasks / taskAccountRunningMax);
+  const keys = await createKeys(installation, token, options.flight.tasks / taskAccountRunningMax);
   const { port } = installation;
-  const ends = { port, key: keys[0], model: picture, count: endCount + endWarmUp };
+  const ends = { port, key: keys[0], model: picture, count: options.flight.ends + endWarmUp };
   const end = endsOf(await load.ask<number[]>("ends", ends));
   await first.stop();
   // Another one: what the demo vendor's drawing takes is not what tasks take that wait for theirs.
@@ -160,7 +158,7 @@ interface Filling {
 
 /** Brings so many tasks to a vendor, and watches what the gateway takes while it asks how they stand. */
 async function fill(
-  { load, database }: TaskBenchOptions,
+  { load, database, flight }: TaskBenchOptions,
   { gateway, port, keys }: Filling,
 ): Promise<Flight> {
   const pool = new Pool({ connectionString: database.url, max: 1 });
@@ -170,13 +168,17 @@ async function fill(
   };
   try {
     const more = { port, model: held, connections: submitConnections, durationMs: fillMs };
-    await load.ask("submit", { ...more, keys, count: flightTasks });
-    const enough = flightTasks * flightShare;
+    await load.ask("submit", { ...more, keys, count: flight.tasks });
+    const enough = flight.tasks * flightShare;
     for (const end = performance.now() + fillMs; (await running()) < enough; await sleep(500)) {
       if (performance.now() > end) throw new Error(`only ${await running()} tasks are in flight`);
     }
     let rssBytes = 0;
-    for (const end = performance.now() + flightMs; performance.now() < end; await sleep(500)) {
+    for (
+      const end = performance.now() + flight.watchMs;
+      performance.now() < end;
+      await sleep(500)
+    ) {
       rssBytes = Math.max(rssBytes, (await gateway.ask<ProcessFigures>("figures")).rssBytes);
     }
     return { tasks: await running(), rssBytes };

@@ -5,10 +5,6 @@ import { answerWith } from "./answer.ts";
 import { pacedChunks, pacedGapMs, type ScenarioName, scenarioOf } from "./scenario.ts";
 import { type Style, type StyleName, styleNames, styles } from "./style.ts";
 
-/** How many chunks leave in one system call while flooding. Each is an HTTP chunk of its own, as
- * vendors send them: without the frames, the bare proxy would pass 64 chunks on as one. */
-const floodGroup = 50;
-
 const filler = "The quick brown fox jumps over the lazy dog. ".repeat(18);
 
 const reply = Buffer.from(
@@ -30,26 +26,31 @@ const reply = Buffer.from(
 );
 
 const noStamp = "0".repeat(16);
-const floods = {
-  flood200: floodOf("flood200"),
-  flood: floodOf("flood"),
-  native: floodOf("native"),
-};
+const floods = new Map<string, Flood>();
 
 interface Flood {
   readonly chunks: number;
+  /** How many chunks leave in one system call. */
+  readonly groupChunks: number;
+  /** They, each an HTTP chunk of its own, as vendors send them: without the frames, the bare proxy would pass all of
+   * them on as one. */
   readonly group: Buffer;
   readonly tail: Buffer;
 }
 
-function floodOf(name: ScenarioName): Flood {
+function floodOf(name: ScenarioName, groupChunks: number): Flood {
   const { chunks = 1, style: styleName = "chat" } = scenarioOf(name);
   const style: Style = styles[styleName];
-  const frames = Array.from({ length: floodGroup }, (_, at) => {
+  const frames = Array.from({ length: groupChunks }, (_, at) => {
     const event = style.delta(noStamp, at + 1);
     return `${Buffer.byteLength(event).toString(16)}\r\n${event}\r\n`;
   });
-  return { chunks, group: Buffer.from(frames.join("")), tail: Buffer.from(style.closing) };
+  return {
+    chunks,
+    groupChunks,
+    group: Buffer.from(frames.join("")),
+    tail: Buffer.from(style.closing),
+  };
 }
 
 /** The deltas of paced streams by style. Each carries its time of sending in place of the zeros, so that the
@@ -82,17 +83,16 @@ function respond(
       "x-request-id": "req_bench",
     });
     response.end(reply);
-  } else if (model === "paced" || isFlood(model)) {
-    response.writeHead(200, { "content-type": "text/event-stream", "x-request-id": "req_bench" });
-    if (model === "paced") pacer.add(response, styleOf(request.url ?? ""));
-    else flood(response, floods[model]);
-  } else {
-    response.writeHead(404).end(`no model for ${request.url}`);
+    return;
   }
-}
-
-function isFlood(model: string | undefined): model is keyof typeof floods {
-  return model !== undefined && Object.hasOwn(floods, model);
+  const flooded = floods.get(model ?? "");
+  if (model !== "paced" && flooded === undefined) {
+    response.writeHead(404).end(`no model for ${request.url}`);
+    return;
+  }
+  response.writeHead(200, { "content-type": "text/event-stream", "x-request-id": "req_bench" });
+  if (flooded === undefined) pacer.add(response, styleOf(request.url ?? ""));
+  else flood(response, flooded);
 }
 
 /** The style that an address is of. */
@@ -101,13 +101,13 @@ function styleOf(url: string): StyleName {
 }
 
 /** Writes ready frames straight to the socket: this process must be faster than the contestants. */
-function flood(response: ServerResponse, { chunks, group, tail }: Flood): void {
+function flood(response: ServerResponse, { chunks, groupChunks, group, tail }: Flood): void {
   const { socket } = response;
   response.flushHeaders();
   let sent = 0;
   const more = (): void => {
     while (sent < chunks) {
-      sent += floodGroup;
+      sent += groupChunks;
       if (!socket?.write(group)) {
         socket?.once("drain", more);
         return;
@@ -175,8 +175,13 @@ function stamped(style: StyleName): Buffer {
 const pacer = new Pacer();
 
 answerWith({
-  listen: () =>
-    new Promise<number>((resolve) => {
+  /** @param groupChunks how many chunks of a flood leave in one system call */
+  listen: (groupChunks: number) => {
+    for (const name of ["flood200", "flood", "native"] as const) {
+      floods.set(name, floodOf(name, groupChunks));
+    }
+    return new Promise<number>((resolve) => {
       server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
-    }),
+    });
+  },
 });

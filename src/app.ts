@@ -101,7 +101,8 @@ async function assemble(built: Parts): Promise<App> {
   const { settings, config, log, metrics, backend, onLowBalance, pages, readMetrics } = built;
   const { database, signIn } = backend;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
-  const [calls, detached] = [new RunningCalls(), new DetachedReplies()];
+  const calls = createRunningCalls(built);
+  const detached = new DetachedReplies();
   const prices = createPriceBook({ pool: database.pool });
   await prices.load(config.models.values());
   const { ledger, jobs } = createMoney(built);
@@ -185,6 +186,13 @@ async function endCalls(
   await edges.close();
   // Replies that nobody reads have no connection that was waited for.
   await calls.drain(drainEndMs);
+}
+
+/** The count of running calls, and what is told of those that are refused. */
+function createRunningCalls({ settings, metrics }: Parts): RunningCalls {
+  return new RunningCalls(settings.maxConcurrentCalls, () =>
+    metrics.limitRefusals.inc({ limit: "concurrent_calls" }),
+  );
 }
 
 /** The hot door to the money, and what billing does by itself. */

@@ -124,6 +124,14 @@ export function invalidKey(): GatewayError {
   return new GatewayError(ErrorCode.UNAUTHENTICATED, "Invalid API Key");
 }
 
+/** What is said to calls that come while as many run as may. */
+export function gatewayBusy(max: number): GatewayError {
+  return new GatewayError(
+    ErrorCode.SERVICE_UNAVAILABLE,
+    `The gateway already runs the ${max} calls that it runs at once; retry after the time in the retry-after header`,
+  );
+}
+
 /** What is said to calls that come while the gateway stops. */
 export function gatewayStopping(): GatewayError {
   return new GatewayError(

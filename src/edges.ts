@@ -87,6 +87,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     metrics,
     log,
     isOpen: () => calls.isOpen,
+    requireRoom: () => calls.requireRoom(),
     stopping: stopping.signal,
     isReady,
     direct: options.direct,

@@ -56,6 +56,12 @@ function edgeMetrics(registry: Registry) {
       help: "Refused credentials by true reason: missing, unknown, disabled, deleted, expired.",
       labelNames: ["reason"],
     }),
+    limitRefusals: new Counter({
+      registry,
+      name: "uas_limit_refusals_total",
+      help: "Calls refused by a limit: concurrent_calls, of the process.",
+      labelNames: ["limit"],
+    }),
     requests: new Counter({
       registry,
       name: "uas_requests_total",

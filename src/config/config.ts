@@ -227,6 +227,8 @@ export interface Settings {
   readonly operatorToken: string | undefined;
   /** `UAS_WORKERS`: how many processes serve. Default 1: no supervisor beside it. */
   readonly workers: number;
+  /** `UAS_MAX_CONCURRENT_CALLS`: how many calls to models a process runs at once. Default {@link concurrentCallsMax}. */
+  readonly maxConcurrentCalls: number;
 }
 
 /** A TCP address to listen on. Port 0: any free one. */

@@ -296,3 +296,9 @@ export const nativeLinkMs = 60 * 60 * 1_000;
 
 /** The longest state of a vendor's job that its webhook carries, in bytes: 64 KiB (R-HOOK-7). */
 export const nativePayloadBytesMax = 64 * 1024;
+
+/**
+ * How many calls to models a process runs at once by default. About as many paced streams as one core serves (50 events a
+ * second each, some 20 µs each); JSON calls beyond that would only wait, 2,000 of them for seconds.
+ */
+export const concurrentCallsMax = 1_000;

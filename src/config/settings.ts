@@ -3,6 +3,7 @@ import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { type Parsed, parseListen, parseOrigin, parseProxies } from "./address.ts";
 import type { ListenAddress, Settings } from "./config.ts";
+import { concurrentCallsMax } from "./limits.ts";
 import { decodeMasterKey } from "./master-key.ts";
 import { ConfigError } from "./problems.ts";
 import { nearest } from "./suggest.ts";
@@ -26,6 +27,7 @@ export const knownVariables: readonly string[] = [
   "UAS_TRUST_PROXY",
   "UAS_OPERATOR_TOKEN",
   "UAS_WORKERS",
+  "UAS_MAX_CONCURRENT_CALLS",
   "UAS_API_KEY",
 ];
 
@@ -56,6 +58,7 @@ export function readSettings(env: Environment, cwd: string): ReadSettings {
     masterKey: read("UAS_MASTER_KEY", parseMasterKey),
     operatorToken: read("UAS_OPERATOR_TOKEN", parseToken),
     workers: read("UAS_WORKERS", parseWorkers) ?? 1,
+    maxConcurrentCalls: read("UAS_MAX_CONCURRENT_CALLS", parseCalls) ?? concurrentCallsMax,
     warnings: unknownVariables(env),
   };
   if (sameAddress(settings.listen, settings.internalListen)) {
@@ -98,6 +101,15 @@ function parseWorkers(text: string): Parsed<number> {
   return {
     problem: `must be a number of processes from 1 to ${workersMax}, or auto for one of each core`,
   };
+}
+
+/** More would not fit into the memory of any machine. */
+const callsMax = 1_000_000;
+
+function parseCalls(text: string): Parsed<number> {
+  const value = Number(text);
+  if (/^[1-9]\d*$/.test(text) && value <= callsMax) return { value };
+  return { problem: `must be a number of calls from 1 to ${callsMax}` };
 }
 
 function sameAddress(one: ListenAddress, other: ListenAddress): boolean {

@@ -15,12 +15,13 @@ import { constraintsOf } from "./when-header.ts";
 
 /** What a listener's direct routes share. */
 export function createDirectDeps(options: FacadeOptions): RestCallDeps {
-  const { authenticate, onRefusedKey, metrics, log, isOpen, stopping } = options;
+  const { authenticate, onRefusedKey, metrics, log, isOpen, requireRoom, stopping } = options;
   const running = new Set<RestCall>();
   stopping.addEventListener("abort", () => {
     for (const call of running) call.cancel(stopping.reason);
   });
-  return { authenticate, metrics, log, isOpen, running, ...(onRefusedKey && { onRefusedKey }) };
+  const told = onRefusedKey && { onRefusedKey };
+  return { authenticate, metrics, log, isOpen, requireRoom, running, ...told };
 }
 
 /** Takes requests from Fastify before anything else of it runs. */
@@ -61,7 +62,8 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
     label,
     requestIdHeaders: style.requestIdHeaders,
     keyOf: platformKeyOf,
-    refusedPath: () => (isCall ? path : undefined),
+    isCall: () => isCall,
+    pathOf: () => path,
     checkHead(request) {
       checkBodyForm(request);
       checkJson(request);

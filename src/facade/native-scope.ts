@@ -41,10 +41,9 @@ function nativeRoute(
     requestIdHeaders: ["x-request-id"],
     keyOf: (request) => keyIn(request, native),
     callerWithoutKey: (request) => (linkOf(request, native) === undefined ? undefined : anonymous),
-    refusedPath({ method = "", url = "" }) {
-      const [path = ""] = url.split("?", 1);
-      return native.isRecorded(method, path.slice(prefix.length)) ? path : undefined;
-    },
+    isCall: (request) =>
+      native.isRecorded(request.method ?? "", pathOf(request).slice(prefix.length)),
+    pathOf,
     checkHead(request) {
       if (request.method !== "GET") checkBodyForm(request);
     },
@@ -61,6 +60,11 @@ function nativeRoute(
       return isEvents ? keepAlive : undefined;
     },
   };
+}
+
+/** The path of a request without its query. */
+function pathOf({ url = "" }: IncomingMessage): string {
+  return url.split("?", 1)[0] ?? "";
 }
 
 /** The token of an address that is a key for itself; `undefined`: it is another. */

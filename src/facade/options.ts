@@ -113,6 +113,8 @@ export interface FacadeOptions {
   readonly log: Logger;
   /** Whether new requests are served: false while the gateway drains. */
   readonly isOpen: () => boolean;
+  /** Refuses calls to models where as many run as may. @throws GatewayError SERVICE_UNAVAILABLE */
+  readonly requireRoom: () => void;
   /** Aborted when running requests must end. */
   readonly stopping: AbortSignal;
   /** Whether everything that a call needs is there. Never asks a vendor. */

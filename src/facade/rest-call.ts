@@ -22,8 +22,10 @@ export interface RestRouteOptions {
   readonly requestIdHeaders: readonly string[];
   /** The key of a request; absent key: the answer is 401. */
   keyOf(request: IncomingMessage): PresentedKey;
-  /** The path that a call with a refused key is recorded with; `undefined`: it is not recorded. */
-  refusedPath(request: IncomingMessage): string | undefined;
+  /** Whether a request is a call to a model, which has a record. */
+  isCall(request: IncomingMessage): boolean;
+  /** The path of a call in its record. */
+  pathOf(request: IncomingMessage): string;
   /** Who calls where the address itself is a key, or nobody has to; `undefined`: a key is needed. */
   callerWithoutKey?(request: IncomingMessage): Caller | undefined;
   /** Checks the head of a request before its body is read. @throws GatewayError */
@@ -38,7 +40,10 @@ export interface RestRouteOptions {
 
 /** What all requests share. */
 export interface RestCallDeps
-  extends Pick<FacadeOptions, "authenticate" | "onRefusedKey" | "metrics" | "log" | "isOpen"> {
+  extends Pick<
+    FacadeOptions,
+    "authenticate" | "onRefusedKey" | "metrics" | "log" | "isOpen" | "requireRoom"
+  > {
   /** Calls to end when the gateway stops. */
   readonly running: Set<RestCall>;
 }
@@ -161,10 +166,14 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       throw missingKey();
     }
     const found = await authenticate(key);
-    if (found !== undefined && found.kind !== "refused") return found;
-    const path = found && route.refusedPath(request);
-    if (found !== undefined && path !== undefined) {
+    if (found !== undefined && found.kind !== "refused") {
+      // Before its body is read: an overloaded gateway must not spend more on it.
+      if (route.isCall(request)) this.#deps.requireRoom();
+      return found;
+    }
+    if (found !== undefined && route.isCall(request)) {
       const { requestId } = this;
+      const path = route.pathOf(request);
       this.isRecorded = onRefusedKey?.(found, { requestId, path }) ?? false;
     }
     throw invalidKey();

@@ -1,10 +1,24 @@
-import { gatewayStopping } from "../caller.ts";
+import { gatewayBusy, gatewayStopping } from "../caller.ts";
 
-/** Counts the calls that run, so that a stopping gateway can let them finish. */
+/**
+ * Counts the calls that run: a stopping gateway lets them finish, and an overloaded one refuses more at once rather than
+ * have all of them wait for seconds.
+ */
 export class RunningCalls {
   #count = 0;
+  readonly #max: number;
+  readonly #onFull: () => void;
   #isOpen = true;
   readonly #onIdle = new Set<() => void>();
+
+  /**
+   * @param max how many may run at once. Default: no limit
+   * @param onFull told of each call that was refused because of it. Default: nobody
+   */
+  constructor(max = Number.POSITIVE_INFINITY, onFull: () => void = () => {}) {
+    this.#max = max;
+    this.#onFull = onFull;
+  }
 
   /** How many run. */
   get count(): number {
@@ -16,9 +30,17 @@ export class RunningCalls {
     return this.#isOpen;
   }
 
-  /** A call begins. @throws GatewayError SERVICE_UNAVAILABLE once closed */
+  /** Refuses calls where as many run as may. @throws GatewayError SERVICE_UNAVAILABLE */
+  requireRoom(): void {
+    if (this.#count < this.#max) return;
+    this.#onFull();
+    throw gatewayBusy(this.#max);
+  }
+
+  /** A call begins. @throws GatewayError SERVICE_UNAVAILABLE once closed, and where as many run as may */
   enter(): void {
     if (!this.#isOpen) throw gatewayStopping();
+    this.requireRoom();
     this.#count++;
   }
 

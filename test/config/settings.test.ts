@@ -26,6 +26,7 @@ describe("settings", () => {
       masterKey: undefined,
       operatorToken: undefined,
       workers: 1,
+      maxConcurrentCalls: 1_000,
       warnings: [],
     };
     expect(readSettings({}, "/srv")).toEqual(defaults);
@@ -44,6 +45,7 @@ describe("settings", () => {
       UAS_OPERATOR_TOKEN: "token",
       UAS_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
       UAS_WORKERS: "4",
+      UAS_MAX_CONCURRENT_CALLS: "250",
     };
     expect(readSettings(env, "/srv")).toEqual({
       configPath: "x.yaml",
@@ -56,6 +58,7 @@ describe("settings", () => {
       masterKey: Buffer.alloc(32, 7),
       operatorToken: "token",
       workers: 4,
+      maxConcurrentCalls: 250,
       warnings: [],
     });
   });
@@ -83,6 +86,8 @@ describe("settings", () => {
     ["UAS_WORKERS", "2.5", "must be a number of processes from 1 to 64, or auto"],
     ["UAS_WORKERS", "1e1", "must be a number of processes from 1 to 64, or auto"],
     ["UAS_WORKERS", "all", "must be a number of processes from 1 to 64, or auto"],
+    ["UAS_MAX_CONCURRENT_CALLS", "0", "must be a number of calls from 1 to 1000000"],
+    ["UAS_MAX_CONCURRENT_CALLS", "1e3", "must be a number of calls from 1 to 1000000"],
     ["DATABASE_URL", "mysql://u:hunter@h/d", "must be the address of a PostgreSQL server"],
   ])("refuse %s=%s and say what to write", (name, value, message) => {
     const problems = problemsOf({ [name]: value });

@@ -135,6 +135,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       masterKey: Buffer.alloc(32, 1),
       operatorToken: undefined,
       workers: 1,
+      maxConcurrentCalls: 1_000,
       ...options.settings,
     },
     config: configOf(options),

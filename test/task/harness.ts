@@ -129,6 +129,7 @@ export async function openTasks() {
     metrics,
     log,
     isOpen: () => true,
+    requireRoom: () => {},
     stopping: stopping.signal,
     isReady: async () => true,
     findFile: async () => undefined,
