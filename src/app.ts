@@ -8,6 +8,7 @@ import type { Logger } from "pino";
 import { type Backend, type OpenOptions, openBackend, silent } from "./backend.ts";
 import { type BillingJobs, billingPartitions, createBillingJobs } from "./billing/jobs.ts";
 import type { OnLowBalance } from "./billing/booking.ts";
+import type { WorkerName } from "./billing/journal.ts";
 import type { LedgerTimings } from "./billing/ledger.ts";
 import { createLedger, type LedgerWriter } from "./billing/ledger-writer.ts";
 import type { At } from "./billing/points.ts";
@@ -64,8 +65,8 @@ export interface App {
 /** What building needs. `pages`: of the console; default: none. For tests: `timings`, how long the ledger's things take;
  * default: see {@link LedgerTimings}; `taskTimings`, the same for tasks; `at`, told of each point that an operation on money passes; default: nobody. */
 export interface BuildOptions extends OpenOptions, Pick<EdgeOptions, "pages" | "readMetrics"> {
-  /** Where this is one of several workers: what tells theirs from others; see the ledger's journal. Default: it is alone. */
-  readonly supervisorId?: string | undefined;
+  /** Which of several workers this process is. Default: it is alone. */
+  readonly worker?: WorkerName | undefined;
   readonly timings?: Partial<LedgerTimings>;
   readonly taskTimings?: WorkingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
   readonly at?: At;
@@ -213,7 +214,7 @@ function createRunningCalls({ settings, metrics }: Parts): RunningCalls {
 }
 
 /** The hot door to the money, and what billing does by itself. */
-function createMoney({ settings, log, onLowBalance, backend, timings, at, supervisorId }: Parts): {
+function createMoney({ settings, log, onLowBalance, backend, timings, at, worker }: Parts): {
   ledger: LedgerWriter;
   jobs: BillingJobs;
 } {
@@ -225,7 +226,7 @@ function createMoney({ settings, log, onLowBalance, backend, timings, at, superv
     onLowBalance,
   };
   const { database } = backend;
-  const journal = { folder: join(settings.dataDir, "journal"), supervisorId };
+  const journal = { folder: join(settings.dataDir, "journal"), worker };
   const ledger = createLedger({ ...common, url: database.url, journal });
   const { nodeId } = ledger;
   return { ledger, jobs: createBillingJobs({ ...common, pool: database.pool, nodeId }) };

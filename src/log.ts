@@ -57,12 +57,15 @@ export function writeInfoLine(log: Logger, members: string): void {
   if (!log.isLevelEnabled("info")) return;
   const internals = log as unknown as PinoInternals;
   const time = internals[pino.symbols.timeSym]();
-  internals[pino.symbols.streamSym].write(`{"level":30${time}${members}}\n`);
+  const ofEachLine = internals[pino.symbols.chindingsSym];
+  internals[pino.symbols.streamSym].write(`{"level":30${time}${ofEachLine}${members}}\n`);
 }
 
 /** What pino offers by its symbols. */
 interface PinoInternals {
   readonly [pino.symbols.timeSym]: () => string;
+  /** What stands in each line, such as the worker; `,"name":value` for each member. */
+  readonly [pino.symbols.chindingsSym]: string;
   readonly [pino.symbols.streamSym]: LogSink;
 }
 

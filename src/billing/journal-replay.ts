@@ -22,6 +22,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { journalLookMs, journalRetryMs, journalSilentMs } from "../config/limits.ts";
 import { decodeJournal, type JournalEntry } from "./journal-format.ts";
+import { prefixOf, type WorkerName } from "./journal.ts";
 import { segmentSuffix } from "./journal-segment.ts";
 
 /** What {@link JournalReplay} needs. */
@@ -31,7 +32,7 @@ export interface ReplayOptions {
   /** What the names of this process's own files begin with. */
   readonly prefix: string;
   /** As in the journal: files of the same supervisor's other workers are taken over only when they are silent. */
-  readonly supervisorId?: string | undefined;
+  readonly worker?: WorkerName | undefined;
   /** Which of these holds the database knows. Rejects while it is away: asked again. */
   readonly knownHolds: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Settles; resolves once it is durable in the database. Rejects where that refuses it as invalid. */
@@ -77,7 +78,7 @@ export class JournalReplay {
       touch: async () => {},
       alarm: () => {},
       at: () => {},
-      supervisorId: undefined,
+      worker: undefined,
       ...options,
     };
   }
@@ -88,7 +89,7 @@ export class JournalReplay {
   }
 
   /** Takes over what is there, without waiting for silence: most starts follow the end of the process whose
-   * journal it is. Not so that of a worker, beside which others live. Then looks again and again. */
+   * journal it is. A worker leaves out those of the others, which live. Then looks again and again. */
   start(): void {
     this.#working = this.#run(() => this.#takeAll());
     this.#timer = setInterval(() => {
@@ -122,12 +123,18 @@ export class JournalReplay {
   }
 
   async #takeAll(): Promise<void> {
-    const { folder, supervisorId } = this.#options;
+    const { folder } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await access(folder, constants.R_OK | constants.W_OK);
     for (const name of await this.#others(segmentSuffix, unknownSuffix)) {
-      if (supervisorId === undefined || !name.startsWith(supervisorId)) await this.#take(name);
+      if (!this.#isOfOtherWorker(name)) await this.#take(name);
     }
+  }
+
+  #isOfOtherWorker(name: string): boolean {
+    const { worker } = this.#options;
+    if (worker === undefined || !name.startsWith(worker.supervisorId)) return false;
+    return !name.startsWith(prefixOf(worker));
   }
 
   async #takeSilent(): Promise<void> {

@@ -17,9 +17,8 @@ import { newId } from "../uuid.ts";
 export interface JournalOptions {
   /** The folder of its files; made with the first one. */
   readonly folder: string;
-  /** Where several workers serve under one supervisor: an id that is the same for all of them. It begins the names of
-   * their files, so that a worker that starts leaves the others' alone. Default: this process has none beside it. */
-  readonly supervisorId?: string | undefined;
+  /** Which of several workers this process is. Default: it is alone. */
+  readonly worker?: WorkerName | undefined;
   /** The most settlements that wait in it. Default `journalEntriesMax`; tests lower it. */
   readonly entriesMax?: number;
   /** The most bytes of its files. Default `journalBytesMax`; tests lower it. */
@@ -30,6 +29,20 @@ export interface JournalOptions {
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Told where it is, by names that begin with `journal.`; tests end the process there. Default: nobody. */
   readonly at?: (point: string) => void;
+}
+
+/** One of several workers under a supervisor. It begins the names of its files, so that a worker that starts takes over
+ * what its dead predecessor has left, and leaves alone what belongs to the others. */
+export interface WorkerName {
+  /** The same for all workers of one supervisor, and for no other's. */
+  readonly supervisorId: string;
+  /** From 1 on; no two workers have the same at the same time. */
+  readonly number: number;
+}
+
+/** What the names of files begin with that this worker, or one before it in its place, has written. */
+export function prefixOf({ supervisorId, number }: WorkerName): string {
+  return `${supervisorId}-${number}-`;
 }
 
 /** What a journal holds. */
@@ -76,11 +89,11 @@ export class Journal {
       segmentBytesMax: journalSegmentBytesMax,
       alarm: () => {},
       at: () => {},
-      supervisorId: undefined,
+      worker: undefined,
       ...options,
     };
-    const { supervisorId } = options;
-    this.prefix = supervisorId === undefined ? newId() : `${supervisorId}-${newId()}`;
+    const { worker } = options;
+    this.prefix = worker === undefined ? newId() : `${prefixOf(worker)}${newId()}`;
   }
 
   /** Whether it takes no more: the work that would need it must not begin. */

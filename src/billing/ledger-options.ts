@@ -13,7 +13,7 @@ export interface LedgerOptions extends Partial<LedgerTimings> {
   /** Told what an operator should know, without secrets. Default: nobody. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Where settlements are kept that the database does not take. Default: nowhere, they wait for it. */
-  readonly journal?: Pick<JournalOptions, "folder" | "entriesMax" | "supervisorId">;
+  readonly journal?: Pick<JournalOptions, "folder" | "entriesMax" | "worker">;
   /** Told what an operator must know, without secrets. Default: `warn`. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Told when a batch has taken an account below its threshold. Default: nobody. */

@@ -34,7 +34,7 @@ export function openJournal({ url, settle, ...options }: OpenJournalOptions): Op
   const replay = new JournalReplay({
     folder: options.folder,
     prefix: own.prefix,
-    supervisorId: options.supervisorId,
+    worker: options.worker,
     knownHolds: (ids) => knownHolds(url, ids),
     settle,
     touch: () => own.touch(),

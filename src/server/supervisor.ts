@@ -14,7 +14,7 @@ import { WorkerMetrics } from "./worker-metrics.ts";
 /** What a {@link Supervisor} needs. */
 export interface SupervisorOptions {
   /** What all workers serve with. */
-  readonly order: Omit<WorkerOrder, "worker" | "supervisorId">;
+  readonly order: Omit<WorkerOrder, "worker">;
   /** The folder of the console's pages; `undefined`: there are none. */
   readonly pages: Promise<string | undefined>;
   readonly log: Logger;
@@ -39,7 +39,8 @@ interface Slot {
   readonly number: number;
   /** `undefined`: it has died, and is not started again yet. */
   process: Worker | undefined;
-  startedMs: number;
+  /** `undefined`: it does not serve yet. */
+  servesSinceMs: number | undefined;
   /** Why it said that it cannot start. */
   failure: string | undefined;
   /** How often it died early, one time after the other. */
@@ -68,7 +69,7 @@ export class Supervisor {
     this.#slots = Array.from({ length: options.order.settings.workers }, (_, index) => ({
       number: index + 1,
       process: undefined,
-      startedMs: 0,
+      servesSinceMs: undefined,
       failure: undefined,
       earlyDeaths: 0,
       timer: undefined,
@@ -122,7 +123,7 @@ export class Supervisor {
   #fork(slot: Slot): void {
     const worker = cluster.fork();
     slot.process = worker;
-    slot.startedMs = performance.now();
+    slot.servesSinceMs = undefined;
     slot.failure = undefined;
     worker.on("message", (message: FromWorker) => this.#onMessage(slot, message));
     // A message to a worker that is dying: its end says the rest.
@@ -163,8 +164,8 @@ export class Supervisor {
   #tell(slot: Slot): void {
     const { order, pages } = this.#options;
     const { process: told } = slot;
-    const own = { worker: slot.number, supervisorId: this.#supervisorId };
-    this.#send(slot, { kind: "start", order: { ...order, ...own } });
+    const worker = { supervisorId: this.#supervisorId, number: slot.number };
+    this.#send(slot, { kind: "start", order: { ...order, worker } });
     if (this.#isStopping) this.#send(slot, { kind: "stop" });
     void pages.then((folder) => {
       if (slot.process === told) this.#send(slot, { kind: "pages", folder });
@@ -173,6 +174,7 @@ export class Supervisor {
 
   #onListening(slot: Slot, urls: ListenUrls): void {
     const { log } = this.#options;
+    slot.servesSinceMs = performance.now();
     log.info({ worker: slot.number, pid: slot.process?.process.pid }, "a worker serves");
     if (this.#starting.delete(slot) && this.#starting.size === 0) this.#started.resolve(urls);
   }
@@ -189,7 +191,8 @@ export class Supervisor {
     }
     if (this.#starting.size > 0) return;
     this.#metrics.restart(worker);
-    const isSteady = performance.now() - slot.startedMs >= steadyMs;
+    const servedMs = performance.now() - (slot.servesSinceMs ?? Number.POSITIVE_INFINITY);
+    const isSteady = servedMs >= steadyMs;
     slot.earlyDeaths = isSteady ? 0 : slot.earlyDeaths + 1;
     const waitMs = isSteady ? 0 : Math.min(pauseMs * 2 ** (slot.earlyDeaths - 1), pauseMsMax);
     const fields = { worker, ...end, reason: failure, waitMs };

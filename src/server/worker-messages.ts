@@ -1,4 +1,5 @@
 /** What a supervisor and its workers say to each other, over the channel that Node.js opens between them. */
+import type { WorkerName } from "../billing/journal.ts";
 import type { Config, Settings } from "../config/config.ts";
 import type { MetricSnapshot } from "../metric-types.ts";
 
@@ -12,10 +13,8 @@ export interface ListenUrls {
 export interface WorkerOrder {
   readonly settings: Settings;
   readonly config: Config;
-  /** From 1 on; one that replaces a dead one has its number. */
-  readonly worker: number;
-  /** The same for all workers of one supervisor, and for no other's. */
-  readonly supervisorId: string;
+  /** One that replaces a dead one has its number. */
+  readonly worker: WorkerName;
   /** The address of the embedded PostgreSQL, which the supervisor runs; `undefined`: there is none. */
   readonly embeddedUrl: string | undefined;
 }

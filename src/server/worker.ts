@@ -25,12 +25,11 @@ export async function runWorker(): Promise<void> {
 
 async function serveUntilStopped(order: WorkerOrder, supervisor: SupervisorLink): Promise<void> {
   setV8Flags();
-  const { worker, ...options } = order;
-  const logging = createServerLog(options, { worker });
+  const logging = createServerLog(order, { worker: order.worker.number });
   const { log } = logging;
   try {
     const app = await buildApp({
-      ...options,
+      ...order,
       log,
       pages: supervisor.pagesFolder.then((folder) => readFound(folder, log)),
       readMetrics: () => supervisor.readAllMetrics(),

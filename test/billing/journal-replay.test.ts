@@ -3,7 +3,7 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Journal } from "../../src/billing/journal.ts";
+import { Journal, prefixOf, type WorkerName } from "../../src/billing/journal.ts";
 import type { JournalEntry } from "../../src/billing/journal-format.ts";
 import { JournalReplay, type ReplayOptions } from "../../src/billing/journal-replay.ts";
 import { callRow } from "./call-row.ts";
@@ -23,8 +23,8 @@ afterEach(async () => {
 });
 
 /** What a process that was killed has left. */
-async function leave(count: number, supervisorId?: string): Promise<JournalEntry[]> {
-  const journal = new Journal({ folder, supervisorId });
+async function leave(count: number, worker?: WorkerName): Promise<JournalEntry[]> {
+  const journal = new Journal({ folder, worker });
   const entries = Array.from({ length: count }, () => entry());
   await Promise.all(entries.map((each) => journal.keep(each)));
   await journal.close();
@@ -127,15 +127,17 @@ describe("R-MON-2: what a dead process kept", () => {
   );
 
   test("is taken by a worker at once, but for files of its supervisor's other workers: those when they are silent", async () => {
-    const supervisorId = newId();
-    const living = await leave(2, supervisorId);
+    const worker = { supervisorId: newId(), number: 1 };
+    const living = await leave(2, { ...worker, number: 11 });
     const left = files();
-    const dead = [...(await leave(1)), ...(await leave(1, newId()))];
-    const start = replay({ supervisorId, prefix: `${supervisorId}-${newId()}` });
+    const before = { supervisorId: newId(), number: 11 };
+    const dead = [...(await leave(1)), ...(await leave(1, before)), ...(await leave(1, worker))];
+    const prefix = `${prefixOf(worker)}${newId()}`;
+    const start = replay({ worker, prefix });
     await vi.waitFor(() => expect(new Set(booked)).toEqual(new Set(idsOf(dead))));
     await vi.waitFor(() => expect(files()).toEqual(left));
     await start.stop();
-    replay({ supervisorId, prefix: `${supervisorId}-${newId()}`, silentMs: 20 });
+    replay({ worker, prefix, silentMs: 20 });
     await vi.waitFor(() => expect(files()).toEqual([]));
     expect(booked.slice(dead.length)).toEqual(idsOf(living));
   });

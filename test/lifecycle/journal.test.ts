@@ -8,6 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { send } from "../support/raw-http.ts";
+import { killWorker } from "./workers-rig.ts";
 import { gated, openServed, type Served, type ServedProcess, stream } from "./served.ts";
 
 /** What each of the gated calls costs: 10 input and 5 output tokens. */
@@ -28,7 +29,8 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-const start = () => served.start({ DATABASE_URL: proxy.url, UAS_DATA_DIR: folder });
+const start = (env: Readonly<Record<string, string>> = {}) =>
+  served.start({ DATABASE_URL: proxy.url, UAS_DATA_DIR: folder, ...env });
 
 function files(): string[] {
   return fs.readdirSync(join(folder, "journal"));
@@ -45,8 +47,12 @@ async function uas(args: readonly string[], env: Record<string, string>): Promis
 async function running(url: string, key: string, requestId: string, count: number) {
   const gates = Array.from({ length: count }, gated);
   served.upstream.script(...gates.map(({ behaviour }) => behaviour));
-  const replies = gates.map(() => stream(url, key, requestId));
-  await Promise.all(gates.map(({ begun }) => begun));
+  const replies: ReturnType<typeof stream>[] = [];
+  // One after the other: several workers take them in turn.
+  for (const { begun } of gates) {
+    replies.push(stream(url, key, requestId));
+    await begun;
+  }
   return async () => {
     for (const gate of gates) gate.finish();
     for (const { body } of await Promise.all(replies)) {
@@ -60,8 +66,13 @@ async function metric(internalUrl: string, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(body.toString())?.[1]);
 }
 
-async function expectChargedOnce(accountId: string, requestId: string, count: number) {
-  await expect.poll(() => served.calls(requestId), { timeout: 10_000 }).toHaveLength(count);
+async function expectChargedOnce(
+  accountId: string,
+  requestId: string,
+  count: number,
+  timeout = 10_000,
+) {
+  await expect.poll(() => served.calls(requestId), { timeout }).toHaveLength(count);
   for (const call of await served.calls(requestId)) {
     expect(call).toMatchObject({
       ending: CallEnding.COMPLETED,
@@ -116,5 +127,22 @@ describe("R-MON-2: streams that end while the database is away", () => {
     expect(files()).toEqual(left);
     gateway = await start();
     await expectChargedOnce(accountId, "stopped", 4);
+  });
+
+  it("are charged once where one of two workers is killed before: the other keeps its own journal, and the one that replaces the dead takes its", async () => {
+    expect((await gateway.stop()).code).toBe(0);
+    gateway = await start({ UAS_WORKERS: "2" });
+    const { key, accountId } = await served.customer();
+    const finish = await running(gateway.url, key, "workers", 4);
+    proxy.refuse(true);
+    proxy.cut();
+    await finish();
+    expect(files()).toHaveLength(2);
+    expect(await metric(gateway.internalUrl, "uas_billing_journal_entries")).toBe(4);
+    killWorker(gateway, 1);
+    await gateway.logged("a worker has died: it is started again");
+    proxy.refuse(false);
+    await expectChargedOnce(accountId, "workers", 4, 30_000);
+    expect((await gateway.stop()).code).toBe(0);
   });
 });

@@ -60,6 +60,11 @@ export class Process {
     });
   }
 
+  /** Its process id. */
+  get pid(): number {
+    return this.#child.pid ?? Number.NaN;
+  }
+
   /** What it has written to standard output so far. */
   get out(): string {
     return this.#out;

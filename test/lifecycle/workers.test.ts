@@ -1,8 +1,10 @@
 /** Several processes behind one address (UAS_WORKERS): they share the work, the metrics and the end. */
+import { execFile } from "node:child_process";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { existsSync } from "node:fs";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { send } from "../support/raw-http.ts";
 import { makePlace, Process, until } from "./process.ts";
 import { gated, openServed, type Served, type ServedProcess, stream } from "./served.ts";
@@ -231,6 +233,20 @@ describe("a supervisor", () => {
     },
   );
 
+  it("is none where one worker is asked for: one process serves, and its log names no worker", async () => {
+    const { key } = await served.customer();
+    const gateway = await served.start({ UAS_WORKERS: "1" });
+    const { requestId } = await call(gateway, key);
+    expect(await lineOf(gateway, requestId)).not.toHaveProperty("worker");
+    const { stdout } = await promisify(execFile)("ps", ["-A", "-o", "ppid="]);
+    const parents = stdout.split("\n").map(Number);
+    expect(parents).toContain(process.pid);
+    expect(parents).not.toContain(gateway.pid);
+    expect((await readMetrics(gateway)).get("uas_workers")).toBe(1);
+    expect(await gateway.logged("listening")).not.toHaveProperty("workers");
+    expect((await gateway.stop()).code).toBe(0);
+  });
+
   it("is not started with a number of workers that is none: one line says what to write", async () => {
     const place = makePlace();
     const { code, err, out } = await new Process(place, { UAS_WORKERS: "many" }).ended;
@@ -244,6 +260,10 @@ describe("a supervisor", () => {
   it("runs the one embedded database of its workers, and stops it", async () => {
     const place = makePlace();
     const gateway = new Process(place, { UAS_WORKERS: "2" });
+    onTestFinished(async () => {
+      await gateway.kill();
+      place.close();
+    });
     const { url, internalUrl } = await gateway.listening();
     const key = /API key +(uas_[A-Za-z0-9]{32})\n/.exec(gateway.out)?.[1] ?? "";
     const statuses = await callAll(
@@ -257,6 +277,5 @@ describe("a supervisor", () => {
     expect({ code, err }).toEqual({ code: 0, err: "" });
     await expectNoneLeft(gateway);
     expect(existsSync(join(place.folder, ".data/postgres/postmaster.pid"))).toBe(false);
-    place.close();
   });
 });
