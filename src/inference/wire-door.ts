@@ -6,8 +6,7 @@ import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_servi
 import { ExtraSchema } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
-import type { EncodedRequest, RequestTarget } from "../dialect/codec.ts";
-import { UnreadableReplyError } from "../dialect/codec.ts";
+import { type EncodedRequest, type RequestTarget, UnreadableReplyError } from "../dialect/codec.ts";
 import type { RelayOptions, StreamRelay, TextDialect, TextRequest } from "../dialect/dialect.ts";
 import { textDialects } from "../dialect/index.ts";
 import {
@@ -184,7 +183,8 @@ export class WireDoor implements Door<Buffer> {
     try {
       const codec = vendorDialect(dialect);
       const encoded = codec.encodeRequest(generation, target);
-      if (dialect !== this.dialect) codec.guard?.(encoded.body, { isVerified: true, vendorUrl });
+      if (dialect !== this.dialect)
+        codec.guard?.(encoded.body, { isVerified: true, vendorUrl, outline: encoded.outline() });
       return encoded;
     } catch (error) {
       throw inWordsOf(this.#style.memberNames, error);

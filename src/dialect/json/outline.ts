@@ -7,7 +7,6 @@
  */
 import { isUtf8 } from "node:buffer";
 import { asBuffer } from "../../bytes.ts";
-import { longTextBytes, type TextSpan } from "./long-texts.ts";
 import { KeySet, placeOfBytes } from "./key-set.ts";
 import { type FoundMedia, isLookedAt, type Level, MediaScan, newLevel, Place } from "./media.ts";
 import { type NamedRole, nestedNames, noRole, topNames } from "./roles.ts";
@@ -16,6 +15,7 @@ import {
   jsonText,
   JsonScanError,
   type JsonText,
+  type KnownText,
   stringEnd,
   weightUpTo,
 } from "./string-scan.ts";
@@ -31,6 +31,15 @@ export interface Member {
   readonly valueStart: number;
   readonly valueEnd: number;
 }
+
+/** Where a text stands, with its quotes; `end` is exclusive. */
+export interface TextSpan {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** From this length on, in bytes and with its quotes, a text is long. */
+export const longTextBytes = 4 * 1024;
 
 /** What a body has for a model to read. */
 export interface BodySize {
@@ -65,11 +74,16 @@ const closerStep = 2;
  * Reads the outline of `bytes`, which must be one JSON object (RFC 8259) in UTF-8.
  *
  * @param depthMax how deep it may nest; the object itself is level 1.
+ * @param known texts in it that have been checked before, in the order of their places. Default: none
  * @throws JsonScanError
  */
-export function scanObject(bytes: Uint8Array, depthMax: number): Outline {
+export function scanObject(
+  bytes: Uint8Array,
+  depthMax: number,
+  known: readonly KnownText[] = [],
+): Outline {
   if (!isUtf8(bytes)) throw new JsonScanError("the body is not valid UTF-8", 0);
-  const text = jsonText(bytes);
+  const text = jsonText(bytes, known);
   const scan: Scan = {
     text,
     nested: new KeySet(),
