@@ -10,6 +10,7 @@ import { asBuffer } from "../../bytes.ts";
 import { KeySet, placeOfBytes } from "./key-set.ts";
 import { type FoundMedia, isLookedAt, type Level, MediaScan, newLevel, Place } from "./media.ts";
 import { type NamedRole, nestedNames, noRole, topNames } from "./roles.ts";
+import { scalarEnd, spaceEnd } from "./scalar-scan.ts";
 import {
   failure,
   jsonText,
@@ -19,8 +20,6 @@ import {
   stringEnd,
   weightUpTo,
 } from "./string-scan.ts";
-
-export { JsonScanError };
 
 /** A top-level member. All numbers are byte offsets; ends are exclusive. */
 export interface Member {
@@ -107,9 +106,31 @@ export function scanObject(
   }
   const after = spaceEnd(bytes, at + 1);
   if (after < bytes.length) throw failure(bytes, after, "unexpected text after the JSON object");
-  const weight = weightUpTo(text, bytes.length);
-  const { nested, media, longTexts } = scan;
-  return { members, nested, end: at, weight, media: media.found, longTexts };
+  return new ScannedOutline(scan, members, at);
+}
+
+class ScannedOutline implements Outline {
+  readonly members: readonly Member[];
+  readonly nested: KeySet;
+  readonly end: number;
+  readonly media: readonly FoundMedia[];
+  readonly longTexts: readonly TextSpan[];
+  readonly #text: JsonText;
+  #weight: number | undefined;
+
+  constructor({ text, nested, media, longTexts }: Scan, members: readonly Member[], end: number) {
+    this.members = members;
+    this.nested = nested;
+    this.end = end;
+    this.media = media.found;
+    this.longTexts = longTexts;
+    this.#text = text;
+  }
+
+  /** Of requests only it is asked: replies full of numbers would be weighed for nothing. */
+  get weight(): number {
+    return (this.#weight ??= weightUpTo(this.#text, this.#text.bytes.length));
+  }
 }
 
 /** What all of a scan shares. */
@@ -212,56 +233,6 @@ function colonEnd(bytes: Uint8Array, from: number): number {
   const at = spaceEnd(bytes, from);
   if (bytes[at] !== colon) throw failure(bytes, at, "expected a colon");
   return spaceEnd(bytes, at + 1);
-}
-
-/** Behind a number or a word. */
-function scalarEnd(bytes: Uint8Array, at: number, first: number | undefined): number {
-  if (first === 0x74) return wordEnd(bytes, at, "true");
-  if (first === 0x66) return wordEnd(bytes, at, "false");
-  if (first === 0x6e) return wordEnd(bytes, at, "null");
-  return numberEnd(bytes, at);
-}
-
-function wordEnd(bytes: Uint8Array, at: number, word: string): number {
-  for (let i = 0; i < word.length; i++) {
-    if (bytes[at + i] !== word.charCodeAt(i)) throw noValue(bytes, at);
-  }
-  return at + word.length;
-}
-
-function numberEnd(bytes: Uint8Array, at: number): number {
-  let i = bytes[at] === 0x2d ? at + 1 : at;
-  const first = i;
-  while (isDigit(bytes[i])) i++;
-  if (i === first || (bytes[first] === 0x30 && i > first + 1)) throw noValue(bytes, at);
-  if (bytes[i] === 0x2e) i = digitsEnd(bytes, i + 1);
-  if (bytes[i] === 0x65 || bytes[i] === 0x45) {
-    const sign = bytes[i + 1] === 0x2b || bytes[i + 1] === 0x2d ? 2 : 1;
-    i = digitsEnd(bytes, i + sign);
-  }
-  return i;
-}
-
-function digitsEnd(bytes: Uint8Array, from: number): number {
-  let i = from;
-  while (isDigit(bytes[i])) i++;
-  if (i === from) throw failure(bytes, from, "expected a digit");
-  return i;
-}
-
-function spaceEnd(bytes: Uint8Array, from: number): number {
-  let at = from;
-  let byte = bytes[at];
-  while (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) byte = bytes[++at];
-  return at;
-}
-
-function isDigit(byte: number | undefined): boolean {
-  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
-}
-
-function noValue(bytes: Uint8Array, at: number): JsonScanError {
-  return failure(bytes, at, "expected a value");
 }
 
 function noString(bytes: Uint8Array, at: number): JsonScanError {
