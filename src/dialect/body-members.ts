@@ -2,14 +2,8 @@
 import { jsonDepthMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import type { TextRequest } from "./dialect.ts";
-import {
-  type BodySize,
-  JsonScanError,
-  type Member,
-  type Outline,
-  scanObject,
-  sliceText,
-} from "./json/outline.ts";
+import { type BodySize, type Member, type Outline, scanObject, sliceText } from "./json/outline.ts";
+import { JsonScanError } from "./json/string-scan.ts";
 import { Splicer } from "./json/splice.ts";
 import { textWeight } from "./json/text-weight.ts";
 

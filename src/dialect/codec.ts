@@ -72,6 +72,8 @@ export interface RequestTarget {
 /** A request as a vendor gets it. */
 export interface EncodedRequest {
   readonly body: Buffer;
+  /** The body's outline, of any depth: for {@link Guard} and for its size. Made once, where it is asked for. */
+  readonly outline: () => Outline;
   /** Headers that go with it, by lower-case name, for example `anthropic-version`. */
   readonly headers: Readonly<Record<string, string>>;
   /** What could not be carried, by the contract's path of the field (`top_k`, `tools.strict`), or by the

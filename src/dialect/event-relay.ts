@@ -6,6 +6,7 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../errors.ts";
 import type { RelayOptions, StreamRelay } from "./dialect.ts";
 import { type EventPlace, EventSplitter, missingEnd } from "./event-stream.ts";
+import { EventMould } from "./json/event-mould.ts";
 import { type ObjectScan, quote } from "./json/object-scan.ts";
 import { Splicer } from "./json/splice.ts";
 
@@ -24,6 +25,8 @@ export abstract class EventRelay implements StreamRelay {
   #place: EventPlace | undefined;
   /** Where the bytes that `onData` sees stand in the source. */
   #shift = 0;
+  /** The form of the last event of which only a text counts; `undefined`: none has come. */
+  #mould: EventMould | undefined;
 
   constructor(options: RelayOptions) {
     this.#model = modelJson(options);
@@ -41,7 +44,8 @@ export abstract class EventRelay implements StreamRelay {
     this.#source = source;
     let at = 0;
     while (at < source.length) {
-      const place = this.#splitter.next(at);
+      at = this.#passAlike(source, at);
+      const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
       this.#place = place;
       if (place.dataLines === 1) this.onData(source, place.dataStart, place.dataEnd);
@@ -64,6 +68,24 @@ export abstract class EventRelay implements StreamRelay {
     const { start = 0, end = 0 } = this.#place ?? {};
     const text = this.#source.toString("latin1", start, end);
     return /^event: ?(.*)$/m.exec(text)?.[1] ?? "";
+  }
+
+  /**
+   * Notes that the event changes nothing but {@link textBytes}, by the length of the one text that stands from `start`
+   * to `end` (exclusive): others that differ from it in that text only are not read.
+   */
+  protected learn(start: number, end: number): void {
+    if (this.#place === undefined || this.#place.dataLines !== 1) return;
+    const first = this.#place.start;
+    const event = Buffer.from(this.#source.subarray(first, this.#place.end));
+    this.#mould = new EventMould({ event, text: { start: start - first, end: end - first } });
+  }
+
+  #passAlike(source: Buffer, start: number): number {
+    if (this.#mould === undefined || this.failed) return start;
+    const { end, textBytes } = this.#mould.pass(source, start);
+    this.textBytes += textBytes;
+    return end;
   }
 
   /** Takes the whole event out. */

@@ -228,7 +228,8 @@ export class WireRequest extends ReadRequest<Buffer> {
     try {
       const codec = vendorDialect(dialect);
       const encoded = codec.encodeRequest(generation, target);
-      if (dialect !== this.dialect) codec.guard?.(encoded.body, { isVerified: true, vendorUrl });
+      if (dialect !== this.dialect)
+        codec.guard?.(encoded.body, { isVerified: true, vendorUrl, outline: encoded.outline() });
       return encoded;
     } catch (error) {
       throw inWordsOf(this.#style.memberNames, error);

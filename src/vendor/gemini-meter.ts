@@ -58,7 +58,7 @@ export class GeminiMeter implements NativeMeter {
     const counts = { start: this.#chunk.start(at) - start, end: this.#chunk.end(at) - start };
     const text = { start: this.#textStart - start, end: this.#textEnd - start };
     if (!this.#isPlain || at < 0 || text.end > counts.start) return;
-    this.#mould = new EventMould(bytes.subarray(start, end), text, counts);
+    this.#mould = new EventMould({ event: bytes.subarray(start, end), text, counts });
   }
 
   skim(bytes: Buffer, start: number): number {

@@ -1,5 +1,5 @@
 /** A request for a vendor. */
-import { jsonBytes, textsOf } from "../json/long-texts.ts";
+import { jsonBody, textsOf } from "../json/long-texts.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   type Generation,
@@ -33,7 +33,7 @@ export function encodeChatRequest(generation: Generation, target: RequestTarget)
     ...(target.stream && { stream: true, stream_options: { include_usage: true } }),
   };
   wire.writeExtras(body, generation.extras);
-  return { body: jsonBytes(body, textsOf(generation)), headers: {}, dropped: wire.dropped };
+  return { ...jsonBody(body, textsOf(generation)), headers: {}, dropped: wire.dropped };
 }
 
 function encodeSampling(generation: Generation, wire: WireBody): object {

@@ -5,12 +5,12 @@ import { eventBytesMax } from "../../config/limits.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../../errors.ts";
 import { errorBody } from "../error-body.ts";
-import { AlikeEvents } from "./alike-events.ts";
 import { ChunkScan } from "./chunk-scan.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
 import { dataLinesOf } from "../event-data.ts";
 import { type EventPlace, EventSplitter, missingEnd } from "../event-stream.ts";
 import { parseRecord } from "../json.ts";
+import { EventMould } from "../json/event-mould.ts";
 import { Splicer } from "../json/splice.ts";
 import { PassedChoices } from "./passed-choices.ts";
 import { decodeUsage } from "./usage.ts";
@@ -39,7 +39,8 @@ export class ChatStreamRelay implements StreamRelay {
   readonly #splitter = new EventSplitter(eventBytesMax);
   readonly #splicer = new Splicer();
   readonly #scan = new ChunkScan();
-  readonly #alike = new AlikeEvents();
+  /** The form of the last plain event; `undefined`: none has come. */
+  #mould: EventMould | undefined;
   readonly #model: Buffer | undefined;
   readonly #hideUsage: boolean;
   /** How many choices have not finished yet. */
@@ -57,13 +58,9 @@ export class ChatStreamRelay implements StreamRelay {
     // Nothing follows an error, above all no terminal event.
     if (this.failed) return nothing;
     const source = this.#splitter.begin(pieces);
-    let text: string | undefined;
     let at = 0;
     for (;;) {
-      if (this.#alike.isReady && at < source.length) {
-        text ??= source.toString("latin1");
-        at = this.#passAlike(text, at);
-      }
+      if (at < source.length) at = this.#passAlike(source, at);
       const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
       this.#onEvent(source, place);
@@ -89,8 +86,9 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   /** Passes events that differ from one read before in their text only. */
-  #passAlike(text: string, start: number): number {
-    const { end, textBytes, out } = this.#alike.pass(text, start);
+  #passAlike(source: Buffer, start: number): number {
+    if (this.#mould === undefined) return start;
+    const { end, textBytes, out } = this.#mould.pass(source, start);
     this.textBytes += textBytes;
     if (out !== undefined) this.#splicer.replace(start, end, out);
     return end;
@@ -128,11 +126,15 @@ export class ChatStreamRelay implements StreamRelay {
       (usageStart < 0 || isNull(source, usageStart, usageEnd)) &&
       textEnd > textStart;
     if (!isPlain) return;
-    const shift = this.#splicer.shift(before, textStart);
-    const out = this.#splicer.preview(before, source, place);
     const { start, end } = place;
-    const outTextStart = textStart - start + shift;
-    this.#alike.learn({ source, start, end, textStart, textEnd, out, outTextStart });
+    const text = { start: textStart - start, end: textEnd - start };
+    const shift = this.#splicer.shift(before, textStart);
+    const out = {
+      event: this.#splicer.preview(before, source, place),
+      textStart: text.start + shift,
+    };
+    // A copy: a part of what is read now would be overwritten by the next read.
+    this.#mould = new EventMould({ event: Buffer.from(source.subarray(start, end)), text, out });
   }
 
   /** Reads one chunk into {@link ChunkScan} and the stream's totals. */

@@ -1,5 +1,5 @@
 /** A generation, as the body of generateContent. */
-import { jsonBytes, textsOf } from "../json/long-texts.ts";
+import { jsonBody, textsOf } from "../json/long-texts.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
@@ -27,7 +27,7 @@ export function encodeGeminiRequest(generation: Generation, target: RequestTarge
     ...(serviceTier && { serviceTier }),
     ...context.extras(extras),
   };
-  return { body: jsonBytes(request, textsOf(generation)), headers: {}, dropped: context.dropped };
+  return { ...jsonBody(request, textsOf(generation)), headers: {}, dropped: context.dropped };
 }
 
 /** Members of other styles that ask for another reply than Gemini would give without them. */

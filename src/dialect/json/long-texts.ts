@@ -5,15 +5,9 @@
  */
 import { join } from "../../bytes.ts";
 import type { JsonRecord } from "../json.ts";
-
-/** Where a text stands, with its quotes; `end` is exclusive. */
-export interface TextSpan {
-  readonly start: number;
-  readonly end: number;
-}
-
-/** From this length on, in bytes and with its quotes, a text is long. */
-export const longTextBytes = 4 * 1024;
+import { longTextBytes, type Outline, scanObject, type TextSpan } from "./outline.ts";
+import type { KnownText } from "./string-scan.ts";
+import { textWeight } from "./text-weight.ts";
 
 /** The most bytes beside long texts of a body that has them taken out: all of these are looked through. */
 const restBytesMax = 256 * 1024;
@@ -32,11 +26,11 @@ export class LongTexts {
   }
 
   /**
-   * The bytes of some JSON.
+   * Writes some JSON.
    *
    * @param write makes the JSON. It must pass each text that is a value through `hide`
    */
-  bytes(write: (hide: (text: string) => string) => string): Buffer {
+  write(write: (hide: (text: string) => string) => string): JsonBody {
     const hidden: Buffer[] = [];
     const json = write((text) => {
       const written = text.length * 3 < longTextBytes ? undefined : this.#written.get(text);
@@ -44,19 +38,50 @@ export class LongTexts {
       hidden.push(written);
       return sign;
     });
+    if (hidden.length === 0) return bodyOf([json], []);
     const pieces = json.split(`"${writtenSign}"`);
     // A client's own text or name looks like the sign.
-    if (pieces.length !== hidden.length + 1) return Buffer.from(write((text) => text));
-    return join(pieces.flatMap((piece, at) => [Buffer.from(piece), ...hidden.slice(at, at + 1)]));
+    if (pieces.length !== hidden.length + 1) return bodyOf([write((text) => text)], []);
+    return bodyOf(pieces, hidden);
   }
 }
 
-/** A value as JSON, in bytes. @param texts of which the value may have some */
-export function jsonBytes(value: unknown, texts: LongTexts | undefined): Buffer {
-  if (texts === undefined) return Buffer.from(JSON.stringify(value));
-  return texts.bytes((hide) =>
+/** A body that was written, one JSON object. */
+export interface JsonBody {
+  readonly body: Buffer;
+  /** Its outline, of any depth. Made once, and without going through its long texts again. */
+  readonly outline: () => Outline;
+}
+
+/** Writes a value. @param texts of which the value may have some */
+export function jsonBody(value: object, texts: LongTexts | undefined): JsonBody {
+  if (texts === undefined) return bodyOf([JSON.stringify(value)], []);
+  return texts.write((hide) =>
     JSON.stringify(value, (_name, each: unknown) => (typeof each === "string" ? hide(each) : each)),
   );
+}
+
+/** @param texts what stands between two pieces */
+function bodyOf(pieces: readonly string[], texts: readonly Buffer[]): JsonBody {
+  const all = pieces.flatMap((piece, at) => [Buffer.from(piece), ...texts.slice(at, at + 1)]);
+  const body = join(all);
+  let outline: Outline | undefined;
+  return {
+    body,
+    outline: () => (outline ??= scanObject(body, Number.POSITIVE_INFINITY, knownIn(all))),
+  };
+}
+
+/** The long texts among pieces of a body: each second one. Weighed here, by half of what going through them takes. */
+function knownIn(pieces: readonly Buffer[]): KnownText[] {
+  const known: KnownText[] = [];
+  let start = 0;
+  for (const [at, piece] of pieces.entries()) {
+    const end = start + piece.length;
+    if (at % 2 === 1) known.push({ start, end, weight: textWeight(piece) });
+    start = end;
+  }
+  return known;
 }
 
 /** A body that was parsed. */

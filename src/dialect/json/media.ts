@@ -124,7 +124,6 @@ export class MediaScan {
     const string = { start: from, end, weight: weightUpTo(this.#text, end) - before };
     const bytes = end - from;
     if (level.described !== undefined) this.#describe(level.described, role, string);
-    else if (level.place === Place.TEXT) return behind;
     else if (role === Role.TYPE) {
       level.typeStart = from;
       level.typeEnd = end;

@@ -32,7 +32,7 @@ const closeBracket = 0x5d;
 
 /** The first member that stands twice in its object, however deep; `undefined`: none does. @param bytes valid JSON */
 export function memberTwice(bytes: Uint8Array): MemberTwice | undefined {
-  const text = jsonText(bytes);
+  const text = jsonText(bytes, []);
   const open: Level[] = [];
   for (let at = 0; at < bytes.length; at++) {
     const level = open.at(-1);

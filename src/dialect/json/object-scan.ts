@@ -205,7 +205,8 @@ export function endOfString(bytes: Buffer, from: number, end: number): number {
   return end;
 }
 
-function spells(bytes: Buffer, start: number, end: number, word: string): boolean {
+/** Whether the bytes from `start` to `end` (exclusive) are that word in ASCII. */
+export function spells(bytes: Uint8Array, start: number, end: number, word: string): boolean {
   if (end - start !== word.length) return false;
   for (let i = 0; i < word.length; i++) {
     if (bytes[start + i] !== word.charCodeAt(i)) return false;
@@ -213,12 +214,14 @@ function spells(bytes: Buffer, start: number, end: number, word: string): boolea
   return true;
 }
 
-function skipSpace(bytes: Buffer, from: number, end: number): number {
+/** The first place from `from` on where no white space stands; `end`: there is none. */
+export function skipSpace(bytes: Uint8Array, from: number, end: number): number {
   let i = from;
   while (i < end && isSpace(bytes[i])) i++;
   return i;
 }
 
-function isSpace(byte: number | undefined): boolean {
+/** Whether a byte is white space between the signs of JSON. */
+export function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }

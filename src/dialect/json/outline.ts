@@ -7,20 +7,19 @@
  */
 import { isUtf8 } from "node:buffer";
 import { asBuffer } from "../../bytes.ts";
-import { longTextBytes, type TextSpan } from "./long-texts.ts";
 import { KeySet, placeOfBytes } from "./key-set.ts";
 import { type FoundMedia, isLookedAt, type Level, MediaScan, newLevel, Place } from "./media.ts";
 import { type NamedRole, nestedNames, noRole, topNames } from "./roles.ts";
+import { scalarEnd, spaceEnd } from "./scalar-scan.ts";
 import {
   failure,
   jsonText,
   JsonScanError,
   type JsonText,
+  type KnownText,
   stringEnd,
   weightUpTo,
 } from "./string-scan.ts";
-
-export { JsonScanError };
 
 /** A top-level member. All numbers are byte offsets; ends are exclusive. */
 export interface Member {
@@ -31,6 +30,15 @@ export interface Member {
   readonly valueStart: number;
   readonly valueEnd: number;
 }
+
+/** Where a text stands, with its quotes; `end` is exclusive. */
+export interface TextSpan {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** From this length on, in bytes and with its quotes, a text is long. */
+export const longTextBytes = 4 * 1024;
 
 /** What a body has for a model to read. */
 export interface BodySize {
@@ -65,11 +73,16 @@ const closerStep = 2;
  * Reads the outline of `bytes`, which must be one JSON object (RFC 8259) in UTF-8.
  *
  * @param depthMax how deep it may nest; the object itself is level 1.
+ * @param known texts in it that have been checked before, in the order of their places. Default: none
  * @throws JsonScanError
  */
-export function scanObject(bytes: Uint8Array, depthMax: number): Outline {
+export function scanObject(
+  bytes: Uint8Array,
+  depthMax: number,
+  known: readonly KnownText[] = [],
+): Outline {
   if (!isUtf8(bytes)) throw new JsonScanError("the body is not valid UTF-8", 0);
-  const text = jsonText(bytes);
+  const text = jsonText(bytes, known);
   const scan: Scan = {
     text,
     nested: new KeySet(),
@@ -93,9 +106,31 @@ export function scanObject(bytes: Uint8Array, depthMax: number): Outline {
   }
   const after = spaceEnd(bytes, at + 1);
   if (after < bytes.length) throw failure(bytes, after, "unexpected text after the JSON object");
-  const weight = weightUpTo(text, bytes.length);
-  const { nested, media, longTexts } = scan;
-  return { members, nested, end: at, weight, media: media.found, longTexts };
+  return new ScannedOutline(scan, members, at);
+}
+
+class ScannedOutline implements Outline {
+  readonly members: readonly Member[];
+  readonly nested: KeySet;
+  readonly end: number;
+  readonly media: readonly FoundMedia[];
+  readonly longTexts: readonly TextSpan[];
+  readonly #text: JsonText;
+  #weight: number | undefined;
+
+  constructor({ text, nested, media, longTexts }: Scan, members: readonly Member[], end: number) {
+    this.members = members;
+    this.nested = nested;
+    this.end = end;
+    this.media = media.found;
+    this.longTexts = longTexts;
+    this.#text = text;
+  }
+
+  /** Of requests only it is asked: replies full of numbers would be weighed for nothing. */
+  get weight(): number {
+    return (this.#weight ??= weightUpTo(this.#text, this.#text.bytes.length));
+  }
 }
 
 /** What all of a scan shares. */
@@ -198,56 +233,6 @@ function colonEnd(bytes: Uint8Array, from: number): number {
   const at = spaceEnd(bytes, from);
   if (bytes[at] !== colon) throw failure(bytes, at, "expected a colon");
   return spaceEnd(bytes, at + 1);
-}
-
-/** Behind a number or a word. */
-function scalarEnd(bytes: Uint8Array, at: number, first: number | undefined): number {
-  if (first === 0x74) return wordEnd(bytes, at, "true");
-  if (first === 0x66) return wordEnd(bytes, at, "false");
-  if (first === 0x6e) return wordEnd(bytes, at, "null");
-  return numberEnd(bytes, at);
-}
-
-function wordEnd(bytes: Uint8Array, at: number, word: string): number {
-  for (let i = 0; i < word.length; i++) {
-    if (bytes[at + i] !== word.charCodeAt(i)) throw noValue(bytes, at);
-  }
-  return at + word.length;
-}
-
-function numberEnd(bytes: Uint8Array, at: number): number {
-  let i = bytes[at] === 0x2d ? at + 1 : at;
-  const first = i;
-  while (isDigit(bytes[i])) i++;
-  if (i === first || (bytes[first] === 0x30 && i > first + 1)) throw noValue(bytes, at);
-  if (bytes[i] === 0x2e) i = digitsEnd(bytes, i + 1);
-  if (bytes[i] === 0x65 || bytes[i] === 0x45) {
-    const sign = bytes[i + 1] === 0x2b || bytes[i + 1] === 0x2d ? 2 : 1;
-    i = digitsEnd(bytes, i + sign);
-  }
-  return i;
-}
-
-function digitsEnd(bytes: Uint8Array, from: number): number {
-  let i = from;
-  while (isDigit(bytes[i])) i++;
-  if (i === from) throw failure(bytes, from, "expected a digit");
-  return i;
-}
-
-function spaceEnd(bytes: Uint8Array, from: number): number {
-  let at = from;
-  let byte = bytes[at];
-  while (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) byte = bytes[++at];
-  return at;
-}
-
-function isDigit(byte: number | undefined): boolean {
-  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
-}
-
-function noValue(bytes: Uint8Array, at: number): JsonScanError {
-  return failure(bytes, at, "expected a value");
 }
 
 function noString(bytes: Uint8Array, at: number): JsonScanError {

@@ -1,5 +1,6 @@
 /** Names of members that lead to pictures and the like, found by their bytes: no string is made of them. */
 import { placeOfName } from "./key-set.ts";
+import { spells } from "./object-scan.ts";
 
 /** What a name may mean, as bits. */
 export const Role = {
@@ -92,7 +93,7 @@ export class Names {
     const named = this.#byPlace[place] as readonly NamedRole[];
     for (let i = 0; i < named.length; i++) {
       const each = named[i] as NamedRole;
-      if (each.name.length === end - start && spells(bytes, start, each.name)) return each;
+      if (spells(bytes, start, end, each.name)) return each;
     }
     return noRole;
   }
@@ -112,10 +113,3 @@ export const topNames = new Names({
   ...nestedRoles,
   input: OPEN,
 });
-
-function spells(bytes: Uint8Array, start: number, word: string): boolean {
-  for (let i = 0; i < word.length; i++) {
-    if (bytes[start + i] !== word.charCodeAt(i)) return false;
-  }
-  return true;
-}

@@ -31,14 +31,35 @@ export interface JsonText {
   weighed: number;
   /** What the text in these words weighs; see {@link weightUpTo}. */
   weight: number;
+  /** Those that have not been passed yet, the next one last. */
+  readonly known: KnownText[];
+  /** Where the next one stands; -1: there is none. */
+  knownAt: number;
 }
 
-/** A text to scan. */
-export function jsonText(bytes: Uint8Array): JsonText {
+/** A string that has been checked before. */
+export interface KnownText {
+  /** Where it stands, with its quotes; `end` is exclusive. */
+  readonly start: number;
+  readonly end: number;
+  readonly weight: number;
+}
+
+/** A text to scan. @param known in the order of their places */
+export function jsonText(bytes: Uint8Array, known: readonly KnownText[]): JsonText {
   const offset = bytes.byteOffset & 3;
   const start = bytes.byteOffset - offset;
   const words = new Int32Array(bytes.buffer, start, (bytes.length + offset) >>> 2);
-  const text = { bytes, words, offset, numberedAt: -1, weighed: 0, weight: 0 };
+  const text: JsonText = {
+    bytes,
+    words,
+    offset,
+    numberedAt: -1,
+    weighed: 0,
+    weight: 0,
+    known: known.toReversed(),
+    knownAt: known[0]?.start ?? -1,
+  };
   if (offset > 0 && words.length > 0) {
     // What stands before the text is weighed with its first word, so it is taken off here.
     const before = new Uint8Array(bytes.buffer, start, offset);
@@ -92,6 +113,7 @@ const longString = isLittleEndian ? 24 : Number.POSITIVE_INFINITY;
 
 /** Behind the closing quote of the string whose text begins at `from`. @throws JsonScanError */
 export function stringEnd(text: JsonText, from: number): number {
+  if (from - 1 === text.knownAt) return knownEnd(text);
   const { bytes } = text;
   const near = Math.min(bytes.length, from + longString);
   let i = from;
@@ -103,6 +125,19 @@ export function stringEnd(text: JsonText, from: number): number {
     else throw failure(bytes, i, "unescaped control character");
   }
   return wordsEnd(text, i);
+}
+
+/** Behind the next known string. */
+function knownEnd(text: JsonText): number {
+  const { bytes, words, offset } = text;
+  const { start, end, weight } = text.known.pop() as KnownText;
+  text.knownAt = text.known.at(-1)?.start ?? -1;
+  text.weight = weightUpTo(text, start) + weight;
+  text.weighed = Math.min((end + offset) >>> 2, words.length);
+  for (let i = text.weighed * 4 - offset; i < end; i++) {
+    text.weight -= byteWeights[bytes[i] as number] as number;
+  }
+  return end;
 }
 
 /** The same from any place in a string on. Of the words that it passes it weighs each once. */

@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { ConversationSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
-import { type LongTexts, textsOf } from "../json/long-texts.ts";
+import { type JsonBody, LongTexts, textsOf } from "../json/long-texts.ts";
 import { encodeFormat } from "./encode-format.ts";
 import { encodeReasoning } from "./encode-reasoning.ts";
 import { encodeSampling, refuseForeignExtras } from "./encode-sampling.ts";
@@ -49,14 +49,14 @@ export function encodeMessagesRequest(
   };
   const version = writer.needsOldVersion ? oldVersion : newVersion;
   return {
-    body: bytesOf(withExtras(body, generation, writer), textsOf(generation)),
+    ...writeBody(withExtras(body, generation, writer), textsOf(generation)),
     headers: { "anthropic-version": version },
     dropped: writer.dropped,
   };
 }
 
-function bytesOf(tree: JsonTree, texts: LongTexts | undefined): Buffer {
-  return texts?.bytes((hide) => writeJson(tree, hide)) ?? Buffer.from(writeJson(tree));
+function writeBody(tree: JsonTree, texts: LongTexts | undefined): JsonBody {
+  return (texts ?? new LongTexts()).write((hide) => writeJson(tree, hide));
 }
 
 /** Who asks, and in what class of service. */

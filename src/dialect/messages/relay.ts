@@ -53,7 +53,12 @@ export class MessagesStreamRelay extends EventRelay {
     if (this.failed) return this.hideEvent();
     const event = this.#event.scan(bytes, start, end);
     if (event.is("type", "content_block_delta")) {
-      this.textBytes += deltaTextBytes(this.#member(bytes, "delta"));
+      const delta = this.#member(bytes, "delta");
+      const [name, ...others] = textNames.filter((each) => delta.stringBytes(each) > 0);
+      if (name === undefined) return;
+      this.textBytes += delta.stringBytes(name);
+      const text = delta.find(name);
+      if (others.length === 0) this.learn(delta.start(text) + 1, delta.end(text) - 1);
       return;
     }
     switch (event.string("type") || this.eventName()) {
@@ -108,15 +113,8 @@ function frame(type: string, members: JsonRecord): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
 }
 
-/** Bytes of text in a delta. Signatures and what was encrypted are no text of the model. */
-function deltaTextBytes(delta: ObjectScan): number {
-  return (
-    delta.stringBytes("text") ||
-    delta.stringBytes("partial_json") ||
-    delta.stringBytes("thinking") ||
-    delta.stringBytes("content")
-  );
-}
+/** The members of a delta that can be its text. Signatures and what was encrypted are no text of the model. */
+const textNames = ["text", "partial_json", "thinking", "content"] as const;
 
 /** Bytes of text in a content block: a whole one, or one as it starts. */
 function blockTextBytes(block: ObjectScan): number {

@@ -1,5 +1,5 @@
 /** A responses request, written for a vendor. */
-import { jsonBytes, textsOf } from "../json/long-texts.ts";
+import { jsonBody, textsOf } from "../json/long-texts.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ConversationSchema, type Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { create } from "@bufbuild/protobuf";
@@ -38,7 +38,7 @@ export function encodeResponsesRequest(
   const whole = context.isOwn
     ? withOwnExtras(body, generation.extras)
     : withForeignExtras(body, generation.extras, context);
-  return { body: jsonBytes(whole, textsOf(generation)), headers: {}, dropped: context.dropped };
+  return { ...jsonBody(whole, textsOf(generation)), headers: {}, dropped: context.dropped };
 }
 
 function refuseUnspeakable({ stop, extras }: Generation, { isOwn }: EncodeContext): void {

@@ -1,7 +1,8 @@
 /** Asks vendors about responses that they keep. Who owns one is known before. */
 import type { Logger } from "pino";
 import { jsonDepthMax, replyBytesMax } from "../../config/limits.ts";
-import { JsonScanError, type Member, scanObject } from "../../dialect/json/outline.ts";
+import { type Member, scanObject } from "../../dialect/json/outline.ts";
+import { JsonScanError } from "../../dialect/json/string-scan.ts";
 import { Splicer } from "../../dialect/json/splice.ts";
 import { GatewayError, ErrorCode } from "../../errors.ts";
 import { HttpFailure } from "../../http/failure.ts";

@@ -1,5 +1,6 @@
 /** How large a request is for a model, told from its bytes: no tokenizer, no parsing. */
-import { type BodySize, JsonScanError, scanObject } from "../../dialect/json/outline.ts";
+import { type BodySize, scanObject } from "../../dialect/json/outline.ts";
+import { JsonScanError } from "../../dialect/json/string-scan.ts";
 import { textWeight, wholeTokens } from "../../dialect/json/text-weight.ts";
 import { mediaTokens } from "./media-tokens.ts";
 

@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { readOutline } from "../../../src/dialect/body-members.ts";
 import { textDialects, vendorDialects } from "../../../src/dialect/index.ts";
-import { jsonBytes, parseBody } from "../../../src/dialect/json/long-texts.ts";
+import { jsonBody, parseBody } from "../../../src/dialect/json/long-texts.ts";
+import { type Outline, scanObject } from "../../../src/dialect/json/outline.ts";
 
 /** As a client may write it: escapes that need not be there, letters of all lengths, halves of pairs. */
 const written = String.raw`He said: \"caf\u00e9 — \/\ud83d\ude00\/ \u0000 \ud800\"\n`.repeat(200);
@@ -57,7 +58,7 @@ describe("a body whose long texts are parsed apart", () => {
         const json = `{"x":"${written}","one":${write(one)},"other":${write(other)}}`;
         const { record, texts } = parse(json);
         expect(JSON.stringify(record)).toBe(JSON.stringify(JSON.parse(json)));
-        const again = jsonBytes({ record, own: long }, texts).toString();
+        const again = jsonBody({ record, own: long }, texts).body.toString();
         expect(JSON.parse(again)).toEqual(JSON.parse(JSON.stringify({ record, own: long })));
         if (texts !== undefined) apart++;
       }),
@@ -68,7 +69,9 @@ describe("a body whose long texts are parsed apart", () => {
 
   it("keeps the bytes of a text as they were written", () => {
     const { record, texts } = parse(`{"x":"${written}"}`);
-    expect(jsonBytes({ y: [record["x"], "z"] }, texts).toString()).toBe(`{"y":["${written}","z"]}`);
+    expect(jsonBody({ y: [record["x"], "z"] }, texts).body.toString()).toBe(
+      `{"y":["${written}","z"]}`,
+    );
   });
 
   it("is parsed whole where long texts are but a small part of it", () => {
@@ -77,11 +80,18 @@ describe("a body whose long texts are parsed apart", () => {
   });
 });
 
+/** What a guard and a hold are told by an outline. */
+function toldOf({ members, nested, weight, media, end }: Outline): unknown {
+  const names = ["text", "parts", "content", "file_id", "container"];
+  return { members, weight, media, end, nested: names.filter((each) => nested.mayHave(each)) };
+}
+
 describe("a request with a long text, asked from a vendor of another style,", () => {
   const messages = [
     { role: "user", content: long },
     { role: "assistant", content: "yes" },
     { role: "user", content: [{ type: "text", text: long }] },
+    { role: "user", content: [{ type: "text", text: "and é" }] },
   ];
   const bodies = new Map<Dialect, object>([
     [Dialect.CHAT_COMPLETIONS, { model: "m", messages }],
@@ -105,7 +115,7 @@ describe("a request with a long text, asked from a vendor of another style,", ()
       // Of responses the parts have names of their own.
       const sent =
         dialect === Dialect.RESPONSES
-          ? Buffer.from(bytes.toString().replace('"type":"text"', '"type":"input_text"'))
+          ? Buffer.from(bytes.toString().replaceAll('"type":"text"', '"type":"input_text"'))
           : bytes;
       const outline = readOutline(sent);
       expect(outline.longTexts).toHaveLength(dialect === Dialect.CHAT_COMPLETIONS ? 2 : 3);
@@ -113,7 +123,10 @@ describe("a request with a long text, asked from a vendor of another style,", ()
         const generation = from?.decodeRequest(sent, { platformAliases: false, outline: known });
         if (generation === undefined) throw new Error("no such style");
         const target = { model: "v", stream: false, maxOutputTokens: 9, sourceDialect: dialect };
-        return to.encodeRequest(generation, target).body.toString();
+        const made = to.encodeRequest(generation, target);
+        const scanned = scanObject(made.body, Number.POSITIVE_INFINITY);
+        expect(toldOf(made.outline())).toEqual(toldOf(scanned));
+        return made.body.toString();
       });
       expect(encoded[0]).toContain(written);
       expect(encoded[1]).not.toContain(written);
