@@ -182,7 +182,7 @@ export class WireRequest extends ReadRequest<Buffer> {
     if (strict) refuseDropped(dropped);
     // In its own style the client's headers count, as they do where the body is relayed.
     const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
-    return { headers: sent, body: [encoded.body], dropped };
+    return { headers: sent, body: [encoded.body], size: () => encoded.outline(), dropped };
   }
 
   whole(body: Buffer, planned: PlannedRoute): WholeReply<Buffer> {

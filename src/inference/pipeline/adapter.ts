@@ -4,6 +4,7 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/price.ts";
 import type { CancelSignal } from "../../cancel-signal.ts";
 import type { ModelConfig, RouteConfig } from "../../config/config.ts";
+import type { BodySize } from "../../dialect/json/outline.ts";
 import type { GatewayError } from "../../errors.ts";
 import type { OperationName, Vendor, VendorReply } from "../../vendor/vendor.ts";
 import { type Delivered, meter, type Metered } from "../metering.ts";
@@ -45,6 +46,8 @@ export interface PreparedCall {
   /** The whole body in one piece, where `body` differs from it by a few members only: it can be measured without
    * joining the pieces. Default: they are joined. */
   readonly source?: Buffer;
+  /** What the body has for a model to read, where it was scanned as it was made. Absent: it is scanned once more. */
+  readonly size?: () => BodySize;
   /** Members that the vendor's style cannot carry, in the caller's words. */
   readonly dropped: readonly string[];
   /** Sends it. Absent: the vendor is asked in the planned dialect. @throws HttpFailure */

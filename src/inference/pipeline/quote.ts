@@ -33,8 +33,8 @@ export async function quote<Out extends Chunk>(asked: Asked<Out>): Promise<Quote
   if (route === undefined) throw incapable(model.key);
   const first = route.dialect === undefined ? undefined : request.prepare(model, route);
   const { text } = request;
-  const { body, source } = first ?? {};
-  const tokens = new RequestTokens({ text, routes, body, source, counter });
+  const { body, source, size } = first ?? {};
+  const tokens = new RequestTokens({ text, routes, body, source, size, counter });
   const price = pricing.priceAt(model, call.startMs);
   const most = text.maxOutputTokens ?? model.maxOutputTokens;
   // A stream may become as long as the model can make it: it holds what nearly all of them cost, and grows.

@@ -16,6 +16,8 @@ export interface RequestTokensOptions {
   readonly body: readonly Buffer[] | undefined;
   /** The client's body, of which the pieces are made by {@link TextRequest.forVendor}; `undefined`: by other means. */
   readonly source?: Buffer | undefined;
+  /** What the body has for a model to read, where it is known already. Default: it is scanned. */
+  readonly size?: (() => BodySize) | undefined;
   /** With {@link TextRequest.sizeFor} where the request is of a wire style. */
   readonly text: AskedText & Partial<Pick<TextRequest, "sizeFor">>;
   readonly routes: readonly PlannedRoute[];
@@ -95,7 +97,8 @@ export class RequestTokens {
 
   /** `undefined`: what goes to the vendor has not been scanned. */
   #scanned(): BodySize | undefined {
-    const { source, text } = this.#options;
+    const { source, text, size } = this.#options;
+    if (size !== undefined) return size();
     const [model] = this.#vendorModels;
     return source && model !== undefined ? text.sizeFor?.(model) : undefined;
   }
