@@ -12,7 +12,7 @@ import { createCountTokens } from "./inference/count-tokens.ts";
 import { createHandlers } from "./inference/handlers.ts";
 import type { Pricing } from "./inference/pipeline/context.ts";
 import type { DetachedReplies } from "./inference/pipeline/disconnect.ts";
-import { MonitoredStreams } from "./inference/pipeline/monitored-streams.ts";
+import { MonitoredStreams } from "./inference/pipeline/hold-monitor.ts";
 import type { RunningCalls } from "./inference/running-calls.ts";
 import { createRefusedKeys } from "./inference/refused-keys.ts";
 import { createInferenceService } from "./inference/service.ts";

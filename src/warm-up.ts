@@ -16,7 +16,7 @@ import { createFacade } from "./facade/facade.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
 import { createHandlers, type HandlerOptions } from "./inference/handlers.ts";
 import { DetachedReplies } from "./inference/pipeline/disconnect.ts";
-import { MonitoredStreams } from "./inference/pipeline/monitored-streams.ts";
+import { MonitoredStreams } from "./inference/pipeline/hold-monitor.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createUpstream } from "./inference/upstream.ts";
 import { createMetrics } from "./metrics.ts";

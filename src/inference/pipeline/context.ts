@@ -11,7 +11,7 @@ import type { RunningCalls } from "../running-calls.ts";
 import type { TokenCounter } from "../tokens/counter.ts";
 import type { Upstream } from "../upstream.ts";
 import type { DetachedReplies } from "./disconnect.ts";
-import type { MonitoredStreams } from "./monitored-streams.ts";
+import type { MonitoredStreams } from "./hold-monitor.ts";
 
 /** Who calls, and until when. */
 export interface CallContext {

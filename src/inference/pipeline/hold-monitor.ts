@@ -9,6 +9,7 @@ import {
   bytesPerToken,
   checkpointFirstMs,
   checkpointMs,
+  streamLookMs,
   streamOutageMs,
 } from "../../config/limits.ts";
 import { databaseUnavailable } from "../../database-lost.ts";
@@ -18,7 +19,6 @@ import { clampToBalance } from "./clamp-to-balance.ts";
 import type { Call } from "./call.ts";
 import { HoldGrowth, type HoldPlan } from "./hold-growth.ts";
 import { outOfBalance } from "./failures.ts";
-import type { MonitoredStream } from "./monitored-streams.ts";
 
 /** The reply that is monitored. */
 export interface MonitoredReply {
@@ -42,7 +42,7 @@ export interface HoldMonitorOptions {
   readonly nowMs?: number;
 }
 
-export class HoldMonitor implements MonitoredStream {
+export class HoldMonitor {
   readonly #options: HoldMonitorOptions;
   readonly #growth: HoldGrowth;
   /** At how many bytes of text there is something to decide. */
@@ -74,6 +74,7 @@ export class HoldMonitor implements MonitoredStream {
     if (this.#options.reply.textBytes >= this.#checkAtBytes) this.#onText();
   }
 
+  /** Does what is due. @param nowMs on the clock of `performance.now()` */
   look(nowMs: number): void {
     this.#nowMs = nowMs;
     if (this.#growth.mayRunOut) this.#onText();
@@ -174,5 +175,29 @@ export class HoldMonitor implements MonitoredStream {
     const error = databaseUnavailable();
     call.end(CallEnding.GATEWAY_FAILED, error);
     reply.fail(error);
+  }
+}
+
+/** The monitors of a process's streams: one timer for all of them, which runs only while there are any. */
+export class MonitoredStreams {
+  readonly #monitors = new Set<HoldMonitor>();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** A stream begins. */
+  add(monitor: HoldMonitor): void {
+    this.#monitors.add(monitor);
+    this.#timer ??= setInterval(() => this.look(performance.now()), streamLookMs).unref();
+  }
+
+  /** A stream has ended, or never began. */
+  delete(monitor: HoldMonitor): void {
+    if (!this.#monitors.delete(monitor) || this.#monitors.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Has all of them do what is due. @param nowMs on the clock of `performance.now()` */
+  look(nowMs: number): void {
+    for (const monitor of this.#monitors) monitor.look(nowMs);
   }
 }
