@@ -53,8 +53,8 @@ export interface BenchOptions {
   readonly warmUp: WarmUp;
   readonly pauses: Pauses;
   readonly flight: TaskFlight;
-  /** How many chunks of a flood the vendor writes at once. Default 50. */
-  readonly groupChunks: number;
+  /** How many chunks of a flood the vendor writes at once. `undefined`: as each scenario has it. */
+  readonly groupChunks: number | undefined;
   readonly scenarios: readonly Scenario[];
   readonly parts: ReadonlySet<PartName>;
   /** The folder of another checkout whose gateway takes part as "other"; `undefined`: none. */
@@ -107,7 +107,8 @@ export const usage = `usage: npm run bench -- [options]
   --gateway DIR    also runs the gateway of the checkout in DIR, as "other", in the same rounds
   --quick          many short turns with short warm-ups, for work in progress: compare within one run only
   --short          a few hundred requests each: shows that everything runs, its figures mean nothing
-  --group N        chunks of a flood that the vendor writes at once: 1, 2, 5, 10, 20 or 50 (50); the fewer, the more of
+  --group N        chunks of a flood that the vendor writes at once: 1, 2, 5, 10, 20 or 50 (1 where
+                   streams have 200 chunks, else 50); the fewer, the more of
                    the cost is system calls, which the bare proxy has too
   --rows N         rows of the call log (5000000)
   --help
@@ -127,7 +128,7 @@ export function readOptions(args: readonly string[], cwd: string): BenchOptions 
       rows: { type: "string", default: "5000000" },
       quick: { type: "boolean", default: false },
       short: { type: "boolean", default: false },
-      group: { type: "string", default: "50" },
+      group: { type: "string" },
       gateway: { type: "string" },
       "warm-up": { type: "string" },
     },
@@ -144,7 +145,7 @@ export function readOptions(args: readonly string[], cwd: string): BenchOptions 
     warmUp: readWarmUp(values["warm-up"] ?? form.warmUp),
     pauses: form.pauses,
     flight: form.flight,
-    groupChunks: groupSize(values.group),
+    groupChunks: values.group === undefined ? undefined : groupSize(values.group),
     scenarios: scenarios.filter(({ name }) => isWanted(name)),
     parts: new Set(partNames.filter(isWanted)),
     otherFolder: values.gateway === undefined ? undefined : checkout(resolve(cwd, values.gateway)),

@@ -14,6 +14,8 @@ export interface Scenario {
   readonly stream: boolean;
   /** The length of a stream in chunks. Default: one chunk, a whole reply. */
   readonly chunks?: number;
+  /** How many of them the vendor writes at once, where `--group` does not say. Default: 50. */
+  readonly groupChunks?: number;
   /** The style in which the load asks. Default: chat. */
   readonly style?: LoadStyleName;
   /** The gateway's CPU per unit, as a multiple of the bare proxy's. */
@@ -69,6 +71,8 @@ export const scenarios: readonly Scenario[] = [
     bodyBytes: 1_000,
     stream: true,
     chunks: 200,
+    // As models write: one event each time it has something to say.
+    groupChunks: 1,
     limits: { required: 1.5, target: 1.3 },
   },
   {

@@ -38,8 +38,9 @@ interface Flood {
   readonly tail: Buffer;
 }
 
-function floodOf(name: ScenarioName, groupChunks: number): Flood {
-  const { chunks = 1, style: styleName = "chat" } = scenarioOf(name);
+function floodOf(name: ScenarioName, group: number | undefined): Flood {
+  const { chunks = 1, style: styleName = "chat", groupChunks: usual = 50 } = scenarioOf(name);
+  const groupChunks = group ?? usual;
   const style: Style = styles[styleName];
   const frames = Array.from({ length: groupChunks }, (_, at) => {
     const event = style.delta(noStamp, at + 1);
@@ -175,8 +176,8 @@ function stamped(style: StyleName): Buffer {
 const pacer = new Pacer();
 
 answerWith({
-  /** @param groupChunks how many chunks of a flood leave in one system call */
-  listen: (groupChunks: number) => {
+  /** @param groupChunks how many chunks of a flood leave in one system call; `undefined`: as the scenario has it */
+  listen: (groupChunks?: number) => {
     for (const name of ["flood200", "flood", "native"] as const) {
       floods.set(name, floodOf(name, groupChunks));
     }
