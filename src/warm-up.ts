@@ -171,7 +171,7 @@ async function openGateway(
     findFile: () => Promise.resolve(undefined),
     ...{ metrics, log, natives: [], trustProxy: [] },
   });
-  const url = await facade.listen({ host: "127.0.0.1", port: 0 });
+  const url = await facade.listen(ownPort);
   return {
     url,
     async close() {
@@ -241,9 +241,12 @@ const answer: RequestListener = (request, response) => {
   });
 };
 
+/** Any free port, of this process alone: workers of one supervisor would share it, and take each other's calls. */
+const ownPort = { host: "127.0.0.1", port: 0, exclusive: true };
+
 async function listen(listener: RequestListener): Promise<Server> {
   const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(ownPort, resolve));
   return server;
 }
 
