@@ -7,7 +7,7 @@ import type { ExtendVerdict, HoldVerdict } from "./ledger.ts";
 import type { Row, Statement } from "./link.ts";
 
 /** How many parameters `ledger_apply` has after the account. */
-const applyParameters = 14 + callColumnsCount;
+const applyParameters = 15 + callColumnsCount;
 
 /** Its call, for `from`. @param account its SQL @param first the number of the first parameter after the account */
 export function applyCall(account: string, first: number): string {
@@ -87,11 +87,15 @@ export interface Sender {
   readonly holdTtlMs: number;
 }
 
-/** The parameters of {@link applyStatement}. Arrays are written by hand: the driver takes 3 times as long. */
+/**
+ * The parameters of {@link applyStatement}. `isFresh`: nobody has sent these operations before; the statement then fails where
+ * one is there already, for it does not look. Default: it does.
+ * Arrays are written by hand: the driver takes 3 times as long. */
 export function applyValues(
   accountId: string,
   { settles, extends: grown, holds }: Batch,
   { nodeId, nodeName, holdTtlMs }: Sender,
+  isFresh = false,
 ): (string | number | null)[] {
   return [
     accountId,
@@ -102,6 +106,7 @@ export function applyValues(
     ...holdValues(holds),
     holdTtlMs,
     requestIdsOf(holds),
+    isFresh ? "t" : "f",
   ];
 }
 

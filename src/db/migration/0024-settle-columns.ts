@@ -21,10 +21,11 @@ const sums: Readonly<Record<string, string>> = {
 };
 const sumNames = Object.keys(sums);
 
-const writeCalls = `
+/** Writes the records and their sums. */
+const writeCalls = (onConflict: string): string => `
         with written as (
           insert into call (${callNames}) ${callRows}
-            on conflict (id) do nothing
+            ${onConflict}
             returning id, key_id, model, ending, input_tokens, cached_input_tokens, cache_write_tokens,
               output_tokens, reasoning_tokens, images, second_micros, cost, vendor_cost
         )
@@ -34,11 +35,20 @@ const writeCalls = `
           on conflict (account_id, hour, key_id, model) do update set
             ${sumNames.map((name) => `${name} = u.${name} + excluded.${name}`).join(", ")};`;
 
+const holdRows = `
+          select t.id, p_account, t.amount, p_node, coalesce(t.key_id, v_key), t.key_limit,
+              clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id
+            from unnest(p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests)
+              as t(id, amount, key_id, key_limit, request_id)`;
+
 /**
  * As before (see 0005-money-apply.ts and 0021-hold-request.ts), but for:
  *
  * - The call records come as columns (see 0024-call-columns.ts); p_kinds is null where there are none.
  * - p_hold_keys may have one member, for all holds.
+ * - p_fresh: the batch is sent for the first time, so that neither its holds nor its records should be there. One that
+ *   is breaks a unique constraint, and the batch is sent again without p_fresh. Asking first, by `on conflict`, takes a
+ *   lock and a record of the WAL for each row.
  */
 const apply = `
 create function ledger_apply(
@@ -46,7 +56,7 @@ create function ledger_apply(
   p_settle_ids uuid[], p_settle_costs bigint[], p_vendor_costs bigint[], ${callParameters},
   p_extend_ids uuid[], p_extend_amounts bigint[], p_checkpoints json,
   p_hold_ids uuid[], p_hold_amounts bigint[], p_hold_keys uuid[], p_hold_limits bigint[],
-  p_ttl_ms integer, p_hold_requests text[],
+  p_ttl_ms integer, p_hold_requests text[], p_fresh boolean,
   out settle_verdicts text, out extend_verdicts text, out hold_verdicts text, out low_balance bigint
 ) language plpgsql ${planSettings} set ${counted} = 'on'
 as $$
@@ -98,13 +108,13 @@ begin
         where k.key_id = s.key_id
     ), entries as (
       insert into ledger_entry (txn_id, account, account_id, kind, amount, balance_after)
-        select p.id, e.account, p_account, 2, e.amount, e.balance
-          from (select id, cost, vendor, paid,
-              v_before - (ledger_sum(paid) over (order by id))::bigint as balance from priced) p
-            cross join lateral (values (1, -p.paid, p.balance), (2, p.cost, null),
-              (6, p.paid - p.cost, null), (7, -p.vendor, null), (8, p.vendor, null)
-            ) as e(account, amount, balance)
-          where e.amount <> 0
+        select id, 1, p_account, 2, -paid, v_before - ledger_sum(paid) over (order by id)
+          from priced where paid > 0
+        union all select id, 2, p_account, 2, cost, null from priced where cost > 0
+        union all select p.id, e.account, p_account, 2, e.amount, null
+          from priced p cross join lateral
+            (values (6, p.paid - p.cost), (7, -p.vendor), (8, p.vendor)) as e(account, amount)
+          where (p.paid < p.cost or p.vendor <> 0) and e.amount <> 0
     )
     select count(*), coalesce(ledger_sum(released), 0), coalesce(ledger_sum(paid), 0), array_agg(id),
         bool_or(checkpointed)
@@ -114,8 +124,13 @@ begin
 
     if v_checkpointed then delete from hold_checkpoint where hold_id = any(v_ids); end if;
     if v_count = cardinality(p_settle_ids) then
-      if p_kinds is not null then ${writeCalls}
-        perform call_tell_ids(p_account, p_settle_ids, p_kind);
+      if p_kinds is not null then
+        if p_fresh then ${writeCalls("")}
+        else ${writeCalls("on conflict (id) do nothing")}
+        end if;
+        if exists (select from call_watch w where w.expire_time > clock_timestamp()) then
+          perform call_tell_ids(p_account, p_settle_ids, p_kind);
+        end if;
       end if;
     else
       select o.verdicts, o.available into settle_verdicts, v_available
@@ -137,25 +152,36 @@ begin
     if v_sum <= v_available
       and (p_hold_limits is null or ledger_keys_fit(p_hold_keys, p_hold_amounts, p_hold_limits))
     then
-      with made as (
-        insert into hold (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id)
-          select t.id, p_account, t.amount, p_node, coalesce(t.key_id, v_key), t.key_limit,
-              clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id
-            from unnest(p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests)
-              as t(id, amount, key_id, key_limit, request_id)
-          on conflict (id) do nothing
-          returning id, amount, key_id
-      ), spent as (
-        insert into key_spend as k (key_id, account_id, held)
-          select key_id, p_account, ledger_sum(amount) from made where key_id is not null group by key_id
-          on conflict (key_id) do update set held = k.held + excluded.held
-      ) select count(*), coalesce(ledger_sum(amount), 0), array_agg(id) into v_count, v_sum, v_ids from made;
-      if v_count < cardinality(p_hold_ids) then
-        select string_agg(case
-              when h.account_id <> p_account or h.state <> 1 then 'c'
-              when h.id = any(v_ids) then 'a' else 'd' end, ',' order by t.n)
-          into hold_verdicts
-          from unnest(p_hold_ids) with ordinality as t(id, n) join hold h on h.id = t.id;
+      if p_fresh then
+        insert into hold (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id) ${holdRows};
+        if v_key is not null then
+          insert into key_spend as k (key_id, account_id, held) values (v_key, p_account, v_sum)
+            on conflict (key_id) do update set held = k.held + excluded.held;
+        elsif p_hold_keys is not null then
+          insert into key_spend as k (key_id, account_id, held)
+            select t.key_id, p_account, ledger_sum(t.amount)
+              from unnest(p_hold_keys, p_hold_amounts) as t(key_id, amount)
+              where t.key_id is not null group by t.key_id
+            on conflict (key_id) do update set held = k.held + excluded.held;
+        end if;
+      else
+        with made as (
+          insert into hold (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id)
+            ${holdRows}
+            on conflict (id) do nothing
+            returning id, amount, key_id
+        ), spent as (
+          insert into key_spend as k (key_id, account_id, held)
+            select key_id, p_account, ledger_sum(amount) from made where key_id is not null group by key_id
+            on conflict (key_id) do update set held = k.held + excluded.held
+        ) select count(*), coalesce(ledger_sum(amount), 0), array_agg(id) into v_count, v_sum, v_ids from made;
+        if v_count < cardinality(p_hold_ids) then
+          select string_agg(case
+                when h.account_id <> p_account or h.state <> 1 then 'c'
+                when h.id = any(v_ids) then 'a' else 'd' end, ',' order by t.n)
+            into hold_verdicts
+            from unnest(p_hold_ids) with ordinality as t(id, n) join hold h on h.id = t.id;
+        end if;
       end if;
     else
       select a.verdicts, a.made into hold_verdicts, v_sum
@@ -191,6 +217,17 @@ begin
   end if;
 end $$`;
 
+/** Renews holds, as programs of the version before this one do by a statement of their own. Returns how many. */
+const renew = `
+create function ledger_renew(p_ids uuid[], p_ttl_ms integer) returns integer language sql ${planSettings} as $$
+  with live as (
+    select id from hold where id = any(p_ids) and state + 0 = 1 order by id for update skip locked
+  ), renewed as (
+    update hold h set expires_at = clock_timestamp() + p_ttl_ms * interval '1 ms'
+      from live where h.id = live.id returning h.id
+  ) select count(*)::integer from renewed
+$$`;
+
 /**
  * The triggers of an insertion stay for whoever else writes calls: programs of the version before this one, and the records of
  * refused and lost calls.
@@ -209,6 +246,6 @@ alter function ledger_settle_odd set ${counted} = 'off'`;
 /** Adds them. */
 export class SettleColumns0024 extends Migration {
   override up(): void {
-    for (const statement of [sum, tell, triggers, apply]) this.addSql(statement);
+    for (const statement of [sum, tell, renew, triggers, apply]) this.addSql(statement);
   }
 }
