@@ -35,6 +35,56 @@ const writeCalls = (onConflict: string): string => `
           on conflict (account_id, hour, key_id, model) do update set
             ${sumNames.map((name) => `${name} = u.${name} + excluded.${name}`).join(", ")};`;
 
+/** What a charge takes where the balance covers all costs of the batch, whatever was held for them. */
+const paidWhole = `priced as (
+      select id, cost, vendor, released, checkpointed, cost as paid from ended`;
+
+/** What it takes where it may not: its own hold, then from the pool, in the order of ids. */
+const paidFromPool = `pooled as (
+      select id, cost, vendor, released, checkpointed, greatest(cost - released, 0) as excess,
+          v_available + ledger_sum(greatest(released - cost, 0)) over ()
+            - ledger_sum(greatest(cost - released, 0)) over (order by id) as remaining
+        from ended
+    ), priced as (
+      select id, cost, vendor, released, checkpointed,
+          cost - least(excess, greatest(-remaining, 0))::bigint as paid
+        from pooled`;
+
+/** Ends holds, and writes their charges. */
+const endHolds = (priced: string): string => `
+    with ended as (
+      update hold h
+        set state = case when s.cost > 0 then 2 else 3 end, settled = s.cost, request_id = null
+        from (select unnest(p_settle_ids) as id, unnest(p_settle_costs) as cost,
+          unnest(p_vendor_costs) as vendor) s
+        where h.id = s.id and h.account_id = p_account and h.state + 0 = 1
+        returning h.id, s.cost, s.vendor, h.amount as released, h.key_id, h.checkpointed
+    ), ${priced}
+    ), spent as (
+      update key_spend k set spent = k.spent + s.cost, held = k.held - s.released
+        from (select key_id, ledger_sum(cost)::bigint as cost, ledger_sum(released)::bigint as released
+          from ended where key_id is not null group by key_id) s
+        where k.key_id = s.key_id
+    ), entries as (
+      insert into ledger_entry (txn_id, account, account_id, kind, amount, balance_after)
+        select id, 1, p_account, 2, -paid, v_before - ledger_sum(paid) over (order by id)
+          from priced where paid > 0
+        union all select id, 2, p_account, 2, cost, null from priced where cost > 0
+        union all select p.id, e.account, p_account, 2, e.amount, null
+          from priced p cross join lateral
+            (values (6, p.paid - p.cost), (7, -p.vendor), (8, p.vendor)) as e(account, amount)
+          where (p.paid < p.cost or p.vendor <> 0) and e.amount <> 0
+    )
+    select count(*), coalesce(ledger_sum(released), 0), coalesce(ledger_sum(paid), 0), array_agg(id),
+        bool_or(checkpointed)
+      into v_count, v_sum, v_paid, v_ids, v_checkpointed from priced;`;
+
+/** With what all settlements cost and all holds ask for: a statement for each sum would cost more than both. */
+const lockBalance = `
+  select b.available, b.held, b.low_below, (select ledger_sum(cost) from unnest(p_settle_costs) as cost),
+      (select ledger_sum(amount) from unnest(p_hold_amounts) as amount)
+    into v_available, v_held, v_low, v_cost, v_asked from balance b where b.account_id = p_account for update;`;
+
 const holdRows = `
           select t.id, p_account, t.amount, p_node, coalesce(t.key_id, v_key), t.key_limit,
               clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id
@@ -68,16 +118,16 @@ declare
   v_count integer;
   v_sum bigint;
   v_paid bigint;
+  v_cost bigint;
+  v_asked bigint;
   v_ids uuid[];
   v_checkpointed boolean;
   v_key uuid := case when cardinality(p_hold_keys) = 1 then p_hold_keys[1] end;
 begin
-  select b.available, b.held, b.low_below into v_available, v_held, v_low
-    from balance b where b.account_id = p_account for update;
+  ${lockBalance}
   if not found then
     insert into balance (account_id) values (p_account) on conflict do nothing;
-    select b.available, b.held, b.low_below into v_available, v_held, v_low
-      from balance b where b.account_id = p_account for update;
+    ${lockBalance}
   end if;
   v_before := v_available + v_held;
   if p_node_name is not null then
@@ -85,40 +135,9 @@ begin
   end if;
 
   if cardinality(p_settle_ids) > 0 then
-    with ended as (
-      update hold h
-        set state = case when s.cost > 0 then 2 else 3 end, settled = s.cost, request_id = null
-        from (select unnest(p_settle_ids) as id, unnest(p_settle_costs) as cost,
-          unnest(p_vendor_costs) as vendor) s
-        where h.id = s.id and h.account_id = p_account and h.state + 0 = 1
-        returning h.id, s.cost, s.vendor, h.amount as released, h.key_id, h.checkpointed
-    ), pooled as (
-      select id, cost, vendor, released, checkpointed, greatest(cost - released, 0) as excess,
-          v_available + ledger_sum(greatest(released - cost, 0)) over ()
-            - ledger_sum(greatest(cost - released, 0)) over (order by id) as remaining
-        from ended
-    ), priced as (
-      select id, cost, vendor, released, checkpointed,
-          cost - least(excess, greatest(-remaining, 0))::bigint as paid
-        from pooled
-    ), spent as (
-      update key_spend k set spent = k.spent + s.cost, held = k.held - s.released
-        from (select key_id, ledger_sum(cost)::bigint as cost, ledger_sum(released)::bigint as released
-          from ended where key_id is not null group by key_id) s
-        where k.key_id = s.key_id
-    ), entries as (
-      insert into ledger_entry (txn_id, account, account_id, kind, amount, balance_after)
-        select id, 1, p_account, 2, -paid, v_before - ledger_sum(paid) over (order by id)
-          from priced where paid > 0
-        union all select id, 2, p_account, 2, cost, null from priced where cost > 0
-        union all select p.id, e.account, p_account, 2, e.amount, null
-          from priced p cross join lateral
-            (values (6, p.paid - p.cost), (7, -p.vendor), (8, p.vendor)) as e(account, amount)
-          where (p.paid < p.cost or p.vendor <> 0) and e.amount <> 0
-    )
-    select count(*), coalesce(ledger_sum(released), 0), coalesce(ledger_sum(paid), 0), array_agg(id),
-        bool_or(checkpointed)
-      into v_count, v_sum, v_paid, v_ids, v_checkpointed from priced;
+    if v_cost <= v_available then ${endHolds(paidWhole)}
+    else ${endHolds(paidFromPool)}
+    end if;
     v_available := v_available + v_sum - v_paid;
     v_held := v_held - v_sum;
 
@@ -148,7 +167,7 @@ begin
   end if;
 
   if cardinality(p_hold_ids) > 0 then
-    select ledger_sum(amount) into v_sum from unnest(p_hold_amounts) as amount;
+    v_sum := v_asked;
     if v_sum <= v_available
       and (p_hold_limits is null or ledger_keys_fit(p_hold_keys, p_hold_amounts, p_hold_limits))
     then
