@@ -1,11 +1,13 @@
 /** The words of the SQL function `ledger_apply`: its parameters and its verdicts. */
-import { callsJson, checkpointsJson } from "./call-json.ts";
+import { callColumns, callColumnsCount } from "./call-columns.ts";
+import { checkpointsJson } from "./call-json.ts";
+import { arrayText, quotedText } from "./array-text.ts";
 import type { CallRow } from "./call-row.ts";
 import type { ExtendVerdict, HoldVerdict } from "./ledger.ts";
 import type { Row, Statement } from "./link.ts";
 
 /** How many parameters `ledger_apply` has after the account. */
-const applyParameters = 15;
+const applyParameters = 15 + callColumnsCount;
 
 /** Its call, for `from`. @param account its SQL @param first the number of the first parameter after the account */
 export function applyCall(account: string, first: number): string {
@@ -85,11 +87,15 @@ export interface Sender {
   readonly holdTtlMs: number;
 }
 
-/** The parameters of {@link applyStatement}. Arrays are written by hand: the driver takes 3 times as long. */
+/**
+ * The parameters of {@link applyStatement}. `isFresh`: nobody has sent these operations before; the statement then fails where
+ * one is there already, for it does not look. Default: it does.
+ * Arrays are written by hand: the driver takes 3 times as long. */
 export function applyValues(
   accountId: string,
   { settles, extends: grown, holds }: Batch,
   { nodeId, nodeName, holdTtlMs }: Sender,
+  isFresh = false,
 ): (string | number | null)[] {
   return [
     accountId,
@@ -100,25 +106,22 @@ export function applyValues(
     ...holdValues(holds),
     holdTtlMs,
     requestIdsOf(holds),
+    isFresh ? "t" : "f",
   ];
 }
 
-function settleValues(settles: readonly BatchSettle[]): (string | null)[] {
-  if (settles.length === 0) return [null, null, null, null];
-  const records: CallRow[] = [];
-  let hasVendorCosts = false;
-  for (const { record } of settles) {
-    if (record === undefined) continue;
-    records.push(record);
-    if (record.vendor_cost) hasVendorCosts = true;
-  }
+function settleValues(settles: readonly BatchSettle[]): readonly (string | null)[] {
+  if (settles.length === 0) return noSettles;
+  const hasVendorCosts = settles.some(({ record }) => record?.vendor_cost);
   return [
     arrayText(settles, (settle) => settle.id),
     arrayText(settles, (settle) => settle.cost),
     hasVendorCosts ? arrayText(settles, ({ record }) => record?.vendor_cost || "NULL") : null,
-    records.length > 0 ? callsJson(records) : null,
+    ...callColumns(settles),
   ];
 }
+
+const noSettles: readonly null[] = Array.from({ length: 3 + callColumnsCount }, () => null);
 
 function extendValues(grown: readonly BatchExtend[]): (string | null)[] {
   if (grown.length === 0) return [null, null, null];
@@ -135,19 +138,23 @@ function holdValues(holds: readonly BatchHold[]): (string | null)[] {
   return [
     arrayText(holds, (hold) => hold.id),
     arrayText(holds, (hold) => hold.amount),
-    arrayText(holds, (hold) => hold.keyId || "NULL"),
+    keyIdsOf(holds, isLimited),
     isLimited ? arrayText(holds, (hold) => hold.keyLimit ?? "NULL") : null,
   ];
 }
 
-function requestIdsOf(holds: readonly BatchHold[]): string | null {
-  if (!holds.some(({ requestId }) => requestId !== "")) return null;
-  return arrayText(holds, ({ requestId }) => (requestId === "" ? "NULL" : quoted(requestId)));
+/** One stands for all where they are the same. */
+function keyIdsOf(holds: readonly BatchHold[], isLimited: boolean): string | null {
+  const keyId = holds[0]?.keyId ?? "";
+  if (isLimited || holds.some((hold) => hold.keyId !== keyId)) {
+    return arrayText(holds, (hold) => hold.keyId || "NULL");
+  }
+  return keyId === "" ? null : `{${keyId}}`;
 }
 
-/** A member of an array of texts. What clients choose may be anything that can be seen. */
-function quoted(text: string): string {
-  return /["\\]/.test(text) ? `"${text.replaceAll(/["\\]/g, "\\$&")}"` : `"${text}"`;
+function requestIdsOf(holds: readonly BatchHold[]): string | null {
+  if (!holds.some(({ requestId }) => requestId !== "")) return null;
+  return arrayText(holds, ({ requestId }) => (requestId === "" ? "NULL" : quotedText(requestId)));
 }
 
 /** The verdicts of the holds in their order; `undefined`: all were admitted. */
@@ -187,10 +194,4 @@ function holdVerdict(word: string): HoldVerdict {
   return keyRemaining === undefined
     ? refused
     : { ...refused, keyRemainingNanos: BigInt(keyRemaining) };
-}
-
-function arrayText<T>(items: readonly T[], text: (item: T) => string): string {
-  let array = "{";
-  for (const item of items) array += array.length === 1 ? text(item) : `,${text(item)}`;
-  return `${array}}`;
 }

@@ -40,8 +40,9 @@ export function checkpointsJson(grown: readonly Told[]): string | null {
 /** Texts that clients or vendors have written. */
 const foreignTexts = ["model", "request_id", "path", "upstream_request_id", "dropped"] as const;
 
-/** The row itself where its texts are plain: a copy of all its members for nothing costs more than the tests. */
-function boundRow(row: CallRow): CallRow {
+/** The row with the texts that come from outside cut; itself where they are plain: a copy of all its members for nothing
+ * costs more than the tests. */
+export function boundRow(row: CallRow): CallRow {
   if (foreignTexts.every((name) => isPlain(row[name] ?? ""))) return row;
   const bound = { ...row };
   for (const name of foreignTexts) bound[name] = callText(row[name] ?? "");
@@ -62,7 +63,8 @@ function isPlain(text: string): boolean {
   return text.length <= callTextCharsMax && /^[\x20-\x7e]*$/.test(text);
 }
 
-function cleanRow(row: CallRow): CallRow {
+/** The row without NUL and lone surrogates, which PostgreSQL refuses. */
+export function cleanRow(row: CallRow): CallRow {
   const entries = Object.entries(row).map(([key, value]: [string, unknown]) => [
     key,
     typeof value === "string" ? value.toWellFormed().replaceAll("\0", "\ufffd") : value,

@@ -21,7 +21,7 @@ import {
   type SettleItem,
 } from "./lane-items.ts";
 import type { HoldVerdict } from "./ledger.ts";
-import type { Row } from "./link.ts";
+import { isDuplicate, type Row } from "./link.ts";
 import { type At, tellPoints } from "./points.ts";
 
 /** What a lane tells the ledger. */
@@ -101,9 +101,10 @@ export class Lane implements Source {
 
   /** The next batch: what queued while the last one was under way. */
   take(): Work | undefined {
-    const batch = this.#parts.shift() ?? this.#nextBatch();
+    const part = this.#parts.shift();
+    const batch = part ?? this.#nextBatch();
     if (!this.#isEmpty()) this.#events.onWork(this);
-    if (sizeOf(batch) > 0) return this.#work(batch);
+    if (sizeOf(batch) > 0) return this.#work(batch, part === undefined);
     this.#events.onEmpty(this);
     return undefined;
   }
@@ -130,14 +131,17 @@ export class Lane implements Source {
     return taken;
   }
 
-  #work(batch: Items): Work {
+  #work(batch: Items, isFresh: boolean): Work {
     const at = this.#at;
     return {
       statement: applyStatement,
-      values: applyValues(this.accountId, batch, this.#sender),
+      values: applyValues(this.accountId, batch, this.#sender, isFresh),
       ...(at && { sent: () => tellPoints(at, batch, "sent") }),
       done: (row) => this.#done(batch, row),
-      refused: (error) => this.#refused(batch, error),
+      refused: (error) => {
+        if (isFresh && isDuplicate(error)) this.#again(batch);
+        else this.#refused(batch, error);
+      },
     };
   }
 
@@ -175,6 +179,12 @@ export class Lane implements Source {
       const verdict = verdicts?.[index] ?? { heldNanos: BigInt(item.amount) };
       for (const { resolve } of item.waiters) resolve(verdict);
     });
+  }
+
+  /** Something of the batch is there already: it was sent before, and its answer got lost. */
+  #again(batch: Items): void {
+    this.#parts.unshift(batch);
+    this.#events.onWork(this);
   }
 
   /** Halves the batch until the operation at fault stands alone; the others must not suffer. */

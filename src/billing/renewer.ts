@@ -13,11 +13,7 @@ const renewMax = 1_000;
 /** Renews holds by id. Waits for nobody (a locked hold is just being settled), and knows the database's clock only. */
 export const renewStatement: Statement = {
   name: "ledger_renew",
-  text:
-    "with live as (select id from hold where id = any($1::uuid[]) and state = 1 order by id " +
-    "for update skip locked), renewed as (update hold h set expires_at = clock_timestamp() + " +
-    "$2::integer * interval '1 ms' from live where h.id = live.id returning h.id) " +
-    "select count(*)::integer as count from renewed",
+  text: "select ledger_renew($1, $2) as count",
 };
 
 /** The open holds of this process, oldest first. */

@@ -21,6 +21,7 @@ import { TaskTerms0020 } from "./migration/0020-task-terms.ts";
 import { HoldRequest0021 } from "./migration/0021-hold-request.ts";
 import { ConsoleLists0022 } from "./migration/0022-console-lists.ts";
 import { CallAttempts0023 } from "./migration/0023-call-attempts.ts";
+import { SettleColumns0024 } from "./migration/0024-settle-columns.ts";
 
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-account-key", class: AccountKey0001 },
@@ -44,4 +45,5 @@ export const migrations: readonly MigrationObject[] = [
   { name: "0021-hold-request", class: HoldRequest0021 },
   { name: "0022-console-lists", class: ConsoleLists0022 },
   { name: "0023-call-attempts", class: CallAttempts0023 },
+  { name: "0024-settle-columns", class: SettleColumns0024 },
 ];
