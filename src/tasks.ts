@@ -9,6 +9,7 @@ import type { Database } from "./db/database.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 import type { BackgroundTasks } from "./inference/background/tasks.ts";
 import { createCatalogue } from "./inference/catalogue.ts";
+import { admitModel } from "./inference/pipeline/admit.ts";
 import type { Metrics } from "./metrics.ts";
 import { type Service, serve } from "./rpc/service.ts";
 import { type Callbacks, createCallbacks } from "./task/callbacks.ts";
@@ -83,7 +84,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     feed,
     parking,
     allowHosts,
-    authorize: (caller, modelKey) => catalogue.authorize(caller, modelKey),
+    authorize: (caller, modelKey) => admitModel(catalogue, caller, modelKey),
     schemas: createTaskSchemas({ tasksOf: ({ vendor }) => tasksOf(vendor), allowHosts }),
     submit,
     cancel,

@@ -1,8 +1,14 @@
 /** One request on a route whose handler is called directly. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { type Caller, gatewayStopping, invalidKey, type KeyCaller, missingKey } from "../caller.ts";
-import { resolveRequestId } from "../caller.ts";
+import {
+  type Caller,
+  gatewayStopping,
+  invalidKey,
+  type KeyCaller,
+  missingKey,
+  resolveRequestId,
+} from "../caller.ts";
 import { CancelSource, type CancelSignal } from "../cancel-signal.ts";
 import { discardedBodyBytesMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";

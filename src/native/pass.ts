@@ -2,6 +2,7 @@
 import { replyBytesMax } from "../config/limits.ts";
 import { answering } from "../database-lost.ts";
 import { HttpFailure } from "../http/failure.ts";
+import { admitModel } from "../inference/pipeline/admit.ts";
 import { unusable } from "../inference/pipeline/failures.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { NativePassRoute } from "../vendor/native.ts";
@@ -52,7 +53,7 @@ function modelChange(
   if (route.model === undefined) return undefined;
   const { named, route: to } = checkedModel(request, route.model, {
     find: (name) => findModel(at.vendor.name, name),
-    authorize: (key) => catalogue.authorize(caller, key),
+    authorize: (key) => admitModel(catalogue, caller, key),
   });
   return { named, vendorModel: to.model };
 }

@@ -9,6 +9,7 @@ import { ErrorCode, GatewayError, internalError } from "../errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { callRecord } from "../billing/call-record.ts";
 import { neverCancelled } from "../cancel-signal.ts";
+import { admitModel } from "../inference/pipeline/admit.ts";
 import { Call } from "../inference/pipeline/call.ts";
 import { reportCall } from "../inference/pipeline/report.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
@@ -56,7 +57,7 @@ async function begin(ask: Ask, context: NativeContext): Promise<Begun> {
     request.needBody();
     const found = checkedModel(request, route.model, {
       find: (name) => context.findModel(at.vendor.name, name),
-      authorize: (key) => context.catalogue.authorize(caller, (model = key)),
+      authorize: (key) => admitModel(context.catalogue, caller, (model = key)),
     });
     checkModel(found.model, route.types);
     await checkReferences(ask, context);

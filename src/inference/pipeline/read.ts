@@ -1,8 +1,6 @@
 /** Reads a request as far as a call needs it, and finds its model. */
-import { requireActive } from "./admit.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import type { Admitted } from "./admit.ts";
-import { admitModel, admitTextModel } from "./admit.ts";
+import { type Admitted, admitModel, admitTextModel, requireActive } from "./admit.ts";
 import type { CallAdapter, Chunk, ReadRequest } from "./adapter.ts";
 import type { Call } from "./call.ts";
 

@@ -1,7 +1,6 @@
 /**
  * Settles a call, however it ended: usage, charge, record, ledger; then the log and the metrics. R-MON-8.
  */
-import type { CallEnding as Ending } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { callRecord } from "../../billing/call-record.ts";
 import type { Estimate } from "../tokens/request-tokens.ts";
@@ -91,7 +90,7 @@ export function chargeToDate<Out extends Chunk>(
     ...(estimated ?? { inputTokens: reported ? 0 : tokens.usual }),
     textBytes,
     units,
-    isWhole: isComplete || isCompleted(call.ending),
+    isWhole: isComplete || call.ending === CallEnding.COMPLETED,
     wantsText: request.text.maxOutputTokens !== 0,
   });
   call.usage = metered.usage;
@@ -101,10 +100,6 @@ export function chargeToDate<Out extends Chunk>(
   const usage = metered.usage && { ...metered.usage, ...metered.units };
   call.costNanos = usage && metered.isCharged ? pricing.cost(price, usage, call.discountBp) : 0n;
   call.vendorCostNanos = usage && planned && pricing.vendorCost(planned.route, usage, call.startMs);
-}
-
-function isCompleted(ending: Ending): boolean {
-  return ending === CallEnding.COMPLETED;
 }
 
 /** What has come of a reply. */
