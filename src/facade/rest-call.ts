@@ -18,7 +18,7 @@ import { errorHeaders, toGatewayError } from "./errors.ts";
 import type { FacadeOptions } from "./options.ts";
 import { readBody } from "./read-body.ts";
 import { headerText, type PresentedKey } from "./request-head.ts";
-import { StreamWriter } from "./stream-writer.ts";
+import { stallMs, StreamWriter } from "./stream-writer.ts";
 
 /** What differs between routes. */
 export interface RestRouteOptions {
@@ -133,8 +133,13 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     const response = this.#response;
     if (response.destroyed) return;
     response.writeHead(status, { ...headers, ...this.#headers });
-    if (body.length <= joinedBytesMax) response.end(body.toString("latin1"), "latin1");
-    else response.end(body);
+    if (body.length <= joinedBytesMax) {
+      response.end(body.toString("latin1"), "latin1");
+      return;
+    }
+    // Shorter ones fit into the system's buffers, whether their client reads them or not.
+    response.setTimeout(stallMs, () => response.destroy());
+    response.end(body);
   }
 
   head(head: SinkHead): void {

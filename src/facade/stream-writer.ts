@@ -5,9 +5,9 @@ import type { ServerResponse } from "node:http";
 const lookMs = 5_000;
 const silentLooks = 4;
 
-/** How long a client may take nothing before it is given up, in milliseconds: it holds money and a
- * place at the vendor meanwhile. */
-const stallMs = 120_000;
+/** How long a client may take nothing before it is given up, in milliseconds: it holds memory, and of a stream money and
+ * a place at the vendor meanwhile. */
+export const stallMs = 120_000;
 
 /**
  * Up to which size a piece is copied behind its head, or into its HTTP chunk, in bytes. Node.js hands a head and
