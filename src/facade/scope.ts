@@ -59,13 +59,10 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
   for (const routes of placesOf(options.routes)) refuseOtherMethods(scope, { routes, idHeaders });
 }
 
-/** What every scope does: errors in its style, a line and a count for each request, no body unless it says so.
- * @param send sends an error. Default: in the scope's dialect */
+/** What every scope does: errors in its style, a line and a count for each request, no body unless it says so. */
 export function prepareScope(
   scope: FastifyInstance,
   options: Pick<ScopeOptions, "dialect" | "log" | "metrics">,
-  send = (reply: FastifyReply, error: GatewayError): FastifyReply =>
-    sendError(reply, options.dialect, error),
 ): void {
   scope.decorateRequest("state", undefined);
   scope.decorateRequest("errorCode", "");
@@ -79,7 +76,7 @@ export function prepareScope(
       options.log.error({ requestId, err: told.cause ?? told }, "a request failed");
     }
     if (told.code === ErrorCode.REQUEST_TOO_LARGE) await letBodyEnd(request, reply);
-    return send(reply, told);
+    return sendError(reply, options.dialect, told);
   });
   observe(scope, options);
   scope.addHook("preHandler", ({ state }, _reply, done) => inLaneOf(state?.caller, done));

@@ -236,7 +236,11 @@ async function readRefused(
 export async function askInOrder(
   upstream: Upstream,
   routes: readonly PlannedRoute[],
-  ask: Omit<Ask, "prepare"> & { callFor(planned: PlannedRoute): AskedCall },
+  ask: Omit<Ask, "prepare"> & {
+    callFor(planned: PlannedRoute): AskedCall;
+    /** Gets each failed attempt after which another route is asked. Default: nobody does. */
+    onFailed?(planned: PlannedRoute, error: GatewayError): void;
+  },
 ): Promise<OpenReply> {
   let last: GatewayError | undefined;
   for (const planned of routes) {
@@ -245,6 +249,7 @@ export async function askInOrder(
     const attempted = await upstream.attempt(planned, { operation, prepare });
     if (attempted.error === undefined) return attempted;
     if (attempted.isFinal) throw attempted.error;
+    ask.onFailed?.(planned, attempted.error);
     last = attempted.error;
   }
   throw last ?? upstream.unserved();

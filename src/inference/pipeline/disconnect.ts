@@ -14,7 +14,7 @@ import { drainRepliesMax, drainReplyMs } from "../../config/limits.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Call } from "./call.ts";
 
-/** What {@link onDisconnect} needs. */
+/** What {@link ClientLink} needs. */
 export interface ClientLinkOptions {
   /** Cancelled when the client disconnects or the gateway stops. */
   readonly client: CancelSignal;

@@ -4,7 +4,7 @@ import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { GatewayError } from "../../errors.ts";
 import type { VendorReply } from "../../vendor/vendor.ts";
 import { upstreamRequestId } from "../headers.ts";
-import type { OpenReply } from "../upstream.ts";
+import { askInOrder, type OpenReply } from "../upstream.ts";
 import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
 import { ClientLink } from "./disconnect.ts";
 import type { Held } from "./hold.ts";
@@ -58,8 +58,15 @@ export async function open<Out extends Chunk>(
   held: Held<Out>,
   connection: Connection,
 ): Promise<Opened<Out>> {
-  const { call, request } = held;
-  const opened = await attempt(held, connection);
+  const { call, request, routes, deps } = held;
+  const opened = await askInOrder(deps.upstream, routes, {
+    operation: request.operation,
+    callFor(planned) {
+      call.asked(planned.route.vendor);
+      return requestFor(held, planned, connection);
+    },
+    onFailed: ({ route }, error) => call.failed(route.vendor, error),
+  });
   connection.answered(opened);
   const { planned, reply: answer, refusal } = opened;
   call.upstreamRequestId = upstreamRequestId(answer.headers);
@@ -80,30 +87,6 @@ export async function open<Out extends Chunk>(
   call.answered();
   const whole = request.whole(body, planned, answer);
   return { ...held, planned, answer, reply: { kind: "whole", whole, body } };
-}
-
-/** The first answer that goes to the customer. */
-async function attempt<Out extends Chunk>(
-  held: Held<Out>,
-  connection: Connection,
-): Promise<OpenReply> {
-  const { call, routes, request, deps } = held;
-  const { upstream } = deps;
-  let last: GatewayError | undefined;
-  for (const planned of routes) {
-    const attempted = await upstream.attempt(planned, {
-      operation: request.operation,
-      prepare() {
-        call.asked(planned.route.vendor);
-        return requestFor(held, planned, connection);
-      },
-    });
-    if (attempted.error === undefined) return attempted;
-    if (attempted.isFinal) throw attempted.error;
-    call.failed(planned.route.vendor, attempted.error);
-    last = attempted.error;
-  }
-  throw last ?? upstream.unserved();
 }
 
 function requestFor<Out extends Chunk>(
