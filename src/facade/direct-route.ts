@@ -6,12 +6,13 @@ import type { IncomingMessage } from "node:http";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { dialects, textDialects } from "../dialect/index.ts";
-import { checkBodyForm, emptyBody, notJson } from "./errors.ts";
+import { checkBodyForm, notJson } from "./errors.ts";
 import type { FacadeOptions, HandleWire } from "./options.ts";
 import { RestCall, type RestCallDeps, type RestRouteOptions } from "./rest-call.ts";
-import { passedQuery, platformKeyOf } from "./request-head.ts";
+import { platformKeyOf } from "./request-head.ts";
 import type { RestRoute } from "./route-table.ts";
 import { constraintsOf } from "./when-header.ts";
+import { readWireRequest } from "./wire-request.ts";
 
 /** What a listener's direct routes share. */
 export function createDirectDeps(options: FacadeOptions): RestCallDeps {
@@ -52,7 +53,7 @@ export function registerDirect(
 
 /** A route whose bodies are in a wire style. */
 function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
-  const { path, alwaysStream, platformAliases } = route.route;
+  const { path } = route.route;
   const { dialect, method, url: label } = route;
   const style = dialects[dialect];
   const text = textDialects.get(dialect);
@@ -69,17 +70,10 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
       checkJson(request);
     },
     handle(request, body, call) {
-      if (body.length === 0) throw emptyBody();
+      const forwarded = text.forwardedHeaders;
+      const fields = readWireRequest(request, body, { route, forwarded });
       call.isRecorded = true;
-      const headers: Record<string, string> = {};
-      for (const name of text.forwardedHeaders) {
-        const value = request.headers[name];
-        if (typeof value === "string") headers[name] = value;
-      }
-      const query = passedQuery(request.url ?? "");
-      const strict = request.headers["x-uas-strict"] === "true";
-      const fields = { path, query, headers, body, alwaysStream, platformAliases, strict };
-      return handle({ dialect, ...fields }, call);
+      return handle({ ...fields, strict: request.headers["x-uas-strict"] === "true" }, call);
     },
     errorBody: (error, requestId) => style.errorBody(error, requestId),
     keepAlive: () => text.keepAlive,

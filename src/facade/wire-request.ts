@@ -1,7 +1,10 @@
-import type { FastifyRequest } from "fastify";
+import type { IncomingMessage } from "node:http";
 import { emptyBody } from "./errors.ts";
 import { passedQuery } from "./request-head.ts";
-import type { RouteContext } from "./route-context.ts";
+import type { RestRoute } from "./route-table.ts";
+
+/** The head of a request. */
+type Head = Pick<IncomingMessage, "headers" | "url">;
 
 /**
  * The fields that every RPC with a body in a wire style has, and those that only some have.
@@ -10,18 +13,17 @@ import type { RouteContext } from "./route-context.ts";
  * @throws GatewayError INVALID_REQUEST where there is no body
  */
 export function readWireRequest(
-  request: FastifyRequest,
-  { route, dialect }: RouteContext,
-  forwarded: ReadonlySet<string>,
+  { headers: sent, url = "" }: Head,
+  body: unknown,
+  { route, forwarded }: { readonly route: RestRoute; readonly forwarded: ReadonlySet<string> },
 ) {
-  const { body } = request;
   if (!Buffer.isBuffer(body) || body.length === 0) throw emptyBody();
   const headers: Record<string, string> = {};
   for (const name of forwarded) {
-    const value = request.headers[name];
+    const value = sent[name];
     if (typeof value === "string") headers[name] = value;
   }
+  const { dialect } = route;
   const { path, alwaysStream, platformAliases } = route.route;
-  const query = passedQuery(request.url);
-  return { dialect, path, query, headers, body, alwaysStream, platformAliases };
+  return { dialect, path, query: passedQuery(url), headers, body, alwaysStream, platformAliases };
 }

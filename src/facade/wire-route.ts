@@ -35,7 +35,9 @@ export function registerWire(scope: FastifyInstance, context: RouteContext): voi
     async handler(request, reply) {
       const { values, header } = rpcCaller(request);
       const { signal } = abortWith(reply.raw, running);
-      const input = create(method.input, readWireRequest(request, context, text.forwardedHeaders));
+      const forwarded = text.forwardedHeaders;
+      const fields = readWireRequest(request.raw, request.body, { route, forwarded });
+      const input = create(method.input, fields);
       request.isRecorded = isRecorded;
       const answer = await transport.unary(method, signal, undefined, header, input, values);
       const { head, body } = answer.message as WireResponse;
