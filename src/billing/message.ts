@@ -10,8 +10,8 @@ import {
   LedgerEntrySchema,
   type LedgerKind,
 } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { money } from "../usd.ts";
-import type { CallRow } from "./call-row.ts";
+import { money } from "../core/money.ts";
+import type { CallRow } from "./calls/call-row.ts";
 
 /** The two columns of a balance, as the driver gives bigint. */
 export interface BalanceRow {

@@ -5,7 +5,7 @@ import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts"
 import { cancelBillingWord, modelTypeWord } from "../config/kinds.ts";
 import { priceAt } from "../config/price-at.ts";
 import { taskRunMs } from "../config/task-limits.ts";
-import { formatUsd } from "../money.ts";
+import { formatUsd } from "../core/money.ts";
 import { configOf } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { table } from "./output.ts";

@@ -8,7 +8,7 @@ import {
   type ModelPrices,
   type PriceVersion,
 } from "../../gen/uas/billing/v1/price_pb.ts";
-import { parseUsd } from "../money.ts";
+import { parseUsd } from "../core/money.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { cell, table } from "./output.ts";

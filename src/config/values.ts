@@ -1,5 +1,5 @@
 /** Reads single values of a configuration: words, texts, numbers, durations, prices, addresses, secrets. */
-import { parseUsd } from "../money.ts";
+import { parseUsd } from "../core/money.ts";
 import { type Entry, type Reader, report, scalarText } from "./reader.ts";
 import { type Resolved, resolveSecret, resolveText } from "./references.ts";
 import { hint } from "./suggest.ts";

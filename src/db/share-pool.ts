@@ -4,8 +4,8 @@
  * the database could not be reached.
  */
 import { Client, type Pool, type PoolClient } from "pg";
-import { databaseBusy, tooManyWaiting } from "../database-lost.ts";
-import { commonLane, currentLane } from "../lane.ts";
+import { databaseBusy, tooManyWaiting } from "../core/database-lost.ts";
+import { commonLane, currentLane } from "../core/account-context.ts";
 import { Turns, type Waiter } from "./turns.ts";
 
 /** What {@link sharePool} needs. */

@@ -1,7 +1,7 @@
 /** What a call is charged for: R-MON-8 as one pure function. */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../billing/price.ts";
+import type { UnitUsage } from "../billing/prices/price.ts";
 import { bytesPerToken } from "../config/limits.ts";
 
 /** What is known of a reply when it has ended, well or not. */

@@ -1,9 +1,9 @@
 /** What a vendor must offer. One file per kind implements it; index.ts lists them. */
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { CancelSignal } from "../cancel-signal.ts";
+import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { VendorConfig } from "../config/config.ts";
-import type { NativeTransport } from "./native-transport.ts";
+import type { NativeTransport } from "./native-http.ts";
 import type { NativeApi } from "./native.ts";
 import type { VendorTasks } from "./task.ts";
 

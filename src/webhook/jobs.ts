@@ -1,7 +1,7 @@
 /** What the webhook room needs by itself: that old events go, and that an operator sees what waits. */
 import type { Pool } from "pg";
 import { webhookKeptMs } from "../config/limits.ts";
-import { singly } from "../singly.ts";
+import { singly } from "../core/async.ts";
 
 /** What waits, on all nodes together. */
 export interface WebhookStats {

@@ -1,9 +1,9 @@
 /** The signing secrets of accounts: made when first needed, kept sealed, rotated without a gap. */
 import type { Pool } from "pg";
 import { webhookRotationMs } from "../config/limits.ts";
-import { answering } from "../database-lost.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { createSealing, type Sealing } from "../sealing.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { createSealing, type Sealing } from "../core/sealing.ts";
 import { newSecret, type SigningSecrets } from "./signature.ts";
 
 /** The columns of a secret, with the database's own judgement of the time. */

@@ -9,7 +9,7 @@ import {
   codeMs,
   codeSendsMax,
 } from "../../src/config/sign-in-limits.ts";
-import { ErrorCode, type GatewayError } from "../../src/errors.ts";
+import { ErrorCode, type GatewayError } from "../../src/core/errors.ts";
 import { dailyMax, requestOf, useCodes } from "./code-rig.ts";
 
 const rig = useCodes();

@@ -2,8 +2,8 @@
 import { expect, it } from "vitest";
 import { type CodeAction, CodeActionSchema } from "../../gen/uas/account/v1/session_pb.ts";
 import { maskPhone, parsePhone } from "../../src/account/code/phone.ts";
-import { CodePurpose, purposeOf } from "../../src/account/code/purpose.ts";
-import { codeText } from "../../src/account/code/text.ts";
+import { CodePurpose, purposeOf } from "../../src/account/code/limits.ts";
+import { codeText } from "../../src/account/code/codes.ts";
 import { hashPassword, isPassword } from "../../src/account/user/password.ts";
 import { newTotpSecret, totpCode, totpStep } from "../../src/account/user/totp.ts";
 

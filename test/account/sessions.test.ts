@@ -13,7 +13,7 @@ import {
   sessionOverlapMs,
   sessionsMax,
 } from "../../src/config/sign-in-limits.ts";
-import type { Visit } from "../../src/visit.ts";
+import type { Visit } from "../../src/core/browser-session.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;

@@ -6,7 +6,7 @@ import {
   type TailCallsRequestSchema,
   type TailCallsResponse,
 } from "../../gen/uas/billing/v1/call_service_pb.ts";
-import { operator } from "../../src/caller.ts";
+import { operator } from "../../src/core/caller.ts";
 import { tailsPerAccountMax } from "../../src/config/log-limits.ts";
 import { idAt, makeCalls } from "./any-calls.ts";
 import { callRow } from "./call-row.ts";

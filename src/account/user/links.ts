@@ -1,9 +1,9 @@
 /** One-time links that sign a user in. */
 import type { Pool, PoolClient } from "pg";
 import { signInLinkMs } from "../../config/sign-in-limits.ts";
-import { answering } from "../../database-lost.ts";
-import { transact } from "../../transact.ts";
-import { digestToken, isToken, newToken } from "../session/token.ts";
+import { answering } from "../../core/database-lost.ts";
+import { transact } from "../../db/transaction.ts";
+import { digestToken, isToken, newToken } from "../session/store.ts";
 
 /** A link that was made. */
 export interface NewLink {

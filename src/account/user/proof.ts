@@ -1,6 +1,6 @@
 /** What a user proves beside a first factor: an authenticator, and that a change of credentials is the user's own. */
-import { ErrorCode, GatewayError } from "../../errors.ts";
-import type { Sealing } from "../../sealing.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import type { Sealing } from "../../core/sealing.ts";
 import type { Failures } from "../session/failures.ts";
 import type { UserRow, Users } from "./store.ts";
 import { totpStep } from "./totp.ts";

@@ -3,8 +3,10 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
-import type { GetCallHistogramResponse } from "../../../gen/uas/billing/v1/call_service_pb.ts";
+import {
+  CallService,
+  type GetCallHistogramResponse,
+} from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { useText } from "../language.tsx";
 import type { CallSearch } from "../search.ts";
 import { msOf, timeText } from "../time.ts";

@@ -1,13 +1,13 @@
 /** The reply half of responses on a relayed hop: bytes in, the same bytes out but for the model name. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { GatewayError } from "../../errors.ts";
+import type { GatewayError } from "../../core/errors.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
-import { errorBody } from "../error-body.ts";
-import { EventRelay, restoreReplyModel } from "../event-relay.ts";
-import { isRecord, recordAt } from "../json.ts";
+import { errorBody } from "../codec.ts";
+import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
+import { isRecord, recordAt } from "../json/value.ts";
 import { ObjectScan } from "../json/object-scan.ts";
-import { reportedUsage } from "../reported-usage.ts";
-import { PassedOutput } from "./passed-output.ts";
+import { reportedUsage } from "../usage.ts";
+import { PassedOutput } from "./relay-output.ts";
 
 /** See {@link TextDialect.relayReply}. */
 export function relayResponsesReply(body: Buffer, options: RelayOptions): RelayedReply {

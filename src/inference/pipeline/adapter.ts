@@ -1,11 +1,11 @@
 /** The caller's side of a call: bytes in a wire style, the contract's own messages, or a vendor's own form. */
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/price.ts";
-import type { CancelSignal } from "../../cancel-signal.ts";
+import type { UnitUsage } from "../../billing/prices/price.ts";
+import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { ModelConfig, RouteConfig } from "../../config/config.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
-import type { GatewayError } from "../../errors.ts";
+import type { GatewayError } from "../../core/errors.ts";
 import type { OperationName, Vendor, VendorReply } from "../../vendor/vendor.ts";
 import { type Delivered, meter, type Metered } from "../metering.ts";
 

@@ -1,11 +1,11 @@
 /** What every phase of a call can reach: who calls, and the parts of the gateway that calls share. */
 import type { Logger } from "pino";
-import type { Ledger } from "../../billing/ledger.ts";
-import type { CallUsage, UnitUsage } from "../../billing/price.ts";
-import type { KeyCaller } from "../../caller.ts";
-import type { CancelSignal } from "../../cancel-signal.ts";
+import type { Ledger } from "../../billing/ledger/ledger.ts";
+import type { CallUsage, UnitUsage } from "../../billing/prices/price.ts";
+import type { KeyCaller } from "../../core/caller.ts";
+import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { ModelConfig, PriceConfig, RouteConfig } from "../../config/config.ts";
-import type { Metrics } from "../../metrics.ts";
+import type { Metrics } from "../../core/metrics.ts";
 import type { Catalogue } from "../catalogue.ts";
 import type { RunningCalls } from "../running-calls.ts";
 import type { TokenCounter } from "../tokens/counter.ts";

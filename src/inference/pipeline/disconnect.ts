@@ -8,10 +8,10 @@
  * - Else the vendor is stopped, and what was delivered until then is charged.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { CancelSource, type CancelSignal } from "../../cancel-signal.ts";
-import { GatewayStopping } from "../../caller.ts";
+import { CancelSource, type CancelSignal } from "../../core/cancel-signal.ts";
+import { GatewayStopping } from "../../core/caller.ts";
 import { drainRepliesMax, drainReplyMs } from "../../config/limits.ts";
-import { GatewayError } from "../../errors.ts";
+import { GatewayError } from "../../core/errors.ts";
 import type { Call } from "./call.ts";
 
 /** What {@link ClientLink} needs. */

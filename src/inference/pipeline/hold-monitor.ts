@@ -4,7 +4,8 @@
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { ExtendVerdict, Ledger } from "../../billing/ledger.ts";
+import { callRecord } from "../../billing/calls/call-record.ts";
+import type { ExtendVerdict, Ledger } from "../../billing/ledger/ledger.ts";
 import {
   bytesPerToken,
   checkpointFirstMs,
@@ -12,16 +13,14 @@ import {
   streamLookMs,
   streamOutageMs,
 } from "../../config/limits.ts";
-import { databaseUnavailable } from "../../database-lost.ts";
-import type { GatewayError } from "../../errors.ts";
-import { callRecord } from "../../billing/call-record.ts";
-import { clampToBalance } from "./clamp-to-balance.ts";
+import { databaseUnavailable } from "../../core/database-lost.ts";
+import type { GatewayError } from "../../core/errors.ts";
 import type { Call } from "./call.ts";
-import { HoldGrowth, type HoldPlan } from "./hold-growth.ts";
 import { outOfBalance } from "./failures.ts";
+import { HoldGrowth, type HoldPlan } from "./hold-plan.ts";
 
 /** The reply that is monitored. */
-export interface MonitoredReply {
+interface MonitoredReply {
   readonly textBytes: number;
   readonly isOver: boolean;
   stop(usage: Usage | undefined): void;
@@ -29,7 +28,7 @@ export interface MonitoredReply {
 }
 
 /** What a {@link HoldMonitor} needs. */
-export interface HoldMonitorOptions {
+interface HoldMonitorOptions {
   readonly call: Call;
   readonly reply: MonitoredReply;
   readonly plan: HoldPlan;
@@ -200,4 +199,27 @@ export class MonitoredStreams {
   look(nowMs: number): void {
     for (const monitor of this.#monitors) monitor.look(nowMs);
   }
+}
+
+/**
+ * The usage as far as `nanos` pay for it: with fewer tokens of output where it costs more. What was read is
+ * never less.
+ *
+ * @param cost what a usage costs: more tokens never cost less
+ */
+function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage) => bigint): Usage {
+  const withOutput = (outputTokens: number): Usage => ({
+    ...usage,
+    outputTokens,
+    reasoningTokens: Math.min(usage.reasoningTokens, outputTokens),
+  });
+  if (cost(usage) <= nanos) return usage;
+  let paid = 0;
+  let dear = usage.outputTokens;
+  while (dear - paid > 1) {
+    const middle = Math.floor((paid + dear) / 2);
+    if (cost(withOutput(middle)) <= nanos) paid = middle;
+    else dear = middle;
+  }
+  return withOutput(paid);
 }

@@ -1,15 +1,14 @@
 /** Asks the vendors of a call's routes until one answers: every attempt is recorded here. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { GatewayError } from "../../errors.ts";
+import { GatewayError } from "../../core/errors.ts";
 import type { VendorReply } from "../../vendor/vendor.ts";
 import { upstreamRequestId } from "../headers.ts";
 import { askInOrder, type OpenReply } from "../upstream.ts";
 import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
 import { ClientLink } from "./disconnect.ts";
 import type { Held } from "./hold.ts";
-import { readAnswer } from "./read-answer.ts";
-import { StreamReply } from "./stream-reply.ts";
+import { readAnswer, StreamReply } from "./deliver.ts";
 
 /** A call that a vendor has answered. */
 export interface Opened<Out extends Chunk> extends Held<Out> {

@@ -12,7 +12,7 @@
  * | deliver | relay or translate, metered and monitored | deliver.ts |
  * | settle | usage, charge, record, ledger, log, metrics: always | settle.ts |
  */
-import type { GatewayError } from "../../errors.ts";
+import type { GatewayError } from "../../core/errors.ts";
 import type { CallAdapter, Chunk } from "./adapter.ts";
 import { admit, type CallToAdmit } from "./admit.ts";
 import { deliver } from "./deliver.ts";
@@ -22,9 +22,8 @@ import { hold } from "./hold.ts";
 import { Connection, open } from "./open.ts";
 import { quote } from "./quote.ts";
 import { read } from "./read.ts";
-import { explainFailure } from "./report.ts";
-import { type Ended, type Reached, settle } from "./settle.ts";
-import { type Sink, soon } from "../../sink.ts";
+import { explainFailure, settle, type Ended, type Reached } from "./settle.ts";
+import { type Sink, soon } from "../../core/sink.ts";
 
 /** A call whose reply is out. */
 export interface Delivered {

@@ -2,10 +2,10 @@
 import { stateWaitMs } from "../../config/limits.ts";
 import type { PriceConfig } from "../../config/config.ts";
 import { RequestTokens } from "../tokens/request-tokens.ts";
-import { withTimeout } from "../with-timeout.ts";
+import { withTimeout } from "../../core/async.ts";
 import type { Chunk, PlannedRoute, PreparedCall } from "./adapter.ts";
 import { incapable } from "./failures.ts";
-import { type HoldPlan, planHold } from "./hold-growth.ts";
+import { type HoldPlan, planHold } from "./hold-plan.ts";
 import type { Asked } from "./read.ts";
 
 /** A call whose cost is bounded. */

@@ -3,10 +3,10 @@ import { create } from "@bufbuild/protobuf";
 import { beforeEach, describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { ExtendOperation, ExtendVerdict } from "../../../src/billing/ledger.ts";
-import type { GatewayError } from "../../../src/errors.ts";
+import type { ExtendOperation, ExtendVerdict } from "../../../src/billing/ledger/ledger.ts";
+import type { GatewayError } from "../../../src/core/errors.ts";
 import { Call } from "../../../src/inference/pipeline/call.ts";
-import { planHold } from "../../../src/inference/pipeline/hold-growth.ts";
+import { planHold } from "../../../src/inference/pipeline/hold-plan.ts";
 import { HoldMonitor } from "../../../src/inference/pipeline/hold-monitor.ts";
 
 /** A nano-USD a token, of input and of output. */
