@@ -4,7 +4,7 @@ import type { CallRow } from "./billing/call-row.ts";
 import { callCost } from "./billing/price.ts";
 import type { PriceBook } from "./billing/price-book.ts";
 import type { Config, Settings } from "./config/config.ts";
-import { priceAt } from "./config/price-at.ts";
+import { priceAt } from "./config/price.ts";
 import type { Database } from "./db/database.ts";
 import { openPool } from "./db/open-pool.ts";
 import { backgroundOf } from "./inference/background/params.ts";

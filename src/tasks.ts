@@ -4,7 +4,7 @@ import { ModelType } from "../gen/uas/inference/v1/model_pb.ts";
 import { holdAmount } from "./billing/price.ts";
 import type { PriceBook } from "./billing/price-book.ts";
 import type { Config } from "./config/config.ts";
-import { priceAt } from "./config/price-at.ts";
+import { priceAt } from "./config/price.ts";
 import type { Database } from "./db/database.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 import type { BackgroundTasks } from "./inference/background/tasks.ts";

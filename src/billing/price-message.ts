@@ -9,7 +9,7 @@ import {
   PriceVersionSchema,
 } from "../../gen/uas/billing/v1/price_pb.ts";
 import type { DatedPrice, PriceConfig, TokenPrices } from "../config/config.ts";
-import { priceAt } from "../config/price-at.ts";
+import { priceAt } from "../config/price.ts";
 import { formatUsd } from "../money.ts";
 import { priceVersion } from "./price-form.ts";
 

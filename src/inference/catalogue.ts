@@ -9,7 +9,7 @@ import {
 } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Caller } from "../caller.ts";
 import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
-import { priceAt } from "../config/price-at.ts";
+import { priceAt } from "../config/price.ts";
 import { taskRunMs } from "../config/task-limits.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { formatUsd } from "../money.ts";

@@ -1,7 +1,7 @@
 /** What calls cost, as the operator's configuration says. */
 import type { PriceBook } from "../billing/price-book.ts";
 import { callCost, holdAmount } from "../billing/price.ts";
-import { priceAt } from "../config/price-at.ts";
+import { priceAt } from "../config/price.ts";
 import type { Pricing } from "./pipeline/context.ts";
 
 /** Makes it. */
