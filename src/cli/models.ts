@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
 import { cancelBillingWord, modelTypeWord } from "../config/kinds.ts";
-import { priceAt } from "../config/price-at.ts";
+import { priceAt } from "../config/price.ts";
 import { taskRunMs } from "../config/task-limits.ts";
 import { formatUsd } from "../core/money.ts";
 import { configOf } from "./backend.ts";

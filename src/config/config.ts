@@ -3,6 +3,19 @@
  * environment says (addresses, secrets, folders). load.ts and settings.ts make them.
  */
 import type { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { ConsoleConfig, SmsConfig } from "./sign-in.ts";
+import type { StorageConfig } from "./storage.ts";
+import type { WebhookConfig } from "./webhooks.ts";
+
+export type {
+  AliyunSmsConfig,
+  ConsoleConfig,
+  HttpSmsConfig,
+  SmsConfig,
+  TwilioSmsConfig,
+} from "./sign-in.ts";
+export type { S3StorageConfig, StorageConfig } from "./storage.ts";
+export type { WebhookConfig } from "./webhooks.ts";
 
 /** What `uas.yaml` says, checked and resolved. Immutable. */
 export interface Config {
@@ -128,80 +141,6 @@ export interface PriceConfig extends TokenPrices {
 export interface PriceTier extends TokenPrices {
   /** It counts for calls that read more tokens than this. At least 1. */
   readonly above: number;
-}
-
-/** Webhook settings for tests. */
-export interface WebhookConfig {
-  /** Exact hosts that are exempt from the public-address rule. */
-  readonly allowHosts: readonly string[];
-  /** A CA certificate file to trust beside the system's. */
-  readonly caFile: string | undefined;
-}
-
-/** Where result files are kept. */
-export type StorageConfig = { readonly kind: "local" } | S3StorageConfig;
-
-/** A bucket of S3, or of a server that speaks like it. */
-export interface S3StorageConfig {
-  readonly kind: "s3";
-  /** Its address; `undefined`: Amazon's for the region. */
-  readonly endpoint: string | undefined;
-  readonly region: string;
-  readonly bucket: string;
-  /** Never logged, as the next one. */
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-  /** Whether the bucket stands in the path, not in the host's name. */
-  readonly forcePathStyle: boolean;
-}
-
-/** Who may use the console, and what for. */
-export interface ConsoleConfig {
-  /** Whether the first sign-in with a mobile number makes an account. Default: it does. */
-  readonly signUp: boolean;
-  /** Whether keys are kept, sealed, so that their owners can have them shown again. Default: they are. */
-  readonly copyAgain: boolean;
-}
-
-/** What sends codes to mobile numbers. */
-export type SmsConfig = SmsRules &
-  ({ readonly provider: "console" } | HttpSmsConfig | TwilioSmsConfig | AliyunSmsConfig);
-
-/** A server of the operator's own that takes messages as JSON. */
-export interface HttpSmsConfig {
-  readonly provider: "http";
-  readonly url: string;
-  /** Sent as a bearer token. Never logged. `undefined`: none is. */
-  readonly token: string | undefined;
-}
-
-/** Twilio Verify. */
-export interface TwilioSmsConfig {
-  readonly provider: "twilio";
-  readonly baseUrl: string;
-  readonly accountSid: string;
-  /** Never logged. */
-  readonly authToken: string;
-  readonly serviceSid: string;
-}
-
-/** The SMS service of Alibaba Cloud. */
-export interface AliyunSmsConfig {
-  readonly provider: "aliyun";
-  readonly baseUrl: string;
-  readonly accessKeyId: string;
-  /** Never logged. */
-  readonly accessKeySecret: string;
-  readonly signName: string;
-  readonly templateCode: string;
-}
-
-/** What does not depend on the provider. */
-export interface SmsRules {
-  /** The countries whose numbers are served, as ISO 3166-1 alpha-2 codes; empty: all. */
-  readonly countries: readonly string[];
-  /** The most codes in a day, to whomever. */
-  readonly dailyMax: number;
 }
 
 /** What the environment says. */

@@ -13,7 +13,7 @@ import {
 } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
 import { pageSizeMax } from "../config/limits.ts";
-import { priceAt } from "../config/price-at.ts";
+import { priceAt } from "../config/price.ts";
 import { taskRunMs } from "../config/task-limits.ts";
 import type { Caller } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";

@@ -6,7 +6,7 @@ import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
 import type { PriceBook } from "../billing/prices/price-book.ts";
 import { callCost, holdAmount } from "../billing/prices/price.ts";
 import type { Config } from "../config/config.ts";
-import { priceAt } from "../config/price-at.ts";
+import { priceAt } from "../config/price.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { serve } from "../core/service.ts";
 import type { Vendor } from "../vendor/vendor.ts";

@@ -3,7 +3,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import type { Failures } from "../session/failures.ts";
 import type { UserRow, Users } from "./store.ts";
-import { totpStep } from "./totp.ts";
+import { totpPeriod } from "./totp.ts";
 
 /** What the sealed secrets of authenticators are bound to, beside their account. */
 export function totpContext(userId: string): Buffer {
@@ -29,8 +29,8 @@ export function createTotpCheck({ users, failures, sealing }: TotpCheckOptions):
     const forgive = await failures.begin(attempt);
     const secret = sealing().open(user.account_id, totpContext(user.id), user.totp);
     if (secret === undefined) throw cannotOpen();
-    const step = totpStep(secret, code.replace(/\s/g, ""), Date.now());
-    if (step !== undefined && (await users.takeTotpStep(user.id, step))) return forgive();
+    const period = totpPeriod(secret, code.replace(/\s/g, ""), Date.now());
+    if (period !== undefined && (await users.takeTotpStep(user.id, period))) return forgive();
     throw badTotp("totp_code is wrong or was used before: send the 6 digits that are shown now");
   };
 }

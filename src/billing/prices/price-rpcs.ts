@@ -19,7 +19,7 @@ import {
   type Price,
 } from "../../../gen/uas/billing/v1/price_pb.ts";
 import type { ModelConfig, DatedPrice, PriceConfig, TokenPrices } from "../../config/config.ts";
-import { priceAt } from "../../config/price-at.ts";
+import { priceAt } from "../../config/price.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd } from "../../core/money.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";

@@ -1,7 +1,7 @@
 /** Which of a model's prices counts at a moment. */
 import { expect, it } from "vitest";
 import type { DatedPrice } from "../../src/config/config.ts";
-import { priceAt } from "../../src/config/price-at.ts";
+import { priceAt } from "../../src/config/price.ts";
 import { priceDefault } from "../support/gateway.ts";
 
 function dated(fromMs: number): DatedPrice {
