@@ -101,7 +101,7 @@ export const NodeEntity = defineEntity({
   },
 });
 
-/** One side of a transaction. Append-only. `account`: see the migration; `kind`: LedgerKind. */
+/** One side of a transaction. Append-only. `account`: see `src/db/migration/0001-baseline/billing.sql`; `kind`: LedgerKind. */
 export const LedgerEntryEntity = defineEntity({
   name: "LedgerEntryEntity",
   tableName: "ledger_entry",

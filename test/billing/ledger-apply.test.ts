@@ -86,7 +86,7 @@ describe("ledger_apply", () => {
     const account = await billing.account(100n);
     const id = await held(account, 60n);
     await billing.age([id], 1);
-    const sweep = "select ledger_sweep($1, $2) as count";
+    const sweep = "select ended as count from ledger_sweep_holds($1, $2)";
     expect((await billing.pool.query(sweep, [account, [id]])).rows).toEqual([{ count: 1 }]);
     expect(await billing.balance(account)).toEqual({ available: 100n, held: 0n });
     const live = await held(account, 70n);
