@@ -29,7 +29,6 @@ export const HoldEntity = defineEntity({
     settled: p.bigint().nullable(),
     expiresAt: p.datetime().columnType("timestamptz"),
     state: p.smallint().default(1),
-    swept: p.boolean().default(false),
     nodeId: p.uuid().nullable(),
     keyId: p.uuid().nullable(),
     keyLimit: p.bigint().nullable(),
@@ -128,7 +127,7 @@ export const LedgerEntryEntity = defineEntity({
       where: "account = 1",
     },
     {
-      name: "ledger_entry_moved_index",
+      name: "ledger_entry_no_charge_index",
       properties: ["accountId", "txnId"],
       where: "account = 1 and kind <> 2",
     },

@@ -1,4 +1,4 @@
--- Trigger on api_key and account: tells every process that a key may have changed.
+-- Trigger on api_key and account: notifies every process of a key that may have changed.
 --
 -- Each process caches the state of keys and listens on the channel key_changed. The payload is the
 -- id of the key or account; an empty payload means that any key may have changed. A trigger, so that

@@ -285,7 +285,7 @@ begin
               cost = u.cost + excluded.cost, vendor_cost = u.vendor_cost + excluded.vendor_cost;
         end if;
         if exists (select from call_watch w where w.expire_time > clock_timestamp()) then
-          perform call_tell_ids(p_account, p_settle_ids, p_kind);
+          perform call_notice_ids(p_account, p_settle_ids, p_kind);
         end if;
       end if;
     else

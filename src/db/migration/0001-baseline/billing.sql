@@ -15,11 +15,10 @@ create table balance (
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
 -- Money set aside for a call. state: 1 open, 2 settled, 3 released, 4 expired (ended for its process and not settled
--- since). swept: ended for its process; stays true when a late settlement follows. node_id: null where the hold was
--- made inside another transaction. key_limit: the key's lifetime limit as the hold knew it, for its growth. steps: how
--- many rows of hold_step it has. checkpointed: there may be a row of hold_checkpoint; a settlement looks for one only
--- then. request_id: how a call is found that was lost before it recorded anything; null once the hold has ended,
--- because the record has it then.
+-- since). node_id: the process; null where the hold was made inside another transaction. key_limit: the key's lifetime
+-- limit as the hold knew it, for its growth. steps: how many rows of hold_step it has. checkpointed: there may be a row
+-- of hold_checkpoint; a settlement looks for one only then. request_id: how a call is found that was lost before it
+-- recorded anything; null once the hold has ended, because the record has it then.
 --
 -- Holds are never deleted, and stay one table. A closed hold is what makes a settlement that arrives days late
 -- harmless, and half of a receipt; it has a sixth of the bytes of the record and the entries that it stands for, which
@@ -33,7 +32,6 @@ create table hold (
   settled bigint null,
   expires_at timestamptz not null,
   state smallint not null default 1,
-  swept boolean not null default false,
   node_id uuid null,
   key_id uuid null,
   key_limit bigint null,
@@ -115,7 +113,7 @@ create table ledger_entry_default partition of ledger_entry default;
 create index ledger_entry_customer_index on ledger_entry (account_id, txn_id) where (account = 1);
 create index ledger_entry_call_id_index on ledger_entry (call_id) where (call_id is not null);
 -- Finds the entries that are no charge (kind 2) among the charges; a charge writes nothing to it.
-create index ledger_entry_moved_index on ledger_entry (account_id, txn_id)
+create index ledger_entry_no_charge_index on ledger_entry (account_id, txn_id)
   where (account = 1 and kind <> 2);
 
 -- Makes top-ups, refunds, adjustments and promotions idempotent: one booking per account and reference.

@@ -31,7 +31,7 @@ create trigger ledger_entry_no_truncate before truncate on ledger_entry
   for each statement execute function ledger_entry_refuse();
 select ledger_guard_partitions();
 
--- ledger_apply counts and tells of its records itself, and sets uas.call_counted meanwhile.
+-- ledger_apply counts and announces its records itself, and sets uas.call_counted meanwhile.
 create trigger call_insert_usage after insert on call
   referencing new table as new_calls for each statement
   when (current_setting('uas.call_counted', true) is distinct from 'on')
@@ -41,10 +41,10 @@ create trigger call_delete_usage after delete on call
 create trigger call_update_usage after update on call
   referencing old table as old_calls new table as new_calls
   for each statement execute function call_count_usage();
-create trigger call_insert_tell after insert on call
+create trigger call_insert_notice after insert on call
   referencing new table as new_calls for each statement
   when (current_setting('uas.call_counted', true) is distinct from 'on')
-  execute function call_tell();
+  execute function call_notice();
 
 create trigger response_event_gone after delete on stored_response
   for each row when (old.task_id is not null) execute function response_event_gone();

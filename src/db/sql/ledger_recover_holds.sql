@@ -6,9 +6,9 @@
 -- ledger_apply: each may be a whole record from a checkpoint.
 --
 -- Locks, in this order: the account's balance row, its holds, its keys (key_spend). The time to wait for
--- a lock is limited: one stuck account must not keep the others from being swept. SQL, because only the
+-- a lock is limited: one stuck account must not keep the others from recovery. SQL, because only the
 -- database's clock decides.
-create or replace function ledger_sweep_holds(
+create or replace function ledger_recover_holds(
   p_account uuid, p_ids uuid[],
   out ended integer, out low_balance bigint
 )
@@ -53,5 +53,5 @@ begin
     insert into call select * from json_populate_recordset(null::call, v_calls)
       on conflict (id) do nothing;
   end;
-  update hold set state = 4, swept = true where id = any(v_ids);
+  update hold set state = 4 where id = any(v_ids);
 end $$;

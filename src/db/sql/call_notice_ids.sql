@@ -1,9 +1,9 @@
--- Does for ledger_apply what the trigger function call_tell does for other writers of call records.
+-- Does for ledger_apply what the trigger function call_notice does for other writers of call records.
 --
 -- p_kind: for each id which kind of record it has, 0: none (see ledger_apply).
 --
 -- Locks: none.
-create or replace function call_tell_ids(p_account uuid, p_ids uuid[], p_kind integer[]) returns void
+create or replace function call_notice_ids(p_account uuid, p_ids uuid[], p_kind integer[]) returns void
 language plpgsql
 as $$
 begin

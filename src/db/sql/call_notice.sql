@@ -5,7 +5,7 @@
 -- account, the number of records and the newest 200 ids.
 --
 -- Locks: none.
-create or replace function call_tell() returns trigger
+create or replace function call_notice() returns trigger
 language plpgsql
 as $$
 begin
