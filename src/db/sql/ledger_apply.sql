@@ -51,9 +51,7 @@
 -- ever; where no other plan exists, the prohibitive cost would start the JIT compiler (300 ms). Open
 -- holds known by id are found by `state + 0 = 1`: with `state = 1` the planner takes the partial index
 -- of open holds, which on a busy account is full of entries that ended since the last vacuum (16,000
--- of them: 1 ms per batch, and growing). `unnest` of texts stands in the select list: in `from` each
--- array would fill a tuplestore. Numbers are read by subscript, for an array of texts has to be walked
--- to find a member.
+-- of them: 1 ms per batch, and growing).
 create or replace function ledger_apply(
   p_account uuid, p_node uuid = null, p_node_name text = null,
   p_settle_ids uuid[] = null, p_settle_costs bigint[] = null, p_vendor_costs bigint[] = null,
@@ -92,94 +90,89 @@ declare
   v_checkpointed boolean;
   v_key uuid := case when cardinality(p_hold_keys) = 1 then p_hold_keys[1] end;
 begin
-
-  select b.available, b.held, b.low_below,
-    (select ledger_sum(cost) from unnest(p_settle_costs) as cost),
-      (select ledger_sum(amount) from unnest(p_hold_amounts) as amount)
-    into v_available, v_held, v_low, v_cost,
-      v_asked from balance b where b.account_id = p_account for update;
-  if not found then
+  loop
+    -- With what all settlements cost and all holds ask for: a statement for each sum would cost more
+    -- than both.
+    select b.available, b.held, b.low_below,
+        (select ledger_sum(cost) from unnest(p_settle_costs) as cost),
+        (select ledger_sum(amount) from unnest(p_hold_amounts) as amount)
+      into v_available, v_held, v_low, v_cost, v_asked
+      from balance b where b.account_id = p_account for update;
+    exit when found;
     insert into balance (account_id) values (p_account) on conflict do nothing;
-
-  select b.available, b.held, b.low_below,
-    (select ledger_sum(cost) from unnest(p_settle_costs) as cost),
-      (select ledger_sum(amount) from unnest(p_hold_amounts) as amount)
-    into v_available, v_held, v_low, v_cost,
-      v_asked from balance b where b.account_id = p_account for update;
-  end if;
+  end loop;
   v_before := v_available + v_held;
   if p_node_name is not null then
     insert into node (id, name) values (p_node, p_node_name) on conflict do nothing;
   end if;
 
   if cardinality(p_settle_ids) > 0 then
+    -- Two statements that differ in what is paid only: as one, a batch of one call took 3 % more CPU.
     if v_cost <= v_available then
-    with ended as (
-      update hold h
-        set state = case when s.cost > 0 then 2 else 3 end, settled = s.cost, request_id = null
-        from (select unnest(p_settle_ids) as id, unnest(p_settle_costs) as cost,
-          unnest(p_vendor_costs) as vendor) s
-        where h.id = s.id and h.account_id = p_account and h.state + 0 = 1
-        returning h.id, s.cost, s.vendor, h.amount as released, h.key_id, h.checkpointed
-    ), priced as (
-      select id, cost, vendor, released, checkpointed, cost as paid from ended
-    ), spent as (
-      update key_spend k set spent = k.spent + s.cost, held = k.held - s.released
-        from (select key_id, ledger_sum(cost)::bigint as cost,
-          ledger_sum(released)::bigint as released
-          from ended where key_id is not null group by key_id) s
-        where k.key_id = s.key_id
-    ), entries as (
-      insert into ledger_entry (txn_id, account, account_id, kind, amount, balance_after)
-        select id, 1, p_account, 2, -paid, v_before - ledger_sum(paid) over (order by id)
-          from priced where paid > 0
-        union all select id, 2, p_account, 2, cost, null from priced where cost > 0
-        union all select p.id, e.account, p_account, 2, e.amount, null
-          from priced p cross join lateral
-            (values (6, p.paid - p.cost), (7, -p.vendor), (8, p.vendor)) as e(account, amount)
-          where (p.paid < p.cost or p.vendor <> 0) and e.amount <> 0
-    )
-    select count(*), coalesce(ledger_sum(released), 0), coalesce(ledger_sum(paid), 0),
-      array_agg(id),
-        bool_or(checkpointed)
-      into v_count, v_sum, v_paid, v_ids, v_checkpointed from priced;
+      -- The balance covers all costs of the batch, whatever was held for them.
+      with ended as (
+        update hold h
+          set state = case when s.cost > 0 then 2 else 3 end, settled = s.cost, request_id = null
+          from (select unnest(p_settle_ids) as id, unnest(p_settle_costs) as cost,
+            unnest(p_vendor_costs) as vendor) s
+          where h.id = s.id and h.account_id = p_account and h.state + 0 = 1
+          returning h.id, s.cost, s.vendor, h.amount as released, h.key_id, h.checkpointed
+      ), priced as (
+        select id, cost, vendor, released, checkpointed, cost as paid from ended
+      ), spent as (
+        update key_spend k set spent = k.spent + s.cost, held = k.held - s.released
+          from (select key_id, ledger_sum(cost) as cost, ledger_sum(released) as released
+            from ended where key_id is not null group by key_id) s
+          where k.key_id = s.key_id
+      ), entries as (
+        insert into ledger_entry (txn_id, account, account_id, kind, amount, balance_after)
+          select id, 1, p_account, 2, -paid, v_before - ledger_sum(paid) over (order by id)
+            from priced where paid > 0
+          union all select id, 2, p_account, 2, cost, null from priced where cost > 0
+          union all select p.id, e.account, p_account, 2, e.amount, null
+            from priced p cross join lateral
+              (values (6, p.paid - p.cost), (7, -p.vendor), (8, p.vendor)) as e(account, amount)
+            where (p.paid < p.cost or p.vendor <> 0) and e.amount <> 0
+      )
+      select count(*), coalesce(ledger_sum(released), 0), coalesce(ledger_sum(paid), 0),
+          array_agg(id), bool_or(checkpointed)
+        into v_count, v_sum, v_paid, v_ids, v_checkpointed from priced;
     else
-    with ended as (
-      update hold h
-        set state = case when s.cost > 0 then 2 else 3 end, settled = s.cost, request_id = null
-        from (select unnest(p_settle_ids) as id, unnest(p_settle_costs) as cost,
-          unnest(p_vendor_costs) as vendor) s
-        where h.id = s.id and h.account_id = p_account and h.state + 0 = 1
-        returning h.id, s.cost, s.vendor, h.amount as released, h.key_id, h.checkpointed
-    ), pooled as (
-      select id, cost, vendor, released, checkpointed, greatest(cost - released, 0) as excess,
-          v_available + ledger_sum(greatest(released - cost, 0)) over ()
-            - ledger_sum(greatest(cost - released, 0)) over (order by id) as remaining
-        from ended
-    ), priced as (
-      select id, cost, vendor, released, checkpointed,
-          cost - least(excess, greatest(-remaining, 0))::bigint as paid
-        from pooled
-    ), spent as (
-      update key_spend k set spent = k.spent + s.cost, held = k.held - s.released
-        from (select key_id, ledger_sum(cost)::bigint as cost,
-          ledger_sum(released)::bigint as released
-          from ended where key_id is not null group by key_id) s
-        where k.key_id = s.key_id
-    ), entries as (
-      insert into ledger_entry (txn_id, account, account_id, kind, amount, balance_after)
-        select id, 1, p_account, 2, -paid, v_before - ledger_sum(paid) over (order by id)
-          from priced where paid > 0
-        union all select id, 2, p_account, 2, cost, null from priced where cost > 0
-        union all select p.id, e.account, p_account, 2, e.amount, null
-          from priced p cross join lateral
-            (values (6, p.paid - p.cost), (7, -p.vendor), (8, p.vendor)) as e(account, amount)
-          where (p.paid < p.cost or p.vendor <> 0) and e.amount <> 0
-    )
-    select count(*), coalesce(ledger_sum(released), 0), coalesce(ledger_sum(paid), 0),
-      array_agg(id),
-        bool_or(checkpointed)
-      into v_count, v_sum, v_paid, v_ids, v_checkpointed from priced;
+      -- Each call is paid by its hold, then by what is left in the pool, in the order of ids.
+      with ended as (
+        update hold h
+          set state = case when s.cost > 0 then 2 else 3 end, settled = s.cost, request_id = null
+          from (select unnest(p_settle_ids) as id, unnest(p_settle_costs) as cost,
+            unnest(p_vendor_costs) as vendor) s
+          where h.id = s.id and h.account_id = p_account and h.state + 0 = 1
+          returning h.id, s.cost, s.vendor, h.amount as released, h.key_id, h.checkpointed
+      ), pooled as (
+        select id, cost, vendor, released, checkpointed, greatest(cost - released, 0) as excess,
+            v_available + ledger_sum(greatest(released - cost, 0)) over ()
+              - ledger_sum(greatest(cost - released, 0)) over (order by id) as remaining
+          from ended
+      ), priced as (
+        select id, cost, vendor, released, checkpointed,
+            cost - least(excess, greatest(-remaining, 0)) as paid
+          from pooled
+      ), spent as (
+        update key_spend k set spent = k.spent + s.cost, held = k.held - s.released
+          from (select key_id, ledger_sum(cost) as cost, ledger_sum(released) as released
+            from ended where key_id is not null group by key_id) s
+          where k.key_id = s.key_id
+      ), entries as (
+        insert into ledger_entry (txn_id, account, account_id, kind, amount, balance_after)
+          select id, 1, p_account, 2, -paid, v_before - ledger_sum(paid) over (order by id)
+            from priced where paid > 0
+          union all select id, 2, p_account, 2, cost, null from priced where cost > 0
+          union all select p.id, e.account, p_account, 2, e.amount, null
+            from priced p cross join lateral
+              (values (6, p.paid - p.cost), (7, -p.vendor), (8, p.vendor)) as e(account, amount)
+            where (p.paid < p.cost or p.vendor <> 0) and e.amount <> 0
+      )
+      select count(*), coalesce(ledger_sum(released), 0), coalesce(ledger_sum(paid), 0),
+          array_agg(id), bool_or(checkpointed)
+        into v_count, v_sum, v_paid, v_ids, v_checkpointed from priced;
     end if;
     v_available := v_available + v_sum - v_paid;
     v_held := v_held - v_sum;
@@ -187,102 +180,72 @@ begin
     if v_checkpointed then delete from hold_checkpoint where hold_id = any(v_ids); end if;
     if v_count = cardinality(p_settle_ids) then
       if p_kinds is not null then
+        -- Two statements that differ in `on conflict` only: see p_fresh.
         if p_fresh then
         with written as (
-          insert into call (id, account_id, cost, vendor_cost, request_id, upstream_request_id,
-            input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
-            held, duration_ms, first_byte_ms, start_time, key_id, model, vendor, path, stream,
-            status, error_code, ending, usage_source, price_version, dropped, discount_bp, charged,
-            images, second_micros, attempts)
-  select p_settle_ids[s.n] as id, p_account as account_id, p_settle_costs[s.n] as cost,
-    p_vendor_costs[s.n] as vendor_cost,
-      s.request_id, s.upstream_request_id,
-      coalesce(p_input_tokens[s.n], 0) as input_tokens, coalesce(p_cached_input_tokens[s.n],
-        0) as cached_input_tokens, coalesce(p_cache_write_tokens[s.n], 0) as cache_write_tokens,
-        coalesce(p_output_tokens[s.n], 0) as output_tokens, coalesce(p_reasoning_tokens[s.n],
-        0) as reasoning_tokens, p_held[s.n] as held, coalesce(p_duration_ms[s.n],
-        0) as duration_ms, coalesce(p_first_byte_ms[s.n], 0) as first_byte_ms,
-        p_start_time[s.n] as start_time,
-      c.key_id, c.model, c.vendor, c.path, c.stream, c.status, c.error_code, c.ending,
-        c.usage_source, c.price_version, c.dropped, c.discount_bp, c.charged, c.images,
-        c.second_micros, c.attempts
-    from (select generate_subscripts(p_settle_ids, 1) as n,
-        unnest(p_request_id) as request_id, unnest(p_upstream_request_id) as upstream_request_id) s
-      join rows from (json_populate_recordset(null::call, p_kinds)) with ordinality c
-        on c.ordinality = coalesce(p_kind[s.n], 1)
-
+          insert into call
+            select * from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
+              p_kinds, p_kind, p_request_id, p_upstream_request_id, p_input_tokens,
+              p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens,
+              p_held, p_duration_ms, p_first_byte_ms, p_start_time)
             returning id, key_id, model, ending, input_tokens, cached_input_tokens,
-              cache_write_tokens,
-              output_tokens, reasoning_tokens, images, second_micros, cost, vendor_cost
+              cache_write_tokens, output_tokens, reasoning_tokens, images, second_micros, cost,
+              vendor_cost
         )
         insert into usage_hour as u (account_id, hour, key_id, model, calls, failed_calls,
-          input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
-          images, second_micros, cost, vendor_cost)
+            input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
+            images, second_micros, cost, vendor_cost)
           select p_account, uuid_hour(id), key_id, model, count(*),
-            count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
-            sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens),
-            sum(reasoning_tokens), coalesce(sum(images), 0), coalesce(ledger_sum(second_micros),
-            0), ledger_sum(cost), coalesce(ledger_sum(vendor_cost), 0)
+              count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
+              sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens),
+              sum(reasoning_tokens), coalesce(sum(images), 0),
+              coalesce(ledger_sum(second_micros), 0), ledger_sum(cost),
+              coalesce(ledger_sum(vendor_cost), 0)
             from written group by 2, 3, 4 order by 2, 3, 4
           on conflict (account_id, hour, key_id, model) do update set
             calls = u.calls + excluded.calls,
-              failed_calls = u.failed_calls + excluded.failed_calls,
-              input_tokens = u.input_tokens + excluded.input_tokens,
-              cached_input_tokens = u.cached_input_tokens + excluded.cached_input_tokens,
-              cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
-              output_tokens = u.output_tokens + excluded.output_tokens,
-              reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
-              images = u.images + excluded.images,
-              second_micros = u.second_micros + excluded.second_micros,
-              cost = u.cost + excluded.cost, vendor_cost = u.vendor_cost + excluded.vendor_cost;
+            failed_calls = u.failed_calls + excluded.failed_calls,
+            input_tokens = u.input_tokens + excluded.input_tokens,
+            cached_input_tokens = u.cached_input_tokens + excluded.cached_input_tokens,
+            cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
+            output_tokens = u.output_tokens + excluded.output_tokens,
+            reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
+            images = u.images + excluded.images,
+            second_micros = u.second_micros + excluded.second_micros,
+            cost = u.cost + excluded.cost, vendor_cost = u.vendor_cost + excluded.vendor_cost;
         else
         with written as (
-          insert into call (id, account_id, cost, vendor_cost, request_id, upstream_request_id,
-            input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
-            held, duration_ms, first_byte_ms, start_time, key_id, model, vendor, path, stream,
-            status, error_code, ending, usage_source, price_version, dropped, discount_bp, charged,
-            images, second_micros, attempts)
-  select p_settle_ids[s.n] as id, p_account as account_id, p_settle_costs[s.n] as cost,
-    p_vendor_costs[s.n] as vendor_cost,
-      s.request_id, s.upstream_request_id,
-      coalesce(p_input_tokens[s.n], 0) as input_tokens, coalesce(p_cached_input_tokens[s.n],
-        0) as cached_input_tokens, coalesce(p_cache_write_tokens[s.n], 0) as cache_write_tokens,
-        coalesce(p_output_tokens[s.n], 0) as output_tokens, coalesce(p_reasoning_tokens[s.n],
-        0) as reasoning_tokens, p_held[s.n] as held, coalesce(p_duration_ms[s.n],
-        0) as duration_ms, coalesce(p_first_byte_ms[s.n], 0) as first_byte_ms,
-        p_start_time[s.n] as start_time,
-      c.key_id, c.model, c.vendor, c.path, c.stream, c.status, c.error_code, c.ending,
-        c.usage_source, c.price_version, c.dropped, c.discount_bp, c.charged, c.images,
-        c.second_micros, c.attempts
-    from (select generate_subscripts(p_settle_ids, 1) as n,
-        unnest(p_request_id) as request_id, unnest(p_upstream_request_id) as upstream_request_id) s
-      join rows from (json_populate_recordset(null::call, p_kinds)) with ordinality c
-        on c.ordinality = coalesce(p_kind[s.n], 1)
+          insert into call
+            select * from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
+              p_kinds, p_kind, p_request_id, p_upstream_request_id, p_input_tokens,
+              p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens,
+              p_held, p_duration_ms, p_first_byte_ms, p_start_time)
             on conflict (id) do nothing
             returning id, key_id, model, ending, input_tokens, cached_input_tokens,
-              cache_write_tokens,
-              output_tokens, reasoning_tokens, images, second_micros, cost, vendor_cost
+              cache_write_tokens, output_tokens, reasoning_tokens, images, second_micros, cost,
+              vendor_cost
         )
         insert into usage_hour as u (account_id, hour, key_id, model, calls, failed_calls,
-          input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
-          images, second_micros, cost, vendor_cost)
+            input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
+            images, second_micros, cost, vendor_cost)
           select p_account, uuid_hour(id), key_id, model, count(*),
-            count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
-            sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens),
-            sum(reasoning_tokens), coalesce(sum(images), 0), coalesce(ledger_sum(second_micros),
-            0), ledger_sum(cost), coalesce(ledger_sum(vendor_cost), 0)
+              count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
+              sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens),
+              sum(reasoning_tokens), coalesce(sum(images), 0),
+              coalesce(ledger_sum(second_micros), 0), ledger_sum(cost),
+              coalesce(ledger_sum(vendor_cost), 0)
             from written group by 2, 3, 4 order by 2, 3, 4
           on conflict (account_id, hour, key_id, model) do update set
             calls = u.calls + excluded.calls,
-              failed_calls = u.failed_calls + excluded.failed_calls,
-              input_tokens = u.input_tokens + excluded.input_tokens,
-              cached_input_tokens = u.cached_input_tokens + excluded.cached_input_tokens,
-              cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
-              output_tokens = u.output_tokens + excluded.output_tokens,
-              reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
-              images = u.images + excluded.images,
-              second_micros = u.second_micros + excluded.second_micros,
-              cost = u.cost + excluded.cost, vendor_cost = u.vendor_cost + excluded.vendor_cost;
+            failed_calls = u.failed_calls + excluded.failed_calls,
+            input_tokens = u.input_tokens + excluded.input_tokens,
+            cached_input_tokens = u.cached_input_tokens + excluded.cached_input_tokens,
+            cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
+            output_tokens = u.output_tokens + excluded.output_tokens,
+            reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
+            images = u.images + excluded.images,
+            second_micros = u.second_micros + excluded.second_micros,
+            cost = u.cost + excluded.cost, vendor_cost = u.vendor_cost + excluded.vendor_cost;
         end if;
         if exists (select from call_watch w where w.expire_time > clock_timestamp()) then
           perform call_notice_ids(p_account, p_settle_ids, p_kind);
@@ -291,23 +254,11 @@ begin
     else
       select o.verdicts, o.available into settle_verdicts, v_available
         from ledger_settle_odd(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
-          case when p_kinds is not null then (select json_agg(r) from (
-  select p_settle_ids[s.n] as id, p_account as account_id, p_settle_costs[s.n] as cost,
-    p_vendor_costs[s.n] as vendor_cost,
-      s.request_id, s.upstream_request_id,
-      coalesce(p_input_tokens[s.n], 0) as input_tokens, coalesce(p_cached_input_tokens[s.n],
-        0) as cached_input_tokens, coalesce(p_cache_write_tokens[s.n], 0) as cache_write_tokens,
-        coalesce(p_output_tokens[s.n], 0) as output_tokens, coalesce(p_reasoning_tokens[s.n],
-        0) as reasoning_tokens, p_held[s.n] as held, coalesce(p_duration_ms[s.n],
-        0) as duration_ms, coalesce(p_first_byte_ms[s.n], 0) as first_byte_ms,
-        p_start_time[s.n] as start_time,
-      c.key_id, c.model, c.vendor, c.path, c.stream, c.status, c.error_code, c.ending,
-        c.usage_source, c.price_version, c.dropped, c.discount_bp, c.charged, c.images,
-        c.second_micros, c.attempts
-    from (select generate_subscripts(p_settle_ids, 1) as n,
-        unnest(p_request_id) as request_id, unnest(p_upstream_request_id) as upstream_request_id) s
-      join rows from (json_populate_recordset(null::call, p_kinds)) with ordinality c
-        on c.ordinality = coalesce(p_kind[s.n], 1)) r) end,
+          case when p_kinds is not null then (select json_agg(r)
+            from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
+              p_kinds, p_kind, p_request_id, p_upstream_request_id, p_input_tokens,
+              p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens,
+              p_held, p_duration_ms, p_first_byte_ms, p_start_time) r) end,
           v_ids, v_available, v_held) o;
     end if;
   end if;
@@ -325,8 +276,8 @@ begin
       and (p_hold_limits is null or ledger_keys_fit(p_hold_keys, p_hold_amounts, p_hold_limits))
     then
       if p_fresh then
-        insert into hold (id, account_id, amount, node_id, key_id, key_limit, expires_at,
-          request_id)
+        insert into hold
+            (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id)
           select t.id, p_account, t.amount, p_node, coalesce(t.key_id, v_key), t.key_limit,
               clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id
             from unnest(p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests)
@@ -343,22 +294,22 @@ begin
         end if;
       else
         with made as (
-          insert into hold (id, account_id, amount, node_id, key_id, key_limit, expires_at,
-            request_id)
-
-          select t.id, p_account, t.amount, p_node, coalesce(t.key_id, v_key), t.key_limit,
-              clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id
-            from unnest(p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests)
-              as t(id, amount, key_id, key_limit, request_id)
+          insert into hold
+              (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id)
+            select t.id, p_account, t.amount, p_node, coalesce(t.key_id, v_key), t.key_limit,
+                clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id
+              from unnest(p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests)
+                as t(id, amount, key_id, key_limit, request_id)
             on conflict (id) do nothing
             returning id, amount, key_id
         ), spent as (
           insert into key_spend as k (key_id, account_id, held)
-            select key_id, p_account,
-              ledger_sum(amount) from made where key_id is not null group by key_id
+            select key_id, p_account, ledger_sum(amount) from made
+              where key_id is not null group by key_id
             on conflict (key_id) do update set held = k.held + excluded.held
-        ) select count(*), coalesce(ledger_sum(amount), 0), array_agg(id) into v_count, v_sum,
-          v_ids from made;
+        )
+        select count(*), coalesce(ledger_sum(amount), 0), array_agg(id)
+          into v_count, v_sum, v_ids from made;
         if v_count < cardinality(p_hold_ids) then
           select string_agg(case
                 when h.account_id <> p_account or h.state <> 1 then 'c'
@@ -370,8 +321,8 @@ begin
     else
       select a.verdicts, a.made into hold_verdicts, v_sum
         from ledger_admit(p_account, p_node, p_hold_ids, p_hold_amounts,
-          case when v_key is null then p_hold_keys else array_fill(v_key,
-            array[cardinality(p_hold_ids)]) end,
+          case when v_key is null then p_hold_keys
+            else array_fill(v_key, array[cardinality(p_hold_ids)]) end,
           p_hold_limits, p_ttl_ms, v_available, p_hold_requests) a;
     end if;
     v_available := v_available - v_sum;

@@ -33,14 +33,15 @@ select ledger_guard_partitions();
 
 -- ledger_apply counts and announces its records itself, and sets uas.call_counted meanwhile.
 create trigger call_insert_usage after insert on call
-  referencing new table as new_calls for each statement
+  referencing new table as changed_calls for each statement
   when (current_setting('uas.call_counted', true) is distinct from 'on')
-  execute function call_count_usage();
+  execute function call_count_usage('1');
 create trigger call_delete_usage after delete on call
-  referencing old table as old_calls for each statement execute function call_count_usage();
-create trigger call_update_usage after update on call
-  referencing old table as old_calls new table as new_calls
-  for each statement execute function call_count_usage();
+  referencing old table as changed_calls for each statement execute function call_count_usage('-1');
+create trigger call_update_usage_added after update on call
+  referencing new table as changed_calls for each statement execute function call_count_usage('1');
+create trigger call_update_usage_removed after update on call
+  referencing old table as changed_calls for each statement execute function call_count_usage('-1');
 create trigger call_insert_notice after insert on call
   referencing new table as new_calls for each statement
   when (current_setting('uas.call_counted', true) is distinct from 'on')
