@@ -83,7 +83,7 @@ export const SessionEntity = defineEntity({
   checks: [{ name: "console_session_method_check", expression: "method >= 1 and method <= 3" }],
 });
 
-/** A code that was sent, and how it was guessed at. The columns are explained in the migration. */
+/** A code that was sent, and how it was guessed at. The columns are explained in `src/db/migration/0001-baseline/account.sql`. */
 export const OneTimeCodeEntity = defineEntity({
   name: "OneTimeCodeEntity",
   tableName: "one_time_code",

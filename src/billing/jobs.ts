@@ -183,7 +183,7 @@ async function sweepAccount(
   ids: string[],
 ): Promise<number> {
   const answer = pool.query<{ ended: number; low_balance: string | null }>(
-    "select ended, low_balance from ledger_sweep_holds($1, $2)",
+    "select ended, low_balance from ledger_recover_holds($1, $2)",
     [accountId, ids],
   );
   at?.("sweep.begun");

@@ -1,4 +1,4 @@
-/** What the webhook room keeps. The columns are explained in the migration. */
+/** What the webhook room keeps. The columns are explained in `src/db/migration/0001-baseline/webhook.sql`. */
 import { defineEntity, p } from "@mikro-orm/core";
 
 /** An account's signing secrets, sealed. */

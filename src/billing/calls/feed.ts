@@ -152,7 +152,7 @@ export class CallFeed {
     );
   }
 
-  /** account, how many, the ids: as `call_tell` writes it. */
+  /** account, how many, the ids: as `call_notice` writes it. */
   #tell(payload: string): void {
     const [account = "", count = "0", ...ids] = payload.split(" ");
     for (const key of [account, everybody]) {
