@@ -152,6 +152,7 @@ async function openGateway(
       upstream: createUpstream({ vendors, configs, metrics, log }),
       calls: new RunningCalls(),
       streams: new MonitoredStreams(),
+      unlimitedRoutes: { has: () => false, add() {} },
       detached: new DetachedReplies(),
     },
     () => Promise.reject(new TypeError("nothing is made in the background")),

@@ -56,8 +56,11 @@ export interface VendorConfig {
   readonly maxInFlight: number | undefined;
   /** How often it is asked, per second, how tasks stand that it has; `undefined`: as its kind allows. */
   readonly pollsPerSecond: number | undefined;
-  /** What to do upstream when the client leaves. */
-  readonly onDisconnect: "abort" | "drain";
+  /** What becomes of a reply whose client has disconnected (R-MON-11): `grace` reads on for `disconnectGraceMs` once
+   * content has come, `drain` reads to the end, `abort` stops the vendor at once. */
+  readonly onDisconnect: "grace" | "drain" | "abort";
+  /** In milliseconds. Default `disconnectGraceMs` of limits.ts. */
+  readonly disconnectGraceMs?: number | undefined;
   /** The path prefix of its native interface, with a leading slash; `undefined`: none. */
   readonly nativePrefix: string | undefined;
   /** Kind `fal` only: the address of its synchronous interface. */
@@ -91,6 +94,9 @@ export interface ModelConfig {
   readonly deadlineMs?: number | undefined;
   /** How long a film or a sound of it is at the least, in seconds, whatever is asked for. Default: not known. */
   readonly minSeconds?: number | undefined;
+  /** Whether it reasons before it answers: its replies are read to their end after a disconnect, for what it has
+   * reasoned is on the vendor's bill and seen only there. Default false. */
+  readonly isReasoning?: boolean;
   /** What a task of it costs that is cancelled. Default NONE. */
   readonly cancelBilling?: CancelBilling | undefined;
   /** Its prices by time, at least one: which of them counts is {@link priceAt}'s to say. */

@@ -58,7 +58,7 @@ export interface ServedKind {
   readonly needsApiKey: boolean;
   /** Its own interface. Absent: it has none that this version serves. */
   readonly native?: object;
-  /** What to do when the client leaves, where the configuration does not say. Default `abort`. */
+  /** What to do when the client leaves, where the configuration does not say. Default `grace`. */
   readonly onDisconnect?: "drain";
 }
 

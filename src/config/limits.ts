@@ -131,10 +131,14 @@ export const checkpointMs = 5_000;
  * milliseconds. */
 export const streamOutageMs = 60_000;
 
-/** How long a vendor's reply is read whose client has left, where its work is charged either way, in
- * milliseconds; and how many such replies at once. Over it their vendors are stopped. */
-export const drainReplyMs = 60_000;
-export const drainRepliesMax = 64;
+/** How long a reply is read on after its client has disconnected, in milliseconds, where its vendor's configuration does
+ * not say. Within 5 s nearly every reply that has begun to come is complete, with the vendor's own count. */
+export const disconnectGraceMs = 5_000;
+
+/** How long such a reply is read at the longest where it is read to its end, in milliseconds; and how many of them one
+ * process reads at once: each holds a connection and up to `streamBufferBytesMax`. Over it their vendors are stopped. */
+export const detachedReplyMs = 60 * 60_000;
+export const detachedRepliesMax = 256;
 
 /** The default and the largest page of a list. */
 export const pageSizeDefault = 100;

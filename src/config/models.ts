@@ -8,7 +8,7 @@ import { cancelBillings, modelTypeWord, modelTypes } from "./kinds.ts";
 import { holdOutputTokensDefault } from "./limits.ts";
 import { pricesSchema } from "./price.ts";
 import type { ReferenceSource } from "./references.ts";
-import { duration, positive, quote, text, word } from "./scalars.ts";
+import { duration, flag, positive, quote, text, word } from "./scalars.ts";
 import { absent, always, choose, list, mapsOf, named, section, textAt } from "./schema.ts";
 import { nearest } from "./suggest.ts";
 import type { VendorEntry } from "./vendors.ts";
@@ -59,6 +59,10 @@ function modelSchema(
     routes: routesSchema(references, { vendors, prices }),
     max_output_tokens: type === "TEXT" ? tokens : tokens.optional(),
     hold_output_tokens: positive().optional(),
+    reasoning:
+      type === undefined || type === "TEXT"
+        ? flag().optional()
+        : absent(`a ${type} model does not reason: leave it out`),
     deadline: duration().optional(),
     min_seconds: hasLength(type)
       ? positive().optional()
@@ -140,6 +144,7 @@ function modelConfig(
     routes,
     maxOutputTokens,
     holdOutputTokens: Math.min(held, maxOutputTokens),
+    isReasoning: written.reasoning ?? false,
     deadlineMs: written.deadline,
     minSeconds: written.minSeconds,
     cancelBilling: cancelBillings.get(written.cancelBilling ?? ""),

@@ -69,7 +69,8 @@ function vendorSchema(
     timeouts: timeoutsSchema.default(timeoutsDefault),
     max_in_flight: positive().optional(),
     polls_per_second: positive().optional(),
-    on_disconnect: word(["abort", "drain"]).optional(),
+    on_disconnect: word(["grace", "drain", "abort"]).optional(),
+    disconnect_grace: duration().optional(),
   });
 }
 
@@ -152,7 +153,8 @@ function servedVendor(
   name: string,
   { vendor, served }: { readonly vendor: WrittenVendor; readonly served: ServedKind },
 ): VendorEntry {
-  const { kind, baseUrl, nativePrefix } = vendor;
+  const { disconnectGrace, ...given } = vendor;
+  const { kind, baseUrl, nativePrefix } = given;
   if (!served.needsBaseUrl && baseUrl !== "") {
     document.warn(["vendors", name, "base_url"], `kind ${kind} has no address: it is not used`);
   }
@@ -168,9 +170,9 @@ function servedVendor(
     return isSpoken;
   });
   const isMute = (dialects ?? served.dialects).length === 0;
-  const onDisconnect = vendor.onDisconnect ?? served.onDisconnect ?? "abort";
+  const onDisconnect = vendor.onDisconnect ?? served.onDisconnect ?? "grace";
   return {
-    config: { ...vendor, name, dialects, onDisconnect },
+    config: { ...given, name, dialects, onDisconnect, disconnectGraceMs: disconnectGrace },
     unserved: undefined,
     modelTypes: served.modelTypes.filter((type) => !isMute || type !== ModelType.TEXT),
   };

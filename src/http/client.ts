@@ -122,6 +122,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
   /** How much may wait before the connection is paused. */
   #waitingBytesMax = streamBufferBytesMax;
   #isWhole = false;
+  #isSent = false;
   #wake: ((isThere: boolean) => void) | undefined;
   #break: ((failure: HttpFailure) => void) | undefined;
   #ended = false;
@@ -187,6 +188,10 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
     if (this.#signal.aborted) controller.abort(new HttpFailure("aborted", "aborted"));
   }
 
+  onRequestSent(): void {
+    this.#isSent = true;
+  }
+
   onResponseStart(
     _controller: Dispatcher.DispatchController,
     status: number,
@@ -218,6 +223,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#signal.removeEventListener("abort", this.#onAbort);
     const failure = readFailure(error);
+    failure.isSent = this.#isSent;
     if (this.status === 0) this.#refuse(failure);
     // What arrived before is still read.
     this.#failure = failure;

@@ -11,6 +11,8 @@ export type FailureKind = "connect" | "connect_timeout" | "timeout" | "reset" | 
 /** A request that got no whole reply. The message is for the log, not for callers. */
 export class HttpFailure extends Error {
   readonly kind: FailureKind;
+  /** Whether the whole request had been written to the connection: then the vendor may have worked for it. */
+  isSent = false;
 
   constructor(kind: FailureKind, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });

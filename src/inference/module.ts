@@ -25,6 +25,7 @@ import { createInferenceService } from "./service.ts";
 import { createResponseService } from "./state/response-service.ts";
 import type { InferenceState } from "./state/state.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
+import type { UnlimitedRoutes } from "./unlimited-routes.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** What inference needs of the rest. */
@@ -40,6 +41,7 @@ interface InferenceParts {
   readonly state: InferenceState;
   readonly counter: TokenCounter;
   readonly upstream: Upstream;
+  readonly unlimitedRoutes: UnlimitedRoutes;
   /** Runs responses in the background. */
   readonly background: BackgroundTasks;
 }

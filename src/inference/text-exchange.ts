@@ -118,7 +118,7 @@ async function read<Out extends Chunk>(
     throw refusedText(vendorFault({ ...refusal, status: reply.status }, planned.dialect));
   }
   const whole = await readAnswer(reply);
-  const stream = whole === undefined ? request.stream(planned, false, reply) : undefined;
+  const stream = whole === undefined ? request.stream(planned, reply) : undefined;
   const answer = whole === undefined ? undefined : request.whole(whole, planned, reply);
   if (answer !== undefined) take(answer.body);
   if (stream !== undefined) {

@@ -9,6 +9,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../dialect/body-members.ts";
 import { rewriteAddresses } from "../dialect/json/addresses.ts";
 import { HttpFailure } from "../http/failure.ts";
+import { readOnMs } from "../inference/upstream.ts";
 import { meter, meterInput, type Delivered, type Metered } from "../inference/metering.ts";
 import {
   CallAdapter,
@@ -111,9 +112,8 @@ class NativeRequest extends ReadRequest<Buffer> {
 
   override plan(): readonly PlannedRoute[] {
     const { config } = this.#ask.at;
-    const { route } = this.#found;
-    const isDrained = config.onDisconnect === "drain";
-    return [{ route, dialect: this.dialect, ...(isDrained && { isDrained }) }];
+    const { route, model } = this.#found;
+    return [{ route, dialect: this.dialect, readOnMs: readOnMs(config, model) }];
   }
 
   /** Nothing is put in the place of what the request refers to; it only must be the caller's. */
@@ -176,7 +176,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     };
   }
 
-  stream(_planned: PlannedRoute, _mayStop: boolean, reply: VendorReply): ReplyStream<Buffer> {
+  stream(_planned: PlannedRoute, reply: VendorReply): ReplyStream<Buffer> {
     const read = this.#meter(reply);
     if (read === undefined) throw invalid("This is not answered as a stream");
     const onObject = this.#ask.route.creates && ((json: JsonObject): void => this.#claim(json));

@@ -17,7 +17,7 @@ export interface VendorKind {
   /** Whether `api_key` must be given. */
   readonly needsApiKey: boolean;
   /** What to do when the client leaves, where the configuration does not say: `drain` for a vendor that
-   * charges for the whole reply whether anybody reads it or not. Default `abort`. */
+   * charges for the whole reply whether anybody reads it or not. Default `grace`. */
   readonly onDisconnect?: "drain";
   /** Its own interface, served where the configuration gives it a prefix. Absent: it is not served. */
   readonly native?: NativeApi;

@@ -173,6 +173,9 @@ async function refused(error: unknown, admitted: Admitted<Buffer>): Promise<Gate
   const connection = new Connection(admitted);
   connection.client.endFailed(told, false);
   explainFailure(call, told, deps.log);
-  await settle(admitted, { connection, delivery: { isDone: false, monitor: undefined } });
+  await settle(admitted, {
+    connection,
+    delivery: { isDone: false, isWithheld: false, monitor: undefined },
+  });
   return told;
 }
