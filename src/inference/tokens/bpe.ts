@@ -1,6 +1,6 @@
 /**
  * Counts tokens by byte pair encoding, with the tables and patterns of gpt-tokenizer but not its counter, whose time
- * grows with the square of a word's length: a small request could block the counting thread for hours.
+ * grows with the square of a word's length: 2 MB without a space would block the counting thread for 20 minutes.
  *
  * Measured with gpt-tokenizer 4.0 (o200k_base, empty merge cache, CPU time on a 2-core machine), its counter and ours:
  * 100 KB of letters without a space 3.6 s and 0.11 s, 100 KB of spaces 4.5 s and 0.004 s. Ours takes at most 1.0 s for
