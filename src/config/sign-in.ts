@@ -108,7 +108,7 @@ function country(references: ReferenceSource) {
   const parse = (written: string): Parsed<string> => {
     const value = written.toUpperCase();
     if (knownCountries.has(value)) return { value };
-    return { problem: `${quote(value)} is no country: write two letters, such as CN or DE` };
+    return { problem: `${quote(value)} is not a country: write two letters, such as CN or DE` };
   };
   return text(references, 10, { parse });
 }
