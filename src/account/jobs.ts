@@ -1,6 +1,6 @@
 /** What the account room does by itself: what has ended is deleted. */
 import type { Pool } from "pg";
-import { sessionIdleMs, signInSweepMs, signInTracesMs } from "../config/sign-in-limits.ts";
+import { sessionIdleMs, signInSweepMs, signInTracesMs } from "../config/limits.ts";
 import { singly } from "../core/async.ts";
 
 /** The jobs of a process. Every node may run them at once. */

@@ -4,7 +4,7 @@ import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
 import { cancelBillingWord, modelTypeWord } from "../config/kinds.ts";
 import { priceAt } from "../config/price.ts";
-import { taskRunMs } from "../config/task-limits.ts";
+import { taskRunMs } from "../config/limits.ts";
 import { formatUsd } from "../core/money.ts";
 import { configOf } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";

@@ -1,4 +1,4 @@
-/** Reads the configuration file: strict, and with everything that is wrong reported at once. */
+/** Reads the configuration file: strict, with all problems reported at once. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Parsed } from "./address.ts";
@@ -16,18 +16,18 @@ import { storageSchema } from "./storage.ts";
 import { type VendorEntry, checkPrefixes, servedVendors, vendorsSchema } from "./vendors.ts";
 import { webhooksSchema } from "./webhooks.ts";
 
-/** What {@link loadConfig} reads from. */
+/** The sources of {@link loadConfig}. */
 export interface LoadOptions {
   /** The file, absolute or relative to `cwd`. Default: `UAS_CONFIG`, else `uas.yaml` in `cwd`, else the
    * built-in demo. */
   readonly path?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** What this version can serve. The rest of what the file may name becomes warnings. */
+  /** The kinds that this version serves. Other kinds that the file may name become warnings. */
   readonly kinds: ServedKinds;
   /**
-   * What to do where `${env:…}` or `${file:…}` cannot be resolved. Default `refuse`. `placeholder` is for
-   * commands that ask no vendor: they also work in a shell that lacks the vendors' secrets.
+   * How to treat `${env:…}` or `${file:…}` that cannot be resolved. Default `refuse`. `placeholder` is for commands
+   * that call no vendor: they also work in a shell that lacks the vendors' secrets.
    */
   readonly unresolved?: "refuse" | "placeholder";
 }
@@ -35,7 +35,7 @@ export interface LoadOptions {
 /** The largest configuration file, in bytes. */
 const fileBytesMax = 4 * 1024 * 1024;
 
-/** Stands for what cannot be resolved: a name that no resolver finds. */
+/** The value of references that cannot be resolved: a host name that no DNS resolver finds. */
 const placeholder = "unresolved.invalid";
 
 /**
@@ -116,7 +116,7 @@ function configsOf(vendors: ReadonlyMap<string, VendorEntry>): ReadonlyMap<strin
 }
 
 interface Source {
-  /** How the file is called in messages: as it was named. */
+  /** The file's name in messages, as the user wrote it. */
   readonly source: string;
   readonly content: string;
   readonly folder: string;

@@ -35,13 +35,13 @@ export function modelsSchema(references: ReferenceSource, vendors: readonly stri
 
 const typeWords = [...modelTypes.keys()];
 
-/** It stands in paths (/v1/models/{modelId}) and in comma separated lists. */
+/** A model name is part of paths (/v1/models/{modelId}) and of comma separated lists. */
 function checkName(name: string): string | undefined {
   const isPlain = name.length <= 200 && /^[A-Za-z0-9][\w.:@+-]*(\/[\w.:@+-]+)*$/.test(name);
   const hasDots = name.split("/").some((segment) => segment === "." || segment === "..");
   if (isPlain && !hasDots) return undefined;
   const allowed = "letters, digits and . _ - : @ + with single slashes between, at most 200";
-  return `${quote(name)} is no model name: it is ${allowed}`;
+  return `${quote(name)} is not a model name: use ${allowed}`;
 }
 
 /** @param type as written; `undefined`: missing or not known; then nothing that depends on it is checked */
@@ -66,7 +66,7 @@ function modelSchema(
     deadline: duration().optional(),
     min_seconds: hasLength(type)
       ? positive().optional()
-      : absent(`a ${type} model makes nothing of a length: leave it out`),
+      : absent(`only VIDEO and AUDIO models have a length; remove it`),
     cancel_billing: word([...cancelBillings.keys()]).optional(),
     price: prices,
   });

@@ -104,7 +104,9 @@ function listSchema(rule: PriceRule, type: string | undefined) {
 }
 
 function priceShape(rule: PriceRule, type: string | undefined) {
-  const notHere = absent(`a ${type} model has no such price (it has: ${rule.allowed.join(", ")})`);
+  const notHere = absent(
+    `${type} models have no such price; use one of ${rule.allowed.join(", ")}`,
+  );
   const priceOf = (unit: Unit) => {
     if (!rule.allowed.includes(unit)) return notHere;
     return rule.needed.includes(unit) ? usd(`add ${rule.example}`) : usd().optional();
@@ -143,7 +145,7 @@ const tierSchema = section(
     check: (given) =>
       tokens.some((unit) => unit in given)
         ? undefined
-        : `none of ${tokens.join(", ")} is given: add what differs above it`,
+        : `none of ${tokens.join(", ")} is given: add the prices that differ above it`,
   },
 );
 
@@ -155,7 +157,7 @@ function checkTiers(tiers: unknown, context: z.core.$RefinementCtx): void {
   let before = 0;
   for (const [index, { above }] of mapsOf(tiers)) {
     if (typeof above !== "number") continue;
-    const message = `must be more than that of the tier before, ${before}`;
+    const message = `must be more than in the tier before, ${before}`;
     if (above <= before) context.addIssue({ code: "custom", path: [index, "above"], message });
     before = above;
   }
@@ -165,7 +167,7 @@ function checkOrder(prices: unknown, context: z.core.$RefinementCtx): void {
   let before: number | undefined;
   for (const [index, { from }] of mapsOf(prices)) {
     if (from === undefined && before !== undefined) {
-      const message = "from is missing: only the first price of a list can leave it out";
+      const message = "from is missing: only the first price of a list may leave it out";
       context.addIssue({ code: "custom", path: [index], message });
     }
     const fromMs = from ?? before ?? -Infinity;
@@ -181,9 +183,9 @@ function checkOrder(prices: unknown, context: z.core.$RefinementCtx): void {
 function orderProblem(fromMs: number, before: number | undefined): string | undefined {
   if (before === undefined) {
     if (fromMs <= Date.now()) return undefined;
-    return "no price counts until then: put the present one before it, without from";
+    return "no price applies until then: put the current one before it, without from";
   }
-  if (before === fromMs) return "the price before counts from this very moment; keep one of them";
-  if (before > fromMs) return "is earlier than that of the price before: sort them by time";
+  if (before === fromMs) return "the price before applies from the same time; keep one of them";
+  if (before > fromMs) return "is earlier than in the price before: sort the prices by time";
   return undefined;
 }

@@ -1,14 +1,14 @@
-/** Replaces `${env:NAME}` and `${file:/path}` by what they stand for. */
+/** Replaces `${env:NAME}` and `${file:/path}` by the value of the variable or the content of the file. */
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Parsed } from "./address.ts";
 
-/** What references are resolved with. */
+/** The environment and the files that references are resolved from. */
 export interface ReferenceSource {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Relative file paths count from here: the configuration file's folder. */
   readonly folder: string;
-  /** What to put for a reference that cannot be resolved; `undefined`: it is an error. */
+  /** The value of a reference that cannot be resolved; `undefined`: such a reference is an error. */
   readonly placeholder: string | undefined;
 }
 
@@ -24,7 +24,7 @@ const secretForm = "${env:NAME} or ${file:/path}";
 
 /**
  * Resolves a secret. It must be one reference and nothing else, so that no secret stands in the file;
- * the text of a literal one is not repeated in the problem.
+ * the problem never repeats the text of a literal one.
  */
 export function resolveSecret(text: string, source: ReferenceSource): Parsed<string> {
   const match = whole.exec(text);
@@ -34,14 +34,14 @@ export function resolveSecret(text: string, source: ReferenceSource): Parsed<str
   const resolved = resolveOne(match[1] ?? "", match[2] ?? "", source);
   if ("problem" in resolved) return resolved;
   const secret = resolved.value.trim();
-  // It goes into a header: anything else would break each request, or split it.
+  // It goes into a header: any other character would break each request, or split it in two.
   if (/^[\x21-\x7e]+$/.test(secret)) return { value: secret };
   return {
-    problem: `what ${match[0]} stands for is no key: it holds spaces, line breaks or other characters that cannot be sent`,
+    problem: `the value of ${match[0]} is not a credential: it contains spaces, line breaks or other characters that cannot be sent`,
   };
 }
 
-/** Resolves every `${env:NAME}` inside a text that is no secret. */
+/** Resolves every `${env:NAME}` inside a text that is not a secret. */
 export function resolveText(text: string, source: ReferenceSource): Parsed<string> {
   let problem: string | undefined;
   const resolved = text.replace(reference, (_all, inner: string) => {
@@ -89,7 +89,7 @@ function fromFile(path: string, folder: string): Parsed<string> {
   }
 }
 
-/** Why a file cannot be read, without the stack of words that Node.js puts around it. */
+/** Why a file cannot be read, without the wording of Node.js. Completes "file /path …". */
 export function readProblem(error: unknown): string {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   if (code === "ENOENT" || code === "ENOTDIR") return "does not exist";

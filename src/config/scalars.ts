@@ -125,7 +125,7 @@ export function usd(fix = "") {
       const value = parseUsd(written);
       if (value !== undefined) return { value };
       return {
-        problem: `${quote(written)} is no price: write US dollars as a decimal number such as "0.25", at most 9 digits after the point, without sign or exponent`,
+        problem: `${quote(written)} is not a price: write US dollars as a decimal number such as "0.25", at most 9 digits after the point, without sign or exponent`,
       };
     },
     fix,
@@ -146,7 +146,7 @@ export function moment() {
     const isDay = !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date);
     const value = isDay ? Date.parse(`${date}T${time.toUpperCase()}`) : Number.NaN;
     if (!Number.isNaN(value)) return { value };
-    return { problem: `${quote(written)} is no moment: write ${what}` };
+    return { problem: `${quote(written)} is not a date or time: write ${what}` };
   });
 }
 
@@ -175,7 +175,7 @@ function addressProblem(written: string): string | undefined {
   return undefined;
 }
 
-/** A text of the file in a message: cut and escaped. */
+/** Quotes a text of the file in a message, escaped and cut to 60 characters. */
 export function quote(value: string): string {
   return JSON.stringify(value.length <= 60 ? value : `${value.slice(0, 60)}…`);
 }

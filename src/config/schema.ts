@@ -79,7 +79,7 @@ export function section<const Shape extends z.ZodRawShape>(
       error(issue) {
         // One line for each key: report() gives each its own place.
         if (issue.code === "unrecognized_keys") return unknownKeys(issue.keys, names);
-        return issue.input === undefined ? fix : `must be a map of the keys ${names.join(", ")}`;
+        return issue.input === undefined ? fix : `must be a map with the keys ${names.join(", ")}`;
       },
     })
     .superRefine(
@@ -114,7 +114,7 @@ function unknownKeys(unknown: readonly string[], names: readonly string[]): stri
   return unknown.map((key) => `unknown key${hint(isWord(key) ? key : "", names)}`).join("\n");
 }
 
-/** A key that is no plain word may be a secret that lost its name: it is not repeated. */
+/** Whether a key may appear in a message. One that is not a plain word may be a secret that lost its name. */
 function isWord(key: string): boolean {
   return /^[A-Za-z_-]{1,32}$/.test(key);
 }

@@ -5,7 +5,7 @@ import type { Parsed } from "./address.ts";
 import type { ReferenceSource } from "./references.ts";
 import { address, flag, positive, quote, secret, secretFix, text, word } from "./scalars.ts";
 import { allAbsent, chooseBy, list, section } from "./schema.ts";
-import { codesDailyDefault } from "./sign-in-limits.ts";
+import { codesDailyDefault } from "./limits.ts";
 
 /** Who may use the console, and what for. */
 export type ConsoleConfig = z.output<typeof consoleSchema>;
@@ -108,7 +108,7 @@ function country(references: ReferenceSource) {
   const parse = (written: string): Parsed<string> => {
     const value = written.toUpperCase();
     if (knownCountries.has(value)) return { value };
-    return { problem: `${quote(value)} is no country: write two letters, such as CN or DE` };
+    return { problem: `${quote(value)} is not a country: write two letters, such as CN or DE` };
   };
   return text(references, 10, { parse });
 }

@@ -59,6 +59,6 @@ function name(
   { form, rule, fix }: { readonly form: RegExp; readonly rule: string; readonly fix: string },
 ) {
   const parse = (value: string): Parsed<string> =>
-    form.test(value) ? { value } : { problem: `${quote(value)} is no name: it has ${rule}` };
+    form.test(value) ? { value } : { problem: `${quote(value)} is not valid: use ${rule}` };
   return text(references, 100, { fix, parse });
 }

@@ -34,7 +34,7 @@ export function vendorsSchema(references: ReferenceSource, kinds: ServedKinds) {
 
 function checkName(name: string): string | undefined {
   if (/^[A-Za-z0-9][\w.-]{0,63}$/.test(name)) return undefined;
-  return "a vendor's name is 1 to 64 letters, digits, dots, dashes and underscores";
+  return "not a vendor name: use 1 to 64 letters, digits, dots, dashes and underscores";
 }
 
 /** @param kind `undefined`: missing or not known; then nothing that depends on it is checked */
@@ -116,7 +116,7 @@ function parsePrefix(value: string): Parsed<string> {
     return { problem: `must be a slash and ${form}` };
   }
   if (!reservedPrefixes.has(value)) return { value };
-  return { problem: `${value} is an address of the gateway itself; choose another` };
+  return { problem: `${value} is a path of the gateway itself; choose another` };
 }
 
 /** Reports native prefixes that two vendors have. It reads the tree: a vendor with other errors counts as well. */
@@ -126,7 +126,7 @@ export function checkPrefixes(document: ConfigDocument, vendors: unknown): void 
     const prefix = textAt(vendor, "native_prefix");
     if (prefix === undefined || "problem" in parsePrefix(prefix)) continue;
     const owner = owners.get(prefix);
-    const message = `vendor "${owner}" has ${prefix} already; choose another`;
+    const message = `vendor "${owner}" already has ${prefix}; choose another`;
     if (owner !== undefined) document.error(["vendors", name, "native_prefix"], message);
     owners.set(prefix, owner ?? name);
   }
@@ -156,16 +156,19 @@ function servedVendor(
   const { disconnectGrace, ...given } = vendor;
   const { kind, baseUrl, nativePrefix } = given;
   if (!served.needsBaseUrl && baseUrl !== "") {
-    document.warn(["vendors", name, "base_url"], `kind ${kind} has no address: it is not used`);
+    document.warn(
+      ["vendors", name, "base_url"],
+      `kind ${kind} has no address: base_url is not used`,
+    );
   }
   if (nativePrefix !== undefined && served.native === undefined) {
-    const message = `this version serves no interface of kind ${kind}'s own: it is not used`;
+    const message = `this version does not serve the native interface of kind ${kind}: the prefix is not used`;
     document.warn(["vendors", name, "native_prefix"], message);
   }
   const dialects = vendor.dialects?.filter((dialect, index) => {
     const isSpoken = served.dialects.includes(dialect);
     const can = served.dialects.join(", ") || "none";
-    const message = `this version cannot speak ${dialect} with this kind (it can: ${can}): it is not used`;
+    const message = `this version does not speak ${dialect} with this kind (it speaks: ${can}): the dialect is not used`;
     if (!isSpoken) document.warn(["vendors", name, "dialects", index], message);
     return isSpoken;
   });

@@ -24,7 +24,7 @@ function parseHost(written: string): Parsed<string> {
   const value = written.toLowerCase();
   if (/^([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])$/.test(value)) return { value };
   const fix = "write its name or address only, such as hooks.test";
-  return { problem: `${quote(value)} is no exact host: ${fix}` };
+  return { problem: `${quote(value)} is not an exact host: ${fix}` };
 }
 
 function parseFile(path: string, { folder, placeholder }: ReferenceSource): Parsed<string> {

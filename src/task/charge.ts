@@ -7,7 +7,7 @@ import type { CallRow } from "../billing/calls/call-row.ts";
 import type { LedgerBatch } from "../billing/ledger/apply-in.ts";
 import { callCost } from "../billing/prices/price.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
-import { taskHoldTtlMs } from "../config/task-limits.ts";
+import { taskHoldTtlMs } from "../config/limits.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import { backgroundOf } from "../inference/background/request.ts";
 import type { TaskOutcome, TaskTaken, TaskUnits } from "../vendor/task.ts";

@@ -1,6 +1,6 @@
 /** What the task room needs by itself: that old tasks go, and that an operator sees what there is. */
 import type { Pool } from "pg";
-import { taskKeptMs } from "../config/task-limits.ts";
+import { taskKeptMs } from "../config/limits.ts";
 import { singly } from "../core/async.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";
 

@@ -1,6 +1,6 @@
 /** Asks vendors for tasks, never twice for the same one (R-TSK-7). */
 import type { RouteConfig } from "../config/config.ts";
-import { taskConnectsMax } from "../config/task-limits.ts";
+import { taskConnectsMax } from "../config/limits.ts";
 import { limitTime } from "../core/async.ts";
 import { ErrorCode } from "../core/errors.ts";
 import { HttpFailure, isUnsent } from "../http/failure.ts";

@@ -15,7 +15,7 @@ import {
   taskChecksMax,
   taskClaimMax,
   taskSubmitsMax,
-} from "../config/task-limits.ts";
+} from "../config/limits.ts";
 import { singly } from "../core/async.ts";
 import {
   findWork,

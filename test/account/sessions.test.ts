@@ -12,7 +12,7 @@ import {
   sessionMs,
   sessionOverlapMs,
   sessionsMax,
-} from "../../src/config/sign-in-limits.ts";
+} from "../../src/config/limits.ts";
 import type { Visit } from "../../src/core/browser-session.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 

@@ -2,7 +2,7 @@
 import { createHmac, hkdfSync, randomInt, timingSafeEqual } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
-import { codeChecksMax, codeDigits, codeGuessesMax, codeMs } from "../../config/sign-in-limits.ts";
+import { codeChecksMax, codeDigits, codeGuessesMax, codeMs } from "../../config/limits.ts";
 import { answering } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";

@@ -1,7 +1,7 @@
 /** How often codes are sent: one row is one sending, and a limit is the age of the n-th newest row. */
 import type { PoolClient } from "pg";
 import type { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
-import { codeSendsMax } from "../../config/sign-in-limits.ts";
+import { codeSendsMax } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
 /** Whom a code is sent to and for. */

@@ -1,7 +1,7 @@
 /** Wrong passwords and authenticator codes: so many, then nobody is asked for a while. */
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
-import { failuresMax } from "../../config/sign-in-limits.ts";
+import { failuresMax } from "../../config/limits.ts";
 import { answering } from "../../core/database-lost.ts";
 import { transact } from "../../db/transaction.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";

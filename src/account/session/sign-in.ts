@@ -3,7 +3,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { SignInMethod } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
-import { visitMs } from "../../config/sign-in-limits.ts";
+import { visitMs } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { requireVisit, type Visit } from "../../core/browser-session.ts";
 import { CodePurpose } from "../code/limits.ts";

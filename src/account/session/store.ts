@@ -17,7 +17,7 @@ import {
   sessionOverlapMs,
   sessionSeenMs,
   sessionsMax,
-} from "../../config/sign-in-limits.ts";
+} from "../../config/limits.ts";
 import type { Visit } from "../../core/browser-session.ts";
 import { anonymous, type Caller, type SessionRef } from "../../core/caller.ts";
 import { answering } from "../../core/database-lost.ts";

@@ -1,6 +1,6 @@
 /** One-time links that sign a user in. */
 import type { Pool, PoolClient } from "pg";
-import { signInLinkMs } from "../../config/sign-in-limits.ts";
+import { signInLinkMs } from "../../config/limits.ts";
 import { answering } from "../../core/database-lost.ts";
 import { transact } from "../../db/transaction.ts";
 import { digestToken, isToken, newToken } from "../session/store.ts";

@@ -1,5 +1,5 @@
 /** Reads pages of the call log: so much is looked through, and no more, however few calls fit. */
-import { logWindowRows, logWindowRowsMax, logWindowsMs } from "../../config/log-limits.ts";
+import { logWindowRows, logWindowRowsMax, logWindowsMs } from "../../config/limits.ts";
 import { firstId } from "../../db/partition.ts";
 import { nextPageToken, type Page } from "../../core/pagination.ts";
 import { hourMs } from "./buckets.ts";

@@ -15,7 +15,7 @@ import type {
   RedeemService,
   CreateRedeemCodesRequest,
 } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
-import { redeemCodesMax } from "../../config/log-limits.ts";
+import { redeemCodesMax } from "../../config/limits.ts";
 import { answering } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd, money } from "../../core/money.ts";
