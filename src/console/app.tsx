@@ -3,8 +3,8 @@ import { TransportProvider } from "@connectrpc/connect-query";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { useState } from "react";
+import { createQueries, transport } from "./common/rpc.ts";
 import { createConsoleRouter } from "./routes.tsx";
-import { createQueries, transport } from "./rpc.ts";
 
 /** The console. */
 export function App() {

@@ -3,9 +3,9 @@ import { CSPProvider } from "@base-ui/react/csp-provider";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app.tsx";
-import { firstLanguage, LanguageProvider, textsOf } from "./language.tsx";
+import { firstLanguage, LanguageProvider, textsOf } from "./common/language.tsx";
 import "./style.css";
-import { applyTheme } from "./theme.tsx";
+import { applyTheme } from "./common/preferences.ts";
 import { ToastProvider } from "./ui/toast.tsx";
 
 applyTheme();

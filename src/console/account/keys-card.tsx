@@ -3,14 +3,14 @@ import { useMutation } from "@connectrpc/connect-query";
 import { KeyRound } from "lucide-react";
 import { type Key, KeyState } from "../../../gen/uas/key/v1/key_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
-import { keyColumns } from "../key/columns.tsx";
-import { useKeys } from "../key/use-keys.ts";
-import { useText } from "../language.tsx";
-import { useDone } from "../settings/use-done.ts";
+import { useText } from "../common/language.tsx";
+import { keyColumns } from "../keys/columns.tsx";
+import { useKeys } from "../keys/keys.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead, Empty } from "../ui/card.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { type Column, Table } from "../ui/table.tsx";
+import { useDone } from "../ui/toast.tsx";
 
 /** The card. */
 export function AccountKeys({ accountId }: { accountId: string }) {

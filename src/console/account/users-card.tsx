@@ -1,23 +1,22 @@
-/** Who signs in for a customer, and what an operator can do about it. */
+/** The users of an account, and what an operator can do with them. */
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { Link2, MonitorSmartphone, Trash2, UserPlus, Users } from "lucide-react";
 import { useState } from "react";
 import type { Account } from "../../../gen/uas/account/v1/account_pb.ts";
 import { type User, UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import { type Texts, useText } from "../language.tsx";
-import { useDone } from "../settings/use-done.ts";
-import { Badge } from "../ui/badge.tsx";
+import { userName } from "../accounts/account.tsx";
+import { type Texts, useText } from "../common/language.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead, Empty } from "../ui/card.tsx";
 import { Confirm } from "../ui/dialog.tsx";
+import { Segments, TextField } from "../ui/field.tsx";
+import { FormDialog } from "../ui/form.tsx";
 import { ActionMenu } from "../ui/menu.tsx";
-import { ErrorNote, Time } from "../ui/show.tsx";
+import { Badge, ErrorNote, Time } from "../ui/show.tsx";
 import { type Column, Table } from "../ui/table.tsx";
-import { AddUserDialog } from "./add-user-dialog.tsx";
-import { LinkDialog } from "./link-dialog.tsx";
-import { SessionsSheet } from "./sessions-sheet.tsx";
-import { userName } from "./user-name.ts";
+import { useDone } from "../ui/toast.tsx";
+import { LinkDialog, SessionsSheet } from "./user-access.tsx";
 
 /** The most people that are asked for: an account has a handful. */
 const usersMax = 1_000;
@@ -166,5 +165,67 @@ function RemoveDialog({ user, onClose }: { user: User; onClose: () => void }) {
       <p>{text.removeText}</p>
       <ErrorNote error={remove.error} />
     </Confirm>
+  );
+}
+
+/** The dialog. */
+function AddUserDialog({ accountId, onClose }: { accountId: string; onClose: () => void }) {
+  const {
+    operator: { accounts: text },
+  } = useText();
+  const [form, setForm] = useState({
+    name: "",
+    phone: "",
+    role: "member" as "member" | "operator",
+  });
+  const done = useDone();
+  const add = useMutation(UserService.method.createUser, {
+    onSuccess: async () => {
+      onClose();
+      await done(text.userAdded);
+    },
+  });
+  const submit = (): void => {
+    const role = form.role === "operator" ? UserRole.OPERATOR : UserRole.MEMBER;
+    add.mutate({ accountId, name: form.name, phone: form.phone, role });
+  };
+  return (
+    <FormDialog
+      onClose={onClose}
+      title={text.addUserTitle}
+      onSubmit={submit}
+      submit={text.addUser}
+      isBusy={add.isPending}
+      error={add.error}
+    >
+      <TextField
+        label={text.userName}
+        value={form.name}
+        maxLength={200}
+        required
+        autoFocus
+        onChange={(event) => setForm({ ...form, name: event.target.value })}
+      />
+      <TextField
+        label={text.phone}
+        hint={text.phoneHint}
+        type="tel"
+        placeholder="+86 138 0013 8000"
+        value={form.phone}
+        onChange={(event) => setForm({ ...form, phone: event.target.value })}
+      />
+      <div>
+        <Segments
+          label={text.role}
+          value={form.role}
+          choices={[
+            { value: "member", label: text.roles.member },
+            { value: "operator", label: text.roles.operator },
+          ]}
+          onChoose={(role) => setForm({ ...form, role })}
+        />
+        <p className="mt-1.5 text-xs text-muted">{text.roleHint}</p>
+      </div>
+    </FormDialog>
   );
 }

@@ -1,5 +1,8 @@
 /** The filters of the ledger. */
-import { useText } from "../language.tsx";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { ListLedgerEntriesRequestSchema } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import { useText } from "../common/language.tsx";
 import {
   defined,
   ledgerKinds,
@@ -7,10 +10,10 @@ import {
   oneOf,
   type RangeName,
   ranges,
-} from "../search.ts";
+} from "../common/search.ts";
+import { timestampOf } from "../common/time.ts";
 import { Button } from "../ui/button.tsx";
-import { SelectField } from "../ui/select.tsx";
-import { kindsOf } from "./filter.ts";
+import { SelectField } from "../ui/field.tsx";
 
 /** The row of filters. Each change is in the address at once. */
 export function LedgerFilters({
@@ -60,4 +63,32 @@ export function LedgerFilters({
       )}
     </div>
   );
+}
+
+/** The kinds that each choice stands for. */
+const kindsOf: Readonly<Record<NonNullable<LedgerSearch["kind"]>, readonly LedgerKind[]>> = {
+  moved: [
+    LedgerKind.TOP_UP,
+    LedgerKind.PROMO,
+    LedgerKind.REFUND,
+    LedgerKind.ADJUSTMENT,
+    LedgerKind.LATE_SETTLEMENT,
+  ],
+  charge: [LedgerKind.CHARGE],
+  top_up: [LedgerKind.TOP_UP],
+  promo: [LedgerKind.PROMO],
+  refund: [LedgerKind.REFUND],
+  adjustment: [LedgerKind.ADJUSTMENT],
+  late_settlement: [LedgerKind.LATE_SETTLEMENT],
+};
+
+/** The members of a request that a page's search stands for. A range counts back from now. */
+export function ledgerFilterOf({
+  range,
+  kind,
+}: LedgerSearch): MessageInitShape<typeof ListLedgerEntriesRequestSchema> {
+  return {
+    ...(range && { fromTime: timestampOf(Date.now() - ranges[range]) }),
+    ...(kind && { kinds: [...kindsOf[kind]] }),
+  };
 }

@@ -1,21 +1,30 @@
-/** The movements of an account. */
+/** The ledger of an account: its entries as a list and as a CSV file. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { createClient } from "@connectrpc/connect";
 import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Wallet } from "lucide-react";
-import { useMemo } from "react";
-import { type LedgerEntry, LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { useMemo, useState } from "react";
+import {
+  type LedgerEntry,
+  LedgerKind,
+  LedgerKindSchema,
+} from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
-import { type Texts, useText } from "../language.tsx";
-import { nanosOf } from "../money.ts";
-import { defined, type LedgerSearch } from "../search.ts";
+import { csvOf } from "../common/csv.ts";
+import { type Texts, useText } from "../common/language.tsx";
+import { exactUsd, nanosOf } from "../common/money.ts";
+import { shownError, transport } from "../common/rpc.ts";
+import { defined, type LedgerSearch } from "../common/search.ts";
+import { dayText } from "../common/time.ts";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead, Empty } from "../ui/card.tsx";
+import { saveFile } from "../ui/copy.tsx";
 import { Amount, ErrorNote, Time } from "../ui/show.tsx";
 import { type Column, MoreRows, Table } from "../ui/table.tsx";
-import { ledgerFilterOf } from "./filter.ts";
-import { LedgerCsv } from "./ledger-csv.tsx";
-import { LedgerFilters } from "./ledger-filters.tsx";
+import { useToast } from "../ui/toast.tsx";
+import { ledgerFilterOf, LedgerFilters } from "./ledger-filters.tsx";
 
 /** How many movements a page of the ledger has. */
 const pageSize = 50;
@@ -62,7 +71,9 @@ export function Ledger({
           columns={columns}
           rows={data?.pages.flatMap(({ entries }) => entries)}
           keyOf={(entry) => `${entry.transactionId} ${entry.kind}`}
-          empty={<None isFiltered={Object.keys(search).length > 0} onClear={() => onSearch({})} />}
+          empty={
+            <NoEntries isFiltered={Object.keys(search).length > 0} onClear={() => onSearch({})} />
+          }
         />
       ) : (
         <div className="p-5">
@@ -78,7 +89,7 @@ export function Ledger({
   );
 }
 
-function None({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
+function NoEntries({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
   const { billing: text, common } = useText();
   if (!isFiltered) return <Empty icon={<Wallet />} title={text.empty} hint={text.emptyHint} />;
   const clear = <Button onClick={onClear}>{common.clearFilters}</Button>;
@@ -129,5 +140,75 @@ function columnsOf(
           </span>
         ),
     },
+  ];
+}
+
+const client = createClient(BillingService, transport);
+
+/** How many movements are asked for at once, and how many one file has at most. */
+const csvPageSize = 1_000;
+const entriesMax = 100_000;
+
+/** The button that saves it. */
+function LedgerCsv({ accountId, search }: { accountId: string; search: LedgerSearch }) {
+  const { billing: text } = useText();
+  const toast = useToast();
+  const [isBusy, setBusy] = useState(false);
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      const csv = csvOf(csvHead, (await allEntries(accountId, search)).map(cellsOf));
+      saveFile(`ledger-${dayText(Date.now())}.csv`, new Blob([csv], { type: "text/csv" }));
+    } catch (error) {
+      toast({ title: shownError(error).text });
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Button isBusy={isBusy} onClick={() => void save()}>
+      {text.download}
+    </Button>
+  );
+}
+
+async function allEntries(accountId: string, search: LedgerSearch): Promise<LedgerEntry[]> {
+  const filter = ledgerFilterOf(search);
+  const all: LedgerEntry[] = [];
+  let pageToken = "";
+  do {
+    const page = await client.listLedgerEntries({
+      accountId,
+      pageSize: csvPageSize,
+      ...filter,
+      pageToken,
+    });
+    all.push(...page.entries);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "" && all.length < entriesMax);
+  return all;
+}
+
+const csvHead = [
+  "time",
+  "transaction_id",
+  "kind",
+  "amount_usd",
+  "balance_after_usd",
+  "reference",
+  "reason",
+];
+
+function cellsOf(entry: LedgerEntry): string[] {
+  const amount = (money: LedgerEntry["amount"]): string =>
+    money === undefined ? "" : exactUsd(nanosOf(money)).replace(" USD", "");
+  return [
+    entry.createTime ? timestampDate(entry.createTime).toISOString() : "",
+    entry.transactionId,
+    LedgerKindSchema.value[entry.kind]?.localName.toLowerCase() ?? "",
+    amount(entry.amount),
+    amount(entry.balanceAfter),
+    entry.reference,
+    entry.reason,
   ];
 }

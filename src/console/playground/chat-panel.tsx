@@ -1,28 +1,27 @@
 /** Talking to a model that writes. */
 import { useState } from "react";
 import type { Model } from "../../../gen/uas/inference/v1/model_pb.ts";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card } from "../ui/card.tsx";
 import { AreaField, TextField } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { chatCode } from "./code.ts";
-import { Composer } from "./composer.tsx";
+import { Composer, resultMessages, ToolResults } from "./composer.tsx";
 import {
   type FunctionTool,
+  imagesOf,
   type Message,
   openCalls,
-  picturesOf,
   requestOf,
   type Settings,
   userMessage,
 } from "./conversation.ts";
+import { useDraft } from "./draft.ts";
 import { RunSide } from "./run-side.tsx";
-import { ToolList } from "./tool-list.tsx";
-import { resultMessages, ToolResults } from "./tool-results.tsx";
+import { ToolsCard } from "./tools-card.tsx";
 import { Turns } from "./turns.tsx";
 import { type Chat, useChat } from "./use-chat.ts";
-import { useDraft } from "./use-draft.ts";
 
 /** The panel with conversation, tools, settings, code and cost. */
 export function ChatPanel({
@@ -95,7 +94,7 @@ export function ChatPanel({
         requestId={chat.requestId}
         code={chatCode(location.origin, request)}
         codeHint={codeHint}
-        more={<ToolList tools={tools} onChange={onTools} />}
+        more={<ToolsCard tools={tools} onChange={onTools} />}
       >
         <SettingsFields model={model} settings={settings} onChange={setSettings} />
         {chat.turns.length > 0 && (
@@ -110,7 +109,7 @@ export function ChatPanel({
 
 /** How long the pictures of messages are as files, in bytes. */
 function bytesOf(messages: readonly Message[]): number {
-  const urls = messages.flatMap(picturesOf);
+  const urls = messages.flatMap(imagesOf);
   return urls.reduce((sum, { length }) => sum + Math.ceil((length * 3) / 4), 0);
 }
 

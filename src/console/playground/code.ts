@@ -1,7 +1,7 @@
 /** A request as code that makes it. */
-import type { CodeVersion } from "../ui/code-version.ts";
+import type { CodeVersion } from "../common/snippets.ts";
 import { chatPath } from "./chat.ts";
-import { abbreviated, bodyOf, type ChatRequest, picturesOf } from "./conversation.ts";
+import { abbreviated, bodyOf, type ChatRequest, imagesOf } from "./conversation.ts";
 
 /** The request in several languages, pictures shortened for the eye and whole when they are copied. */
 export function chatCode(origin: string, request: ChatRequest): readonly CodeVersion[] {
@@ -26,7 +26,7 @@ export function chatCode(origin: string, request: ChatRequest): readonly CodeVer
 /** For the shell. A shell takes no argument as long as a picture: then the body comes in from behind. */
 function curlOf(origin: string, request: ChatRequest): string {
   const body = bodyOf(request);
-  const hasPictures = request.messages.some((message) => picturesOf(message).length > 0);
+  const hasPictures = request.messages.some((message) => imagesOf(message).length > 0);
   const data = hasPictures
     ? `--data-binary @- <<'BODY'\n${body}\nBODY`
     : `-d '${body.replaceAll("'", String.raw`'\''`)}'`;

@@ -1,12 +1,19 @@
-/** Where a message is written: text, and pictures that are picked, pasted or dropped. */
-import { ImagePlus, SendHorizontal, Square, X } from "lucide-react";
+/** Where the user writes: a message with images, or the results of tools. */
 import { clsx } from "clsx";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useRef, useState } from "react";
-import { useText } from "../language.tsx";
+import { ImagePlus, SendHorizontal, Square, X } from "lucide-react";
+import {
+  type ClipboardEvent,
+  type DragEvent,
+  type FormEvent,
+  type KeyboardEvent,
+  useRef,
+  useState,
+} from "react";
+import { useText } from "../common/language.tsx";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { AreaField } from "../ui/field.tsx";
-import type { Draft } from "./use-draft.ts";
-import { type Picture, pictureTypes } from "./pictures.ts";
+import type { Message, ToolCall } from "./conversation.ts";
+import { type AttachedImage, type Draft, imageTypes } from "./draft.ts";
 
 /** The composer. */
 export function Composer({
@@ -57,7 +64,7 @@ export function Composer({
       onDrop={onDrop}
       className={clsx("flex flex-col gap-2 rounded-b-xl p-4", isOver && "bg-accent-soft")}
     >
-      <Pictures draft={draft} />
+      <AttachedImages draft={draft} />
       <AreaField
         label={text.message}
         isLabelHidden
@@ -100,7 +107,7 @@ function Picker({ draft }: { draft: Draft }) {
         type="file"
         multiple
         hidden
-        accept={pictureTypes}
+        accept={imageTypes}
         aria-label={text.attach}
         onChange={({ target }) => {
           void draft.take([...(target.files ?? [])]);
@@ -117,7 +124,7 @@ function Picker({ draft }: { draft: Draft }) {
 }
 
 /** The pictures that go with the message, and why others do not. */
-function Pictures({ draft }: { draft: Draft }) {
+function AttachedImages({ draft }: { draft: Draft }) {
   const { playground: text } = useText();
   const { pictures, faults } = draft;
   return (
@@ -127,7 +134,7 @@ function Pictures({ draft }: { draft: Draft }) {
           {pictures.map((picture, index) => (
             // oxlint-disable-next-line react/no-array-index-key -- one file may be there twice
             <li key={index}>
-              <Attached picture={picture} onRemove={() => draft.remove(index)} />
+              <Thumbnail picture={picture} onRemove={() => draft.remove(index)} />
             </li>
           ))}
         </ul>
@@ -146,11 +153,11 @@ function Pictures({ draft }: { draft: Draft }) {
   );
 }
 
-function Attached({
+function Thumbnail({
   picture: { name, url, bytes },
   onRemove,
 }: {
-  picture: Picture;
+  picture: AttachedImage;
   onRemove: () => void;
 }) {
   const { playground: text } = useText();
@@ -173,5 +180,68 @@ function Attached({
         <X aria-hidden="true" />
       </button>
     </figure>
+  );
+}
+
+/** The messages that results are. */
+export function resultMessages(
+  calls: readonly ToolCall[],
+  results: readonly string[],
+): readonly Message[] {
+  return calls.map(({ id }, index) => ({
+    role: "tool",
+    tool_call_id: id,
+    content: results[index] ?? "",
+  }));
+}
+
+/** The form. Its results are told as they are written. */
+export function ToolResults({
+  calls,
+  results,
+  onWrite,
+  onSend,
+}: {
+  calls: readonly ToolCall[];
+  results: readonly string[];
+  onWrite: (results: readonly string[]) => void;
+  onSend: () => void;
+}) {
+  const { playground: text } = useText();
+  const [isTried, setTried] = useState(false);
+  const isMissing = (index: number): boolean => (results[index] ?? "").trim() === "";
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    setTried(true);
+    if (!calls.some((_, index) => isMissing(index))) onSend();
+  };
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-3 border-t border-line p-4">
+      <p className="text-[0.8125rem] text-muted">{text.resultsHint}</p>
+      {calls.map(({ function: { name } }, index) => (
+        <AreaField
+          // oxlint-disable-next-line react/no-array-index-key -- ids may repeat, their order does not change
+          key={index}
+          label={
+            <span className="wrap-anywhere">
+              {text.resultOf(calls.length > 1 ? `${name} (${index + 1})` : name)}
+            </span>
+          }
+          error={isTried && isMissing(index) ? text.resultMissing : undefined}
+          rows={3}
+          spellCheck={false}
+          autoFocus={index === 0}
+          className="font-mono text-xs"
+          value={results[index] ?? ""}
+          onChange={({ target }) =>
+            onWrite(calls.map((_, at) => (at === index ? target.value : (results[at] ?? ""))))
+          }
+        />
+      ))}
+      <Button type="submit" tone="primary" size="medium" className="self-end">
+        <SendHorizontal aria-hidden="true" />
+        {text.sendResults(calls.length)}
+      </Button>
+    </form>
   );
 }

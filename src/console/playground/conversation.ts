@@ -7,7 +7,7 @@ export interface TextPart {
 }
 
 /** A picture of a message, as a `data:` address. */
-export interface PicturePart {
+export interface ImagePart {
   readonly type: "image_url";
   readonly image_url: { readonly url: string };
 }
@@ -35,7 +35,7 @@ export interface AssistantMessage {
 /** One message. */
 export type Message =
   | { readonly role: "system"; readonly content: string }
-  | { readonly role: "user"; readonly content: string | readonly (TextPart | PicturePart)[] }
+  | { readonly role: "user"; readonly content: string | readonly (TextPart | ImagePart)[] }
   | AssistantMessage
   | { readonly role: "tool"; readonly tool_call_id: string; readonly content: string };
 
@@ -88,7 +88,7 @@ export function requestOf(
 /** A message of the user. With pictures it is a list of parts, the text first. */
 export function userMessage(text: string, pictures: readonly string[]): Message {
   if (pictures.length === 0) return { role: "user", content: text };
-  const parts = pictures.map((url): PicturePart => ({ type: "image_url", image_url: { url } }));
+  const parts = pictures.map((url): ImagePart => ({ type: "image_url", image_url: { url } }));
   const said: readonly TextPart[] = text.trim() === "" ? [] : [{ type: "text", text }];
   return { role: "user", content: [...said, ...parts] };
 }
@@ -116,7 +116,7 @@ function shortMessage(message: Message): Message {
 }
 
 /** The pictures of a message. */
-export function picturesOf(message: Message): readonly string[] {
+export function imagesOf(message: Message): readonly string[] {
   if (message.role !== "user" || typeof message.content === "string") return [];
   return message.content.flatMap((part) => (part.type === "image_url" ? [part.image_url.url] : []));
 }

@@ -5,13 +5,13 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
-import { useText } from "../language.tsx";
-import { useAccountId } from "../session.tsx";
-import { durationText } from "../time.ts";
+import { useText } from "../common/language.tsx";
+import { useAccountId } from "../common/session.tsx";
+import type { CodeVersion } from "../common/snippets.ts";
+import { durationText } from "../common/time.ts";
 import { buttonClass } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { CodeTabs } from "../ui/code.tsx";
-import type { CodeVersion } from "../ui/code-version.ts";
 import { Amount } from "../ui/show.tsx";
 
 /** The side. */

@@ -9,18 +9,16 @@ import {
   type GetModelSchemaResponse,
   TaskService,
 } from "../../../gen/uas/task/v1/task_service_pb.ts";
-import { useText } from "../language.tsx";
-import { taskSnippet } from "../model/task-snippet.ts";
-import { TaskResult } from "../task/task-result.tsx";
-import { TaskBadge, TaskProgress } from "../task/task-state.tsx";
-import { useTask } from "../task/use-task.ts";
+import { useText } from "../common/language.tsx";
+import { taskSnippet } from "../common/snippets.ts";
+import { TaskBadge, TaskProgress, TaskResult, useTask } from "../tasks/task.tsx";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, Skeleton } from "../ui/card.tsx";
 import { AreaField } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { bodyOf } from "./conversation.ts";
 import { RunSide } from "./run-side.tsx";
-import { usePlaygroundKey } from "./use-playground-key.ts";
+import { usePlaygroundKey } from "./use-key.ts";
 
 /** The panel, once it is known what the model takes. */
 export function TaskPanel({ model: { modelKey } }: { model: Model }) {

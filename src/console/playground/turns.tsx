@@ -1,10 +1,10 @@
 /** What was said in a conversation. */
 import { Wrench } from "lucide-react";
 import { type ReactNode, useId } from "react";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { CodeBlock } from "../ui/code.tsx";
-import { type Message, picturesOf, textOf, type ToolCall } from "./conversation.ts";
-import type { Reply } from "./reply.ts";
+import type { Reply } from "./chat.ts";
+import { imagesOf, type Message, textOf, type ToolCall } from "./conversation.ts";
 import type { Chat, Turn } from "./use-chat.ts";
 
 /** The turns, and the reply that is under way. */
@@ -73,7 +73,7 @@ function UserSaid({ message }: { message: Message }) {
   return (
     <li className="flex max-w-full flex-col items-end gap-1 self-end">
       <p className="text-xs text-muted">{text.you}</p>
-      {picturesOf(message).map((url, index) => (
+      {imagesOf(message).map((url, index) => (
         <img
           // oxlint-disable-next-line react/no-array-index-key -- what was said does not change
           key={index}

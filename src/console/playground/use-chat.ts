@@ -1,9 +1,8 @@
 /** A conversation, and the call that goes on with it. */
 import { useEffect, useRef, useState } from "react";
-import { runChat } from "./chat.ts";
+import { messageOf, noReply, type Reply, runChat, withChunk } from "./chat.ts";
 import type { ChatRequest, Message } from "./conversation.ts";
-import { messageOf, noReply, type Reply, withChunk } from "./reply.ts";
-import { usePlaygroundKey } from "./use-playground-key.ts";
+import { usePlaygroundKey } from "./use-key.ts";
 
 /** What was said, with what does not go back to the model. */
 export interface Turn {

@@ -3,17 +3,15 @@ import { useMutation } from "@connectrpc/connect-query";
 import { useState } from "react";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import { useText } from "../language.tsx";
-import { useSession } from "../session.tsx";
-import { ActionCode } from "../ui/action-code.tsx";
-import { Badge } from "../ui/badge.tsx";
+import { useText } from "../common/language.tsx";
+import { isFreshLink, useSession } from "../common/session.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
-import { CodeField, codeDigits } from "../ui/code-field.tsx";
+import { ActionCode, codeDigits, CodeField } from "../ui/code-field.tsx";
 import { TextField } from "../ui/field.tsx";
-import { FormDialog } from "../ui/form-dialog.tsx";
-import { isFreshLink } from "./fresh-link.ts";
-import { useDone } from "./use-done.ts";
+import { FormDialog } from "../ui/form.tsx";
+import { Badge } from "../ui/show.tsx";
+import { useDone } from "../ui/toast.tsx";
 
 /** The card. */
 export function PhoneCard() {

@@ -1,17 +1,17 @@
-/** A second step at the sign-in: the codes of an authenticator app. */
+/** Two-factor authentication with an authenticator app. */
 import { useMutation } from "@connectrpc/connect-query";
 import { useState } from "react";
+import { encode } from "uqr";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import { useText } from "../language.tsx";
-import { useSession } from "../session.tsx";
-import { Badge } from "../ui/badge.tsx";
+import { useText } from "../common/language.tsx";
+import { useSession } from "../common/session.tsx";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
+import { TotpField } from "../ui/code-field.tsx";
 import { CodeBlock } from "../ui/code.tsx";
-import { FormDialog } from "../ui/form-dialog.tsx";
-import { QrCode } from "../ui/qr-code.tsx";
-import { TotpField } from "../ui/totp-field.tsx";
-import { useDone } from "./use-done.ts";
+import { FormDialog } from "../ui/form.tsx";
+import { Badge } from "../ui/show.tsx";
+import { useDone } from "../ui/toast.tsx";
 
 /** The card. */
 export function TotpCard() {
@@ -107,4 +107,41 @@ function RemoveDialog({ onClose }: { onClose: () => void }) {
       <TotpField value={code} onChange={setCode} />
     </FormDialog>
   );
+}
+
+/** The light frame that cameras need around it, in modules: what ISO/IEC 18004 asks for. */
+const quietModules = 4;
+
+/**
+ * Draws it, dark on light in both themes: not every app reads the reverse. Without styles of its own, which the security
+ * policy of the pages would refuse.
+ */
+function QrCode({ text, label }: { text: string; label: string }) {
+  const { data, size } = encode(text, { ecc: "M", border: quietModules });
+  return (
+    <svg
+      role="img"
+      aria-label={label}
+      viewBox={`0 0 ${size} ${size}`}
+      shapeRendering="crispEdges"
+      className="size-52 max-w-full shrink-0 rounded-lg border border-line"
+    >
+      <rect width={size} height={size} className="fill-white" />
+      <path d={pathOf(data)} className="fill-black" />
+    </svg>
+  );
+}
+
+/** The dark modules: a rectangle for each run of them in a row. */
+function pathOf(rows: readonly (readonly boolean[])[]): string {
+  return rows
+    .flatMap((row, y) =>
+      [
+        ...row
+          .map((isDark) => (isDark ? "1" : "0"))
+          .join("")
+          .matchAll(/1+/g),
+      ].map(({ index, 0: run }) => `M${index} ${y}h${run.length}v1h-${run.length}z`),
+    )
+    .join("");
 }

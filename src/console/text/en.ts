@@ -1,9 +1,9 @@
 /** English: the language that the others are measured by. */
 import { code, common, shell, signIn } from "./en/base.ts";
-import { keys, overview } from "./en/pages.ts";
 import { billing, models, tasks, webhooks } from "./en/more.ts";
-import { playground } from "./en/playground.ts";
 import { operator } from "./en/operator.ts";
+import { keys, overview } from "./en/pages.ts";
+import { playground } from "./en/playground.ts";
 import { settings } from "./en/settings.ts";
 import { calls, usage } from "./en/work.ts";
 

@@ -1,11 +1,16 @@
-/** Codes that come by SMS: asked for by a button, typed in one field that phones fill by themselves. */
+/** Codes that prove who somebody is: by SMS for a sign-in or one delicate action, or from an authenticator. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { useMutation } from "@connectrpc/connect-query";
+import { Link } from "@tanstack/react-router";
 import { FlaskConical } from "lucide-react";
 import { useEffect, useState } from "react";
-import type { SentCode } from "../../../gen/uas/account/v1/session_pb.ts";
-import { useText } from "../language.tsx";
-import { Button } from "./button.tsx";
+import type { CodeAction, SentCode } from "../../../gen/uas/account/v1/session_pb.ts";
+import { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
+import { useText } from "../common/language.tsx";
+import { useSession } from "../common/session.tsx";
+import { Button, buttonClass } from "./button.tsx";
 import { TextField } from "./field.tsx";
+import { ErrorNote } from "./show.tsx";
 
 /** How many digits a code has. */
 export const codeDigits = 7;
@@ -97,4 +102,79 @@ function useCountdown({ resendSeconds, expireTime }: SentCode): number {
     return () => clearInterval(timer);
   }, []);
   return left.seconds;
+}
+
+/** Sends a code for one action on one subject, and has the field for it. */
+export function ActionCode({
+  action,
+  subjectId,
+  value,
+  onChange,
+}: {
+  action: CodeAction;
+  subjectId: string;
+  value: string;
+  onChange: (code: string) => void;
+}) {
+  const { code: text, keys } = useText();
+  const { user } = useSession();
+  const send = useMutation(SessionService.method.sendActionCode);
+  const ask = (): void => send.mutate({ action, subjectId });
+  const sent = send.data?.sent;
+  if (user.maskedPhone === "") {
+    return (
+      <div className="flex flex-col items-start gap-3">
+        <p>{text.noPhone}</p>
+        <Link to="/settings" className={buttonClass("primary")}>
+          {text.toSettings}
+        </Link>
+      </div>
+    );
+  }
+  if (sent === undefined) {
+    return (
+      <div className="flex flex-col items-start gap-3">
+        <p className="text-muted">{text.prove(user.maskedPhone)}</p>
+        <Button tone="primary" isBusy={send.isPending} onClick={ask}>
+          {keys.againSend}
+        </Button>
+        <ErrorNote error={send.error} />
+      </div>
+    );
+  }
+  return (
+    <>
+      <CodeField
+        sent={sent}
+        value={value}
+        onChange={onChange}
+        onResend={ask}
+        isSending={send.isPending}
+      />
+      <ErrorNote error={send.error} />
+    </>
+  );
+}
+
+/** The code of an authenticator. */
+export function TotpField({
+  value,
+  onChange,
+}: {
+  value: string;
+  onChange: (value: string) => void;
+}) {
+  const { signIn } = useText();
+  return (
+    <TextField
+      label={signIn.totp}
+      hint={signIn.totpHint}
+      value={value}
+      onChange={(event) => onChange(event.target.value.replaceAll(/\D/g, "").slice(0, 6))}
+      inputMode="numeric"
+      autoComplete="one-time-code"
+      autoFocus
+      required
+    />
+  );
 }

@@ -1,9 +1,9 @@
 /** Code to read and to copy. */
 import { clsx } from "clsx";
 import { useState } from "react";
-import type { CodeVersion } from "./code-version.ts";
+import type { CodeVersion } from "../common/snippets.ts";
 import { CopyButton } from "./copy.tsx";
-import { Segments } from "./select.tsx";
+import { Segments } from "./field.tsx";
 
 /** A block of code with a button that copies it. */
 export function CodeBlock({
@@ -37,8 +37,6 @@ export function CodeBlock({
     </div>
   );
 }
-
-export type { CodeVersion } from "./code-version.ts";
 
 /** Code in several languages; with a choice where there is more than one. */
 export function CodeTabs({ label, versions }: { label: string; versions: readonly CodeVersion[] }) {

@@ -1,7 +1,7 @@
-/** Copying, also where the browser has no clipboard: over plain HTTP it is not there at all. */
+/** Copying and downloading. Copying also works where the browser has no clipboard, over plain HTTP. */
 import { Check, Copy } from "lucide-react";
 import { useEffect, useState } from "react";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { Button, type ButtonProps } from "./button.tsx";
 
 /** Copies a text. @returns whether it really is in the clipboard now */
@@ -74,4 +74,14 @@ export function CopyButton({
       </span>
     </Button>
   );
+}
+
+/** Hands a file to the browser's downloads. */
+export function saveFile(name: string, content: Blob): void {
+  const url = URL.createObjectURL(content);
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(url);
 }

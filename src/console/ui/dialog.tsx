@@ -3,7 +3,7 @@ import { Dialog as Base } from "@base-ui/react/dialog";
 import { clsx } from "clsx";
 import { X } from "lucide-react";
 import type { ReactNode, RefObject } from "react";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { Button, buttonClass } from "./button.tsx";
 
 export interface DialogProps {

@@ -1,14 +1,14 @@
-/** How values of the contract look everywhere. */
+/** How values of the contract look everywhere: times, amounts, states, errors. */
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { clsx } from "clsx";
 import { TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
 import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
-import { useLanguage, useText } from "../language.tsx";
-import { exactUsd, longUsd, nanosOf, signedUsd, usd } from "../money.ts";
-import { shownError } from "../rpc.ts";
-import { exactTimeText, msOf, relativeText, timeText } from "../time.ts";
-import { useNow } from "../use-now.ts";
-import { useZone } from "../in-zone.tsx";
+import { useNow, useZone } from "../common/clock.tsx";
+import { useLanguage, useText } from "../common/language.tsx";
+import { exactUsd, longUsd, nanosOf, signedUsd, usd } from "../common/money.ts";
+import { shownError } from "../common/rpc.ts";
+import { exactTimeText, msOf, relativeText, timeText } from "../common/time.ts";
 import { Button } from "./button.tsx";
 
 /** A moment: exact in the tooltip, with its offset. */
@@ -80,5 +80,39 @@ export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => 
       </div>
       {onRetry !== undefined && <Button onClick={onRetry}>{common.retry}</Button>}
     </div>
+  );
+}
+
+/** What a state means to the reader. */
+export type Tone = "good" | "warn" | "bad" | "info" | "neutral";
+
+const tones: Readonly<Record<Tone, string>> = {
+  good: "bg-good-soft text-good",
+  warn: "bg-warn-soft text-warn",
+  bad: "bg-bad-soft text-bad",
+  info: "bg-accent-soft text-accent",
+  neutral: "bg-sunken text-muted",
+};
+
+/** A state in one or two words, with a dot of its colour. The words carry the meaning; the colour helps. */
+export function Badge({
+  tone,
+  children,
+  isPlain = false,
+}: {
+  tone: Tone;
+  children: ReactNode;
+  isPlain?: boolean;
+}) {
+  return (
+    <span
+      className={clsx(
+        "inline-flex items-center gap-1.5 rounded-full px-2 py-0.5 text-xs font-medium whitespace-nowrap",
+        tones[tone],
+      )}
+    >
+      {!isPlain && <span aria-hidden="true" className="size-1.5 rounded-full bg-current" />}
+      {children}
+    </span>
   );
 }

@@ -4,7 +4,7 @@
  */
 import { clsx } from "clsx";
 import type { ReactNode } from "react";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { Button } from "./button.tsx";
 import { Skeleton } from "./card.tsx";
 

@@ -1,8 +1,9 @@
-/** Short news of what was just done; at the corner, gone by itself. */
+/** Toasts: what was just done, at the corner, gone by itself. */
 import { Toast as Base } from "@base-ui/react/toast";
+import { useQueryClient } from "@tanstack/react-query";
 import { X } from "lucide-react";
 import type { ReactNode } from "react";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { buttonClass } from "./button.tsx";
 
 /** Gives everything below it {@link useToast}. */
@@ -67,5 +68,15 @@ export function useToast(): (news: News) => void {
         },
       }),
     });
+  };
+}
+
+/** Says that it is done, and asks anew for what may have changed. */
+export function useDone(): (title: string) => Promise<void> {
+  const queries = useQueryClient();
+  const toast = useToast();
+  return async (title) => {
+    toast({ title });
+    await queries.invalidateQueries();
   };
 }

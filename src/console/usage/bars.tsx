@@ -1,6 +1,6 @@
 /** Stacked bars over time. */
 import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from "recharts";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import type { ChartData } from "./panel.tsx";
 
 /** The chart with its legend. */

@@ -1,6 +1,9 @@
-/** What charts measure, and how it is read out of the sums. */
+/** The metrics of usage: how they are read from the sums, shown and exported. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { UsageTotals } from "../../../gen/uas/billing/v1/usage_pb.ts";
-import { exactUsd, nanosOf, usd } from "../money.ts";
+import type { GetUsageSeriesResponse } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
+import { csvOf } from "../common/csv.ts";
+import { exactUsd, nanosOf, usd } from "../common/money.ts";
 
 /** The metrics, in the order of the page. */
 export const metricNames = [
@@ -53,3 +56,26 @@ export const metrics: Readonly<Record<MetricName, Metric>> = {
     scale: 1e6,
   },
 };
+
+/** All metrics of each group in each bucket that has any call, with exact amounts. */
+export function usageCsv(
+  { bucketTimes, series }: GetUsageSeriesResponse,
+  nameOf: (group: string) => string,
+): string {
+  const lines = series.flatMap(({ group, rest, points }) =>
+    points.map(({ bucket, totals }) => {
+      const time = bucketTimes[bucket];
+      const values = metricNames.map((name) => {
+        const value = metrics[name].of(totals);
+        return name === "cost" ? exactUsd(value).replace(" USD", "") : String(value);
+      });
+      return [
+        time ? timestampDate(time).toISOString() : "",
+        rest ? "(rest)" : nameOf(group),
+        ...values,
+      ];
+    }),
+  );
+  const head = ["time", "group", "cost_usd", ...metricNames.slice(1, -1), "second_micros"];
+  return csvOf(head, lines);
+}

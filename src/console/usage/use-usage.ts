@@ -1,13 +1,12 @@
 /** Usage over time, asked for as the charts show it. */
-import { keepPreviousData } from "@tanstack/react-query";
 import { useQuery } from "@connectrpc/connect-query";
+import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { UsageBucket, UsageGroup, UsageMetric } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import { UsageService } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
-import { type RangeName, ranges } from "../search.ts";
-import { useAccountId } from "../session.tsx";
-import { localZone, timestampOf } from "../time.ts";
-import { dayAfter, momentIn, wallIn } from "../zone.ts";
+import { type RangeName, ranges } from "../common/search.ts";
+import { useAccountId } from "../common/session.tsx";
+import { dayAfter, localZone, momentIn, timestampOf, wallIn } from "../common/time.ts";
 
 /** What is shown. */
 export interface UsageView {
@@ -78,5 +77,3 @@ function useSpan(view: UsageView): { fromMs: number; toMs?: number } {
 export function daysOf({ from, to }: NonNullable<UsageView["days"]>): number {
   return Math.round((Date.parse(to) - Date.parse(from)) / dayMs) + 1;
 }
-
-export { UsageBucket, UsageGroup };

@@ -1,0 +1,189 @@
+/** One model in detail: how to call it, what it costs and cost, what its tasks take. */
+import { useQuery } from "@connectrpc/connect-query";
+import { skipToken } from "@tanstack/react-query";
+import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import { PriceState, type PriceVersion } from "../../../gen/uas/billing/v1/price_pb.ts";
+import { type Model, ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
+import { useText } from "../common/language.tsx";
+import { snippets, taskSnippet } from "../common/snippets.ts";
+import { Facts } from "../ui/card.tsx";
+import { CodeBlock, CodeTabs, Id } from "../ui/code.tsx";
+import { Sheet } from "../ui/dialog.tsx";
+import { Badge, Time } from "../ui/show.tsx";
+import { limitRows, priceLines } from "./prices.tsx";
+
+/** The sheet; open while there is a model. */
+export function ModelSheet({ model, onClose }: { model: Model | undefined; onClose: () => void }) {
+  return (
+    <Sheet isOpen={model !== undefined} onClose={onClose} title={model?.name}>
+      {model !== undefined && (
+        <div className="flex flex-col gap-7">
+          <Id isWhole value={model.modelKey} />
+          <Prices model={model} />
+          <Limits model={model} />
+          <Usage model={model} />
+          <History model={model} />
+        </div>
+      )}
+    </Sheet>
+  );
+}
+
+function Prices({ model: { price } }: { model: Model }) {
+  const texts = useText();
+  const tiers = price?.tiers ?? [];
+  return (
+    <section>
+      <PriceList price={price} />
+      {tiers.map((tier) => (
+        <div key={tier.above} className="mt-4">
+          <h3 className="mb-1.5 text-[0.8125rem] font-medium">
+            {texts.models.longPrompts(tier.above.toLocaleString())}
+          </h3>
+          <PriceList price={tier} />
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function PriceList({ price }: { price: Parameters<typeof priceLines>[0] }) {
+  const texts = useText();
+  return (
+    <dl className="grid grid-cols-2 gap-3 sm:grid-cols-3">
+      {priceLines(price, texts).map(({ name, price: amount, per }) => (
+        <div key={name + per} className="rounded-xl border border-line px-4 py-3">
+          <dt className="text-xs text-muted">{name || per}</dt>
+          <dd className="mt-0.5 text-lg font-semibold tabular-nums">{amount}</dd>
+          {name !== "" && <dd className="text-xs text-muted">{per}</dd>}
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Limits({ model }: { model: Model }) {
+  const texts = useText();
+  return (
+    <section>
+      <h3 className="mb-3 font-semibold">{texts.models.limits}</h3>
+      <Facts rows={limitRows(model, texts)} />
+    </section>
+  );
+}
+
+/** Examples: of a call for models that write, of a task for the others. */
+function Usage({ model: { modelKey, type } }: { model: Model }) {
+  const { models: text } = useText();
+  const isText = type === ModelType.TEXT;
+  const { data } = useQuery(TaskService.method.getModelSchema, isText ? skipToken : { modelKey });
+  if (isText) {
+    return (
+      <section>
+        <h3 className="mb-3 font-semibold">{text.use}</h3>
+        <CodeTabs
+          label={text.use}
+          versions={snippets({ origin: location.origin, model: modelKey, key: undefined })}
+        />
+      </section>
+    );
+  }
+  if (data === undefined) return null;
+  return (
+    <>
+      <section>
+        <h3 className="mb-3 font-semibold">{text.use}</h3>
+        <CodeBlock
+          label={text.use}
+          code={taskSnippet({
+            origin: location.origin,
+            body: { modelKey, [data.paramsField]: data.example ?? {} },
+          })}
+        />
+      </section>
+      <section>
+        <h3 className="font-semibold">{text.schema}</h3>
+        <p className="mb-3 text-[0.8125rem] text-muted">{text.schemaHint}</p>
+        <ParameterList schema={data.schema ?? {}} />
+      </section>
+    </>
+  );
+}
+
+interface Property {
+  readonly type?: string;
+  readonly description?: string;
+  readonly enum?: readonly unknown[];
+}
+
+/** The parameters of a schema, in a list. */
+function ParameterList({ schema }: { schema: Readonly<Record<string, unknown>> }) {
+  const { models: text } = useText();
+  const properties = (schema["properties"] ?? {}) as Readonly<Record<string, Property>>;
+  const required = (schema["required"] ?? []) as readonly string[];
+  return (
+    <dl className="divide-y divide-line rounded-xl border border-line">
+      {Object.entries(properties).map(([name, { type, description, enum: values }]) => (
+        <div key={name} className="px-4 py-2.5 text-[0.8125rem]">
+          <dt className="flex flex-wrap items-center gap-2">
+            <code className="font-mono text-xs font-semibold">{name}</code>
+            <span className="text-xs text-muted">{type}</span>
+            {required.includes(name) && (
+              <Badge isPlain tone="warn">
+                {text.required}
+              </Badge>
+            )}
+          </dt>
+          <dd className="mt-0.5 text-muted">
+            {description}
+            {values !== undefined && (
+              <span className="mt-0.5 block font-mono text-xs">{values.join(" · ")}</span>
+            )}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function History({ model: { modelKey } }: { model: Model }) {
+  const { models: text } = useText();
+  const { data } = useQuery(BillingService.method.getPrice, { modelKey });
+  const versions = data?.prices?.versions ?? [];
+  if (versions.length < 2) return null;
+  return (
+    <section>
+      <h3 className="mb-3 font-semibold">{text.history}</h3>
+      <ol className="flex flex-col gap-3">
+        {versions.toReversed().map((version) => (
+          <li key={`${version.version} ${version.state}`}>
+            <Version version={version} />
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Version({ version: { state, fromTime, loadTime, price } }: { version: PriceVersion }) {
+  const texts = useText();
+  return (
+    <div className="rounded-xl border border-line px-4 py-3 text-[0.8125rem]">
+      <div className="mb-1.5 flex items-center justify-between gap-3">
+        <Badge tone={state === PriceState.CURRENT ? "good" : "neutral"}>
+          {texts.models.states[state]}
+        </Badge>
+        <span className="text-xs text-muted">
+          {texts.models.from} <Time time={fromTime ?? loadTime} />
+        </span>
+      </div>
+      {priceLines(price, texts).map(({ name, price: amount, per }) => (
+        <p key={name + per}>
+          <span className="text-muted">{name}</span> {amount}{" "}
+          <span className="text-xs text-muted">{per}</span>
+        </p>
+      ))}
+    </div>
+  );
+}
