@@ -11,10 +11,10 @@ import { ToastProvider } from "./ui/toast.tsx";
 applyTheme();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyTheme);
 
-/** How long the first drawing waits for the fonts, in milliseconds: they come from this very server. */
+/** How long the first rendering waits for the fonts, in milliseconds: they come from the same server. */
 const fontsMs = 400;
 
-/** Loads the fonts, so that text is never drawn in another one first and moves. */
+/** Loads the fonts, so that text is not rendered in another font first and then moves. */
 async function loadFonts(): Promise<void> {
   const fonts = ["1em 'Geist Variable'", "1em 'Geist Mono Variable'"];
   const late = new Promise<void>((resolve) => setTimeout(resolve, fontsMs));

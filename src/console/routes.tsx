@@ -1,4 +1,7 @@
-/** The pages and their addresses. A new page is a `page.tsx` in the folder of its area, a route here, and a line in `layout/navigation.tsx`. */
+/**
+ * The pages and their addresses. A new page is a `page.tsx` in the folder of its area, a route here, and a line in
+ * `layout/navigation.tsx`.
+ */
 import {
   createRootRoute,
   createRoute,
@@ -25,7 +28,7 @@ import { ErrorPage, NotFoundPage, OperatorOnly } from "./layout/outside.tsx";
 
 const root = createRootRoute({ notFoundComponent: NotFoundPage, errorComponent: ErrorPage });
 
-/** Pages for who is signed in: in the frame with the navigation. */
+/** Pages of signed-in users: in the layout with the navigation. */
 const inside = createRoute({ getParentRoute: () => root, id: "inside", component: Layout });
 
 const signIn = createRoute({
@@ -38,7 +41,7 @@ const signIn = createRoute({
 const welcome = createRoute({
   getParentRoute: () => root,
   path: "/welcome",
-  component: lazyRouteComponent(() => import("./sign-in/welcome.tsx"), "WelcomePage"),
+  component: lazyRouteComponent(() => import("./sign-in/page.tsx"), "WelcomePage"),
 });
 
 const overview = createRoute({

@@ -3,7 +3,6 @@
  * the same while it is open, so that what was sent twice is recorded once.
  */
 import { useMutation } from "@connectrpc/connect-query";
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Account } from "../../../gen/uas/account/v1/account_pb.ts";
 import { type Balance, TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
@@ -11,9 +10,8 @@ import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.t
 import { useText } from "../common/language.tsx";
 import { moneyOf, nanosOf, parseUsd, signedUsd, usd } from "../common/money.ts";
 import { dayText } from "../common/time.ts";
-import { Segments, TextField } from "../ui/field.tsx";
-import { FormDialog } from "../ui/form.tsx";
-import { useToast } from "../ui/toast.tsx";
+import { SegmentsField, TextField } from "../ui/field.tsx";
+import { FormDialog, useDone } from "../ui/form.tsx";
 
 type Kind = "payment" | "grant" | "correction";
 
@@ -24,25 +22,23 @@ interface Form {
   readonly reason: string;
 }
 
-/** The dialog. */
+/** Tops up, credits or adjusts the balance of an account. */
 export function BalanceDialog({ account, onClose }: { account: Account; onClose: () => void }) {
-  const {
-    operator: { accounts: text },
-  } = useText();
+  const { accounts: text } = useText();
   const [form, setForm] = useState<Form>(firstForm);
   const [isTried, setTried] = useState(false);
-  const { book, isPending, error } = useAdjustment(account.accountId, onClose);
+  const { adjustBy, isPending, error } = useAdjustment(account.accountId, onClose);
   const submit = (): void => {
     setTried(true);
     const nanos = amountOf(form);
-    if (nanos !== undefined) book(form, nanos);
+    if (nanos !== undefined) adjustBy(form, nanos);
   };
   return (
     <FormDialog
       onClose={onClose}
-      title={text.moveTitle(account.name)}
+      title={text.adjustTitle(account.name)}
       onSubmit={submit}
-      submit={text.book}
+      submit={text.confirm}
       isBusy={isPending}
       error={error}
     >
@@ -60,27 +56,23 @@ function Fields({
   onChange: (form: Form) => void;
   isTried: boolean;
 }) {
-  const {
-    operator: { accounts: text },
-  } = useText();
+  const { accounts: text } = useText();
   const { kind, amount, reference, reason } = form;
   const isCorrection = kind === "correction";
   const wrong = isCorrection ? text.correctionWrong : text.amountWrong;
   return (
     <>
-      <div>
-        <Segments
-          label={text.moveKind}
-          value={kind}
-          choices={[
-            { value: "payment", label: text.payment },
-            { value: "grant", label: text.grant },
-            { value: "correction", label: text.correction },
-          ]}
-          onChoose={(chosen) => onChange({ ...form, kind: chosen })}
-        />
-        <p className="mt-1.5 text-xs text-muted">{text.kindHints[kind]}</p>
-      </div>
+      <SegmentsField
+        label={text.adjustKind}
+        value={kind}
+        choices={[
+          { value: "payment", label: text.payment },
+          { value: "grant", label: text.grant },
+          { value: "correction", label: text.correction },
+        ]}
+        onChoose={(chosen) => onChange({ ...form, kind: chosen })}
+        hint={text.kindHints[kind]}
+      />
       <TextField
         label={text.amount}
         hint={isCorrection ? text.correctionHint : undefined}
@@ -102,14 +94,9 @@ function Fields({
           onChange={(event) => onChange({ ...form, reason: event.target.value })}
         />
       )}
-      <TextField
-        label={text.reference}
-        hint={text.referenceHint}
+      <ReferenceField
         value={reference}
-        maxLength={200}
-        required
-        className="font-mono text-xs"
-        onChange={(event) => onChange({ ...form, reference: event.target.value })}
+        onChange={(typed) => onChange({ ...form, reference: typed })}
       />
     </>
   );
@@ -119,38 +106,32 @@ function firstForm(): Form {
   return { kind: "payment", amount: "", reference: newReference(), reason: "" };
 }
 
-/** The amount in nano-USD; `undefined` where it is none that can be booked. */
+/** The amount in nano-USD; `undefined`: it cannot be recorded. */
 function amountOf({ kind, amount }: Form): bigint | undefined {
   const nanos = parseUsd(amount) ?? 0n;
   return kind === "correction" ? nanos || undefined : nanos > 0n ? nanos : undefined;
 }
 
-function useAdjustment(accountId: string, onDone: () => void) {
-  const {
-    operator: { accounts: text },
-  } = useText();
-  const toast = useToast();
-  const queries = useQueryClient();
+function useAdjustment(accountId: string, onClose: () => void) {
+  const { accounts: text } = useText();
   const topUp = useMutation(BillingService.method.topUp);
   const adjust = useMutation(BillingService.method.adjustBalance);
-  const tell = async (
+  const done = useDone(onClose);
+  const onSuccess = (
     nanos: bigint,
     { balance, replayed }: { balance?: Balance | undefined; replayed: boolean },
-  ): Promise<void> => {
-    onDone();
-    toast({
-      title: replayed ? text.replayed : text.booked(signedUsd(nanos)),
-      description: text.bookedNow(usd(nanosOf(balance?.available))),
-    });
-    await queries.invalidateQueries();
-  };
+  ): Promise<void> =>
+    done(
+      replayed ? text.replayed : text.recorded(signedUsd(nanos)),
+      text.availableNow(usd(nanosOf(balance?.available))),
+    );
   return {
     isPending: topUp.isPending || adjust.isPending,
     error: topUp.error ?? adjust.error,
-    book: ({ kind, reference, reason }: Form, nanos: bigint): void => {
+    adjustBy: ({ kind, reference, reason }: Form, nanos: bigint): void => {
       const request = { accountId, amount: moneyOf(nanos), reference };
       const then = {
-        onSuccess: (done: Parameters<typeof tell>[1]) => void tell(nanos, done),
+        onSuccess: (reply: Parameters<typeof onSuccess>[1]) => void onSuccess(nanos, reply),
       };
       topUp.reset();
       adjust.reset();
@@ -161,9 +142,31 @@ function useAdjustment(accountId: string, onDone: () => void) {
   };
 }
 
-/** A reference that nothing else has: `console-2026-11-21-1a2b3c4`. */
+/** A unique reference: `console-2026-11-21-1a2b3c4`. */
 export function newReference(): string {
   // Browsers have `randomUUID` over HTTPS only.
   const [random = 0] = crypto.getRandomValues(new Uint32Array(1));
   return `console-${dayText(Date.now())}-${random.toString(36)}`;
+}
+
+/** The field for the reference of a change of a balance: each is recorded once. */
+export function ReferenceField({
+  value,
+  onChange,
+}: {
+  value: string;
+  onChange: (value: string) => void;
+}) {
+  const { accounts: text } = useText();
+  return (
+    <TextField
+      label={text.reference}
+      hint={text.referenceHint}
+      value={value}
+      maxLength={200}
+      required
+      className="font-mono text-xs"
+      onChange={(event) => onChange(event.target.value)}
+    />
+  );
 }

@@ -8,18 +8,18 @@ import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.t
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { UsageBucket, UsageGroup } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import { AccountBadge } from "../accounts/account.tsx";
-import { LowBalanceBadge } from "../billing/balance.tsx";
+import { BalanceFigures, LowBalanceBadge } from "../billing/balance.tsx";
 import { Ledger } from "../billing/ledger.tsx";
 import { useText } from "../common/language.tsx";
-import { exactUsd, nanosOf, usd } from "../common/money.ts";
+import { nanosOf } from "../common/money.ts";
 import type { DeliverySearch } from "../common/search.ts";
 import { Button, buttonClass } from "../ui/button.tsx";
-import { Figure, PageHead, Skeleton } from "../ui/card.tsx";
+import { MoneyFigure, PageHead, Skeleton } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
 import { TextField } from "../ui/field.tsx";
-import { FormDialog } from "../ui/form.tsx";
+import { FormDialog, useDone } from "../ui/form.tsx";
 import { ErrorNote, Time } from "../ui/show.tsx";
-import { useDone, useToast } from "../ui/toast.tsx";
+import { useErrorToast } from "../ui/toast.tsx";
 import { type UsageView, useUsage } from "../usage/use-usage.ts";
 import { DeliveryCard } from "../webhooks/deliveries.tsx";
 import { BalanceDialog } from "./balance-dialog.tsx";
@@ -27,11 +27,9 @@ import { AccountKeys } from "./keys-card.tsx";
 import { AccountSettingsCard } from "./settings-card.tsx";
 import { UsersCard } from "./users-card.tsx";
 
-/** The page. */
+/** `/accounts/$accountId`, for operators. */
 export function AccountPage() {
-  const {
-    operator: { accounts: text },
-  } = useText();
+  const { accounts: text } = useText();
   const { accountId } = useParams({ from: "/inside/operator/accounts/$accountId" });
   const { data, error, refetch } = useQuery(AccountService.method.getAccount, { accountId });
   return (
@@ -47,7 +45,7 @@ export function AccountPage() {
       {data?.account === undefined ? (
         error === null && <Waiting />
       ) : (
-        // Its forms begin anew with another account.
+        // Another account starts with fresh forms.
         <Details key={accountId} account={data.account} />
       )}
     </>
@@ -65,7 +63,7 @@ function Waiting() {
 }
 
 function Details({ account }: { account: Account }) {
-  const [open, setOpen] = useState<"move" | "suspend">();
+  const [open, setOpen] = useState<"adjust" | "suspend">();
   const [deliveries, setDeliveries] = useState<DeliverySearch>({});
   const close = (): void => setOpen(undefined);
   const { accountId } = account;
@@ -90,7 +88,7 @@ function Details({ account }: { account: Account }) {
         />
         <DeliveryCard accountId={accountId} search={deliveries} onSearch={setDeliveries} />
       </div>
-      {open === "move" && <BalanceDialog account={account} onClose={close} />}
+      {open === "adjust" && <BalanceDialog account={account} onClose={close} />}
       {open === "suspend" && <SuspendDialog account={account} onClose={close} />}
     </>
   );
@@ -101,12 +99,9 @@ function Head({
   onOpen,
 }: {
   account: Account;
-  onOpen: (open: "move" | "suspend") => void;
+  onOpen: (open: "adjust" | "suspend") => void;
 }) {
-  const {
-    operator: { accounts: text },
-    shell,
-  } = useText();
+  const { accounts: text, layout } = useText();
   const resume = useResume();
   const { accountId, name, state } = account;
   const { data } = useQuery(BillingService.method.getBalance, { accountId });
@@ -131,7 +126,7 @@ function Head({
           </Link>
           <Link to="/audit" search={{ account: accountId }} className={buttonClass()}>
             <ShieldCheck aria-hidden="true" />
-            {shell.audit}
+            {layout.audit}
           </Link>
           {state === AccountState.SUSPENDED ? (
             <Button isBusy={resume.isPending} onClick={() => resume.mutate({ accountId })}>
@@ -144,9 +139,9 @@ function Head({
               {text.suspend}
             </Button>
           )}
-          <Button tone="primary" onClick={() => onOpen("move")}>
+          <Button tone="primary" onClick={() => onOpen("adjust")}>
             <Wallet aria-hidden="true" />
-            {text.move}
+            {text.adjust}
           </Button>
         </>
       }
@@ -155,9 +150,7 @@ function Head({
 }
 
 function Suspended({ account: { suspendReason, suspendTime } }: { account: Account }) {
-  const {
-    operator: { accounts: text },
-  } = useText();
+  const { accounts: text } = useText();
   return (
     <div className="flex flex-wrap items-start gap-3 rounded-xl bg-bad-soft px-4 py-3 text-bad">
       <Ban aria-hidden="true" className="mt-0.5 size-4 shrink-0" />
@@ -173,54 +166,31 @@ function Suspended({ account: { suspendReason, suspendTime } }: { account: Accou
 
 const lastMonth: UsageView = { range: "30d", bucket: UsageBucket.DAY, group: UsageGroup.NONE };
 
-/** The figures. */
 function AccountFigures({ accountId }: { accountId: string }) {
-  const {
-    operator: { accounts: text },
-    billing,
-  } = useText();
+  const { accounts: text, overview } = useText();
   const { data } = useQuery(BillingService.method.getBalance, { accountId });
   const usage = useUsage(lastMonth, accountId);
-  const has = data?.balance;
-  const spent = usage.data?.totals;
-  const figures = [
-    { label: text.balance, money: has && nanosOf(has.balance), note: text.balanceNote },
-    { label: text.available, money: has && nanosOf(has.available), note: billing.availableNote },
-    { label: text.held, money: has && nanosOf(has.held), note: billing.heldNote },
-    {
-      label: text.month,
-      money: usage.data && nanosOf(spent?.cost),
-      note: usage.data && text.monthCalls((spent?.callCount ?? 0n).toLocaleString()),
-    },
-  ];
+  const totals = usage.data?.totals;
   return (
     <div className="grid grid-cols-1 gap-4 sm:grid-cols-2 xl:grid-cols-4">
-      {figures.map(({ label, money, note }) => (
-        <Figure
-          key={label}
-          label={label}
-          value={money === undefined ? <Skeleton className="mt-2 h-6 w-24" /> : usd(money)}
-          {...(money !== undefined && { title: exactUsd(money) })}
-          note={note}
-        />
-      ))}
+      <BalanceFigures balance={data?.balance} />
+      <MoneyFigure
+        label={text.month}
+        nanos={usage.data && nanosOf(totals?.cost)}
+        note={usage.data && overview.callCount(totals?.callCount ?? 0n)}
+      />
     </div>
   );
 }
 
-/** Asks why, and suspends. */
+/** Suspends an account, for a reason. */
 function SuspendDialog({ account, onClose }: { account: Account; onClose: () => void }) {
-  const {
-    operator: { accounts: text },
-  } = useText();
+  const { accounts: text } = useText();
   const { accountId, name } = account;
   const [reason, setReason] = useState("");
-  const done = useDone();
+  const done = useDone(onClose);
   const suspend = useMutation(AccountService.method.suspendAccount, {
-    onSuccess: async () => {
-      onClose();
-      await done(text.didSuspend(name));
-    },
+    onSuccess: () => done(text.didSuspend(name)),
   });
   return (
     <FormDialog
@@ -234,7 +204,7 @@ function SuspendDialog({ account, onClose }: { account: Account; onClose: () => 
       error={suspend.error}
     >
       <TextField
-        label={text.suspendReason}
+        label={text.reason}
         hint={text.suspendHint}
         value={reason}
         maxLength={500}
@@ -246,15 +216,12 @@ function SuspendDialog({ account, onClose }: { account: Account; onClose: () => 
   );
 }
 
-/** Resumes an account, and says so. */
+/** Resumes an account, and shows a toast. */
 function useResume() {
-  const {
-    operator: { accounts: text },
-  } = useText();
+  const { accounts: text } = useText();
   const done = useDone();
-  const toast = useToast();
   return useMutation(AccountService.method.resumeAccount, {
     onSuccess: ({ account }) => done(text.didResume(account?.name ?? "")),
-    onError: (error) => toast({ title: error.rawMessage }),
+    onError: useErrorToast(),
   });
 }

@@ -1,39 +1,33 @@
 /** Settings of an account: name, discount, low-balance alert. */
 import { useMutation } from "@connectrpc/connect-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import type { Account } from "../../../gen/uas/account/v1/account_pb.ts";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import { useText } from "../common/language.tsx";
-import { exactUsd, moneyOf, nanosOf, parseUsd } from "../common/money.ts";
+import { decimalUsd, moneyOf, nanosOf, parseUsd } from "../common/money.ts";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { TextField } from "../ui/field.tsx";
+import { Form, useDone } from "../ui/form.tsx";
 import { ErrorNote } from "../ui/show.tsx";
-import { useDone } from "../ui/toast.tsx";
 
-interface Form {
+interface Values {
   readonly name: string;
   readonly discount: string;
   readonly threshold: string;
 }
 
-function formOf({ name, discountBp, lowBalanceThreshold }: Account): Form {
+function formOf({ name, discountBp, lowBalanceThreshold }: Account): Values {
   return {
     name,
     discount: discountBp === 0 ? "" : String(discountBp / 100),
-    threshold:
-      lowBalanceThreshold === undefined
-        ? ""
-        : exactUsd(nanosOf(lowBalanceThreshold)).replace(" USD", ""),
+    threshold: lowBalanceThreshold === undefined ? "" : decimalUsd(nanosOf(lowBalanceThreshold)),
   };
 }
 
-/** The card. */
+/** Changes name, discount and low-balance alert. */
 export function AccountSettingsCard({ account }: { account: Account }) {
-  const {
-    operator: { accounts: text },
-    common,
-  } = useText();
+  const { accounts: text, common } = useText();
   const present = formOf(account);
   const [form, setForm] = useState(present);
   const done = useDone();
@@ -45,10 +39,8 @@ export function AccountSettingsCard({ account }: { account: Account }) {
   });
   const discountBp = parsePercent(form.discount);
   const nanos = form.threshold.trim() === "" ? undefined : parseUsd(form.threshold);
-  const isThreshold = form.threshold.trim() === "" || (nanos ?? 0n) > 0n;
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    if (discountBp === undefined || !isThreshold) return;
+  const submit = (): void => {
+    if (discountBp === undefined || !isThreshold(form.threshold)) return;
     update.mutate({
       account: {
         accountId: account.accountId,
@@ -61,33 +53,9 @@ export function AccountSettingsCard({ account }: { account: Account }) {
   };
   return (
     <Card>
-      <CardHead title={text.terms} hint={text.termsHint} />
-      <form onSubmit={submit} className="flex flex-col gap-4 px-5 pb-5">
-        <TextField
-          label={text.name}
-          value={form.name}
-          maxLength={200}
-          required
-          onChange={(event) => setForm({ ...form, name: event.target.value })}
-        />
-        <TextField
-          label={text.discountLabel}
-          hint={text.discountHint}
-          error={discountBp === undefined ? text.discountWrong : undefined}
-          value={form.discount}
-          inputMode="decimal"
-          placeholder="0"
-          onChange={(event) => setForm({ ...form, discount: event.target.value })}
-        />
-        <TextField
-          label={text.threshold}
-          hint={text.thresholdHint}
-          error={isThreshold ? undefined : text.amountWrong}
-          value={form.threshold}
-          inputMode="decimal"
-          placeholder="5.00"
-          onChange={(event) => setForm({ ...form, threshold: event.target.value })}
-        />
+      <CardHead title={text.settings} />
+      <Form onSubmit={submit} className="flex flex-col gap-4 px-5 pb-5">
+        <Fields values={form} onChange={setForm} />
         <ErrorNote error={update.error} />
         <Button
           type="submit"
@@ -97,12 +65,49 @@ export function AccountSettingsCard({ account }: { account: Account }) {
         >
           {common.save}
         </Button>
-      </form>
+      </Form>
     </Card>
   );
 }
 
-/** Reads what a person typed as a percentage. @returns hundredths of a percent; `undefined` where it is none */
+function Fields({ values, onChange }: { values: Values; onChange: (values: Values) => void }) {
+  const { accounts: text } = useText();
+  return (
+    <>
+      <TextField
+        label={text.name}
+        value={values.name}
+        maxLength={200}
+        required
+        onChange={(event) => onChange({ ...values, name: event.target.value })}
+      />
+      <TextField
+        label={text.discountLabel}
+        hint={text.discountHint}
+        error={parsePercent(values.discount) === undefined ? text.discountWrong : undefined}
+        value={values.discount}
+        inputMode="decimal"
+        placeholder="0"
+        onChange={(event) => onChange({ ...values, discount: event.target.value })}
+      />
+      <TextField
+        label={text.threshold}
+        hint={text.thresholdHint}
+        error={isThreshold(values.threshold) ? undefined : text.amountWrong}
+        value={values.threshold}
+        inputMode="decimal"
+        placeholder="5.00"
+        onChange={(event) => onChange({ ...values, threshold: event.target.value })}
+      />
+    </>
+  );
+}
+
+function isThreshold(typed: string): boolean {
+  return typed.trim() === "" || (parseUsd(typed) ?? 0n) > 0n;
+}
+
+/** Parses a percentage that somebody typed. @returns hundredths of a percent; `undefined` where it is none */
 function parsePercent(text: string): number | undefined {
   const found = /^(\d{1,3})(?:\.(\d{1,2}))?\s*%?$/.exec(text.trim());
   if (found === null) return text.trim() === "" ? 0 : undefined;

@@ -11,85 +11,51 @@ import { userName } from "../accounts/account.tsx";
 import { useText } from "../common/language.tsx";
 import { transport } from "../common/rpc.ts";
 import { SessionTable } from "../settings/sessions.tsx";
-import { Button } from "../ui/button.tsx";
 import { Empty } from "../ui/card.tsx";
-import { CopyButton } from "../ui/copy.tsx";
-import { Dialog, Sheet } from "../ui/dialog.tsx";
-import { TextField } from "../ui/field.tsx";
+import { Sheet } from "../ui/dialog.tsx";
+import { FormDialog, useAction, useDone } from "../ui/form.tsx";
+import { OnceDialog } from "../ui/once-dialog.tsx";
 import { ErrorNote } from "../ui/show.tsx";
-import { useDone } from "../ui/toast.tsx";
 
 const users = createClient(UserService, transport);
 
-/** The dialog. Makes the link when it is asked to, for a new link ends the one before. */
+/** Creates a sign-in link when asked to, because a new link ends the one before, and shows it once. */
 export function LinkDialog({ user, onClose }: { user: User; onClose: () => void }) {
-  const {
-    operator: { accounts: text },
-    common,
-  } = useText();
+  const { accounts: text } = useText();
   const [link, setLink] = useState<string>();
-  const [error, setError] = useState<unknown>();
-  const [isBusy, setBusy] = useState(false);
-  // Past the memory of queries, which must not keep the token.
-  const make = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const { token } = await users.createSignInLink({ userId: user.userId });
-      setLink(`${location.origin}/console/welcome#${token}`);
-    } catch (failure) {
-      setError(failure);
-    }
-    setBusy(false);
-  };
+  // No mutation: the token must not stay in the cache of queries.
+  const { run, isBusy, error } = useAction(async () => {
+    const { token } = await users.createSignInLink({ userId: user.userId });
+    setLink(`${location.origin}/console/welcome#${token}`);
+  });
+  const title = text.linkTitle(userName(user));
+  if (link !== undefined) {
+    return (
+      <OnceDialog
+        title={title}
+        description={text.linkHint}
+        secret={link}
+        label={text.linkLabel}
+        onClose={onClose}
+      />
+    );
+  }
   return (
-    <Dialog
-      isOpen
-      isSticky={link !== undefined}
+    <FormDialog
       onClose={onClose}
-      title={text.linkTitle(userName(user))}
-      description={link === undefined ? text.linkText : text.linkHint}
-      footer={
-        link === undefined ? (
-          <>
-            <Button onClick={onClose}>{common.cancel}</Button>
-            <Button tone="primary" isBusy={isBusy} onClick={() => void make()}>
-              {text.linkMake}
-            </Button>
-          </>
-        ) : (
-          <Button tone="primary" onClick={onClose}>
-            {common.close}
-          </Button>
-        )
-      }
-    >
-      {link !== undefined && (
-        <div className="flex items-end gap-2">
-          <div className="min-w-0 flex-1">
-            <TextField
-              readOnly
-              autoFocus
-              label={text.linkLabel}
-              value={link}
-              onFocus={(event) => event.target.select()}
-              className="font-mono text-xs"
-            />
-          </div>
-          <CopyButton text={link} />
-        </div>
-      )}
-      <ErrorNote error={error} />
-    </Dialog>
+      title={title}
+      description={text.linkText}
+      onSubmit={run}
+      submit={text.linkConfirm}
+      isBusy={isBusy}
+      error={error}
+    />
   );
 }
 
-/** The sheet; open while there is a user. */
+/** The sessions of a user, each with a button that ends it; open while there is a user. */
 export function SessionsSheet({ user, onClose }: { user: User | undefined; onClose: () => void }) {
-  const {
-    operator: { accounts: text },
-    settings,
-  } = useText();
+  const { accounts: text, settings } = useText();
   const { data, error } = useQuery(
     SessionService.method.listSessions,
     user === undefined ? skipToken : { userId: user.userId },

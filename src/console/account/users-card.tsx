@@ -10,15 +10,14 @@ import { type Texts, useText } from "../common/language.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead, Empty } from "../ui/card.tsx";
 import { Confirm } from "../ui/dialog.tsx";
-import { Segments, TextField } from "../ui/field.tsx";
-import { FormDialog } from "../ui/form.tsx";
+import { SegmentsField, TextField } from "../ui/field.tsx";
+import { FormDialog, useDone } from "../ui/form.tsx";
 import { ActionMenu } from "../ui/menu.tsx";
-import { Badge, ErrorNote, Time } from "../ui/show.tsx";
-import { type Column, Table } from "../ui/table.tsx";
-import { useDone } from "../ui/toast.tsx";
+import { Badge } from "../ui/show.tsx";
+import { agoColumn, type Column, HiddenTitle, QueryTable } from "../ui/table.tsx";
 import { LinkDialog, SessionsSheet } from "./user-access.tsx";
 
-/** The most people that are asked for: an account has a handful. */
+/** The most users that are fetched: an account has a handful. */
 const usersMax = 1_000;
 
 interface Open {
@@ -26,11 +25,11 @@ interface Open {
   readonly user: User;
 }
 
-/** The card. */
+/** The list of users; adds, removes and signs them in by link. */
 export function UsersCard({ account: { accountId } }: { account: Account }) {
   const texts = useText();
-  const { accounts: text } = texts.operator;
-  const { data, error, refetch } = useQuery(UserService.method.listUsers, {
+  const { accounts: text } = texts;
+  const query = useQuery(UserService.method.listUsers, {
     accountId,
     pageSize: usersMax,
   });
@@ -49,19 +48,14 @@ export function UsersCard({ account: { accountId } }: { account: Account }) {
           </Button>
         }
       />
-      {error === null ? (
-        <Table
-          label={text.users}
-          columns={columnsOf(texts, setOpen)}
-          rows={data?.users}
-          keyOf={({ userId }) => userId}
-          empty={<Empty icon={<Users />} title={text.noUsers} hint={text.noUsersHint} />}
-        />
-      ) : (
-        <div className="px-5 pb-5">
-          <ErrorNote error={error} onRetry={() => void refetch()} />
-        </div>
-      )}
+      <QueryTable
+        query={query}
+        label={text.users}
+        columns={columnsOf(texts, setOpen)}
+        rows={query.data?.users}
+        keyOf={({ userId }) => userId}
+        empty={<Empty icon={<Users />} title={text.noUsers} hint={text.noUsersHint} />}
+      />
       {isAdding && <AddUserDialog accountId={accountId} onClose={() => setAdding(false)} />}
       {open?.kind === "link" && <LinkDialog user={open.user} onClose={close} />}
       <SessionsSheet user={open?.kind === "sessions" ? open.user : undefined} onClose={close} />
@@ -71,7 +65,7 @@ export function UsersCard({ account: { accountId } }: { account: Account }) {
 }
 
 function columnsOf(
-  { operator: { accounts: text }, common }: Texts,
+  { accounts: text, common }: Texts,
   onOpen: (open: Open) => void,
 ): Column<User>[] {
   return [
@@ -105,53 +99,54 @@ function columnsOf(
         </span>
       ),
     },
-    {
+    agoColumn({
       id: "signIn",
       title: text.lastSignIn,
       from: "md",
-      cell: ({ signInTime }) => <Time isRelative time={signInTime} none={common.never} />,
-    },
+      none: common.never,
+      time: ({ signInTime }) => signInTime,
+    }),
     {
       id: "menu",
-      title: <span className="sr-only">{common.actions("")}</span>,
+      title: <HiddenTitle>{common.actions("")}</HiddenTitle>,
       isTight: true,
-      cell: (user) => (
-        <ActionMenu
-          label={common.actions(userName(user))}
-          items={[
-            {
-              label: text.makeLink,
-              icon: <Link2 aria-hidden="true" />,
-              onSelect: () => onOpen({ kind: "link", user }),
-            },
-            {
-              label: text.sessions,
-              icon: <MonitorSmartphone aria-hidden="true" />,
-              onSelect: () => onOpen({ kind: "sessions", user }),
-            },
-            {
-              label: text.removeUser,
-              icon: <Trash2 aria-hidden="true" />,
-              isDanger: true,
-              onSelect: () => onOpen({ kind: "remove", user }),
-            },
-          ]}
-        />
-      ),
+      cell: (user) => <UserMenu user={user} onOpen={onOpen} />,
     },
   ];
 }
 
+function UserMenu({ user, onOpen }: { user: User; onOpen: (open: Open) => void }) {
+  const { accounts: text, common } = useText();
+  return (
+    <ActionMenu
+      label={common.actions(userName(user))}
+      items={[
+        {
+          label: text.createLink,
+          icon: <Link2 aria-hidden="true" />,
+          onSelect: () => onOpen({ kind: "link", user }),
+        },
+        {
+          label: text.sessions,
+          icon: <MonitorSmartphone aria-hidden="true" />,
+          onSelect: () => onOpen({ kind: "sessions", user }),
+        },
+        {
+          label: text.removeUser,
+          icon: <Trash2 aria-hidden="true" />,
+          isDanger: true,
+          onSelect: () => onOpen({ kind: "remove", user }),
+        },
+      ]}
+    />
+  );
+}
+
 function RemoveDialog({ user, onClose }: { user: User; onClose: () => void }) {
-  const {
-    operator: { accounts: text },
-  } = useText();
-  const done = useDone();
+  const { accounts: text } = useText();
+  const done = useDone(onClose);
   const remove = useMutation(UserService.method.deleteUser, {
-    onSuccess: async () => {
-      onClose();
-      await done(text.didRemove(userName(user)));
-    },
+    onSuccess: () => done(text.didRemove(userName(user))),
   });
   return (
     <Confirm
@@ -161,29 +156,23 @@ function RemoveDialog({ user, onClose }: { user: User; onClose: () => void }) {
       title={text.removeTitle(userName(user))}
       confirm={text.removeConfirm}
       isBusy={remove.isPending}
+      error={remove.error}
     >
       <p>{text.removeText}</p>
-      <ErrorNote error={remove.error} />
     </Confirm>
   );
 }
 
-/** The dialog. */
 function AddUserDialog({ accountId, onClose }: { accountId: string; onClose: () => void }) {
-  const {
-    operator: { accounts: text },
-  } = useText();
+  const { accounts: text } = useText();
   const [form, setForm] = useState({
     name: "",
     phone: "",
     role: "member" as "member" | "operator",
   });
-  const done = useDone();
+  const done = useDone(onClose);
   const add = useMutation(UserService.method.createUser, {
-    onSuccess: async () => {
-      onClose();
-      await done(text.userAdded);
-    },
+    onSuccess: () => done(text.userAdded),
   });
   const submit = (): void => {
     const role = form.role === "operator" ? UserRole.OPERATOR : UserRole.MEMBER;
@@ -192,7 +181,7 @@ function AddUserDialog({ accountId, onClose }: { accountId: string; onClose: () 
   return (
     <FormDialog
       onClose={onClose}
-      title={text.addUserTitle}
+      title={text.addUser}
       onSubmit={submit}
       submit={text.addUser}
       isBusy={add.isPending}
@@ -214,18 +203,16 @@ function AddUserDialog({ accountId, onClose }: { accountId: string; onClose: () 
         value={form.phone}
         onChange={(event) => setForm({ ...form, phone: event.target.value })}
       />
-      <div>
-        <Segments
-          label={text.role}
-          value={form.role}
-          choices={[
-            { value: "member", label: text.roles.member },
-            { value: "operator", label: text.roles.operator },
-          ]}
-          onChoose={(role) => setForm({ ...form, role })}
-        />
-        <p className="mt-1.5 text-xs text-muted">{text.roleHint}</p>
-      </div>
+      <SegmentsField
+        label={text.role}
+        value={form.role}
+        choices={[
+          { value: "member", label: text.roles.member },
+          { value: "operator", label: text.roles.operator },
+        ]}
+        onChoose={(role) => setForm({ ...form, role })}
+        hint={text.roleHint}
+      />
     </FormDialog>
   );
 }

@@ -3,32 +3,31 @@ import { useInfiniteQuery, useMutation, useQuery } from "@connectrpc/connect-que
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { Building2, Plus } from "lucide-react";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { type Account, AccountState } from "../../../gen/uas/account/v1/account_pb.ts";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import type { Balance } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { LowBalanceBadge } from "../billing/balance.tsx";
 import { type Texts, useText } from "../common/language.tsx";
-import { type AccountSearch, defined, oneOf } from "../common/search.ts";
+import { paged } from "../common/rpc.ts";
+import { type AccountSearch, defined } from "../common/search.ts";
 import { Button } from "../ui/button.tsx";
 import { Card, Empty, PageHead } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
-import { Segments, TextField } from "../ui/field.tsx";
-import { FormDialog } from "../ui/form.tsx";
-import { Amount, ErrorNote, Time } from "../ui/show.tsx";
-import { type Column, MoreRows, Table } from "../ui/table.tsx";
-import { useDone } from "../ui/toast.tsx";
+import { TextField } from "../ui/field.tsx";
+import { FilterBar, FilterField, FilterSegments } from "../ui/filter-bar.tsx";
+import { FormDialog, useDone } from "../ui/form.tsx";
+import { Amount } from "../ui/show.tsx";
+import { agoColumn, type Column, QueryTable } from "../ui/table.tsx";
 import { AccountBadge } from "./account.tsx";
 
-/** How many accounts a page of the list has. */
+/** Accounts of one page of the list. */
 const pageSize = 50;
 
-/** The page. */
+/** `/accounts`, for operators. */
 export function AccountsPage() {
-  const {
-    operator: { accounts: text },
-  } = useText();
+  const { accounts: text } = useText();
   const [isCreating, setCreating] = useState(false);
   return (
     <>
@@ -52,43 +51,30 @@ export function AccountsPage() {
 }
 
 function Filters() {
-  const {
-    operator: { accounts: text },
-  } = useText();
+  const { accounts: text } = useText();
   const search = useSearch({ from: "/inside/operator/accounts" });
   const navigate = useNavigate({ from: "/accounts" });
-  const [query, setQuery] = useState(search.q ?? "");
   const set = (next: { [Name in keyof AccountSearch]: AccountSearch[Name] | undefined }): void =>
     void navigate({ search: defined({ ...search, ...next }), replace: true });
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    set({ q: query.trim() || undefined });
-  };
   return (
-    <div className="flex flex-wrap items-center justify-between gap-3 border-b border-line p-4">
-      <form role="search" onSubmit={submit} className="w-full max-w-80">
-        <TextField
-          label={text.search}
-          isLabelHidden
-          type="search"
-          placeholder={text.search}
-          value={query}
-          onChange={(event) => setQuery(event.target.value)}
-          onBlur={() => query.trim() !== (search.q ?? "") && set({ q: query.trim() || undefined })}
-          className="h-8"
-        />
-      </form>
-      <Segments
+    <FilterBar label={text.title}>
+      <FilterField
+        label={text.search}
+        value={search.q}
+        onChoose={(q) => set({ q })}
+        className="col-span-2 sm:w-80"
+      />
+      <FilterSegments
         label={text.state}
-        value={search.state ?? ""}
+        any={text.anyState}
+        value={search.state}
         choices={[
-          { value: "", label: text.anyState },
           { value: "active", label: text.active },
           { value: "suspended", label: text.suspended },
         ]}
-        onChoose={(value) => set({ state: oneOf(value, ["active", "suspended"]) })}
+        onChoose={(state) => set({ state })}
       />
-    </div>
+    </FilterBar>
   );
 }
 
@@ -96,55 +82,38 @@ const states = { active: AccountState.ACTIVE, suspended: AccountState.SUSPENDED 
 
 function AccountList() {
   const texts = useText();
-  const { accounts: text } = texts.operator;
+  const { accounts: text } = texts;
   const { q = "", state } = useSearch({ from: "/inside/operator/accounts" });
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
+  const query = useInfiniteQuery(
     AccountService.method.listAccounts,
     { pageSize, query: q, ...(state && { state: states[state] }), pageToken: "" },
-    {
-      pageParamKey: "pageToken",
-      getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-      placeholderData: keepPreviousData,
-    },
+    paged,
   );
-  const rows = data?.pages.flatMap(({ accounts }) => accounts);
+  const rows = query.data?.pages.flatMap(({ accounts }) => accounts);
   const balances = useBalances(rows);
-  if (error !== null) {
-    return (
-      <div className="p-5">
-        <ErrorNote error={error} onRetry={() => void refetch()} />
-      </div>
-    );
-  }
   const isSearched = q !== "" || state !== undefined;
   return (
-    <>
-      <Table
-        label={text.title}
-        columns={columnsOf(texts, balances)}
-        rows={rows}
-        keyOf={({ accountId }) => accountId}
-        empty={
-          <Empty
-            icon={<Building2 />}
-            title={isSearched ? text.noMatch : text.empty}
-            hint={isSearched ? text.noMatchHint : text.emptyHint}
-          />
-        }
-      />
-      <MoreRows
-        hasMore={hasNextPage}
-        isBusy={isFetchingNextPage}
-        onMore={() => void fetchNextPage()}
-      />
-    </>
+    <QueryTable
+      query={query}
+      label={text.title}
+      columns={columnsOf(texts, balances)}
+      rows={rows}
+      keyOf={({ accountId }) => accountId}
+      empty={
+        <Empty
+          icon={<Building2 />}
+          title={isSearched ? text.noMatch : text.empty}
+          hint={isSearched ? text.noMatchHint : text.emptyHint}
+        />
+      }
+    />
   );
 }
 
-/** The most accounts whose balances are asked for; those below them have none in the list, but on their page. */
+/** The most accounts whose balances are fetched; later ones show theirs on their page only. */
 const balancesMax = 1_000;
 
-/** What the accounts have, by their id: one question for all that are listed. */
+/** The balances of all accounts of the list by their id, in one request. */
 function useBalances(accounts: readonly Account[] | undefined): ReadonlyMap<string, Balance> {
   const accountIds = (accounts ?? []).slice(0, balancesMax).map(({ accountId }) => accountId);
   const { data } = useQuery(
@@ -156,23 +125,14 @@ function useBalances(accounts: readonly Account[] | undefined): ReadonlyMap<stri
 }
 
 function columnsOf(
-  { operator: { accounts: text } }: Texts,
+  { accounts: text }: Texts,
   balances: ReadonlyMap<string, Balance>,
 ): Column<Account>[] {
   return [
     {
       id: "name",
       title: text.name,
-      cell: ({ accountId, name }) => (
-        <Link
-          to="/accounts/$accountId"
-          params={{ accountId }}
-          className="block max-w-40 truncate font-medium underline-offset-4 hover:underline sm:max-w-72"
-          title={name}
-        >
-          {name}
-        </Link>
-      ),
+      cell: (account) => <NameLink account={account} />,
     },
     {
       id: "state",
@@ -204,12 +164,12 @@ function columnsOf(
       from: "lg",
       cell: ({ discountBp }) => discountText(discountBp),
     },
-    {
+    agoColumn({
       id: "created",
       title: text.created,
       from: "md",
-      cell: ({ createTime }) => <Time isRelative time={createTime} />,
-    },
+      time: ({ createTime }) => createTime,
+    }),
     {
       id: "id",
       title: text.id,
@@ -220,11 +180,22 @@ function columnsOf(
   ];
 }
 
-/** Makes an account, and goes to it. */
+function NameLink({ account: { accountId, name } }: { account: Account }) {
+  return (
+    <Link
+      to="/accounts/$accountId"
+      params={{ accountId }}
+      className="block max-w-40 truncate font-medium underline-offset-4 hover:underline sm:max-w-72"
+      title={name}
+    >
+      {name}
+    </Link>
+  );
+}
+
+/** Creates an account, and opens it. */
 function CreateAccountDialog({ onClose }: { onClose: () => void }) {
-  const {
-    operator: { accounts: text },
-  } = useText();
+  const { accounts: text } = useText();
   const [name, setName] = useState("");
   const navigate = useNavigate();
   const done = useDone();

@@ -1,16 +1,15 @@
 /** One entry of the audit log: who did what, and what changed. */
 import { useQuery } from "@connectrpc/connect-query";
-import { Link } from "@tanstack/react-router";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import type { AuditEntry } from "../../../gen/uas/operator/v1/operator_pb.ts";
-import { userName } from "../accounts/account.tsx";
+import { AccountIdLink, userName } from "../accounts/account.tsx";
 import { useText } from "../common/language.tsx";
 import { Facts } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
 import { Sheet } from "../ui/dialog.tsx";
 import { Time } from "../ui/show.tsx";
 
-/** The sheet; open while there is an entry. */
+/** The details of an entry; open while there is one. */
 export function EntrySheet({
   entry,
   onClose,
@@ -18,9 +17,7 @@ export function EntrySheet({
   entry: AuditEntry | undefined;
   onClose: () => void;
 }) {
-  const {
-    operator: { audit: text },
-  } = useText();
+  const { audit: text } = useText();
   return (
     <Sheet
       isOpen={entry !== undefined}
@@ -38,10 +35,7 @@ export function EntrySheet({
 }
 
 function About({ entry }: { entry: AuditEntry }) {
-  const {
-    operator: { audit: text },
-    common,
-  } = useText();
+  const { audit: text, common } = useText();
   const actorName = useActorName();
   const { createTime, actor, action, accountId, subject, reason, requestId } = entry;
   return (
@@ -58,19 +52,7 @@ function About({ entry }: { entry: AuditEntry }) {
         ...(reason === "" ? [] : [[text.reason, reason] as const]),
         ...(accountId === ""
           ? []
-          : [
-              [
-                text.about,
-                <Link
-                  key="account"
-                  to="/accounts/$accountId"
-                  params={{ accountId }}
-                  className="font-mono text-xs text-accent underline underline-offset-4"
-                >
-                  {accountId}
-                </Link>,
-              ] as const,
-            ]),
+          : [[text.account, <AccountIdLink key="account" accountId={accountId} />] as const]),
         ...(subject === "" || subject === accountId
           ? []
           : [[text.subject, <Id key="subject" isWhole value={subject} />] as const]),
@@ -83,9 +65,7 @@ function About({ entry }: { entry: AuditEntry }) {
 }
 
 function Changes({ entry }: { entry: AuditEntry }) {
-  const {
-    operator: { audit: text },
-  } = useText();
+  const { audit: text } = useText();
   const names = factNames(entry);
   if (names.length === 0) return null;
   const { before, after } = entry;
@@ -139,18 +119,18 @@ function Changes({ entry }: { entry: AuditEntry }) {
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** A value of an entry as text: words as they are, anything else as JSON. */
+/** A value of an entry as text: strings as they are, anything else as JSON. */
 function factText(value: unknown): string {
   if (isEmpty(value)) return "—";
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** The names that stand in an entry, before or after, in their order. */
+/** The names of the values in an entry, before or after. */
 function factNames({ before, after }: Pick<AuditEntry, "before" | "after">): string[] {
   return [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
 }
 
-/** `name Alice → Bob, discountBp 0 → 500`; where nothing was before, or is after, what was or is. */
+/** `name Alice → Bob, discountBp 0 → 500`; an entry with one side only shows the values of that side. */
 export function changeText({ before, after }: Pick<AuditEntry, "before" | "after">): string {
   const isChange = before !== undefined && after !== undefined;
   const [old, now]: readonly [Values, Values] = [before ?? {}, after ?? {}];
@@ -168,16 +148,14 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || value === "";
 }
 
-/** The most people whose names are asked for; others are shown by their id. */
+/** The most users whose names are fetched; others are shown by their id. */
 const usersMax = 1_000;
 
 const userPrefix = "user ";
 
-/** What to call the actor of an entry. */
+/** The display name of the actor of an entry. */
 export function useActorName(): (actor: string) => string {
-  const {
-    operator: { audit: text },
-  } = useText();
+  const { audit: text } = useText();
   const { data } = useQuery(
     UserService.method.listUsers,
     { pageSize: usersMax },

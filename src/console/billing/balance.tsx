@@ -8,12 +8,13 @@ import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.t
 import { useText } from "../common/language.tsx";
 import { exactUsd, nanosOf, usd } from "../common/money.ts";
 import { useAccountId, useSession } from "../common/session.tsx";
+import { MoneyFigure } from "../ui/card.tsx";
 import { Badge } from "../ui/show.tsx";
 
-/** How often the balance is asked for while nothing else asks, in milliseconds. */
+/** How often the balance is fetched, in milliseconds. */
 const refreshMs = 30_000;
 
-/** The balance of the account. */
+/** The balance of the own account. */
 export function useBalance() {
   const accountId = useAccountId();
   return useQuery(
@@ -23,24 +24,48 @@ export function useBalance() {
   );
 }
 
-/** The available money, in the frame. */
+/** The available balance, in the header of every page. */
 export function BalanceChip() {
-  const { shell } = useText();
+  const { layout } = useText();
   const { data } = useBalance();
   if (data === undefined) return <span className="w-20" />;
   const nanos = nanosOf(data.available);
   return (
     <span
-      title={`${shell.available}: ${exactUsd(nanos)}`}
+      title={`${layout.available}: ${exactUsd(nanos)}`}
       className="mr-1 rounded-full border border-line bg-surface px-3 py-1 text-[0.8125rem] font-medium tabular-nums"
     >
-      <span className="sr-only">{shell.available} </span>
+      <span className="sr-only">{layout.available} </span>
       {usd(nanos)}
     </span>
   );
 }
 
-/** Whether all money of an account, what is held included, is less than its alert. */
+/** What an account has, what is available and what is held, as figures. @param balance `undefined` while it is loaded */
+export function BalanceFigures({ balance }: { balance: Balance | undefined }) {
+  const { billing: text } = useText();
+  return (
+    <>
+      <MoneyFigure
+        label={text.balance}
+        nanos={balance && nanosOf(balance.balance)}
+        note={text.balanceNote}
+      />
+      <MoneyFigure
+        label={text.available}
+        nanos={balance && nanosOf(balance.available)}
+        note={text.availableNote}
+      />
+      <MoneyFigure
+        label={text.held}
+        nanos={balance && nanosOf(balance.held)}
+        note={text.heldNote}
+      />
+    </>
+  );
+}
+
+/** Whether the balance of an account, held amounts included, is below its alert. */
 function isLow(
   { lowBalanceThreshold }: Account,
   balance: Pick<Balance, "balance"> | undefined,
@@ -49,7 +74,7 @@ function isLow(
   return nanosOf(balance.balance) < nanosOf(lowBalanceThreshold);
 }
 
-/** The notice for whoever is signed in; nothing while there is enough. */
+/** The notice that the balance is below its alert; nothing while there is enough. */
 export function LowBalanceNote() {
   const { billing: text } = useText();
   const { account } = useSession();
@@ -71,7 +96,7 @@ export function LowBalanceNote() {
   );
 }
 
-/** The word for lists of accounts; nothing while there is enough. */
+/** The same in lists of accounts. */
 export function LowBalanceBadge({
   account,
   balance,

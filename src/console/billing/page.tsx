@@ -1,24 +1,23 @@
 /** Billing: balance, top-up, low-balance alert and the ledger. */
 import { useMutation } from "@connectrpc/connect-query";
-import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import { RedeemService } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { useText } from "../common/language.tsx";
-import { exactUsd, moneyOf, nanosOf, parseUsd, usd } from "../common/money.ts";
+import { decimalUsd, moneyOf, nanosOf, parseUsd, usd } from "../common/money.ts";
 import { useAccountId, useSession } from "../common/session.tsx";
 import { localZone } from "../common/time.ts";
 import { Button } from "../ui/button.tsx";
-import { Card, CardHead, Figure, PageHead, Skeleton } from "../ui/card.tsx";
+import { Card, CardHead, PageHead } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
 import { TextField } from "../ui/field.tsx";
+import { Form, useDone } from "../ui/form.tsx";
 import { ErrorNote } from "../ui/show.tsx";
-import { useToast } from "../ui/toast.tsx";
-import { useBalance } from "./balance.tsx";
+import { BalanceFigures, useBalance } from "./balance.tsx";
 import { Ledger } from "./ledger.tsx";
 
-/** The page. */
+/** `/billing`. */
 export function BillingPage() {
   const { billing: text, common } = useText();
   const accountId = useAccountId();
@@ -26,7 +25,7 @@ export function BillingPage() {
   const navigate = useNavigate({ from: "/billing" });
   return (
     <>
-      <PageHead title={text.title} hint={`${text.hint} ${common.zoneNote(localZone())}`} />
+      <PageHead title={text.title} hint={common.withZone(text.hint, localZone())} />
       <div className="flex flex-col gap-6">
         <Figures />
         <div className="grid grid-cols-1 gap-6 lg:grid-cols-2">
@@ -44,24 +43,10 @@ export function BillingPage() {
 }
 
 function Figures() {
-  const { billing: text } = useText();
   const { data } = useBalance();
-  const rows = [
-    [text.balance, data?.balance, text.balanceNote],
-    [text.available, data?.available, text.availableNote],
-    [text.held, data?.held, text.heldNote],
-  ] as const;
   return (
     <div className="grid grid-cols-1 gap-4 sm:grid-cols-3">
-      {rows.map(([label, money, note]) => (
-        <Figure
-          key={label}
-          label={label}
-          value={data === undefined ? <Skeleton className="mt-2 h-6 w-24" /> : usd(nanosOf(money))}
-          title={exactUsd(nanosOf(money))}
-          note={note}
-        />
-      ))}
+      <BalanceFigures balance={data} />
     </div>
   );
 }
@@ -85,21 +70,16 @@ function TopUpCard() {
 function AlertCard() {
   const { billing: text, common } = useText();
   const { account } = useSession();
-  const toast = useToast();
-  const queries = useQueryClient();
+  const done = useDone();
   const present = account.lowBalanceThreshold;
-  const written = present === undefined ? "" : exactUsd(nanosOf(present)).replace(" USD", "");
+  const written = present === undefined ? "" : decimalUsd(nanosOf(present));
   const [amount, setAmount] = useState(written);
   const update = useMutation(AccountService.method.updateAccount, {
-    onSuccess: async () => {
-      toast({ title: text.alertSaved });
-      await queries.invalidateQueries();
-    },
+    onSuccess: () => done(text.alertSaved),
   });
   const nanos = amount.trim() === "" ? undefined : parseUsd(amount);
   const isWrong = amount.trim() !== "" && (nanos ?? 0n) <= 0n;
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const submit = (): void => {
     if (isWrong) return;
     const { accountId } = account;
     update.mutate({
@@ -110,7 +90,7 @@ function AlertCard() {
   return (
     <Card>
       <CardHead title={text.alert} hint={text.alertHint} />
-      <form onSubmit={submit} className="flex flex-wrap items-start gap-3 px-5 pb-5">
+      <Form onSubmit={submit} className="flex flex-wrap items-start gap-3 px-5 pb-5">
         <div className="min-w-40 flex-1">
           <TextField
             label={text.alertAmount}
@@ -132,32 +112,25 @@ function AlertCard() {
           {common.save}
         </Button>
         <ErrorNote error={update.error} />
-      </form>
+      </Form>
     </Card>
   );
 }
 
-/** The form. A code counts once; sending it twice changes nothing. */
+/** Redeems a code. A code counts once; sending it twice changes nothing. */
 function RedeemForm() {
   const { billing: text } = useText();
   const accountId = useAccountId();
-  const toast = useToast();
-  const queries = useQueryClient();
   const [code, setCode] = useState("");
+  const done = useDone(() => setCode(""));
   const redeem = useMutation(RedeemService.method.redeem, {
-    onSuccess: async ({ amount, replayed }) => {
-      setCode("");
-      const worth = usd(nanosOf(amount));
-      toast({ title: replayed ? text.redeemedBefore(worth) : text.redeemed(worth) });
-      await queries.invalidateQueries();
+    onSuccess: ({ amount, replayed }) => {
+      const value = usd(nanosOf(amount));
+      return done(replayed ? text.redeemedBefore(value) : text.redeemed(value));
     },
   });
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    redeem.mutate({ accountId, code });
-  };
   return (
-    <form onSubmit={submit} className="flex flex-col gap-3">
+    <Form onSubmit={() => redeem.mutate({ accountId, code })} className="flex flex-col gap-3">
       <div className="flex flex-wrap items-end gap-3">
         <div className="min-w-40 flex-1">
           <TextField
@@ -175,6 +148,6 @@ function RedeemForm() {
         </Button>
       </div>
       <ErrorNote error={redeem.error} />
-    </form>
+    </Form>
   );
 }

@@ -1,24 +1,24 @@
-/** A call as a curl that makes one like it. What the log does not know of it stands there as a placeholder. */
+/** A curl that makes a request like a call of the log, with placeholders for what the log does not have. */
 import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 
-/** What is known of a call. */
+/** What the log has of a call. */
 export type KnownCall = Pick<CallRecord, "path" | "model" | "stream">;
 
 export interface CurlOptions {
   /** Scheme, host and port of the gateway. */
   readonly origin: string;
-  /** Stands where what was said has to be written: `<your message>`. */
+  /** The placeholder for the message: `<your message>`. */
   readonly message: string;
-  /** Stands where the rest of a body has to be written that is not known at all. */
+  /** The placeholder for a body of unknown shape. */
   readonly body: string;
-  /** Of tasks: example parameters, by the name of their member. */
+  /** For tasks: example parameters, by the name of their field. */
   readonly taskParams?: object | undefined;
 }
 
-/** Where tasks are submitted. */
+/** The path that tasks are submitted to. */
 export const tasksPath = "/api/ai/tasks";
 
-/** The most tokens that messages asks for: the style demands a figure. */
+/** `max_tokens` of Anthropic messages, which require it. */
 const messagesTokens = 1024;
 
 /**
@@ -40,7 +40,7 @@ export function callCurl(call: KnownCall, options: CurlOptions): string {
   -d ${data}`;
 }
 
-/** The body by the style of the path; `undefined`: not known. */
+/** The body for the wire style of the path; `undefined`: unknown style. */
 function bodyOf({ path, model, stream }: KnownCall, options: CurlOptions): object | undefined {
   const { message, taskParams } = options;
   const streamed = stream && { stream };
@@ -61,7 +61,7 @@ function bodyOf({ path, model, stream }: KnownCall, options: CurlOptions): objec
   return undefined;
 }
 
-/** A word of the shell. */
+/** One word of a shell command. */
 function quoted(word: string): string {
   return /^[\w./:~@%+=,-]+$/.test(word) ? word : `'${escaped(word)}'`;
 }

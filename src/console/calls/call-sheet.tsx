@@ -1,12 +1,12 @@
 /** One call in detail: what it was, what it cost and why, what happened when, and what to do where it failed. */
 import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { CallEvent } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { AccountIdLink } from "../accounts/account.tsx";
 import { useText } from "../common/language.tsx";
 import { useSession } from "../common/session.tsx";
 import { durationText, exactTimeText, msOf } from "../common/time.ts";
@@ -20,7 +20,7 @@ import { callCurl, tasksPath } from "./call-curl.ts";
 import { didFail, EndingBadge } from "./columns.tsx";
 import { ReceiptView, RefundButton } from "./receipt.tsx";
 
-/** The sheet of a call; open while there is an id. */
+/** The details of a call; open while there is an id. */
 export function CallSheet({
   accountId,
   callId,
@@ -60,14 +60,14 @@ export function CallSheet({
           <Attempts call={call} />
           <Timeline events={data?.events ?? []} />
           <ReproduceSection call={call} />
-          <p className="hidden text-xs text-muted lg:block">{text.walk}</p>
+          <p className="hidden text-xs text-muted lg:block">{text.keyboardHint}</p>
         </div>
       )}
     </Sheet>
   );
 }
 
-/** What support needs to find a call. */
+/** The text for a support request, by which the call is found. */
 function supportText({ requestId, callId, startTime, status, errorCode }: CallRecord): string {
   const time = startTime ? exactTimeText(msOf(startTime)) : "";
   return `x-request-id: ${requestId}\ncall: ${callId}\ntime: ${time}\nstatus: ${status} ${errorCode}`.trim();
@@ -104,7 +104,9 @@ function About({ call }: { call: CallRecord }) {
         ],
         ...(call.accountId === account.accountId
           ? []
-          : [[common.account, <AccountLink key="account" call={call} />] as const]),
+          : [
+              [common.account, <AccountIdLink key="account" accountId={call.accountId} />] as const,
+            ]),
         [text.path, call.path],
         [common.key, keyNames.get(call.keyId) ?? <Id key="key" value={call.keyId} />],
         ...(call.vendor === "" ? [] : [[text.vendor, call.vendor] as const]),
@@ -138,20 +140,7 @@ function About({ call }: { call: CallRecord }) {
   );
 }
 
-/** Of calls of other accounts, which only operators see. */
-function AccountLink({ call: { accountId } }: { call: CallRecord }) {
-  return (
-    <Link
-      to="/accounts/$accountId"
-      params={{ accountId }}
-      className="font-mono text-xs text-accent underline underline-offset-4"
-    >
-      {accountId}
-    </Link>
-  );
-}
-
-/** The vendors that could not take it before another was tried. */
+/** The vendors that failed before another one was called. */
 function Attempts({ call: { attempts } }: { call: CallRecord }) {
   const { calls: text } = useText();
   if (attempts.length === 0) return null;
@@ -205,7 +194,7 @@ function Timeline({ events }: { events: readonly CallEvent[] }) {
   );
 }
 
-/** The section with the curl, and with what has to be written into it first. */
+/** A curl that makes a request like this call, with placeholders for what the log does not have. */
 function ReproduceSection({ call }: { call: CallRecord }) {
   const { calls: text } = useText();
   const isTask = call.path === tasksPath;
@@ -226,13 +215,13 @@ function ReproduceSection({ call }: { call: CallRecord }) {
   return (
     <section>
       <div className="mb-1 flex flex-wrap items-center justify-between gap-3">
-        <h3 className="font-semibold">{text.repeat}</h3>
+        <h3 className="font-semibold">{text.reproduce}</h3>
         <CopyButton text={code} label={text.copyCurl} />
       </div>
       <p className="mb-3 text-[0.8125rem] text-muted">
-        {isTask ? text.repeatTask : text.repeatHint}
+        {isTask ? text.reproduceTask : text.reproduceHint}
       </p>
-      <CodeBlock label={text.repeat} code={code} />
+      <CodeBlock label={text.reproduce} code={code} />
     </section>
   );
 }

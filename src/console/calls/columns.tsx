@@ -1,13 +1,13 @@
 /** How a call appears in a list: the columns of the log, and the badge of its outcome. */
-import { Link } from "@tanstack/react-router";
 import { CallEnding, type CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { accountColumn } from "../accounts/account.tsx";
 import { type Texts, useText } from "../common/language.tsx";
 import { durationText, msOf, timeText } from "../common/time.ts";
 import { Id } from "../ui/code.tsx";
-import { Amount, Badge, Time, type Tone } from "../ui/show.tsx";
-import { type Column, RowButton } from "../ui/table.tsx";
+import { Amount, Badge, type Tone, Truncated } from "../ui/show.tsx";
+import { type Column, RowTime } from "../ui/table.tsx";
 
-/** The columns. */
+/** The columns of a call log. */
 export function callColumns({
   texts: { calls: text, common },
   keyNames,
@@ -17,7 +17,7 @@ export function callColumns({
   texts: Texts;
   keyNames: ReadonlyMap<string, string>;
   onOpen: (call: CallRecord) => void;
-  /** What accounts are called, by their id, where calls of several are shown. */
+  /** The names of accounts by their id, where calls of several accounts are shown. */
   accountNames?: ReadonlyMap<string, string>;
 }): Column<CallRecord>[] {
   return [
@@ -25,28 +25,23 @@ export function callColumns({
       id: "time",
       title: common.time,
       cell: (call) => (
-        <RowButton onOpen={() => onOpen(call)}>
-          <span className="sr-only">
-            {text.openCall(call.startTime ? timeText(msOf(call.startTime)) : "")}
-          </span>
-          <span aria-hidden="true">
-            <Time time={call.startTime} />
-          </span>
-        </RowButton>
+        <RowTime
+          time={call.startTime}
+          label={text.openCall(call.startTime ? timeText(msOf(call.startTime)) : "")}
+          onOpen={() => onOpen(call)}
+        />
       ),
     },
     { id: "status", title: common.status, cell: (call) => <EndingBadge call={call} /> },
-    ...(accountNames === undefined ? [] : [accountColumn(common.account, accountNames)]),
+    ...(accountNames === undefined
+      ? []
+      : [accountColumn({ title: common.account, from: "md", names: accountNames })]),
     {
       id: "model",
       title: common.model,
-      cell: ({ model }) => (
-        <span className="block max-w-48 truncate font-mono text-xs" title={model}>
-          {model || "—"}
-        </span>
-      ),
+      cell: ({ model }) => <Truncated text={model} className="max-w-48 font-mono text-xs" />,
     },
-    // Of all accounts, keys say little and take the room of what says more.
+    // In a list of all accounts, the key matters less than the other columns.
     ...(accountNames === undefined ? [keyColumn(common.key, keyNames)] : []),
     {
       id: "tokens",
@@ -61,40 +56,16 @@ export function callColumns({
       title: text.duration,
       isNumber: true,
       from: "lg",
-      cell: ({ durationMs }) => (
-        <span className="whitespace-nowrap">{durationText(durationMs)}</span>
-      ),
+      cell: ({ durationMs }) => <Duration ms={durationMs} />,
     },
     {
       id: "first",
       title: text.firstByte,
       isNumber: true,
       from: "xl",
-      cell: ({ firstByteMs }) => (
-        <span className="whitespace-nowrap">
-          {firstByteMs > 0 ? durationText(firstByteMs) : "—"}
-        </span>
-      ),
+      cell: ({ firstByteMs }) => (firstByteMs > 0 ? <Duration ms={firstByteMs} /> : "—"),
     },
   ];
-}
-
-function accountColumn(title: string, names: ReadonlyMap<string, string>): Column<CallRecord> {
-  return {
-    id: "account",
-    title,
-    from: "md",
-    cell: ({ accountId }) => (
-      <Link
-        to="/accounts/$accountId"
-        params={{ accountId }}
-        title={accountId}
-        className="block max-w-36 truncate underline-offset-4 hover:underline"
-      >
-        {names.get(accountId) ?? accountId.slice(-12)}
-      </Link>
-    ),
-  };
 }
 
 function keyColumn(title: string, names: ReadonlyMap<string, string>): Column<CallRecord> {
@@ -108,6 +79,10 @@ function keyColumn(title: string, names: ReadonlyMap<string, string>): Column<Ca
       </span>
     ),
   };
+}
+
+function Duration({ ms }: { ms: number }) {
+  return <span className="whitespace-nowrap">{durationText(ms)}</span>;
 }
 
 function Tokens({ usage, text }: { usage: CallRecord["usage"]; text: Texts["calls"] }) {

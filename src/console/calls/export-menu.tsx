@@ -1,40 +1,32 @@
 /** Exports of the call log: what the filters show, as a file. */
 import { createClient } from "@connectrpc/connect";
 import { Download } from "lucide-react";
-import { useState } from "react";
 import { ExportFormat } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { useText } from "../common/language.tsx";
-import { shownError, transport } from "../common/rpc.ts";
+import { transport } from "../common/rpc.ts";
 import type { CallSearch } from "../common/search.ts";
 import { dayText } from "../common/time.ts";
 import { saveFile } from "../ui/copy.tsx";
+import { useAction } from "../ui/form.tsx";
 import { ChoiceMenu } from "../ui/menu.tsx";
-import { useToast } from "../ui/toast.tsx";
+import { useErrorToast, useToast } from "../ui/toast.tsx";
 import { filterOf } from "./filter.ts";
 
 const client = createClient(CallService, transport);
 
-/** The menu. */
+/** Downloads the calls that match the filters, as CSV or JSON Lines. */
 export function ExportMenu({ accountId, search }: { accountId: string; search: CallSearch }) {
   const { calls: text } = useText();
   const toast = useToast();
-  const [isBusy, setBusy] = useState(false);
-  const save = async (format: ExportFormat): Promise<void> => {
-    setBusy(true);
-    try {
-      const isWhole = await exportCalls({ accountId, search, format });
-      toast(
-        isWhole
-          ? { title: text.exported }
-          : { title: text.exportedPart, description: text.exportedPartNote },
-      );
-    } catch (error) {
-      toast({ title: shownError(error).text });
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { run, isBusy } = useAction(async (format: ExportFormat) => {
+    const isWhole = await exportCalls({ accountId, search, format });
+    toast(
+      isWhole
+        ? { title: text.exported }
+        : { title: text.exportedPart, description: text.exportedPartNote },
+    );
+  }, useErrorToast());
   return (
     <ChoiceMenu
       label={text.export}
@@ -48,14 +40,14 @@ export function ExportMenu({ accountId, search }: { accountId: string; search: C
       }
       groups={[]}
       footer={[
-        { label: text.exportCsv, onSelect: () => void save(ExportFormat.CSV) },
-        { label: text.exportJson, onSelect: () => void save(ExportFormat.JSON) },
+        { label: text.exportCsv, onSelect: () => run(ExportFormat.CSV) },
+        { label: text.exportJson, onSelect: () => run(ExportFormat.JSON) },
       ]}
     />
   );
 }
 
-/** Saves the calls. @returns whether it was all of them */
+/** Saves the calls. @returns whether the file has all of them */
 async function exportCalls({
   accountId,
   search,

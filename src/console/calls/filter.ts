@@ -8,7 +8,7 @@ import { localZone, momentIn, timestampOf } from "../common/time.ts";
 
 const outcomes = { succeeded: CallOutcome.SUCCEEDED, failed: CallOutcome.FAILED } as const;
 
-/** The ending that a word of the address stands for. */
+/** The endings by their words in addresses. */
 export const endings: Readonly<Record<NonNullable<CallSearch["ending"]>, CallEnding>> = {
   completed: CallEnding.COMPLETED,
   refused: CallEnding.REFUSED,
@@ -31,7 +31,7 @@ const statuses = {
   "5xx": { statusMin: 500, statusMax: 599 },
 } as const;
 
-/** The filter that a page's search stands for. A range counts back from now; a span that was chosen goes before it. */
+/** The filter of a request for a page's search. A range counts back from now; a span takes precedence over it. */
 export function filterOf(search: CallSearch): MessageInitShape<typeof CallFilterSchema> {
   const { model, key, outcome, code, request, status, ending, vendor, cost } = search;
   const costNanos = cost === undefined ? undefined : parseUsd(cost);

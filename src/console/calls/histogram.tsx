@@ -1,4 +1,4 @@
-/** How many calls there were over time: a thin strip above the list. Drawn by hand, for the charts' library is big. */
+/** The number of calls over time, above the list. Drawn without the charts library, which is large. */
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
@@ -13,13 +13,13 @@ import type { CallSearch } from "../common/search.ts";
 import { msOf, timeText } from "../common/time.ts";
 import { filterOf } from "./filter.ts";
 
-/** How many bars are asked for. */
+/** The most bars that are fetched. */
 const barsMax = 60;
 
-/** How high the strip is, in its own units. */
+/** The height of the drawing, in its own units. */
 const height = 40;
 
-/** The strip. Without a range it shows the last 24 hours. */
+/** Succeeded and failed calls over the range. Default range: the last 24 hours. */
 export function Histogram({ accountId, search }: { accountId: string; search: CallSearch }) {
   const written = JSON.stringify(search);
   const filter = useMemo(

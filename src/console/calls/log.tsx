@@ -1,6 +1,5 @@
 /** The call log: filters in the address, a histogram, pages by keyset, live calls pushed by the gateway. */
 import { useInfiniteQuery } from "@connectrpc/connect-query";
-import { keepPreviousData } from "@tanstack/react-query";
 import { clsx } from "clsx";
 import { ScrollText } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
@@ -9,13 +8,13 @@ import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.t
 import { useAccountNames } from "../accounts/account.tsx";
 import { ZoneProvider } from "../common/clock.tsx";
 import { useText } from "../common/language.tsx";
+import { paged } from "../common/rpc.ts";
 import type { CallSearch } from "../common/search.ts";
 import { localZone } from "../common/time.ts";
 import { useKeyNames } from "../keys/keys.tsx";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, Empty, PageHead } from "../ui/card.tsx";
-import { ErrorNote } from "../ui/show.tsx";
-import { MoreRows, Table } from "../ui/table.tsx";
+import { QueryTable, type RowsQuery } from "../ui/table.tsx";
 import { CallSheet } from "./call-sheet.tsx";
 import { callColumns } from "./columns.tsx";
 import { ExportMenu } from "./export-menu.tsx";
@@ -24,10 +23,10 @@ import { CallFilters } from "./filters.tsx";
 import { Histogram } from "./histogram.tsx";
 import { useTail } from "./use-tail.ts";
 
-/** How many calls a page of the list has. */
+/** Calls of one page of the list. */
 const pageSize = 50;
 
-/** The log of an account, or of all: for the operator. */
+/** The log of one account, or for operators of all accounts. */
 export function CallLog({
   title,
   hint,
@@ -53,7 +52,7 @@ export function CallLog({
     <ZoneProvider zone={search.zone}>
       <PageHead
         title={title}
-        hint={`${hint} ${common.zoneNote(search.zone ?? localZone())}`}
+        hint={common.withZone(hint, search.zone ?? localZone())}
         actions={
           <>
             <LiveSwitch isOn={isLive} onChange={setLive} />
@@ -98,57 +97,40 @@ function LoggedCalls({
   onClear,
 }: ListProps & { onClear: () => void }) {
   const { calls: text, common } = useText();
-  const { filter } = useFilter(search);
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
+  const filter = useFilter(search);
+  const query = useInfiniteQuery(
     BillingService.method.listCalls,
     { accountId, pageSize, filter, pageToken: "" },
-    {
-      pageParamKey: "pageToken",
-      getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-      placeholderData: keepPreviousData,
-    },
+    paged,
   );
-  if (error !== null) {
-    return (
-      <div className="p-5">
-        <ErrorNote error={error} onRetry={() => void refetch()} />
-      </div>
-    );
-  }
   const isFiltered = Object.keys(search).some((name) => name !== "zone");
   return (
-    <>
-      <CallTable
-        accountId={accountId}
-        rows={data?.pages.flatMap(({ calls }) => calls)}
-        openId={openId}
-        onOpen={onOpen}
-        empty={
-          hasNextPage ? (
-            <p className="px-6 py-10 text-center text-muted">{text.searching}</p>
-          ) : isFiltered ? (
-            <Empty
-              title={text.noMatch}
-              hint={text.noMatchHint}
-              action={<Button onClick={onClear}>{common.clearFilters}</Button>}
-            />
-          ) : (
-            <Empty icon={<ScrollText />} title={text.empty} hint={text.emptyHint} />
-          )
-        }
-      />
-      <MoreRows
-        hasMore={hasNextPage}
-        isBusy={isFetchingNextPage}
-        onMore={() => void fetchNextPage()}
-      />
-    </>
+    <CallTable
+      query={query}
+      accountId={accountId}
+      rows={query.data?.pages.flatMap(({ calls }) => calls)}
+      openId={openId}
+      onOpen={onOpen}
+      empty={
+        query.hasNextPage ? (
+          <p className="px-6 py-10 text-center text-muted">{text.searching}</p>
+        ) : isFiltered ? (
+          <Empty
+            title={text.noMatch}
+            hint={text.noMatchHint}
+            action={<Button onClick={onClear}>{common.clearFilters}</Button>}
+          />
+        ) : (
+          <Empty icon={<ScrollText />} title={text.empty} hint={text.emptyHint} />
+        )
+      }
+    />
   );
 }
 
 function LiveCalls({ accountId, search, openId, onOpen }: ListProps) {
   const { calls: text } = useText();
-  const { filter } = useFilter(search);
+  const filter = useFilter(search);
   const { calls, isLive, skipped } = useTail({ accountId, filter, isOn: true });
   return (
     <>
@@ -156,6 +138,7 @@ function LiveCalls({ accountId, search, openId, onOpen }: ListProps) {
         {isLive ? text.liveOn : text.liveWaiting} {skipped > 0 && text.skipped(skipped)}
       </p>
       <CallTable
+        query={pushed}
         accountId={accountId}
         rows={calls}
         openId={openId}
@@ -166,13 +149,18 @@ function LiveCalls({ accountId, search, openId, onOpen }: ListProps) {
   );
 }
 
+/** The query of pushed calls: nothing is fetched, so nothing fails. */
+const pushed: RowsQuery = { error: null, refetch: () => undefined };
+
 function CallTable({
+  query,
   accountId,
   rows,
   openId,
   onOpen,
   empty,
 }: {
+  query: RowsQuery;
   accountId: string;
   rows: readonly CallRecord[] | undefined;
   openId: string | undefined;
@@ -186,7 +174,8 @@ function CallTable({
   useCallKeys(rows, { openId, onOpen });
   const columns = callColumns({ texts, keyNames, onOpen, ...(isForAll && { accountNames }) });
   return (
-    <Table
+    <QueryTable
+      query={query}
       label={texts.calls.title}
       columns={columns}
       rows={rows}
@@ -198,13 +187,13 @@ function CallTable({
   );
 }
 
-/** The filter of a request. Its moment stays the same while the filters do, so that pages fit together. */
+/** The filter of a request, computed once for the same search: the range of all pages ends at the same moment. */
 function useFilter(search: CallSearch) {
   const written = JSON.stringify(search);
-  return useMemo(() => ({ filter: filterOf(JSON.parse(written) as CallSearch) }), [written]);
+  return useMemo(() => filterOf(JSON.parse(written) as CallSearch), [written]);
 }
 
-/** A button that stays pressed. */
+/** Switches between the log and the live calls. */
 function LiveSwitch({ isOn, onChange }: { isOn: boolean; onChange: (isOn: boolean) => void }) {
   const { calls } = useText();
   return (
@@ -230,7 +219,7 @@ function useCallKeys(
 ): void {
   useEffect(() => {
     if (openId === undefined || rows === undefined) return undefined;
-    const walk = (event: KeyboardEvent): void => {
+    const openNext = (event: KeyboardEvent): void => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.target instanceof Element && event.target.matches("input, textarea, select"))
         return;
@@ -239,7 +228,7 @@ function useCallKeys(
       const next = step === undefined || at < 0 ? undefined : rows[at + step];
       if (next !== undefined) onOpen(next);
     };
-    addEventListener("keydown", walk);
-    return () => removeEventListener("keydown", walk);
+    addEventListener("keydown", openNext);
+    return () => removeEventListener("keydown", openNext);
   }, [rows, openId, onOpen]);
 }

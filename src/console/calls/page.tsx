@@ -6,7 +6,7 @@ import { type AllCallSearch, type CallSearch, defined } from "../common/search.t
 import { useAccountId } from "../common/session.tsx";
 import { CallLog } from "./log.tsx";
 
-/** The page. */
+/** `/calls`. */
 export function CallsPage() {
   const { calls: text } = useText();
   const search = useSearch({ from: "/inside/calls" });
@@ -24,16 +24,14 @@ export function CallsPage() {
   );
 }
 
-/** The page. */
+/** `/all-calls`, for operators. */
 export function AllCallsPage() {
-  const {
-    operator: { allCalls: text },
-  } = useText();
+  const { allCalls: text } = useText();
   const { account, ...search } = useSearch({ from: "/inside/operator/all-calls" });
   const navigate = useNavigate({ from: "/all-calls" });
   const set = (next: AllCallSearch): void => void navigate({ search: next, replace: true });
   const choose = (accountId: string | undefined): void =>
-    // A key is of one account.
+    // A key belongs to one account.
     set(defined({ ...search, key: undefined, account: accountId }));
   return (
     <CallLog

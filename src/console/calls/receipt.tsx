@@ -5,24 +5,21 @@ import { useState } from "react";
 import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import type { Receipt } from "../../../gen/uas/billing/v1/receipt_pb.ts";
-import { newReference } from "../account/balance-dialog.tsx";
+import { newReference, ReferenceField } from "../account/balance-dialog.tsx";
 import { useText } from "../common/language.tsx";
-import { exactUsd, moneyOf, nanosOf, parseUsd, priceText, usd } from "../common/money.ts";
+import { decimalUsd, moneyOf, nanosOf, parseUsd, priceText, usd } from "../common/money.ts";
 import { useSession } from "../common/session.tsx";
 import { Button } from "../ui/button.tsx";
 import { TextField } from "../ui/field.tsx";
-import { FormDialog } from "../ui/form.tsx";
+import { FormDialog, useDone } from "../ui/form.tsx";
 import { Amount } from "../ui/show.tsx";
-import { useDone } from "../ui/toast.tsx";
 
-/** The receipt of a call. */
+/** The receipt of a call: its lines, the sum, and the balance before and after. */
 export function ReceiptView({ receipt }: { receipt: Receipt }) {
   const { calls: text } = useText();
-  const { lines, subtotal, discount, amount, shortfall, entries, tierAbove, call } = receipt;
+  const { lines, subtotal, discount, amount } = receipt;
   if (!receipt.charged) return <p className="text-muted">{text.notCharged}</p>;
   const hasDiscount = Number(discount) !== 0;
-  const charge = entries[0];
-  const latest = entries.at(-1);
   return (
     <div className="rounded-xl border border-line">
       <table className="w-full text-[0.8125rem]">
@@ -54,28 +51,38 @@ export function ReceiptView({ receipt }: { receipt: Receipt }) {
           </tr>
         </tbody>
       </table>
-      <dl className="flex flex-col gap-1.5 border-t border-line px-4 py-3 text-xs text-muted">
-        {tierAbove > 0 && <Note name={text.tier(tierAbove)} />}
-        <Note name={text.priceVersion}>
-          <span className="font-mono">{call?.priceVersion}</span>
-        </Note>
-        {charge?.balanceBefore !== undefined && (
-          <Note name={text.balanceBefore}>
-            <Amount isExact money={charge.balanceBefore} />
-          </Note>
-        )}
-        {latest?.balanceAfter !== undefined && (
-          <Note name={text.balanceAfter}>
-            <Amount isExact money={latest.balanceAfter} />
-          </Note>
-        )}
-        {nanosOf(shortfall) > 0n && (
-          <Note name={text.shortfall}>
-            <Amount money={shortfall} />
-          </Note>
-        )}
-      </dl>
+      <Notes receipt={receipt} />
     </div>
+  );
+}
+
+/** The applied price, and the balance before and after. */
+function Notes({ receipt: { shortfall, entries, tierAbove, call } }: { receipt: Receipt }) {
+  const { calls: text } = useText();
+  const charge = entries[0];
+  const latest = entries.at(-1);
+  return (
+    <dl className="flex flex-col gap-1.5 border-t border-line px-4 py-3 text-xs text-muted">
+      {tierAbove > 0 && <Note name={text.tier(tierAbove)} />}
+      <Note name={text.priceVersion}>
+        <span className="font-mono">{call?.priceVersion}</span>
+      </Note>
+      {charge?.balanceBefore !== undefined && (
+        <Note name={text.balanceBefore}>
+          <Amount isExact money={charge.balanceBefore} />
+        </Note>
+      )}
+      {latest?.balanceAfter !== undefined && (
+        <Note name={text.balanceAfter}>
+          <Amount isExact money={latest.balanceAfter} />
+        </Note>
+      )}
+      {nanosOf(shortfall) > 0n && (
+        <Note name={text.shortfall}>
+          <Amount money={shortfall} />
+        </Note>
+      )}
+    </dl>
   );
 }
 
@@ -99,11 +106,9 @@ function Note({ name, children }: { name: string; children?: React.ReactNode }) 
   );
 }
 
-/** The button; only for operators, and only where something was charged. */
+/** Refunds a charge: for operators only, and only where something was charged. */
 export function RefundButton({ call }: { call: CallRecord }) {
-  const {
-    operator: { refund: text },
-  } = useText();
+  const { refund: text } = useText();
   const { isOperator } = useSession();
   const [isOpen, setOpen] = useState(false);
   if (!isOperator || nanosOf(call.cost) === 0n) return null;
@@ -119,11 +124,9 @@ export function RefundButton({ call }: { call: CallRecord }) {
 }
 
 function RefundDialog({ call, onClose }: { call: CallRecord; onClose: () => void }) {
-  const {
-    operator: { refund: text, accounts },
-  } = useText();
+  const { refund: text, accounts } = useText();
   const { callId, accountId, cost } = call;
-  const [amount, setAmount] = useState(() => exactUsd(nanosOf(cost)).replace(" USD", ""));
+  const [amount, setAmount] = useState(() => decimalUsd(nanosOf(cost)));
   const [reference, setReference] = useState(newReference);
   const nanos = parseUsd(amount) ?? 0n;
   const done = useDone();
@@ -142,7 +145,7 @@ function RefundDialog({ call, onClose }: { call: CallRecord; onClose: () => void
       title={text.title}
       description={text.text}
       onSubmit={submit}
-      submit={accounts.book}
+      submit={text.submit}
       isBusy={refund.isPending}
       error={refund.error}
     >
@@ -155,15 +158,7 @@ function RefundDialog({ call, onClose }: { call: CallRecord; onClose: () => void
         autoFocus
         onChange={(event) => setAmount(event.target.value)}
       />
-      <TextField
-        label={accounts.reference}
-        hint={accounts.referenceHint}
-        value={reference}
-        maxLength={200}
-        required
-        className="font-mono text-xs"
-        onChange={(event) => setReference(event.target.value)}
-      />
+      <ReferenceField value={reference} onChange={setReference} />
     </FormDialog>
   );
 }

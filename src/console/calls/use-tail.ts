@@ -5,29 +5,29 @@ import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { transport } from "../common/rpc.ts";
 
-/** The most calls that are kept in sight. */
+/** The most calls that are kept. */
 const keptMax = 200;
 
-/** After a broken stream, how long until the next try, in milliseconds. */
+/** The pause before a broken stream is opened again, in milliseconds. */
 const againMs = 2_000;
 
 const client = createClient(CallService, transport);
 
 type Filter = NonNullable<Parameters<typeof client.tailCalls>[0]["filter"]>;
 
-/** What came. */
+/** The calls of the stream so far. */
 export interface Tail {
   /** The calls since the stream began, newest first. */
   readonly calls: readonly CallRecord[];
-  /** Whether the stream is open: what happens from now on is seen. */
+  /** Whether the stream is open. */
   readonly isLive: boolean;
-  /** How many calls are not shown, for more came than anybody can read. */
+  /** The number of calls that the gateway left out because there were too many. */
   readonly skipped: number;
 }
 
 const nothing: Tail = { calls: [], isLive: false, skipped: 0 };
 
-/** Follows the calls of an account while `isOn`. Streams end now and then; they are begun again by themselves. */
+/** Follows the calls of an account while `isOn`. A stream that ends is opened again. */
 export function useTail({
   accountId,
   filter,
@@ -47,7 +47,7 @@ export function useTail({
     const leaving = new AbortController();
     void follow({ accountId, ...(filter && { filter }) }, { signal: leaving.signal, setTail });
     return () => leaving.abort();
-    // `wanted` stands for `filter`, which is made anew at each drawing.
+    // `wanted` stands for `filter`, which is a new object at each rendering.
     // oxlint-disable-next-line react/exhaustive-deps
   }, [accountId, wanted, isOn]);
   return tail;
@@ -67,14 +67,14 @@ async function follow(
         }));
       }
     } catch {
-      // Gone, or refused: told by `isLive`, and tried again.
+      // Lost or refused: `isLive` says so, and it is opened again.
       setTail((tail) => ({ ...tail, isLive: false }));
       await pause(againMs, signal);
     }
   }
 }
 
-/** A call that comes again was corrected: the newer record replaces the older one. */
+/** A call that is sent again was adjusted: the newer record replaces the older one. */
 function merge(kept: readonly CallRecord[], came: readonly CallRecord[]): readonly CallRecord[] {
   if (came.length === 0) return kept;
   const ids = new Set(came.map(({ callId }) => callId));

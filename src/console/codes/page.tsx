@@ -1,25 +1,25 @@
 /** Redeem codes, for operators: created, listed, revoked. */
 import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
-import { keepPreviousData } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { Plus, Ticket } from "lucide-react";
 import { useState } from "react";
 import { TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { type RedeemCode, RedeemCodeState } from "../../../gen/uas/billing/v1/redeem_pb.ts";
 import { RedeemService } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
-import { useAccountNames } from "../accounts/account.tsx";
+import { accountColumn, useAccountNames } from "../accounts/account.tsx";
 import { type Texts, useText } from "../common/language.tsx";
-import { codeStates, oneOf } from "../common/search.ts";
+import { paged } from "../common/rpc.ts";
+import { codeStates, defined } from "../common/search.ts";
 import { Button } from "../ui/button.tsx";
 import { Card, Empty, PageHead } from "../ui/card.tsx";
 import { Confirm } from "../ui/dialog.tsx";
-import { Segments } from "../ui/field.tsx";
-import { Amount, Badge, ErrorNote, Time, type Tone } from "../ui/show.tsx";
-import { type Column, MoreRows, Table } from "../ui/table.tsx";
-import { useDone } from "../ui/toast.tsx";
+import { FilterBar, FilterSegments } from "../ui/filter-bar.tsx";
+import { useDone } from "../ui/form.tsx";
+import { Amount, Badge, type Tone, Truncated } from "../ui/show.tsx";
+import { agoColumn, type Column, HiddenTitle, QueryTable } from "../ui/table.tsx";
 import { CreateCodesDialog, NewCodesDialog } from "./create-dialog.tsx";
 
-/** How many codes a page of the list has. */
+/** Codes of one page of the list. */
 const pageSize = 50;
 
 type Open =
@@ -27,11 +27,9 @@ type Open =
   | { readonly kind: "once"; readonly codes: readonly string[] }
   | { readonly kind: "revoke"; readonly code: RedeemCode };
 
-/** The page. */
+/** `/codes`, for operators. */
 export function CodesPage() {
-  const {
-    operator: { codes: text },
-  } = useText();
+  const { codes: text } = useText();
   const [open, setOpen] = useState<Open>();
   const close = (): void => setOpen(undefined);
   return (
@@ -68,59 +66,44 @@ const states = {
 
 function CodeList({ onRevoke }: { onRevoke: (code: RedeemCode) => void }) {
   const texts = useText();
-  const { codes: text } = texts.operator;
+  const { codes: text } = texts;
   const { state } = useSearch({ from: "/inside/operator/codes" });
   const navigate = useNavigate({ from: "/codes" });
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
+  const query = useInfiniteQuery(
     RedeemService.method.listRedeemCodes,
     { pageSize, ...(state && { state: states[state] }), pageToken: "" },
-    {
-      pageParamKey: "pageToken",
-      getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-      placeholderData: keepPreviousData,
-    },
+    paged,
   );
   const accountNames = useAccountNames(true);
-  const choose = (value: string): void => {
-    const chosen = oneOf(value, codeStates);
-    void navigate({ search: chosen ? { state: chosen } : {}, replace: true });
-  };
   return (
     <Card>
-      <div className="border-b border-line p-4">
-        <Segments
+      <FilterBar label={text.title}>
+        <FilterSegments
           label={texts.common.status}
-          value={state ?? ""}
-          choices={[
-            { value: "", label: text.any },
-            ...codeStates.map((value) => ({ value, label: text.states[states[value]] ?? value })),
-          ]}
-          onChoose={choose}
-        />
-      </div>
-      {error === null ? (
-        <Table
-          label={text.title}
-          columns={codeColumns({ texts, accountNames, onRevoke })}
-          rows={data?.pages.flatMap(({ redeemCodes }) => redeemCodes)}
-          keyOf={({ redeemCodeId }) => redeemCodeId}
-          empty={
-            state === undefined ? (
-              <Empty icon={<Ticket />} title={text.empty} hint={text.emptyHint} />
-            ) : (
-              <Empty icon={<Ticket />} title={text.noMatch} />
-            )
+          any={text.any}
+          value={state}
+          choices={codeStates.map((value) => ({
+            value,
+            label: text.states[states[value]] ?? value,
+          }))}
+          onChoose={(chosen) =>
+            void navigate({ search: defined({ state: chosen }), replace: true })
           }
         />
-      ) : (
-        <div className="p-5">
-          <ErrorNote error={error} onRetry={() => void refetch()} />
-        </div>
-      )}
-      <MoreRows
-        hasMore={hasNextPage}
-        isBusy={isFetchingNextPage}
-        onMore={() => void fetchNextPage()}
+      </FilterBar>
+      <QueryTable
+        query={query}
+        label={text.title}
+        columns={codeColumns({ texts, accountNames, onRevoke })}
+        rows={query.data?.pages.flatMap(({ redeemCodes }) => redeemCodes)}
+        keyOf={({ redeemCodeId }) => redeemCodeId}
+        empty={
+          state === undefined ? (
+            <Empty icon={<Ticket />} title={text.empty} hint={text.emptyHint} />
+          ) : (
+            <Empty icon={<Ticket />} title={text.noMatch} />
+          )
+        }
       />
     </Card>
   );
@@ -134,12 +117,8 @@ const tones: Readonly<Record<RedeemCodeState, Tone>> = {
   [RedeemCodeState.EXPIRED]: "neutral",
 };
 
-/** The columns. */
 function codeColumns({
-  texts: {
-    operator: { codes: text },
-    common,
-  },
+  texts: { codes: text, common },
   accountNames,
   onRevoke,
 }: {
@@ -174,66 +153,52 @@ function codeColumns({
       id: "note",
       title: text.note,
       from: "md",
-      cell: ({ note }) => (
-        <span className="block max-w-56 truncate" title={note}>
-          {note || <span className="text-muted">—</span>}
-        </span>
-      ),
+      cell: ({ note }) => <Truncated text={note} className="max-w-56" />,
     },
-    {
+    agoColumn({
       id: "created",
       title: text.created,
       from: "md",
-      cell: ({ createTime }) => <Time isRelative time={createTime} />,
-    },
-    {
+      time: ({ createTime }) => createTime,
+    }),
+    agoColumn({
       id: "expires",
       title: text.expireTime,
       from: "lg",
-      cell: ({ expireTime }) => <Time isRelative time={expireTime} none={text.expiresNever} />,
-    },
-    {
-      id: "account",
-      title: text.account,
-      from: "sm",
-      cell: ({ accountId }) =>
-        accountId === "" ? (
-          <span className="text-muted">—</span>
-        ) : (
-          <Link
-            to="/accounts/$accountId"
-            params={{ accountId }}
-            className="block max-w-40 truncate underline-offset-4 hover:underline"
-          >
-            {accountNames.get(accountId) ?? accountId.slice(-12)}
-          </Link>
-        ),
-    },
+      none: text.expiresNever,
+      time: ({ expireTime }) => expireTime,
+    }),
+    accountColumn({ title: text.account, from: "sm", names: accountNames }),
     {
       id: "revoke",
-      title: <span className="sr-only">{text.revoke}</span>,
+      title: <HiddenTitle>{text.revoke}</HiddenTitle>,
       isTight: true,
-      cell: (code) =>
-        code.state === RedeemCodeState.OPEN && (
-          <Button aria-label={`${text.revoke}: …${code.hint}`} onClick={() => onRevoke(code)}>
-            {text.revoke}
-          </Button>
-        ),
+      cell: (code) => <RevokeButton code={code} onRevoke={onRevoke} />,
     },
   ];
 }
 
-/** The dialog. */
+function RevokeButton({
+  code,
+  onRevoke,
+}: {
+  code: RedeemCode;
+  onRevoke: (code: RedeemCode) => void;
+}) {
+  const { codes: text } = useText();
+  if (code.state !== RedeemCodeState.OPEN) return null;
+  return (
+    <Button aria-label={`${text.revoke}: …${code.hint}`} onClick={() => onRevoke(code)}>
+      {text.revoke}
+    </Button>
+  );
+}
+
 function RevokeDialog({ code, onClose }: { code: RedeemCode; onClose: () => void }) {
-  const {
-    operator: { codes: text },
-  } = useText();
-  const done = useDone();
+  const { codes: text } = useText();
+  const done = useDone(onClose);
   const revoke = useMutation(RedeemService.method.revokeRedeemCode, {
-    onSuccess: async () => {
-      onClose();
-      await done(text.didRevoke);
-    },
+    onSuccess: () => done(text.didRevoke),
   });
   return (
     <Confirm
@@ -243,9 +208,9 @@ function RevokeDialog({ code, onClose }: { code: RedeemCode; onClose: () => void
       title={text.revokeTitle(code.hint)}
       confirm={text.revokeConfirm}
       isBusy={revoke.isPending}
+      error={revoke.error}
     >
       <p>{text.revokeText}</p>
-      <ErrorNote error={revoke.error} />
     </Confirm>
   );
 }

@@ -2,7 +2,7 @@
 import { createContext, type ReactNode, use, useEffect, useState } from "react";
 import { localZone } from "./time.ts";
 
-/** How often what says "2 minutes ago" is drawn anew, in milliseconds. */
+/** How often relative times are rendered again, in milliseconds. */
 const tickMs = 20_000;
 
 /** Now, in milliseconds since 1970, at most 20 seconds old. */
@@ -17,7 +17,7 @@ export function useNow(): number {
 
 const ZoneContext = createContext<string | undefined>(undefined);
 
-/** Shows the times of what stands in it in a zone. @param zone default: the browser's */
+/** Shows all times below it in a zone. @param zone default: the browser's */
 export function ZoneProvider({
   zone,
   children,
@@ -28,7 +28,7 @@ export function ZoneProvider({
   return <ZoneContext value={zone}>{children}</ZoneContext>;
 }
 
-/** The zone of the place, an IANA name. Default: the browser's. */
+/** The zone for times, an IANA name. Default: the browser's. */
 export function useZone(): string {
   return use(ZoneContext) ?? localZone();
 }

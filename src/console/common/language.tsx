@@ -1,6 +1,6 @@
 /**
- * The languages of the console. Texts are plain typed objects, with functions where a value stands in them: a text
- * that is missing in a language does not compile, plurals are each language's own business, and the 20 KB of a
+ * The languages of the console. Texts are plain typed objects, with functions for texts with values: a text that is
+ * missing in a language does not compile, plurals are each language's own business, and the 20 KB of a
  * library for it are not loaded.
  */
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
@@ -14,17 +14,17 @@ export const languages = { en: "English", zh: "简体中文" } as const;
 
 export type Language = keyof typeof languages;
 
-interface Spoken {
+interface LanguageState {
   readonly language: Language;
   readonly texts: Texts;
   readonly choose: (language: Language) => void;
 }
 
-const SpokenContext = createContext<Spoken | undefined>(undefined);
+const LanguageContext = createContext<LanguageState | undefined>(undefined);
 
 const chosen = stored("language", ["en", "zh"]);
 
-/** The language that was chosen before, else the browser's, else English. */
+/** The language chosen earlier, else the browser's, else English. */
 export function firstLanguage(): Language {
   const found = chosen.read() ?? navigator.languages.find((each) => /^(?:zh|en)\b/.test(each));
   return found?.startsWith("zh") === true ? "zh" : "en";
@@ -35,7 +35,7 @@ export async function textsOf(language: Language): Promise<Texts> {
   return language === "en" ? en : (await import("../text/zh.ts")).zh;
 }
 
-/** Gives everything below it its texts. */
+/** Provides the language and its texts to everything below it. */
 export function LanguageProvider({
   first,
   children,
@@ -43,31 +43,31 @@ export function LanguageProvider({
   first: { language: Language; texts: Texts };
   children: ReactNode;
 }) {
-  const [spoken, setSpoken] = useState(first);
+  const [state, setState] = useState(first);
   useEffect(() => {
-    document.documentElement.lang = spoken.language === "zh" ? "zh-CN" : "en";
-  }, [spoken.language]);
+    document.documentElement.lang = state.language === "zh" ? "zh-CN" : "en";
+  }, [state.language]);
   const value = useMemo(
     () => ({
-      ...spoken,
+      ...state,
       choose: (language: Language) => {
         chosen.write(language);
-        void textsOf(language).then((texts) => setSpoken({ language, texts }));
+        void textsOf(language).then((texts) => setState({ language, texts }));
       },
     }),
-    [spoken],
+    [state],
   );
-  return <SpokenContext.Provider value={value}>{children}</SpokenContext.Provider>;
+  return <LanguageContext.Provider value={value}>{children}</LanguageContext.Provider>;
 }
 
-/** The language, and how to choose another one. */
-export function useLanguage(): Spoken {
-  const spoken = useContext(SpokenContext);
-  if (spoken === undefined) throw new Error("no language is given above");
-  return spoken;
+/** The current language, its texts, and a function that changes it. */
+export function useLanguage(): LanguageState {
+  const state = useContext(LanguageContext);
+  if (state === undefined) throw new Error("no language is given above");
+  return state;
 }
 
-/** The texts of the language. */
+/** The texts of the current language. */
 export function useText(): Texts {
   return useLanguage().texts;
 }

@@ -1,14 +1,14 @@
-/** Money as people read it. Amounts stay integer nano-USD until the last moment. */
+/** Money as text. Amounts are integer nano-USD until they are shown. */
 import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
 
 const nanosPerUsd = 1_000_000_000n;
 
-/** The amount in nano-USD; 0 where there is none. */
+/** An amount in nano-USD; 0 if there is none. */
 export function nanosOf(money: Money | undefined): bigint {
   return money?.amountNanos ?? 0n;
 }
 
-/** An amount for a request. */
+/** The message of an amount, for requests. */
 export function moneyOf(nanos: bigint): { currencyCode: string; amountNanos: bigint } {
   return { currencyCode: "USD", amountNanos: nanos };
 }
@@ -28,26 +28,31 @@ export function usd(nanos: bigint): string {
   return `${sign}$${whole}.${shown}`;
 }
 
-/** An amount with all its decimals, as in exports. */
-export function exactUsd(nanos: bigint): string {
+/** An amount with all its decimals, as in fields and exports: `-12.50`. */
+export function decimalUsd(nanos: bigint): string {
   const size = nanos < 0n ? -nanos : nanos;
   const fraction = (size % nanosPerUsd).toString().padStart(9, "0").replace(/0+$/, "");
   const sign = nanos < 0n ? "-" : "";
-  return `${sign}${size / nanosPerUsd}.${fraction.padEnd(2, "0")} USD`;
+  return `${sign}${size / nanosPerUsd}.${fraction.padEnd(2, "0")}`;
 }
 
-/** An amount with all its decimals, as people read it. */
+/** An amount with all its decimals and its currency, as in tooltips: `-12.50 USD`. */
+export function exactUsd(nanos: bigint): string {
+  return `${decimalUsd(nanos)} USD`;
+}
+
+/** An amount with all its decimals, for reading: `$1,234.50`. */
 export function longUsd(nanos: bigint): string {
-  const [whole = "0", fraction = ""] = exactUsd(nanos < 0n ? -nanos : nanos).split(/[. ]/);
+  const [whole = "0", fraction = ""] = decimalUsd(nanos < 0n ? -nanos : nanos).split(".");
   return `${nanos < 0n ? "−" : ""}$${BigInt(whole).toLocaleString("en-US")}.${fraction}`;
 }
 
-/** An amount with its sign, for movements. */
+/** An amount with its sign, for ledger entries. */
 export function signedUsd(nanos: bigint): string {
   return nanos > 0n ? `+${usd(nanos)}` : usd(nanos);
 }
 
-/** Reads what a person typed as an amount of USD. @returns `undefined` where it is none, or finer than a nano-USD */
+/** Parses an amount of USD that somebody typed. @returns `undefined` where it is none, or finer than a nano-USD */
 export function parseUsd(text: string): bigint | undefined {
   const found = /^\$?\s*(-?)(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text.trim().replaceAll(",", ""));
   if (found === null) return undefined;
@@ -56,7 +61,7 @@ export function parseUsd(text: string): bigint | undefined {
   return sign === "-" ? -nanos : nanos;
 }
 
-/** A price that is a decimal string, for people: `$0.25`. Empty stays empty. */
+/** A decimal price of the contract as text: `$0.25`. Empty stays empty. */
 export function priceText(price: string): string {
   return price === "" ? "" : `$${price.includes(".") ? price : `${price}.00`}`;
 }

@@ -1,13 +1,13 @@
 /** What the browser remembers between visits: choices of how the console looks. Never anything secret. */
 import { useSyncExternalStore } from "react";
 
-/** One remembered choice. */
+/** One remembered choice of the user. */
 export interface Stored<Value extends string> {
   read(): Value | undefined;
   write(value: Value): void;
 }
 
-/** A remembered choice among `values`. Where the browser keeps nothing, it is forgotten with the page. */
+/** A choice among `values` that is kept in the browser's storage; without storage, it lasts as long as the page. */
 export function stored<const Value extends string>(
   name: string,
   values: readonly Value[],
@@ -25,18 +25,18 @@ export function stored<const Value extends string>(
       try {
         localStorage.setItem(key, value);
       } catch {
-        // A browser that keeps nothing still shows everything.
+        // Without storage, everything else still works.
       }
     },
   };
 }
 
-/** What can be chosen; `system` follows the operating system. */
+/** The themes to choose from; `system` follows the operating system. */
 export type Theme = "system" | "light" | "dark";
 
 const chosen = stored("theme", ["system", "light", "dark"]);
 
-/** Puts the chosen theme on the page; called before anything is drawn, and whenever the system changes its mind. */
+/** Applies the chosen theme; called before the first rendering and when the system's theme changes. */
 export function applyTheme(): void {
   const theme = readTheme();
   const isDark =
@@ -48,7 +48,7 @@ function readTheme(): Theme {
   return chosen.read() ?? "system";
 }
 
-/** The chosen theme, and how to choose another one. */
+/** The chosen theme, and a function that changes it. */
 export function useTheme(): readonly [Theme, (theme: Theme) => void] {
   const theme = useSyncExternalStore(subscribe, readTheme);
   return [theme, chooseTheme];

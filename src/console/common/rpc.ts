@@ -1,19 +1,19 @@
-/** How the pages speak to the gateway: the contract's own services, with the session's cookie. */
+/** Calls of the gateway: the services of the contract, with the session cookie. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
-import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
+import { keepPreviousData, MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { ErrorDetailSchema } from "../../../gen/uas/error/v1/error_pb.ts";
 
-/** The one transport. POST only: what is asked for stands in no URL, hence in no history and no log. */
+/** The transport of all services. POST only, so that requests are in no URL, no history and no log. */
 export const transport = createConnectTransport({ baseUrl: "/console/rpc" });
 
-/** How long an answer counts as fresh, in milliseconds: long enough that going back and forth asks nothing twice. */
+/** How long a reply is fresh, in milliseconds: long enough that going back and forth fetches nothing twice. */
 const staleMs = 15_000;
 
 /**
- * Keeps what was asked.
+ * Creates the cache of queries.
  *
- * @param onSignedOut called when an answer says that the session is over
+ * @param onSignedOut called when a reply says that the session has ended
  */
 export function createQueries(onSignedOut: () => void): QueryClient {
   const onError = (error: unknown): void => {
@@ -29,7 +29,7 @@ export function createQueries(onSignedOut: () => void): QueryClient {
   });
 }
 
-/** Only what another try can change is tried again. */
+/** Retries only what a retry can change. */
 function mayRetry(count: number, error: unknown): boolean {
   const { code } = ConnectError.from(error);
   return count < 2 && (code === Code.Unavailable || code === Code.Unknown);
@@ -40,17 +40,17 @@ export function isSignedOut(error: unknown): boolean {
   return error instanceof ConnectError && error.code === Code.Unauthenticated;
 }
 
-/** What to show of an error: its text, and the id that support finds it by. */
+/** What is shown of an error. */
 export interface ShownError {
   readonly text: string;
   readonly requestId: string;
-  /** The member of the request that is at fault. Empty: none. */
+  /** The wrong field of the request. Empty: none. */
   readonly param: string;
-  /** Seconds after which another try makes sense. 0: not said. */
+  /** Seconds to wait before a retry. 0: unknown. */
   readonly retryAfterSeconds: number;
 }
 
-/** Reads an error of an RPC, or of anything else. */
+/** The shown parts of an error, of an RPC or anything else. */
 export function shownError(error: unknown): ShownError {
   const told = ConnectError.from(error);
   const [detail] = told.findDetails(ErrorDetailSchema);
@@ -61,3 +61,11 @@ export function shownError(error: unknown): ShownError {
     retryAfterSeconds: detail?.retryAfterSeconds ?? 0,
   };
 }
+
+/** How lists are fetched page by page: the options of an infinite query on a method with page tokens. */
+export const paged = {
+  pageParamKey: "pageToken",
+  getNextPageParam: ({ nextPageToken }: { readonly nextPageToken: string }): string | undefined =>
+    nextPageToken || undefined,
+  placeholderData: keepPreviousData,
+} as const;

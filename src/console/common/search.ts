@@ -1,5 +1,4 @@
 /** The search parameters of pages' addresses: filters, so that a view can be kept, sent and reloaded. */
-import { type MetricName, metricNames } from "../usage/metric.ts";
 import { parseUsd } from "./money.ts";
 import { wallTime, zoneOf } from "./time.ts";
 
@@ -37,6 +36,9 @@ export const ranges = {
 } as const;
 
 export type RangeName = keyof typeof ranges;
+
+/** The names of {@link ranges}, shortest first. */
+export const rangeNames = Object.keys(ranges) as readonly RangeName[];
 
 /** A span that somebody has chosen, in place of a range. */
 export interface SpanSearch {
@@ -88,7 +90,7 @@ export interface CallSearch extends SpanSearch {
 /** Reads the filters of the call log; what makes no sense is dropped. */
 export function readCallSearch(raw: Raw): CallSearch {
   return defined({
-    range: oneOf(raw["range"], Object.keys(ranges) as RangeName[]),
+    range: oneOf(raw["range"], rangeNames),
     model: text(raw["model"]),
     key: text(raw["key"]),
     outcome: oneOf(raw["outcome"], ["succeeded", "failed"] as const),
@@ -132,10 +134,25 @@ export interface LedgerSearch {
 /** Reads {@link LedgerSearch}; what makes no sense is dropped. */
 export function readLedgerSearch(raw: Raw): LedgerSearch {
   return defined({
-    range: oneOf(raw["range"], Object.keys(ranges) as RangeName[]),
+    range: oneOf(raw["range"], rangeNames),
     kind: oneOf(raw["kind"], ledgerKinds),
   });
 }
+
+/** The metrics of usage, in the order of the page. */
+export const metricNames = [
+  "cost",
+  "calls",
+  "failed",
+  "tokens",
+  "input",
+  "cached",
+  "output",
+  "images",
+  "seconds",
+] as const;
+
+export type MetricName = (typeof metricNames)[number];
 
 /** What the usage page shows. Absent: the first of each. The span goes by whole days, both of them included. */
 export interface UsageSearch extends SpanSearch {
@@ -150,7 +167,7 @@ export interface UsageSearch extends SpanSearch {
 /** Reads {@link UsageSearch}; what makes no sense is dropped. */
 export function readUsageSearch(raw: Raw): UsageSearch {
   return defined({
-    range: oneOf(raw["range"], Object.keys(ranges) as RangeName[]),
+    range: oneOf(raw["range"], rangeNames),
     ...readDays(raw),
     metric: oneOf(raw["metric"], metricNames),
     group: oneOf(raw["group"], ["none", "model", "key"] as const),
@@ -227,7 +244,7 @@ export function readModelSearch(raw: Raw): ModelSearch {
 }
 
 /** A text that says something. */
-export function text(value: unknown): string | undefined {
+function text(value: unknown): string | undefined {
   if (typeof value === "number") return String(value);
   return typeof value === "string" && value !== "" ? value : undefined;
 }
@@ -246,8 +263,6 @@ export function defined<Value extends object>(
   ) as never;
 }
 
-type OperatorRaw = Readonly<Record<string, unknown>>;
-
 /** The states of accounts that a list can be of. */
 export const accountStates = ["active", "suspended"] as const;
 
@@ -258,7 +273,7 @@ export interface AccountSearch {
 }
 
 /** Reads {@link AccountSearch}. */
-export function readAccountSearch({ q, state }: OperatorRaw): AccountSearch {
+export function readAccountSearch({ q, state }: Raw): AccountSearch {
   return defined({ q: text(q), state: oneOf(state, accountStates) });
 }
 
@@ -269,7 +284,7 @@ export interface AllCallSearch extends CallSearch {
 }
 
 /** Reads {@link AllCallSearch}. */
-export function readAllCallSearch(raw: OperatorRaw): AllCallSearch {
+export function readAllCallSearch(raw: Raw): AllCallSearch {
   return { ...readCallSearch(raw), ...defined({ account: text(raw["account"]) }) };
 }
 
@@ -280,7 +295,7 @@ export interface AllDeliverySearch extends DeliverySearch {
 }
 
 /** Reads {@link AllDeliverySearch}. */
-export function readAllDeliverySearch(raw: OperatorRaw): AllDeliverySearch {
+export function readAllDeliverySearch(raw: Raw): AllDeliverySearch {
   return { ...readDeliverySearch(raw), ...defined({ account: text(raw["account"]) }) };
 }
 
@@ -293,12 +308,12 @@ export interface CodeSearch {
 }
 
 /** Reads {@link CodeSearch}. */
-export function readCodeSearch({ state }: OperatorRaw): CodeSearch {
+export function readCodeSearch({ state }: Raw): CodeSearch {
   return defined({ state: oneOf(state, codeStates) });
 }
 
-/** The rooms whose actions are written down. */
-export const auditRooms = [
+/** The kinds of actions in the audit log: what stands before the dot of an action. */
+export const auditKinds = [
   "account",
   "money",
   "redeem",
@@ -310,11 +325,16 @@ export const auditRooms = [
 
 /** Which entries of the audit log are listed. */
 export interface AuditSearch {
-  readonly room?: (typeof auditRooms)[number];
+  readonly kind?: (typeof auditKinds)[number];
   readonly account?: string;
 }
 
 /** Reads {@link AuditSearch}. */
-export function readAuditSearch({ room, account }: OperatorRaw): AuditSearch {
-  return defined({ room: oneOf(room, auditRooms), account: text(account) });
+export function readAuditSearch({ kind, account }: Raw): AuditSearch {
+  return defined({ kind: oneOf(kind, auditKinds), account: text(account) });
+}
+
+/** Whether a search filters by anything. */
+export function hasFilters(search: object): boolean {
+  return Object.keys(search).length > 0;
 }

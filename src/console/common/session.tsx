@@ -6,17 +6,17 @@ import { SessionService } from "../../../gen/uas/account/v1/session_service_pb.t
 import { type User, UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { msOf } from "./time.ts";
 
-/** Somebody who is signed in. */
+/** The signed-in user with account and session. */
 export interface SignedIn {
   readonly user: User;
   readonly session: Session;
   readonly account: Account;
-  /** Whether keys are kept so that they can be shown again. */
+  /** Whether the gateway keeps keys so that they can be shown again. */
   readonly canRevealKeys: boolean;
   readonly isOperator: boolean;
 }
 
-/** The answer to who is signed in, with its state. */
+/** The query of the signed-in user. */
 export function useSessionQuery() {
   return useQuery(
     SessionService.method.getSession,
@@ -36,23 +36,23 @@ export function useSessionQuery() {
   );
 }
 
-/** Who is signed in; for pages inside the frame, which draws them only then. */
+/** The signed-in user, for pages inside the layout, which renders them only then. */
 export function useSession(): SignedIn {
   const { data } = useSessionQuery();
   if (data === undefined) throw new Error("nobody is signed in");
   return data;
 }
 
-/** The account of whoever is signed in. */
+/** The account of the signed-in user. */
 export function useAccountId(): string {
   return useSession().account.accountId;
 }
 
-/** How long after its beginning a session by a link may change the ways to sign in, in milliseconds. The gateway
- * says so; here it only decides which fields are shown. */
+/** How long a session by link may change sign-in methods without further proof, in milliseconds. The gateway enforces it;
+ * here it only decides which fields are shown. */
 const freshMs = 15 * 60_000;
 
-/** Whether the session was begun by a one-time link a short while ago. */
+/** Whether the session started with a one-time link a short while ago. */
 export function isFreshLink({ method, createTime }: Session): boolean {
   if (method !== SignInMethod.LINK || createTime === undefined) return false;
   return Date.now() - msOf(createTime) < freshMs;

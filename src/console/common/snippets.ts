@@ -1,6 +1,6 @@
 /** Examples that run when they are pasted: with this gateway's address, a model that exists and the real key. */
 
-/** One of several versions of some code. */
+/** Code in one of several languages. */
 export interface CodeVersion {
   readonly id: string;
   readonly title: string;
@@ -17,7 +17,7 @@ export interface SnippetOptions {
   readonly key: string | undefined;
 }
 
-/** A first call in several languages. SDKs differ in whether their base address has `/v1`: each has its own here. */
+/** A first call in several languages. Some SDKs expect `/v1` in their base URL, others add it themselves. */
 export function snippets({ origin, model, key }: SnippetOptions): readonly CodeVersion[] {
   const shellKey = key ?? "$UAS_API_KEY";
   const python = key === undefined ? 'os.environ["UAS_API_KEY"]' : JSON.stringify(key);
@@ -80,7 +80,7 @@ claude`,
   ];
 }
 
-/** A submit for the shell, with the key read from the environment. */
+/** A curl that submits a task, with the key from the environment. */
 export function taskSnippet({ origin, body }: { origin: string; body: object }): string {
   const json = JSON.stringify(body, undefined, 2).replaceAll("'", String.raw`'\''`);
   return `curl ${origin}/api/ai/tasks \\

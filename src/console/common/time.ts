@@ -6,12 +6,12 @@ export function localZone(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 }
 
-/** A timestamp's milliseconds since 1970. */
+/** The milliseconds of a timestamp since 1970. */
 export function msOf(time: Timestamp): number {
   return timestampDate(time).getTime();
 }
 
-/** The timestamp of a moment. */
+/** The timestamp of a moment in milliseconds since 1970. */
 export function timestampOf(ms: number): Timestamp {
   return timestampFromDate(new Date(ms));
 }
@@ -87,7 +87,7 @@ const periods: readonly (readonly [string, number])[] = [
   ["ms", 1],
 ];
 
-/** A length that somebody has set: `24 h`, `1 h 30 min`, `500 ms`. */
+/** A configured duration: `24 h`, `1 h 30 min`, `500 ms`. */
 export function periodText(ms: number): string {
   let rest = ms;
   const parts: string[] = [];
@@ -99,7 +99,7 @@ export function periodText(ms: number): string {
   return parts.join(" ");
 }
 
-/** `842 ms`, `1.24 s`, `3 min 05 s`. */
+/** A measured duration: `842 ms`, `1.24 s`, `3 min 05 s`. */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${ms} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
@@ -112,7 +112,7 @@ export function allZones(): readonly string[] {
   return Intl.supportedValuesOf("timeZone").filter((zone) => zone !== "UTC");
 }
 
-/** A zone that the browser knows, in its own way of writing it; `undefined`: none. */
+/** The browser's name of a zone; `undefined`: it knows no such zone. */
 export function zoneOf(value: unknown): string | undefined {
   if (typeof value !== "string" || value === "") return undefined;
   try {
@@ -123,9 +123,9 @@ export function zoneOf(value: unknown): string | undefined {
 }
 
 /**
- * A day, `2026-11-21`, or a minute of it, `2026-11-21T03:24`, as they stand in addresses.
+ * A day, `2026-11-21`, or a minute of it, `2026-11-21T03:24`, as in addresses.
  *
- * @returns `undefined` where it is neither, or there is no such day
+ * @returns `undefined` if it is neither, or there is no such day
  */
 export function wallTime(value: unknown): string | undefined {
   if (typeof value !== "string" || !/^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2})?$/.test(value)) {
@@ -136,10 +136,10 @@ export function wallTime(value: unknown): string | undefined {
   return new Date(ms).toISOString().startsWith(value) ? value : undefined;
 }
 
-/** The moment when clocks of a zone show this; where they are set back, the first one. */
+/** The moment when clocks of a zone show a time; the first one if they show it twice. */
 export function momentIn(zone: string, wall: string): number {
   const asUtc = Date.parse(`${wall.padEnd(16, "T00:00")}Z`);
-  // A day off is more than any offset: of both sides of a change of the clocks, the one that is right stays.
+  // A day is longer than any offset: one of the offsets before and after a clock change is the right one.
   const offsets = [asUtc - dayMs, asUtc + dayMs].map((ms) => offsetMs(zone, ms));
   const right = offsets.find((offset) => offsetMs(zone, asUtc - offset) === offset);
   return asUtc - (right ?? offsets[0] ?? 0);

@@ -1,23 +1,23 @@
-/** The columns of lists of keys. */
-import { Ban, CircleCheck, Copy, Pencil, Trash2 } from "lucide-react";
+/** How an API key appears in a list. */
+import { Ban, CircleCheck, Eye, Pencil, Trash2 } from "lucide-react";
 import { type Key, KeyState } from "../../../gen/uas/key/v1/key_pb.ts";
 import { useNow } from "../common/clock.tsx";
 import { type Texts, useText } from "../common/language.tsx";
 import { nanosOf, usd } from "../common/money.ts";
 import { msOf } from "../common/time.ts";
 import { ActionMenu, type MenuItem } from "../ui/menu.tsx";
-import { Amount, Badge, Time } from "../ui/show.tsx";
-import type { Column } from "../ui/table.tsx";
+import { Amount, Badge, Truncated } from "../ui/show.tsx";
+import { agoColumn, type Column, HiddenTitle } from "../ui/table.tsx";
 
-/** What can be done with a key. */
+/** The actions on a key. */
 export interface KeyActions {
   readonly onEdit: (key: Key) => void;
-  readonly onAgain: (key: Key) => void;
+  readonly onReveal: (key: Key) => void;
   readonly onDelete: (key: Key) => void;
   readonly onSwitch: (key: Key) => void;
 }
 
-/** The columns, with the actions in the last one where there are any. */
+/** The columns of a list of keys; with `actions`, the last one is a menu. */
 export function keyColumns({
   texts: { keys: text, common },
   actions,
@@ -25,25 +25,12 @@ export function keyColumns({
   texts: Texts;
   actions?: KeyActions;
 }): Column<Key>[] {
-  const menu: Column<Key>[] =
-    actions === undefined
-      ? []
-      : [
-          {
-            id: "menu",
-            title: <span className="sr-only">{common.actions("")}</span>,
-            isTight: true,
-            cell: (key) => <KeyMenu apiKey={key} text={text} common={common} {...actions} />,
-          },
-        ];
   return [
     {
       id: "name",
       title: text.name,
       cell: ({ name }) => (
-        <span className="block max-w-56 truncate font-medium" title={name}>
-          {name || <span className="text-muted">{text.unnamed}</span>}
-        </span>
+        <Truncated text={name || text.unnamed} className="max-w-56 font-medium" />
       ),
     },
     {
@@ -68,52 +55,64 @@ export function keyColumns({
       title: text.spent,
       isNumber: true,
       from: "md",
-      cell: ({ spent, spendLimit }) => (
-        <>
-          <Amount money={nanosOf(spent)} />
-          {spendLimit !== undefined && (
-            <span className="block text-xs text-muted">
-              {text.ofLimit(usd(nanosOf(spendLimit)))}
-            </span>
-          )}
-        </>
-      ),
+      cell: (key) => <Spent apiKey={key} />,
     },
-    {
+    agoColumn({
       id: "used",
       title: text.lastUsed,
       from: "md",
-      cell: ({ lastUseTime }) => <Time isRelative time={lastUseTime} none={text.neverUsed} />,
-    },
-    {
+      none: text.neverUsed,
+      time: ({ lastUseTime }) => lastUseTime,
+    }),
+    agoColumn({
       id: "created",
       title: text.created,
       from: "xl",
-      cell: ({ createTime }) => <Time isRelative time={createTime} />,
-    },
-    ...menu,
+      time: ({ createTime }) => createTime,
+    }),
+    ...(actions === undefined ? [] : [menuColumn(common.actions(""), actions)]),
   ];
+}
+
+function Spent({ apiKey: { spent, spendLimit } }: { apiKey: Key }) {
+  const { keys: text } = useText();
+  return (
+    <>
+      <Amount money={nanosOf(spent)} />
+      {spendLimit !== undefined && (
+        <span className="block text-xs text-muted">{text.ofLimit(usd(nanosOf(spendLimit)))}</span>
+      )}
+    </>
+  );
+}
+
+function menuColumn(title: string, actions: KeyActions): Column<Key> {
+  return {
+    id: "menu",
+    title: <HiddenTitle>{title}</HiddenTitle>,
+    isTight: true,
+    cell: (key) => <KeyMenu apiKey={key} {...actions} />,
+  };
 }
 
 function KeyMenu({
   apiKey: key,
-  text,
-  common,
   onEdit,
-  onAgain,
+  onReveal,
   onDelete,
   onSwitch,
-}: KeyActions & { apiKey: Key; text: Texts["keys"]; common: Texts["common"] }) {
+}: KeyActions & { apiKey: Key }) {
+  const { keys: text, common } = useText();
   if (key.state === KeyState.DELETED) return null;
   const isEnabled = key.state === KeyState.ENABLED;
-  const again: MenuItem[] = key.canReveal
-    ? [{ label: text.copyAgain, icon: <Copy aria-hidden="true" />, onSelect: () => onAgain(key) }]
+  const reveal: MenuItem[] = key.canReveal
+    ? [{ label: text.reveal, icon: <Eye aria-hidden="true" />, onSelect: () => onReveal(key) }]
     : [];
   return (
     <ActionMenu
       label={common.actions(key.name || key.masked)}
       items={[
-        ...again,
+        ...reveal,
         { label: text.edit, icon: <Pencil aria-hidden="true" />, onSelect: () => onEdit(key) },
         {
           label: isEnabled ? text.disable : text.enable,

@@ -1,26 +1,24 @@
-/** The form of a key: to create one, and to change one. */
+/** The form that creates and changes an API key. */
 import { useMutation } from "@connectrpc/connect-query";
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Key } from "../../../gen/uas/key/v1/key_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
 import { useText } from "../common/language.tsx";
-import { exactUsd, moneyOf, nanosOf, parseUsd } from "../common/money.ts";
+import { decimalUsd, moneyOf, nanosOf, parseUsd } from "../common/money.ts";
 import { useAccountId } from "../common/session.tsx";
 import { dayText, msOf, timestampOf } from "../common/time.ts";
 import { usePrices } from "../models/prices.tsx";
 import { CheckField, Segments, SelectField, TextField } from "../ui/field.tsx";
-import { FormDialog } from "../ui/form.tsx";
-import { useToast } from "../ui/toast.tsx";
+import { FormDialog, useDone } from "../ui/form.tsx";
 
-/** In how many days a key may expire; `keep`: what it has now. */
+/** The expiry of a key in days; `keep`: the current one. */
 const expiries = ["never", "7", "30", "90", "365", "keep"] as const;
 
 type Expiry = (typeof expiries)[number];
 
 interface Form {
   readonly name: string;
-  /** `undefined`: every model. */
+  /** `undefined`: all models. */
   readonly models: readonly string[] | undefined;
   readonly expiry: Expiry;
   readonly limit: string;
@@ -36,12 +34,11 @@ function formOf(key: Key | undefined): Form {
     name: key.name,
     models: key.models.length === 0 ? undefined : key.models,
     expiry: key.expireTime === undefined ? "never" : "keep",
-    limit:
-      key.spendLimit === undefined ? "" : exactUsd(nanosOf(key.spendLimit)).replace(" USD", ""),
+    limit: key.spendLimit === undefined ? "" : decimalUsd(nanosOf(key.spendLimit)),
   };
 }
 
-/** The members of a request that a form stands for. */
+/** The members of a request for the values of the form. */
 function membersOf({ name, models, expiry, limit }: Form, key: Key | undefined) {
   const nanos = limit.trim() === "" ? undefined : parseUsd(limit);
   const days = Number(expiry);
@@ -63,7 +60,7 @@ function isLimit(limit: string): boolean {
   return limit.trim() === "" || (parseUsd(limit) ?? 0n) > 0n;
 }
 
-/** The dialog. Creates a key where there is none yet. */
+/** Creates a key, or changes the one that is given. */
 export function EditDialog({
   apiKey,
   onClose,
@@ -75,19 +72,14 @@ export function EditDialog({
 }) {
   const { keys: text, common } = useText();
   const accountId = useAccountId();
-  const queries = useQueryClient();
-  const toast = useToast();
+  const done = useDone(onClose);
   const [form, setForm] = useState(() => formOf(apiKey));
   const [isTried, setTried] = useState(false);
   const create = useMutation(KeyService.method.createKey, {
     onSuccess: ({ key, secret }) => key && onCreated(key, secret),
   });
   const update = useMutation(KeyService.method.updateKey, {
-    onSuccess: async ({ key }) => {
-      onClose();
-      toast({ title: text.didSave(key?.name || text.unnamed) });
-      await queries.invalidateQueries();
-    },
+    onSuccess: ({ key }) => done(text.didSave(key?.name || text.unnamed)),
   });
   const submit = (): void => {
     setTried(true);
@@ -170,7 +162,7 @@ function Models({ form, onChange }: { form: Form; onChange: (form: Form) => void
   const { keys: text } = useText();
   const { data } = usePrices();
   const { models } = form;
-  // A model that is no longer configured stays in sight, so that it can be taken away.
+  // A model that is no longer configured is listed too, so that it can be removed.
   const known = [
     ...new Set([...(models ?? []), ...(data ?? []).map((each) => each.modelKey)]),
   ].toSorted();

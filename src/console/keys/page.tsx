@@ -12,19 +12,20 @@ import { msOf, relativeText } from "../common/time.ts";
 import { Button } from "../ui/button.tsx";
 import { Card, Empty, PageHead } from "../ui/card.tsx";
 import { Confirm } from "../ui/dialog.tsx";
-import { Segments, TextField } from "../ui/field.tsx";
-import { ErrorNote } from "../ui/show.tsx";
-import { Table } from "../ui/table.tsx";
-import { useToast } from "../ui/toast.tsx";
+import { Segments } from "../ui/field.tsx";
+import { FilterBar, isFound, SearchField } from "../ui/filter-bar.tsx";
+import { useDone } from "../ui/form.tsx";
+import { QueryTable } from "../ui/table.tsx";
+import { useErrorToast, useToast } from "../ui/toast.tsx";
 import { keyColumns } from "./columns.tsx";
 import { EditDialog } from "./edit-dialog.tsx";
 import { useKeys } from "./keys.tsx";
 import { RevealDialog, SecretDialog } from "./secret-dialogs.tsx";
 
-/** What a window over the page is about. */
+/** The dialog that is open. */
 type Open =
   | { readonly kind: "create" }
-  | { readonly kind: "edit" | "delete" | "again"; readonly key: Key }
+  | { readonly kind: "edit" | "delete" | "reveal"; readonly key: Key }
   | {
       readonly kind: "once";
       readonly apiKey: Key;
@@ -32,7 +33,7 @@ type Open =
       readonly isAgain: boolean;
     };
 
-/** The page. */
+/** `/keys`. */
 export function KeysPage() {
   const { keys: text } = useText();
   const { create } = useSearch({ from: "/inside/keys" });
@@ -55,7 +56,7 @@ export function KeysPage() {
         }
       />
       <KeyList onOpen={setOpen} />
-      <Windows open={open} onOpen={setOpen} onClose={close} />
+      <Dialogs open={open} onOpen={setOpen} onClose={close} />
     </>
   );
 }
@@ -63,118 +64,90 @@ export function KeysPage() {
 function KeyList({ onOpen }: { onOpen: (open: Open) => void }) {
   const texts = useText();
   const { keys: text } = texts;
-  const { data, error, refetch } = useKeys();
+  const query = useKeys();
   const [search, setSearch] = useState("");
-  const [shown, setShown] = useState<"active" | "all">("active");
+  const [shown, setShown] = useState<"current" | "all">("current");
   const switchKey = useSwitch();
-  const found = data?.keys.filter(
+  const found = query.data?.keys.filter(
     ({ name, masked, state }) =>
-      (shown === "all" || state !== KeyState.DELETED) &&
-      `${name} ${masked}`.toLowerCase().includes(search.trim().toLowerCase()),
+      (shown === "all" || state !== KeyState.DELETED) && isFound(search, name, masked),
   );
   const columns = keyColumns({
     texts,
     actions: {
       onEdit: (key) => onOpen({ kind: "edit", key }),
-      onAgain: (key) => onOpen({ kind: "again", key }),
+      onReveal: (key) => onOpen({ kind: "reveal", key }),
       onDelete: (key) => onOpen({ kind: "delete", key }),
       onSwitch: switchKey,
     },
   });
-  const hasAny = (data?.keys.length ?? 0) > 0;
+  const hasAny = (query.data?.keys.length ?? 0) > 0;
   return (
     <Card>
-      <div className="flex flex-wrap items-center justify-between gap-3 border-b border-line p-4">
-        <div className="w-full max-w-64">
-          <TextField
-            label={text.search}
-            isLabelHidden
-            type="search"
-            placeholder={text.search}
-            value={search}
-            onChange={(event) => setSearch(event.target.value)}
-            className="h-8"
-          />
-        </div>
+      <FilterBar label={text.title}>
+        <SearchField label={text.search} value={search} onChange={setSearch} />
         <Segments
           label={text.show}
           value={shown}
           choices={[
-            { value: "active", label: text.showActive },
+            { value: "current", label: text.showCurrent },
             { value: "all", label: text.showAll },
           ]}
           onChoose={setShown}
         />
-      </div>
-      {error !== null && (
-        <div className="p-4">
-          <ErrorNote error={error} onRetry={() => void refetch()} />
-        </div>
-      )}
-      {error === null && (
-        <Table
-          label={text.title}
-          columns={columns}
-          rows={found}
-          keyOf={({ keyId }) => keyId}
-          empty={
-            hasAny ? (
-              <Empty title={text.noMatch} hint={text.noMatchHint} />
-            ) : (
-              <Empty
-                icon={<KeyRound />}
-                title={text.empty}
-                hint={text.emptyHint}
-                action={
-                  <Button tone="primary" onClick={() => onOpen({ kind: "create" })}>
-                    {text.create}
-                  </Button>
-                }
-              />
-            )
-          }
-        />
-      )}
+      </FilterBar>
+      <QueryTable
+        query={query}
+        label={text.title}
+        columns={columns}
+        rows={found}
+        keyOf={({ keyId }) => keyId}
+        empty={<NoKeys hasAny={hasAny} onCreate={() => onOpen({ kind: "create" })} />}
+      />
     </Card>
   );
 }
 
-/** Disables an enabled key and enables a disabled one: at once, and it can be taken back. */
+function NoKeys({ hasAny, onCreate }: { hasAny: boolean; onCreate: () => void }) {
+  const { keys: text } = useText();
+  if (hasAny) return <Empty title={text.noMatch} hint={text.noMatchHint} />;
+  const create = (
+    <Button tone="primary" onClick={onCreate}>
+      {text.create}
+    </Button>
+  );
+  return <Empty icon={<KeyRound />} title={text.empty} hint={text.emptyHint} action={create} />;
+}
+
+/** Disables an enabled key, which can be undone at once, and enables a disabled one. */
 function useSwitch(): (key: Key) => void {
   const { keys: text } = useText();
   const toast = useToast();
-  const { invalidate } = useInvalidate();
-  const enable = useMutation(KeyService.method.enableKey, { onSuccess: invalidate });
-  const disable = useMutation(KeyService.method.disableKey, { onSuccess: invalidate });
-  const fail = (error: Error): void => toast({ title: error.message });
+  const done = useDone();
+  const queries = useQueryClient();
+  const onError = useErrorToast();
+  const enable = useMutation(KeyService.method.enableKey, { onError });
+  const disable = useMutation(KeyService.method.disableKey, { onError });
   const turnOn = ({ keyId, name }: Key): void =>
-    enable.mutate(
-      { keyId },
-      { onSuccess: () => toast({ title: text.didEnable(name || text.unnamed) }), onError: fail },
-    );
+    enable.mutate({ keyId }, { onSuccess: () => void done(text.didEnable(name || text.unnamed)) });
   const turnOff = (key: Key): void =>
     disable.mutate(
       { keyId: key.keyId },
       {
-        onSuccess: () =>
+        onSuccess: () => {
           toast({
             title: text.didDisable(key.name || text.unnamed),
             description: text.didDisableNote,
             undo: () => turnOn(key),
-          }),
-        onError: fail,
+          });
+          void queries.invalidateQueries();
+        },
       },
     );
   return (key) => (key.state === KeyState.ENABLED ? turnOff(key) : turnOn(key));
 }
 
-/** Makes lists of keys be asked for anew. */
-function useInvalidate(): { invalidate: () => Promise<void> } {
-  const queries = useQueryClient();
-  return { invalidate: () => queries.invalidateQueries() };
-}
-
-function Windows({
+function Dialogs({
   open,
   onOpen,
   onClose,
@@ -183,16 +156,16 @@ function Windows({
   onOpen: (open: Open) => void;
   onClose: () => void;
 }) {
-  const { invalidate } = useInvalidate();
+  const queries = useQueryClient();
   if (open === undefined) return null;
   if (open.kind === "once") return <SecretDialog {...open} onClose={onClose} />;
   if (open.kind === "delete")
     return <DeleteDialog key={open.key.keyId} apiKey={open.key} onClose={onClose} />;
   const onSecret = (key: Key, secret: string): void => {
-    void invalidate();
-    onOpen({ kind: "once", apiKey: key, secret, isAgain: open.kind === "again" || key.canReveal });
+    void queries.invalidateQueries();
+    onOpen({ kind: "once", apiKey: key, secret, isAgain: open.kind === "reveal" || key.canReveal });
   };
-  if (open.kind === "again") {
+  if (open.kind === "reveal") {
     return (
       <RevealDialog
         apiKey={open.key}
@@ -214,14 +187,9 @@ function DeleteDialog({ apiKey, onClose }: { apiKey: Key; onClose: () => void })
   const { keys: text } = useText();
   const { language } = useLanguage();
   const now = useNow();
-  const toast = useToast();
-  const { invalidate } = useInvalidate();
+  const done = useDone(onClose);
   const remove = useMutation(KeyService.method.deleteKey, {
-    onSuccess: async () => {
-      onClose();
-      toast({ title: text.didDelete(apiKey.name || text.unnamed) });
-      await invalidate();
-    },
+    onSuccess: () => done(text.didDelete(apiKey.name || text.unnamed)),
   });
   const used = apiKey.lastUseTime;
   return (
@@ -232,6 +200,7 @@ function DeleteDialog({ apiKey, onClose }: { apiKey: Key; onClose: () => void })
       title={text.removeTitle(apiKey.name || apiKey.masked)}
       confirm={text.removeConfirm}
       isBusy={remove.isPending}
+      error={remove.error}
     >
       <p>{text.removeText}</p>
       <p className="mt-2 font-medium text-ink">
@@ -239,7 +208,6 @@ function DeleteDialog({ apiKey, onClose }: { apiKey: Key; onClose: () => void })
           ? text.removeUnused
           : text.removeUsed(relativeText(msOf(used), { now, language }))}
       </p>
-      <ErrorNote error={remove.error} />
     </Confirm>
   );
 }

@@ -14,7 +14,7 @@ import { ChoiceMenu } from "../ui/menu.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { Brand, Navigation, SmallNavigation } from "./navigation.tsx";
 
-/** Draws the frame once it is known who is signed in. */
+/** The layout, once it is known who is signed in. */
 export function Layout() {
   const { data, error, refetch } = useSessionQuery();
   if (data !== undefined) return <SignedInLayout />;
@@ -26,7 +26,7 @@ export function Layout() {
   );
 }
 
-/** Keeps the places of the frame, so that nothing jumps. */
+/** Reserves the space of the layout, so that nothing moves. */
 function LayoutSkeleton() {
   return (
     <div className="flex min-h-dvh" aria-busy="true">
@@ -42,14 +42,14 @@ function LayoutSkeleton() {
 }
 
 function SignedInLayout() {
-  const { shell } = useText();
+  const { layout } = useText();
   return (
     <div className="flex min-h-dvh">
       <a
         href="#content"
         className="sr-only z-60 rounded-lg bg-solid px-4 py-2 text-on-solid focus:not-sr-only focus:fixed focus:top-2 focus:left-2"
       >
-        {shell.skip}
+        {layout.skip}
       </a>
       <aside className="sticky top-0 hidden h-dvh w-60 shrink-0 flex-col overflow-y-auto border-r border-line lg:flex">
         <div className="flex h-14 items-center px-5">
@@ -84,19 +84,19 @@ function SignedInLayout() {
   );
 }
 
-/** How the console looks: language and theme. On the pages outside the frame too. */
+/** The menus for language and theme; on the sign-in pages too. */
 export function SettingsMenu() {
   const { language, choose, texts } = useLanguage();
   const [theme, chooseTheme] = useTheme();
-  const { shell } = texts;
+  const { layout } = texts;
   return (
     <>
       <ChoiceMenu
-        label={shell.language}
+        label={layout.language}
         trigger={<Languages aria-hidden="true" />}
         groups={[
           {
-            label: shell.language,
+            label: layout.language,
             value: language,
             choices: [
               { value: "en", label: languages.en },
@@ -107,16 +107,16 @@ export function SettingsMenu() {
         ]}
       />
       <ChoiceMenu
-        label={shell.theme}
+        label={layout.theme}
         trigger={<SunMoon aria-hidden="true" />}
         groups={[
           {
-            label: shell.theme,
+            label: layout.theme,
             value: theme,
             choices: [
-              { value: "system", label: shell.themeSystem },
-              { value: "light", label: shell.themeLight },
-              { value: "dark", label: shell.themeDark },
+              { value: "system", label: layout.themeSystem },
+              { value: "light", label: layout.themeLight },
+              { value: "dark", label: layout.themeDark },
             ],
             onChoose: chooseTheme,
           },
@@ -127,7 +127,7 @@ export function SettingsMenu() {
 }
 
 function UserMenu() {
-  const { shell } = useText();
+  const { layout } = useText();
   const { user, account } = useSession();
   const navigate = useNavigate();
   const queries = useQueryClient();
@@ -139,7 +139,7 @@ function UserMenu() {
   });
   return (
     <ChoiceMenu
-      label={shell.user}
+      label={layout.user}
       trigger={<CircleUser aria-hidden="true" />}
       groups={[]}
       head={
@@ -152,12 +152,12 @@ function UserMenu() {
       }
       footer={[
         {
-          label: shell.settings,
+          label: layout.settings,
           icon: <Settings aria-hidden="true" />,
           onSelect: () => void navigate({ to: "/settings" }),
         },
         {
-          label: shell.signOut,
+          label: layout.signOut,
           icon: <LogOut aria-hidden="true" />,
           onSelect: () => signOut.mutate({}),
         },

@@ -28,7 +28,7 @@ import { type Texts, useText } from "../common/language.tsx";
 import { useSession } from "../common/session.tsx";
 import { buttonClass } from "../ui/button.tsx";
 
-/** One entry. */
+/** One entry of the navigation. */
 interface Destination {
   readonly to:
     | "/"
@@ -52,29 +52,29 @@ interface Destination {
   readonly title: (texts: Texts) => string;
 }
 
-/** What customers see, and operators too. */
+/** The pages of customers, and of operators too. */
 const customerPages: readonly Destination[] = [
-  { to: "/", icon: LayoutDashboard, title: ({ shell }) => shell.overview },
-  { to: "/keys", icon: KeyRound, title: ({ shell }) => shell.keys },
-  { to: "/calls", icon: ScrollText, title: ({ shell }) => shell.calls },
-  { to: "/tasks", icon: ListChecks, title: ({ shell }) => shell.tasks },
-  { to: "/usage", icon: ChartColumn, title: ({ shell }) => shell.usage },
-  { to: "/billing", icon: Wallet, title: ({ shell }) => shell.billing },
-  { to: "/webhooks", icon: Webhook, title: ({ shell }) => shell.webhooks },
-  { to: "/models", icon: Boxes, title: ({ shell }) => shell.models },
-  { to: "/playground", icon: SquareTerminal, title: ({ shell }) => shell.playground },
+  { to: "/", icon: LayoutDashboard, title: ({ layout }) => layout.overview },
+  { to: "/keys", icon: KeyRound, title: ({ layout }) => layout.keys },
+  { to: "/calls", icon: ScrollText, title: ({ layout }) => layout.calls },
+  { to: "/tasks", icon: ListChecks, title: ({ layout }) => layout.tasks },
+  { to: "/usage", icon: ChartColumn, title: ({ layout }) => layout.usage },
+  { to: "/billing", icon: Wallet, title: ({ layout }) => layout.billing },
+  { to: "/webhooks", icon: Webhook, title: ({ layout }) => layout.webhooks },
+  { to: "/models", icon: Boxes, title: ({ layout }) => layout.models },
+  { to: "/playground", icon: SquareTerminal, title: ({ layout }) => layout.playground },
 ];
 
-/** What operators see beside it. */
+/** The additional pages of operators. */
 const operatorPages: readonly Destination[] = [
-  { to: "/accounts", icon: Building2, title: ({ shell }) => shell.accounts },
-  { to: "/all-calls", icon: Logs, title: ({ shell }) => shell.allCalls },
-  { to: "/all-deliveries", icon: Send, title: ({ shell }) => shell.allDeliveries },
-  { to: "/vendors", icon: Network, title: ({ shell }) => shell.vendors },
-  { to: "/prices", icon: Tags, title: ({ shell }) => shell.prices },
-  { to: "/codes", icon: Ticket, title: ({ shell }) => shell.codes },
-  { to: "/audit", icon: ShieldCheck, title: ({ shell }) => shell.audit },
-  { to: "/system", icon: Server, title: ({ shell }) => shell.system },
+  { to: "/accounts", icon: Building2, title: ({ layout }) => layout.accounts },
+  { to: "/all-calls", icon: Logs, title: ({ layout }) => layout.allCalls },
+  { to: "/all-deliveries", icon: Send, title: ({ layout }) => layout.allDeliveries },
+  { to: "/vendors", icon: Network, title: ({ layout }) => layout.vendors },
+  { to: "/prices", icon: Tags, title: ({ layout }) => layout.prices },
+  { to: "/codes", icon: Ticket, title: ({ layout }) => layout.codes },
+  { to: "/audit", icon: ShieldCheck, title: ({ layout }) => layout.audit },
+  { to: "/system", icon: Server, title: ({ layout }) => layout.system },
 ];
 
 export function Brand() {
@@ -97,14 +97,14 @@ export function Brand() {
 }
 
 export function Navigation({ onChosen }: { onChosen?: () => void }) {
-  const { shell } = useText();
+  const { layout } = useText();
   const { isOperator } = useSession();
   return (
-    <nav aria-label={shell.navigation} className="flex flex-1 flex-col gap-6 px-3 py-3">
+    <nav aria-label={layout.navigation} className="flex flex-1 flex-col gap-6 px-3 py-3">
       <Destinations pages={customerPages} {...(onChosen && { onChosen })} />
       {isOperator && (
         <div>
-          <h2 className="px-2.5 pb-1.5 text-xs font-medium text-muted">{shell.operator}</h2>
+          <h2 className="px-2.5 pb-1.5 text-xs font-medium text-muted">{layout.operator}</h2>
           <Destinations pages={operatorPages} {...(onChosen && { onChosen })} />
         </div>
       )}
@@ -140,11 +140,11 @@ function Destinations({
 }
 
 export function SmallNavigation() {
-  const { shell, common } = useText();
+  const { layout, common } = useText();
   const [isOpen, setOpen] = useState(false);
   return (
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
-      <Dialog.Trigger aria-label={shell.navigation} className={buttonClass("quiet", "icon")}>
+      <Dialog.Trigger aria-label={layout.navigation} className={buttonClass("quiet", "icon")}>
         <Menu aria-hidden="true" />
       </Dialog.Trigger>
       <Dialog.Portal>

@@ -9,7 +9,7 @@ import { Empty } from "../ui/card.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { SettingsMenu } from "./layout.tsx";
 
-/** A card in the middle, with the brand above it. */
+/** The layout of the sign-in pages: a card in the middle, the logo above it. */
 export function SignInLayout({ children }: { children: ReactNode }) {
   return (
     <div className="flex min-h-dvh flex-col">
@@ -28,42 +28,17 @@ export function SignInLayout({ children }: { children: ReactNode }) {
 
 const icon = new URL("../icon.svg", import.meta.url).href;
 
-/** An address without a page. */
+/** The page of an address that has none. */
 export function NotFoundPage() {
-  const { common } = useText();
   return (
     <main className="mx-auto max-w-xl py-24">
-      <h1 className="sr-only">{common.missingTitle}</h1>
-      <Empty
-        icon={<Compass />}
-        title={common.missingTitle}
-        hint={common.missingHint}
-        action={
-          <Link to="/" className={buttonClass("primary", "medium")}>
-            {common.toOverview}
-          </Link>
-        }
-      />
+      <NotFound />
     </main>
   );
 }
 
-/** A page that broke: what it said, and another try. */
-export function ErrorPage({ error, reset }: ErrorComponentProps) {
+function NotFound() {
   const { common } = useText();
-  return (
-    <main className="mx-auto max-w-xl px-4 py-24">
-      <h1 className="mb-4 text-xl font-semibold">{common.brokenTitle}</h1>
-      <ErrorNote error={error} onRetry={reset} />
-    </main>
-  );
-}
-
-/** Draws the page for operators; for others there is none. What they may do is decided by the gateway, not here. */
-export function OperatorOnly() {
-  const { common } = useText();
-  const { isOperator } = useSession();
-  if (isOperator) return <Outlet />;
   return (
     <>
       <h1 className="sr-only">{common.missingTitle}</h1>
@@ -79,4 +54,21 @@ export function OperatorOnly() {
       />
     </>
   );
+}
+
+/** A page that failed: its error, and another try. */
+export function ErrorPage({ error, reset }: ErrorComponentProps) {
+  const { common } = useText();
+  return (
+    <main className="mx-auto max-w-xl px-4 py-24">
+      <h1 className="mb-4 text-xl font-semibold">{common.brokenTitle}</h1>
+      <ErrorNote error={error} onRetry={reset} />
+    </main>
+  );
+}
+
+/** Shows a page to operators; to others there is none. What they may do is decided by the gateway, not here. */
+export function OperatorOnly() {
+  const { isOperator } = useSession();
+  return isOperator ? <Outlet /> : <NotFound />;
 }

@@ -1,8 +1,7 @@
-/** One model in detail: how to call it, what it costs and cost, what its tasks take. */
+/** One model in detail: examples, prices past and present, parameters of its tasks. */
 import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
-import { PriceState, type PriceVersion } from "../../../gen/uas/billing/v1/price_pb.ts";
 import { type Model, ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
 import { useText } from "../common/language.tsx";
@@ -10,10 +9,10 @@ import { snippets, taskSnippet } from "../common/snippets.ts";
 import { Facts } from "../ui/card.tsx";
 import { CodeBlock, CodeTabs, Id } from "../ui/code.tsx";
 import { Sheet } from "../ui/dialog.tsx";
-import { Badge, Time } from "../ui/show.tsx";
-import { limitRows, priceLines } from "./prices.tsx";
+import { Badge } from "../ui/show.tsx";
+import { type AnyPrice, limitRows, PriceHistory, priceLines } from "./prices.tsx";
 
-/** The sheet; open while there is a model. */
+/** The details of a model; open while there is one. */
 export function ModelSheet({ model, onClose }: { model: Model | undefined; onClose: () => void }) {
   return (
     <Sheet isOpen={model !== undefined} onClose={onClose} title={model?.name}>
@@ -35,28 +34,28 @@ function Prices({ model: { price } }: { model: Model }) {
   const tiers = price?.tiers ?? [];
   return (
     <section>
-      <PriceList price={price} />
+      <PriceCards price={price} />
       {tiers.map((tier) => (
         <div key={tier.above} className="mt-4">
           <h3 className="mb-1.5 text-[0.8125rem] font-medium">
             {texts.models.longPrompts(tier.above.toLocaleString())}
           </h3>
-          <PriceList price={tier} />
+          <PriceCards price={tier} />
         </div>
       ))}
     </section>
   );
 }
 
-function PriceList({ price }: { price: Parameters<typeof priceLines>[0] }) {
+function PriceCards({ price }: { price: AnyPrice | undefined }) {
   const texts = useText();
   return (
     <dl className="grid grid-cols-2 gap-3 sm:grid-cols-3">
       {priceLines(price, texts).map(({ name, price: amount, per }) => (
-        <div key={name + per} className="rounded-xl border border-line px-4 py-3">
-          <dt className="text-xs text-muted">{name || per}</dt>
+        <div key={name} className="rounded-xl border border-line px-4 py-3">
+          <dt className="text-xs text-muted">{name}</dt>
           <dd className="mt-0.5 text-lg font-semibold tabular-nums">{amount}</dd>
-          {name !== "" && <dd className="text-xs text-muted">{per}</dd>}
+          <dd className="text-xs text-muted">{per}</dd>
         </div>
       ))}
     </dl>
@@ -73,7 +72,7 @@ function Limits({ model }: { model: Model }) {
   );
 }
 
-/** Examples: of a call for models that write, of a task for the others. */
+/** Examples: a call for text models, a task for the others. */
 function Usage({ model: { modelKey, type } }: { model: Model }) {
   const { models: text } = useText();
   const isText = type === ModelType.TEXT;
@@ -148,42 +147,7 @@ function ParameterList({ schema }: { schema: Readonly<Record<string, unknown>> }
 }
 
 function History({ model: { modelKey } }: { model: Model }) {
-  const { models: text } = useText();
   const { data } = useQuery(BillingService.method.getPrice, { modelKey });
   const versions = data?.prices?.versions ?? [];
-  if (versions.length < 2) return null;
-  return (
-    <section>
-      <h3 className="mb-3 font-semibold">{text.history}</h3>
-      <ol className="flex flex-col gap-3">
-        {versions.toReversed().map((version) => (
-          <li key={`${version.version} ${version.state}`}>
-            <Version version={version} />
-          </li>
-        ))}
-      </ol>
-    </section>
-  );
-}
-
-function Version({ version: { state, fromTime, loadTime, price } }: { version: PriceVersion }) {
-  const texts = useText();
-  return (
-    <div className="rounded-xl border border-line px-4 py-3 text-[0.8125rem]">
-      <div className="mb-1.5 flex items-center justify-between gap-3">
-        <Badge tone={state === PriceState.CURRENT ? "good" : "neutral"}>
-          {texts.models.states[state]}
-        </Badge>
-        <span className="text-xs text-muted">
-          {texts.models.from} <Time time={fromTime ?? loadTime} />
-        </span>
-      </div>
-      {priceLines(price, texts).map(({ name, price: amount, per }) => (
-        <p key={name + per}>
-          <span className="text-muted">{name}</span> {amount}{" "}
-          <span className="text-xs text-muted">{per}</span>
-        </p>
-      ))}
-    </div>
-  );
+  return versions.length < 2 ? null : <PriceHistory versions={versions} />;
 }

@@ -3,60 +3,46 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { Boxes } from "lucide-react";
 import { useState } from "react";
 import { type Model, ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import { useText } from "../common/language.tsx";
+import { type Texts, useText } from "../common/language.tsx";
 import { buttonClass } from "../ui/button.tsx";
 import { Card, Empty, PageHead } from "../ui/card.tsx";
-import { SelectField, TextField } from "../ui/field.tsx";
+import { FilterBar, FilterSelect, isFound, SearchField } from "../ui/filter-bar.tsx";
 import { Badge, ErrorNote } from "../ui/show.tsx";
-import { type Column, RowButton, Table } from "../ui/table.tsx";
+import { type Column, HiddenTitle, RowButton, Table } from "../ui/table.tsx";
 import { ModelSheet } from "./model-sheet.tsx";
-import { priceLines, useModels } from "./prices.tsx";
+import { PriceCell, useModels } from "./prices.tsx";
 
 const types = [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO] as const;
 
-/** The page. */
+/** `/models`. */
 export function ModelsPage() {
   const { models: text, tasks } = useText();
   const { model: openKey } = useSearch({ from: "/inside/models" });
   const navigate = useNavigate({ from: "/models" });
   const { data, error, refetch } = useModels();
   const [search, setSearch] = useState("");
-  const [type, setType] = useState("");
+  const [type, setType] = useState<string>();
   const open = (model?: string): void =>
     void navigate({ search: model === undefined ? {} : { model }, replace: true });
   const found = data?.filter(
     (model) =>
-      (type === "" || model.type === Number(type)) &&
-      `${model.name} ${model.modelKey}`.toLowerCase().includes(search.trim().toLowerCase()),
+      (type === undefined || model.type === Number(type)) &&
+      isFound(search, model.name, model.modelKey),
   );
   return (
     <>
       <PageHead title={text.title} hint={text.hint} />
       <Card>
-        <div className="flex flex-wrap gap-3 border-b border-line p-4">
-          <div className="w-full max-w-64">
-            <TextField
-              label={text.search}
-              isLabelHidden
-              type="search"
-              placeholder={text.search}
-              value={search}
-              onChange={(event) => setSearch(event.target.value)}
-              className="h-8"
-            />
-          </div>
-          <SelectField
+        <FilterBar label={text.title}>
+          <SearchField label={text.search} value={search} onChange={setSearch} />
+          <FilterSelect
             label={text.type}
-            isLabelHidden
-            className="w-36"
+            any={text.anyType}
             value={type}
-            choices={[
-              { value: "", label: text.anyType },
-              ...types.map((each) => ({ value: String(each), label: tasks.types[each] ?? "" })),
-            ]}
+            choices={types.map((each) => ({ value: String(each), label: tasks.types[each] ?? "" }))}
             onChoose={setType}
           />
-        </div>
+        </FilterBar>
         {error === null ? (
           <ModelTable
             rows={found}
@@ -91,8 +77,31 @@ function ModelTable({
   onOpen: (model: Model) => void;
 }) {
   const texts = useText();
-  const { models: text, tasks } = texts;
-  const columns: Column<Model>[] = [
+  const { models: text } = texts;
+  return (
+    <Table
+      label={text.title}
+      columns={modelColumns(texts, onOpen)}
+      rows={rows}
+      keyOf={({ modelKey }) => modelKey}
+      onOpen={onOpen}
+      isOpen={({ modelKey }) => modelKey === openKey}
+      empty={
+        hasAny ? (
+          <Empty title={text.empty} hint={text.emptyHint} />
+        ) : (
+          <Empty icon={<Boxes />} title={text.none} hint={text.noneHint} />
+        )
+      }
+    />
+  );
+}
+
+function modelColumns(
+  { models: text, tasks }: Texts,
+  onOpen: (model: Model) => void,
+): Column<Model>[] {
+  return [
     {
       id: "name",
       title: text.title,
@@ -117,18 +126,9 @@ function ModelTable({
     },
     {
       id: "price",
-      title: <span className="sr-only">{text.input}</span>,
+      title: text.price,
       isNumber: true,
-      cell: (model) => (
-        <ul className="flex flex-wrap justify-end gap-x-5 gap-y-0.5">
-          {priceLines(model.price, texts).map(({ name, price, per }) => (
-            <li key={name + per} className="whitespace-nowrap">
-              <span className="text-muted">{name}</span> {price}{" "}
-              <span className="text-xs text-muted">{per}</span>
-            </li>
-          ))}
-        </ul>
-      ),
+      cell: (model) => <PriceCell price={model.price} />,
     },
     {
       id: "max",
@@ -140,7 +140,7 @@ function ModelTable({
     },
     {
       id: "try",
-      title: <span className="sr-only">{text.try}</span>,
+      title: <HiddenTitle>{text.try}</HiddenTitle>,
       isTight: true,
       from: "md",
       cell: ({ modelKey }) => (
@@ -150,21 +150,4 @@ function ModelTable({
       ),
     },
   ];
-  return (
-    <Table
-      label={text.title}
-      columns={columns}
-      rows={rows}
-      keyOf={({ modelKey }) => modelKey}
-      onOpen={onOpen}
-      isOpen={({ modelKey }) => modelKey === openKey}
-      empty={
-        hasAny ? (
-          <Empty title={text.empty} hint={text.emptyHint} />
-        ) : (
-          <Empty icon={<Boxes />} title={text.none} hint={text.noneHint} />
-        )
-      }
-    />
-  );
 }

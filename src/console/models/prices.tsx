@@ -4,7 +4,12 @@
  */
 import { useQuery } from "@connectrpc/connect-query";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
-import { type ModelPrices, type Price, PriceState } from "../../../gen/uas/billing/v1/price_pb.ts";
+import {
+  type ModelPrices,
+  type Price,
+  PriceState,
+  type PriceVersion,
+} from "../../../gen/uas/billing/v1/price_pb.ts";
 import { InferenceService } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import {
   CancelBilling,
@@ -12,14 +17,16 @@ import {
   type ModelPrice,
   type ModelPriceTier,
 } from "../../../gen/uas/inference/v1/model_pb.ts";
-import type { Texts } from "../common/language.tsx";
+import { type Texts, useText } from "../common/language.tsx";
 import { priceText } from "../common/money.ts";
 import { periodText } from "../common/time.ts";
+import { FilterSelect } from "../ui/filter-bar.tsx";
+import { Badge, Time } from "../ui/show.tsx";
 
-/** The most models that are asked for. */
+/** The most models that are fetched. */
 const modelsMax = 1_000;
 
-/** The price that counts now. `undefined`: the model is no longer configured. */
+/** The price that is valid now. `undefined`: the model is no longer configured. */
 export function currentPrice({ versions }: ModelPrices): Price | undefined {
   return versions.find(({ state }) => state === PriceState.CURRENT)?.price;
 }
@@ -36,7 +43,7 @@ export function usePrices() {
   );
 }
 
-/** The cheapest model that produces text: what examples call. `undefined` while they are loaded, or there is none. */
+/** The cheapest text model, for examples. `undefined` while they are loaded, or there is none. */
 export function cheapestTextModel(prices: readonly ModelPrices[] | undefined): string | undefined {
   const priced = (prices ?? []).flatMap((each) => {
     const price = currentPrice(each);
@@ -56,7 +63,7 @@ export function useModels() {
   );
 }
 
-/** One price. */
+/** The price of one unit. */
 interface PriceLine {
   readonly name: string;
   readonly price: string;
@@ -68,9 +75,12 @@ type TokenPrice = Pick<
   "input" | "cachedInput" | "cacheWrite" | "output" | "reasoning"
 >;
 
-/** What is charged, by unit. */
+/** A price, of the contract for customers or for operators. */
+export type AnyPrice = TokenPrice & Partial<Pick<ModelPrice, "image" | "second" | "request">>;
+
+/** The lines of a price: one for each unit that has one. */
 export function priceLines(
-  price: (TokenPrice & Partial<Pick<ModelPrice, "image" | "second" | "request">>) | undefined,
+  price: AnyPrice | undefined,
   { models: text, calls }: Texts,
 ): readonly PriceLine[] {
   if (price === undefined) return [];
@@ -88,19 +98,118 @@ export function priceLines(
       price.reasoning === price.output ? "" : price.reasoning,
       text.perMillion,
     ],
-    ["", price.image, text.perImage],
-    ["", price.second, text.perSecond],
-    ["", price.request, text.perRequest],
+    [calls.units[6] ?? "", price.image, text.perImage],
+    [calls.units[7] ?? "", price.second, text.perSecond],
+    [calls.units[8] ?? "", price.request, text.perRequest],
   ];
   return lines.flatMap(([name, value = "", per]) =>
     value === "" ? [] : [{ name, price: priceText(value), per }],
   );
 }
 
+/** A price in a cell of a table: its lines side by side, as far as there is room. */
+export function PriceCell({ price }: { price: AnyPrice | undefined }) {
+  const texts = useText();
+  return (
+    <ul className="flex flex-wrap justify-end gap-x-5 gap-y-0.5">
+      {priceLines(price, texts).map((line) => (
+        <li key={line.name} className="whitespace-nowrap">
+          <Line line={line} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A price in the details of something: its lines one below the other. */
+export function PriceLines({ price }: { price: AnyPrice | undefined }) {
+  const texts = useText();
+  return priceLines(price, texts).map((line) => (
+    <p key={line.name}>
+      <Line line={line} />
+    </p>
+  ));
+}
+
+function Line({ line: { name, price, per } }: { line: PriceLine }) {
+  return (
+    <>
+      <span className="text-muted">{name}</span> {price}{" "}
+      <span className="text-xs text-muted">{per}</span>
+    </>
+  );
+}
+
+/** The past, current and scheduled prices of a model, newest first. @param hasIds whether it shows the ids of versions */
+export function PriceHistory({
+  versions,
+  hasIds = false,
+}: {
+  versions: readonly PriceVersion[];
+  hasIds?: boolean;
+}) {
+  const { models: text } = useText();
+  return (
+    <section>
+      <h3 className="mb-3 font-semibold">{text.history}</h3>
+      <ol className="flex flex-col gap-3">
+        {versions.toReversed().map(({ version, state, fromTime, loadTime, price }) => (
+          <li
+            key={`${version} ${state}`}
+            className="rounded-xl border border-line px-4 py-3 text-[0.8125rem]"
+          >
+            <div className="mb-1.5 flex flex-wrap items-center justify-between gap-3">
+              <span className="flex items-center gap-2">
+                <Badge tone={state === PriceState.CURRENT ? "good" : "neutral"}>
+                  {text.states[state]}
+                </Badge>
+                {hasIds && <span className="font-mono text-xs text-muted">{version}</span>}
+              </span>
+              <span className="text-xs text-muted">
+                {text.from} <Time time={fromTime ?? loadTime} />
+              </span>
+            </div>
+            <PriceLines price={price} />
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+/** A choice of one configured model, or of all. A chosen model stays offered when it is no longer configured. */
+export function ModelFilter({
+  value,
+  onChoose,
+  ...shown
+}: {
+  value: string | undefined;
+  onChoose: (model: string | undefined) => void;
+  isLabelHidden?: boolean;
+  className?: string;
+}) {
+  const { common } = useText();
+  const { data } = usePrices();
+  const models = new Set([
+    ...(data ?? []).map(({ modelKey }) => modelKey),
+    ...(value === undefined ? [] : [value]),
+  ]);
+  return (
+    <FilterSelect
+      {...shown}
+      label={common.model}
+      any={common.anyModel}
+      value={value}
+      choices={[...models].map((model) => ({ value: model, label: model }))}
+      onChoose={onChoose}
+    />
+  );
+}
+
 /** A limit and its name. */
 type LimitRow = readonly [name: string, value: string];
 
-/** Those that a model has. */
+/** The limits of a model, for customers and operators alike. */
 export function limitRows(
   {
     maxOutputTokens,

@@ -1,4 +1,4 @@
-/** The first call: an example to run, and the news when it arrives. */
+/** The first call: an example to run, and a notice when the call arrives. */
 import { useQuery } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -21,16 +21,16 @@ import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { CodeTabs } from "../ui/code.tsx";
 
-/** Whether an account has had a call that was answered. */
+/** Whether the account has had a successful call. */
 export interface FirstCallState {
-  /** `undefined`: not known yet, or what the card needs is still on its way. */
+  /** `undefined`: unknown, or the card is still loading. */
   readonly hadOne: boolean | undefined;
 }
 
-/** A call that was answered: with it the first steps are done. */
+/** The filter of successful calls: after one, the first steps are done. */
 const answered = { outcome: CallOutcome.SUCCEEDED, statusMin: 200, statusMax: 299 };
 
-/** Asks for what {@link FirstCall} shows, so that the page can wait for it, and nothing moves when it comes. */
+/** Fetches what {@link FirstCall} shows, so that the page can wait for it and does not move when it arrives. */
 export function useFirstCall(): FirstCallState {
   const accountId = useAccountId();
   const { data, error } = useQuery(
@@ -38,7 +38,7 @@ export function useFirstCall(): FirstCallState {
     { accountId, pageSize: 1, filter: answered },
     { staleTime: Infinity, refetchOnWindowFocus: false },
   );
-  // Whether there was one when the page was opened: what comes afterwards is the news.
+  // The state when the page was opened: a later call is shown as a notice.
   const [hadOne, setHadOne] = useState<boolean>();
   if (hadOne === undefined && data !== undefined) setHadOne(data.calls.length > 0);
   const { isReady } = useParts(accountId);
@@ -46,7 +46,7 @@ export function useFirstCall(): FirstCallState {
   return { hadOne: hadOne === false && !isReady ? undefined : hadOne };
 }
 
-/** What the card is made of. */
+/** The data of the card. */
 function useParts(accountId: string) {
   const keys = useQuery(KeyService.method.listKeys, { accountId });
   const balance = useBalance();
@@ -67,7 +67,7 @@ function useParts(accountId: string) {
   };
 }
 
-/** Shows how to make the first call, until one was answered. */
+/** Shows how to make the first call, until one succeeds. */
 export function FirstCall() {
   const accountId = useAccountId();
   const [isDone, setDone] = useState(false);
@@ -76,7 +76,7 @@ export function FirstCall() {
   const queries = useQueryClient();
   const hasFirst = first !== undefined;
   useEffect(() => {
-    // Balance, charts and lists have something to show now.
+    // Balance, charts and lists have changed.
     if (hasFirst) void queries.invalidateQueries();
   }, [hasFirst, queries]);
   if (isDone) return null;
@@ -126,7 +126,7 @@ function Waiting({
   );
 }
 
-/** What has to be there before a call can be made: money, then a key. */
+/** The next requirement for a call: a balance, then a key. */
 function NextStep({ hasMoney, hasKey }: { hasMoney: boolean; hasKey: boolean }) {
   const { overview } = useText();
   if (!hasMoney) {
@@ -146,7 +146,7 @@ function NextStep({ hasMoney, hasKey }: { hasMoney: boolean; hasKey: boolean }) 
   );
 }
 
-/** What went wrong last time. */
+/** The last failed call, with advice. */
 function Failed({ call }: { call: CallRecord }) {
   const { overview, calls } = useText();
   return (

@@ -1,4 +1,4 @@
-/** Overview: what is left, what was spent, what failed; and the first call. */
+/** Overview: balance, costs and failures; at the beginning, the first call. */
 import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
@@ -10,18 +10,18 @@ import { UsageBucket, UsageGroup } from "../../../gen/uas/billing/v1/usage_pb.ts
 import { useBalance } from "../billing/balance.tsx";
 import { EndingBadge } from "../calls/columns.tsx";
 import { useText } from "../common/language.tsx";
-import { exactUsd, nanosOf, usd } from "../common/money.ts";
+import { nanosOf } from "../common/money.ts";
 import { useAccountId } from "../common/session.tsx";
 import { timestampOf } from "../common/time.ts";
 import { buttonClass } from "../ui/button.tsx";
-import { Card, CardHead, Empty, Figure, PageHead, Skeleton } from "../ui/card.tsx";
-import { Amount, ErrorNote, Time } from "../ui/show.tsx";
-import { type Column, Table } from "../ui/table.tsx";
+import { Card, CardHead, Empty, MoneyFigure, PageHead } from "../ui/card.tsx";
+import { Amount, Time } from "../ui/show.tsx";
+import { type Column, QueryTable } from "../ui/table.tsx";
 import { UsagePanel } from "../usage/panel.tsx";
 import { type UsageView, useUsage } from "../usage/use-usage.ts";
 import { FirstCall, useFirstCall } from "./first-call.tsx";
 
-/** The page. */
+/** `/`. */
 export function OverviewPage() {
   const { overview } = useText();
   const { hadOne } = useFirstCall();
@@ -58,44 +58,38 @@ function Figures() {
   const callsToday = today.reduce((sum, { totals }) => sum + (totals?.callCount ?? 0n), 0n);
   const available = nanosOf(balance.data?.available);
   const daysLeft = total > 0n ? (available * 30n) / total : undefined;
-  const show = (isKnown: boolean, nanos: bigint) =>
-    isKnown ? usd(nanos) : <Skeleton className="mt-2 h-6 w-24" />;
   return (
     <div className="grid grid-cols-2 gap-3 sm:gap-4 xl:grid-cols-4">
-      <Figure
+      <MoneyFigure
         label={overview.balance}
-        value={show(balance.data !== undefined, available)}
-        title={exactUsd(available)}
+        nanos={balance.data && available}
         note={
           balance.data !== undefined && available === 0n
             ? overview.topUpNote
             : daysLeft !== undefined && daysLeft < 1_000n && overview.daysLeft(String(daysLeft))
         }
       />
-      <Figure
+      <MoneyFigure
         label={overview.held}
-        value={show(balance.data !== undefined, nanosOf(balance.data?.held))}
-        title={exactUsd(nanosOf(balance.data?.held))}
+        nanos={balance.data && nanosOf(balance.data.held)}
         note={overview.heldNote}
       />
-      <Figure
+      <MoneyFigure
         label={overview.today}
-        value={show(usage.data !== undefined, spentToday)}
-        title={exactUsd(spentToday)}
-        note={usage.data && overview.callsToday(callsToday)}
+        nanos={usage.data && spentToday}
+        note={usage.data && overview.callCount(callsToday)}
       />
-      <Figure
+      <MoneyFigure
         label={overview.month}
-        value={show(usage.data !== undefined, total)}
-        title={exactUsd(total)}
-        note={usage.data && overview.callsToday(usage.data.totals?.callCount ?? 0n)}
+        nanos={usage.data && total}
+        note={usage.data && overview.callCount(usage.data.totals?.callCount ?? 0n)}
       />
     </div>
   );
 }
 
 function Costs() {
-  const { overview, shell } = useText();
+  const { overview, layout } = useText();
   return (
     <UsagePanel
       title={overview.chart}
@@ -105,18 +99,18 @@ function Costs() {
       empty={<Empty title={overview.noUsage} hint={overview.noUsageHint} />}
       actions={
         <Link to="/usage" className={buttonClass()}>
-          {shell.usage}
+          {layout.usage}
         </Link>
       }
     />
   );
 }
 
-/** How many failures the overview shows, and of how many milliseconds. */
+/** The most failures that are shown, and how far back, in milliseconds. */
 const failuresMax = 5;
 const failuresMs = 7 * 86_400_000;
 
-/** Rounded, so that the query stays the same one while the page is open. */
+/** Rounded to the hour, so that the query stays the same while the page is open. */
 function failuresSince(): ReturnType<typeof timestampOf> {
   return timestampOf(Math.floor((Date.now() - failuresMs) / 3_600_000) * 3_600_000);
 }
@@ -124,7 +118,7 @@ function failuresSince(): ReturnType<typeof timestampOf> {
 function Failures() {
   const { overview, common, calls } = useText();
   const accountId = useAccountId();
-  const { data, error, refetch } = useQuery(BillingService.method.listCalls, {
+  const query = useQuery(BillingService.method.listCalls, {
     accountId,
     pageSize: failuresMax,
     filter: { outcome: CallOutcome.FAILED, fromTime: failuresSince() },
@@ -159,21 +153,16 @@ function Failures() {
           </Link>
         }
       />
-      {error === null ? (
-        <Table
-          label={overview.errors}
-          columns={columns}
-          rows={data?.calls}
-          keyOf={({ callId }) => callId}
-          empty={
-            <Empty icon={<CircleCheck />} title={overview.noErrors} hint={overview.noErrorsHint} />
-          }
-        />
-      ) : (
-        <div className="p-5">
-          <ErrorNote error={error} onRetry={() => void refetch()} />
-        </div>
-      )}
+      <QueryTable
+        query={query}
+        label={overview.errors}
+        columns={columns}
+        rows={query.data?.calls}
+        keyOf={({ callId }) => callId}
+        empty={
+          <Empty icon={<CircleCheck />} title={overview.noErrors} hint={overview.noErrorsHint} />
+        }
+      />
     </Card>
   );
 }

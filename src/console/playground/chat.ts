@@ -1,18 +1,18 @@
 /** A streamed chat completion: sent byte for byte as the page shows it, and put together piece by piece. */
 import { type AssistantMessage, bodyOf, type ChatRequest, type ToolCall } from "./conversation.ts";
 
-/** Where chat completions are asked for. */
+/** The path of chat completions. */
 export const chatPath = "/v1/chat/completions";
 
-/** A refusal of the gateway, in its own words. */
+/** An error of the gateway, with its message. */
 export class ChatError extends Error {}
 
-/** How a run is told of what comes. */
+/** Options of a run. */
 export interface RunOptions {
   /** The secret of the key. */
   readonly key: string;
   readonly signal: AbortSignal;
-  /** Called with the request id once there is an answer, be it a refusal: by it the call is found. */
+  /** Called with the request id when the reply starts, even if it is an error: the call is found by it. */
   readonly onAnswer: (requestId: string) => void;
   /** Called with each chunk of the reply. */
   readonly onChunk: (chunk: Chunk) => void;
@@ -21,7 +21,7 @@ export interface RunOptions {
 /**
  * Runs a completion.
  *
- * @throws ChatError where the gateway refuses, or ends the stream with an error
+ * @throws ChatError if the gateway refuses, or ends the stream with an error
  */
 export async function runChat(
   request: ChatRequest,
@@ -30,7 +30,7 @@ export async function runChat(
   const response = await fetch(chatPath, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    // The cookie counts for nothing here, so it is not sent.
+    // This path ignores the session cookie, so it is not sent.
     credentials: "omit",
     body: bodyOf(request),
     signal,
@@ -90,19 +90,19 @@ export interface Chunk {
   readonly error?: { readonly message?: string };
 }
 
-/** What has come so far. */
+/** The reply so far. */
 export interface Reply {
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly ToolCall[];
-  /** Why it ended, in the style's word. Empty: it goes on. */
+  /** The finish reason. Empty: it is not finished. */
   readonly finish: string;
 }
 
-/** Nothing yet. */
+/** The reply before the first chunk. */
 export const noReply: Reply = { text: "", reasoning: "", calls: [], finish: "" };
 
-/** The reply with another chunk. */
+/** The reply after another chunk. */
 export function withChunk(reply: Reply, { choices }: Chunk): Reply {
   const { delta, finish_reason: finish } = choices?.[0] ?? {};
   const reasoning = delta?.reasoning_content ?? delta?.reasoning ?? "";
@@ -114,7 +114,7 @@ export function withChunk(reply: Reply, { choices }: Chunk): Reply {
   };
 }
 
-/** Pieces belong together by their index; where a vendor numbers them all the same, a new id begins a new call. */
+/** Pieces belong together by their index; if a vendor gives all the same index, a new id starts a new call. */
 function withPiece(calls: readonly ToolCall[], piece: CallPiece): readonly ToolCall[] {
   const { index = Math.max(calls.length - 1, 0), id, function: said, ...more } = piece;
   const known = calls[index];
@@ -134,9 +134,9 @@ function withPiece(calls: readonly ToolCall[], piece: CallPiece): readonly ToolC
 }
 
 /**
- * The message that a reply becomes; `undefined`: nothing was said.
+ * The message of a reply; `undefined`: it is empty.
  *
- * @param isWhole whether it came to its end: calls of tools that were cut off are not kept
+ * @param isWhole whether it is complete: tool calls that were cut off are dropped
  */
 export function messageOf(reply: Reply, isWhole: boolean): AssistantMessage | undefined {
   const { text, reasoning, calls } = reply;

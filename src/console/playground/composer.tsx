@@ -1,21 +1,15 @@
 /** Where the user writes: a message with images, or the results of tools. */
 import { clsx } from "clsx";
 import { ImagePlus, SendHorizontal, Square, X } from "lucide-react";
-import {
-  type ClipboardEvent,
-  type DragEvent,
-  type FormEvent,
-  type KeyboardEvent,
-  useRef,
-  useState,
-} from "react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useRef, useState } from "react";
 import { useText } from "../common/language.tsx";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { AreaField } from "../ui/field.tsx";
+import { Form } from "../ui/form.tsx";
 import type { Message, ToolCall } from "./conversation.ts";
 import { type AttachedImage, type Draft, imageTypes } from "./draft.ts";
 
-/** The composer. */
+/** Writes a message: Enter sends it, images are picked, pasted or dropped. */
 export function Composer({
   draft,
   hasFocus,
@@ -24,14 +18,14 @@ export function Composer({
   onStop,
 }: {
   draft: Draft;
-  /** Whether it has the focus from its beginning: it takes the place of what had it. */
+  /** Whether the field has the focus at first, because it replaces a field that had it. */
   hasFocus: boolean;
   isRunning: boolean;
   onSend: () => void;
   onStop: () => void;
 }) {
   const { playground: text } = useText();
-  const [isOver, setOver] = useState(false);
+  const { isOver, onPaste, ...drop } = useGivenFiles(draft);
   const send = (): void => {
     if (!draft.isEmpty && !isRunning) onSend();
   };
@@ -40,28 +34,10 @@ export function Composer({
     event.preventDefault();
     send();
   };
-  const onPaste = (event: ClipboardEvent): void => {
-    if (event.clipboardData.files.length === 0) return;
-    // Copied cells of a spreadsheet are a text and a picture of it: the text is meant.
-    if (event.clipboardData.getData("text/plain") !== "") return;
-    event.preventDefault();
-    void draft.take([...event.clipboardData.files]);
-  };
-  const drag = (over: boolean) => (event: DragEvent) => {
-    if (!event.dataTransfer.types.includes("Files")) return;
-    event.preventDefault();
-    setOver(over);
-  };
-  const onDrop = (event: DragEvent): void => {
-    drag(false)(event);
-    void draft.take([...event.dataTransfer.files]);
-  };
   return (
     // oxlint-disable-next-line jsx-a11y/no-static-element-interactions -- by the keyboard: the button, and Ctrl+V
     <div
-      onDragOver={drag(true)}
-      onDragLeave={drag(false)}
-      onDrop={onDrop}
+      {...drop}
       className={clsx("flex flex-col gap-2 rounded-b-xl p-4", isOver && "bg-accent-soft")}
     >
       <AttachedImages draft={draft} />
@@ -97,6 +73,32 @@ export function Composer({
   );
 }
 
+/** Files that are pasted into the message or dropped on it. */
+function useGivenFiles(draft: Draft) {
+  const [isOver, setOver] = useState(false);
+  const drag = (over: boolean) => (event: DragEvent) => {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    setOver(over);
+  };
+  return {
+    isOver,
+    onDragOver: drag(true),
+    onDragLeave: drag(false),
+    onDrop: (event: DragEvent): void => {
+      drag(false)(event);
+      void draft.take([...event.dataTransfer.files]);
+    },
+    onPaste: (event: ClipboardEvent): void => {
+      if (event.clipboardData.files.length === 0) return;
+      // Cells copied from a spreadsheet are a text and an image of it: the text is meant.
+      if (event.clipboardData.getData("text/plain") !== "") return;
+      event.preventDefault();
+      void draft.take([...event.clipboardData.files]);
+    },
+  };
+}
+
 function Picker({ draft }: { draft: Draft }) {
   const { playground: text } = useText();
   const input = useRef<HTMLInputElement>(null);
@@ -123,18 +125,18 @@ function Picker({ draft }: { draft: Draft }) {
   );
 }
 
-/** The pictures that go with the message, and why others do not. */
+/** The images of the message, and why others were not added. */
 function AttachedImages({ draft }: { draft: Draft }) {
   const { playground: text } = useText();
-  const { pictures, faults } = draft;
+  const { images, faults } = draft;
   return (
     <>
-      {pictures.length > 0 && (
-        <ul aria-label={text.pictures} className="flex flex-wrap gap-3">
-          {pictures.map((picture, index) => (
+      {images.length > 0 && (
+        <ul aria-label={text.images} className="flex flex-wrap gap-3">
+          {images.map((image, index) => (
             // oxlint-disable-next-line react/no-array-index-key -- one file may be there twice
             <li key={index}>
-              <Thumbnail picture={picture} onRemove={() => draft.remove(index)} />
+              <Thumbnail image={image} onRemove={() => draft.remove(index)} />
             </li>
           ))}
         </ul>
@@ -144,7 +146,7 @@ function AttachedImages({ draft }: { draft: Draft }) {
           {faults.map(({ name, fault }, index) => (
             // oxlint-disable-next-line react/no-array-index-key -- one file may be there twice
             <p key={index} className="break-words">
-              {text.pictureFaults[fault](name)}
+              {text.imageFaults[fault](name)}
             </p>
           ))}
         </div>
@@ -154,10 +156,10 @@ function AttachedImages({ draft }: { draft: Draft }) {
 }
 
 function Thumbnail({
-  picture: { name, url, bytes },
+  image: { name, url, bytes },
   onRemove,
 }: {
-  picture: AttachedImage;
+  image: AttachedImage;
   onRemove: () => void;
 }) {
   const { playground: text } = useText();
@@ -173,7 +175,7 @@ function Thumbnail({
       </figcaption>
       <button
         type="button"
-        aria-label={text.removePicture(name)}
+        aria-label={text.removeImage(name)}
         onClick={onRemove}
         className={clsx(buttonClass("secondary", "icon"), "absolute -top-2 -right-2 size-7!")}
       >
@@ -183,7 +185,7 @@ function Thumbnail({
   );
 }
 
-/** The messages that results are. */
+/** The messages for the results of tools. */
 export function resultMessages(
   calls: readonly ToolCall[],
   results: readonly string[],
@@ -195,7 +197,7 @@ export function resultMessages(
   }));
 }
 
-/** The form. Its results are told as they are written. */
+/** The form for the results of tool calls. `onWrite` is called with each change. */
 export function ToolResults({
   calls,
   results,
@@ -210,13 +212,12 @@ export function ToolResults({
   const { playground: text } = useText();
   const [isTried, setTried] = useState(false);
   const isMissing = (index: number): boolean => (results[index] ?? "").trim() === "";
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const submit = (): void => {
     setTried(true);
     if (!calls.some((_, index) => isMissing(index))) onSend();
   };
   return (
-    <form onSubmit={submit} className="flex flex-col gap-3 border-t border-line p-4">
+    <Form onSubmit={submit} className="flex flex-col gap-3 border-t border-line p-4">
       <p className="text-[0.8125rem] text-muted">{text.resultsHint}</p>
       {calls.map(({ function: { name } }, index) => (
         <AreaField
@@ -242,6 +243,6 @@ export function ToolResults({
         <SendHorizontal aria-hidden="true" />
         {text.sendResults(calls.length)}
       </Button>
-    </form>
+    </Form>
   );
 }

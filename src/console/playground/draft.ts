@@ -1,91 +1,91 @@
 /** A message while it is written: text, and images read into `data:` addresses. */
 import { useState } from "react";
 
-/** The draft. */
+/** The message that is being written. */
 export interface Draft {
   readonly text: string;
-  readonly pictures: readonly AttachedImage[];
-  /** Why files that were given last are not among the pictures. */
+  readonly images: readonly AttachedImage[];
+  /** Why some of the last files were not added. */
   readonly faults: ReadImages["faults"];
   readonly isEmpty: boolean;
   write(text: string): void;
-  /** Adds files, as far as they can go with the message. */
+  /** Adds the files that are allowed; `faults` has the others. */
   take(files: readonly File[]): Promise<void>;
   remove(index: number): void;
   clear(): void;
 }
 
-/** @param saidBytes how long the pictures are that were sent before */
+/** @param saidBytes the size of the images that the conversation has already */
 export function useDraft(saidBytes: number): Draft {
   const [text, write] = useState("");
-  const [pictures, setPictures] = useState<readonly AttachedImage[]>([]);
+  const [images, setImages] = useState<readonly AttachedImage[]>([]);
   const [faults, setFaults] = useState<ReadImages["faults"]>([]);
   return {
     text,
-    pictures,
+    images,
     faults,
-    isEmpty: text.trim() === "" && pictures.length === 0,
+    isEmpty: text.trim() === "" && images.length === 0,
     write,
     async take(files) {
-      const bytes = pictures.reduce((sum, each) => sum + each.bytes, saidBytes);
-      const taken = await readImages(files, { count: pictures.length, bytes });
-      setPictures((before) => [...before, ...taken.pictures]);
+      const bytes = images.reduce((sum, each) => sum + each.bytes, saidBytes);
+      const taken = await readImages(files, { count: images.length, bytes });
+      setImages((before) => [...before, ...taken.images]);
       setFaults(taken.faults);
     },
     remove(index) {
-      setPictures((before) => before.toSpliced(index, 1));
+      setImages((before) => before.toSpliced(index, 1));
       setFaults([]);
     },
     clear() {
       write("");
-      setPictures([]);
+      setImages([]);
       setFaults([]);
     },
   };
 }
 
-/** A picture, ready to be sent. */
+/** An image, ready to be sent. */
 export interface AttachedImage {
   readonly name: string;
   /** `data:<type>;base64,…` */
   readonly url: string;
-  /** Of the file. */
+  /** The size of the file. */
   readonly bytes: number;
 }
 
-/** The longest file, in bytes: some vendors refuse more than 5 MB in base64, a third more than the file. */
+/** The largest file, in bytes: some vendors refuse more than 5 MB in base64, which is a third more than the file. */
 const imageBytesMax = Math.floor(3.5 * 1024 * 1024);
 
-/** The most pictures of a message. */
+/** The most images in a message. */
 const imagesMax = 10;
 
-/** The longest files of a conversation together, in bytes: in base64 and with a text they stay below the 20 MiB that
- * the gateway takes. */
+/** The most that all files of a conversation may have, in bytes: in base64 and with text they stay below the 20 MiB that
+ * the gateway accepts. */
 const allBytesMax = 14 * 1024 * 1024;
 
-/** What the picker offers. */
+/** The types that the file dialog offers. */
 export const imageTypes = "image/png,image/jpeg,image/webp,image/gif";
 
-/** Why a file cannot go with a message. */
+/** Why a file is not added to a message. */
 type ImageFault = "type" | "size" | "count" | "all" | "read";
 
-/** Files as pictures, and what is wrong with the others. */
+/** The images among some files, and why the others are none. */
 interface ReadImages {
-  readonly pictures: readonly AttachedImage[];
+  readonly images: readonly AttachedImage[];
   readonly faults: readonly { readonly name: string; readonly fault: ImageFault }[];
 }
 
 /**
- * Reads files.
+ * Reads files as images.
  *
- * @param before how many pictures the message has, and how many bytes the conversation's have
+ * @param before the number of images in the message, and the size of those in the conversation
  */
 async function readImages(
   files: readonly File[],
   before: { readonly count: number; readonly bytes: number },
 ): Promise<ReadImages> {
   let { count, bytes } = before;
-  const pictures: AttachedImage[] = [];
+  const images: AttachedImage[] = [];
   const faults: { name: string; fault: ImageFault }[] = [];
   for (const file of files) {
     const { name, size } = file;
@@ -104,9 +104,9 @@ async function readImages(
     }
     count += 1;
     bytes += size;
-    pictures.push(read);
+    images.push(read);
   }
-  return { pictures, faults };
+  return { images, faults };
 }
 
 async function readImage(file: File): Promise<AttachedImage | "type" | "read"> {
@@ -129,7 +129,7 @@ function addressOf(blob: Blob): Promise<string> {
   return promise;
 }
 
-/** What a file is by its first bytes: its name may say anything, and vendors look too. */
+/** The type of a file by its first bytes: its name may be wrong, and vendors check the bytes too. */
 function typeOf(bytes: Uint8Array): string | undefined {
   const head = String.fromCodePoint(...bytes);
   if (head.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";

@@ -11,13 +11,13 @@ import { ChatPanel } from "./chat-panel.tsx";
 import type { FunctionTool } from "./conversation.ts";
 import { TaskPanel } from "./task-panel.tsx";
 
-/** The page. */
+/** `/playground`. */
 export function PlaygroundPage() {
   const { playground: text, models: modelTexts, common } = useText();
   const { model: chosen } = useSearch({ from: "/inside/playground" });
   const navigate = useNavigate({ from: "/playground" });
   const { data, error, refetch } = useModels();
-  // They stay while models are compared.
+  // Tools are kept when the model changes, so that models can be compared.
   const [tools, setTools] = useState<readonly FunctionTool[]>([]);
   const model =
     data?.find(({ modelKey }) => modelKey === chosen) ??

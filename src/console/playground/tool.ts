@@ -1,7 +1,7 @@
 /** The definition of a tool: read from a form, with the errors in it. */
 import type { FunctionTool } from "./conversation.ts";
 
-/** What the form says. */
+/** The values of the form, as typed. */
 export interface ToolForm {
   readonly name: string;
   readonly description: string;
@@ -9,7 +9,7 @@ export interface ToolForm {
   readonly parameters: string;
 }
 
-/** What the form of a new tool begins with: an example is quicker changed than remembered. */
+/** The values for a new tool: an example, which is easier to change than to remember. */
 export const newTool: ToolForm = {
   name: "",
   description: "",
@@ -24,14 +24,14 @@ export const newTool: ToolForm = {
   ),
 };
 
-/** The form of a tool that there is. */
+/** The values for an existing tool. */
 export function formOf({
   function: { name, description = "", parameters },
 }: FunctionTool): ToolForm {
   return { name, description, parameters: JSON.stringify(parameters, undefined, 2) };
 }
 
-/** The tool that a form without faults describes. */
+/** The tool of valid values. */
 export function toolOf({ name, description, parameters }: ToolForm): FunctionTool {
   return {
     type: "function",
@@ -43,7 +43,7 @@ export function toolOf({ name, description, parameters }: ToolForm): FunctionToo
   };
 }
 
-/** What may be wrong with a name: all vendors take the same. */
+/** The error in a name; the rules are those of all vendors. */
 export function nameFault(
   name: string,
   others: readonly FunctionTool[],
@@ -53,18 +53,18 @@ export function nameFault(
   return others.some((other) => other.function.name === name) ? "taken" : undefined;
 }
 
-/** A fault. */
+/** An error in a schema. */
 export interface SchemaFault {
   readonly kind: "syntax" | "object" | "root" | "type" | "list" | "names" | "unknownName" | "text";
-  /** Where: members with dots between them. Empty: the whole. */
+  /** The path of the wrong member, with dots. Empty: the whole schema. */
   readonly path: string;
   /** `syntax`: what the browser says; `unknownName`: the name. */
   readonly detail?: string;
 }
 
 /**
- * The first fault of a schema's JSON; `undefined`: none. A checker for all of JSON Schema would compile code, which the
- * pages may not: what is looked at is the shape that vendors insist on.
+ * The first error in the JSON of a schema; `undefined`: none. A full validator would compile code, which the security
+ * policy of the pages forbids: this checks what all vendors require.
  */
 export function parametersFault(json: string): SchemaFault | undefined {
   let schema: unknown;
@@ -121,7 +121,7 @@ function* allFaults(schemas: Schema, path: string): Generator<SchemaFault> {
   for (const [name, schema] of Object.entries(schemas)) yield* faultsOf(schema, below(path, name));
 }
 
-/** Of the members that are no schemas. */
+/** The errors in members that are no schemas. */
 function* wordFaults(schema: Schema, path: string): Generator<SchemaFault> {
   const { type, description, enum: values } = schema;
   const isType = isFullList(type) ? type.every((each) => types.has(each)) : types.has(type);

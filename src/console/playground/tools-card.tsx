@@ -7,9 +7,17 @@ import { Card, CardHead } from "../ui/card.tsx";
 import { AreaField, TextField } from "../ui/field.tsx";
 import { FormDialog } from "../ui/form.tsx";
 import type { FunctionTool } from "./conversation.ts";
-import { formOf, nameFault, newTool, parametersFault, toolOf } from "./tool.ts";
+import {
+  formOf,
+  nameFault,
+  newTool,
+  parametersFault,
+  type SchemaFault,
+  type ToolForm,
+  toolOf,
+} from "./tool.ts";
 
-/** The card with their list. */
+/** The list of tools, with what adds, edits and removes one. */
 export function ToolsCard({
   tools,
   onChange,
@@ -18,7 +26,7 @@ export function ToolsCard({
   onChange: (tools: readonly FunctionTool[]) => void;
 }) {
   const { playground: text } = useText();
-  // The place of the one that is changed; behind the last: a new one.
+  // The index of the tool that is edited; behind the last: a new one.
   const [open, setOpen] = useState<number>();
   return (
     <Card>
@@ -34,29 +42,13 @@ export function ToolsCard({
       />
       {tools.length > 0 && (
         <ul className="divide-y divide-line border-t border-line">
-          {tools.map(({ function: { name, description } }, index) => (
-            <li key={name} className="flex items-center gap-1 py-2 pr-3 pl-5">
-              <div className="min-w-0 flex-1">
-                <code className="block truncate font-mono text-xs font-semibold">{name}</code>
-                <span className="block truncate text-xs text-muted">{description}</span>
-              </div>
-              <Button
-                tone="quiet"
-                size="icon"
-                aria-label={text.toolChange(name)}
-                onClick={() => setOpen(index)}
-              >
-                <Pencil aria-hidden="true" />
-              </Button>
-              <Button
-                tone="quiet"
-                size="icon"
-                aria-label={text.toolRemove(name)}
-                onClick={() => onChange(tools.toSpliced(index, 1))}
-              >
-                <Trash2 aria-hidden="true" />
-              </Button>
-            </li>
+          {tools.map((tool, index) => (
+            <ToolItem
+              key={tool.function.name}
+              tool={tool}
+              onEdit={() => setOpen(index)}
+              onRemove={() => onChange(tools.toSpliced(index, 1))}
+            />
           ))}
         </ul>
       )}
@@ -75,16 +67,43 @@ export function ToolsCard({
   );
 }
 
-/** The dialog. */
+function ToolItem({
+  tool: {
+    function: { name, description },
+  },
+  onEdit,
+  onRemove,
+}: {
+  tool: FunctionTool;
+  onEdit: () => void;
+  onRemove: () => void;
+}) {
+  const { playground: text } = useText();
+  return (
+    <li className="flex items-center gap-1 py-2 pr-3 pl-5">
+      <div className="min-w-0 flex-1">
+        <code className="block truncate font-mono text-xs font-semibold">{name}</code>
+        <span className="block truncate text-xs text-muted">{description}</span>
+      </div>
+      <Button tone="quiet" size="icon" aria-label={text.toolChange(name)} onClick={onEdit}>
+        <Pencil aria-hidden="true" />
+      </Button>
+      <Button tone="quiet" size="icon" aria-label={text.toolRemove(name)} onClick={onRemove}>
+        <Trash2 aria-hidden="true" />
+      </Button>
+    </li>
+  );
+}
+
 function ToolDialog({
   tool,
   others,
   onClose,
   onSave,
 }: {
-  /** The tool that is changed; `undefined`: a new one. */
+  /** The tool that is edited; `undefined`: a new one. */
   tool: FunctionTool | undefined;
-  /** The tools that it must differ from. */
+  /** The other tools, whose names are taken. */
   others: readonly FunctionTool[];
   onClose: () => void;
   onSave: (tool: FunctionTool) => void;
@@ -105,41 +124,61 @@ function ToolDialog({
       description={text.toolHint}
       submit={tool === undefined ? text.toolAdd : common.save}
       onSubmit={submit}
-      isBusy={false}
-      error={null}
     >
+      <Fields
+        form={form}
+        onChange={setForm}
+        wrongName={isTried ? wrongName : undefined}
+        wrongParameters={isTried ? wrongParameters : undefined}
+      />
+    </FormDialog>
+  );
+}
+
+function Fields({
+  form,
+  onChange,
+  wrongName,
+  wrongParameters,
+}: {
+  form: ToolForm;
+  onChange: (form: ToolForm) => void;
+  wrongName: ReturnType<typeof nameFault>;
+  wrongParameters: SchemaFault | undefined;
+}) {
+  const { playground: text } = useText();
+  return (
+    <>
       <TextField
         label={text.toolName}
         hint={text.toolNameHint}
-        error={isTried && wrongName ? text.toolNameFaults[wrongName] : undefined}
+        error={wrongName ? text.toolNameFaults[wrongName] : undefined}
         placeholder="get_weather"
         autoFocus
         spellCheck={false}
         className="font-mono"
         value={form.name}
-        onChange={(event) => setForm({ ...form, name: event.target.value })}
+        onChange={(event) => onChange({ ...form, name: event.target.value })}
       />
       <AreaField
         label={text.toolDescription}
         hint={text.toolDescriptionHint}
         rows={2}
         value={form.description}
-        onChange={(event) => setForm({ ...form, description: event.target.value })}
+        onChange={(event) => onChange({ ...form, description: event.target.value })}
       />
       <AreaField
         label={text.toolParameters}
         hint={text.toolParametersHint}
         error={
-          isTried && wrongParameters
-            ? text.schemaFaults[wrongParameters.kind](wrongParameters)
-            : undefined
+          wrongParameters ? text.schemaFaults[wrongParameters.kind](wrongParameters) : undefined
         }
         rows={12}
         spellCheck={false}
         className="font-mono text-xs"
         value={form.parameters}
-        onChange={(event) => setForm({ ...form, parameters: event.target.value })}
+        onChange={(event) => onChange({ ...form, parameters: event.target.value })}
       />
-    </FormDialog>
+    </>
   );
 }

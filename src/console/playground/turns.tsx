@@ -1,4 +1,4 @@
-/** What was said in a conversation. */
+/** The messages of a conversation. */
 import { Wrench } from "lucide-react";
 import { type ReactNode, useId } from "react";
 import { useText } from "../common/language.tsx";
@@ -7,7 +7,7 @@ import type { Reply } from "./chat.ts";
 import { imagesOf, type Message, textOf, type ToolCall } from "./conversation.ts";
 import type { Chat, Turn } from "./use-chat.ts";
 
-/** The turns, and the reply that is under way. */
+/** The turns so far, and the reply that is streaming. */
 export function Turns({ chat }: { chat: Chat }) {
   const { playground: text } = useText();
   const { turns, reply } = chat;
@@ -78,7 +78,7 @@ function UserSaid({ message }: { message: Message }) {
           // oxlint-disable-next-line react/no-array-index-key -- what was said does not change
           key={index}
           src={url}
-          alt={text.picture(index + 1)}
+          alt={text.image(index + 1)}
           className="max-h-60 max-w-full rounded-xl border border-line object-contain"
         />
       ))}
@@ -134,7 +134,7 @@ function Answer({
   );
 }
 
-/** A call of a tool, with its arguments laid out where they are JSON. */
+/** A tool call, with its arguments indented if they are JSON. */
 function Call({ call: { function: called } }: { call: ToolCall }) {
   const { playground: text } = useText();
   const id = useId();

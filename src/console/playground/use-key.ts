@@ -1,6 +1,6 @@
 /**
- * The key of the playground. Its calls are made as any program makes them, over the documented paths, so they are charged,
- * logged and found under a key of their own. The secret is in this page's memory only, the key lives for an hour at
+ * The API key of the playground. Its calls take the documented paths like those of any program, so they are charged and
+ * logged with a key of their own. The secret is in this page's memory only, the key lives for an hour at
  * most, and ends with the page.
  */
 import { useMutation } from "@connectrpc/connect-query";
@@ -19,7 +19,7 @@ interface Made {
   readonly untilMs: number;
 }
 
-/** Resolves with the secret; makes the key when it is needed first, and another one when its hour is over. */
+/** Resolves with the secret; creates the key on first use, and a new one when it is about to expire. */
 export function usePlaygroundKey(): () => Promise<string> {
   const accountId = useAccountId();
   const { playground } = useText();
@@ -35,7 +35,7 @@ export function usePlaygroundKey(): () => Promise<string> {
   );
   return async () => {
     const untilMs = Date.now() + lifeMs;
-    // A minute before its end it would be too late for a long reply.
+    // In its last minute, it might expire during a long reply.
     if (made.current !== undefined && made.current.untilMs > Date.now() + 60_000) {
       return made.current.secret;
     }

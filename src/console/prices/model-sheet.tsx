@@ -1,18 +1,13 @@
-/** One configured model in detail: where its calls go, what they cost and what the vendors take. */
-import {
-  type ModelPrices,
-  PriceState,
-  type PriceVersion,
-} from "../../../gen/uas/billing/v1/price_pb.ts";
+/** One configured model in detail: its routes, prices and vendor costs. */
+import { type ModelPrices, PriceState } from "../../../gen/uas/billing/v1/price_pb.ts";
 import type { ConfiguredModel } from "../../../gen/uas/operator/v1/operator_pb.ts";
 import { useText } from "../common/language.tsx";
-import { limitRows, priceLines } from "../models/prices.tsx";
+import { limitRows, PriceHistory, PriceLines } from "../models/prices.tsx";
 import { Facts } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
 import { Sheet } from "../ui/dialog.tsx";
-import { Badge, Time } from "../ui/show.tsx";
 
-/** The sheet; open while there is a model. */
+/** The details of a configured model; open while there is one. */
 export function ConfiguredModelSheet({
   model,
   prices,
@@ -32,7 +27,7 @@ export function ConfiguredModelSheet({
         <div className="flex flex-col gap-7">
           <About model={model} />
           <Routes model={model} prices={prices} />
-          <Versions versions={prices?.versions ?? []} />
+          <PriceHistory hasIds versions={prices?.versions ?? []} />
         </div>
       )}
     </Sheet>
@@ -41,10 +36,7 @@ export function ConfiguredModelSheet({
 
 function About({ model }: { model: ConfiguredModel }) {
   const texts = useText();
-  const {
-    operator: { prices: text },
-    models,
-  } = texts;
+  const { prices: text, models } = texts;
   const { modelKey, type, line } = model;
   return (
     <Facts
@@ -65,9 +57,7 @@ function Routes({
   model: ConfiguredModel;
   prices: ModelPrices | undefined;
 }) {
-  const {
-    operator: { prices: text },
-  } = useText();
+  const { prices: text } = useText();
   return (
     <section>
       <h3 className="mb-3 font-semibold">{text.routes}</h3>
@@ -88,59 +78,12 @@ function Routes({
               {current === undefined ? (
                 <p className="text-muted">{text.noCost}</p>
               ) : (
-                <Lines version={current} />
+                <PriceLines price={current.price} />
               )}
             </li>
           );
         })}
       </ol>
     </section>
-  );
-}
-
-function Versions({ versions }: { versions: readonly PriceVersion[] }) {
-  const {
-    operator: { prices: text },
-    models,
-  } = useText();
-  return (
-    <section>
-      <h3 className="mb-3 font-semibold">{text.history}</h3>
-      <ol className="flex flex-col gap-3">
-        {versions.toReversed().map((version) => (
-          <li
-            key={`${version.version} ${version.state}`}
-            className="rounded-xl border border-line px-4 py-3 text-[0.8125rem]"
-          >
-            <div className="mb-1.5 flex flex-wrap items-center justify-between gap-3">
-              <span className="flex items-center gap-2">
-                <Badge tone={version.state === PriceState.CURRENT ? "good" : "neutral"}>
-                  {models.states[version.state]}
-                </Badge>
-                <span className="font-mono text-xs text-muted">{version.version}</span>
-              </span>
-              <span className="text-xs text-muted">
-                {models.from} <Time time={version.fromTime ?? version.loadTime} />
-              </span>
-            </div>
-            <Lines version={version} />
-          </li>
-        ))}
-      </ol>
-    </section>
-  );
-}
-
-function Lines({ version: { price } }: { version: PriceVersion }) {
-  const texts = useText();
-  return (
-    <>
-      {priceLines(price, texts).map(({ name, price: amount, per }) => (
-        <p key={name + per}>
-          <span className="text-muted">{name}</span> {amount}{" "}
-          <span className="text-xs text-muted">{per}</span>
-        </p>
-      ))}
-    </>
   );
 }

@@ -7,21 +7,19 @@ import type { ModelPrices } from "../../../gen/uas/billing/v1/price_pb.ts";
 import type { ConfiguredModel } from "../../../gen/uas/operator/v1/operator_pb.ts";
 import { OperatorService } from "../../../gen/uas/operator/v1/operator_service_pb.ts";
 import { type Texts, useText } from "../common/language.tsx";
-import { currentPrice, priceLines, usePrices } from "../models/prices.tsx";
+import { currentPrice, PriceCell, usePrices } from "../models/prices.tsx";
 import { Card, Empty, PageHead, Skeleton } from "../ui/card.tsx";
-import { TextField } from "../ui/field.tsx";
+import { FilterBar, isFound, SearchField } from "../ui/filter-bar.tsx";
 import { Badge, ErrorNote } from "../ui/show.tsx";
 import { type Column, RowButton, Table } from "../ui/table.tsx";
 import { ConfiguredModelSheet } from "./model-sheet.tsx";
 
-/** The most models that are asked for. */
+/** The most models that are fetched. */
 const modelsMax = 1_000;
 
-/** The page. */
+/** `/prices`, for operators. */
 export function PricesPage() {
-  const {
-    operator: { prices: text },
-  } = useText();
+  const { prices: text } = useText();
   const { data, error, refetch } = useQuery(OperatorService.method.listConfiguredModels, {
     pageSize: modelsMax,
   });
@@ -64,9 +62,7 @@ export function PricesPage() {
 }
 
 function Validation({ source, warnings }: { source: string; warnings: readonly string[] }) {
-  const {
-    operator: { prices: text },
-  } = useText();
+  const { prices: text } = useText();
   const isFine = warnings.length === 0;
   const Icon = isFine ? CircleCheck : TriangleAlert;
   return (
@@ -110,29 +106,16 @@ function Models({
   onOpen: (model: ConfiguredModel) => void;
 }) {
   const texts = useText();
-  const { prices: text } = texts.operator;
+  const { prices: text } = texts;
   const [search, setSearch] = useState("");
-  const wanted = search.trim().toLowerCase();
   const found = models?.filter(({ modelKey, name, routes }) =>
-    [modelKey, name, ...routes.flatMap(({ vendor, model }) => [vendor, model])].some((each) =>
-      each.toLowerCase().includes(wanted),
-    ),
+    isFound(search, modelKey, name, ...routes.flatMap(({ vendor, model }) => [vendor, model])),
   );
   return (
     <Card>
-      <div role="search" className="border-b border-line p-4">
-        <div className="max-w-64">
-          <TextField
-            label={text.search}
-            isLabelHidden
-            type="search"
-            placeholder={text.search}
-            value={search}
-            onChange={(event) => setSearch(event.target.value)}
-            className="h-8"
-          />
-        </div>
-      </div>
+      <FilterBar label={text.title}>
+        <SearchField label={text.search} value={search} onChange={setSearch} />
+      </FilterBar>
       <Table
         label={text.title}
         columns={configuredColumns({ texts, priceOf, onOpen })}
@@ -152,7 +135,6 @@ function Models({
   );
 }
 
-/** The columns. */
 function configuredColumns({
   texts,
   priceOf,
@@ -162,7 +144,7 @@ function configuredColumns({
   priceOf: ReadonlyMap<string, ModelPrices>;
   onOpen: (model: ConfiguredModel) => void;
 }): Column<ConfiguredModel>[] {
-  const { prices: text } = texts.operator;
+  const { prices: text } = texts;
   return [
     {
       id: "model",
@@ -190,15 +172,7 @@ function configuredColumns({
       id: "route",
       title: text.route,
       from: "sm",
-      cell: ({ routes }) => (
-        <ul className="flex flex-col gap-0.5">
-          {routes.map(({ vendor, model }) => (
-            <li key={`${vendor} ${model}`} className="max-w-56 truncate">
-              {vendor} <span className="font-mono text-xs text-muted">{model}</span>
-            </li>
-          ))}
-        </ul>
-      ),
+      cell: ({ routes }) => <Routes routes={routes} />,
     },
     {
       id: "price",
@@ -206,16 +180,7 @@ function configuredColumns({
       isNumber: true,
       cell: ({ modelKey }) => {
         const prices = priceOf.get(modelKey);
-        return (
-          <ul className="flex flex-wrap justify-end gap-x-5 gap-y-0.5">
-            {priceLines(prices && currentPrice(prices), texts).map(({ name, price, per }) => (
-              <li key={name + per} className="whitespace-nowrap">
-                <span className="text-muted">{name}</span> {price}{" "}
-                <span className="text-xs text-muted">{per}</span>
-              </li>
-            ))}
-          </ul>
-        );
+        return <PriceCell price={prices && currentPrice(prices)} />;
       },
     },
     {
@@ -226,4 +191,16 @@ function configuredColumns({
       cell: ({ line }) => (line === 0 ? <span className="text-muted">—</span> : line),
     },
   ];
+}
+
+function Routes({ routes }: Pick<ConfiguredModel, "routes">) {
+  return (
+    <ul className="flex flex-col gap-0.5">
+      {routes.map(({ vendor, model }) => (
+        <li key={`${vendor} ${model}`} className="max-w-56 truncate">
+          {vendor} <span className="font-mono text-xs text-muted">{model}</span>
+        </li>
+      ))}
+    </ul>
+  );
 }

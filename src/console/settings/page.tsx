@@ -9,14 +9,14 @@ import { Button } from "../ui/button.tsx";
 import { Card, CardHead, Facts, PageHead } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
 import { TextField } from "../ui/field.tsx";
+import { Form, useDone } from "../ui/form.tsx";
 import { ErrorNote } from "../ui/show.tsx";
-import { useDone } from "../ui/toast.tsx";
 import { PasswordCard } from "./password-card.tsx";
 import { PhoneCard } from "./phone-card.tsx";
 import { SessionsCard } from "./sessions.tsx";
 import { TotpCard } from "./totp-card.tsx";
 
-/** The page. */
+/** `/settings`. */
 export function SettingsPage() {
   const { settings } = useText();
   return (
@@ -37,7 +37,7 @@ export function SettingsPage() {
   );
 }
 
-/** The card. */
+/** The names of the user and of the account. */
 function ProfileCard() {
   const { settings: text, common } = useText();
   const { user, account } = useSession();
@@ -58,12 +58,9 @@ function ProfileCard() {
   return (
     <Card>
       <CardHead title={text.profile} />
-      <form
+      <Form
         className="flex flex-col gap-4 px-5 pb-5"
-        onSubmit={(event) => {
-          event.preventDefault();
-          save().catch(() => undefined);
-        }}
+        onSubmit={() => void save().catch(() => undefined)}
       >
         <TextField
           label={text.name}
@@ -89,7 +86,7 @@ function ProfileCard() {
         >
           {common.save}
         </Button>
-      </form>
+      </Form>
     </Card>
   );
 }

@@ -6,11 +6,11 @@ import { SessionService } from "../../../gen/uas/account/v1/session_service_pb.t
 import { type Texts, useText } from "../common/language.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
-import { Badge, ErrorNote, Time } from "../ui/show.tsx";
-import { type Column, Table } from "../ui/table.tsx";
-import { useDone } from "../ui/toast.tsx";
+import { useDone } from "../ui/form.tsx";
+import { Badge, ErrorNote } from "../ui/show.tsx";
+import { agoColumn, type Column, HiddenTitle, Table } from "../ui/table.tsx";
 
-/** The card. */
+/** The own sessions, with buttons that end one or all others. */
 export function SessionsCard() {
   const { settings: text } = useText();
   const { data, error } = useQuery(SessionService.method.listSessions, {});
@@ -47,7 +47,7 @@ const methodNames: Readonly<Record<SignInMethod, keyof Texts["settings"]["method
   [SignInMethod.LINK]: "link",
 };
 
-/** The table. */
+/** A list of sessions, each with a button that ends it. */
 export function SessionTable({
   sessions,
   onEnd,
@@ -56,7 +56,7 @@ export function SessionTable({
   /** `undefined` while they are loaded. */
   sessions: readonly Session[] | undefined;
   onEnd: (sessionId: string) => void;
-  /** What stands there where there are none. Default: nothing. */
+  /** Shown if there are no sessions. Default: nothing. */
   empty?: ReactNode;
 }) {
   const { settings: text } = useText();
@@ -78,20 +78,16 @@ export function SessionTable({
       from: "lg",
       cell: ({ method }) => text.methods[methodNames[method] ?? "code"],
     },
-    {
+    agoColumn({
       id: "began",
       title: text.signedIn,
       from: "sm",
-      cell: ({ createTime }) => <Time isRelative time={createTime} />,
-    },
-    {
-      id: "seen",
-      title: text.lastSeen,
-      cell: ({ seenTime }) => <Time isRelative time={seenTime} />,
-    },
+      time: ({ createTime }) => createTime,
+    }),
+    agoColumn({ id: "seen", title: text.lastSeen, time: ({ seenTime }) => seenTime }),
     {
       id: "end",
-      title: <span className="sr-only">{text.end}</span>,
+      title: <HiddenTitle>{text.end}</HiddenTitle>,
       isTight: true,
       cell: ({ sessionId, isCurrent }) =>
         !isCurrent && <Button onClick={() => onEnd(sessionId)}>{text.end}</Button>,
@@ -108,7 +104,7 @@ export function SessionTable({
   );
 }
 
-/** `Chrome · Linux` out of what a browser calls itself. */
+/** `Chrome · Linux`, from a `user-agent` header. */
 function browserOf(agent: string): string {
   const browser = /(Edg|OPR|Firefox|Chrome|Safari)\//.exec(agent)?.[1] ?? "";
   const system = /(Windows|Mac OS X|Android|iPhone|iPad|Linux)/.exec(agent)?.[1] ?? "";

@@ -5,55 +5,37 @@ import { encode } from "uqr";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { useText } from "../common/language.tsx";
 import { useSession } from "../common/session.tsx";
-import { Button, buttonClass } from "../ui/button.tsx";
-import { Card, CardHead } from "../ui/card.tsx";
+import { buttonClass } from "../ui/button.tsx";
 import { TotpField } from "../ui/code-field.tsx";
 import { CodeBlock } from "../ui/code.tsx";
-import { FormDialog } from "../ui/form.tsx";
+import { FormDialog, useDone } from "../ui/form.tsx";
 import { Badge } from "../ui/show.tsx";
-import { useDone } from "../ui/toast.tsx";
+import { MethodCard } from "./method-card.tsx";
 
-/** The card. */
+/** Sets up or removes the authenticator app. */
 export function TotpCard() {
   const { settings: text } = useText();
-  const { user } = useSession();
-  const [isOpen, setOpen] = useState(false);
+  const { hasTotp } = useSession().user;
   return (
-    <Card>
-      <CardHead
-        title={text.totp}
-        hint={text.totpHint}
-        actions={
-          <Button onClick={() => setOpen(true)}>
-            {user.hasTotp ? text.totpRemove : text.totpAdd}
-          </Button>
-        }
-      />
-      <p className="px-5 pb-5">
-        <Badge tone={user.hasTotp ? "good" : "neutral"}>
-          {user.hasTotp ? text.totpOn : text.notSet}
-        </Badge>
-      </p>
-      {isOpen &&
-        (user.hasTotp ? (
-          <RemoveDialog onClose={() => setOpen(false)} />
-        ) : (
-          <AddDialog onClose={() => setOpen(false)} />
-        ))}
-    </Card>
+    <MethodCard
+      title={text.totp}
+      hint={text.totpHint}
+      value={hasTotp ? <Badge tone="good">{text.totpOn}</Badge> : undefined}
+      change={hasTotp ? text.totpRemove : text.totpAdd}
+      dialog={(onClose) =>
+        hasTotp ? <RemoveDialog onClose={onClose} /> : <AddDialog onClose={onClose} />
+      }
+    />
   );
 }
 
 function AddDialog({ onClose }: { onClose: () => void }) {
   const { settings: text, common } = useText();
   const [code, setCode] = useState("");
-  const done = useDone();
+  const done = useDone(onClose);
   const start = useMutation(UserService.method.startTotp, { gcTime: 0 });
   const confirm = useMutation(UserService.method.confirmTotp, {
-    onSuccess: async () => {
-      onClose();
-      await done(text.totpAdded);
-    },
+    onSuccess: () => done(text.totpAdded),
   });
   const started = start.data;
   return (
@@ -86,12 +68,9 @@ function AddDialog({ onClose }: { onClose: () => void }) {
 function RemoveDialog({ onClose }: { onClose: () => void }) {
   const { settings: text } = useText();
   const [code, setCode] = useState("");
-  const done = useDone();
+  const done = useDone(onClose);
   const remove = useMutation(UserService.method.removeTotp, {
-    onSuccess: async () => {
-      onClose();
-      await done(text.totpRemoved);
-    },
+    onSuccess: () => done(text.totpRemoved),
   });
   return (
     <FormDialog
@@ -109,12 +88,12 @@ function RemoveDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** The light frame that cameras need around it, in modules: what ISO/IEC 18004 asks for. */
+/** The light margin that cameras need, in modules, as ISO/IEC 18004 requires. */
 const quietModules = 4;
 
 /**
- * Draws it, dark on light in both themes: not every app reads the reverse. Without styles of its own, which the security
- * policy of the pages would refuse.
+ * A text as a QR code, dark on light in both themes, because not every app reads the reverse. Without inline styles, which
+ * the security policy of the pages forbids.
  */
 function QrCode({ text, label }: { text: string; label: string }) {
   const { data, size } = encode(text, { ecc: "M", border: quietModules });

@@ -1,20 +1,24 @@
-/** Signing in: by a code on the phone, or by e-mail address and password. */
+/**
+ * Signing in: by a code by SMS, by e-mail address and password, or by a one-time link, whose token is after the `#`, which
+ * browsers do not send.
+ */
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
-import { useRouter, useSearch } from "@tanstack/react-router";
-import { type FormEvent, useEffect, useState } from "react";
+import { Link, useRouter, useSearch } from "@tanstack/react-router";
+import { useEffect, useRef, useState } from "react";
 import { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import { useLanguage, useText } from "../common/language.tsx";
 import { shownError } from "../common/rpc.ts";
 import { SignInLayout } from "../layout/outside.tsx";
-import { Button } from "../ui/button.tsx";
+import { Button, buttonClass } from "../ui/button.tsx";
 import { codeDigits, CodeField, TotpField } from "../ui/code-field.tsx";
 import { Segments, TextField } from "../ui/field.tsx";
+import { Form } from "../ui/form.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 
 type Way = "phone" | "password";
 
-/** The page. */
+/** `/sign-in`. */
 export function SignInPage() {
   const { signIn } = useText();
   const options = useQuery(SessionService.method.getSignInOptions, {});
@@ -50,7 +54,7 @@ export function SignInPage() {
   );
 }
 
-/** What follows a sign-in: the page that was asked for, with nothing left of who was here before. */
+/** Opens the page that was asked for, with an empty cache, so that nothing of an earlier user is left. */
 function useEnter(): () => void {
   const queries = useQueryClient();
   const router = useRouter();
@@ -62,7 +66,7 @@ function useEnter(): () => void {
   };
 }
 
-/** The authenticator's code is asked for only where the gateway says that it is needed. */
+/** Whether the gateway requires the authenticator code: only then its field is shown. */
 function needsTotp(error: unknown): boolean {
   return error !== null && shownError(error).param === "totp_code";
 }
@@ -85,13 +89,7 @@ function PhoneForm({ hasSignUp }: { hasSignUp: boolean }) {
     );
   }
   return (
-    <form
-      className="flex flex-col gap-4"
-      onSubmit={(event) => {
-        event.preventDefault();
-        ask();
-      }}
-    >
+    <Form className="flex flex-col gap-4" onSubmit={ask}>
       <TextField
         label={signIn.phone}
         hint={signIn.phoneHint}
@@ -107,7 +105,7 @@ function PhoneForm({ hasSignUp }: { hasSignUp: boolean }) {
         {signIn.send}
       </Button>
       {hasSignUp && <p className="text-center text-xs text-muted">{signIn.signUpNote}</p>}
-    </form>
+    </Form>
   );
 }
 
@@ -128,12 +126,9 @@ function CodeForm({
   const enter = useEnter();
   const check = useMutation(SessionService.method.signInWithCode, { onSuccess: enter });
   const hasTotp = needsTotp(check.error) || totpCode !== "";
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    check.mutate({ phone, code, totpCode });
-  };
+  const submit = (): void => check.mutate({ phone, code, totpCode });
   return (
-    <form className="flex flex-col gap-4" onSubmit={submit}>
+    <Form className="flex flex-col gap-4" onSubmit={submit}>
       <div>
         <h2 className="font-medium">{signIn.codeTitle}</h2>
         <p className="text-muted">{signIn.codeHint(sent.maskedPhone || phone)}</p>
@@ -159,7 +154,7 @@ function CodeForm({
       <Button tone="quiet" onClick={onOther}>
         {signIn.otherNumber}
       </Button>
-    </form>
+    </Form>
   );
 }
 
@@ -172,12 +167,9 @@ function PasswordForm() {
   const check = useMutation(SessionService.method.signInWithPassword, { onSuccess: enter });
   const hasTotp = needsTotp(check.error) || totpCode !== "";
   return (
-    <form
+    <Form
       className="flex flex-col gap-4"
-      onSubmit={(event) => {
-        event.preventDefault();
-        check.mutate({ email, password, totpCode });
-      }}
+      onSubmit={() => check.mutate({ email, password, totpCode })}
     >
       <TextField
         label={signIn.email}
@@ -200,6 +192,50 @@ function PasswordForm() {
       <Button type="submit" tone="primary" size="medium" isBusy={check.isPending}>
         {signIn.submit}
       </Button>
-    </form>
+    </Form>
+  );
+}
+
+/** `/welcome`. Uses the token at once and removes it from the address. */
+export function WelcomePage() {
+  const { signIn } = useText();
+  const queries = useQueryClient();
+  const router = useRouter();
+  const { mutate, error } = useMutation(SessionService.method.signInWithLink, {
+    onSuccess: () => {
+      queries.clear();
+      void router.navigate({ to: "/", replace: true });
+    },
+  });
+  const [token] = useState(() => location.hash.slice(1));
+  const isUsed = useRef(false);
+  useEffect(() => {
+    document.title = `${signIn.welcomeTitle} · UAS Gateway`;
+    // Effects may run twice; a token works once.
+    if (token === "" || isUsed.current) return;
+    isUsed.current = true;
+    history.replaceState(history.state, "", location.pathname);
+    mutate({ token });
+  }, [mutate, token, signIn.welcomeTitle]);
+  const isMissing = token === "";
+  if (error === null && !isMissing) {
+    return (
+      <SignInLayout>
+        <div role="status" className="text-center">
+          <h1 className="text-xl font-semibold tracking-tight">{signIn.welcomeTitle}</h1>
+          <p className="mt-1 text-muted">{signIn.welcomeHint}</p>
+        </div>
+      </SignInLayout>
+    );
+  }
+  return (
+    <SignInLayout>
+      <h1 className="text-xl font-semibold tracking-tight">{signIn.linkTitle}</h1>
+      <p className="mt-1 mb-4 text-muted">{isMissing ? signIn.linkMissing : signIn.linkHint}</p>
+      <ErrorNote error={error} />
+      <Link to="/sign-in" className={`${buttonClass("primary", "medium")} mt-4 w-full`}>
+        {signIn.toSignIn}
+      </Link>
+    </SignInLayout>
   );
 }

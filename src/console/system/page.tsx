@@ -16,14 +16,12 @@ import { Id } from "../ui/code.tsx";
 import { Badge, ErrorNote, Time } from "../ui/show.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 
-/** How often it is asked for, in milliseconds. */
+/** How often the status is fetched, in milliseconds. */
 const refreshMs = 10_000;
 
-/** The page. */
+/** `/system`, for operators. */
 export function SystemPage() {
-  const {
-    operator: { system: text },
-  } = useText();
+  const { system: text } = useText();
   const { data, error, refetch } = useQuery(
     OperatorService.method.getSystemInfo,
     {},
@@ -50,9 +48,7 @@ export function SystemPage() {
 }
 
 function Versions({ info }: { info: GetSystemInfoResponse | undefined }) {
-  const {
-    operator: { system: text },
-  } = useText();
+  const { system: text } = useText();
   const waiting = <Skeleton className="mt-2 h-6 w-24" />;
   return (
     <div className="grid grid-cols-1 gap-4 sm:grid-cols-2 xl:grid-cols-4">
@@ -88,7 +84,7 @@ function bytesText(bytes: bigint): string {
 
 function Queues({ queues }: { queues: readonly QueueDepth[] | undefined }) {
   const texts = useText();
-  const { system: text } = texts.operator;
+  const { system: text } = texts;
   return (
     <Card>
       <CardHead title={text.queues} hint={text.queuesHint} />
@@ -103,7 +99,7 @@ function Queues({ queues }: { queues: readonly QueueDepth[] | undefined }) {
   );
 }
 
-function queueColumns(text: Texts["operator"]["system"]): Column<QueueDepth>[] {
+function queueColumns(text: Texts["system"]): Column<QueueDepth>[] {
   return [
     {
       id: "queue",
@@ -130,16 +126,14 @@ function queueColumns(text: Texts["operator"]["system"]): Column<QueueDepth>[] {
 }
 
 function LedgerAuditCard() {
-  const {
-    operator: { system: text },
-  } = useText();
+  const { system: text } = useText();
   const check = useMutation(BillingService.method.auditLedger);
   const findings = check.data?.findings;
   return (
     <Card>
       <CardHead
-        title={text.books}
-        hint={text.booksHint}
+        title={text.ledger}
+        hint={text.ledgerHint}
         actions={
           <Button isBusy={check.isPending} onClick={() => check.mutate({})}>
             <Scale aria-hidden="true" />
@@ -152,14 +146,14 @@ function LedgerAuditCard() {
         {findings?.length === 0 && (
           <p className="flex items-center gap-2 font-medium text-good">
             <CircleCheck aria-hidden="true" className="size-4" />
-            {text.booksRight}
+            {text.ledgerRight}
           </p>
         )}
         {findings !== undefined && findings.length > 0 && (
           <>
             <p className="flex items-center gap-2 font-medium text-bad">
               <TriangleAlert aria-hidden="true" className="size-4" />
-              {text.booksWrong(findings.length)}
+              {text.ledgerWrong(findings.length)}
             </p>
             <ul className="mt-2 flex flex-col gap-1 text-[0.8125rem]">
               {findings.map(({ rule, detail }) => (
@@ -176,9 +170,7 @@ function LedgerAuditCard() {
 }
 
 function Migrations({ info }: { info: GetSystemInfoResponse | undefined }) {
-  const {
-    operator: { system: text },
-  } = useText();
+  const { system: text } = useText();
   return (
     <Card>
       <CardHead title={text.migrations} hint={text.migrationsHint} />
@@ -205,14 +197,11 @@ function Migrations({ info }: { info: GetSystemInfoResponse | undefined }) {
   );
 }
 
-/** After how long without a sign a process counts as silent, in milliseconds: the others end its holds by then. */
+/** The heartbeat timeout of processes, in milliseconds: after it, other processes end the holds of a lost one. */
 const silentMs = 20_000;
 
-/** The card. */
 function ProcessesCard({ processes }: { processes: readonly ProcessInfo[] | undefined }) {
-  const {
-    operator: { system: text },
-  } = useText();
+  const { system: text } = useText();
   return (
     <Card>
       <CardHead title={text.processes} hint={text.processesHint} />
@@ -227,7 +216,7 @@ function ProcessesCard({ processes }: { processes: readonly ProcessInfo[] | unde
   );
 }
 
-function processColumns(text: Texts["operator"]["system"]): Column<ProcessInfo>[] {
+function processColumns(text: Texts["system"]): Column<ProcessInfo>[] {
   return [
     {
       id: "name",
@@ -250,15 +239,13 @@ function processColumns(text: Texts["operator"]["system"]): Column<ProcessInfo>[
 }
 
 function State({ process: { ended, seenTime } }: { process: ProcessInfo }) {
-  const {
-    operator: { system: text },
-  } = useText();
+  const { system: text } = useText();
   const now = useNow();
   if (ended) return <Badge tone="neutral">{text.ended}</Badge>;
   const isSilent = seenTime === undefined || now - msOf(seenTime) > 2 * silentMs;
   return isSilent ? (
     <Badge tone="warn">{text.silent}</Badge>
   ) : (
-    <Badge tone="good">{text.lives}</Badge>
+    <Badge tone="good">{text.running}</Badge>
   );
 }

@@ -1,25 +1,29 @@
-/** Tasks: the list by status, and one in detail as it goes on. */
-import { useInfiniteQuery } from "@connectrpc/connect-query";
-import { keepPreviousData } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+/** Tasks: the list by status, and one task in detail. */
+import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { ListChecks } from "lucide-react";
 import { type Task, TaskStatus } from "../../../gen/uas/task/v1/task_pb.ts";
 import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
 import { type Texts, useText } from "../common/language.tsx";
+import { paged } from "../common/rpc.ts";
 import { defined, type TaskSearch, taskStatuses } from "../common/search.ts";
 import { useAccountId } from "../common/session.tsx";
 import { localZone } from "../common/time.ts";
-import { Card, Empty, PageHead } from "../ui/card.tsx";
-import { Segments } from "../ui/field.tsx";
-import { Amount, ErrorNote, Time } from "../ui/show.tsx";
-import { type Column, MoreRows, RowButton, Table } from "../ui/table.tsx";
-import { TaskSheet } from "./task-sheet.tsx";
-import { TaskBadge, taskDuration, TaskProgress } from "./task.tsx";
+import { Button, buttonClass } from "../ui/button.tsx";
+import { Card, Empty, Facts, PageHead, Skeleton } from "../ui/card.tsx";
+import { Id } from "../ui/code.tsx";
+import { Sheet } from "../ui/dialog.tsx";
+import { FilterBar, FilterSegments } from "../ui/filter-bar.tsx";
+import { useDone } from "../ui/form.tsx";
+import { Amount, ErrorNote, Time, Truncated } from "../ui/show.tsx";
+import { type Column, QueryTable, RowTime } from "../ui/table.tsx";
+import { useErrorToast } from "../ui/toast.tsx";
+import { TaskBadge, taskDuration, TaskProgress, TaskResult, useTask } from "./task.tsx";
 
-/** How many tasks a page of the list has. */
+/** Tasks of one page of the list. */
 const pageSize = 50;
 
-/** How often the list is asked for anew while a task of it is running, in milliseconds. */
+/** How often the list is fetched while one of its tasks is running, in milliseconds. */
 const runningMs = 3_000;
 
 const statuses = {
@@ -29,7 +33,7 @@ const statuses = {
   cancelled: TaskStatus.CANCELLED,
 } as const;
 
-/** The page. */
+/** `/tasks`. */
 export function TasksPage() {
   const { tasks: text, common } = useText();
   const search = useSearch({ from: "/inside/tasks" });
@@ -38,22 +42,20 @@ export function TasksPage() {
   const { task: openId, status } = search;
   return (
     <>
-      <PageHead title={text.title} hint={`${text.hint} ${common.zoneNote(localZone())}`} />
+      <PageHead title={text.title} hint={common.withZone(text.hint, localZone())} />
       <Card>
-        <div className="border-b border-line p-4">
-          <Segments
+        <FilterBar label={text.title}>
+          <FilterSegments
             label={common.status}
-            value={status ?? "all"}
-            choices={[
-              { value: "all", label: common.all },
-              ...taskStatuses.map((value) => ({
-                value,
-                label: text.statuses[statuses[value]] ?? "",
-              })),
-            ]}
-            onChoose={(value) => set(value === "all" ? {} : { status: value })}
+            any={common.all}
+            value={status}
+            choices={taskStatuses.map((value) => ({
+              value,
+              label: text.statuses[statuses[value]] ?? "",
+            }))}
+            onChoose={(chosen) => set(defined({ status: chosen }))}
           />
-        </div>
+        </FilterBar>
         <TaskList search={search} onOpen={({ taskId }) => set(defined({ status, task: taskId }))} />
       </Card>
       <TaskSheet key={openId} taskId={openId} onClose={() => set(defined({ status }))} />
@@ -66,7 +68,7 @@ function TaskList({ search, onOpen }: { search: TaskSearch; onOpen: (task: Task)
   const { tasks: text } = texts;
   const accountId = useAccountId();
   const { status, task: openId } = search;
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
+  const query = useInfiniteQuery(
     TaskService.method.listTasks,
     {
       accountId,
@@ -75,9 +77,7 @@ function TaskList({ search, onOpen }: { search: TaskSearch; onOpen: (task: Task)
       status: status === undefined ? TaskStatus.UNSPECIFIED : statuses[status],
     },
     {
-      pageParamKey: "pageToken",
-      getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-      placeholderData: keepPreviousData,
+      ...paged,
       refetchInterval: ({ state }) =>
         state.data?.pages.some(({ tasks }) =>
           tasks.some((each) => each.status === TaskStatus.PROGRESS),
@@ -85,36 +85,23 @@ function TaskList({ search, onOpen }: { search: TaskSearch; onOpen: (task: Task)
     },
   );
   const columns = taskColumns(texts, onOpen);
-  if (error !== null) {
-    return (
-      <div className="p-5">
-        <ErrorNote error={error} onRetry={() => void refetch()} />
-      </div>
-    );
-  }
   return (
-    <>
-      <Table
-        label={text.title}
-        columns={columns}
-        rows={data?.pages.flatMap(({ tasks }) => tasks)}
-        keyOf={({ taskId }) => taskId}
-        onOpen={onOpen}
-        isOpen={({ taskId }) => taskId === openId}
-        empty={
-          status === undefined ? (
-            <Empty icon={<ListChecks />} title={text.empty} hint={text.emptyHint} />
-          ) : (
-            <Empty title={text.noMatch} />
-          )
-        }
-      />
-      <MoreRows
-        hasMore={hasNextPage}
-        isBusy={isFetchingNextPage}
-        onMore={() => void fetchNextPage()}
-      />
-    </>
+    <QueryTable
+      query={query}
+      label={text.title}
+      columns={columns}
+      rows={query.data?.pages.flatMap(({ tasks }) => tasks)}
+      keyOf={({ taskId }) => taskId}
+      onOpen={onOpen}
+      isOpen={({ taskId }) => taskId === openId}
+      empty={
+        status === undefined ? (
+          <Empty icon={<ListChecks />} title={text.empty} hint={text.emptyHint} />
+        ) : (
+          <Empty title={text.noMatch} />
+        )
+      }
+    />
   );
 }
 
@@ -124,12 +111,11 @@ function taskColumns({ tasks: text, common }: Texts, onOpen: (task: Task) => voi
       id: "time",
       title: text.submitted,
       cell: (task) => (
-        <RowButton onOpen={() => onOpen(task)}>
-          <span className="sr-only">{text.open(task.taskId)}</span>
-          <span aria-hidden="true">
-            <Time time={task.createTime} />
-          </span>
-        </RowButton>
+        <RowTime
+          time={task.createTime}
+          label={text.open(task.taskId)}
+          onOpen={() => onOpen(task)}
+        />
       ),
     },
     { id: "status", title: common.status, cell: (task) => <TaskBadge task={task} /> },
@@ -143,11 +129,7 @@ function taskColumns({ tasks: text, common }: Texts, onOpen: (task: Task) => voi
     {
       id: "model",
       title: common.model,
-      cell: ({ modelKey }) => (
-        <span className="block max-w-48 truncate font-mono text-xs" title={modelKey}>
-          {modelKey}
-        </span>
-      ),
+      cell: ({ modelKey }) => <Truncated text={modelKey} className="max-w-48 font-mono text-xs" />,
     },
     {
       id: "cost",
@@ -164,4 +146,86 @@ function taskColumns({ tasks: text, common }: Texts, onOpen: (task: Task) => voi
       cell: (task) => <span className="whitespace-nowrap">{taskDuration(task) ?? "—"}</span>,
     },
   ];
+}
+
+/** The details of a task; open while there is an id. */
+function TaskSheet({ taskId, onClose }: { taskId: string | undefined; onClose: () => void }) {
+  const { tasks: text } = useText();
+  const { task, error } = useTask(taskId);
+  return (
+    <Sheet
+      isOpen={taskId !== undefined}
+      onClose={onClose}
+      title={text.task}
+      actions={task?.status === TaskStatus.PROGRESS && <CancelButton task={task} />}
+    >
+      {error !== undefined && <ErrorNote error={error} />}
+      {error === undefined && task === undefined && <Skeleton className="h-64" />}
+      {task !== undefined && <Details task={task} />}
+    </Sheet>
+  );
+}
+
+function CancelButton({ task: { taskId, cancelRequested } }: { task: Task }) {
+  const { tasks: text } = useText();
+  const done = useDone();
+  const cancel = useMutation(TaskService.method.cancelTask, {
+    onSuccess: () => done(text.cancelled),
+    onError: useErrorToast(),
+  });
+  return (
+    <Button
+      tone="danger"
+      disabled={cancelRequested}
+      isBusy={cancel.isPending}
+      onClick={() => cancel.mutate({ taskId })}
+    >
+      {text.cancel}
+    </Button>
+  );
+}
+
+function Details({ task }: { task: Task }) {
+  const { tasks: text, common, calls } = useText();
+  const duration = taskDuration(task);
+  return (
+    <div className="flex flex-col gap-7">
+      {task.errorMessage !== "" && (
+        <section className="rounded-xl bg-warn-soft px-4 py-3 text-warn">
+          <h3 className="font-semibold">{task.errorMessage}</h3>
+          <p className="mt-1">{calls.advice(task.errorCode)}</p>
+        </section>
+      )}
+      <Facts
+        rows={[
+          [common.status, <TaskBadge key="status" task={task} />],
+          [text.progress, <TaskProgress key="progress" task={task} />],
+          [
+            common.model,
+            <span key="model" className="font-mono text-xs">
+              {task.modelKey}
+            </span>,
+          ],
+          [text.type, text.types[task.type]],
+          [text.submitted, <Time key="time" time={task.createTime} />],
+          ...(duration === undefined ? [] : [[text.duration, duration] as const]),
+          ...(task.cost === undefined
+            ? [[text.held, <Amount key="held" money={task.held} />] as const]
+            : [[common.cost, <Amount key="cost" money={task.cost} />] as const]),
+          [text.task, <Id key="id" isWhole value={task.taskId} />],
+          ...(task.callbackId === ""
+            ? []
+            : [[text.callback, <Id key="cb" isWhole value={task.callbackId} />] as const]),
+          ...(task.callbackUrl === "" ? [] : [[text.callbackUrl, task.callbackUrl] as const]),
+          [calls.request, <Id key="request" isWhole value={task.requestId} />],
+        ]}
+      />
+      <TaskResult task={task} />
+      {task.callbackUrl !== "" && (
+        <Link to="/webhooks" search={{ task: task.taskId }} className={buttonClass()}>
+          {text.deliveries}
+        </Link>
+      )}
+    </div>
+  );
 }

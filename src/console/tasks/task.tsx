@@ -13,7 +13,7 @@ import { Badge, Time, type Tone } from "../ui/show.tsx";
 
 const client = createClient(TaskService, transport);
 
-/** A task, followed until its end. */
+/** Follows a task until its end. */
 export function useTask(taskId: string | undefined): { task?: Task; error?: unknown } {
   const [seen, setSeen] = useState<{ task?: Task; error?: unknown }>({});
   useEffect(() => {
@@ -41,7 +41,7 @@ const tones: Readonly<Record<TaskStatus, Tone>> = {
   [TaskStatus.CANCELLED]: "neutral",
 };
 
-/** Its status; while it runs, the stage. */
+/** The status of a task; while it runs, its stage. */
 export function TaskBadge({ task: { status, stage, errorCode } }: { task: Task }) {
   const { tasks: text } = useText();
   const told = status === TaskStatus.PROGRESS ? text.stages[stage] : text.statuses[status];
@@ -53,7 +53,7 @@ export function TaskBadge({ task: { status, stage, errorCode } }: { task: Task }
   );
 }
 
-/** How far it is. */
+/** The progress of a task. */
 export function TaskProgress({ task: { progress } }: { task: Task }) {
   const { tasks: text } = useText();
   return (
@@ -69,13 +69,13 @@ export function TaskProgress({ task: { progress } }: { task: Task }) {
   );
 }
 
-/** How long it took, once it has ended. */
+/** The duration of a task that has ended. */
 export function taskDuration({ createTime, finishTime }: Task): string | undefined {
   if (createTime === undefined || finishTime === undefined) return undefined;
   return durationText(Math.max(0, msOf(finishTime) - msOf(createTime)));
 }
 
-/** What a task made: files to see, hear and fetch, or a text. */
+/** The result of a task: files to view, play and download, or a text. */
 export function TaskResult({ task }: { task: Task }) {
   const { tasks: text } = useText();
   const now = useNow();
@@ -117,7 +117,7 @@ export function TaskResult({ task }: { task: Task }) {
   );
 }
 
-/** Files are served by the gateway itself: asked for here under whatever address the console has. */
+/** The path of a file of the gateway, so that it loads from the same origin as the console. */
 function localUrl(url: string): string {
   const path = URL.parse(url, location.href)?.pathname ?? "";
   return path.startsWith("/files/") ? path : url;

@@ -1,4 +1,4 @@
-/** Codes that prove who somebody is: by SMS for a sign-in or one delicate action, or from an authenticator. */
+/** Fields for codes: by SMS for a sign-in or a sensitive action, or from an authenticator app. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { useMutation } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
@@ -12,10 +12,10 @@ import { Button, buttonClass } from "./button.tsx";
 import { TextField } from "./field.tsx";
 import { ErrorNote } from "./show.tsx";
 
-/** How many digits a code has. */
+/** The number of digits in a code by SMS. */
 export const codeDigits = 7;
 
-/** The field for a code, and how to get another one. */
+/** The field for a code by SMS, and a button that sends a new one. */
 export function CodeField({
   sent,
   value,
@@ -88,11 +88,11 @@ function Resend({
   );
 }
 
-/** Seconds until another code can be asked for. */
+/** Seconds until a new code can be sent. */
 function useCountdown({ resendSeconds, expireTime }: SentCode): number {
   const id = expireTime === undefined ? 0 : timestampDate(expireTime).getTime();
   const [left, setLeft] = useState({ id, seconds: resendSeconds });
-  // Another code was sent: its time begins anew.
+  // A new code was sent: the countdown restarts.
   if (left.id !== id) setLeft({ id, seconds: resendSeconds });
   useEffect(() => {
     const timer = setInterval(
@@ -104,7 +104,7 @@ function useCountdown({ resendSeconds, expireTime }: SentCode): number {
   return left.seconds;
 }
 
-/** Sends a code for one action on one subject, and has the field for it. */
+/** Sends a code for one action on one object when asked to, so that opening a dialog sends none, and has its field. */
 export function ActionCode({
   action,
   subjectId,
@@ -116,7 +116,7 @@ export function ActionCode({
   value: string;
   onChange: (code: string) => void;
 }) {
-  const { code: text, keys } = useText();
+  const { code: text } = useText();
   const { user } = useSession();
   const send = useMutation(SessionService.method.sendActionCode);
   const ask = (): void => send.mutate({ action, subjectId });
@@ -136,7 +136,7 @@ export function ActionCode({
       <div className="flex flex-col items-start gap-3">
         <p className="text-muted">{text.prove(user.maskedPhone)}</p>
         <Button tone="primary" isBusy={send.isPending} onClick={ask}>
-          {keys.againSend}
+          {text.send}
         </Button>
         <ErrorNote error={send.error} />
       </div>
@@ -156,7 +156,7 @@ export function ActionCode({
   );
 }
 
-/** The code of an authenticator. */
+/** The field for the code of an authenticator app. */
 export function TotpField({
   value,
   onChange,

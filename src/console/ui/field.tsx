@@ -1,4 +1,4 @@
-/** Fields of forms: always with a label that is seen or at least heard. */
+/** Fields of forms, always with a label, visible or for screen readers only. */
 import { clsx } from "clsx";
 import { ChevronsUpDown } from "lucide-react";
 import { type ComponentProps, type ReactNode, useId } from "react";
@@ -6,7 +6,7 @@ import type { Choice } from "./menu.tsx";
 
 interface FieldOwn {
   readonly label: ReactNode;
-  /** Hides the label from the eye where the place says what it is. */
+  /** Whether only screen readers get the label. Default: it is visible. */
   readonly isLabelHidden?: boolean | undefined;
   readonly hint?: ReactNode;
   /** What is wrong with the value, and how to make it right. */
@@ -117,7 +117,7 @@ function useFrame({ label, isLabelHidden = false, hint, error }: FieldOwn): {
   };
 }
 
-/** A list to choose from. */
+/** The browser's own select, which every phone and screen reader handles. */
 export function SelectField<Value extends string>({
   label,
   isLabelHidden = false,
@@ -164,7 +164,7 @@ export function SelectField<Value extends string>({
   );
 }
 
-/** One of a few, all in sight. */
+/** A choice of one of a few, all visible. */
 export function Segments<Value extends string>({
   label,
   value,
@@ -198,6 +198,19 @@ export function Segments<Value extends string>({
           {choice.label}
         </button>
       ))}
+    </div>
+  );
+}
+
+/** A choice of one of a few in a form, with a hint on the chosen one. */
+export function SegmentsField<Value extends string>({
+  hint,
+  ...segments
+}: ComponentProps<typeof Segments<Value>> & { hint: ReactNode }) {
+  return (
+    <div>
+      <Segments {...segments} />
+      <p className="mt-1.5 text-xs text-muted">{hint}</p>
     </div>
   );
 }

@@ -1,36 +1,53 @@
-/** A dialog that is a form: its fields, what went wrong, and at its end the button that sends it. */
-import { type FormEvent, useId } from "react";
+/** Forms: on a page, in a dialog, and what follows when one is sent. */
+import { useQueryClient } from "@tanstack/react-query";
+import { type ComponentProps, useId, useState } from "react";
 import { useText } from "../common/language.tsx";
 import { Button } from "./button.tsx";
 import { Dialog, type DialogProps } from "./dialog.tsx";
 import { ErrorNote } from "./show.tsx";
+import { useToast } from "./toast.tsx";
+
+/** A form that calls `onSubmit` instead of loading a page. */
+export function Form({
+  onSubmit,
+  ...form
+}: Omit<ComponentProps<"form">, "onSubmit"> & {
+  /** Called when the browser finds the fields valid. */
+  onSubmit: () => void;
+}) {
+  return (
+    <form
+      {...form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit();
+      }}
+    />
+  );
+}
 
 export interface FormDialogProps
   extends Pick<DialogProps, "onClose" | "title" | "description" | "children"> {
-  /** Called where the browser found the fields filled in. */
+  /** Called when the browser finds the fields valid. */
   readonly onSubmit: () => void;
-  /** What the button says: the deed, not "OK". */
+  /** The button's text: the action, not "OK". */
   readonly submit: string;
-  /** How it looks; `danger` where the deed takes something away. Default: primary. */
+  /** How the button looks; `danger` where the action takes something away. Default: primary. */
   readonly tone?: "primary" | "danger";
-  /** Whether the deed is under way. */
-  readonly isBusy: boolean;
+  /** Whether the action is running. Default: it is not. */
+  readonly isBusy?: boolean;
   /** Default: it can be sent. */
   readonly canSubmit?: boolean;
-  /** Why the deed failed; shown below the fields. */
-  readonly error: unknown;
+  /** Why the action failed; shown below the fields. Default: it did not. */
+  readonly error?: unknown;
 }
 
-/** The dialog. It is open for as long as it exists. */
+/** A dialog that is a form. It is open for as long as it exists. */
 export function FormDialog(props: FormDialogProps) {
   const { onClose, title, description, children, onSubmit, submit, error } = props;
-  const { tone = "primary", isBusy, canSubmit = true } = props;
+  const { tone = "primary", isBusy = false, canSubmit = true } = props;
   const { common } = useText();
   const formId = useId();
-  const send = (event: FormEvent): void => {
-    event.preventDefault();
-    onSubmit();
-  };
   return (
     <Dialog
       isOpen
@@ -46,10 +63,59 @@ export function FormDialog(props: FormDialogProps) {
         </>
       }
     >
-      <form id={formId} onSubmit={send} className="flex flex-col gap-5">
+      <Form id={formId} onSubmit={onSubmit} className="flex flex-col gap-5">
         {children}
         <ErrorNote error={error} />
-      </form>
+      </Form>
     </Dialog>
   );
+}
+
+/**
+ * What follows a change: the dialog closes, a toast says that it is done, and what may have changed is fetched again.
+ *
+ * @param onClose closes the dialog of the change. Default: there is none
+ */
+export function useDone(
+  onClose?: () => void,
+): (title: string, description?: string) => Promise<void> {
+  const queries = useQueryClient();
+  const toast = useToast();
+  return async (title, description) => {
+    onClose?.();
+    toast({ title, ...(description !== undefined && { description }) });
+    await queries.invalidateQueries();
+  };
+}
+
+/** A running action that is no mutation, because its result must not stay in the cache of queries, or is a stream. */
+export interface Action<Args extends readonly unknown[]> {
+  readonly isBusy: boolean;
+  /** Why the last run failed. */
+  readonly error: unknown;
+  /** Runs it. A failure is kept in `error`. */
+  readonly run: (...args: Args) => void;
+}
+
+/** Tracks the runs of an action. @param onError called with each failure. Default: it is only kept in `error` */
+export function useAction<Args extends readonly unknown[]>(
+  act: (...args: Args) => Promise<void>,
+  onError?: (error: unknown) => void,
+): Action<Args> {
+  const [state, setState] = useState<{ isBusy: boolean; error: unknown }>({
+    isBusy: false,
+    error: undefined,
+  });
+  const run = async (...args: Args): Promise<void> => {
+    setState({ isBusy: true, error: undefined });
+    let error: unknown;
+    try {
+      await act(...args);
+    } catch (failure) {
+      error = failure;
+      onError?.(failure);
+    }
+    setState({ isBusy: false, error });
+  };
+  return { ...state, run: (...args) => void run(...args) };
 }

@@ -1,4 +1,4 @@
-/** How values of the contract look everywhere: times, amounts, states, errors. */
+/** How values look on every page: times, amounts, states, errors. */
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { clsx } from "clsx";
 import { TriangleAlert } from "lucide-react";
@@ -11,14 +11,14 @@ import { shownError } from "../common/rpc.ts";
 import { exactTimeText, msOf, relativeText, timeText } from "../common/time.ts";
 import { Button } from "./button.tsx";
 
-/** A moment: exact in the tooltip, with its offset. */
+/** A time; its tooltip has the exact time with the offset. */
 export function Time({
   time,
   isRelative = false,
   none = "—",
 }: {
   time: Timestamp | undefined;
-  /** Whether it is shown as `2 minutes ago`, with the moment in the tooltip. */
+  /** Whether it is shown as `2 minutes ago`. */
   isRelative?: boolean;
   none?: ReactNode;
 }) {
@@ -39,7 +39,7 @@ export function Time({
   );
 }
 
-/** An amount: exact in the tooltip. */
+/** An amount; its tooltip has all decimals. */
 export function Amount({
   money,
   isSigned = false,
@@ -59,7 +59,26 @@ export function Amount({
   );
 }
 
-/** What went wrong, the id that support finds it by, and another try. */
+/** A text on one line, truncated if it is too long, in full in its tooltip; a dash if it is empty. */
+export function Truncated({
+  text,
+  title = text,
+  className,
+}: {
+  text: string;
+  /** The tooltip. Default: the text. */
+  title?: string;
+  /** Its width. */
+  className: string;
+}) {
+  return (
+    <span title={title} className={clsx("block truncate", text === "" && "text-muted", className)}>
+      {text || "—"}
+    </span>
+  );
+}
+
+/** An error with its request id, and a button to retry. */
 export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const { common } = useText();
   if (error === undefined || error === null) return null;
@@ -83,7 +102,7 @@ export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => 
   );
 }
 
-/** What a state means to the reader. */
+/** The meaning of a state. */
 export type Tone = "good" | "warn" | "bad" | "info" | "neutral";
 
 const tones: Readonly<Record<Tone, string>> = {
@@ -94,7 +113,7 @@ const tones: Readonly<Record<Tone, string>> = {
   neutral: "bg-sunken text-muted",
 };
 
-/** A state in one or two words, with a dot of its colour. The words carry the meaning; the colour helps. */
+/** A state in one or two words, with a coloured dot. The words alone carry the meaning. */
 export function Badge({
   tone,
   children,

@@ -3,30 +3,16 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { UsageTotals } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import type { GetUsageSeriesResponse } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
 import { csvOf } from "../common/csv.ts";
-import { exactUsd, nanosOf, usd } from "../common/money.ts";
+import { decimalUsd, exactUsd, nanosOf, usd } from "../common/money.ts";
+import { type MetricName, metricNames } from "../common/search.ts";
 
-/** The metrics, in the order of the page. */
-export const metricNames = [
-  "cost",
-  "calls",
-  "failed",
-  "tokens",
-  "input",
-  "cached",
-  "output",
-  "images",
-  "seconds",
-] as const;
-
-export type MetricName = (typeof metricNames)[number];
-
-/** One metric: an exact integer of its smallest unit, and how it is written. */
+/** One metric: an exact integer in its smallest unit, and its texts. */
 export interface Metric {
   readonly of: (totals: UsageTotals | undefined) => bigint;
   readonly write: (value: bigint) => string;
-  /** Written with nothing cut off. */
+  /** The text with all decimals. */
   readonly exact: (value: bigint) => string;
-  /** How many smallest units the unit of the chart's axis has. */
+  /** How many of its smallest units make one unit of the chart's axis. */
   readonly scale: number;
 }
 
@@ -39,7 +25,7 @@ function counted(of: (totals: UsageTotals) => bigint): Metric {
 const seconds = (value: bigint): string =>
   `${(Number(value) / 1e6).toLocaleString("en-US", { maximumFractionDigits: 1 })} s`;
 
-/** Every metric. */
+/** All metrics by name. */
 export const metrics: Readonly<Record<MetricName, Metric>> = {
   cost: { of: (totals) => nanosOf(totals?.cost), write: usd, exact: exactUsd, scale: 1e9 },
   calls: counted(({ callCount }) => callCount),
@@ -57,7 +43,7 @@ export const metrics: Readonly<Record<MetricName, Metric>> = {
   },
 };
 
-/** All metrics of each group in each bucket that has any call, with exact amounts. */
+/** A CSV file with all metrics of each group and bucket that has a call, with exact amounts. */
 export function usageCsv(
   { bucketTimes, series }: GetUsageSeriesResponse,
   nameOf: (group: string) => string,
@@ -67,7 +53,7 @@ export function usageCsv(
       const time = bucketTimes[bucket];
       const values = metricNames.map((name) => {
         const value = metrics[name].of(totals);
-        return name === "cost" ? exactUsd(value).replace(" USD", "") : String(value);
+        return name === "cost" ? decimalUsd(value) : String(value);
       });
       return [
         time ? timestampDate(time).toISOString() : "",

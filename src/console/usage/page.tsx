@@ -1,18 +1,18 @@
-/** Usage: any metric, by anything, over any range; as a chart and as a table. */
+/** Usage: a metric by model or key over a time range, as a chart and as a table. */
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { ChartColumn } from "lucide-react";
 import { UsageBucket, UsageGroup } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import { useText } from "../common/language.tsx";
-import { defined, type RangeName, ranges, type UsageSearch } from "../common/search.ts";
+import { defined, metricNames, rangeNames, ranges, type UsageSearch } from "../common/search.ts";
 import { dayAfter, localZone, wallIn, wallTime } from "../common/time.ts";
-import { useKeyNames } from "../keys/keys.tsx";
-import { usePrices } from "../models/prices.tsx";
+import { KeyFilter, useKeyNames } from "../keys/keys.tsx";
+import { ModelFilter } from "../models/prices.tsx";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, Empty, Figure, PageHead } from "../ui/card.tsx";
 import { saveFile } from "../ui/copy.tsx";
 import { SelectField, TextField } from "../ui/field.tsx";
-import { ZoneField } from "../ui/filter-bar.tsx";
-import { metricNames, metrics, usageCsv } from "./metric.ts";
+import { ZoneFilter } from "../ui/filter-bar.tsx";
+import { metrics, usageCsv } from "./metric.ts";
 import { UsagePanel } from "./panel.tsx";
 import { daysOf, type UsageView, useUsage } from "./use-usage.ts";
 
@@ -24,7 +24,7 @@ const buckets = {
   month: UsageBucket.MONTH,
 } as const;
 
-/** The range, with the bucket that fits it where none is chosen. */
+/** The view of a search, with an interval that fits the range if none is chosen. */
 function viewOf(search: UsageSearch): UsageView {
   const { range = "30d", group = "model", bucket, model, key, from, to, zone } = search;
   const fitting = lengthOf(search) <= ranges["24h"] ? "hour" : "day";
@@ -39,13 +39,13 @@ function viewOf(search: UsageSearch): UsageView {
   };
 }
 
-/** How long the range is, or the days that were chosen, in milliseconds. */
+/** The length of the range or of the chosen days, in milliseconds. */
 function lengthOf({ range = "30d", from, to }: UsageSearch): number {
   if (from === undefined || to === undefined) return ranges[range];
   return daysOf({ from, to }) * ranges["24h"];
 }
 
-/** The page. */
+/** `/usage`. */
 export function UsagePage() {
   const { usage: text, common } = useText();
   const search = useSearch({ from: "/inside/usage" });
@@ -56,10 +56,7 @@ export function UsagePage() {
     view.group === UsageGroup.KEY ? (keyNames.get(group) ?? group) : group;
   return (
     <>
-      <PageHead
-        title={text.title}
-        hint={`${text.hint} ${common.zoneNote(search.zone ?? localZone())}`}
-      />
+      <PageHead title={text.title} hint={common.withZone(text.hint, search.zone ?? localZone())} />
       <div className="flex flex-col gap-6">
         <Choices search={search} />
         <Totals view={view} />
@@ -77,18 +74,13 @@ export function UsagePage() {
 }
 
 function Choices({ search }: { search: UsageSearch }) {
-  const { usage: text, common, calls } = useText();
+  const { usage: text, common } = useText();
   const navigate = useNavigate({ from: "/usage" });
-  const prices = usePrices();
-  const keyNames = useKeyNames();
   const set = (change: { [Name in keyof UsageSearch]: UsageSearch[Name] | undefined }): void =>
     void navigate({ search: defined({ ...search, ...change }), replace: true });
-  const rangeNames = (Object.keys(ranges) as RangeName[]).filter(
-    (each) => ranges[each] >= ranges["24h"],
-  );
+  const offered = rangeNames.filter((each) => ranges[each] >= ranges["24h"]);
   const isSpan = search.from !== undefined;
-  const models = (prices.data ?? []).map(({ modelKey }) => ({ value: modelKey, label: modelKey }));
-  const keys = [...keyNames].map(([value, label]) => ({ value, label }));
+  const shown = { isLabelHidden: false, className: "" };
   return (
     <Card className="grid grid-cols-2 gap-3 p-4 sm:grid-cols-3 xl:grid-cols-4">
       <SelectField
@@ -110,7 +102,7 @@ function Choices({ search }: { search: UsageSearch }) {
         label={common.range}
         value={isSpan ? "custom" : (search.range ?? "30d")}
         choices={[
-          ...rangeNames.map((value) => ({ value, label: common.ranges[value] })),
+          ...offered.map((value) => ({ value, label: common.ranges[value] })),
           { value: "custom" as const, label: common.customRange },
         ]}
         onChoose={(value) =>
@@ -129,31 +121,21 @@ function Choices({ search }: { search: UsageSearch }) {
           .map((value) => ({ value, label: text.buckets[value] }))}
         onChoose={(value) => set({ bucket: value })}
       />
-      <SelectField
-        label={common.model}
-        value={search.model ?? ""}
-        choices={[{ value: "", label: calls.anyModel }, ...models]}
-        onChoose={(value) => set({ model: value || undefined })}
-      />
-      <SelectField
-        label={common.key}
-        value={search.key ?? ""}
-        choices={[{ value: "", label: calls.anyKey }, ...keys]}
-        onChoose={(value) => set({ key: value || undefined })}
-      />
-      <ZoneField zone={search.zone} onChoose={(zone) => set({ zone })} />
+      <ModelFilter {...shown} value={search.model} onChoose={(model) => set({ model })} />
+      <KeyFilter {...shown} value={search.key} onChoose={(key) => set({ key })} />
+      <ZoneFilter zone={search.zone} onChoose={(zone) => set({ zone })} />
       {isSpan && <DayFields search={search} onChoose={set} />}
     </Card>
   );
 }
 
-/** The days of the range that is shown: where a choice of others begins. */
+/** The days of the shown range, as the first choice of custom days. */
 function lastDays({ range = "30d", zone = localZone() }: UsageSearch) {
   const today = wallIn(zone, Date.now()).slice(0, 10);
   return { from: dayAfter(today, 1 - ranges[range] / ranges["24h"]), to: today };
 }
 
-/** The first and the last day. Neither can be taken beyond the other. */
+/** The first and the last day, in this order. */
 function DayFields({
   search: { from = "", to = "" },
   onChoose,
@@ -163,7 +145,7 @@ function DayFields({
 }) {
   const { common } = useText();
   const choose = (days: { from: string; to: string }): void => {
-    // While a day is typed there is none.
+    // A day that is being typed is incomplete.
     if (wallTime(days.from) === undefined || wallTime(days.to) === undefined) return;
     if (days.from <= days.to) onChoose({ ...days, bucket: undefined });
   };
@@ -174,7 +156,7 @@ function DayFields({
         {...day}
         label={common.firstDay}
         max={to}
-        // The browser's field keeps what is typed until it is a day.
+        // Uncontrolled, because the browser's field keeps an incomplete day while it is typed.
         key={`from ${from}`}
         defaultValue={from}
         onBlur={(event) => choose({ from: event.target.value, to })}
@@ -215,7 +197,7 @@ function Totals({ view }: { view: UsageView }) {
   );
 }
 
-/** `+12 %`; `undefined` where there was nothing before. */
+/** `+12 %`; `undefined` if there was nothing before. */
 function changeText(now: bigint, before: bigint): string | undefined {
   if (before === 0n) return undefined;
   const percent = Math.round((Number(now - before) / Number(before)) * 100);

@@ -4,23 +4,24 @@ import { lazy, type ReactNode, Suspense, useState } from "react";
 import { UsageBucket } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import type { GetUsageSeriesResponse } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
 import { useText } from "../common/language.tsx";
+import type { MetricName } from "../common/search.ts";
 import { Card, CardHead, Skeleton } from "../ui/card.tsx";
 import { Segments } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
-import { type Metric, type MetricName, metrics } from "./metric.ts";
+import { type Metric, metrics } from "./metric.ts";
 import { type UsageView, useUsage } from "./use-usage.ts";
 
-/** The charts' library is as big as everything else: it is loaded when a chart is there. */
+/** Loaded with the first chart, because the charts library is as large as everything else. */
 const Bars = lazy(async () => ({ default: (await import("./bars.tsx")).Bars }));
 
-/** One bucket of time, ready to be drawn. */
+/** One bucket of time with its label. */
 interface ChartRow {
   readonly label: string;
   /** The values of the series, in their order; exact. */
   readonly values: readonly bigint[];
 }
 
-/** What a chart and its table show. */
+/** The data of a chart and its table. */
 export interface ChartData {
   readonly names: readonly string[];
   readonly rows: readonly ChartRow[];
@@ -28,7 +29,7 @@ export interface ChartData {
   readonly metric: Metric;
 }
 
-/** The panel. */
+/** A card with a chart of usage, and the same numbers as a table. */
 export function UsagePanel({
   title,
   hint,
@@ -44,13 +45,13 @@ export function UsagePanel({
   metric: MetricName;
   empty: ReactNode;
   actions?: ReactNode;
-  /** How a group is called. Default: as it is. */
+  /** The name of a group. Default: the group itself. */
   nameOf?: (group: string) => string;
 }) {
   const texts = useText();
   const { common } = texts;
   const { data, error, refetch } = useUsage(view);
-  const [twin, setTwin] = useState<"chart" | "table">("chart");
+  const [shown, setView] = useState<View>("chart");
   const chart = data && chartOf(data, { metric, view, nameOf, texts });
   return (
     <Card>
@@ -59,15 +60,7 @@ export function UsagePanel({
         hint={hint}
         actions={
           <>
-            <Segments
-              label={common.view}
-              value={twin}
-              choices={[
-                { value: "chart", label: common.showChart },
-                { value: "table", label: common.showTable },
-              ]}
-              onChoose={setTwin}
-            />
+            <ViewSwitch view={shown} onChoose={setView} />
             {actions}
           </>
         }
@@ -82,7 +75,7 @@ export function UsagePanel({
         {chart !== undefined &&
           (chart.sums.length === 0 ? (
             empty
-          ) : twin === "table" ? (
+          ) : shown === "table" ? (
             <UsageTable data={chart} />
           ) : (
             <Suspense fallback={<Skeleton className="m-5 h-70" />}>
@@ -94,7 +87,24 @@ export function UsagePanel({
   );
 }
 
-/** Turns the answer into what is drawn. */
+type View = "chart" | "table";
+
+function ViewSwitch({ view, onChoose }: { view: View; onChoose: (view: View) => void }) {
+  const { common } = useText();
+  return (
+    <Segments
+      label={common.view}
+      value={view}
+      choices={[
+        { value: "chart", label: common.showChart },
+        { value: "table", label: common.showTable },
+      ]}
+      onChoose={onChoose}
+    />
+  );
+}
+
+/** Turns a reply into the data of a chart. */
 function chartOf(
   { bucketTimes, series }: GetUsageSeriesResponse,
   {
@@ -128,7 +138,7 @@ function chartOf(
   };
 }
 
-/** How a bucket is called, in the zone of the view. */
+/** The label of a bucket, in the zone of the view. */
 function bucketLabel({ bucket, zone }: UsageView): (start: Date) => string {
   const zoned = zone === undefined ? {} : { timeZone: zone };
   const day = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", ...zoned });
@@ -142,7 +152,7 @@ function bucketLabel({ bucket, zone }: UsageView): (start: Date) => string {
   return (start) => hour.format(start);
 }
 
-/** The table: newest first, only buckets in which something happened. */
+/** The numbers as a table: newest first, without empty buckets. */
 function UsageTable({ data: { names, rows, sums, metric } }: { data: ChartData }) {
   const { usage, common } = useText();
   const total = sums.reduce((sum, each) => sum + each, 0n);

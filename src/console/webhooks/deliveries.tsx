@@ -1,24 +1,21 @@
 /** Deliveries of webhooks with their filters. */
 import { useMutation } from "@connectrpc/connect-query";
-import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { WebhookService } from "../../../gen/uas/webhook/v1/webhook_service_pb.ts";
 import { useText } from "../common/language.tsx";
-import { defined, type DeliverySearch, deliveryStates, oneOf } from "../common/search.ts";
+import { defined, type DeliverySearch, deliveryStates, hasFilters } from "../common/search.ts";
 import { useAccountId } from "../common/session.tsx";
 import { timestampOf } from "../common/time.ts";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { Confirm } from "../ui/dialog.tsx";
-import { SelectField } from "../ui/field.tsx";
-import { FilterField } from "../ui/filter-bar.tsx";
-import { ErrorNote } from "../ui/show.tsx";
-import { useToast } from "../ui/toast.tsx";
+import { FilterBar, FilterField, FilterSelect } from "../ui/filter-bar.tsx";
+import { useDone } from "../ui/form.tsx";
 import { DeliveryList, states } from "./delivery-list.tsx";
 import { DeliverySheet } from "./delivery-sheet.tsx";
 
-/** The card of the own account, with its filters in the address. */
+/** The deliveries of the own account, with the filters in the address. */
 export function Deliveries() {
   const search = useSearch({ from: "/inside/webhooks" });
   const navigate = useNavigate({ from: "/webhooks" });
@@ -32,7 +29,7 @@ export function Deliveries() {
   );
 }
 
-/** The card with the list of an account or of all, the filters and the sheet. */
+/** The deliveries of one account or of all: filters, list and details. */
 export function DeliveryCard({
   accountId,
   search,
@@ -72,10 +69,9 @@ export function DeliveryCard({
   );
 }
 
-/** What deliveries are narrowed to. */
+/** The filters of deliveries, without the one that is open. */
 type Filters = Omit<DeliverySearch, "delivery">;
 
-/** The row of filters. Each change is told at once. */
 function DeliveryFilters({
   filters,
   onFilter,
@@ -87,71 +83,56 @@ function DeliveryFilters({
   children?: ReactNode;
 }) {
   const { webhooks: text, common } = useText();
-  const { state, origin, task } = filters;
   const set = (change: { [Name in keyof Filters]: Filters[Name] | undefined }): void =>
     onFilter(defined({ ...filters, ...change }));
   return (
-    <div
-      role="search"
-      aria-label={`${text.deliveries}: ${common.filters}`}
-      className="grid grid-cols-2 gap-2 border-b border-line px-5 pb-4 sm:flex sm:flex-wrap"
+    <FilterBar
+      label={text.deliveries}
+      isBelowHead
+      onClear={hasFilters(filters) ? () => onFilter({}) : undefined}
     >
-      <SelectField
+      <FilterSelect
         label={common.status}
-        isLabelHidden
-        className="sm:w-40"
-        value={state ?? ""}
-        choices={[
-          { value: "", label: text.anyState },
-          ...deliveryStates.map((value) => ({ value, label: text.states[states[value]] ?? "" })),
-        ]}
-        onChoose={(value) => set({ state: oneOf(value, deliveryStates) })}
+        any={text.anyState}
+        value={filters.state}
+        choices={deliveryStates.map((value) => ({
+          value,
+          label: text.states[states[value]] ?? "",
+        }))}
+        onChoose={(state) => set({ state })}
       />
       {children}
       <FilterField
-        key={`origin ${origin}`}
-        label={text.receiver}
-        value={origin}
+        label={text.endpoint}
+        value={filters.origin}
         onChoose={(value) => set({ origin: value && originOf(value) })}
         className="sm:w-52"
       />
       <FilterField
-        key={`task ${task}`}
         label={text.taskId}
-        value={task}
-        onChoose={(value) => set({ task: value })}
+        value={filters.task}
+        onChoose={(task) => set({ task })}
         className="sm:w-52"
       />
-      {Object.keys(filters).length > 0 && (
-        <Button tone="quiet" onClick={() => onFilter({})}>
-          {common.clearFilters}
-        </Button>
-      )}
-    </div>
+    </FilterBar>
   );
 }
 
-/** A receiver as the contract names it, of whatever was pasted: a callback address, or a host without its scheme. */
+/** The origin of an endpoint, from whatever was pasted: a callback URL, or a host without its scheme. */
 function originOf(typed: string): string {
   const url = URL.parse(typed) ?? URL.parse(`https://${typed}`);
   return url === null || url.origin === "null" ? typed : url.origin;
 }
 
-/** How far back failed deliveries are sent again, in milliseconds. */
+/** How far back failed deliveries are resent, in milliseconds. */
 const resendMs = 7 * 86_400_000;
 
-/** The button, which asks first. */
 function ResendFailed({ accountId }: { accountId: string }) {
   const { webhooks: text } = useText();
-  const toast = useToast();
-  const queries = useQueryClient();
   const [isOpen, setOpen] = useState(false);
+  const done = useDone(() => setOpen(false));
   const resend = useMutation(WebhookService.method.resendFailed, {
-    onSuccess: async ({ deliveryCount }) => {
-      setOpen(false);
-      toast({ title: text.resentCount(deliveryCount) });
-      await queries.invalidateQueries();
-    },
+    onSuccess: ({ deliveryCount }) => done(text.resentCount(deliveryCount)),
   });
   return (
     <>
@@ -163,9 +144,9 @@ function ResendFailed({ accountId }: { accountId: string }) {
         title={text.resendFailedTitle}
         confirm={text.resend}
         isBusy={resend.isPending}
+        error={resend.error}
       >
         {text.resendFailedText}
-        <ErrorNote error={resend.error} />
       </Confirm>
     </>
   );

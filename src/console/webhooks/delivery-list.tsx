@@ -1,21 +1,20 @@
 /** The list of deliveries, of an account or of all. */
 import { useInfiniteQuery } from "@connectrpc/connect-query";
-import { keepPreviousData } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { Webhook } from "lucide-react";
 import { type Delivery, DeliveryState } from "../../../gen/uas/webhook/v1/webhook_pb.ts";
 import { WebhookService } from "../../../gen/uas/webhook/v1/webhook_service_pb.ts";
-import { useAccountNames } from "../accounts/account.tsx";
+import { accountColumn, useAccountNames } from "../accounts/account.tsx";
 import { type Texts, useText } from "../common/language.tsx";
+import { paged } from "../common/rpc.ts";
 import type { DeliverySearch, deliveryStates } from "../common/search.ts";
 import { Empty } from "../ui/card.tsx";
-import { Badge, ErrorNote, Time, type Tone } from "../ui/show.tsx";
-import { type Column, MoreRows, RowButton, Table } from "../ui/table.tsx";
+import { Badge, type Tone, Truncated } from "../ui/show.tsx";
+import { agoColumn, type Column, QueryTable, RowTime } from "../ui/table.tsx";
 
-/** How many deliveries a page of the list has. */
+/** Deliveries of one page of the list. */
 const pageSize = 50;
 
-/** The list, page by page. */
+/** The list of deliveries, fetched page by page. */
 export function DeliveryList({
   accountId,
   search,
@@ -28,7 +27,7 @@ export function DeliveryList({
 }) {
   const texts = useText();
   const { webhooks: text } = texts;
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
+  const query = useInfiniteQuery(
     WebhookService.method.listDeliveries,
     {
       accountId,
@@ -39,46 +38,31 @@ export function DeliveryList({
       state: search.state === undefined ? DeliveryState.UNSPECIFIED : states[search.state],
     },
     {
-      pageParamKey: "pageToken",
-      getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-      placeholderData: keepPreviousData,
+      ...paged,
       refetchInterval: 5_000,
     },
   );
   const accountNames = useAccountNames(accountId === "");
   const columns = deliveryColumns({ texts, onOpen, ...(accountId === "" && { accountNames }) });
-  if (error !== null) {
-    return (
-      <div className="p-5">
-        <ErrorNote error={error} onRetry={() => void refetch()} />
-      </div>
-    );
-  }
   const { state, task, origin } = search;
   const isFiltered = state !== undefined || task !== undefined || origin !== undefined;
   return (
-    <>
-      <Table
-        label={text.deliveries}
-        columns={columns}
-        rows={data?.pages.flatMap(({ deliveries }) => deliveries)}
-        keyOf={({ deliveryId }) => deliveryId}
-        onOpen={({ deliveryId }) => onOpen(deliveryId)}
-        isOpen={({ deliveryId }) => deliveryId === search.delivery}
-        empty={
-          isFiltered ? (
-            <Empty title={text.noMatch} />
-          ) : (
-            <Empty icon={<Webhook />} title={text.empty} hint={text.emptyHint} />
-          )
-        }
-      />
-      <MoreRows
-        hasMore={hasNextPage}
-        isBusy={isFetchingNextPage}
-        onMore={() => void fetchNextPage()}
-      />
-    </>
+    <QueryTable
+      query={query}
+      label={text.deliveries}
+      columns={columns}
+      rows={query.data?.pages.flatMap(({ deliveries }) => deliveries)}
+      keyOf={({ deliveryId }) => deliveryId}
+      onOpen={({ deliveryId }) => onOpen(deliveryId)}
+      isOpen={({ deliveryId }) => deliveryId === search.delivery}
+      empty={
+        isFiltered ? (
+          <Empty title={text.noMatch} />
+        ) : (
+          <Empty icon={<Webhook />} title={text.empty} hint={text.emptyHint} />
+        )
+      }
+    />
   );
 }
 
@@ -89,24 +73,25 @@ function deliveryColumns({
 }: {
   texts: Texts;
   onOpen: (deliveryId: string) => void;
-  /** For a list of several accounts: whose a delivery is. */
+  /** The names of accounts by their id, for a list of several accounts. */
   accountNames?: ReadonlyMap<string, string>;
 }): Column<Delivery>[] {
   return [
     {
       id: "time",
-      title: text.happened,
+      title: text.created,
       cell: ({ createTime, deliveryId }) => (
-        <RowButton onOpen={() => onOpen(deliveryId)}>
-          <span className="sr-only">{text.open(deliveryId)}</span>
-          <span aria-hidden="true">
-            <Time time={createTime} />
-          </span>
-        </RowButton>
+        <RowTime
+          time={createTime}
+          label={text.open(deliveryId)}
+          onOpen={() => onOpen(deliveryId)}
+        />
       ),
     },
     { id: "state", title: common.status, cell: ({ state }) => <DeliveryBadge state={state} /> },
-    ...(accountNames === undefined ? [] : [accountColumn(common.account, accountNames)]),
+    ...(accountNames === undefined
+      ? []
+      : [accountColumn({ title: common.account, names: accountNames })]),
     {
       id: "event",
       title: text.event,
@@ -123,13 +108,9 @@ function deliveryColumns({
     },
     {
       id: "url",
-      title: text.receiver,
+      title: text.endpoint,
       from: "md",
-      cell: ({ url }) => (
-        <span className="block max-w-64 truncate" title={url}>
-          {url}
-        </span>
-      ),
+      cell: ({ url }) => <Truncated text={url} className="max-w-64" />,
     },
     {
       id: "attempts",
@@ -138,29 +119,13 @@ function deliveryColumns({
       from: "sm",
       cell: ({ attemptCount }) => attemptCount,
     },
-    {
+    agoColumn({
       id: "next",
       title: text.next,
       from: "lg",
-      cell: ({ nextAttemptTime }) => <Time isRelative time={nextAttemptTime} />,
-    },
+      time: ({ nextAttemptTime }) => nextAttemptTime,
+    }),
   ];
-}
-
-function accountColumn(title: string, names: ReadonlyMap<string, string>): Column<Delivery> {
-  return {
-    id: "account",
-    title,
-    cell: ({ accountId }) => (
-      <Link
-        to="/accounts/$accountId"
-        params={{ accountId }}
-        className="block max-w-40 truncate rounded underline-offset-4 hover:underline"
-      >
-        {names.get(accountId) ?? accountId.slice(-12)}
-      </Link>
-    ),
-  };
 }
 
 const tones: Readonly<Record<DeliveryState, Tone>> = {
@@ -173,13 +138,13 @@ const tones: Readonly<Record<DeliveryState, Tone>> = {
   [DeliveryState.PARKED]: "warn",
 };
 
-/** How far a delivery is. */
+/** The state of a delivery. */
 export function DeliveryBadge({ state }: { state: DeliveryState }) {
   const { webhooks: text } = useText();
   return <Badge tone={tones[state] ?? "neutral"}>{text.states[state]}</Badge>;
 }
 
-/** What they are in the contract. */
+/** The states by their words in addresses. */
 export const states: Readonly<Record<(typeof deliveryStates)[number], DeliveryState>> = {
   pending: DeliveryState.PENDING,
   sending: DeliveryState.SENDING,

@@ -1,6 +1,6 @@
-/** One delivery in detail: its body, and each attempt with what was answered. */
+/** One delivery in detail: its body, and each attempt with the response. */
 import { useMutation, useQuery } from "@connectrpc/connect-query";
-import { skipToken, useQueryClient } from "@tanstack/react-query";
+import { skipToken } from "@tanstack/react-query";
 import { RotateCw } from "lucide-react";
 import {
   type Attempt,
@@ -15,21 +15,22 @@ import { Button } from "../ui/button.tsx";
 import { Facts, Skeleton } from "../ui/card.tsx";
 import { CodeBlock, Id } from "../ui/code.tsx";
 import { Sheet } from "../ui/dialog.tsx";
+import { useDone } from "../ui/form.tsx";
 import { Badge, ErrorNote, Time } from "../ui/show.tsx";
-import { useToast } from "../ui/toast.tsx";
+import { useErrorToast } from "../ui/toast.tsx";
 import { DeliveryBadge } from "./delivery-list.tsx";
 
-/** How often an open delivery is asked for anew, in milliseconds. */
+/** How often an open delivery is fetched, in milliseconds. */
 const refreshMs = 2_000;
 
-/** The sheet; open while there is an id. */
+/** The details of a delivery; open while there is an id. */
 export function DeliverySheet({
   deliveryId,
   isForOperator,
   onClose,
 }: {
   deliveryId: string | undefined;
-  /** Whether it says whose delivery it is. */
+  /** Whether it shows the account. */
   isForOperator: boolean;
   onClose: () => void;
 }) {
@@ -70,14 +71,10 @@ export function DeliverySheet({
 
 function ResendButton({ delivery: { deliveryId } }: { delivery: Delivery }) {
   const { webhooks: text } = useText();
-  const toast = useToast();
-  const queries = useQueryClient();
+  const done = useDone();
   const resend = useMutation(WebhookService.method.resendDelivery, {
-    onSuccess: async () => {
-      toast({ title: text.resent });
-      await queries.invalidateQueries();
-    },
-    onError: ({ rawMessage }) => toast({ title: rawMessage }),
+    onSuccess: () => done(text.resent),
+    onError: useErrorToast(),
   });
   return (
     <Button isBusy={resend.isPending} onClick={() => resend.mutate({ deliveryId })}>
@@ -97,9 +94,9 @@ function About({ delivery, isForOperator }: { delivery: Delivery; isForOperator:
           ? [[common.account, <Id key="account" isWhole value={delivery.accountId} />] as const]
           : []),
         [text.event, text.events[delivery.status]],
-        [text.happened, <Time key="time" time={delivery.createTime} />],
+        [text.created, <Time key="time" time={delivery.createTime} />],
         [
-          text.receiver,
+          text.endpoint,
           <span key="url" className="break-all">
             {delivery.url}
           </span>,

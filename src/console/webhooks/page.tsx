@@ -6,18 +6,17 @@ import { type AllDeliverySearch, defined } from "../common/search.ts";
 import { localZone } from "../common/time.ts";
 import { PageHead } from "../ui/card.tsx";
 import { Deliveries, DeliveryCard } from "./deliveries.tsx";
-import { Endpoints } from "./endpoints.tsx";
+import { Endpoints, TestEvent } from "./endpoints.tsx";
 import { SecretCard } from "./secret-card.tsx";
-import { TestEvent } from "./test-event.tsx";
 
-/** The page. */
+/** `/webhooks`. */
 export function WebhooksPage() {
   const { webhooks: text, common } = useText();
   return (
     <>
       <PageHead
         title={text.title}
-        hint={`${text.hint} ${common.zoneNote(localZone())}`}
+        hint={common.withZone(text.hint, localZone())}
         actions={<TestEvent />}
       />
       <div className="flex flex-col gap-6">
@@ -29,12 +28,9 @@ export function WebhooksPage() {
   );
 }
 
-/** The page. */
+/** `/all-deliveries`, for operators. */
 export function AllDeliveriesPage() {
-  const {
-    operator: { allDeliveries: text },
-    common,
-  } = useText();
+  const { allDeliveries: text, common } = useText();
   const { account, ...search } = useSearch({ from: "/inside/operator/all-deliveries" });
   const navigate = useNavigate({ from: "/all-deliveries" });
   const set = (next: AllDeliverySearch): void => void navigate({ search: next, replace: true });
@@ -42,7 +38,7 @@ export function AllDeliveriesPage() {
     <>
       <PageHead
         title={text.title}
-        hint={`${account === undefined ? text.hint : text.hintOne} ${common.zoneNote(localZone())}`}
+        hint={common.withZone(account === undefined ? text.hint : text.hintOne, localZone())}
       />
       <DeliveryCard
         accountId={account ?? ""}
