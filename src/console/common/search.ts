@@ -1,29 +1,62 @@
 /** The search parameters of pages' addresses: filters, so that a view can be kept, sent and reloaded. */
+import * as z from "zod/mini";
 import { parseUsd } from "./money.ts";
 import { wallTime, zoneOf } from "./time.ts";
 
-/** Where to go after the sign-in. */
-export interface NextSearch {
-  readonly next?: string;
-}
-
 type Raw = Readonly<Record<string, unknown>>;
 
-/** Reads a page's search for {@link NextSearch}; anything that is no path of the console is dropped. */
-export function readNext({ next }: Raw): NextSearch {
-  return typeof next === "string" && /^\/(?!\/|\\)/.test(next) ? { next } : {};
+type Shape = Readonly<Record<string, z.ZodMiniType>>;
+
+/** What a schema reads: absent members are not filtered by. */
+type Read<Members extends Shape> = {
+  readonly [Name in keyof Members]?: NonNullable<z.output<Members[Name]>>;
+};
+
+/**
+ * The reader of a page's search. A member that has no valid value is dropped by itself, so an old or mistyped address
+ * still opens its page.
+ */
+function searchReader<Members extends Shape>(shape: Members): (raw: Raw) => Read<Members> {
+  const members = Object.entries(shape).map(([name, type]) => [
+    name,
+    // oxlint-disable-next-line promise/valid-params -- zod's function, no promise
+    z.catch(z.optional(type), undefined),
+  ]);
+  const schema = z.object(Object.fromEntries(members) as Record<string, z.ZodMiniType>);
+  return (raw) => defined(schema.parse(raw)) as Read<Members>;
 }
 
-/** What the list of keys is opened with. */
-export interface KeySearch {
-  /** Whether the form for a new key is open. */
-  readonly create?: true;
+/** The members of an object that have a value. */
+export function defined<Value extends object>(
+  value: Value,
+): { [Name in keyof Value]?: Exclude<Value[Name], undefined> } {
+  return Object.fromEntries(
+    Object.entries(value).filter(([, each]) => each !== undefined),
+  ) as never;
 }
 
-/** Reads {@link KeySearch}. */
-export function readKeySearch({ create }: Raw): KeySearch {
-  return create === true ? { create } : {};
+/** Whether a search filters by anything. */
+export function hasFilters(search: object): boolean {
+  return Object.keys(search).length > 0;
 }
+
+/** A value that is one of those known. */
+export function oneOf<const Value>(value: unknown, known: readonly Value[]): Value | undefined {
+  return known.find((each) => each === value);
+}
+
+/** The router reads digits in an address as a number. */
+const text = z
+  .pipe(z.union([z.string(), z.number()]), z.transform(String))
+  .check(z.refine((value) => value !== ""));
+
+/** A value in the spelling that `read` gives it; dropped where it gives none. */
+function spelled(read: (value: unknown) => string | undefined) {
+  return z.pipe(z.unknown(), z.transform(read));
+}
+
+/** An amount above zero, in USD. */
+const amount = text.check(z.refine((value) => (parseUsd(value) ?? 0n) > 0n));
 
 /** The ranges that lists and charts offer, in milliseconds. */
 export const ranges = {
@@ -40,15 +73,17 @@ export type RangeName = keyof typeof ranges;
 /** The names of {@link ranges}, shortest first. */
 export const rangeNames = Object.keys(ranges) as readonly RangeName[];
 
-/** A span that somebody has chosen, in place of a range. */
-export interface SpanSearch {
-  /** Where it begins: a day, or a minute of one, as clocks of the zone show it. */
-  readonly from?: string;
-  /** Where it ends. */
-  readonly to?: string;
-  /** The zone of all times of the page, an IANA name. Absent: the browser's. */
-  readonly zone?: string;
-}
+const range = z.enum(rangeNames);
+
+/** A time span of the user's own, in place of a range. */
+const span = {
+  /** Its start: a day, or a minute of one, as clocks of the zone show it. */
+  from: spelled(wallTime),
+  /** Its end, which is not in it. */
+  to: spelled(wallTime),
+  /** The zone of all times of the page, an IANA name. Default: the browser's. */
+  zone: spelled(zoneOf),
+};
 
 /** Classes of HTTP statuses. */
 export const statusClasses = ["2xx", "4xx", "5xx"] as const;
@@ -70,51 +105,34 @@ export const endingNames = [
   "key_expired",
 ] as const;
 
-/** The filters of the call log. Absent: not filtered by it. The span counts up to `to`, and not where there is a range. */
-export interface CallSearch extends SpanSearch {
-  readonly range?: RangeName;
-  readonly model?: string;
-  readonly key?: string;
-  readonly outcome?: "succeeded" | "failed";
-  readonly code?: string;
-  readonly status?: (typeof statusClasses)[number];
-  readonly ending?: (typeof endingNames)[number];
-  readonly vendor?: string;
-  /** The least that a call has cost, in USD. */
-  readonly cost?: string;
-  readonly request?: string;
+const callMembers = {
+  ...span,
+  range,
+  model: text,
+  key: text,
+  outcome: z.enum(["succeeded", "failed"]),
+  code: text,
+  status: z.enum(statusClasses),
+  ending: z.enum(endingNames),
+  vendor: text,
+  /** The lowest cost, in USD. */
+  cost: amount,
+  request: text,
   /** The call whose details are open. */
-  readonly call?: string;
-}
+  call: text,
+};
 
-/** Reads the filters of the call log; what makes no sense is dropped. */
-export function readCallSearch(raw: Raw): CallSearch {
-  return defined({
-    range: oneOf(raw["range"], rangeNames),
-    model: text(raw["model"]),
-    key: text(raw["key"]),
-    outcome: oneOf(raw["outcome"], ["succeeded", "failed"] as const),
-    code: text(raw["code"]),
-    ...readSpan(raw),
-    status: oneOf(raw["status"], statusClasses),
-    ending: oneOf(raw["ending"], endingNames),
-    vendor: text(raw["vendor"]),
-    cost: costText(raw["cost"]),
-    request: text(raw["request"]),
-    call: text(raw["call"]),
-  });
-}
+/** Reads the filters of the call log. Where there is a span, the range does not count. */
+export const readCallSearch = searchReader(callMembers);
 
-function readSpan({ from, to, zone }: Raw): { [Name in keyof SpanSearch]: string | undefined } {
-  return { from: wallTime(from), to: wallTime(to), zone: zoneOf(zone) };
-}
+export type CallSearch = ReturnType<typeof readCallSearch>;
 
-function costText(value: unknown): string | undefined {
-  const written = text(value);
-  return written !== undefined && (parseUsd(written) ?? 0n) > 0n ? written : undefined;
-}
+/** Reads the filters of the log of all calls; with `account`, only the calls of that account. */
+export const readAllCallSearch = searchReader({ ...callMembers, account: text });
 
-/** The kinds of movements that a ledger can be narrowed to; `moved`: everything but charges. */
+export type AllCallSearch = ReturnType<typeof readAllCallSearch>;
+
+/** The kinds of entries that a ledger can be filtered by; `moved`: everything but charges. */
 export const ledgerKinds = [
   "moved",
   "charge",
@@ -125,19 +143,10 @@ export const ledgerKinds = [
   "late_settlement",
 ] as const;
 
-/** The filters of a ledger. Absent: not filtered by it. */
-export interface LedgerSearch {
-  readonly range?: RangeName;
-  readonly kind?: (typeof ledgerKinds)[number];
-}
+/** Reads the filters of a ledger. */
+export const readLedgerSearch = searchReader({ range, kind: z.enum(ledgerKinds) });
 
-/** Reads {@link LedgerSearch}; what makes no sense is dropped. */
-export function readLedgerSearch(raw: Raw): LedgerSearch {
-  return defined({
-    range: oneOf(raw["range"], rangeNames),
-    kind: oneOf(raw["kind"], ledgerKinds),
-  });
-}
+export type LedgerSearch = ReturnType<typeof readLedgerSearch>;
 
 /** The metrics of usage, in the order of the page. */
 export const metricNames = [
@@ -154,53 +163,33 @@ export const metricNames = [
 
 export type MetricName = (typeof metricNames)[number];
 
-/** What the usage page shows. Absent: the first of each. The span goes by whole days, both of them included. */
-export interface UsageSearch extends SpanSearch {
-  readonly range?: RangeName;
-  readonly metric?: MetricName;
-  readonly group?: "none" | "model" | "key";
-  readonly bucket?: "hour" | "day" | "week" | "month";
-  readonly model?: string;
-  readonly key?: string;
-}
+const readUsage = searchReader({
+  ...span,
+  range,
+  metric: z.enum(metricNames),
+  group: z.enum(["none", "model", "key"]),
+  bucket: z.enum(["hour", "day", "week", "month"]),
+  model: text,
+  key: text,
+});
 
-/** Reads {@link UsageSearch}; what makes no sense is dropped. */
+export type UsageSearch = ReturnType<typeof readUsage>;
+
+/** Reads what the usage page shows. Its span has whole days, both ends included; a span with one end is dropped. */
 export function readUsageSearch(raw: Raw): UsageSearch {
-  return defined({
-    range: oneOf(raw["range"], rangeNames),
-    ...readDays(raw),
-    metric: oneOf(raw["metric"], metricNames),
-    group: oneOf(raw["group"], ["none", "model", "key"] as const),
-    bucket: oneOf(raw["bucket"], ["hour", "day", "week", "month"] as const),
-    model: text(raw["model"]),
-    key: text(raw["key"]),
-  });
-}
-
-/** Both days or none: a span with one end is no span. */
-function readDays(raw: Raw): { [Name in keyof SpanSearch]: string | undefined } {
-  const { from, to, zone } = readSpan(raw);
+  const { from, to, ...search } = readUsage(raw);
   const [first, last] = [from?.slice(0, 10), to?.slice(0, 10)];
-  if (first === undefined || last === undefined || last < first) {
-    return { from: undefined, to: undefined, zone };
-  }
-  return { from: first, to: last, zone };
+  if (first === undefined || last === undefined || last < first) return search;
+  return { from: first, to: last, ...search };
 }
 
-/** The statuses of tasks, by their documented words. */
+/** The statuses of tasks, in the words of the wire. */
 export const taskStatuses = ["progress", "completed", "failed", "cancelled"] as const;
 
-/** The filter of the list of tasks. */
-export interface TaskSearch {
-  readonly status?: (typeof taskStatuses)[number];
-  /** The task whose details are open. */
-  readonly task?: string;
-}
+/** Reads the filter of the list of tasks; `task`: the one whose details are open. */
+export const readTaskSearch = searchReader({ status: z.enum(taskStatuses), task: text });
 
-/** Reads {@link TaskSearch}. */
-export function readTaskSearch(raw: Raw): TaskSearch {
-  return defined({ status: oneOf(raw["status"], taskStatuses), task: text(raw["task"]) });
-}
+export type TaskSearch = ReturnType<typeof readTaskSearch>;
 
 /** The states of deliveries. */
 export const deliveryStates = [
@@ -212,105 +201,44 @@ export const deliveryStates = [
   "parked",
 ] as const;
 
-/** The filter of the list of deliveries. */
-export interface DeliverySearch {
-  readonly state?: (typeof deliveryStates)[number];
-  readonly task?: string;
-  /** The receiver: scheme, host and port. */
-  readonly origin?: string;
+const deliveryMembers = {
+  state: z.enum(deliveryStates),
+  task: text,
+  /** The endpoint: scheme, host and port. */
+  origin: text,
   /** The delivery whose details are open. */
-  readonly delivery?: string;
-}
+  delivery: text,
+};
 
-/** Reads {@link DeliverySearch}. */
-export function readDeliverySearch(raw: Raw): DeliverySearch {
-  return defined({
-    state: oneOf(raw["state"], deliveryStates),
-    task: text(raw["task"]),
-    origin: text(raw["origin"]),
-    delivery: text(raw["delivery"]),
-  });
-}
+/** Reads the filters of the list of deliveries. */
+export const readDeliverySearch = searchReader(deliveryMembers);
 
-/** What the list of models shows. */
-export interface ModelSearch {
-  /** The model whose details are open. */
-  readonly model?: string;
-}
+export type DeliverySearch = ReturnType<typeof readDeliverySearch>;
 
-/** Reads {@link ModelSearch}. */
-export function readModelSearch(raw: Raw): ModelSearch {
-  return defined({ model: text(raw["model"]) });
-}
+/** Reads the filters of the deliveries of all accounts; with `account`, only those of that account. */
+export const readAllDeliverySearch = searchReader({ ...deliveryMembers, account: text });
 
-/** A text that says something. */
-function text(value: unknown): string | undefined {
-  if (typeof value === "number") return String(value);
-  return typeof value === "string" && value !== "" ? value : undefined;
-}
+export type AllDeliverySearch = ReturnType<typeof readAllDeliverySearch>;
 
-/** A value that is one of those known. */
-export function oneOf<const Value>(value: unknown, known: readonly Value[]): Value | undefined {
-  return known.find((each) => each === value);
-}
+/** Reads the model that is chosen, or whose details are open. */
+export const readModelSearch = searchReader({ model: text });
 
-/** The members that have a value. */
-export function defined<Value extends object>(
-  value: Value,
-): { [Name in keyof Value]?: Exclude<Value[Name], undefined> } {
-  return Object.fromEntries(
-    Object.entries(value).filter(([, each]) => each !== undefined),
-  ) as never;
-}
+/** Reads how the list of keys is opened; `create`: with the form for a new key. */
+export const readKeySearch = searchReader({ create: z.literal(true) });
 
-/** The states of accounts that a list can be of. */
-export const accountStates = ["active", "suspended"] as const;
+/** Reads which accounts are listed; `q`: a part of the name, or an account id. */
+export const readAccountSearch = searchReader({
+  q: text,
+  state: z.enum(["active", "suspended"]),
+});
 
-/** Which accounts are listed. Absent: not searched by it. */
-export interface AccountSearch {
-  readonly q?: string;
-  readonly state?: (typeof accountStates)[number];
-}
-
-/** Reads {@link AccountSearch}. */
-export function readAccountSearch({ q, state }: Raw): AccountSearch {
-  return defined({ q: text(q), state: oneOf(state, accountStates) });
-}
-
-/** The filters of the log of all calls. */
-export interface AllCallSearch extends CallSearch {
-  /** Only calls of this account. */
-  readonly account?: string;
-}
-
-/** Reads {@link AllCallSearch}. */
-export function readAllCallSearch(raw: Raw): AllCallSearch {
-  return { ...readCallSearch(raw), ...defined({ account: text(raw["account"]) }) };
-}
-
-/** The filters of the deliveries of all accounts. */
-export interface AllDeliverySearch extends DeliverySearch {
-  /** Only deliveries of this account. */
-  readonly account?: string;
-}
-
-/** Reads {@link AllDeliverySearch}. */
-export function readAllDeliverySearch(raw: Raw): AllDeliverySearch {
-  return { ...readDeliverySearch(raw), ...defined({ account: text(raw["account"]) }) };
-}
+export type AccountSearch = ReturnType<typeof readAccountSearch>;
 
 /** The states of redeem codes, in the order of the contract. */
 export const codeStates = ["open", "redeemed", "revoked", "expired"] as const;
 
-/** Which redeem codes are listed. */
-export interface CodeSearch {
-  readonly state?: (typeof codeStates)[number];
-}
-
-/** Reads {@link CodeSearch}. */
-export function readCodeSearch({ state }: Raw): CodeSearch {
-  return defined({ state: oneOf(state, codeStates) });
-}
+/** Reads which redeem codes are listed. */
+export const readCodeSearch = searchReader({ state: z.enum(codeStates) });
 
 /** The kinds of actions in the audit log: what stands before the dot of an action. */
 export const auditKinds = [
@@ -323,18 +251,12 @@ export const auditKinds = [
   "session",
 ] as const;
 
-/** Which entries of the audit log are listed. */
-export interface AuditSearch {
-  readonly kind?: (typeof auditKinds)[number];
-  readonly account?: string;
-}
+/** Reads which entries of the audit log are listed. */
+export const readAuditSearch = searchReader({ kind: z.enum(auditKinds), account: text });
 
-/** Reads {@link AuditSearch}. */
-export function readAuditSearch({ kind, account }: Raw): AuditSearch {
-  return defined({ kind: oneOf(kind, auditKinds), account: text(account) });
-}
+export type AuditSearch = ReturnType<typeof readAuditSearch>;
 
-/** Whether a search filters by anything. */
-export function hasFilters(search: object): boolean {
-  return Object.keys(search).length > 0;
-}
+/** Reads where to go after the sign-in: a path of the console, never another site. */
+export const readNext = searchReader({
+  next: z.string().check(z.regex(/^\/(?!\/|\\)/)),
+});

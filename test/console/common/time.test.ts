@@ -1,6 +1,5 @@
-/** Times as clocks of a zone show them: what stands in addresses, and which moments are meant. */
+/** Times as clocks of a zone show them: which moments they are. */
 import { expect, test } from "vitest";
-import { readCallSearch, readUsageSearch } from "../../../src/console/common/search.ts";
 import {
   dayAfter,
   exactTimeText,
@@ -44,26 +43,4 @@ test("what is no time and no zone is dropped", () => {
   expect(wallTime("2026-02-03T04:05")).toBe("2026-02-03T04:05");
   expect(zoneOf("Mars/Olympus")).toBeUndefined();
   expect(zoneOf("utc")).toBe("UTC");
-});
-
-test("addresses: filters of calls and days of usage, and nothing that makes no sense", () => {
-  const good = {
-    from: "2026-11-01",
-    to: "2026-11-02T10:00",
-    zone: "America/New_York",
-    status: "4xx",
-    ending: "key_disabled",
-    vendor: "sim",
-    cost: "0.01",
-  };
-  expect(readCallSearch(good)).toEqual(good);
-  const bad = { from: "x", zone: "x", status: "9xx", ending: "x", cost: "much", vendor: "" };
-  expect(readCallSearch(bad)).toEqual({});
-  expect(readUsageSearch({ from: "2026-11-01", to: "2026-11-30T10:00" })).toEqual({
-    from: "2026-11-01",
-    to: "2026-11-30",
-  });
-  expect(readUsageSearch({ from: "2026-11-30", to: "2026-11-01", zone: "UTC" })).toEqual({
-    zone: "UTC",
-  });
 });
