@@ -1,7 +1,8 @@
 /** Finds models that lose money: their price is below what a route of theirs costs. */
 import type { Config, ModelConfig, PriceConfig, RouteConfig } from "../config/config.ts";
+import { priceAt } from "../config/price.ts";
 import { formatUsd } from "../core/money.ts";
-import { momentText, moments, priceFrom, upcoming } from "./price-dates.ts";
+import { momentText, moments, upcoming } from "./price-dates.ts";
 import { type PriceUnit, namesUnit, priceUnits, tierLimits, unitPrice } from "./price-units.ts";
 
 /**
@@ -25,7 +26,7 @@ function routeLosses(model: ModelConfig, route: RouteConfig, nowMs: number): rea
   const [prices, costs] = [upcoming(model.prices, nowMs), upcoming(route.costs, nowMs)];
   const head = `route ${route.vendor} ${route.model}`;
   return moments([prices, costs]).flatMap((fromMs) => {
-    const [price, cost] = [priceFrom(prices, fromMs), priceFrom(costs, fromMs)];
+    const [price, cost] = [priceAt(prices, fromMs), priceAt(costs, fromMs)];
     const since = Number.isFinite(fromMs) ? `from ${momentText(fromMs)} ` : "";
     return priceUnits.flatMap((unit) => {
       const loss = firstLoss(unit, price, cost);
