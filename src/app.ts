@@ -22,7 +22,6 @@ import { createPricing, createInference } from "./inference/module.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createTokenCounter } from "./inference/tokens/counter.ts";
 import { createInferenceState } from "./inference/state/state.ts";
-import { createUnlimitedRoutes } from "./inference/unlimited-routes.ts";
 import { createUpstream } from "./inference/upstream.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
@@ -120,15 +119,11 @@ async function assemble(built: Parts): Promise<App> {
   const counter = createTokenCounter({ warn });
   const pricing = createPricing(prices);
   const parts = { config, vendors, ledger, pricing, calls, detached, metrics, log, state, counter };
-  const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
   const results = openResults({ pool, settings, config, warn, measure: fileSeconds });
   const work = { database, config, vendors, prices, metrics, upstream, state };
   const common = { ...work, settings, log, onLowBalance, masterKey, results };
   const { native, working, tasks } = createTaskRooms(common);
-  const inference = createInference({
-    ...parts,
-    ...{ upstream, unlimitedRoutes, background: tasks.background },
-  });
+  const inference = createInference({ ...parts, database, upstream, background: tasks.background });
   const natives = native.serve({ ...parts, ...inference });
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });
@@ -143,18 +138,10 @@ async function assemble(built: Parts): Promise<App> {
   });
   await authenticator.start();
   await makePartitions(database.pool, warn);
-  const roomJobs = [jobs, state.jobs, signIn.jobs, native.jobs];
-  const starting = [...roomJobs, unlimitedRoutes, results.jobs, sending, tasks, working];
+  const roomJobs = [jobs, state.jobs, signIn.jobs, native.jobs, inference.unlimitedRoutes];
+  const starting = [...roomJobs, results.jobs, sending, tasks, working];
   for (const each of starting) await each.start();
-  const stopping = [
-    ...roomJobs,
-    unlimitedRoutes,
-    sending,
-    results,
-    tasks,
-    inference.refusedKeys,
-    warm,
-  ];
+  const stopping = [...roomJobs, sending, results, tasks, inference.refusedKeys, warm];
   const open = [counter, authenticator, ...vendors.values()];
   const closing = { calls, detached, edges, working, stopping, ledger, open, backend };
   let closed: Promise<void> | undefined;
