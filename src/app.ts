@@ -83,8 +83,8 @@ export async function buildApp(options: BuildOptions): Promise<App> {
     const balance = formatUsd(balanceNanos);
     log.warn({ accountId, balance }, "an account has fallen below its low-balance threshold");
   };
-  const told = { onLowBalance, signInObserver: createSignInObserver(metrics) };
-  const backend = await openBackend({ ...options, ...told });
+  const observers = { onLowBalance, signInObserver: createSignInObserver(metrics) };
+  const backend = await openBackend({ ...options, ...observers });
   try {
     return await assemble({ ...options, log, metrics, onLowBalance, backend });
   } catch (error) {
@@ -186,10 +186,10 @@ function createTaskRooms(parts: Omit<NativeRoomOptions & WorkingOptions, "onNews
   readonly working: TaskWorking;
   readonly tasks: TaskRoom;
 } {
-  const onNews = (): void => working.wake();
-  const native = createNativeRoom({ ...parts, onNews });
+  const wake = (): void => working.wake();
+  const native = createNativeRoom({ ...parts, onNews: wake });
   const working = createTaskWorking({ ...parts, native });
-  const tasks = createTaskRoom({ ...parts, onNews, onCancel: working.cancel, native });
+  const tasks = createTaskRoom({ ...parts, onNews: wake, onCancel: working.cancel, native });
   return { native, working, tasks };
 }
 

@@ -29,7 +29,7 @@ import { serve, type Service } from "../core/service.ts";
 import { consoleRpcPrefix, prepareConsole } from "../facade/console-rpc.ts";
 import { createFacade } from "../facade/facade.ts";
 import type {
-  CallbackDoor,
+  CallbackReceiver,
   DirectHandlers,
   FindFile,
   DirectCall,
@@ -71,7 +71,7 @@ export interface EdgeOptions {
   /** Finds result files by their tokens. */
   readonly results: { find: FindFile };
   /** Takes vendors' callbacks. */
-  readonly tasks: { readonly callbacks: CallbackDoor };
+  readonly tasks: { readonly callbacks: CallbackReceiver };
   /** The pages of the console; `undefined` beside them: they cannot be served. Default: there is no console. */
   readonly pages?: Promise<Pages | undefined> | undefined;
   /** Who presents the token of a console's cookie. */

@@ -87,6 +87,6 @@ function costCell(price = "0", cost: string | undefined): string {
   if (cost === undefined) return "-";
   const [priceNanos = 0n, costNanos = 0n] = [parseUsd(price), parseUsd(cost)];
   if (priceNanos === 0n) return cost;
-  const left = Number(((priceNanos - costNanos) * 1_000n) / priceNanos) / 10;
-  return `${cost} (${left} % left)`;
+  const marginPercent = Number(((priceNanos - costNanos) * 1_000n) / priceNanos) / 10;
+  return `${cost} (${marginPercent} % left)`;
 }

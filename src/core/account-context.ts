@@ -3,18 +3,22 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Caller } from "./caller.ts";
 
-const lanes = new AsyncLocalStorage<string>();
+const contexts = new AsyncLocalStorage<string>();
 
 /** The lane of operators, of requests of nobody who is known yet, and of what the process does by itself. */
-export const commonLane = "";
+export const sharedContext = "";
 
-/** The lane of what runs now: an account's id, or {@link commonLane}. */
-export function currentLane(): string {
-  return lanes.getStore() ?? commonLane;
+/** The lane of what runs now: an account's id, or {@link sharedContext}. */
+export function currentAccountContext(): string {
+  return contexts.getStore() ?? sharedContext;
 }
 
 /** Runs work, and what it begins, in the lane of a caller. */
-export function inLaneOf<Result>(caller: Caller | undefined, work: () => Result): Result {
-  const lane = caller !== undefined && "accountId" in caller ? caller.accountId : commonLane;
-  return lanes.run(lane, work);
+export function runInAccountContext<Result>(
+  caller: Caller | undefined,
+  work: () => Result,
+): Result {
+  const accountId =
+    caller !== undefined && "accountId" in caller ? caller.accountId : sharedContext;
+  return contexts.run(accountId, work);
 }

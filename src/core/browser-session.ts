@@ -5,7 +5,7 @@ import { type Caller, callerKey, type SessionRef } from "./caller.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 
 /** A browser's call. The edge that has the cookie makes it. */
-export interface Visit {
+export interface BrowserSession {
   /** The address that the call came from, as far as proxies are trusted. */
   readonly ipAddress: string;
   /** What the browser calls itself; empty where it does not say. */
@@ -17,22 +17,24 @@ export interface Visit {
 }
 
 /** The visit of an RPC; only edges of the console set it. */
-export const visitKey = createContextKey<Visit | undefined>(undefined, { description: "visit" });
+export const browserSessionKey = createContextKey<BrowserSession | undefined>(undefined, {
+  description: "visit",
+});
 
 /** What of an RPC says who calls. */
-export interface Calling {
+export interface RpcContext {
   readonly values: ContextValues;
 }
 
 /** The visit of an RPC that needs one. @throws GatewayError ACCESS_DENIED elsewhere than on the console */
-export function requireVisit({ values }: Calling): Visit {
-  const visit = values.get(visitKey);
-  if (visit !== undefined) return visit;
+export function requireBrowserSession({ values }: RpcContext): BrowserSession {
+  const session = values.get(browserSessionKey);
+  if (session !== undefined) return session;
   throw denied("this RPC is for browsers: call it under /console/rpc of the public listener");
 }
 
 /** The session of an RPC that is about the one who calls. @throws GatewayError ACCESS_DENIED */
-export function requireSession({ values }: Calling): SessionRef {
+export function requireSession({ values }: RpcContext): SessionRef {
   const session = sessionOf(values.get(callerKey));
   if (session !== undefined) return session;
   throw denied(
@@ -62,7 +64,7 @@ export interface StepUp {
  *
  * @throws GatewayError INVALID_REQUEST where the code is not right; ACCESS_DENIED
  */
-export type RequireStepUp = (calling: Calling, stepUp: StepUp) => Promise<void>;
+export type RequireStepUp = (calling: RpcContext, stepUp: StepUp) => Promise<void>;
 
 /** What is said to a console call without a session. */
 export function notSignedIn(): GatewayError {

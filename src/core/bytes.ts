@@ -2,8 +2,8 @@
 
 /** The pieces as one; a single piece is not copied. Buffer.concat checks each of them anew and takes four
  * times as long. */
-export function join(pieces: readonly Buffer[]): Buffer {
-  const [first = nothing] = pieces;
+export function joinBuffers(pieces: readonly Buffer[]): Buffer {
+  const [first = emptyBuffer] = pieces;
   if (pieces.length <= 1) return first;
   let size = 0;
   for (const piece of pieces) size += piece.length;
@@ -17,7 +17,7 @@ export function join(pieces: readonly Buffer[]): Buffer {
 }
 
 /** No bytes. */
-export const nothing: Buffer = Buffer.alloc(0);
+export const emptyBuffer: Buffer = Buffer.alloc(0);
 
 /** The same bytes as a Buffer, without a copy. */
 export function asBuffer(bytes: Uint8Array): Buffer {

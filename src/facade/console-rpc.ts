@@ -3,7 +3,7 @@ import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { gatewayStopping } from "../core/caller.ts";
 import { ErrorCode, GatewayError, toRpcError } from "../core/errors.ts";
-import { type Visit, visitKey } from "../core/browser-session.ts";
+import { type BrowserSession, browserSessionKey } from "../core/browser-session.ts";
 
 /** Where the console's RPCs are. */
 export const consoleRpcPrefix = "/console/rpc";
@@ -44,8 +44,8 @@ export function prepareConsole(
     return refuse(reply, 503, gatewayStopping());
   });
   return (request) => {
-    const visit = visitOf(request, replies.get(request), options.publicUrl);
-    return createContextValues().set(visitKey, visit);
+    const session = browserSessionOf(request, replies.get(request), options.publicUrl);
+    return createContextValues().set(browserSessionKey, session);
   };
 }
 
@@ -76,11 +76,11 @@ function refuse(reply: FastifyReply, status: number, error: GatewayError): Fasti
   return reply.code(status).type("application/json").send({ code, message });
 }
 
-function visitOf(
+function browserSessionOf(
   request: FastifyRequest,
   reply: FastifyReply | undefined,
   publicUrl: string | undefined,
-): Visit {
+): BrowserSession {
   const isSecure = request.protocol === "https" || (publicUrl?.startsWith("https:") ?? false);
   // Browsers take a name with this prefix from nobody but this very host, and over https only.
   const name = isSecure ? "__Host-uas_console" : "uas_console";

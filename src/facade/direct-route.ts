@@ -6,7 +6,7 @@ import type { IncomingMessage } from "node:http";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { dialects, textDialects } from "../dialect/index.ts";
-import { checkBodyForm, notJson } from "./errors.ts";
+import { checkBodyForm, unsupportedMediaType } from "./errors.ts";
 import type { FacadeOptions, HandleWire } from "./options.ts";
 import { RestCall, type RestCallDeps, type RestRouteOptions } from "./rest-call.ts";
 import { platformKeyOf, readWireRequest } from "./request-head.ts";
@@ -20,12 +20,12 @@ export function createDirectDeps(options: FacadeOptions): RestCallDeps {
   stopping.addEventListener("abort", () => {
     for (const call of running) call.cancel(stopping.reason);
   });
-  const told = onRefusedKey && { onRefusedKey };
-  return { authenticate, metrics, log, isOpen, requireRoom, running, ...told };
+  const refusedKeyHook = onRefusedKey && { onRefusedKey };
+  return { authenticate, metrics, log, isOpen, requireRoom, running, ...refusedKeyHook };
 }
 
 /** Takes requests from Fastify before anything else of it runs. */
-export function directly(
+export function interceptDirectRoutes(
   route: RestRouteOptions,
   deps: RestCallDeps,
 ): (request: FastifyRequest, reply: FastifyReply) => void {
@@ -45,7 +45,7 @@ export function registerDirect(
     method: route.route.method,
     url: route.url,
     constraints: constraintsOf(route),
-    onRequest: directly(wireRoute(route, handle), deps),
+    onRequest: interceptDirectRoutes(wireRoute(route, handle), deps),
     handler: () => undefined,
   });
 }
@@ -85,10 +85,10 @@ function checkJson({ headers }: IncomingMessage): void {
   if (type === undefined) {
     const length = headers["content-length"];
     const isEmpty = headers["transfer-encoding"] === undefined && (length ?? "0") === "0";
-    if (!isEmpty) throw notJson();
+    if (!isEmpty) throw unsupportedMediaType();
     return;
   }
   if (type === "application/json") return;
   const [media = ""] = type.split(";", 1);
-  if (media.trim().toLowerCase() !== "application/json") throw notJson();
+  if (media.trim().toLowerCase() !== "application/json") throw unsupportedMediaType();
 }

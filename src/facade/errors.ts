@@ -29,14 +29,14 @@ export function toGatewayError(error: unknown): GatewayError {
 }
 
 const httpFailures: Readonly<Record<string, () => GatewayError>> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => notJson(),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => unsupportedMediaType(),
   FST_ERR_CTP_BODY_TOO_LARGE: () => bodyTooLarge(),
   FST_ERR_CTP_EMPTY_JSON_BODY: () => emptyBody(),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => wrongLength(),
 };
 
 /** What is said of a body that does not call itself JSON. */
-export function notJson(): GatewayError {
+export function unsupportedMediaType(): GatewayError {
   return new GatewayError(
     ErrorCode.UNSUPPORTED_MEDIA_TYPE,
     "The body must be JSON: send the header `content-type: application/json`",
@@ -76,15 +76,15 @@ export function noSuchPath(method: string, url: string): GatewayError {
 export function checkBodyForm({ headers }: Pick<IncomingMessage, "headers">): void {
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "";
   if (encoding !== "" && encoding !== "identity") {
-    const told =
+    const message =
       "The body must not be compressed: send it as it is, without the header `content-encoding`";
-    throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, told);
+    throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message);
   }
   const [, charset = "utf-8"] = charsetForm.exec(headers["content-type"] ?? "") ?? [];
   if (charsets.has(charset.toLowerCase())) return;
-  const told =
+  const message =
     "The body must be JSON in UTF-8: encode it so, and send the header `content-type: application/json`";
-  throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, told);
+  throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message);
 }
 
 const charsetForm = /^application\/json\s*;(?:.*;)?\s*charset\s*=\s*"?([^\s";]+)/i;

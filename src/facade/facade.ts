@@ -65,8 +65,8 @@ const fallbackDialect = Dialect.CHAT_COMPLETIONS;
 function createStyleOf(routes: readonly RestRoute[]): (headers: IncomingHttpHeaders) => DialectId {
   const chosen = new Map(routes.map(({ whenHeader = "", dialect }) => [whenHeader, dialect]));
   chosen.delete("");
-  const asked = [...chosen.keys()];
-  return (headers) => chosen.get(sentOf(asked, headers) ?? "") ?? fallbackDialect;
+  const headerNames = [...chosen.keys()];
+  return (headers) => chosen.get(sentOf(headerNames, headers) ?? "") ?? fallbackDialect;
 }
 
 /** `/healthz`: the process answers. `/readyz`: it can serve calls. `/api/hello`: there is a gateway here,
@@ -96,8 +96,8 @@ function clientErrorHandler(error: NodeJS.ErrnoException, socket: Socket): void 
   const text = isHead
     ? `The request head is longer than ${headerBytesMax} bytes`
     : "The HTTP request is malformed or incomplete";
-  const told = new GatewayError(ErrorCode.INVALID_REQUEST, text);
-  const body = JSON.stringify(dialects[fallbackDialect].errorBody(told, ""));
+  const shown = new GatewayError(ErrorCode.INVALID_REQUEST, text);
+  const body = JSON.stringify(dialects[fallbackDialect].errorBody(shown, ""));
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,

@@ -46,8 +46,8 @@ export async function registerFiles(scope: FastifyInstance, options: FacadeOptio
     handler: async (request, reply) => {
       const file = await findFile(options.findFile, request.params.name);
       if (readers >= resultReadersMax) {
-        const told = `${resultReadersMax} files are being sent already; try again in a moment`;
-        throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, told);
+        const message = `${resultReadersMax} files are being sent already; try again in a moment`;
+        throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, message);
       }
       readers += 1;
       reply.raw.on("close", () => void (readers -= 1));
@@ -69,8 +69,8 @@ async function findFile(find: FindFile, name: string): Promise<PresentFile> {
   const [, token = "", extension = ""] = fileName.exec(name) ?? [];
   const file = token === "" ? undefined : await find(token);
   if (file?.expired) {
-    const told = "The file has expired: result files are kept for 7 days";
-    throw new GatewayError(ErrorCode.NOT_FOUND, told, { status: 410 });
+    const message = "The file has expired: result files are kept for 7 days";
+    throw new GatewayError(ErrorCode.NOT_FOUND, message, { status: 410 });
   }
   if (file?.extension === extension) return file;
   throw new GatewayError(ErrorCode.NOT_FOUND, "There is no such file");
@@ -89,8 +89,8 @@ async function serveFile(
   const range = readRange(headers, file.bytes, etag);
   if (range === "unsatisfiable") {
     reply.header("content-range", `bytes */${file.bytes}`);
-    const told = `The file has ${file.bytes} bytes: there is nothing in the range asked for`;
-    throw new GatewayError(ErrorCode.INVALID_REQUEST, told, { status: 416 });
+    const message = `The file has ${file.bytes} bytes: there is nothing in the range asked for`;
+    throw new GatewayError(ErrorCode.INVALID_REQUEST, message, { status: 416 });
   }
   const { start, end } = range ?? { start: 0, end: file.bytes - 1 };
   const body = method === "HEAD" || end < start ? undefined : await file.open({ start, end });

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { anonymous } from "../core/caller.ts";
-import { directly } from "./direct-route.ts";
+import { interceptDirectRoutes } from "./direct-route.ts";
 import { checkBodyForm } from "./errors.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import type { FacadeOptions, NativeFields } from "./options.ts";
@@ -28,7 +28,7 @@ export async function registerNative(
   options: NativeScopeOptions,
 ): Promise<void> {
   const url = `${options.native.prefix}/*`;
-  const onRequest = directly(nativeRoute(url, options), options.deps);
+  const onRequest = interceptDirectRoutes(nativeRoute(url, options), options.deps);
   scope.all(url, { onRequest, handler: () => undefined });
 }
 

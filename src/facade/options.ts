@@ -30,7 +30,7 @@ export type ServedFile =
 export type FindFile = (token: string) => Promise<ServedFile | undefined>;
 
 /** Takes what vendors tell of tasks by themselves. */
-export interface CallbackDoor {
+export interface CallbackReceiver {
   /** Whether there is a task with this token. */
   isKnown(this: void, token: string): Promise<boolean>;
   /** Takes what was told of it. */
@@ -109,7 +109,7 @@ export interface FacadeOptions {
   /** Finds a result file by its token. */
   readonly findFile: FindFile;
   /** Takes vendors' callbacks. Default: none are known. */
-  readonly callbacks?: CallbackDoor;
+  readonly callbacks?: CallbackReceiver;
   /** The vendors' own interfaces that are served. */
   readonly natives: readonly NativePrefix[];
   /** Addresses and ranges of proxies that are trusted. */

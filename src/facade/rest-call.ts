@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { discardedBodyBytesMax, bodyBytesMax } from "../config/limits.ts";
-import { inLaneOf } from "../core/account-context.ts";
+import { runInAccountContext } from "../core/account-context.ts";
 import {
   gatewayStopping,
   invalidKey,
@@ -119,7 +119,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       this.caller = await this.#identify();
       this.#route.checkHead(this.#request);
       const body = await readBody(this.#request);
-      const { settled } = await inLaneOf(this.caller, () =>
+      const { settled } = await runInAccountContext(this.caller, () =>
         this.#route.handle(this.#request, body, this),
       );
       if (this.#writer !== undefined) await this.#end(this.#writer, settled);
@@ -197,11 +197,11 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
   }
 
   async #fail(error: unknown): Promise<void> {
-    const told = toGatewayError(error);
+    const shown = toGatewayError(error);
     const { requestId } = this;
-    this.#errorCode = told.meaning.word;
-    if (told.code === ErrorCode.INTERNAL_ERROR) {
-      this.#deps.log.error({ requestId, err: told.cause ?? told }, "a request failed");
+    this.#errorCode = shown.meaning.word;
+    if (shown.code === ErrorCode.INTERNAL_ERROR) {
+      this.#deps.log.error({ requestId, err: shown.cause ?? shown }, "a request failed");
     }
     const response = this.#response;
     this.#writer?.close();
@@ -210,12 +210,12 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       response.destroy();
       return;
     }
-    if (told.code === ErrorCode.REQUEST_TOO_LARGE) await this.#discardBody();
+    if (shown.code === ErrorCode.REQUEST_TOO_LARGE) await this.#discardBody();
     if (response.destroyed) return;
-    const body = Buffer.from(JSON.stringify(this.#route.errorBody(told, this.#toldId())));
+    const body = Buffer.from(JSON.stringify(this.#route.errorBody(shown, this.#toldId())));
     const type = { "content-type": "application/json; charset=utf-8" };
-    const headers = { ...errorHeaders(told), ...type, "content-length": String(body.length) };
-    this.whole({ status: told.status, headers }, body);
+    const headers = { ...errorHeaders(shown), ...type, "content-length": String(body.length) };
+    this.whole({ status: shown.status, headers }, body);
   }
 
   #toldId(): string {

@@ -12,7 +12,7 @@ import {
 import { discardedBodyBytesMax } from "../config/limits.ts";
 import { type DialectId, dialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { inLaneOf } from "../core/account-context.ts";
+import { runInAccountContext } from "../core/account-context.ts";
 import { checkBodyForm, sendError, toGatewayError } from "./errors.ts";
 import type { FacadeOptions } from "./options.ts";
 import { headerText, platformKeyOf } from "./request-head.ts";
@@ -69,17 +69,19 @@ export function prepareScope(
   scope.decorateRequest("isRecorded", false);
   scope.removeAllContentTypeParsers();
   scope.setErrorHandler(async (error, request, reply) => {
-    const told = toGatewayError(error);
-    request.errorCode = told.meaning.word;
-    if (told.code === ErrorCode.INTERNAL_ERROR) {
+    const shown = toGatewayError(error);
+    request.errorCode = shown.meaning.word;
+    if (shown.code === ErrorCode.INTERNAL_ERROR) {
       const { requestId } = request.state ?? {};
-      options.log.error({ requestId, err: told.cause ?? told }, "a request failed");
+      options.log.error({ requestId, err: shown.cause ?? shown }, "a request failed");
     }
-    if (told.code === ErrorCode.REQUEST_TOO_LARGE) await letBodyEnd(request, reply);
-    return sendError(reply, options.dialect, told);
+    if (shown.code === ErrorCode.REQUEST_TOO_LARGE) await letBodyEnd(request, reply);
+    return sendError(reply, options.dialect, shown);
   });
   observe(scope, options);
-  scope.addHook("preHandler", ({ state }, _reply, done) => inLaneOf(state?.caller, done));
+  scope.addHook("preHandler", ({ state }, _reply, done) =>
+    runInAccountContext(state?.caller, done),
+  );
 }
 
 /** Waits for the end of a body that is too long, and throws it away. Many clients read no reply before they have sent
@@ -125,7 +127,7 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
 }
 
 /** What is known of a request when its key is checked. */
-export interface Presented {
+export interface KeyCheckRequest {
   readonly key: string;
   readonly requestId: string;
   /** What is called, as records say it; `undefined`: not a call that has a record. */
@@ -140,7 +142,7 @@ export interface Presented {
 export async function authenticate(
   request: FastifyRequest,
   options: Pick<FacadeOptions, "authenticate" | "onRefusedKey">,
-  { key, requestId, path }: Presented,
+  { key, requestId, path }: KeyCheckRequest,
 ): Promise<Caller> {
   const found = await options.authenticate(key);
   if (found !== undefined && found.kind !== "refused") return found;
@@ -209,8 +211,8 @@ function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: Place
 
 /** The error where a path exists for other methods only. */
 export function notAllowed(method: string, allow: string): GatewayError {
-  const told = `${method} is not allowed here: use ${allow}`;
-  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, told);
+  const message = `${method} is not allowed here: use ${allow}`;
+  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, message);
 }
 
 function isWebSocket({ headers }: FastifyRequest): boolean {
@@ -220,8 +222,8 @@ function isWebSocket({ headers }: FastifyRequest): boolean {
 /** Clients that would rather talk through a WebSocket take 426 for "not here, ask by HTTP", at once; any
  * other status they try again for seconds. */
 function noWebSocket(allow: string): GatewayError {
-  const told = `WebSockets are not served here: send the request by ${allow}, and have its reply streamed by \`"stream": true\``;
-  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, told, { status: 426 });
+  const message = `WebSockets are not served here: send the request by ${allow}, and have its reply streamed by \`"stream": true\``;
+  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, message, { status: 426 });
 }
 
 /** Counts requests, and logs those that no call record tells of. */

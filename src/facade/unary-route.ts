@@ -14,7 +14,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { matchesEtag } from "../core/partial-update.ts";
 import { readOutline } from "../dialect/body-members.ts";
 import { dialects } from "../dialect/index.ts";
-import { memberTwice } from "../dialect/json/member-twice.ts";
+import { findDuplicateMember } from "../dialect/json/duplicate-member.ts";
 import { isRecord, type JsonRecord } from "../dialect/json/value.ts";
 import { noSuchPath, emptyBody } from "./errors.ts";
 import type { RouteContext } from "./options.ts";
@@ -106,11 +106,11 @@ function takeRequestId(
   const { state, headers } = request;
   const context = body["requestContext"] ?? body["request_context"];
   if (state === undefined || state.requestId === "" || !isRecord(context)) return;
-  const told = context["requestId"] ?? context["request_id"];
+  const bodyId = context["requestId"] ?? context["request_id"];
   const isSent = [headers["x-request-id"], headers["request-id"]].includes(state.requestId);
-  if (isSent || typeof told !== "string" || resolveRequestId(told) !== told) return;
-  request.state = { ...state, requestId: told };
-  for (const name of names) reply.header(name, told);
+  if (isSent || typeof bodyId !== "string" || resolveRequestId(bodyId) !== bodyId) return;
+  request.state = { ...state, requestId: bodyId };
+  for (const name of names) reply.header(name, bodyId);
 }
 
 /* What passes between HTTP and RPCs beside bodies: a few headers that mean the same on both. */
@@ -173,7 +173,7 @@ function readJsonBody(
     throw emptyBody();
   }
   readOutline(body);
-  const twice = memberTwice(body);
+  const twice = findDuplicateMember(body);
   if (twice !== undefined) throw invalid([twice.path], "stands twice in the body; send it once");
   const record = JSON.parse(body.toString("utf8")) as JsonObject;
   checkMembers(record, fields, "");
@@ -191,9 +191,9 @@ function checkMembers(record: JsonRecord, fields: readonly DescField[], path: st
   const unknown = Object.keys(record).filter((name) => !known.has(name));
   if (unknown.length > 0) {
     const takes = fields.map(({ jsonName }) => path + jsonName).join(", ");
-    const told = unknown.slice(0, namesMax).map((name) => path + name.slice(0, nameCharsMax));
+    const shownNames = unknown.slice(0, namesMax).map((name) => path + name.slice(0, nameCharsMax));
     throw invalid(
-      told,
+      shownNames,
       takes === "" ? "this body takes nothing" : `not known; the body takes ${takes}`,
     );
   }

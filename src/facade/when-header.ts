@@ -10,14 +10,14 @@ const name = "whenHeader";
  * parameters. A path without a route of its own for that answers as it does without it.
  */
 export function whenHeaderStrategy(routes: readonly RestRoute[]) {
-  const asked = [...new Set(routes.flatMap(({ whenHeader }) => whenHeader ?? []))];
+  const headerNames = [...new Set(routes.flatMap(({ whenHeader }) => whenHeader ?? []))];
   const parameters = [...new Set(routes.flatMap(({ whenQuery }) => whenQuery ?? []))];
   return {
     name,
     mustMatchWhenDerived: false,
     storage: createStorage,
     deriveConstraint: (request: IncomingMessage): string | undefined =>
-      sentOf(asked, request.headers) ?? trueOf(parameters, request),
+      sentOf(headerNames, request.headers) ?? trueOf(parameters, request),
   };
 }
 

@@ -6,7 +6,7 @@ import { Readable } from "node:stream";
 import { Pool, type Dispatcher } from "undici";
 import type { VendorTimeouts } from "../config/config.ts";
 import { streamBufferBytesMax } from "../config/limits.ts";
-import { join } from "../core/bytes.ts";
+import { joinBuffers } from "../core/bytes.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { HttpFailure, readFailure } from "./failure.ts";
 
@@ -177,7 +177,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
         this.#break = reject;
       });
     }
-    if (!isTooLong()) return join(this.take());
+    if (!isTooLong()) return joinBuffers(this.take());
     this.cancel();
     throw new HttpFailure("reset", `the reply is longer than ${bytesMax} bytes`);
   }

@@ -174,14 +174,14 @@ async function readBody(message: IncomingMessage, request: GuardedRequest): Prom
   const signal = request.signal ? AbortSignal.any([deadline, request.signal]) : deadline;
   const stop = (): void => void message.destroy();
   signal.addEventListener("abort", stop);
-  let left = bodyBytesMax;
+  let bytesLeft = bodyBytesMax;
   try {
     for await (const bytes of message as AsyncIterable<Buffer>) {
-      if (bytes.length > left) {
-        if (left > 0) await sink?.(bytes.subarray(0, left));
+      if (bytes.length > bytesLeft) {
+        if (bytesLeft > 0) await sink?.(bytes.subarray(0, bytesLeft));
         throw new GuardFailure("too_large", `the body is longer than ${bodyBytesMax} bytes`);
       }
-      left -= bytes.length;
+      bytesLeft -= bytes.length;
       await sink?.(bytes);
     }
     if (!message.complete) throw new Error("the body was cut");

@@ -174,22 +174,22 @@ class KeyChecker {
     const shared = this.#underWay.get(digest);
     if (shared !== undefined) return shared;
     if (this.#underWay.size >= lookUpsMax) return Promise.reject(databaseUnavailable());
-    const asked = this.#askAlone(digest).finally(() => {
-      if (this.#underWay.get(digest) === asked) this.#underWay.delete(digest);
+    const lookup = this.#askAlone(digest).finally(() => {
+      if (this.#underWay.get(digest) === lookup) this.#underWay.delete(digest);
     });
-    this.#underWay.set(digest, asked);
-    return asked;
+    this.#underWay.set(digest, lookup);
+    return lookup;
   }
 
   async #askAlone(digest: string): Promise<Answered> {
     this.#lookUps += 1;
-    const askedMs = this.#clock();
+    const startedMs = this.#clock();
     const generation = this.#generation;
     const verdict = await lookUpKey(this.#options.pool, digest);
     this.#tell(verdict);
     const found = this.#answered(verdict);
     if (generation === this.#generation && this.feed.isCurrent(this.#clock())) {
-      this.#remember(digest, found, askedMs);
+      this.#remember(digest, found, startedMs);
     }
     return found;
   }

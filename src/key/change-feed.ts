@@ -161,7 +161,7 @@ export class ChangeFeed {
 
   /** The proof is as old as the question, for the answer tells of no later time. */
   async #beat(client: Client, isFirst: boolean): Promise<void> {
-    const askedMs = this.#clock();
+    const startedMs = this.#clock();
     const { rows } = await client.query<ChangeRow>(pollStatement);
     const isLapsed = !this.isCurrent(this.#clock());
     const isFlood = rows.length > changesMax;
@@ -171,7 +171,7 @@ export class ChangeFeed {
       for (const [id, time] of seen) if (this.#seen.get(id) !== time) this.#options.onChange(id);
     }
     this.#seen = seen;
-    this.#provenMs = askedMs;
+    this.#provenMs = startedMs;
   }
 
   #lose(): void {

@@ -4,7 +4,7 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../dialect/body-members.ts";
 import { rewriteAddresses } from "../dialect/json/addresses.ts";
@@ -129,7 +129,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     if (names.length === 0) return undefined;
     this.#made.clear();
     const owner = { vendor: at.config.name, accountId: caller.accountId };
-    return answering(claimObjects(this.#context.pool, owner, names));
+    return mapDatabaseLoss(claimObjects(this.#context.pool, owner, names));
   }
 
   prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { applyEdits, type Edit, invalid, readOutline } from "../dialect/body-members.ts";
 import { type Member, type Outline, sliceText } from "../dialect/json/outline.ts";
-import { memberTwice } from "../dialect/json/member-twice.ts";
+import { findDuplicateMember } from "../dialect/json/duplicate-member.ts";
 import type { GatewayError } from "../core/errors.ts";
 import { requestSize, scanSize } from "../inference/tokens/request-size.ts";
 import type { NativeRequest } from "../vendor/native.ts";
@@ -134,7 +134,7 @@ export class NativeBody implements NativeRequest {
 
 /** @throws GatewayError INVALID_REQUEST where an object of the value has a name twice */
 function refuseTwice(value: Buffer): void {
-  const found = memberTwice(value);
+  const found = findDuplicateMember(value);
   if (found !== undefined) throw twice(found.name);
 }
 

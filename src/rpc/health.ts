@@ -84,18 +84,18 @@ export function createReflectionService(
   return {
     async *serverReflectionInfo(requests) {
       for await (const request of requests) {
-        const asked = request.messageRequest;
+        const service = request.messageRequest;
         const base = { validHost: request.host, originalRequest: request };
-        if (asked.case === "listServices") {
+        if (service.case === "listServices") {
           const service = services.map(({ typeName }) => ({ name: typeName }));
           yield { ...base, messageResponse: { case: "listServicesResponse", value: { service } } };
-        } else if (asked.case === "fileByFilename") {
-          const file = files.get(asked.value.replace(/\.proto$/, ""));
-          yield { ...base, messageResponse: answer(file, asked.value) };
-        } else if (asked.case === "fileContainingSymbol") {
-          yield { ...base, messageResponse: answer(fileOf(asked.value), asked.value) };
+        } else if (service.case === "fileByFilename") {
+          const file = files.get(service.value.replace(/\.proto$/, ""));
+          yield { ...base, messageResponse: answer(file, service.value) };
+        } else if (service.case === "fileContainingSymbol") {
+          yield { ...base, messageResponse: answer(fileOf(service.value), service.value) };
         } else {
-          yield { ...base, messageResponse: notFound(asked.case ?? "an empty request") };
+          yield { ...base, messageResponse: notFound(service.case ?? "an empty request") };
         }
       }
     },

@@ -52,7 +52,7 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
   const base = new URL(config.baseUrl);
   const basePath = base.pathname.replace(/\/+$/, "");
   const client = createHttpClient(base.origin, config.timeouts);
-  const dialects = spoken(options.dialects, config);
+  const dialects = allowedDialects(options.dialects, config);
   const post = (call: VendorCall, { path, query }: Target) =>
     client.send({
       method: "POST",
@@ -83,7 +83,7 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
     name: config.name,
     dialects,
     exchange: (call) => post(call, target(call)),
-    ...(countTokens && { countTokens: operation(onlyThose(countTokens, dialects)) }),
+    ...(countTokens && { countTokens: operation(restrictOperation(countTokens, dialects)) }),
     ...(embed && { embed: operation(new Map([[Dialect.CHAT_COMPLETIONS, embed]])) }),
     ...(keepsResponses && { responseState }),
     ...(faultOf && { faultOf }),
@@ -97,7 +97,7 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
 }
 
 /** Without what the configuration does not allow. */
-function onlyThose(
+function restrictOperation(
   paths: ReadonlyMap<Dialect, string>,
   allowed: ReadonlySet<Dialect>,
 ): ReadonlyMap<Dialect, string> {
@@ -117,17 +117,17 @@ export function pathOf(paths: ReadonlyMap<Dialect, string>, dialect: Dialect): s
 }
 
 /** Whether the base address ends in this segment already. */
-export function endsWith(config: VendorConfig, segment: string): boolean {
+export function baseUrlEndsWith(config: VendorConfig, segment: string): boolean {
   return new URL(config.baseUrl).pathname.replace(/\/+$/, "").endsWith(segment);
 }
 
 /** The credential as a bearer token; nothing where the vendor wants none. */
-export function bearer(apiKey: string | undefined): Readonly<Record<string, string>> {
+export function bearerHeader(apiKey: string | undefined): Readonly<Record<string, string>> {
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
 }
 
 /** What the kind speaks of what the configuration allows. */
-function spoken(dialects: readonly Dialect[], config: VendorConfig): ReadonlySet<Dialect> {
+function allowedDialects(dialects: readonly Dialect[], config: VendorConfig): ReadonlySet<Dialect> {
   const word = (dialect: Dialect): string => vendorDialects[dialect as VendorDialectId].word;
   const allowed = config.dialects;
   return new Set(dialects.filter((each) => allowed === undefined || allowed.includes(word(each))));

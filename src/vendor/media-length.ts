@@ -2,25 +2,25 @@
 import { open, readFile, type FileHandle } from "node:fs/promises";
 
 /** A file on disk. */
-interface MadeFile {
+interface LocalFile {
   readonly path: string;
   readonly contentType: string;
   readonly bytes: number;
 }
 
 /** Seconds; `undefined`: the file does not tell. Trusts nothing in it. @throws where it cannot be read */
-export async function fileSeconds(file: MadeFile): Promise<number | undefined> {
+export async function fileSeconds(file: LocalFile): Promise<number | undefined> {
   const { path, contentType, bytes } = file;
   if (boxTypes.has(contentType)) return movieSeconds(path, bytes);
-  const format = soundFormats.get(contentType);
-  if (format === undefined || bytes > soundBytesMax) return undefined;
-  return soundSeconds(await readFile(path), format);
+  const format = audioFormats.get(contentType);
+  if (format === undefined || bytes > audioBytesMax) return undefined;
+  return audioSeconds(await readFile(path), format);
 }
 
 /** Of these the length stands in a box of the file. */
 const boxTypes: ReadonlySet<string> = new Set(["video/mp4", "video/quicktime", "audio/mp4"]);
 
-const soundFormats: ReadonlyMap<string, SoundFormat> = new Map([
+const audioFormats: ReadonlyMap<string, AudioFormat> = new Map([
   ["audio/wav", "wav"],
   ["audio/mpeg", "mp3"],
   ["audio/flac", "flac"],
@@ -29,7 +29,7 @@ const soundFormats: ReadonlyMap<string, SoundFormat> = new Map([
 ]);
 
 /** Longer ones are not read: an hour of sound is less. */
-const soundBytesMax = 64 * 1_024 * 1_024;
+const audioBytesMax = 64 * 1_024 * 1_024;
 
 /** A file of more boxes side by side is none that a vendor makes. */
 const boxesMax = 4_096;
@@ -100,15 +100,15 @@ async function read(handle: FileHandle, position: number, length: number): Promi
 /** How long sound is, told by its file: what a task costs that is charged by the second. */
 
 /** Files of sound that can be measured. `pcm` is 16 bits, one channel, 24,000 samples a second. */
-export type SoundFormat = "mp3" | "opus" | "aac" | "flac" | "wav" | "pcm";
+export type AudioFormat = "mp3" | "opus" | "aac" | "flac" | "wav" | "pcm";
 
 /** Seconds of sound; `undefined`: the file does not tell. */
-export function soundSeconds(file: Buffer, format: SoundFormat): number | undefined {
+export function audioSeconds(file: Buffer, format: AudioFormat): number | undefined {
   const seconds = measures[format](file);
   return seconds !== undefined && Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined;
 }
 
-const measures: Readonly<Record<SoundFormat, (file: Buffer) => number | undefined>> = {
+const measures: Readonly<Record<AudioFormat, (file: Buffer) => number | undefined>> = {
   mp3: mp3Seconds,
   opus: opusSeconds,
   aac: aacSeconds,

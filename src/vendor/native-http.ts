@@ -22,9 +22,9 @@ export function createNativeTransport(
   const firstByteMs = Math.max(timeouts.firstByteMs, nativeWaitMs);
   const open = bases.map(({ name, url }) => {
     const { origin, pathname } = new URL(url);
-    const usual = createHttpClient(origin, timeouts);
+    const defaultClient = createHttpClient(origin, timeouts);
     const patient = createHttpClient(origin, { ...timeouts, firstByteMs });
-    return [name, { usual, patient, path: pathname.replace(/\/+$/, "") }] as const;
+    return [name, { usual: defaultClient, patient, path: pathname.replace(/\/+$/, "") }] as const;
   });
   const clients = new Map(open);
   const origins = new Set(bases.map(({ url }) => new URL(url).origin));
@@ -118,18 +118,18 @@ export interface NativeSend {
  * @returns `undefined`: it is not there, or the vendor takes its own default
  * @throws GatewayError INVALID_REQUEST where it is something else
  */
-export function numberSaid(value: unknown, name: string, unit = ""): number | undefined {
+export function readNumber(value: unknown, name: string, unit = ""): number | undefined {
   if (value === undefined || value === null) return undefined;
   const number = typeof value === "number" ? value : textSaid(value, unit);
   if (number !== undefined && number >= 0 && number <= numberMax) return number;
-  throw wrongNumber(name);
+  throw invalidNumber(name);
 }
 
 /** No vendor takes more of anything. */
 export const numberMax = 2 ** 31 - 1;
 
 /** What is said of a number that is none. */
-export function wrongNumber(name: string, least = 0): GatewayError {
+export function invalidNumber(name: string, least = 0): GatewayError {
   const text = `"${name}" must be a number from ${least} to ${numberMax}`;
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: name });
 }

@@ -8,7 +8,7 @@ import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { GatewayError } from "../core/errors.ts";
-import type { TaskNews, TaskUnits } from "./task.ts";
+import type { TaskUpdate, TaskUnits } from "./task.ts";
 
 /** A vendor's own interface. */
 export interface NativeApi {
@@ -51,11 +51,11 @@ export interface NativeCallback {
   /** The parameters of the query that are taken out. */
   readonly params: readonly string[];
   /** What they say. @throws GatewayError INVALID_REQUEST */
-  read(request: NativeRequest): NativeCallbackSaid;
+  read(request: NativeRequest): NativeCallbackRequest;
 }
 
 /** What is said of a callback. */
-export interface NativeCallbackSaid {
+export interface NativeCallbackRequest {
   /** Absent: nothing. */
   readonly url?: string;
   /** Whether progress is wanted. Default: it is. */
@@ -186,19 +186,19 @@ export interface NativeSubmitRoute extends RouteBase {
   readonly kind: "submit";
   readonly model: NativeModelAt;
   readonly types: readonly ModelType[];
-  /** What it asks for: the most that it can be charged for, but for {@link secondsUsual}. @throws GatewayError
+  /** What it asks for: the most that it can be charged for, but for {@link assumedSeconds}. @throws GatewayError
    * INVALID_REQUEST */
   units(request: NativeRequest, model: ModelConfig): TaskUnits;
   /** How long films and sounds are of models that overlook what is said of their length, in seconds: held for at least.
    * Default: no model overlooks it. */
-  readonly secondsUsual?: number;
+  readonly assumedSeconds?: number;
   readonly task: NativeTask;
 }
 
 /** How a vendor's jobs are followed. */
 export interface NativeTask {
   /** Their collection, which tells them from the vendor's other objects: `predictions`. */
-  readonly word: string;
+  readonly collection: string;
   /** The vendor's own id in an answer, as clients see it; `undefined`: it has none, so nothing can be followed. */
   idOf(json: JsonObject): string | undefined;
   /** Where to ask how a job stands: a path below the first address. @param model the vendor's name of its model */
@@ -213,7 +213,7 @@ export interface NativeTask {
   /** The HTTP status of what tells how it stands. Default: always 200. */
   httpStatusOf?(json: JsonObject): number;
   /** How it stands. `headersFor`: what the vendor wants to see with a file. @throws VendorTrouble where it is none */
-  newsOf(json: JsonObject, headersFor: NativeHeadersFor): TaskNews;
+  readUpdate(json: JsonObject, headersFor: NativeHeadersFor): TaskUpdate;
   /** The names of objects that a job has made. Absent: it makes none. */
   creates?(this: void, json: JsonObject): readonly string[];
   /** Where its result is, of vendors that keep it apart: what it came to is read from it, once it has ended. Absent:
@@ -221,10 +221,10 @@ export interface NativeTask {
   readonly result?: {
     path(this: void, id: string, model: string): string;
     /** @throws VendorTrouble where it is none, and may be one later */
-    newsOf(this: void, result: NativeResult): TaskNews;
+    newsOf(this: void, result: NativeResult): TaskUpdate;
   };
   /** How long the vendor keeps it, in milliseconds: a job that has not ended by then is given up. */
-  readonly keptMs: number;
+  readonly retentionMs: number;
 }
 
 /** What a vendor answered about a job's result. */
@@ -234,7 +234,7 @@ export interface NativeResult {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
   /** What was asked for. */
-  readonly asked: TaskUnits;
+  readonly requested: TaskUnits;
   /** The vendor's word of how the job stood. */
   readonly before: string;
 }
@@ -279,20 +279,20 @@ export interface NativePassRoute extends RouteBase {
   readonly kind: "pass";
   /** Whether a failure is that of the caller's own job: it passes then as it is, unless it is about the operator's
    * account. Default false. */
-  readonly isJobs?: boolean;
+  readonly isJobFailure?: boolean;
   /** Where a model is named: the caller must be allowed to use it. Absent: none is. */
   readonly model?: NativeModelAt;
   /** The object that is asked for: it must be the caller's. Absent: none is. */
-  owns?(request: NativeRequest): string;
+  ownedName?(request: NativeRequest): string;
   /** The names of objects that the answer tells were made, in JSON or in a header. Absent: it makes none. */
-  creates?(this: void, reply: NativeMade): readonly string[];
+  creates?(this: void, reply: NativePassReply): readonly string[];
   /** The hosts that a reply may send on to, once and without the credential; the vendor's own is always one of
    * them. Absent: a redirect is a failure. */
   readonly follows?: readonly RegExp[];
 }
 
 /** What tells what was made. */
-export interface NativeMade {
+export interface NativePassReply {
   readonly headers: Readonly<Record<string, string>>;
   /** `undefined`: the body is no JSON object. */
   readonly json: JsonObject | undefined;

@@ -3,7 +3,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { VendorConfig } from "../config/config.ts";
 import { replyBytesMax, vendorWorkMs } from "../config/limits.ts";
 import { createHttpClient } from "../http/client.ts";
-import { type TaskFaultCode, TaskRefused, VendorTrouble } from "./task.ts";
+import { type TaskFaultCode, TaskRefused, VendorReplyError } from "./task.ts";
 import type { Vendor, VendorFault } from "./vendor.ts";
 
 /** A request to a vendor, below its base address. */
@@ -27,7 +27,7 @@ export interface TaskReply {
 /** Speaks to a vendor about tasks. */
 export interface TaskHttp {
   /** @throws HttpFailure where no whole reply came */
-  ask(request: TaskRequest): Promise<TaskReply>;
+  send(request: TaskRequest): Promise<TaskReply>;
   close(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export function createTaskHttp(
     firstByteMs: isSynchronous ? Math.max(firstByteMs, vendorWorkMs) : firstByteMs,
   });
   return {
-    async ask({ method, path, json, headers, signal }) {
+    async send({ method, path, json, headers, signal }) {
       const { body, ...head } = await client.send({
         method,
         path: `${basePath}${path}`,
@@ -74,7 +74,7 @@ export function createTaskHttp(
 }
 
 /** A reply's body as an object; `undefined`: it is none. */
-export function jsonOf({ body }: Pick<TaskReply, "body">): JsonObject | undefined {
+export function parseJsonReply({ body }: Pick<TaskReply, "body">): JsonObject | undefined {
   try {
     const parsed: unknown = JSON.parse(body.toString("utf8"));
     const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
@@ -85,7 +85,7 @@ export function jsonOf({ body }: Pick<TaskReply, "body">): JsonObject | undefine
 }
 
 /** How a vendor refuses. */
-export interface RefusalWords {
+export interface RefusalReader {
   /** See {@link Vendor.faultOf}. */
   readonly faultOf: NonNullable<Vendor["faultOf"]>;
   /** See {@link Vendor.retryAfterOf}. Default: the header `retry-after` tells. */
@@ -107,9 +107,9 @@ export interface RefusalWords {
 export async function submitTask(
   http: TaskHttp,
   request: TaskRequest,
-  words: RefusalWords,
+  words: RefusalReader,
 ): Promise<TaskReply> {
-  const reply = await http.ask(request);
+  const reply = await http.send(request);
   if (isOk(reply)) return reply;
   throw submitRefusal(reply, words);
 }
@@ -125,10 +125,10 @@ const noModel = "The model is not available at its vendor now; try another model
 const busy = "The model's vendor has no capacity now; try again later";
 
 /** What a reply outside of 2xx means: R-ERR-3, R-ERR-4 and R-TSK-10. */
-function submitRefusal(reply: TaskReply, words: RefusalWords): TaskRefused | VendorTrouble {
+function submitRefusal(reply: TaskReply, words: RefusalReader): TaskRefused | VendorReplyError {
   const { status, body } = reply;
   const message = words.messageOf(body);
-  const fault = faultIn(reply, words);
+  const fault = readFault(reply, words);
   if (fault !== undefined) {
     const text = fault === "model" ? noModel : outOfService;
     return new TaskRefused("upstream_error", text, true, { fault });
@@ -145,7 +145,7 @@ function submitRefusal(reply: TaskReply, words: RefusalWords): TaskRefused | Ven
   }
   // Its own failure, told in its own words: where it works only while it is waited for, it works no more.
   if (words.isSynchronous && message !== undefined) return refused("upstream_error", undefined);
-  return new VendorTrouble(status, `answered a task with status ${status}`);
+  return new VendorReplyError(status, `answered a task with status ${status}`);
 }
 
 function refused(code: TaskFaultCode, message: string | undefined): TaskRefused {
@@ -170,12 +170,12 @@ export function faultText(code: TaskFaultCode, message: string | undefined): str
 }
 
 /** What the operator must act on: by the vendor's words, else by the status. */
-function faultIn(
+function readFault(
   { status, body }: TaskReply,
-  { faultOf }: Pick<RefusalWords, "faultOf">,
+  { faultOf }: Pick<RefusalReader, "faultOf">,
 ): VendorFault | undefined {
-  const told = faultOf(status, body);
-  if (told !== undefined) return told;
+  const fault = faultOf(status, body);
+  if (fault !== undefined) return fault;
   if (status === 401 || status === 403) return "credential";
   if (status === 402) return "money";
   return status === 404 || status === 405 ? "model" : undefined;
@@ -183,11 +183,14 @@ function faultIn(
 
 /** What a reply outside of 2xx says about a task that the vendor has: nothing, but maybe about the operator's
  * account. A 404 is no fault of the model's name then. */
-export function troubleOf(reply: TaskReply, words: Pick<RefusalWords, "faultOf">): VendorTrouble {
+export function readReplyError(
+  reply: TaskReply,
+  words: Pick<RefusalReader, "faultOf">,
+): VendorReplyError {
   const { status } = reply;
-  const fault = faultIn(reply, words);
+  const fault = readFault(reply, words);
   const about = status === 404 || status === 405 ? undefined : fault;
-  return new VendorTrouble(status, `answered about a task with status ${status}`, about);
+  return new VendorReplyError(status, `answered about a task with status ${status}`, about);
 }
 
 function headerSeconds({ headers }: TaskReply): number | undefined {

@@ -50,7 +50,7 @@ export function negativePromptParam(maxLength: number): JsonObject {
 }
 
 /** A whole number of a range. */
-export function wholeParam(
+export function integerParam(
   description: string,
   range: { readonly least: number; readonly most: number; readonly otherwise?: number },
 ): JsonObject {
@@ -67,7 +67,7 @@ export function wholeParam(
 }
 
 /** One of some words. */
-export function wordParam(
+export function enumParam(
   description: string,
   words: readonly string[],
   otherwise?: string,
@@ -77,7 +77,7 @@ export function wordParam(
 }
 
 /** A text of the vendor's own. */
-export function ownParam(description: string, maxLength: number): JsonObject {
+export function vendorTextParam(description: string, maxLength: number): JsonObject {
   return { type: "string", description, minLength: 1, maxLength };
 }
 
@@ -96,7 +96,7 @@ export const aspectRatioParam: JsonObject = {
 };
 
 /** Makes results repeatable: what every vendor takes of it. */
-export const seedParam = wholeParam("Makes results repeatable, where the model can", {
+export const seedParam = integerParam("Makes results repeatable, where the model can", {
   least: 0,
   most: 2 ** 31 - 1,
 });
@@ -107,7 +107,7 @@ export function fileParam(description: string): JsonObject {
 }
 
 /** A picture that comes with the parameters, for vendors that fetch none. */
-export function pictureParam(description: string): JsonObject {
+export function imageParam(description: string): JsonObject {
   return {
     type: "string",
     format: "uri",
@@ -135,7 +135,7 @@ export function extraParam(closed: Iterable<string>): JsonObject {
 export type Mapping = ReadonlyMap<string, string>;
 
 /** What a vendor is sent: the parameters that the mapping knows by the vendor's names, and `extra`. */
-export function mapped(params: JsonObject, mapping: Mapping): JsonObject {
+export function mapParams(params: JsonObject, mapping: Mapping): JsonObject {
   const sent: JsonObject = { ...objectParam(params, "extra") };
   for (const [name, vendorName] of mapping) {
     const value = params[name];
@@ -169,7 +169,7 @@ export function stringsParam(params: JsonObject, name: string): readonly string[
 }
 
 /** The media type and the bytes, in base64, of a `data:` address. */
-export function dataOf(url: string): { readonly mimeType: string; readonly data: string } {
+export function parseDataUrl(url: string): { readonly mimeType: string; readonly data: string } {
   const comma = url.indexOf(",");
   const [mimeType = ""] = url.slice("data:".length, comma).split(";");
   return { mimeType, data: url.slice(comma + 1) };
@@ -181,17 +181,17 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
 
 /* How long what is made is taken for: a model need not heed what is said of its length. Pure. */
 
-type Tasks = Pick<VendorTasks, "units" | "secondsUsual">;
+type Tasks = Pick<VendorTasks, "units" | "assumedSeconds">;
 
 /** What a task is charged by where nobody tells what was made. */
-export function askedUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
+export function requestedUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
   return atLeast(tasks.units(params, model), model.minSeconds ?? 0);
 }
 
 /** What money is held for. */
-export function mostUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
-  const { secondsUsual = 0 } = tasks;
-  return atLeast(tasks.units(params, model), model.minSeconds ?? secondsUsual);
+export function maxUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
+  const { assumedSeconds = 0 } = tasks;
+  return atLeast(tasks.units(params, model), model.minSeconds ?? assumedSeconds);
 }
 
 /** Units of at least so many seconds, where they are of seconds. */
@@ -202,4 +202,4 @@ export function atLeast(units: TaskUnits, least: number): TaskUnits {
 
 /** What a film or a sound is charged for at the least, in seconds, that was asked for in a vendor's own form and of
  * which nobody tells how long it is: a length there may be any number. */
-export const secondsLeast = 1;
+export const minChargedSeconds = 1;

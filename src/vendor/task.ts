@@ -27,7 +27,7 @@ export interface VendorTasks {
   find?(attemptToken: string, signal: AbortSignal): Promise<Submitted | undefined>;
   /** Asks how a task stands. Absent: the vendor answers each submit at once. @param type what it makes, for vendors
    * that count all in one figure; default: what its files are. @throws HttpFailure; VendorTrouble */
-  poll?(vendorTaskId: string, signal: AbortSignal, type?: ModelType): Promise<TaskNews>;
+  poll?(vendorTaskId: string, signal: AbortSignal, type?: ModelType): Promise<TaskUpdate>;
   /** How often it may be asked so, per second and credential, as it says itself. Default: it does not say. */
   readonly pollsPerSecond?: number;
   /** Asks to stop a task. Absent: it cannot, or where it can, it stops once the signal of its submit is aborted.
@@ -49,11 +49,11 @@ export interface VendorTasks {
    * @throws GatewayError INVALID_REQUEST
    */
   checkParams?(params: JsonObject, field: string): void;
-  /** What was asked for: the most that a task can be charged for, but for {@link secondsUsual}; pure. */
+  /** What was asked for: the most that a task can be charged for, but for {@link assumedSeconds}; pure. */
   units(params: JsonObject, model: ModelConfig): TaskUnits;
   /** How long films and sounds are of models that overlook what is said of their length, in seconds: held for at least.
    * Default: no model overlooks it. */
-  readonly secondsUsual?: number;
+  readonly assumedSeconds?: number;
 }
 
 /**
@@ -106,7 +106,7 @@ export interface TaskSubmission {
   /** Where the vendor may tell that there is news; ends in the token. Default: nowhere. */
   readonly callbackUrl?: string;
   /** Called by a vendor inside this process when there is news: `poll` then tells it. Default: nobody is told. */
-  readonly onNews?: () => void;
+  readonly onUpdate?: () => void;
 }
 
 /** The vendor has the task, or is done with it already. */
@@ -115,7 +115,7 @@ export type Submitted =
   | { readonly vendorTaskId?: string; readonly done: TaskOutcome };
 
 /** How a task stands at its vendor. */
-export type TaskNews =
+export type TaskUpdate =
   | {
       readonly status: "running";
       /** In percent. Default: not known. */
@@ -126,11 +126,11 @@ export type TaskNews =
   | {
       readonly status: "cancelled";
       /** What the vendor says that it took for it all the same. Default: nothing. */
-      readonly taken?: TaskTaken;
+      readonly reportedCost?: ReportedCost;
     };
 
 /** What a vendor took for a task that it stopped. What it does not tell it took nothing for. */
-export interface TaskTaken {
+export interface ReportedCost {
   /** Tokens. Default: none. */
   readonly usage?: TaskTokens;
   /** What there was of it. Default: nothing that is counted: then only what is charged for each request counts. */
@@ -149,7 +149,7 @@ export interface TaskOutcome {
   /** What could not be carried between two styles. Default: nothing. */
   readonly dropped?: readonly string[];
   /** Writes what belongs to it, in the transaction that completes the task; it may be repeated. Default: nothing. */
-  readonly within?: (transaction: Transaction) => Promise<void>;
+  readonly inSameTransaction?: (transaction: Transaction) => Promise<void>;
 }
 
 /** A transaction of the database that is under way. */
@@ -203,9 +203,9 @@ export type CancelAnswer = "cancelled" | "requested" | "too_late";
 export class TaskRefused extends Error {
   readonly code: TaskFaultCode;
   /** Whether the same task can be accepted later, or by another vendor. Default: it cannot. */
-  readonly isPassing: boolean;
+  readonly isTemporary: boolean;
   /** Whether another vendor may be asked for it. Default: where it is passing. */
-  readonly mayElsewhere: boolean;
+  readonly canRetryElsewhere: boolean;
   /** What the operator must act on, as for text (R-ERR-3). `undefined`: nothing. */
   readonly fault: VendorFault | undefined;
   /** After how many seconds the vendor asks to try again. `undefined`: it does not say. */
@@ -215,13 +215,13 @@ export class TaskRefused extends Error {
     code: TaskFaultCode,
     message: string,
     isPassing = false,
-    about: Partial<Pick<TaskRefused, "fault" | "retryAfterSeconds" | "mayElsewhere">> = {},
+    about: Partial<Pick<TaskRefused, "fault" | "retryAfterSeconds" | "canRetryElsewhere">> = {},
   ) {
     super(message);
     this.name = "TaskRefused";
     this.code = code;
-    this.isPassing = isPassing;
-    this.mayElsewhere = isPassing || about.mayElsewhere === true;
+    this.isTemporary = isPassing;
+    this.canRetryElsewhere = isPassing || about.canRetryElsewhere === true;
     this.fault = about.fault;
     this.retryAfterSeconds = about.retryAfterSeconds;
   }
@@ -230,9 +230,9 @@ export class TaskRefused extends Error {
 /** The task was stopped while it was made, by the signal of its submit. */
 export class TaskStopped extends Error {
   /** What the vendor takes for it. `undefined`: nothing, as far as is known. */
-  readonly taken: TaskTaken | undefined;
+  readonly taken: ReportedCost | undefined;
 
-  constructor(taken: TaskTaken | undefined, cause: unknown) {
+  constructor(taken: ReportedCost | undefined, cause: unknown) {
     super("the task was stopped", { cause });
     this.name = "TaskStopped";
     this.taken = taken;
@@ -243,7 +243,7 @@ export class TaskStopped extends Error {
  * The vendor answered, but not with what was asked: it says nothing about the task, of which all stays as it was
  * known. The message is for the log, not for callers.
  */
-export class VendorTrouble extends Error {
+export class VendorReplyError extends Error {
   /** The status of its answer. */
   readonly status: number;
   /** What the operator must act on (R-ERR-3). `undefined`: nothing. */

@@ -10,7 +10,7 @@ import {
 } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import { codeSendsMax } from "../../config/sign-in-limits.ts";
-import { requireSession, requireVisit } from "../../core/browser-session.ts";
+import { requireSession, requireBrowserSession } from "../../core/browser-session.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { isUuid } from "../../core/uuid.ts";
 import type { SentFacts } from "../code/codes.ts";
@@ -39,7 +39,7 @@ export function createActionCodeRpc(
         binding: own.sessionId,
         // Numbers that were once accepted are served on: only new ones are bound to the countries.
         country: parsePhone(user.phone, []).callingCode,
-        ipAddress: requireVisit(context).ipAddress,
+        ipAddress: requireBrowserSession(context).ipAddress,
         accountId: user.account_id,
         language: parseLanguage(user.language) || "en",
         isWanted: true,

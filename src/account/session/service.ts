@@ -5,9 +5,9 @@ import type { SessionService } from "../../../gen/uas/account/v1/session_service
 import {
   notSignedIn,
   requireSession,
-  requireVisit,
+  requireBrowserSession,
   sessionOf,
-  type Calling,
+  type RpcContext,
 } from "../../core/browser-session.ts";
 import { callerKey, type SessionRef } from "../../core/caller.ts";
 import { recordActionOn } from "../../core/operator-log.ts";
@@ -38,7 +38,7 @@ function createSessionRpcs(room: SignInRoom): Pick<Rpcs, "signOut" | "getSession
     async signOut(_request, context) {
       const { sessionId, userId } = requireSession(context);
       await sessions.end(sessionId, userId);
-      requireVisit(context).keep(undefined);
+      requireBrowserSession(context).keep(undefined);
       return {};
     },
 
@@ -78,7 +78,7 @@ function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
       if (!isUuid(sessionId)) return {};
       if (own !== undefined && !isOperator(context)) await sessions.end(sessionId, own.userId);
       else await sessions.endAny(sessionId, notedEnd(context, sessionId));
-      if (sessionId === own?.sessionId) requireVisit(context).keep(undefined);
+      if (sessionId === own?.sessionId) requireBrowserSession(context).keep(undefined);
       return {};
     },
 
@@ -90,19 +90,19 @@ function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
 }
 
 /** Writes down that an operator ends somebody's session. */
-function notedEnd({ values }: Calling, sessionId: string) {
+function notedEnd({ values }: RpcContext, sessionId: string) {
   return (client: PoolClient, userId: string): Promise<void> => {
     const action = { action: "session.revoke", subject: sessionId, before: { userId } };
     return recordActionOn(client, values, action);
   };
 }
 
-function isOperator({ values }: Calling): boolean {
+function isOperator({ values }: RpcContext): boolean {
   return values.get(callerKey)?.kind === "operator";
 }
 
 /** The session that calls; only an operator needs none. */
-function ownSession(context: Calling): SessionRef | undefined {
+function ownSession(context: RpcContext): SessionRef | undefined {
   const session = sessionOf(context.values.get(callerKey));
   return session ?? (isOperator(context) ? undefined : requireSession(context));
 }

@@ -1,7 +1,11 @@
 /** Actions that need a code of their own (R-KEY-3, R-HOOK-6): who has the session alone cannot do them. */
 import { callerKey } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { type RequireStepUp, requireSession, requireVisit } from "../../core/browser-session.ts";
+import {
+  type RequireStepUp,
+  requireSession,
+  requireBrowserSession,
+} from "../../core/browser-session.ts";
 import { purposeOf } from "../code/limits.ts";
 import type { SignInRoom } from "../room.ts";
 import { requireUser } from "../user/store.ts";
@@ -23,7 +27,7 @@ export function createStepUp({
     const phone = user.phone ?? "";
     const binding = { purpose, subject: subjectId, phone, binding: own.sessionId };
     await (await codes.check(binding, code.trim(), param)).use();
-    await sessions.rotate(requireVisit(calling), own.sessionId);
+    await sessions.rotate(requireBrowserSession(calling), own.sessionId);
   };
 }
 

@@ -18,9 +18,9 @@ import {
   sessionSeenMs,
   sessionsMax,
 } from "../../config/sign-in-limits.ts";
-import type { Visit } from "../../core/browser-session.ts";
+import type { BrowserSession } from "../../core/browser-session.ts";
 import { anonymous, type Caller, type SessionRef } from "../../core/caller.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/transaction.ts";
 
@@ -49,9 +49,9 @@ export interface Sessions {
   /** Who presents a token; nobody in particular where it is of no session that lives. */
   identify(token: string): Promise<Caller>;
   /** Signs a user in: a new session and a new token, which the visit keeps. What its browser had before ends. */
-  open(visit: Visit, userId: string, method: SignInMethod): Promise<SessionRow>;
+  open(visit: BrowserSession, userId: string, method: SignInMethod): Promise<SessionRow>;
   /** Gives a session another token, which the visit keeps. */
-  rotate(visit: Visit, sessionId: string): Promise<void>;
+  rotate(visit: BrowserSession, sessionId: string): Promise<void>;
   /** `undefined`: it has ended. */
   get(sessionId: string): Promise<SessionRow | undefined>;
   /** Newest first. */
@@ -114,9 +114,9 @@ const userAgentCharsMax = 200;
 /** Makes the store. */
 export function createSessions(pool: Pool): Sessions {
   const query = async <Row extends object>(text: string, values: unknown[]): Promise<Row[]> =>
-    (await answering(pool.query<Row>(text, values))).rows;
+    (await mapDatabaseLoss(pool.query<Row>(text, values))).rows;
   const count = async (text: string, values: unknown[]): Promise<number> =>
-    (await answering(pool.query(text, values))).rowCount ?? 0;
+    (await mapDatabaseLoss(pool.query(text, values))).rowCount ?? 0;
   return {
     async identify(token) {
       if (!isToken(token)) return anonymous;

@@ -77,7 +77,7 @@ export function refusedBy(
   code: unknown,
 ): SmsFailure {
   const reason = typeof code === "string" || typeof code === "number" ? ` ${code}` : "";
-  const told = body["message"] ?? body["Message"];
-  const text = typeof told === "string" ? `: ${told.replace(/\+?\d{5,}/g, "[number]")}` : "";
+  const message = body["message"] ?? body["Message"];
+  const text = typeof message === "string" ? `: ${message.replace(/\+?\d{5,}/g, "[number]")}` : "";
   return new SmsFailure(`${provider} took no message: ${status}${reason}${text}`.slice(0, 300));
 }

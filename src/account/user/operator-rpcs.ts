@@ -9,7 +9,7 @@ import { cutPage, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
 import { noSuchAccount, type SignInRoom } from "../room.ts";
 import { maskPhone, parsePhone } from "../code/phone.ts";
-import { parseDisplayName } from "../../core/text-line.ts";
+import { parseDisplayName } from "../../core/line-parser.ts";
 import { userMessage } from "./message.ts";
 import { type Also, noSuchUser, type UserRow } from "./store.ts";
 

@@ -6,14 +6,14 @@ import type { SessionRef } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { readUpdateMask } from "../../core/partial-update.ts";
 import {
-  type Calling,
+  type RpcContext,
   type RequireStepUp,
   requireSession,
-  requireVisit,
+  requireBrowserSession,
 } from "../../core/browser-session.ts";
 import { parsePhone } from "../code/phone.ts";
 import { CodePurpose } from "../code/limits.ts";
-import { parseDisplayName } from "../../core/text-line.ts";
+import { parseDisplayName } from "../../core/line-parser.ts";
 import type { SignInRoom } from "../room.ts";
 import { parseLanguage, sentMessage } from "../session/action-code.ts";
 import { noSms } from "../sms/sms.ts";
@@ -61,7 +61,7 @@ export function createOwnUserRpcs(
       const sent = await codes.send({
         ...phoneCode(number, own),
         country: callingCode,
-        ipAddress: requireVisit(context).ipAddress,
+        ipAddress: requireBrowserSession(context).ipAddress,
         accountId: user.account_id,
         language: parseLanguage(user.language) || "en",
         isWanted: true,
@@ -94,7 +94,7 @@ function phoneCode(phone: string, { sessionId, userId }: SessionRef) {
 interface ProofParts {
   readonly room: SignInRoom;
   readonly requireStepUp: RequireStepUp;
-  readonly context: Calling;
+  readonly context: RpcContext;
   readonly user: UserRow;
 }
 
@@ -110,7 +110,7 @@ async function requireProof(
   }
   const attempt = {
     subject: `password ${user.email}`,
-    ipAddress: requireVisit(context).ipAddress,
+    ipAddress: requireBrowserSession(context).ipAddress,
   };
   const forgive = await room.failures.begin(attempt);
   if (await isPassword(currentPassword, user.password_hash)) return forgive();

@@ -19,8 +19,8 @@ import {
 import { EventDataReader } from "../sse/event-stream.ts";
 import { decodeCitation } from "./citation.ts";
 import { readReasoning, readText, readInput } from "./decode-content.ts";
-import { madeCallId } from "./decode-reply.ts";
-import { decodeFinishReason, isFailure } from "./finish-reason.ts";
+import { generatedCallId } from "./decode-reply.ts";
+import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
 import { decodeUsage } from "./usage.ts";
 import {
   generateEvent,
@@ -143,7 +143,7 @@ class ChunkReader {
     if (delta !== undefined) this.#onDelta(delta, events);
     const reason = textAt(choice, "finish_reason");
     if (reason === "") return;
-    if (isFailure(reason)) {
+    if (isFailureReason(reason)) {
       const code = midStreamCode({ code: reason, message: "" });
       return this.#fail(events, code, `The model's vendor ended the reply in "${reason}"`);
     }
@@ -322,7 +322,7 @@ class CallReader {
     const custom = recordAt(delta, "custom");
     const number = this.#open.length;
     const call: OpenCall = {
-      id: textAt(delta, "id") || madeCallId(this.replyId, number),
+      id: textAt(delta, "id") || generatedCallId(this.replyId, number),
       partIndex: this.#nextPart(),
     };
     this.#open.push(call);

@@ -326,14 +326,14 @@ function saidText(parts: readonly Part[]): string {
 }
 
 /** What the model said, by where it stands in a message. */
-interface Said {
+interface MessageParts {
   readonly content: Wire[];
   readonly calls: Wire[];
   readonly members: Wire;
 }
 
-function sort(parts: readonly Part[], wire: WireBody): Said {
-  const said: Said = { content: [], calls: [], members: {} };
+function sort(parts: readonly Part[], wire: WireBody): MessageParts {
+  const said: MessageParts = { content: [], calls: [], members: {} };
   for (const part of parts) {
     const { kind } = part;
     if (kind.case === "toolCall") said.calls.push(encodeCall(kind.value, part, wire));
@@ -350,7 +350,7 @@ function sort(parts: readonly Part[], wire: WireBody): Said {
   return said;
 }
 
-function addReasoning({ members }: Said, added: Readonly<Record<string, string>>): void {
+function addReasoning({ members }: MessageParts, added: Readonly<Record<string, string>>): void {
   for (const [member, text] of Object.entries(added)) {
     const before = members[member];
     members[member] = typeof before === "string" ? `${before}\n\n${text}` : text;

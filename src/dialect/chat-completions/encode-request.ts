@@ -101,8 +101,8 @@ function encodeFormat(format: ResponseFormat, wire: WireBody): object {
       const schema = schemaJson && parseJson(schemaJson, "response_format.schema_json");
       const { source } = wire;
       // In messages every schema is followed exactly.
-      const asked = source === Dialect.MESSAGES ? true : format.strict;
-      const strict = strictFor({ strict: asked, schema, source }, () =>
+      const requested = source === Dialect.MESSAGES ? true : format.strict;
+      const strict = strictFor({ strict: requested, schema, source }, () =>
         wire.drop("response_format.strict"),
       );
       const json_schema = {

@@ -2,11 +2,11 @@
  * name and the usage that only the gateway asked for. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { eventBytesMax } from "../../config/limits.ts";
-import { nothing } from "../../core/bytes.ts";
+import { emptyBuffer } from "../../core/bytes.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
-import { EventMould } from "../json/event-mould.ts";
+import { EventTemplate } from "../json/event-template.ts";
 import { Splicer } from "../json/splice.ts";
 import { parseRecord, countAt, recordsAt, type JsonRecord } from "../json/value.ts";
 import { dataLinesOf, EventSplitter, missingEnd, type EventPlace } from "../sse/event-stream.ts";
@@ -38,27 +38,27 @@ export class ChatStreamRelay implements StreamRelay {
   readonly #splicer = new Splicer();
   readonly #scan = new ChunkScan();
   /** The form of the last plain event; `undefined`: none has come. */
-  #mould: EventMould | undefined;
+  #template: EventTemplate | undefined;
   readonly #model: Buffer | undefined;
   readonly #hideUsage: boolean;
   /** How many choices have not finished yet. */
   #openChoices: number;
-  readonly #choices: PassedChoices;
+  readonly #choices: RelayedChoices;
 
   constructor(options: RelayOptions) {
     this.#model = modelBytes(options);
     this.#openChoices = options.choices;
     this.#hideUsage = options.hideUsage;
-    this.#choices = new PassedChoices(options);
+    this.#choices = new RelayedChoices(options);
   }
 
   push(pieces: readonly Buffer[]): Buffer {
     // Nothing follows an error, above all no terminal event.
-    if (this.failed) return nothing;
+    if (this.failed) return emptyBuffer;
     const source = this.#splitter.begin(pieces);
     let at = 0;
     for (;;) {
-      if (at < source.length) at = this.#passAlike(source, at);
+      if (at < source.length) at = this.#relayMatching(source, at);
       const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
       this.#onEvent(source, place);
@@ -72,7 +72,7 @@ export class ChatStreamRelay implements StreamRelay {
 
   end(): Buffer {
     const missing = this.failed ? undefined : missingEnd(this.#splitter.rest);
-    return missing === undefined ? nothing : this.push([missing]);
+    return missing === undefined ? emptyBuffer : this.push([missing]);
   }
 
   errorEvent(error: GatewayError): Buffer {
@@ -84,9 +84,9 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   /** Passes events that differ from one read before in their text only. */
-  #passAlike(source: Buffer, start: number): number {
-    if (this.#mould === undefined) return start;
-    const { end, textBytes, out } = this.#mould.pass(source, start);
+  #relayMatching(source: Buffer, start: number): number {
+    if (this.#template === undefined) return start;
+    const { end, textBytes, out } = this.#template.pass(source, start);
     this.textBytes += textBytes;
     if (out !== undefined) this.#splicer.replace(start, end, out);
     return end;
@@ -132,7 +132,11 @@ export class ChatStreamRelay implements StreamRelay {
       textStart: text.start + shift,
     };
     // A copy: a part of what is read now would be overwritten by the next read.
-    this.#mould = new EventMould({ event: Buffer.from(source.subarray(start, end)), text, out });
+    this.#template = new EventTemplate({
+      event: Buffer.from(source.subarray(start, end)),
+      text,
+      out,
+    });
   }
 
   /** Reads one chunk into {@link ChunkScan} and the stream's totals. */
@@ -215,7 +219,7 @@ function readUsage(source: Buffer, start: number, end: number): Usage | undefine
 type Progress = "begun" | "finished";
 
 /** Takes note of the choices of a stream. Of the usual one choice it keeps the first chunk, nothing else. */
-class PassedChoices {
+class RelayedChoices {
   readonly #options: RelayOptions;
   /** The first chunk, as JSON: what follows has the same id, time and model. */
   #first: string | undefined;

@@ -66,7 +66,7 @@ export class EncodeContext {
 }
 
 /** The error for what cannot be left out without changing what is asked for. */
-export function refused(message: string, param?: string): GatewayError {
+export function unsupported(message: string, param?: string): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, message, param === undefined ? {} : { param });
 }
 

@@ -14,7 +14,7 @@ import {
   type MediaPart,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { parseRecord, type JsonRecord } from "../json/value.ts";
-import { refused, openPlace, type EncodeContext } from "./context.ts";
+import { unsupported, openPlace, type EncodeContext } from "./context.ts";
 import { geminiToolName } from "./encode-tools.ts";
 import type { GeminiContent, GeminiPart, GeminiBlob } from "./wire.ts";
 
@@ -58,7 +58,8 @@ export function encodeContents(turns: readonly Turn[], context: EncodeContext): 
   list.add("model", writer.leftOver());
   if (context.traits.needsSignatures) contents.forEach(signFirstCall);
   if (contents.length > 0) return { contents, system };
-  if (system.length === 0) throw refused("the messages are empty: send at least one with content");
+  if (system.length === 0)
+    throw unsupported("the messages are empty: send at least one with content");
   // Gemini wants something to answer; a system message on its own is that elsewhere.
   return { contents: [{ role: "user", parts: system }], system: [] };
 }
@@ -125,7 +126,7 @@ class TurnWriter {
 
   system({ parts }: Turn): GeminiPart[] {
     return parts.flatMap((part) => {
-      if (part.kind.case !== "text") throw refused("a system message may only hold text");
+      if (part.kind.case !== "text") throw unsupported("a system message may only hold text");
       return this.#part(part);
     });
   }
@@ -231,7 +232,7 @@ function argumentsOf(type: ToolType, input: string): JsonRecord {
 function opaquePart({ dialect, type, json }: OpaquePart): GeminiPart {
   const part = dialect === Dialect.GEMINI ? parseRecord(json) : undefined;
   if (part !== undefined) return part;
-  throw refused(`"${type}" means nothing to this model's vendor: leave it out`);
+  throw unsupported(`"${type}" means nothing to this model's vendor: leave it out`);
 }
 
 /* What tools answered, as function responses. */
@@ -276,7 +277,7 @@ function encodeToolResult(result: ToolResult, { context, names }: ToolResultCont
 /** The name that the result itself tells. */
 function ownName({ name, toolCallId }: ToolResult): string {
   if (name !== "") return geminiToolName({ name, namespace: "" });
-  throw refused(`the result for "${toolCallId}" belongs to no call of a tool before it`);
+  throw unsupported(`the result for "${toolCallId}" belongs to no call of a tool before it`);
 }
 
 function resultPart({ kind, cacheHint, extras }: Part, context: EncodeContext): GeminiPart {
@@ -285,7 +286,9 @@ function resultPart({ kind, cacheHint, extras }: Part, context: EncodeContext): 
   if (kind.case === "text" || kind.case === "refusal") return { text: kind.value.text };
   if (kind.case === "media") return encodeMedia(kind.value, context);
   const what = kind.case === "opaque" ? kind.value.type : "(none)";
-  throw refused(`"${what}" in a tool's result means nothing to this model's vendor: leave it out`);
+  throw unsupported(
+    `"${what}" in a tool's result means nothing to this model's vendor: leave it out`,
+  );
 }
 
 /* Pictures, documents and sound, as parts. */
@@ -330,17 +333,17 @@ function encodeMedia(media: MediaPart, context: EncodeContext): GeminiPart {
     case "text":
       return { text: media.source.value };
     case "fileId":
-      throw refused("a file id means nothing to this model's vendor: send the file itself");
+      throw unsupported("a file id means nothing to this model's vendor: send the file itself");
     case undefined:
       break;
   }
-  throw refused("a picture or file has no content: send its bytes or its address");
+  throw unsupported("a picture or file has no content: send its bytes or its address");
 }
 
 function blob(media: MediaPart, data: string): GeminiBlob {
   const mimeType = media.mimeType || mimeOfName(media.filename) || mimeDefault(media);
   if (mimeType !== undefined) return { mimeType, data };
-  throw refused("a picture or sound has no MIME type: send it as a data URL that names one");
+  throw unsupported("a picture or sound has no MIME type: send it as a data URL that names one");
 }
 
 function mimeDefault({ type }: MediaPart): string | undefined {

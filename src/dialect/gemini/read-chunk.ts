@@ -74,8 +74,8 @@ export function readFailure(chunk: JsonRecord, candidate: JsonRecord): ReplyErro
   const word = textAt(candidate, "finishReason");
   if (!failures.has(word)) return undefined;
   const message = textAt(candidate, "finishMessage");
-  const told = `The model's reply was unusable (${word}${message && `: ${message}`}); try again`;
-  return replyError(ErrorCode.UPSTREAM_ERROR, told);
+  const text = `The model's reply was unusable (${word}${message && `: ${message}`}); try again`;
+  return replyError(ErrorCode.UPSTREAM_ERROR, text);
 }
 
 function errorOf(error: JsonRecord): ReplyError {

@@ -37,7 +37,7 @@ export class MessagesStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #blocks = new BlockDecoder();
   /** What was told of the usage so far: later figures are totals, and replace the earlier. */
-  #told: Record<string, unknown> = {};
+  #usageMembers: Record<string, unknown> = {};
   #usage: Usage | undefined;
   #ending: Ending | undefined;
   /** Whether the last event has been returned. */
@@ -103,8 +103,8 @@ export class MessagesStreamDecoder implements StreamDecoder {
   #start(message: JsonRecord): GenerateEvent {
     this.#addUsage(message);
     // Of its output it only tells that there will be some: nothing has come that could be charged.
-    if (this.#told["output_tokens"] !== undefined) this.#told["output_tokens"] = 0;
-    const usage = readUsage(this.#told);
+    if (this.#usageMembers["output_tokens"] !== undefined) this.#usageMembers["output_tokens"] = 0;
+    const usage = readUsage(this.#usageMembers);
     this.#usage = usage;
     const id = textAt(message, "id");
     const model = textAt(message, "model");
@@ -121,15 +121,15 @@ export class MessagesStreamDecoder implements StreamDecoder {
 
   #addUsage(record: JsonRecord): void {
     for (const [name, value] of Object.entries(recordAt(record, "usage") ?? {})) {
-      if (value !== null) this.#told[name] = value;
+      if (value !== null) this.#usageMembers[name] = value;
     }
-    this.#usage = readUsage(this.#told);
+    this.#usage = readUsage(this.#usageMembers);
   }
 
   #end(): GenerateEvent {
     this.#isOver = true;
     const usage = this.#usage;
-    const serviceTier = readServedTier(textAt(this.#told, "service_tier"));
+    const serviceTier = readServedTier(textAt(this.#usageMembers, "service_tier"));
     return create(GenerateEventSchema, {
       kind: { case: "end", value: { ...this.#ending, serviceTier, ...(usage && { usage }) } },
     });

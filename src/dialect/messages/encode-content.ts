@@ -14,7 +14,7 @@ import { wrapCustomInput } from "../custom-tools.ts";
 import { parseRecord } from "../json/value.ts";
 import { wireToolName } from "./encode-tools.ts";
 import { JsonText, type JsonBranch, type JsonTree } from "./json-text.ts";
-import { refused, type RequestWriter } from "./request-writer.ts";
+import { unsupported, type RequestWriter } from "./request-writer.ts";
 import { legalToolId } from "./wire.ts";
 
 /** A block and what its place in a message depends on. */
@@ -46,7 +46,7 @@ export function encodePart(part: Part, writer: RequestWriter): Block | undefined
       return other(writer.opaque(kind.value, "messages"));
     case undefined:
     default:
-      throw refused(
+      throw unsupported(
         "A part of a message has no content: send text, media or a tool call",
         "messages",
       );
@@ -146,7 +146,7 @@ const beginnings: readonly (readonly [string, string])[] = [
 /** The block. @throws GatewayError INVALID_REQUEST for what the style has no block for */
 function encodeMedia(media: MediaPart, writer: RequestWriter): JsonBranch {
   if (media.source.case === "fileId" && !writer.isOwn) {
-    throw refused(
+    throw unsupported(
       "A file id of another vendor means nothing to this model: send the file itself or its address",
       "file_id",
     );
@@ -158,10 +158,13 @@ function encodeMedia(media: MediaPart, writer: RequestWriter): JsonBranch {
     case MediaType.DOCUMENT:
       return encodeDocument(media);
     case MediaType.AUDIO:
-      throw refused("This model takes no audio: send text, pictures or documents", "input_audio");
+      throw unsupported(
+        "This model takes no audio: send text, pictures or documents",
+        "input_audio",
+      );
     case MediaType.UNSPECIFIED:
     default:
-      throw refused("The type of a media part is missing", "type");
+      throw unsupported("The type of a media part is missing", "type");
   }
 }
 
@@ -175,7 +178,8 @@ function imageSource(media: MediaPart): JsonBranch {
   switch (source.case) {
     case "base64": {
       const media_type = mimeTypeOf(media);
-      if (media_type === "") throw refused("The media type of a picture is missing", "media_type");
+      if (media_type === "")
+        throw unsupported("The media type of a picture is missing", "media_type");
       return { type: "base64", media_type, data: source.value };
     }
     case "url":
@@ -185,7 +189,7 @@ function imageSource(media: MediaPart): JsonBranch {
     case "text":
     case undefined:
     default:
-      throw refused("A picture has no source: send its bytes or its address", "image");
+      throw unsupported("A picture has no source: send its bytes or its address", "image");
   }
 }
 
@@ -209,7 +213,7 @@ function documentSource({ source }: MediaPart, mimeType: string): JsonBranch {
       if (mimeType === "application/pdf") {
         return { type: "base64", media_type: mimeType, data: source.value };
       }
-      throw refused(
+      throw unsupported(
         `Documents of type "${mimeType}" are not taken by this model: send PDF or plain text`,
         "media_type",
       );
@@ -221,7 +225,7 @@ function documentSource({ source }: MediaPart, mimeType: string): JsonBranch {
       return textSource(source.value);
     case undefined:
     default:
-      throw refused("A document has no source: send its bytes, text or address", "document");
+      throw unsupported("A document has no source: send its bytes, text or address", "document");
   }
 }
 

@@ -19,7 +19,7 @@ import { encodeReasoning, encodeSampling, refuseForeignExtras } from "./encode-s
 import { encodeTools } from "./encode-tools.ts";
 import { writeJson, JsonText, type JsonBranch, type JsonTree } from "./json-text.ts";
 import { traitsOf } from "./model-traits.ts";
-import { RequestWriter, refused } from "./request-writer.ts";
+import { RequestWriter, unsupported } from "./request-writer.ts";
 import { writeServiceTier } from "./wire.ts";
 
 /** What `max_tokens` is where neither the request nor the catalogue tells: the style demands it. */
@@ -139,7 +139,10 @@ function encodeTurns(
   for (const turn of turns.slice(head.length)) messages.add(encodeTurn(turn, writer));
   const list = messages.finish();
   if (list.length === 0) {
-    throw refused("The conversation has no message with content: send at least one", "messages");
+    throw unsupported(
+      "The conversation has no message with content: send at least one",
+      "messages",
+    );
   }
   return {
     members: { ...(system !== undefined && { system }), messages: list.map(writeMessage) },
@@ -150,7 +153,7 @@ function encodeTurns(
 function encodeTurn(turn: Turn, writer: RequestWriter): Message {
   const { parts, plain, extras, name } = turn;
   const role = words.get(turn.role);
-  if (role === undefined) throw refused("A message has no role", "messages");
+  if (role === undefined) throw unsupported("A message has no role", "messages");
   if (name !== "") writer.drop("turns.name");
   if (parts.some((part) => isOldOnly(role, part))) writer.needsOldVersion = true;
   const blocks: Block[] = [];
@@ -307,7 +310,7 @@ function encodeFormat(format: ResponseFormat | undefined, writer: RequestWriter)
 function closedSchema(json: string, writer: RequestWriter): string {
   const schema = parseRecord(json);
   if (schema === undefined) {
-    throw refused("The schema of the response format must be a JSON object", "response_format");
+    throw unsupported("The schema of the response format must be a JSON object", "response_format");
   }
   if (writer.isOwn) return json;
   const closed = close(schema);

@@ -7,7 +7,7 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { JsonBranch } from "./json-text.ts";
 import type { ModelTraits } from "./model-traits.ts";
-import { refused, type RequestWriter } from "./request-writer.ts";
+import { unsupported, type RequestWriter } from "./request-writer.ts";
 
 /** The least `top_p` that the vendor takes while the model thinks. */
 const thinkingTopPMin = 0.95;
@@ -124,7 +124,7 @@ export function refuseForeignExtras(extras: readonly Extra[]): void {
   for (const { name, json } of extras) {
     const found = unservable.find(([each]) => each === name);
     if (found !== undefined && !found[1].test(json)) {
-      throw refused(`"${name}": ${json.slice(0, 40)} is not available for this model`, name);
+      throw unsupported(`"${name}": ${json.slice(0, 40)} is not available for this model`, name);
     }
   }
 }

@@ -14,7 +14,7 @@ import { parseRecord, textAt } from "../json/value.ts";
 import { toolNameFor } from "../tool-names.ts";
 import { dropWebSearch, readWebSearch } from "../web-search.ts";
 import { type JsonBranch, JsonText, type JsonTree } from "./json-text.ts";
-import { type RequestWriter, refused } from "./request-writer.ts";
+import { type RequestWriter, unsupported } from "./request-writer.ts";
 
 /** The version that all models with a search know. */
 const webSearchType = "web_search_20250305";
@@ -69,7 +69,7 @@ function encodeTool(tool: Tool, writer: RequestWriter): JsonTree {
       return encodeOpaque(kind.value, writer);
     case undefined:
     default:
-      throw refused("A tool is neither a function nor a custom tool", "tools");
+      throw unsupported("A tool is neither a function nor a custom tool", "tools");
   }
 }
 
@@ -109,7 +109,8 @@ function encodeFunction(value: FunctionTool, tool: Tool, writer: RequestWriter):
 function inputSchema(json: string): string {
   if (json === "") return '{"type":"object","properties":{}}';
   const schema = parseRecord(json);
-  if (schema === undefined) throw refused("A function's parameters must be a JSON Schema", "tools");
+  if (schema === undefined)
+    throw unsupported("A function's parameters must be a JSON Schema", "tools");
   if (schema["type"] === "object") return json;
   return JSON.stringify({ ...schema, type: "object" });
 }
@@ -146,7 +147,7 @@ function encodeChoice(conversation: Conversation, writer: RequestWriter): JsonTr
 
 function namedTool({ tools }: Conversation, named: ToolName | undefined): string {
   if (named === undefined)
-    throw refused("The tool that must be called is not named", "tool_choice");
+    throw unsupported("The tool that must be called is not named", "tool_choice");
   const { name } = named;
   const tool = tools.find((each) => nameOf(each) === name || joinedName(each) === name);
   return wireToolName(

@@ -52,7 +52,10 @@ export class RequestWriter {
   /** What only this style knows, as it was. @throws GatewayError INVALID_REQUEST for that of another */
   opaque({ dialect, type, json }: OpaquePart, what: string): JsonText {
     if (dialect === Dialect.MESSAGES) return new JsonText(json);
-    throw refused(`${what} of type "${type}" is not available for this model: leave it out`, what);
+    throw unsupported(
+      `${what} of type "${type}" is not available for this model: leave it out`,
+      what,
+    );
   }
 
   /** The member that ends a cached prefix. */
@@ -70,6 +73,6 @@ export class RequestWriter {
 }
 
 /** What is told of a request that this style cannot ask for. */
-export function refused(message: string, param: string): GatewayError {
+export function unsupported(message: string, param: string): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
 }

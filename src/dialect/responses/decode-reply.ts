@@ -12,7 +12,7 @@ import {
   recordsAt,
   textAt,
 } from "../json/value.ts";
-import { failureOf, saidBy, stopReasonOf } from "./finish-reason.ts";
+import { failureOf, contentsOf, stopReasonOf } from "./finish-reason.ts";
 import { decodeOutputItem } from "./output.ts";
 import { readUsage } from "./usage.ts";
 
@@ -37,7 +37,7 @@ export function decodeResponsesReply(body: Buffer): Reply {
     model: textAt(response, "model"),
     created: createdAt(response),
     parts,
-    stopReason: stopReasonOf(response, saidBy(parts)),
+    stopReason: stopReasonOf(response, contentsOf(parts)),
     serviceTier: textAt(response, "service_tier"),
     ...(usage && { usage }),
   });
@@ -45,8 +45,8 @@ export function decodeResponsesReply(body: Buffer): Reply {
 
 /** When a response was begun, in seconds since 1970; 0: not told. */
 export function createdAt(response: JsonRecord): bigint {
-  const told = response["created_at"];
-  return typeof told === "number" && Number.isFinite(told) ? BigInt(Math.trunc(told)) : 0n;
+  const seconds = response["created_at"];
+  return typeof seconds === "number" && Number.isFinite(seconds) ? BigInt(Math.trunc(seconds)) : 0n;
 }
 
 /** See {@link VendorCodec.decodeError}. */

@@ -9,7 +9,7 @@ import {
 import type { GenerateEvent, PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { recordAt, recordsAt, textAt, type JsonRecord } from "../json/value.ts";
 import { decodeCitation } from "./decode-content.ts";
-import type { Said } from "./finish-reason.ts";
+import type { ReplyContents } from "./finish-reason.ts";
 import {
   decodeCall,
   decodeOutputContent,
@@ -47,7 +47,7 @@ export class StreamItems {
   #refusal = false;
 
   /** What has come so far, as far as it tells why a reply ends. */
-  get said(): Said {
+  get said(): ReplyContents {
     return { calls: this.#calls, refusal: this.#refusal };
   }
 

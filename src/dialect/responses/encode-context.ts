@@ -68,8 +68,8 @@ export class EncodeContext {
 
   /** The members that tell an item's id and that it is complete; none where it has no id to be told. */
   identity(type: ItemType, id: string): JsonRecord {
-    const told = this.isOwn ? id : itemIdFor(type, id);
-    return told === "" ? {} : { id: told };
+    const sentId = this.isOwn ? id : itemIdFor(type, id);
+    return sentId === "" ? {} : { id: sentId };
   }
 }
 

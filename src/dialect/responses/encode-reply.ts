@@ -5,14 +5,14 @@ import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
 import { contentType } from "./decode-content.ts";
 import type { JsonRecord } from "../json/value.ts";
-import { endingOf, lostOf, saidBy } from "./finish-reason.ts";
+import { endingOf, lostEndingNames, contentsOf } from "./finish-reason.ts";
 import {
   callItem,
   callType,
   dropExtras,
   type ItemStatus,
   messageItem,
-  OutputNames,
+  OutputIds,
   phaseIn,
   reasoningItem,
   refusalContent,
@@ -23,12 +23,12 @@ import { ResponseWriter } from "./response-json.ts";
 /** See {@link CallerCodec.encodeReply}. */
 export function encodeResponsesReply(reply: Reply, options: ReplyOptions): Buffer {
   const { parts, stopReason, stopDetail, usage, serviceTier, created } = reply;
-  const names = new OutputNames(options.callId, (name) => options.onDropped(name));
-  const ending = endingOf(stopReason, stopDetail, saidBy(parts));
+  const names = new OutputIds(options.callId, (name) => options.onDropped(name));
+  const ending = endingOf(stopReason, stopDetail, contentsOf(parts));
   const output = new Output(names);
   for (const part of parts) output.add(part);
   if (ending.refusal !== "") output.message(refusalContent(ending.refusal), "");
-  for (const name of lostOf(reply, ending)) names.drop(name);
+  for (const name of lostEndingNames(reply, ending)) names.drop(name);
   const { status, details } = ending;
   const text = new ResponseWriter(options, created).write({
     status,
@@ -42,12 +42,12 @@ export function encodeResponsesReply(reply: Reply, options: ReplyOptions): Buffe
 
 /** The items of a reply. Texts and refusals that follow each other are one message. */
 class Output {
-  readonly #names: OutputNames;
+  readonly #names: OutputIds;
   readonly #items: string[] = [];
   #content: JsonRecord[] = [];
   #phase = "";
 
-  constructor(names: OutputNames) {
+  constructor(names: OutputIds) {
     this.#names = names;
   }
 

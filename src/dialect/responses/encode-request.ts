@@ -82,8 +82,8 @@ function encodeSettings(generation: Generation, context: EncodeContext): JsonRec
 
 /** Reasoning is always asked for in sealed form too, so that the next turn can carry it. */
 function includeOf({ reasoning }: Generation, { isOwn }: EncodeContext): string[] {
-  const isAsked = reasoning?.encrypted === true || (!isOwn && asksForReasoning(reasoning));
-  return isAsked ? [encryptedReasoning] : [];
+  const wantsEncrypted = reasoning?.encrypted === true || (!isOwn && asksForReasoning(reasoning));
+  return wantsEncrypted ? [encryptedReasoning] : [];
 }
 
 function serviceTier({ serviceTier: tier }: Generation, { source }: EncodeContext): string {

@@ -5,13 +5,13 @@ import { ErrorCode, type SentErrorCode } from "../../core/errors.ts";
 import { type JsonRecord, recordAt, textAt } from "../json/value.ts";
 
 /** What of a reply's parts tells why it ended. */
-export interface Said {
+export interface ReplyContents {
   readonly calls: boolean;
   readonly refusal: boolean;
 }
 
 /** What the parts of a whole reply tell. */
-export function saidBy(parts: readonly Part[]): Said {
+export function contentsOf(parts: readonly Part[]): ReplyContents {
   return {
     calls: parts.some(({ kind }) => kind.case === "toolCall"),
     refusal: parts.some(({ kind }) => kind.case === "refusal"),
@@ -19,7 +19,7 @@ export function saidBy(parts: readonly Part[]): Said {
 }
 
 /** Why a response ended: this style itself tells only what kept it from being complete. */
-export function stopReasonOf(response: JsonRecord, { calls, refusal }: Said): StopReason {
+export function stopReasonOf(response: JsonRecord, { calls, refusal }: ReplyContents): StopReason {
   const details = recordAt(response, "incomplete_details");
   const reason = details === undefined ? "" : textAt(details, "reason");
   if (reason === "content_filter") return StopReason.CONTENT_FILTER;
@@ -40,7 +40,7 @@ export interface Ending {
 }
 
 /** What of an ending the style has no place for, by its names. */
-export function lostOf(
+export function lostEndingNames(
   {
     stopReason,
     stopSequence,
@@ -56,7 +56,7 @@ export function lostOf(
 }
 
 /** What a reply's reason is in this style. */
-export function endingOf(reason: StopReason, detail: string, { refusal }: Said): Ending {
+export function endingOf(reason: StopReason, detail: string, { refusal }: ReplyContents): Ending {
   switch (reason) {
     case StopReason.LENGTH:
       return { status: "incomplete", details: { reason: "max_output_tokens" }, refusal: "" };

@@ -8,7 +8,7 @@ import {
 import { invalid } from "../body-members.ts";
 import type { JsonRecord } from "../json/value.ts";
 import type { JsonReader } from "../json/reader.ts";
-import { unescaped } from "../json/escapes.ts";
+import { decodeUri } from "../json/escapes.ts";
 
 type MediaInit = MessageInitShape<typeof MediaPartSchema>;
 
@@ -26,11 +26,11 @@ const readers: Readonly<Record<string, (part: JsonReader) => MediaInit>> = {
     ...sourceOf(part, { url: "file_url", data: "file_data" }),
   }),
   input_audio: (part) => {
-    const sound = part.requiredObject("input_audio");
+    const audio = part.requiredObject("input_audio");
     return {
       type: MediaType.AUDIO,
-      mimeType: `audio/${sound.requiredText("format")}`,
-      source: { case: "base64", value: sound.requiredText("data") },
+      mimeType: `audio/${audio.requiredText("format")}`,
+      source: { case: "base64", value: audio.requiredText("data") },
     };
   },
 };
@@ -65,7 +65,7 @@ function fromDataUrl(url: string): MediaInit | undefined {
   const found = dataUrl.exec(url.slice(0, 300));
   if (found === null) return undefined;
   const data = url.slice(found[0].length);
-  const value = found[2] === undefined ? Buffer.from(unescaped(data)).toString("base64") : data;
+  const value = found[2] === undefined ? Buffer.from(decodeUri(data)).toString("base64") : data;
   return { mimeType: found[1] ?? "", source: { case: "base64", value } };
 }
 

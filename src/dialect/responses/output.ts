@@ -25,7 +25,7 @@ import { itemIdFor, itemPrefixes, type ItemType } from "./item-ids.ts";
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
 /** Makes the ids of one reply, and tells what was left out of it. */
-export class OutputNames {
+export class OutputIds {
   readonly #callId: string;
   readonly #drop: (name: string) => void;
   readonly #callIds = new Set<string>();
@@ -88,7 +88,7 @@ export function phaseIn(extras: readonly Extra[]): string {
 }
 
 /** Tells which members of a part are lost. */
-export function dropExtras(extras: readonly Extra[], names: OutputNames): void {
+export function dropExtras(extras: readonly Extra[], names: OutputIds): void {
   for (const { name } of extras) if (name !== "phase") names.drop(name);
 }
 
@@ -96,7 +96,7 @@ export function dropExtras(extras: readonly Extra[], names: OutputNames): void {
 export function textContent(
   text: string,
   citations: readonly Citation[],
-  names: OutputNames,
+  names: OutputIds,
 ): JsonRecord {
   const annotations: unknown[] = [];
   for (const citation of citations) {

@@ -7,7 +7,7 @@ import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
 import { isRecord, recordAt } from "../json/value.ts";
 import { ObjectScan } from "../json/object-scan.ts";
 import { reportedUsage } from "../usage.ts";
-import { PassedOutput } from "./relay-output.ts";
+import { RelayedOutput } from "./relay-output.ts";
 
 /** See {@link TextDialect.relayReply}. */
 export function relayResponsesReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -24,12 +24,12 @@ export class ResponsesStreamRelay extends EventRelay {
   readonly #event = new ObjectScan();
   readonly #response = new ObjectScan();
   /** What passes, for {@link stop}; `undefined`: it will not be asked for. */
-  readonly #output: PassedOutput | undefined;
+  readonly #output: RelayedOutput | undefined;
   #nextSequence = 0;
 
   constructor(options: RelayOptions) {
     super(options);
-    this.#output = options.mayStop ? new PassedOutput(options.publicModel) : undefined;
+    this.#output = options.mayStop ? new RelayedOutput(options.publicModel) : undefined;
   }
 
   /** In both shapes that are in use: nested, as the live service sends it and older SDKs expect it, and

@@ -103,7 +103,7 @@ function extra({ extras }: { readonly extras: readonly Extra[] }, name: string, 
 /* A response that is not made yet, or never will be: what its request says of it, and how it stands. */
 
 /** What is known of a response from its first moment. */
-interface BegunResponse {
+interface PendingResponse {
   readonly id: string;
   /** The public name of the model. */
   readonly model: string;
@@ -112,9 +112,9 @@ interface BegunResponse {
 }
 
 /** The response to a request in the background, as it is answered at once. */
-export function begunResponse(
+export function pendingResponse(
   request: JsonRecord,
-  { id, model, created }: BegunResponse,
+  { id, model, created }: PendingResponse,
 ): JsonRecord {
   const { reasoning, text } = request as Readonly<Record<string, object | undefined>>;
   const given = (name: string, other: unknown): unknown => request[name] ?? other;
@@ -151,14 +151,14 @@ export function begunResponse(
 }
 
 /** How a response stands that has no output. */
-interface Standing {
+interface ResponseStatus {
   readonly status: string;
   /** Why it failed. Absent: it has not. */
   readonly error?: { readonly code: string; readonly message: string };
 }
 
 /** The same response as it stands now. */
-export function standingResponse(begun: JsonRecord, { status, error }: Standing): JsonRecord {
+export function withStatus(begun: JsonRecord, { status, error }: ResponseStatus): JsonRecord {
   return { ...begun, status, error: error ?? null };
 }
 

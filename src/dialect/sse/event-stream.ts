@@ -3,7 +3,7 @@
  * Lines end with LF, CRLF or CR; an event ends with an empty line.
  */
 import { eventBytesMax } from "../../config/limits.ts";
-import { nothing, join } from "../../core/bytes.ts";
+import { emptyBuffer, joinBuffers } from "../../core/bytes.ts";
 
 /** One complete event, as places in the buffer that is being read. Valid until the next one. */
 export interface EventPlace {
@@ -30,7 +30,7 @@ export class EventSplitter {
   readonly #eventBytesMax: number;
   readonly #gather = new Gather();
   #rest: Buffer | undefined;
-  #source: Buffer = nothing;
+  #source: Buffer = emptyBuffer;
   #hasCr: boolean | undefined;
 
   constructor(bytesMax: number) {
@@ -80,7 +80,7 @@ export class EventSplitter {
     const source = this.#source;
     this.#gather.keep(passed);
     this.#rest = end === source.length ? undefined : Buffer.from(source.subarray(end));
-    this.#source = nothing;
+    this.#source = emptyBuffer;
     if (source.length - end > this.#eventBytesMax) {
       throw new EventTooLongError(`an event is longer than ${this.#eventBytesMax} bytes`);
     }
@@ -163,10 +163,10 @@ class Gather {
 
   /** The pieces as one, valid until the next call; for longer, say {@link keep}. */
   join(pieces: readonly Buffer[]): Buffer {
-    if (pieces.length <= 1) return join(pieces);
+    if (pieces.length <= 1) return joinBuffers(pieces);
     let size = 0;
     for (const piece of pieces) size += piece.length;
-    if (size < reusedBytesMin) return join(pieces);
+    if (size < reusedBytesMin) return joinBuffers(pieces);
     if (this.#memory === undefined || this.#memory.length < size) {
       this.#memory = Buffer.allocUnsafeSlow(this.#isKept ? size : Math.max(firstBytes, size));
     }
@@ -210,7 +210,7 @@ export class EventDataReader {
       at = place.end;
       if (place.dataLines > 0) onData(dataOf(source, place));
     }
-    this.#splitter.finish(at, nothing);
+    this.#splitter.finish(at, emptyBuffer);
   }
 }
 

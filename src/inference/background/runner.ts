@@ -116,7 +116,7 @@ function outcomeOf({ params, found, planned, events, made, store, recorder }: Ma
     files: [],
     ...textUsage(made.metered),
     dropped: made.dropped,
-    async within(transaction) {
+    async inSameTransaction(transaction) {
       await store.finish(transaction, finished);
       await recorder?.finish(transaction, response);
     },

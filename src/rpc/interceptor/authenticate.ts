@@ -3,8 +3,8 @@ import { getOption, type DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { ContextValues, Interceptor } from "@connectrpc/connect";
 import { Access, access } from "../../../gen/uas/http/v1/http_pb.ts";
-import { inLaneOf } from "../../core/account-context.ts";
-import { notSignedIn, visitKey } from "../../core/browser-session.ts";
+import { runInAccountContext } from "../../core/account-context.ts";
+import { notSignedIn, browserSessionKey } from "../../core/browser-session.ts";
 import {
   anonymous,
   callerKey,
@@ -35,7 +35,7 @@ export function createAuthenticate(options: AuthenticateOptions): Interceptor {
     if (known === undefined) request.contextValues.set(callerKey, caller);
     options.checkAccess(request.method, caller);
     // An edge has chosen the lane of callers that it knows.
-    return known === undefined ? inLaneOf(caller, () => next(request)) : next(request);
+    return known === undefined ? runInAccountContext(caller, () => next(request)) : next(request);
   };
 }
 
@@ -94,10 +94,10 @@ export function createSessionAuthenticate({
   checkAccess,
 }: SessionAuthenticateOptions): Interceptor {
   return (next) => async (request) => {
-    const token = request.contextValues.get(visitKey)?.token;
+    const token = request.contextValues.get(browserSessionKey)?.token;
     const caller = token === undefined ? anonymous : await identify(token);
     request.contextValues.set(callerKey, caller);
     checkAccess(request.method, caller, notSignedIn);
-    return inLaneOf(caller, () => next(request));
+    return runInAccountContext(caller, () => next(request));
   };
 }

@@ -2,7 +2,7 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
-import { errorMember, textMember, createHttpVendor, endsWith } from "../http-vendor.ts";
+import { errorMember, textMember, createHttpVendor, baseUrlEndsWith } from "../http-vendor.ts";
 import type { Vendor, VendorFault, VendorKind } from "../vendor.ts";
 
 export const anthropic: VendorKind = {
@@ -19,7 +19,7 @@ const versionDefault = "2023-06-01";
 function create(config: VendorConfig): Vendor {
   const { apiKey } = config;
   // SDKs of this style want the address without the version, those of the others with it: both are met.
-  const path = endsWith(config, "/v1") ? "/messages" : "/v1/messages";
+  const path = baseUrlEndsWith(config, "/v1") ? "/messages" : "/v1/messages";
   return createHttpVendor(config, {
     dialects: anthropic.dialects,
     credential: apiKey === undefined ? {} : { "x-api-key": apiKey },

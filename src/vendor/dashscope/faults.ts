@@ -1,6 +1,6 @@
 /** What Alibaba's DashScope says about the operator's account. */
 import { errorMember, textMember } from "../http-vendor.ts";
-import { jsonOf } from "../task-http.ts";
+import { parseJsonReply } from "../task-http.ts";
 import type { VendorFault } from "../vendor.ts";
 
 /** Its codes that are about the account, whatever the status they come with. */
@@ -30,7 +30,7 @@ export function dashscopeFault(_status: number, body: Buffer): VendorFault | und
 
 /** The code of an error, in its own form or in the one of the compatible interface; empty: it is none. */
 export function dashscopeCode(body: Buffer): string {
-  const code = jsonOf({ body })?.["code"];
+  const code = parseJsonReply({ body })?.["code"];
   if (typeof code === "string") return code;
   const error = errorMember(body);
   return error === undefined ? "" : textMember(error, "code");
@@ -38,7 +38,7 @@ export function dashscopeCode(body: Buffer): string {
 
 /** What an error says; `undefined`: it is none. */
 export function dashscopeMessage(body: Buffer): string | undefined {
-  const message = jsonOf({ body })?.["message"];
+  const message = parseJsonReply({ body })?.["message"];
   if (typeof message === "string") return message;
   const error = errorMember(body);
   return error && textMember(error, "message");

@@ -5,7 +5,7 @@ import type { VendorConfig } from "../../config/config.ts";
 import { dashscopeFault } from "./faults.ts";
 import { dashscopeNative } from "./native.ts";
 import { createDashscopeTasks } from "./tasks.ts";
-import { bearer, createHttpVendor } from "../http-vendor.ts";
+import { bearerHeader, createHttpVendor } from "../http-vendor.ts";
 import { createNativeTransport, nativeBaseUrl } from "../native-http.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
 
@@ -22,7 +22,7 @@ export const dashscope: VendorKind = {
 };
 
 function create(config: VendorConfig): Vendor {
-  const credential = bearer(config.apiKey);
+  const credential = bearerHeader(config.apiKey);
   const baseUrl = nativeBaseUrl(config, "/api/v1", compatible);
   return createHttpVendor(
     { ...config, baseUrl },

@@ -2,13 +2,18 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import { refuseKept } from "../../dialect/guard.ts";
+import { refuseStored } from "../../dialect/guard.ts";
 import { isRecord } from "../../dialect/json/value.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { DashscopeMeter } from "./meter.ts";
-import { dashscopeKeptMs, dashscopeNews, dashscopeStatus, dashscopeTaskId } from "./tasks.ts";
-import { secondsUsual } from "./params.ts";
-import { numberSaid } from "../native-http.ts";
+import {
+  dashscopeRetentionMs,
+  dashscopeUpdate,
+  dashscopeStatus,
+  dashscopeTaskId,
+} from "./tasks.ts";
+import { assumedSeconds } from "./params.ts";
+import { readNumber } from "../native-http.ts";
 import type { NativeApi, NativeLimits, NativeRequest, NativeRoute, NativeTask } from "../native.ts";
 import type { TaskUnits } from "../task.ts";
 
@@ -18,13 +23,13 @@ const idForm = "(?<id>[\\w-]{1,200})";
 const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
 
 const tasks: NativeTask = {
-  word: "tasks",
+  collection: "tasks",
   idOf: dashscopeTaskId,
   path: (id) => `/api/v1/tasks/${id}`,
   cancel: { method: "POST", path: (id) => `/api/v1/tasks/${id}/cancel` },
   statusOf: (json, before) => dashscopeStatus(json) || before,
-  newsOf: dashscopeNews,
-  keptMs: dashscopeKeptMs,
+  readUpdate: dashscopeUpdate,
+  retentionMs: dashscopeRetentionMs,
 };
 
 const routes: readonly NativeRoute[] = [
@@ -45,8 +50,8 @@ const routes: readonly NativeRoute[] = [
     path: new RegExp(`^${services}/aigc/(?:video-generation|image2video)/video-synthesis$`),
     model: inModel,
     types: [ModelType.VIDEO],
-    units: (request) => ({ seconds: countOf(asynchronous(request), "duration") ?? secondsUsual }),
-    secondsUsual,
+    units: (request) => ({ seconds: countOf(asynchronous(request), "duration") ?? assumedSeconds }),
+    assumedSeconds: assumedSeconds,
     task: tasks,
   },
   {
@@ -118,11 +123,11 @@ function meter({ request }: { readonly request: NativeRequest }): DashscopeMeter
 }
 
 function imageUnits(request: NativeRequest): TaskUnits {
-  return { images: countOf(asynchronous(request), "n") ?? imagesUsual };
+  return { images: countOf(asynchronous(request), "n") ?? imagesDefault };
 }
 
 /** How many pictures Alibaba's models make where the request does not say. */
-const imagesUsual = 4;
+const imagesDefault = 4;
 
 /** The parameters of a job. @throws GatewayError where it is asked for as if it was answered at once */
 function asynchronous(request: NativeRequest): JsonObject {
@@ -157,7 +162,7 @@ function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
 /** Refuses what names files of the account at Alibaba, whoever sent them: a text that begins with their address. */
 function refuseFiles(request: NativeRequest): void {
   if (!request.mentions("content", "text").some((text) => /^\s*fileid:/i.test(text))) return;
-  throw refuseKept("input.messages", "send the text itself");
+  throw refuseStored("input.messages", "send the text itself");
 }
 
 function embedLimits(request: NativeRequest): NativeLimits {
@@ -177,7 +182,7 @@ function parametersOf(request: NativeRequest): JsonObject {
 
 /** A number from 1 on; `undefined`: Alibaba takes its default. @throws GatewayError where it is none */
 function countOf(parameters: JsonObject, name: string): number | undefined {
-  const count = Math.ceil(numberSaid(parameters[name], name) ?? 0);
+  const count = Math.ceil(readNumber(parameters[name], name) ?? 0);
   return count > 0 ? count : undefined;
 }
 

@@ -5,17 +5,17 @@ import type { ModelConfig } from "../../config/config.ts";
 import {
   extraParam,
   fileParam,
-  mapped,
+  mapParams,
   negativePromptParam,
   numberParam,
-  ownParam,
+  vendorTextParam,
   type Params,
   paramsObject,
   promptParam,
   seedParam,
   sizeParam,
   stringParam,
-  wholeParam,
+  integerParam,
 } from "../task-params.ts";
 import type { TaskUnits } from "../task.ts";
 
@@ -30,13 +30,13 @@ const image: Params = {
   prompt: promptParam(promptMax),
   negativePrompt: negativePromptParam(promptMax),
   size: sizeParam,
-  n: wholeParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
+  n: integerParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
   seed: seedParam,
   ...flags,
 };
 
 /** How long a film is where nobody says, or its model overlooks it, in seconds. */
-export const secondsUsual = 5;
+export const assumedSeconds = 5;
 
 const video: Params = {
   prompt: promptParam(promptMax),
@@ -44,8 +44,8 @@ const video: Params = {
   imageUrl: fileParam("The first frame"),
   audioUrl: fileParam("The sound"),
   size: sizeParam,
-  resolution: ownParam("How fine, such as 720P or 1080P", 16),
-  duration: wholeParam("How long, in seconds", { least: 1, most: 60, otherwise: secondsUsual }),
+  resolution: vendorTextParam("How fine, such as 720P or 1080P", 16),
+  duration: integerParam("How long, in seconds", { least: 1, most: 60, otherwise: assumedSeconds }),
   generateAudio: { type: "boolean", description: "Whether it has sound" },
   seed: seedParam,
   ...flags,
@@ -73,13 +73,13 @@ const extra = extraParam([...parameterNames.values(), "size", "incremental_outpu
 
 /** See {@link VendorTasks.paramsSchema}. */
 export function dashscopeSchema({ type }: ModelConfig): JsonObject {
-  const isFilm = type === ModelType.VIDEO;
+  const isVideo = type === ModelType.VIDEO;
   return paramsObject(
-    isFilm ? "videoParams" : "imageParams",
-    { ...(isFilm ? video : image), extra },
+    isVideo ? "videoParams" : "imageParams",
+    { ...(isVideo ? video : image), extra },
     {
       required: ["prompt"],
-      example: isFilm ? { prompt: "A lighthouse", duration: 5 } : { prompt: "A lighthouse" },
+      example: isVideo ? { prompt: "A lighthouse", duration: 5 } : { prompt: "A lighthouse" },
     },
   );
 }
@@ -88,12 +88,15 @@ export function dashscopeSchema({ type }: ModelConfig): JsonObject {
 export function dashscopeBody(type: ModelType, model: string, params: JsonObject): JsonObject {
   const { extra: more, ...own } = params;
   const size = stringParam(params, "size")?.replace(/[x×]/, "*");
-  const usual: JsonObject = type === ModelType.VIDEO ? { duration: secondsUsual } : { n: 1 };
+  const defaults: JsonObject = type === ModelType.VIDEO ? { duration: assumedSeconds } : { n: 1 };
   return {
     model,
-    input: mapped(own, inputNames),
+    input: mapParams(own, inputNames),
     parameters: {
-      ...mapped({ ...usual, ...own, ...(more !== undefined && { extra: more }) }, parameterNames),
+      ...mapParams(
+        { ...defaults, ...own, ...(more !== undefined && { extra: more }) },
+        parameterNames,
+      ),
       ...(size !== undefined && size !== "auto" && { size }),
     },
   };
@@ -102,6 +105,6 @@ export function dashscopeBody(type: ModelType, model: string, params: JsonObject
 /** See {@link VendorTasks.units}. */
 export function dashscopeUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
   return type === ModelType.VIDEO
-    ? { seconds: numberParam(params, "duration", secondsUsual) }
+    ? { seconds: numberParam(params, "duration", assumedSeconds) }
     : { images: numberParam(params, "n", 1) };
 }

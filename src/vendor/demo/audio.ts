@@ -16,7 +16,7 @@ const notesPerSecond = 4;
  * @param seconds how long
  * @returns a WAV file
  */
-export function playTune(source: Buffer, seconds: number): Buffer {
+export function renderTune(source: Buffer, seconds: number): Buffer {
   const samples = Buffer.alloc(seconds * sampleRate * 2);
   const noteSamples = sampleRate / notesPerSecond;
   for (let note = 0; note < seconds * notesPerSecond; note += 1) {

@@ -27,7 +27,7 @@ const inkIndex = 255;
  * @param index which one of several from the same source
  * @returns a PNG file with a palette of 256 colours
  */
-export async function drawPicture(
+export async function renderImage(
   source: Buffer,
   { side, index }: { readonly side: number; readonly index: number },
 ): Promise<Buffer> {

@@ -8,26 +8,26 @@
 import { createHash } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import { drawPicture } from "./image.ts";
-import { playTune } from "./audio.ts";
+import { renderImage } from "./image.ts";
+import { renderTune } from "./audio.ts";
 import {
   numberParam,
   paramsObject,
   promptParam,
   seedParam,
   stringParam,
-  wholeParam,
-  wordParam,
+  integerParam,
+  enumParam,
 } from "../task-params.ts";
 import {
   type CancelAnswer,
   type OpenTasks,
   type Submitted,
-  type TaskNews,
+  type TaskUpdate,
   type TaskOutcome,
   TaskRefused,
   type TaskSubmission,
-  VendorTrouble,
+  VendorReplyError,
 } from "../task.ts";
 
 /** The demo vendor's models that run tasks, and how long each takes, in milliseconds: `slow` is there to be
@@ -56,13 +56,13 @@ export function createDemoTasks(): OpenTasks {
     if (running.has(vendorTaskId)) return { vendorTaskId };
     const end = (): void => {
       running.delete(vendorTaskId);
-      task.onNews?.();
+      task.onUpdate?.();
     };
     const timer = setTimeout(end, durationMs).unref();
     running.set(vendorTaskId, { startMs: performance.now(), durationMs, timer });
     return { vendorTaskId };
   };
-  const poll = async (vendorTaskId: string): Promise<TaskNews> => {
+  const poll = async (vendorTaskId: string): Promise<TaskUpdate> => {
     const task = running.get(vendorTaskId);
     if (task?.stoppedAt !== undefined) return cancelled(vendorTaskId, task.stoppedAt);
     const share = task && shareOf(task);
@@ -103,12 +103,12 @@ const imageSchema = paramsObject(
   "imageParams",
   {
     prompt: promptParam(4_000),
-    size: wordParam(
+    size: enumParam(
       "Width and height in pixels",
       ["256x256", sizeDefault, "1024x1024"],
       sizeDefault,
     ),
-    n: wholeParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
+    n: integerParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
     seed: seedParam,
   },
   { required: ["prompt"] },
@@ -119,7 +119,11 @@ const audioSchema = paramsObject(
   {
     text: { ...promptParam(4_000), description: "What the tune is made from" },
     prompt: { ...promptParam(4_000), description: "The same as text" },
-    duration: wholeParam("How long, in seconds", { least: 1, most: 10, otherwise: secondsDefault }),
+    duration: integerParam("How long, in seconds", {
+      least: 1,
+      most: 10,
+      otherwise: secondsDefault,
+    }),
     seed: seedParam,
   },
   { oneOf: ["text", "prompt"] },
@@ -150,33 +154,36 @@ function shareOf({ startMs, durationMs }: Running): number {
 }
 
 /** It works on one picture, and on one second, after the other: those that were done are taken for. */
-function cancelled(vendorTaskId: string, share: number): TaskNews {
+function cancelled(vendorTaskId: string, share: number): TaskUpdate {
   const [, kind, , extent = "", count = ""] = idForm.exec(vendorTaskId) ?? [];
   const isAudio = kind === "audio";
   const done = Math.floor(share * Number(isAudio ? extent : count));
   if (!(done > 0)) return { status: "cancelled" };
-  return { status: "cancelled", taken: { units: isAudio ? { seconds: done } : { images: done } } };
+  return {
+    status: "cancelled",
+    reportedCost: { units: isAudio ? { seconds: done } : { images: done } },
+  };
 }
 
 /** @throws VendorTrouble where the id is none of ours */
 async function outcomeOf(vendorTaskId: string): Promise<TaskOutcome> {
   const [, kind, , extent = "", count = "", digest = ""] = idForm.exec(vendorTaskId) ?? [];
-  if (kind === undefined) throw new VendorTrouble(404, "no such demo task");
+  if (kind === undefined) throw new VendorReplyError(404, "no such demo task");
   const source = Buffer.from(digest, "hex");
   if (kind === "audio") {
-    const bytes = playTune(source, Number(extent));
+    const bytes = renderTune(source, Number(extent));
     return {
       files: [{ bytes, contentType: "audio/wav" }],
       units: { seconds: Number(extent) },
     };
   }
   const indexes = Array.from({ length: Number(count) }, (_none, index) => index);
-  const pictures = await Promise.all(
-    indexes.map((index) => drawPicture(source, { side: Number(extent), index })),
+  const images = await Promise.all(
+    indexes.map((index) => renderImage(source, { side: Number(extent), index })),
   );
   return {
-    files: pictures.map((bytes) => ({ bytes, contentType: "image/png" })),
-    units: { images: pictures.length },
+    files: images.map((bytes) => ({ bytes, contentType: "image/png" })),
+    units: { images: images.length },
   };
 }
 

@@ -9,7 +9,7 @@ import type { TaskUnits } from "../task.ts";
 export interface FalRequest {
   readonly type: ModelType;
   /** What was asked for. */
-  readonly asked: TaskUnits;
+  readonly requested: TaskUnits;
   /** The headers of the reply. */
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -30,8 +30,8 @@ export class FalMeter implements NativeMeter {
   read(bytes: Buffer, start: number, end: number): void {
     const result = parseRecord(bytes.toString("utf8", start, end)) as JsonObject | undefined;
     if (result === undefined) return;
-    const told = falUnits(result, this.#request);
-    const { images = 0, seconds = this.#request.asked.seconds ?? 0 } = told;
+    const units = falUnits(result, this.#request);
+    const { images = 0, seconds = this.#request.requested.seconds ?? 0 } = units;
     this.images = Math.max(this.images, images);
     this.seconds = Math.max(this.seconds, seconds);
   }
@@ -46,24 +46,24 @@ export class FalMeter implements NativeMeter {
  * What a result is charged by. What fal itself bills is the header `x-fal-billable-units`, in the unit of the
  * model's price: pictures or their megapixels, seconds of film or sound. No seconds: it does not say.
  */
-export function falUnits(result: JsonObject, { type, asked, headers }: FalRequest): TaskUnits {
-  const billed = falBilled(headers);
+export function falUnits(result: JsonObject, { type, requested, headers }: FalRequest): TaskUnits {
+  const billed = falBilledUnits(headers);
   if (type === ModelType.IMAGE) {
-    return { images: billed === undefined ? imagesIn(result, asked) : Math.ceil(billed) };
+    return { images: billed === undefined ? imagesIn(result, requested) : Math.ceil(billed) };
   }
   const seconds = billed ?? secondsIn(result);
   return seconds === undefined ? {} : { seconds };
 }
 
 /** How much of the unit fal says that it bills; `undefined`: it does not say. */
-export function falBilled(headers: Readonly<Record<string, string>>): number | undefined {
+export function falBilledUnits(headers: Readonly<Record<string, string>>): number | undefined {
   const text = headers["x-fal-billable-units"] ?? "";
   return /^\d{1,9}(?:\.\d{1,12})?$/.test(text) ? Number(text) : undefined;
 }
 
 /** A result of another form is what was asked for. */
-function imagesIn({ images }: JsonObject, asked: TaskUnits): number {
-  return Array.isArray(images) ? images.length : (asked.images ?? 1);
+function imagesIn({ images }: JsonObject, requested: TaskUnits): number {
+  return Array.isArray(images) ? images.length : (requested.images ?? 1);
 }
 
 /** How long the file of a result is; `undefined`: it does not say. */

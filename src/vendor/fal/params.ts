@@ -6,10 +6,10 @@ import {
   aspectRatioParam,
   extraParam,
   fileParam,
-  mapped,
+  mapParams,
   negativePromptParam,
   numberParam,
-  ownParam,
+  vendorTextParam,
   type Params,
   paramsObject,
   promptParam,
@@ -17,8 +17,8 @@ import {
   sizeParam,
   stringParam,
   stringsParam,
-  wholeParam,
-  wordParam,
+  integerParam,
+  enumParam,
 } from "../task-params.ts";
 import type { TaskUnits } from "../task.ts";
 
@@ -55,15 +55,15 @@ const image: Form = {
     },
     size: sizeParam,
     aspectRatio: aspectRatioParam,
-    n: wholeParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
-    steps: wholeParam("How many steps to take", { least: 1, most: 200 }),
+    n: integerParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
+    steps: integerParam("How many steps to take", { least: 1, most: 200 }),
     guidanceScale: {
       type: "number",
       description: "How closely to follow the prompt",
       minimum: 0,
       maximum: 50,
     },
-    outputFormat: wordParam("The form of the file", ["png", "jpeg", "webp"]),
+    outputFormat: enumParam("The form of the file", ["png", "jpeg", "webp"]),
     seed: seedParam,
   },
   names: new Map([
@@ -87,9 +87,9 @@ const video: Form = {
     prompt: promptParam(promptMax),
     negativePrompt: negativePromptParam(promptMax),
     imageUrl: fileParam("The first frame"),
-    duration: wholeParam("How long, in seconds", { least: 1, most: 60 }),
+    duration: integerParam("How long, in seconds", { least: 1, most: 60 }),
     aspectRatio: aspectRatioParam,
-    resolution: ownParam("How fine, such as 720p or 1080p", 16),
+    resolution: vendorTextParam("How fine, such as 720p or 1080p", 16),
     seed: seedParam,
   },
   names: new Map([
@@ -110,9 +110,9 @@ const audio: Form = {
     prompt: promptParam(promptMax),
     lyrics: { ...promptParam(promptMax), description: "What to sing" },
     audioUrl: fileParam("A recording to start from"),
-    voice: ownParam("Whose voice, in the model's words", 128),
+    voice: vendorTextParam("Whose voice, in the model's words", 128),
     speed: { type: "number", description: "How fast; 1 is as usual", minimum: 0.25, maximum: 4 },
-    duration: wholeParam("How long, in seconds", { least: 1, most: 600 }),
+    duration: integerParam("How long, in seconds", { least: 1, most: 600 }),
     seed: seedParam,
   },
   names: new Map([
@@ -191,7 +191,7 @@ function exampleOf(type: ModelType, isTimed: boolean): JsonObject {
 
 /** The body of a job. @param model fal's name of it */
 export function falInput(type: ModelType, model: string, params: JsonObject): JsonObject {
-  const input = mapped(params, formOf(type).names);
+  const input = mapParams(params, formOf(type).names);
   const [picture] = stringsParam(params, "imageUrls");
   const seconds = numberParam(params, "duration", 0);
   const size = sizeOf(params);
@@ -218,10 +218,10 @@ function sizeOf(
 }
 
 /** How many seconds a film or a sound is taken for where the request does not say, or its model overlooks it. */
-export const secondsUsual = 10;
+export const assumedSeconds = 10;
 
 /** See {@link VendorTasks.units}. Pictures of more than a megapixel are billed as several. */
-export function falUnitsAsked(params: JsonObject, { type }: ModelConfig): TaskUnits {
+export function falParamsUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
   if (type !== ModelType.IMAGE) return { seconds: numberParam(params, "duration", 0) };
   const { width, height } = sizeOf(params) ?? { width: 0, height: 0 };
   return { images: numberParam(params, "n", 1) * falMegapixels(width * height) };

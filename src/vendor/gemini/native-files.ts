@@ -1,8 +1,8 @@
 /** Files of Gemini's own interface: uploaded in two steps, read, used as input. */
 import { isGoogleHost } from "../../dialect/gemini/guard.ts";
-import { unescaped } from "../../dialect/json/escapes.ts";
+import { decodeUri } from "../../dialect/json/escapes.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import type { NativeMade, NativeRequest, NativeRoute } from "../native.ts";
+import type { NativePassReply, NativeRequest, NativeRoute } from "../native.ts";
 
 const fileForm = "(?<id>[a-z0-9-]{1,100})";
 
@@ -18,7 +18,7 @@ function uploadOf({ query }: NativeRequest): string {
 const isSecondStep = ({ query }: NativeRequest): boolean => query.has("upload_id");
 
 /** What an upload makes: at first an address to send to, at last a file. */
-function uploaded({ headers, json }: NativeMade): readonly string[] {
+function uploaded({ headers, json }: NativePassReply): readonly string[] {
   const url = URL.parse(headers["x-goog-upload-url"] ?? "");
   const upload = url?.searchParams.get("upload_id") ?? "";
   const file = json?.["file"];
@@ -39,7 +39,7 @@ export const geminiFiles: readonly NativeRoute[] = [
     method: "POST",
     path: uploadPath,
     when: isSecondStep,
-    owns: uploadOf,
+    ownedName: uploadOf,
     creates: uploaded,
   },
   {
@@ -47,17 +47,17 @@ export const geminiFiles: readonly NativeRoute[] = [
     method: "PUT",
     path: uploadPath,
     when: isSecondStep,
-    owns: uploadOf,
+    ownedName: uploadOf,
     creates: uploaded,
   },
   { kind: "pass", method: "POST", path: uploadPath, creates: uploaded },
-  { kind: "pass", method: "GET", path: filePath, owns: fileOf },
-  { kind: "pass", method: "DELETE", path: filePath, owns: fileOf },
+  { kind: "pass", method: "GET", path: filePath, ownedName: fileOf },
+  { kind: "pass", method: "DELETE", path: filePath, ownedName: fileOf },
   {
     kind: "pass",
     method: "GET",
     path: new RegExp(`^/v1(?:beta)?/files/${fileForm}:download$`),
-    owns: fileOf,
+    ownedName: fileOf,
     follows: [/\.googleusercontent\.com$/, /(?:^|\.)storage\.googleapis\.com$/],
   },
 ];
@@ -71,9 +71,9 @@ function fileIn(address: string): string | undefined {
   if (bare !== undefined) return bare;
   const url = URL.parse(address);
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    return /files\//i.test(unescaped(address)) ? address : undefined;
+    return /files\//i.test(decodeUri(address)) ? address : undefined;
   }
-  const path = unescaped(url.pathname);
+  const path = decodeUri(url.pathname);
   const isOwn = isGoogleHost(url.hostname.replace(/\.$/, ""));
   const [, name] = (isOwn ? /\/+(files\/[^/:]+)/i : /\/v1\w*\/+(files\/[^/:]+)/i).exec(path) ?? [];
   return name;

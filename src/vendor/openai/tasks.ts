@@ -5,18 +5,18 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
-import { errorMember, textMember, bearer } from "../http-vendor.ts";
+import { errorMember, textMember, bearerHeader } from "../http-vendor.ts";
 import { openaiFault } from "./faults.ts";
-import { type SoundFormat, soundSeconds } from "../media-length.ts";
+import { type AudioFormat, audioSeconds } from "../media-length.ts";
 import {
   createTaskHttp,
   faultText,
-  jsonOf,
-  type RefusalWords,
+  parseJsonReply,
+  type RefusalReader,
   submitTask,
   type TaskHttp,
 } from "../task-http.ts";
-import { imageSchema, mappedImage, mappedSpeech, speechFormat, speechSchema } from "./params.ts";
+import { imageSchema, imageBody, speechBody, speechFormat, speechSchema } from "./params.ts";
 import { numberParam, stringParam } from "../task-params.ts";
 import {
   type OpenTasks,
@@ -30,7 +30,10 @@ import {
 
 /** @param isOpenai whether it is OpenAI itself, whose parameters are all known; others may have more */
 export function createOpenaiTasks(config: VendorConfig, isOpenai: boolean): OpenTasks {
-  const http = createTaskHttp(config, { credential: bearer(config.apiKey), isSynchronous: true });
+  const http = createTaskHttp(config, {
+    credential: bearerHeader(config.apiKey),
+    isSynchronous: true,
+  });
   return {
     resubmit: "blind",
     types: new Set([ModelType.IMAGE, ModelType.AUDIO]),
@@ -44,7 +47,7 @@ export function createOpenaiTasks(config: VendorConfig, isOpenai: boolean): Open
   };
 }
 
-const words: RefusalWords = {
+const words: RefusalReader = {
   faultOf: openaiFault,
   messageOf(body) {
     const error = errorMember(body);
@@ -65,14 +68,14 @@ function trace({ attemptToken }: TaskSubmission): Readonly<Record<string, string
 
 async function draw(http: TaskHttp, task: TaskSubmission): Promise<Submitted> {
   const { model, params, signal } = task;
-  const json = { ...mappedImage(params), model };
+  const json = { ...imageBody(params), model };
   const path = "/images/generations";
   const reply = await submitTask(
     http,
     { method: "POST", path, json, headers: trace(task), signal },
     words,
   );
-  const answer = jsonOf(reply) ?? {};
+  const answer = parseJsonReply(reply) ?? {};
   const contentType = `image/${stringMember(answer, "output_format") ?? stringParam(params, "outputFormat") ?? "png"}`;
   const data = Array.isArray(answer["data"]) ? answer["data"] : [];
   const files = data.flatMap((item) => fileOf(item, contentType) ?? []);
@@ -92,24 +95,24 @@ function fileOf(item: unknown, contentType: string): VendorFile | undefined {
 
 async function speak(http: TaskHttp, task: TaskSubmission): Promise<Submitted> {
   const { model, params, signal } = task;
-  const json = { ...mappedSpeech(params), model };
+  const json = { ...speechBody(params), model };
   const path = "/audio/speech";
   const { headers, body } = await submitTask(
     http,
     { method: "POST", path, json, headers: trace(task), signal },
     words,
   );
-  const isSound = body.length > 0 && !/json|html/.test(headers["content-type"] ?? "");
-  if (!isSound) throw unreadable("no sound");
+  const isAudio = body.length > 0 && !/json|html/.test(headers["content-type"] ?? "");
+  if (!isAudio) throw unreadable("no sound");
   const format = speechFormat(params);
   const bound = speechUnits(params).seconds ?? 0;
-  const measured = soundSeconds(body, format) ?? bound / usualPace;
-  const contentType = soundTypes[format];
+  const measured = audioSeconds(body, format) ?? bound / typicalPaceRatio;
+  const contentType = audioTypes[format];
   const seconds = Math.min(bound, Math.max(1, Math.ceil(measured)));
   return { done: { files: [{ bytes: body, contentType }], units: { seconds } } };
 }
 
-const soundTypes: Readonly<Record<SoundFormat, string>> = {
+const audioTypes: Readonly<Record<AudioFormat, string>> = {
   mp3: "audio/mpeg",
   opus: "audio/ogg",
   aac: "audio/aac",
@@ -136,7 +139,7 @@ function imageUnits(params: JsonObject, maxOutputTokens: number): TaskUnits {
 const slowestPace = 2;
 
 /** How many times faster it usually is: some 12 characters a second. */
-const usualPace = 6;
+const typicalPaceRatio = 6;
 
 function speechUnits(params: JsonObject): TaskUnits {
   const said = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";

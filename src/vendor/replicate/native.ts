@@ -5,15 +5,15 @@ import type { ModelConfig } from "../../config/config.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type {
   NativeApi,
-  NativeCallbackSaid,
+  NativeCallbackRequest,
   NativeModelAt,
   NativeRequest,
   NativeRoute,
   NativeTask,
 } from "../native.ts";
-import { numberSaid } from "../native-http.ts";
-import { fileIn, secondsUsual } from "./params.ts";
-import { predictionNews } from "./tasks.ts";
+import { readNumber } from "../native-http.ts";
+import { fileIn, assumedSeconds } from "./params.ts";
+import { predictionUpdate } from "./tasks.ts";
 import type { TaskUnits } from "../task.ts";
 
 const modelPath = "/v1/models/(?<model>[\\w.-]{1,100}/[\\w.-]{1,100})";
@@ -25,16 +25,16 @@ const types = [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO];
 const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
 
 /** Replicate deletes what a prediction made an hour after its end; one may run for a day. */
-const keptMs = 24 * 60 * 60 * 1_000;
+const retentionMs = 24 * 60 * 60 * 1_000;
 
 const predictions: NativeTask = {
-  word: "predictions",
+  collection: "predictions",
   idOf: ({ id }) => (typeof id === "string" && /^[\w-]{1,200}$/.test(id) ? id : undefined),
   path: (id) => `/v1/predictions/${id}`,
   cancel: { method: "POST", path: (id) => `/v1/predictions/${id}/cancel` },
   statusOf: ({ status }) => (typeof status === "string" ? status : ""),
-  newsOf: predictionNews,
-  keptMs,
+  readUpdate: predictionUpdate,
+  retentionMs: retentionMs,
 };
 
 const routes: readonly NativeRoute[] = [
@@ -45,7 +45,7 @@ const routes: readonly NativeRoute[] = [
     model: inModel,
     types,
     units,
-    secondsUsual,
+    assumedSeconds: assumedSeconds,
     task: predictions,
   },
   {
@@ -55,7 +55,7 @@ const routes: readonly NativeRoute[] = [
     model: inVersion,
     types,
     units,
-    secondsUsual,
+    assumedSeconds: assumedSeconds,
     task: predictions,
   },
   {
@@ -93,13 +93,13 @@ const routes: readonly NativeRoute[] = [
     kind: "pass",
     method: "GET",
     path: new RegExp(`^/v1/files/${idForm}$`),
-    owns: (request) => `files/${idOf(request)}`,
+    ownedName: (request) => `files/${idOf(request)}`,
   },
   {
     kind: "pass",
     method: "DELETE",
     path: new RegExp(`^/v1/files/${idForm}$`),
-    owns: (request) => `files/${idOf(request)}`,
+    ownedName: (request) => `files/${idOf(request)}`,
   },
 ];
 
@@ -136,7 +136,7 @@ function units(request: NativeRequest, { type, prices }: ModelConfig): TaskUnits
 }
 
 /** How many pictures a second has at the least where a request counts them and does not say. */
-const framesPerSecondLeast = 8;
+const minFramesPerSecond = 8;
 
 /** How long so many pictures are, in seconds; 0: none are counted. A model takes one name and overlooks the others. */
 function framesIn(input: JsonObject): number {
@@ -145,7 +145,7 @@ function framesIn(input: JsonObject): number {
     (name) => numberIn(input, name) ?? 0,
   );
   const rate = Math.min(...rates.filter((each) => each > 0));
-  return Math.max(...frames) / (Number.isFinite(rate) ? rate : framesPerSecondLeast);
+  return Math.max(...frames) / (Number.isFinite(rate) ? rate : minFramesPerSecond);
 }
 
 /** Some models take a length as a text, such as `5s`, or have words of their own. @throws GatewayError where it is
@@ -153,11 +153,11 @@ function framesIn(input: JsonObject): number {
 function numberIn(input: JsonObject, name: string): number | undefined {
   const value = input[name];
   if (typeof value === "string" && /^[a-z]*$/i.test(value)) return undefined;
-  return numberSaid(value, `input.${name}`, "s");
+  return readNumber(value, `input.${name}`, "s");
 }
 
 /** `webhook`, and which events it wants. */
-function readCallback(request: NativeRequest): NativeCallbackSaid {
+function readCallback(request: NativeRequest): NativeCallbackRequest {
   const url = request.member("webhook") ?? null;
   const filter = request.member("webhook_events_filter") ?? null;
   if (url !== null && typeof url !== "string") throw invalid('"webhook" must be a URL', "webhook");
