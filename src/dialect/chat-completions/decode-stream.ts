@@ -1,36 +1,18 @@
 /** A vendor's streamed reply. */
 import { ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import {
-  StopReason,
-  type GenerateEvent,
-  type ReplyEnd,
-} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { type GenerateEvent, type ReplyEnd, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { UnreadableReplyError, type StreamDecoder } from "../codec.ts";
-import {
-  isRecord,
-  parseRecord,
-  countAt,
-  recordAt,
-  recordsAt,
-  textAt,
-  type JsonRecord,
-} from "../json/value.ts";
-import { EventDataReader } from "../sse/event-stream.ts";
 import { decodeCitation } from "./citation.ts";
-import { readReasoning, readText, readInput } from "./decode-content.ts";
+import { readInput, readReasoning, readText } from "./decode-content.ts";
 import { generatedCallId } from "./decode-reply.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
 import { decodeUsage } from "./usage.ts";
-import {
-  generateEvent,
-  partDelta,
-  partEnd,
-  partStart,
-  sealOf,
-  midStreamCode,
-  readVendorError,
-} from "./wire.ts";
+import { midStreamCode, readVendorError, sealOf } from "./wire.ts";
+import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
+import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
+import { countAt, isRecord, type JsonRecord, parseRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
+import { newPart } from "../parts.ts";
+import { EventDataReader } from "../sse/event-stream.ts";
 
 /** See {@link VendorCodec.decodeStream}. */
 export class ChatStreamDecoder implements StreamDecoder {
@@ -198,7 +180,7 @@ class ChunkReader {
     this.#closeText(events);
     this.#open = kind;
     this.#openIndex = this.#parts++;
-    events.push(partStart(this.#openIndex, emptyPart(kind)));
+    events.push(partStart(this.#openIndex, newPart(emptyPart(kind))));
   }
 
   #closeText(events: GenerateEvent[]): void {
@@ -336,7 +318,7 @@ class CallReader {
       namespace: "",
       itemId: "",
     };
-    events.push(partStart(call.partIndex, { case: "toolCall", value }));
+    events.push(partStart(call.partIndex, newPart({ case: "toolCall", value })));
     return call;
   }
 }

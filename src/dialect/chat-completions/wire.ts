@@ -1,21 +1,12 @@
 /** What all parts of a request body that is being written share: whose style it came in, and what is lost. */
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import {
-  ReasoningSealSchema,
-  type Extra,
-  type Part,
-  type ReasoningSeal,
-} from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import {
-  StopReason,
-  type GenerateEvent,
-  type PartDelta,
-} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { type Extra, type Part, type ReasoningSeal, ReasoningSealSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { ErrorCode, type SentErrorCode } from "../../core/errors.ts";
 import { invalid } from "../body-members.ts";
 import type { ReplyOptions, VendorError } from "../codec.ts";
-import { isRecord, recordAt, textAt, type JsonRecord } from "../json/value.ts";
+import { isRecord, type JsonRecord, recordAt, textAt } from "../json/value.ts";
 
 /** A request body while it is written. */
 export class WireBody {
@@ -170,30 +161,4 @@ export function midStreamCode({ code }: VendorError): SentErrorCode {
   if (/overload|unavailable|^(?:503|529)$/i.test(code)) return ErrorCode.UPSTREAM_OVERLOADED;
   if (/time.?out|^(?:408|504)$/i.test(code)) return ErrorCode.UPSTREAM_TIMEOUT;
   return ErrorCode.UPSTREAM_ERROR;
-}
-
-/* Makes events of the contract as `create` would, without going through the schema for each chunk. */
-
-/** An event of any kind. */
-export function generateEvent(kind: GenerateEvent["kind"]): GenerateEvent {
-  return { $typeName: "uas.inference.v1.GenerateEvent", kind };
-}
-
-/** A part begins. */
-export function partStart(index: number, kind: Part["kind"]): GenerateEvent {
-  const part: Part = { $typeName: "uas.inference.v1.Part", kind, extras: [] };
-  const value = { $typeName: "uas.inference.v1.PartStart" as const, index, part };
-  return generateEvent({ case: "partStart", value });
-}
-
-/** A part goes on. */
-export function partDelta(index: number, delta: PartDelta["delta"]): GenerateEvent {
-  const value = { $typeName: "uas.inference.v1.PartDelta" as const, index, delta };
-  return generateEvent({ case: "partDelta", value });
-}
-
-/** A part is complete. */
-export function partEnd(index: number): GenerateEvent {
-  const value = { $typeName: "uas.inference.v1.PartEnd" as const, index };
-  return generateEvent({ case: "partEnd", value });
 }

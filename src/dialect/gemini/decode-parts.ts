@@ -1,23 +1,15 @@
 /** Reads a reply chunk by chunk: a whole one is a stream of a single chunk. */
-import { hash } from "node:crypto";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import {
-  MediaType,
-  ToolType,
-  type MediaPart,
-  type Part,
-  type ToolCall,
-} from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import {
-  StopReason,
-  type GenerateEvent,
-  type PartDelta,
-} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { type MediaPart, MediaType, type Part, type ToolCall, ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { type GenerateEvent, type PartDelta, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { textAt, isRecord, recordAt, recordsAt, type JsonRecord } from "../json/value.ts";
+import { hash } from "node:crypto";
 import { sealOf, type SealPlace } from "./context.ts";
-import { candidateOf, readFailure, readFinish, readUsage, type Finish } from "./read-chunk.ts";
-import { event, emptyReasoning, emptyText, partDelta, partEnd, partStart } from "./wire.ts";
+import { candidateOf, type Finish, readFailure, readFinish, readUsage } from "./read-chunk.ts";
+import { emptyReasoning, emptyText } from "./wire.ts";
+import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
+import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
+import { newPart } from "../parts.ts";
 
 /** The state of one reply. */
 export class ReplyReader {
@@ -45,7 +37,7 @@ export class ReplyReader {
     const failure = readFailure(chunk, candidate);
     if (failure !== undefined) {
       this.#isOver = true;
-      events.push(event({ case: "error", value: failure }));
+      events.push(generateEvent({ case: "error", value: failure }));
       return;
     }
     this.#begin(chunk, events);
@@ -62,7 +54,7 @@ export class ReplyReader {
     const { reason, detail } = this.#finish;
     const isCall = reason === StopReason.END && this.#parts.hasCalls;
     events.push(
-      event({
+      generateEvent({
         case: "end",
         value: {
           $typeName: "uas.inference.v1.ReplyEnd",
@@ -80,7 +72,7 @@ export class ReplyReader {
     if (this.#id !== undefined) return;
     this.#id = textAt(chunk, "responseId");
     events.push(
-      event({
+      generateEvent({
         case: "start",
         value: {
           $typeName: "uas.inference.v1.ReplyStart",
@@ -166,7 +158,7 @@ class PartReader {
   #begin(kind: "text" | "reasoning", events: GenerateEvent[]): void {
     if (this.#open === kind) return;
     this.close(events);
-    events.push(partStart(this.#count, kind === "text" ? emptyText() : emptyReasoning()));
+    events.push(partStart(this.#count, newPart(kind === "text" ? emptyText() : emptyReasoning())));
     this.#count++;
     this.#open = kind;
   }
@@ -190,7 +182,7 @@ class PartReader {
       itemId: "",
     };
     this.close(events);
-    events.push(partStart(this.#count++, { case: "toolCall", value }));
+    events.push(partStart(this.#count++, newPart({ case: "toolCall", value })));
     this.#delta({ case: "input", value: input }, events);
     events.push(partEnd(this.#count - 1));
   }
@@ -210,7 +202,7 @@ class PartReader {
 
   #whole(kind: Part["kind"], events: GenerateEvent[]): void {
     this.close(events);
-    events.push(partStart(this.#count, kind), partEnd(this.#count));
+    events.push(partStart(this.#count, newPart(kind)), partEnd(this.#count));
     this.#count++;
   }
 

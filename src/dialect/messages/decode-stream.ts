@@ -1,36 +1,19 @@
 /** The vendor's side of messages: streamed replies. */
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import {
-  PartSchema,
-  ReasoningSealSchema,
-  ToolType,
-  type Citation,
-  type Part,
-  type ReasoningSeal,
-} from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import {
-  GenerateEventSchema,
-  StopReason,
-  type GenerateEvent,
-} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { PartSchema, ReasoningSealSchema, ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { type GenerateEvent, GenerateEventSchema, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { UnreadableReplyError, type StreamDecoder } from "../codec.ts";
-import {
-  parseRecord,
-  recordAt,
-  textAt,
-  countAt,
-  isRecord,
-  type JsonRecord,
-} from "../json/value.ts";
-import { EventDataReader } from "../sse/event-stream.ts";
+import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
+import { citationDelta, inputDelta, partEnd, partStart, sealDelta, textDelta } from "../generate-events.ts";
+import { countAt, isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "../json/value.ts";
 import { readCitation } from "./citation.ts";
 import { readBlock } from "./decode-reply.ts";
 import { failureCode } from "./error-body.ts";
-import { readEnding, type Ending } from "./finish-reason.ts";
+import { type Ending, readEnding } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 import { readServedTier } from "./wire.ts";
+import { EventDataReader } from "../sse/event-stream.ts";
 
 /** See {@link VendorCodec.decodeStream}. */
 export class MessagesStreamDecoder implements StreamDecoder {
@@ -269,49 +252,4 @@ function pushWholeInput(index: number, start: JsonRecord, events: GenerateEvent[
 function wholeBlock({ start, input }: OpenBlock): JsonRecord {
   if (input === "") return start;
   return { ...start, input: parseRecord(input) ?? input };
-}
-
-/* Events of a streamed reply, built by hand: going through the schema for each of them would cost more than
- * reading it does. */
-
-type Delta = Extract<GenerateEvent["kind"], { case: "partDelta" }>["value"]["delta"];
-
-function event(kind: GenerateEvent["kind"]): GenerateEvent {
-  return { $typeName: "uas.inference.v1.GenerateEvent", kind };
-}
-
-/** A part begins. */
-function partStart(index: number, part: Part): GenerateEvent {
-  const value = { $typeName: "uas.inference.v1.PartStart" as const, index, part };
-  return event({ case: "partStart", value });
-}
-
-/** A part is complete. */
-function partEnd(index: number): GenerateEvent {
-  return event({ case: "partEnd", value: { $typeName: "uas.inference.v1.PartEnd", index } });
-}
-
-function partDelta(index: number, delta: Delta): GenerateEvent {
-  const value = { $typeName: "uas.inference.v1.PartDelta" as const, index, delta };
-  return event({ case: "partDelta", value });
-}
-
-/** More of a text or of reasoning. */
-function textDelta(index: number, value: string): GenerateEvent {
-  return partDelta(index, { case: "text", value });
-}
-
-/** More of a call's input. */
-function inputDelta(index: number, value: string): GenerateEvent {
-  return partDelta(index, { case: "input", value });
-}
-
-/** A text refers to a source. */
-function citationDelta(index: number, value: Citation): GenerateEvent {
-  return partDelta(index, { case: "citation", value });
-}
-
-/** The seal of reasoning. */
-function sealDelta(index: number, value: ReasoningSeal): GenerateEvent {
-  return partDelta(index, { case: "seal", value });
 }
