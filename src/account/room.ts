@@ -43,8 +43,6 @@ export interface SignInRoom {
   readonly onSignIn: (method: SignInMethod, userId: string, ipAddress: string) => void;
 }
 
-/* Which accounts a caller may see and change. What kind of caller may call at all is checked before. */
-
 /** Whether the caller may see this account: an operator any, a session its own. */
 export function maySeeAccount(caller: Caller | undefined, accountId: string): boolean {
   if (caller?.kind === "operator") return true;

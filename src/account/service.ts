@@ -153,8 +153,6 @@ function factsOf(row: AccountRow): Facts {
   return { name, discountBp, lowBalanceThreshold, state, suspendReason };
 }
 
-/* What can be changed of an account, and by whom. */
-
 /** Members of an account with their new values. */
 type ChangedAccount = Partial<
   Pick<
@@ -229,8 +227,6 @@ function onlyOperator(): GatewayError {
   const text = "Access denied: discount_bp is set by an operator";
   return new GatewayError(ErrorCode.ACCESS_DENIED, text, { param: "update_mask" });
 }
-
-/* What accounts a list of them is of. */
 
 /** The longest text that is searched for, in characters: the longest name. */
 const queryCharsMax = 200;

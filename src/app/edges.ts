@@ -220,8 +220,6 @@ function pages({ metrics: { registry }, isReady, readMetrics }: EdgeOptions) {
   };
 }
 
-/* The handlers that REST calls directly, by the contract's methods. */
-
 /** Connects the facade with the handlers. Messages are made without `create`: each call makes one, and it costs 2 µs. */
 export function directHandlers(
   inference: InferenceHandlers,

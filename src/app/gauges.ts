@@ -65,8 +65,6 @@ export function watchCalls({
   );
 }
 
-/* Whether a gateway can serve calls. */
-
 /** How long the answer of a readiness check counts, in milliseconds. */
 const readyMs = 1_000;
 

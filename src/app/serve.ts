@@ -41,8 +41,6 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/* The life of a server of several workers: what serves calls is in them, what there is once is here. */
-
 /** What says how this installation is set up. */
 interface SuperviseOptions {
   readonly settings: Settings;

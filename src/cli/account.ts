@@ -106,8 +106,6 @@ async function listAccounts(transport: Transport): Promise<Output> {
   return { json, text: table(["ACCOUNT", "STATE", "CREATED", "NAME"], rows) };
 }
 
-/* `uas account suspend|resume|discount|alert`. */
-
 /** Adds the commands to `account`. */
 function addAccountChanges(account: Command, { context, print }: CliTools): void {
   const run = async (change: (transport: Transport) => Promise<Output>): Promise<void> =>

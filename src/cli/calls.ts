@@ -171,8 +171,6 @@ function callJson(call: CallRecord) {
   };
 }
 
-/* The receipt of a call in the words of the command line. */
-
 /** The receipt as JSON: all amounts in USD, those of lines exact. */
 type ReceiptJson = ReturnType<typeof receiptJson>;
 

@@ -88,8 +88,6 @@ function written({ json, text }: Output, asJson: boolean): string {
   return text === "" ? "" : `${text}\n`;
 }
 
-/* `uas serve`. */
-
 /** Adds the command. */
 function addServeCommand(program: Command, { context }: CliTools): void {
   program

@@ -89,8 +89,6 @@ export function orNull(text: string): string | null {
   return text === "" ? null : text;
 }
 
-/* Reads when something is to happen, or has: a time, or how long from now. */
-
 const durationForm = /^([1-9]\d{0,5})([mhdw])$/;
 
 const unitMs: Readonly<Record<string, number>> = {

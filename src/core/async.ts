@@ -28,8 +28,6 @@ export function singleFlight(
   return Object.assign(() => (running ??= runOnce()), { ended: async () => running });
 }
 
-/* Waits for the database, but not for ever. */
-
 /**
  * Resolves as `work` does. A database that does not even fail, because it hangs or its network does, must
  * not hold a call up.

@@ -27,8 +27,6 @@ export function parseLine(text: string, { param, charsMin, charsMax }: LineOptio
   return trimmed;
 }
 
-/* Names that people give to accounts and keys. */
-
 /** The longest name, in characters: fits a line of a table. */
 const charsMax = 200;
 

@@ -38,8 +38,6 @@ export function formatDecimal(value: bigint, places: number): string {
   return `${sign}${digits.slice(0, -places)}${fraction && `.${fraction}`}`;
 }
 
-/* Amounts of money as the contract carries them. */
-
 /** The only currency of this version. */
 export const currency = "USD";
 

@@ -18,8 +18,6 @@ export function matchesEtag(header: string | null | undefined, etag: string): bo
   });
 }
 
-/* Which members an Update request changes. */
-
 /**
  * Reads the mask of an Update request: the names of the members to change, as the contract writes them.
  *

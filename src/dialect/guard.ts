@@ -5,7 +5,7 @@
  */
 import { asBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { invalid } from "./body-members.ts";
+import { invalid } from "../core/validation.ts";
 import type { Outline } from "./json/outline.ts";
 import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
@@ -74,24 +74,24 @@ function patternOf(names: readonly string[]): RegExp {
 /** Refuses a member that names another model. */
 export function refuseModel(path: string): GatewayError {
   return invalid(
-    `"${path}" asks another model than "model": the gateway knows neither its price nor who may use it; leave it out`,
     path,
+    `"${path}" asks another model than "model": the gateway knows neither its price nor who may use it; leave it out`,
   );
 }
 
 /** Refuses a member that names what a vendor keeps. */
 export function refuseStored(path: string, instead: string): GatewayError {
   return invalid(
-    `"${path}" names what the model's vendor keeps, and the gateway cannot tell whose it is: ${instead}`,
     path,
+    `"${path}" names what the model's vendor keeps, and the gateway cannot tell whose it is: ${instead}`,
   );
 }
 
 /** Refuses a way of serving that costs more than the model's price. */
 export function refuseHigherPrice(path: string, instead: string): GatewayError {
   return invalid(
-    `"${path}" asks for a service that costs more than the model's price: ${instead}`,
     path,
+    `"${path}" asks for a service that costs more than the model's price: ${instead}`,
   );
 }
 

@@ -1,21 +1,15 @@
 /** One request on a route whose handler is called directly. */
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { discardedBodyBytesMax, bodyBytesMax } from "../config/limits.ts";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { runInAccountContext } from "../core/account-context.ts";
-import {
-  gatewayStopping,
-  invalidKey,
-  missingKey,
-  resolveRequestId,
-  type Caller,
-  type KeyCaller,
-} from "../core/caller.ts";
-import { CancelSource, type CancelSignal } from "../core/cancel-signal.ts";
+import { type Caller, gatewayStopping, type KeyCaller, resolveRequestId } from "../core/caller.ts";
+import { type CancelSignal, CancelSource } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { soon, type Pushed, type Sink, type SinkHead } from "../core/sink.ts";
-import { errorHeaders, toGatewayError, bodyTooLarge, wrongLength } from "./errors.ts";
+import { type Pushed, type Sink, type SinkHead, soon } from "../core/sink.ts";
+import { errorHeaders, toGatewayError } from "./errors.ts";
+import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
 import type { FacadeOptions } from "./options.ts";
+import { discardBody, isDiscardable, readBody } from "./request-body.ts";
 import { headerText, type PresentedKey } from "./request-head.ts";
 import { stallMs, StreamWriter } from "./stream-writer.ts";
 
@@ -165,28 +159,18 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     const known = route.callerWithoutKey?.(request);
     const { key, isInUrl } =
       known === undefined ? route.keyOf(request) : { key: undefined, isInUrl: true };
-    if (isInUrl) {
-      // A key stands in the URL: keep the answer out of caches, and the URL out of referrers.
-      this.#headers["cache-control"] = "no-store";
-      this.#headers["referrer-policy"] = "no-referrer";
-    }
+    if (isInUrl) Object.assign(this.#headers, keyInUrlHeaders);
     if (known !== undefined) return known;
-    if (key === undefined) {
-      metrics.authFailures.inc({ reason: "missing" });
-      throw missingKey();
-    }
+    if (key === undefined) throw refuseMissingKey(metrics);
     const found = await authenticate(key);
     if (found !== undefined && found.kind !== "refused") {
       // Before its body is read: an overloaded gateway must not spend more on it.
       if (route.isCall(request)) this.#deps.requireRoom();
       return found;
     }
-    if (found !== undefined && route.isCall(request)) {
-      const { requestId } = this;
-      const path = route.pathOf(request);
-      this.isRecorded = onRefusedKey?.(found, { requestId, path }) ?? false;
-    }
-    throw invalidKey();
+    const path = route.isCall(request) ? route.pathOf(request) : undefined;
+    const { requestId } = this;
+    throw refuseKey(this, found, { onRefusedKey, requestId, path });
   }
 
   /** Ends a streamed reply once its call is settled, so that its client finds it at once. */
@@ -210,7 +194,10 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       response.destroy();
       return;
     }
-    if (shown.code === ErrorCode.REQUEST_TOO_LARGE) await this.#discardBody();
+    if (shown.code === ErrorCode.REQUEST_TOO_LARGE) {
+      if (isDiscardable(this.#request)) await discardBody(this.#request);
+      else this.#headers["connection"] = "close";
+    }
     if (response.destroyed) return;
     const body = Buffer.from(JSON.stringify(this.#route.errorBody(shown, this.#toldId())));
     const type = { "content-type": "application/json; charset=utf-8" };
@@ -220,26 +207,6 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
 
   #toldId(): string {
     return this.#headers["x-request-id"] ?? "";
-  }
-
-  /**
-   * Waits for the end of a body that is too long, and throws it away. Many clients read no reply before they have sent
-   * all: were they answered and the connection closed meanwhile, they would see a broken pipe in place of the 413, and
-   * their SDKs would send everything again. Bodies of unknown or enormous length are cut off.
-   */
-  async #discardBody(): Promise<void> {
-    const request = this.#request;
-    if (request.readableEnded || request.destroyed) return;
-    const isBearable = Number(request.headers["content-length"]) <= discardedBodyBytesMax;
-    if (!isBearable) {
-      this.#headers["connection"] = "close";
-      return;
-    }
-    // `close` comes for a client that disconnects meanwhile, too.
-    await new Promise<void>((resolve) => {
-      request.once("close", () => resolve());
-      request.resume();
-    });
   }
 
   readonly #onClose = (): void => {
@@ -260,49 +227,4 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       "request",
     );
   };
-}
-
-/* Reads the body of a request as bytes. */
-
-/**
- * The body; empty where there is none. What it is read from is the socket's memory: it is copied.
- *
- * @throws GatewayError REQUEST_TOO_LARGE, before it is read where its length is known; INVALID_REQUEST where it was cut
- */
-function readBody(request: IncomingMessage): Promise<Buffer> {
-  const length = request.headers["content-length"];
-  const announced = length === undefined ? undefined : Number(length);
-  if (announced !== undefined && announced > bodyBytesMax) return Promise.reject(bodyTooLarge());
-  return new Promise((resolve, reject) => {
-    const pieces: Buffer[] = [];
-    let size = 0;
-    const stop = (): void => {
-      request.off("data", onData);
-      request.off("end", onEnd);
-      request.off("error", onCut);
-      request.off("close", onCut);
-    };
-    const onData = (piece: Buffer): void => {
-      size += piece.length;
-      pieces.push(piece);
-      if (size <= bodyBytesMax) return;
-      stop();
-      request.pause();
-      reject(bodyTooLarge());
-    };
-    const onEnd = (): void => {
-      stop();
-      if (announced !== undefined && size !== announced) reject(wrongLength());
-      else resolve(Buffer.concat(pieces, size));
-    };
-    const onCut = (cause?: unknown): void => {
-      stop();
-      const text = "The HTTP request is malformed";
-      reject(new GatewayError(ErrorCode.INVALID_REQUEST, text, { cause }));
-    };
-    request.on("data", onData);
-    request.on("end", onEnd);
-    request.on("error", onCut);
-    request.on("close", onCut);
-  });
 }

@@ -61,8 +61,6 @@ const scalarTexts: ReadonlyMap<ScalarType, string> = new Map([
   [ScalarType.FLOAT, "must be a number"],
 ]);
 
-/* Who calls, as the facade's RPCs are told. */
-
 /** What goes with an RPC beside its message. */
 interface RpcCaller {
   readonly values: ContextValues;

@@ -2,19 +2,14 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import {
-  type Caller,
-  gatewayStopping,
-  invalidKey,
-  missingKey,
-  resolveRequestId,
-} from "../core/caller.ts";
-import { discardedBodyBytesMax } from "../config/limits.ts";
-import { type DialectId, dialects } from "../dialect/index.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { runInAccountContext } from "../core/account-context.ts";
+import { type Caller, gatewayStopping, resolveRequestId } from "../core/caller.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { type DialectId, dialects } from "../dialect/index.ts";
 import { checkBodyForm, sendError, toGatewayError } from "./errors.ts";
+import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
 import type { FacadeOptions } from "./options.ts";
+import { discardBody, isDiscardable } from "./request-body.ts";
 import { headerText, platformKeyOf } from "./request-head.ts";
 import type { RestRoute } from "./route-table.ts";
 import { registerStream } from "./stream-route.ts";
@@ -75,27 +70,16 @@ export function prepareScope(
       const { requestId } = request.state ?? {};
       options.log.error({ requestId, err: shown.cause ?? shown }, "a request failed");
     }
-    if (shown.code === ErrorCode.REQUEST_TOO_LARGE) await letBodyEnd(request, reply);
+    if (shown.code === ErrorCode.REQUEST_TOO_LARGE && isDiscardable(request.raw)) {
+      reply.removeHeader("connection");
+      await discardBody(request.raw);
+    }
     return sendError(reply, options.dialect, shown);
   });
   observe(scope, options);
   scope.addHook("preHandler", ({ state }, _reply, done) =>
     runInAccountContext(state?.caller, done),
   );
-}
-
-/** Waits for the end of a body that is too long, and throws it away. Many clients read no reply before they have sent
- * all. Were they answered and the connection closed meanwhile, they would see a broken pipe in place of the 413, and
- * their SDKs would send everything again. Not for bodies of unknown or enormous length: there Fastify closes. */
-async function letBodyEnd({ headers, raw }: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const isBearable = Number(headers["content-length"]) <= discardedBodyBytesMax;
-  if (!isBearable || raw.readableEnded || raw.destroyed) return;
-  reply.removeHeader("connection");
-  // `close` comes for a client that leaves meanwhile, too.
-  await new Promise<void>((resolve) => {
-    raw.once("close", () => resolve());
-    raw.resume();
-  });
 }
 
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
@@ -110,46 +94,18 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
       throw gatewayStopping();
     }
     const { key, isInUrl } = platformKeyOf(request);
-    if (isInUrl) {
-      // The key stands in the URL: keep the answer out of caches, and the URL out of referrers.
-      reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
+    if (isInUrl) reply.headers(keyInUrlHeaders);
+    if (key === undefined) throw refuseMissingKey(options.metrics);
+    const found = await options.authenticate(key);
+    if (found === undefined || found.kind === "refused") {
+      const { onRefusedKey } = options;
+      const path = isCall ? route.route.path : undefined;
+      throw refuseKey(request, found, { onRefusedKey, requestId, path });
     }
-    if (key === undefined) {
-      options.metrics.authFailures.inc({ reason: "missing" });
-      throw missingKey();
-    }
-    const path = isCall ? route.route.path : undefined;
-    const caller = await authenticate(request, options, { key, requestId, path });
-    request.state = { requestId, key, caller };
+    request.state = { requestId, key, caller: found };
     if (hasBody) checkBodyForm(request);
   };
   registrarOf(route.method)(scope, { ...options, onRequest, route });
-}
-
-/** What is known of a request when its key is checked. */
-export interface KeyCheckRequest {
-  readonly key: string;
-  readonly requestId: string;
-  /** What is called, as records say it; `undefined`: not a call that has a record. */
-  readonly path: string | undefined;
-}
-
-/**
- * Checks a key. A call with one that is known and no good is recorded for its account: its caller learns nothing.
- *
- * @throws GatewayError UNAUTHENTICATED
- */
-export async function authenticate(
-  request: FastifyRequest,
-  options: Pick<FacadeOptions, "authenticate" | "onRefusedKey">,
-  { key, requestId, path }: KeyCheckRequest,
-): Promise<Caller> {
-  const found = await options.authenticate(key);
-  if (found !== undefined && found.kind !== "refused") return found;
-  if (found !== undefined && path !== undefined) {
-    request.isRecorded = options.onRefusedKey?.(found, { requestId, path }) ?? false;
-  }
-  throw invalidKey();
 }
 
 /** How the routes of a method work, by the form of the method. */

@@ -107,8 +107,6 @@ export class StreamWriter {
 
 const lastChunk = "0\r\n\r\n";
 
-/* Ends RPCs whose callers have left, or which outlive the gateway. */
-
 /** Aborts the running requests of a listener when the gateway must stop. One listener for all: adding
  * one to the signal for each request and taking it off again costs a microsecond. */
 export function stopAll(stopping: AbortSignal): Set<AbortController> {

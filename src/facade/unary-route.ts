@@ -83,8 +83,6 @@ export function pathFieldsOf(
   return { ...fields, [restField]: rest.slice(0, rest.length - restSuffix.length) };
 }
 
-/* The request id that stands in a body: an alternative to the header. */
-
 /**
  * Takes the request id of `requestContext` for a request that came with none in its headers, or with none that is
  * valid. From then on it is the request's, in the reply, in errors and in the log.
@@ -112,8 +110,6 @@ function takeRequestId(
   request.state = { ...state, requestId: bodyId };
   for (const name of names) reply.header(name, bodyId);
 }
-
-/* What passes between HTTP and RPCs beside bodies: a few headers that mean the same on both. */
 
 /** Headers of requests that RPCs read. */
 const requestHeaders = ["if-none-match", "idempotency-key"] as const;
@@ -147,8 +143,6 @@ function passHeaders(header: Headers, request: FastifyRequest, reply: FastifyRep
   reply.header("cache-control", "private, no-cache");
   return request.method === "GET" && matchesEtag(request.headers["if-none-match"], etag);
 }
-
-/* Request bodies that are the contract's own messages as JSON. */
 
 /** What {@link readJsonBody} needs. */
 interface JsonBodyOptions {

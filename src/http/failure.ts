@@ -44,8 +44,6 @@ export function readFailure(error: Error): HttpFailure {
   return new HttpFailure(kinds[code] ?? "reset", code || error.message, error);
 }
 
-/* Tells failures before a request was sent from all others. Pure. */
-
 /** No connection can have been made. Others, such as EHOSTUNREACH or ETIMEDOUT, can break one in use. */
 const unsentCodes = new Set([
   "ECONNREFUSED",

@@ -184,8 +184,6 @@ function unless<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Res
   });
 }
 
-/* Finds the addresses of a name. */
-
 /** Finds every address of a name, both families. Rejects, or resolves to none, where it has none. */
 type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
 

@@ -146,8 +146,6 @@ function cannotOpen(): GatewayError {
   );
 }
 
-/* The RPC that shows a key again (R-KEY-3). */
-
 /** That a key was shown, for the log. */
 export interface RevealedKey {
   readonly keyId: string;

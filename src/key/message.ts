@@ -72,8 +72,6 @@ function keyMessage(row: KeyRow, spentNanos: bigint, useTime: Date | undefined):
   });
 }
 
-/* The list of models that a key may use. */
-
 const modelsMax = 1_000;
 const modelCharsMax = 200;
 

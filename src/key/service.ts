@@ -215,8 +215,6 @@ function requireOwn(caller: Caller | undefined, row: KeyRow | null): KeyRow {
   return row;
 }
 
-/* What a request says of a key's name, models, expiry and limit (R-KEY-4). */
-
 /** The members of a key that are changed, with their new values. */
 type ChangedKey = Partial<Pick<KeyRow, "name" | "models" | "expireTime" | "spendLimit">>;
 

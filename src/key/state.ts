@@ -35,8 +35,6 @@ export const keyTransitions: Readonly<
   },
 };
 
-/* What is said of keys that are not there. */
-
 /** Somebody else's key is not found, as one that does not exist: nobody learns which do. */
 export function noSuchKey(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, "there is no such key: check key_id");

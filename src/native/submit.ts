@@ -9,24 +9,24 @@ import { nativeWaitMs, replyBytesMax } from "../config/limits.ts";
 import { neverCancelled } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError, internalError } from "../core/errors.ts";
 import { newId } from "../core/uuid.ts";
-import { invalid } from "../dialect/body-members.ts";
+import { invalid } from "../core/validation.ts";
 import { HttpFailure, isUnsent } from "../http/failure.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
 import { Call } from "../inference/pipeline/call.ts";
 import { reportCall } from "../inference/pipeline/settle.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
+import type { NativeAsk, NativeContext } from "./context.ts";
+import { saidOf } from "./following.ts";
+import { checkedModel, checkModel, type NamedModel, type NativeModel } from "./models.ts";
+import { judge } from "./refusal.ts";
+import { parseObject } from "./reply-stream.ts";
+import { customerBody, customerHeaders, vendorRequest } from "./send.ts";
+import { checkReferences, claimObjects, insertJob, nameJob, referencesOf } from "./store.ts";
 import type { WholeTask } from "../task/task-row.ts";
 import type { NativeSubmitRoute } from "../vendor/native.ts";
 import { atLeast, minChargedSeconds } from "../vendor/task-params.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
-import type { NativeAsk, NativeContext } from "./context.ts";
-import { saidOf } from "./following.ts";
-import { checkModel, checkedModel, type NamedModel, type NativeModel } from "./models.ts";
-import { judge } from "./refusal.ts";
-import { parseObject } from "./reply-stream.ts";
-import { customerBody, customerHeaders, vendorRequest } from "./send.ts";
-import { checkReferences, referencesOf, claimObjects, insertJob, nameJob } from "./store.ts";
 
 type Ask = NativeAsk<NativeSubmitRoute>;
 
@@ -223,10 +223,10 @@ function readCallback(
   const id = request.headers["x-callback-id"]?.trim() || null;
   const { wantsProgress = true } = said;
   if (id !== null && id.length > idCharsMax) {
-    throw invalid(`x-callback-id must not be longer than ${idCharsMax} characters`);
+    throw invalid(undefined, `x-callback-id must not be longer than ${idCharsMax} characters`);
   }
   if (written === "") return { url: null, id, wantsProgress };
   const read = readPublicUrl(written, allowHosts);
   if ("url" in read) return { url: read.url.href, id, wantsProgress };
-  throw invalid(`The callback ${read.problem}`);
+  throw invalid(undefined, `The callback ${read.problem}`);
 }

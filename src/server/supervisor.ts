@@ -233,8 +233,6 @@ function forwardLines(from: Readable, write: (lines: string) => void): void {
   });
 }
 
-/* The metrics of several workers as one text: what a worker has counted stays when it dies. */
-
 /**
  * Adds up what workers have counted.
  *

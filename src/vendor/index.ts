@@ -22,8 +22,6 @@ export const vendorKinds: Readonly<Record<string, VendorKind>> = {
   replicate,
 };
 
-/* What this version can serve, as the configuration's checks want to know it. */
-
 /** What this version can serve of each kind of vendor, for the configuration's checks. */
 export const servedKinds: ServedKinds = new Map(
   Object.entries(vendorKinds).map(([name, kind]) => [

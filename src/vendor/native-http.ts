@@ -72,8 +72,6 @@ export function nativeBaseUrl(
   return version === undefined ? url : url.slice(0, -version.length);
 }
 
-/* How a vendor is reached in its own form. */
-
 /** Reaches a vendor in its own form. */
 export interface NativeTransport {
   /** Its addresses; the first is the usual one. Fixed by the configuration, never by a request. */
@@ -109,8 +107,6 @@ export interface NativeSend {
   readonly isPatient?: boolean;
   readonly signal: CancelSignal;
 }
-
-/* Numbers in vendors' own requests: some vendors take texts for them, and what decides about money must not be missed. */
 
 /**
  * A number as the vendor may understand it: `8`, `"8"`, `"1_000"`, `" 8 "`; with a unit, `"8s"`.

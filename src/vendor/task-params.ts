@@ -179,8 +179,6 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/* How long what is made is taken for: a model need not heed what is said of its length. Pure. */
-
 type Tasks = Pick<VendorTasks, "units" | "assumedSeconds">;
 
 /** What a task is charged by where nobody tells what was made. */

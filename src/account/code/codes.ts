@@ -265,8 +265,6 @@ async function deliver(message: SmsMessage, { sms, observer, alarm }: CodesOptio
   observer.onSend("sent");
 }
 
-/* What a message with a code says. */
-
 interface Words {
   readonly en: string;
   readonly zh: string;

@@ -98,8 +98,6 @@ export function duration(seconds: number): string {
   return seconds < 7_200 ? `${Math.ceil(seconds / 60)} min` : `${Math.ceil(seconds / 3_600)} h`;
 }
 
-/* What codes are for, as it is stored: numbers never change. */
-
 /** Purposes that are no actions. */
 export const CodePurpose = { SIGN_IN: 1, SET_PHONE: 2 } as const;
 

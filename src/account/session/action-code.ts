@@ -76,8 +76,6 @@ function noPhone(): GatewayError {
   );
 }
 
-/* Codes that were sent as messages of the contract, and the language to send them in. */
-
 /** The message. */
 export function sentMessage(phone: string, { expireTime, shown = "" }: SentFacts): SentCode {
   return create(SentCodeSchema, {

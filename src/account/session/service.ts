@@ -25,8 +25,6 @@ export function createSessionService(room: SignInRoom): ServiceImpl<typeof Sessi
   return { ...createSignInRpcs(room), ...createSessionRpcs(room), ...createActionCodeRpc(room) };
 }
 
-/* The RPCs about sessions that there are. */
-
 type Rpcs = ServiceImpl<typeof SessionService>;
 
 /** Makes them. */

@@ -170,8 +170,6 @@ function callerOf({ id, user_id, account_id, role, is_fresh_link }: FoundRow): C
   return { kind: "session", accountId: account_id, session };
 }
 
-/* The secrets that cookies and links hold. */
-
 const form = /^[A-Za-z0-9_-]{43}$/;
 
 /** Makes one: 32 random bytes as 43 characters. */
@@ -188,8 +186,6 @@ export function isToken(text: string): boolean {
 export function digestToken(token: string): Buffer {
   return Buffer.from(hash("sha256", token, "hex"), "hex");
 }
-
-/* Sessions as messages of the contract. */
 
 /** @param currentId the session that asks; `undefined`: none does */
 export function sessionMessage(row: SessionRow, currentId: string | undefined): Session {

@@ -18,8 +18,6 @@ export function createSms(config: SmsConfig | undefined, show: (message: string)
   return config.provider === "aliyun" ? createAliyunSms(config) : createConsoleSms(show);
 }
 
-/* The provider of development: it sends nothing. */
-
 /** Makes it. @param show gets each message; the pages show the code too */
 function createConsoleSms(show: (message: string) => void): Sms {
   return {
@@ -31,8 +29,6 @@ function createConsoleSms(show: (message: string) => void): Sms {
     async close() {},
   };
 }
-
-/* A server of the operator's own: each message is a POST of JSON, and any 2xx is its promise to send it. */
 
 /** Makes it. */
 function createHttpSms({ url, token }: HttpSmsConfig): Sms {

@@ -27,8 +27,6 @@ export interface Sms {
 /** A message that was not taken. The message is for the log: it holds neither number nor code. */
 export class SmsFailure extends Error {}
 
-/* Where no provider is configured. */
-
 /** What is said where a code is asked for that nobody can send. */
 export function noSms(): GatewayError {
   return new GatewayError(

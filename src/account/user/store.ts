@@ -171,8 +171,6 @@ async function unique<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-/* Who is signed in. */
-
 /** The user of a session. @throws GatewayError UNAUTHENTICATED where there is none any more */
 export async function requireUser(
   { users }: { readonly users: Users },

@@ -20,9 +20,10 @@ import {
 } from "../json/value.ts";
 import { decodeCitation } from "./citation.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
-import { readInput, readReasoning, readText } from "./decode-content.ts";
+import { readInput, readText } from "./decode-content.ts";
+import { readReasoning } from "./reasoning.ts";
 import { decodeUsage } from "./usage.ts";
-import { readVendorError } from "./wire.ts";
+import { readVendorError } from "./errors.ts";
 
 /** See {@link VendorCodec.decodeReply}. */
 export function decodeChatReply(body: Buffer): Reply {

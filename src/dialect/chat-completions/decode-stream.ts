@@ -1,16 +1,30 @@
 /** A vendor's streamed reply. */
 import { ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { type GenerateEvent, type ReplyEnd, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import {
+  type GenerateEvent,
+  type ReplyEnd,
+  StopReason,
+} from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { decodeCitation } from "./citation.ts";
-import { readInput, readReasoning, readText } from "./decode-content.ts";
+import { readInput, readText } from "./decode-content.ts";
+import { readReasoning } from "./reasoning.ts";
 import { generatedCallId } from "./decode-reply.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
 import { decodeUsage } from "./usage.ts";
-import { midStreamCode, readVendorError, sealOf } from "./wire.ts";
+import { midStreamCode, readVendorError } from "./errors.ts";
+import { sealOf } from "./reasoning.ts";
 import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
 import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
-import { countAt, isRecord, type JsonRecord, parseRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
+import {
+  countAt,
+  isRecord,
+  type JsonRecord,
+  parseRecord,
+  recordAt,
+  recordsAt,
+  textAt,
+} from "../json/value.ts";
 import { newPart } from "../parts.ts";
 import { EventDataReader } from "../sse/event-stream.ts";
 
@@ -58,8 +72,6 @@ function parseChunk(data: string): JsonRecord {
   if (!isRecord(chunk)) throw new UnreadableReplyError("an event of the stream is not an object");
   return chunk;
 }
-
-/* The chunks of a vendor's stream, one after the other, as events of the contract. */
 
 /** The kinds of parts that grow by text. */
 type TextKind = "text" | "reasoning" | "refusal";
@@ -248,8 +260,6 @@ function emptyPart(kind: TextKind) {
     }
   }
 }
-
-/* The calls in a vendor's stream. They differ by `index` and may be under way at once. */
 
 /** A call under way. */
 interface OpenCall {

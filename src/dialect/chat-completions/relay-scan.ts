@@ -1,7 +1,8 @@
-/**
- * Finds in the bytes of one chat-completions reply or stream chunk what relaying needs, in one pass
- * and without building values: about 1 ns a byte, where JSON.parse of a 200-byte chunk takes 1.5 µs.
- * Trusts the bytes to be JSON; on anything else the result is harmless, never an exception.
+/** Only chat completions: its chunks nest text in choices, so the scanners of json/ alone cannot find it.
+ *
+ * Finds everything that relaying needs in one reply or stream chunk, in one pass and without building values: about 1 ns
+ * a byte, where JSON.parse of a 200-byte chunk takes 1.5 µs. It assumes valid JSON; on anything else the result is
+ * harmless, never an exception.
  */
 import { endOfString, isSpace, skipSpace, equalsAscii } from "../json/object-scan.ts";
 

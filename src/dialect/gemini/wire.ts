@@ -1,6 +1,6 @@
 /** The JSON of generateContent requests, as far as it is written here. */
 import type { Part, Reasoning } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { type JsonRecord, recordsAt } from "../json/value.ts";
 
 /** A request body. */
 export interface GeminiRequest {
@@ -97,4 +97,9 @@ export function emptyReasoning(): Part["kind"] {
     itemId: "",
   };
   return { case: "reasoning", value };
+}
+
+/** The first candidate; empty where there is none, as in a chunk that only has usage. */
+export function candidateOf(chunk: JsonRecord): JsonRecord {
+  return recordsAt(chunk, "candidates")[0] ?? {};
 }

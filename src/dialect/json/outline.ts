@@ -262,8 +262,6 @@ export function sliceText(bytes: Uint8Array, member: Member): string {
   return utf8(bytes, member.valueStart, member.valueEnd);
 }
 
-/* Finds the end of numbers, words and white space in JSON, checking their grammar. Strings: string-scan.ts. */
-
 /** Behind a number or a word. */
 function scalarEnd(bytes: Uint8Array, at: number, first: number | undefined): number {
   if (first === 0x74) return wordEnd(bytes, at, "true");

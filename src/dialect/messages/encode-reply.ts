@@ -4,7 +4,7 @@ import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
 import { writeCitation } from "./citation.ts";
 import { toolInput } from "./encode-content.ts";
-import { type JsonBranch, JsonText, type JsonTree, writeJson } from "./json-text.ts";
+import { type JsonBranch, JsonText, type JsonTree, writeJson } from "../json/json-tree.ts";
 import { clientOpaque, messageId, writeServedTier, legalToolId } from "./wire.ts";
 import { clientData, clientSignature, isRedacted, shownThinking } from "./reasoning.ts";
 import { type ReplyContents, writeEnding } from "./finish-reason.ts";

@@ -6,7 +6,7 @@ import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 import { ObjectScan, openBrace } from "../json/object-scan.ts";
 import { reportedUsage, tokenCount } from "../usage.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { messagesErrorBody } from "./error-body.ts";
+import { messagesErrorBody } from "./errors.ts";
 import { lengthEnding, writeEnding } from "./finish-reason.ts";
 import { estimatedUsage, writeUsage } from "./usage.ts";
 

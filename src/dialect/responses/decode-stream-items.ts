@@ -1,12 +1,30 @@
 /** The items of a vendor's stream while they are produced, as parts of a reply. */
 import { create } from "@bufbuild/protobuf";
-import { type Part, PartSchema, type ReasoningSeal } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import {
+  type Part,
+  PartSchema,
+  type ReasoningSeal,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { citationDelta, inputDelta, partDelta, partEnd, partStart, sealDelta, textDelta } from "../generate-events.ts";
+import {
+  citationDelta,
+  inputDelta,
+  partDelta,
+  partEnd,
+  partStart,
+  sealDelta,
+  textDelta,
+} from "../generate-events.ts";
 import { type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
-import { decodeCitation } from "./decode-content.ts";
+import { decodeCitation } from "./citation.ts";
 import type { ReplyContents } from "./finish-reason.ts";
-import { decodeCall, decodeOutputContent, decodeOutputItem, decodeReasoning, sealOf } from "./output.ts";
+import {
+  decodeCall,
+  decodeOutputContent,
+  decodeOutputItem,
+  decodeReasoning,
+  sealOf,
+} from "./decode-reply.ts";
 
 /** A part that is under way. */
 interface OpenPart {

@@ -21,7 +21,7 @@ import {
   reasoningItem,
   type ItemStatus,
   type OutputIds,
-} from "./output.ts";
+} from "./encode-reply.ts";
 
 /** A message while it is written. It stays open for further parts until something else follows. */
 export class MessageWriter {
@@ -168,8 +168,6 @@ class RefusalWriter implements PartWriter {
     return done + contentDone(this.#place, refusalContent(refusal));
   }
 }
-
-/* Reasoning in a streamed response. */
 
 /** A text that is under way. */
 interface OpenText {

@@ -26,8 +26,8 @@ import {
   type PartWriter,
 } from "./event-writer.ts";
 import { MessageWriter, ReasoningWriter } from "./encode-stream-items.ts";
-import type { ItemType } from "./item-ids.ts";
-import { callType, dropExtras, type ItemStatus, OutputIds, phaseIn } from "./output.ts";
+import type { ItemType } from "./wire.ts";
+import { callType, dropExtras, type ItemStatus, OutputIds, phaseIn } from "./encode-reply.ts";
 import { ResponseWriter } from "./response-json.ts";
 
 /** See {@link CallerCodec.encodeStream}. */

@@ -175,8 +175,6 @@ function part(json: JsonRecord, { isAnnounced }: { readonly isAnnounced: boolean
   return { json, isAnnounced, isDone: false };
 }
 
-/* What a relayed stream has told and what it has open: its last event repeats all of it. */
-
 /**
  * Takes note of the output of a stream, so that it can be ended before its vendor does. A delta costs the
  * copy of its text; what is complete is kept as the vendor told it.

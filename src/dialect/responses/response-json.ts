@@ -1,4 +1,4 @@
-/** The response object, which repeats what was asked for. */
+/** Only responses: its reply repeats the request. Writes the response object. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { Role, type Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
@@ -99,8 +99,6 @@ function extra({ extras }: { readonly extras: readonly Extra[] }, name: string, 
   const found = extras.find((each) => each.name === name);
   return found === undefined ? other : (JSON.parse(found.json) as unknown);
 }
-
-/* A response that is not made yet, or never will be: what its request says of it, and how it stands. */
 
 /** What is known of a response from its first moment. */
 interface PendingResponse {

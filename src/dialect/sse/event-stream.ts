@@ -144,8 +144,6 @@ function isWhole(data: string): boolean {
   }
 }
 
-/* Joins the pieces of a read in memory that is used again for the next one. */
-
 /** From how many bytes on memory is used again: smaller buffers come from Node's own pool. */
 const reusedBytesMin = 8 * 1024;
 
@@ -184,8 +182,6 @@ class Gather {
     if (this.#isKept) this.#memory = undefined;
   }
 }
-
-/* The data of a stream's events as text: what the decoders read. */
 
 /** Reads a stream piece by piece. Keeps the incomplete rest of a read for the next one. */
 export class EventDataReader {

@@ -100,8 +100,6 @@ async function cancel(http: TaskHttp, id: string, signal: AbortSignal): Promise<
   throw readReplyError(reply, words);
 }
 
-/* How DashScope's tasks are told of: one form for all of its pictures and films. */
-
 /** How long DashScope keeps a task, in milliseconds. */
 export const dashscopeRetentionMs = 24 * 60 * 60 * 1_000;
 

@@ -1,4 +1,4 @@
-/** Sound of the demo vendor: WAV files with a tune that nobody will take for speech. */
+/** Only demo: it computes its own results. WAV files with a tune that nobody will take for speech. */
 import { demoNote } from "./image.ts";
 
 /** Samples in a second, 16 bits each, one channel: enough for a tune, and 32 kB a second. */

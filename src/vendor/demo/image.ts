@@ -1,4 +1,4 @@
-/** Pictures of the demo vendor: PNG files that say that they are no work of an AI. */
+/** Only demo: it computes its own results. PNG files marked as not made by an AI. */
 import { crc32, deflate } from "node:zlib";
 import { promisify } from "node:util";
 

@@ -146,8 +146,6 @@ function cancelAnswer(reply: TaskReply): CancelAnswer {
   throw readReplyError(reply, words);
 }
 
-/* How jobs in fal's queue are told of. What one came to stands at another address than how it stands. */
-
 /** What fal says where it was asked to stop a job, and will if it can. */
 const cancelling = "CANCELLATION_REQUESTED";
 

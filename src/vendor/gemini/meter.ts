@@ -1,6 +1,6 @@
 /** What a reply of generateContent costs, read from its bytes as they come. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { readUsage } from "../../dialect/gemini/read-chunk.ts";
+import { readUsage } from "../../dialect/gemini/usage.ts";
 import { parseRecord } from "../../dialect/json/value.ts";
 import { ObjectScan, openBrace, quote } from "../../dialect/json/object-scan.ts";
 import { EventTemplate } from "../../dialect/json/event-template.ts";

@@ -1,7 +1,7 @@
-/** Files of Gemini's own interface: uploaded in two steps, read, used as input. */
+/** Only Gemini: its own interface has files, which are uploaded in two steps, read, and used as input. */
+import { invalid } from "../../core/validation.ts";
 import { isGoogleHost } from "../../dialect/gemini/guard.ts";
 import { decodeUri } from "../../dialect/json/escapes.ts";
-import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { NativePassReply, NativeRequest, NativeRoute } from "../native.ts";
 
 const fileForm = "(?<id>[a-z0-9-]{1,100})";
@@ -12,7 +12,7 @@ const fileOf = ({ groups }: NativeRequest): string => `files/${groups["id"] ?? "
 function uploadOf({ query }: NativeRequest): string {
   const [id = "", ...others] = query.getAll("upload_id");
   if (others.length === 0) return `uploads/${id}`;
-  throw invalid('"upload_id" stands twice in the query; send it once', "upload_id");
+  throw invalid("upload_id", '"upload_id" stands twice in the query; send it once');
 }
 
 const isSecondStep = ({ query }: NativeRequest): boolean => query.has("upload_id");
@@ -30,6 +30,7 @@ function uploaded({ headers, json }: NativePassReply): readonly string[] {
 }
 
 const uploadPath = /^\/upload\/v1(?:beta)?\/files$/;
+
 const filePath = new RegExp(`^/v1(?:beta)?/files/${fileForm}$`);
 
 /** Their routes. The list of all files is the operator's. */
@@ -94,15 +95,11 @@ const params: ReadonlySet<string> = new Set([
 /** @throws GatewayError INVALID_REQUEST */
 function checkQuery({ query }: NativeRequest): void {
   const other = [...query.keys()].find((name) => !params.has(name));
-  if (other !== undefined) throw invalid(`"${other}" is no parameter here: leave it out`, other);
+  if (other !== undefined) throw invalid(other, `"${other}" is no parameter here: leave it out`);
   const alts = [...query.getAll("alt"), ...query.getAll("$alt")];
   const isKnown = alts.every((alt) => alt === "json");
   const isSse = alts.length === 1 && query.get("alt") === "sse";
-  if (!isKnown && !isSse) throw invalid('"alt" must be json or sse, once', "alt");
-}
-
-function invalid(text: string, param: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param });
+  if (!isKnown && !isSse) throw invalid("alt", '"alt" must be json or sse, once');
 }
 
 /** What a request refers to that Google keeps: files, earlier interactions, and what cannot be made here. */
@@ -115,7 +112,7 @@ export function geminiReferences(request: NativeRequest): readonly string[] {
     !/^(?:auto|default|standard|flex)$/i.test(typeof tier === "string" ? tier : "")
   ) {
     const text = '"serviceTier" asks for a dearer service than the price of the model is for';
-    throw invalid(text, "serviceTier");
+    throw invalid("serviceTier", text);
   }
   const uris = request.mentions("fileUri", "file_uri", "uri");
   const files = uris.flatMap((uri) => fileIn(uri) ?? []);

@@ -1,4 +1,4 @@
-/** What goes on after its answer at Gemini: films, and interactions in the background. */
+/** Only Gemini: two kinds of jobs continue after the answer, videos and background interactions. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -245,8 +245,6 @@ function figureOf(value: JsonValue | undefined, name: string): number {
   if (typeof number === "number" && number >= 0 && number <= numberMax) return number;
   throw invalidNumber(name);
 }
-
-/* What an interaction of Gemini costs, and says. */
 
 /** Reads a whole interaction, or the events of one: the last usage counts. */
 class GeminiInteractionMeter implements NativeMeter {

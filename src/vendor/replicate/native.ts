@@ -3,6 +3,8 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { invalid } from "../../core/validation.ts";
+import { readNumber } from "../native-http.ts";
 import type {
   NativeApi,
   NativeCallbackRequest,
@@ -11,15 +13,18 @@ import type {
   NativeRoute,
   NativeTask,
 } from "../native.ts";
-import { readNumber } from "../native-http.ts";
-import { fileIn, assumedSeconds } from "./params.ts";
+import { assumedSeconds, fileIn } from "./params.ts";
 import { predictionUpdate } from "./tasks.ts";
 import type { TaskUnits } from "../task.ts";
 
 const modelPath = "/v1/models/(?<model>[\\w.-]{1,100}/[\\w.-]{1,100})";
+
 const idForm = "(?<id>[\\w-]{1,200})";
+
 const inModel = { in: "path", group: "model" } as const;
+
 const inVersion: NativeModelAt = { in: "body", members: ["version"] };
+
 const types = [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO];
 
 const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
@@ -112,12 +117,13 @@ const countNames = [
   "batch_size",
   "max_images",
 ];
+
 const lengthNames = ["duration", "seconds", "length", "video_length", "audio_length"];
 
 /** Every model has an input of its own: what is known to make more of something is held for. */
 function units(request: NativeRequest, { type, prices }: ModelConfig): TaskUnits {
   const input = request.member("input");
-  if (!isObject(input)) throw invalid('"input" must be an object', "input");
+  if (!isObject(input)) throw invalid("input", '"input" must be an object');
   if (type === ModelType.IMAGE) {
     const counts = countNames.map((name) => numberIn(input, name) ?? 1);
     return { images: Math.ceil(counts.reduce((all, count) => all * Math.max(1, count), 1)) };
@@ -128,8 +134,8 @@ function units(request: NativeRequest, { type, prices }: ModelConfig): TaskUnits
   const seconds = Math.max(said, framesIn(input));
   if (seconds === 0) {
     throw invalid(
-      '"input.duration" is missing: this model is charged by the second, so say how many',
       "input",
+      '"input.duration" is missing: this model is charged by the second, so say how many',
     );
   }
   return { seconds, inputTokens: request.inputTokens };
@@ -160,10 +166,10 @@ function numberIn(input: JsonObject, name: string): number | undefined {
 function readCallback(request: NativeRequest): NativeCallbackRequest {
   const url = request.member("webhook") ?? null;
   const filter = request.member("webhook_events_filter") ?? null;
-  if (url !== null && typeof url !== "string") throw invalid('"webhook" must be a URL', "webhook");
+  if (url !== null && typeof url !== "string") throw invalid("webhook", '"webhook" must be a URL');
   if (filter !== null && !isFilter(filter)) {
     const text = `"webhook_events_filter" must be a list of ${[...eventWords].join(", ")}`;
-    throw invalid(text, "webhook_events_filter");
+    throw invalid("webhook_events_filter", text);
   }
   const isNarrow = Array.isArray(filter) && !filter.some((each) => each !== "completed");
   return { ...(url !== null && { url }), wantsProgress: !isNarrow };
@@ -223,8 +229,4 @@ export const replicateNative: NativeApi = {
 
 function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function invalid(message: string, param: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
 }

@@ -192,8 +192,6 @@ export function replicateUnits(params: JsonObject, { type }: ModelConfig): TaskU
   return { seconds: numberParam(params, "duration", 0), inputTokens: Buffer.byteLength(said) };
 }
 
-/* Files that Replicate keeps for its account, as requests name them. */
-
 /** The file that an address names, and where; `undefined`: it names none. */
 export function fileIn(text: string): { readonly id: string; readonly host: string } | undefined {
   // As the URL standard reads it, which overlooks control characters: no spelling of an address is overlooked.

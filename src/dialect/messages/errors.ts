@@ -37,8 +37,6 @@ export function messagesErrorBody(error: GatewayError, requestId: string): JsonO
   return { type: "error", error: body, ...(requestId && { request_id: requestId }) };
 }
 
-/* What an error in the middle of a vendor's stream is to the caller. */
-
 /** R-ERR-3: that the vendor refuses our credential or our money is no fault of the caller's. */
 const codes: ReadonlyMap<string, ErrorCode> = new Map<string, ErrorCode>([
   ["overloaded_error", ErrorCode.UPSTREAM_OVERLOADED],

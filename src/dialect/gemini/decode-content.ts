@@ -1,11 +1,24 @@
 /** Reads a reply chunk by chunk: a whole one is a stream of a single chunk. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import { type MediaPart, MediaType, type Part, type ToolCall, ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { type GenerateEvent, type PartDelta, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import {
+  type MediaPart,
+  MediaType,
+  type Part,
+  type ToolCall,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import {
+  type GenerateEvent,
+  type PartDelta,
+  StopReason,
+} from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { hash } from "node:crypto";
-import { sealOf, type SealPlace } from "./context.ts";
-import { candidateOf, type Finish, readFailure, readFinish, readUsage } from "./read-chunk.ts";
+import { sealOf, type SealPlace } from "./reasoning.ts";
+import { type Finish, readFinish } from "./finish-reason.ts";
+import { candidateOf } from "./wire.ts";
+import { readFailure } from "./errors.ts";
+import { readUsage } from "./usage.ts";
 import { emptyReasoning, emptyText } from "./wire.ts";
 import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
 import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
@@ -85,8 +98,6 @@ export class ReplyReader {
     );
   }
 }
-
-/* Turns Gemini's parts into events: texts and thoughts are joined, everything else comes whole. */
 
 /** Reads the parts of one reply, in order. */
 class PartReader {
