@@ -1,19 +1,21 @@
-/** For whom this process is working at the moment: whoever waits for something that all share waits in line with
- * others of the same lane only, and lanes take turns. */
+/**
+ * The account that the current work is for. Shared resources (database connections, queues) serve accounts in turn,
+ * so that one busy account cannot starve the others.
+ */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Caller } from "./caller.ts";
 
 const contexts = new AsyncLocalStorage<string>();
 
-/** The lane of operators, of requests of nobody who is known yet, and of what the process does by itself. */
+/** The context of operators, of callers not yet identified, and of background jobs. */
 export const sharedContext = "";
 
-/** The lane of what runs now: an account's id, or {@link sharedContext}. */
+/** The account id of the current work, or {@link sharedContext}. */
 export function currentAccountContext(): string {
   return contexts.getStore() ?? sharedContext;
 }
 
-/** Runs work, and what it begins, in the lane of a caller. */
+/** Runs work, and everything it starts, in the account context of a caller. */
 export function runInAccountContext<Result>(
   caller: Caller | undefined,
   work: () => Result,

@@ -12,9 +12,9 @@ export function invalid(param: string | undefined, message: string): GatewayErro
 }
 
 /**
- * Checks an id before PostgreSQL would fail on it.
+ * Checks an id before PostgreSQL fails on it.
  *
- * @throws GatewayError INVALID_REQUEST where it is no UUID in lower case.
+ * @throws GatewayError INVALID_REQUEST where it is no UUID in lower case
  */
 export function parseId(param: string, id: string): string {
   if (!isUuid(id)) throw invalid(param, `${param} must be a UUID in lower case, with dashes`);

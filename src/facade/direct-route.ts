@@ -1,6 +1,7 @@
 /**
- * Routes of calls to models: the facade calls the handler of the contract's method itself, with a sink that writes to
- * the socket. No client, transport, interceptor or iterator lies between, and none of Fastify's hooks and parsers.
+ * Routes of model calls. The facade calls the handler of the contract's method directly, with a sink that writes to
+ * the socket. There is no client, transport, interceptor or iterator between them, and Fastify's hooks and parsers
+ * do not run.
  */
 import type { IncomingMessage } from "node:http";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
@@ -13,7 +14,7 @@ import { platformKeyOf, readWireRequest } from "./request-head.ts";
 import type { RestRoute } from "./route-table.ts";
 import { constraintsOf } from "./when-header.ts";
 
-/** What a listener's direct routes share. */
+/** Dependencies shared by the direct routes of a listener. */
 export function createDirectDeps(options: FacadeOptions): RestCallDeps {
   const { authenticate, onRefusedKey, metrics, log, isOpen, requireRoom, stopping } = options;
   const running = new Set<RestCall>();
@@ -24,7 +25,7 @@ export function createDirectDeps(options: FacadeOptions): RestCallDeps {
   return { authenticate, metrics, log, isOpen, requireRoom, running, ...refusedKeyHook };
 }
 
-/** Takes requests from Fastify before anything else of it runs. */
+/** Takes over requests before the rest of Fastify runs. */
 export function interceptDirectRoutes(
   route: RestRouteOptions,
   deps: RestCallDeps,
@@ -35,7 +36,7 @@ export function interceptDirectRoutes(
   };
 }
 
-/** Registers one route of the contract. */
+/** Registers a direct route of the contract. */
 export function registerDirect(
   scope: FastifyInstance,
   route: RestRoute,
@@ -79,7 +80,7 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
   };
 }
 
-/** Refuses bodies that do not call themselves JSON; one that is not there is told of when it is missed. */
+/** Refuses bodies with another content type than JSON. A missing body is reported later. */
 function checkJson({ headers }: IncomingMessage): void {
   const type = headers["content-type"];
   if (type === undefined) {

@@ -1,4 +1,4 @@
-/** Refuses requests for their API key, on every kind of route. */
+/** Refuses requests because of their API key, the same way on every kind of route. */
 import { type GatewayError } from "../core/errors.ts";
 import { invalidKey, missingKey, type OnRefusedKey, type RefusedKey } from "../core/caller.ts";
 import type { FacadeOptions } from "./options.ts";

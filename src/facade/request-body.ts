@@ -5,9 +5,11 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { bodyTooLarge, wrongLength } from "./errors.ts";
 
 /**
- * Reads a whole body; empty where there is none. The bytes are copied, for the pieces are the socket's own memory.
+ * Reads a whole body; empty where there is none. The bytes are copied, since the pieces are the socket's own
+ * memory.
  *
- * @throws GatewayError REQUEST_TOO_LARGE, before it is read where its length is known; INVALID_REQUEST where it was cut
+ * @throws GatewayError REQUEST_TOO_LARGE, before reading where the length is known; INVALID_REQUEST where the body
+ * is cut off
  */
 export function readBody(request: IncomingMessage): Promise<Buffer> {
   const length = request.headers["content-length"];

@@ -1,4 +1,4 @@
-/** One request on a route whose handler is called directly. */
+/** One request on a direct route. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { runInAccountContext } from "../core/account-context.ts";
@@ -13,50 +13,50 @@ import { discardBody, isDiscardable, readBody } from "./request-body.ts";
 import { headerText, type PresentedKey } from "./request-head.ts";
 import { stallMs, StreamWriter } from "./stream-writer.ts";
 
-/** What differs between routes. */
+/** The differences between routes. */
 export interface RestRouteOptions {
-  /** The route's name in metrics and logs. */
+  /** The route in metrics and logs. */
   readonly label: string;
   /** The response headers that carry the request id. */
   readonly requestIdHeaders: readonly string[];
-  /** The key of a request; absent key: the answer is 401. */
+  /** Reads the key of a request. Without a key the answer is 401. */
   keyOf(request: IncomingMessage): PresentedKey;
-  /** Whether a request is a call to a model, which has a record. */
+  /** Whether the request is a model call, which has a call record. */
   isCall(request: IncomingMessage): boolean;
-  /** The path of a call in its record. */
+  /** The path in the call record. */
   pathOf(request: IncomingMessage): string;
-  /** Who calls where the address itself is a key, or nobody has to; `undefined`: a key is needed. */
+  /** The caller where the path itself is a credential, or none is needed; `undefined` where a key is required. */
   callerWithoutKey?(request: IncomingMessage): Caller | undefined;
-  /** Checks the head of a request before its body is read. @throws GatewayError */
+  /** Checks the request's head before its body is read. @throws GatewayError */
   checkHead(request: IncomingMessage): void;
-  /** Calls the handler of the contract's method. @throws GatewayError where the sink was not told of the failure */
+  /** Calls the handler. @throws GatewayError for failures that were not written to the sink */
   handle(request: IncomingMessage, body: Buffer, call: RestCall): Promise<Pushed>;
-  /** The body of an error. */
+  /** The body of an error response. */
   errorBody(error: GatewayError, requestId: string): JsonObject;
-  /** What fills the silence of a streamed reply; `undefined`: nothing. */
+  /** Bytes that fill silence in a streamed reply; `undefined` for none. */
   keepAlive(head: SinkHead): Buffer | undefined;
 }
 
-/** What all requests share. */
+/** Dependencies shared by all requests. */
 export interface RestCallDeps
   extends Pick<
     FacadeOptions,
     "authenticate" | "onRefusedKey" | "metrics" | "log" | "isOpen" | "requireRoom"
   > {
-  /** Calls to end when the gateway stops. */
+  /** The running calls, which are cancelled when the gateway stops. */
   readonly running: Set<RestCall>;
 }
 
-/** Bodies up to this length leave with their head as one piece, in bytes: a second piece costs 3 µs. */
+/** Bodies up to this length, in bytes, are written together with their head; a separate write costs 3 µs. */
 const joinedBytesMax = 16 * 1024;
 
 /**
- * A request from its head to the end of its reply, as one object: who calls, what cancels the call, and the sink of its
- * reply. Nothing lies between the socket and the handler.
+ * A request from its head to the end of its reply. This one object holds the caller, is the call's cancellation
+ * signal, and is the sink of its reply; nothing lies between socket and handler.
  */
 export class RestCall extends CancelSource implements Sink<Buffer> {
   readonly requestId: string;
-  /** Set once the key is checked. */
+  /** Set once the key has been checked. */
   caller: Caller | undefined;
   /** Whether the handler records and logs the request. */
   isRecorded = false;
@@ -66,7 +66,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
   readonly #route: RestRouteOptions;
   readonly #deps: RestCallDeps;
   readonly #startedMs = performance.now();
-  /** Headers of every answer. */
+  /** Headers of every response. */
   readonly #headers: Record<string, string> = {};
   #errorCode = "";
   #writer: StreamWriter | undefined;
@@ -87,11 +87,11 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     for (const name of route.requestIdHeaders) this.#headers[name] = this.requestId;
     deps.metrics.requestsInFlight.inc();
     deps.running.add(this);
-    // Comes exactly once, also for a client that disconnected.
+    // Emitted exactly once, also after a disconnect.
     response.on("close", this.#onClose);
   }
 
-  /** What cancels the call: the client's disconnect, or the gateway's stop. */
+  /** Cancelled by a disconnect of the client, or when the gateway stops. */
   get signal(): CancelSignal {
     return this;
   }
@@ -101,7 +101,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     return headerText(this.#request.headers["idempotency-key"]);
   }
 
-  /** Who is charged. @throws TypeError where the route has callers without a key */
+  /** The caller whose account is charged. @throws TypeError on a route that allows callers without a key */
   get keyCaller(): KeyCaller {
     if (this.caller?.kind === "key") return this.caller;
     throw new TypeError("a route without a key has no account to charge");
@@ -130,7 +130,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       response.end(body.toString("latin1"), "latin1");
       return;
     }
-    // Shorter ones fit into the system's buffers, whether their client reads them or not.
+    // Shorter bodies fit into the system's buffers, whether the client reads or not.
     response.setTimeout(stallMs, () => response.destroy());
     response.end(body);
   }
@@ -147,7 +147,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     return this.#writer?.write(out);
   }
 
-  /** The caller by the key alone: no byte of the body is read before. @throws GatewayError */
+  /** Identifies the caller by its key, before any byte of the body is read. @throws GatewayError */
   async #identify(): Promise<Caller> {
     const { authenticate, onRefusedKey, metrics, isOpen } = this.#deps;
     const request = this.#request;
@@ -164,7 +164,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     if (key === undefined) throw refuseMissingKey(metrics);
     const found = await authenticate(key);
     if (found !== undefined && found.kind !== "refused") {
-      // Before its body is read: an overloaded gateway must not spend more on it.
+      // Checked before the body is read: an overloaded gateway must not spend more on it.
       if (route.isCall(request)) this.#deps.requireRoom();
       return found;
     }
@@ -173,7 +173,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     throw refuseKey(this, found, { onRefusedKey, requestId, path });
   }
 
-  /** Ends a streamed reply once its call is settled, so that its client finds it at once. */
+  /** Ends a streamed reply after settlement, so that the client finds its call record at once. */
   async #end(writer: StreamWriter, settled: Promise<void> | undefined): Promise<void> {
     if (settled !== undefined) await soon(settled);
     writer.end();
@@ -190,7 +190,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     const response = this.#response;
     this.#writer?.close();
     if (response.headersSent) {
-      // The style has no event for a failure: a clean end would be a lie.
+      // The style has no event for failures, and a clean end would look like success.
       response.destroy();
       return;
     }

@@ -1,4 +1,4 @@
-/** One dialect's routes: who calls, what its bodies are, how its errors look. */
+/** A dialect's Fastify scope: authentication, body parsing, and errors in that dialect. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -22,7 +22,7 @@ export interface ScopeOptions extends FacadeOptions {
   readonly routes: readonly RestRoute[];
 }
 
-/** What a scope knows of a request once its head is read. */
+/** The state of a request after its head was read. */
 export interface RequestState {
   readonly requestId: string;
   readonly key: string;
@@ -31,16 +31,16 @@ export interface RequestState {
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Set before any body is read; `undefined` where the request was refused before. */
+    /** Set before the body is read; `undefined` where the request was refused earlier. */
     state: RequestState | undefined;
-    /** The documented code of the error that it was answered with; empty on success. */
+    /** The documented code of the error response; empty on success. */
     errorCode: string;
-    /** Whether a service logs and records it. */
+    /** Whether a service logs and records the request. */
     isRecorded: boolean;
   }
 }
 
-/** Registers a dialect's routes in a scope of their own. */
+/** Registers a dialect's routes in their own scope. */
 export async function registerScope(scope: FastifyInstance, options: ScopeOptions): Promise<void> {
   prepareScope(scope, options);
   scope.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) =>
@@ -48,13 +48,16 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
   );
   const idHeaders = dialects[options.dialect].requestIdHeaders;
   for (const route of options.routes) {
-    // Those are registered elsewhere: none of these hooks is for them.
+    // Direct routes are registered elsewhere; these hooks are not for them.
     if (!options.direct.wire.has(route.method)) registerRoute(scope, options, route);
   }
   for (const routes of placesOf(options.routes)) refuseOtherMethods(scope, { routes, idHeaders });
 }
 
-/** What every scope does: errors in its style, a line and a count for each request, no body unless it says so. */
+/**
+ * Common setup of all scopes: errors in the dialect, one log line and one count per request, and no body unless a
+ * route parses it.
+ */
 export function prepareScope(
   scope: FastifyInstance,
   options: Pick<ScopeOptions, "dialect" | "log" | "metrics">,
@@ -108,14 +111,14 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
   registrarOf(route.method)(scope, { ...options, onRequest, route });
 }
 
-/** How the routes of a method work, by the form of the method. */
+/** Picks the registrar for the RPC kind. */
 function registrarOf(method: DescMethod): typeof registerUnary {
   if (isWireMethod(method)) return registerWire;
   if (method.methodKind === "unary") return registerUnary;
   return registerStream;
 }
 
-/** Resolves the request's id and sends it back with whatever is answered. */
+/** Determines the request id and echoes it in the response headers. */
 export function echoRequestId(
   { headers }: FastifyRequest,
   reply: FastifyReply,
@@ -129,20 +132,20 @@ export function echoRequestId(
   return id;
 }
 
-/** The routes by path and condition. */
+/** Groups routes by path and condition. */
 function placesOf(routes: readonly RestRoute[]): Iterable<readonly [RestRoute, ...RestRoute[]]> {
   const places = Map.groupBy(routes, (route) => `${route.url} ${conditionOf(route) ?? ""}`);
   return places.values() as Iterable<readonly [RestRoute, ...RestRoute[]]>;
 }
 
-/** All routes of one place. */
+/** All routes of one path and condition. */
 interface PlaceRoutes {
   readonly routes: readonly [RestRoute, ...RestRoute[]];
   /** The headers that carry the request id. */
   readonly idHeaders: readonly string[];
 }
 
-/** Answers 405 where the path exists for other methods, before any key is looked at. */
+/** Answers 405 where the path exists for other methods, before the key is checked. */
 function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: PlaceRoutes): void {
   const allowed = new Set(routes.map((each) => each.route.method));
   if (allowed.has("GET")) allowed.add("HEAD");
@@ -157,7 +160,7 @@ function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: Place
       if (!omitId) echoRequestId(request, reply, idHeaders);
       reply.header("allow", allow);
       if (!isWebSocket(request)) throw notAllowed(request.method, allow);
-      // Whatever follows on this connection is hardly HTTP.
+      // Further bytes on this connection are unlikely to be HTTP.
       reply.header("connection", "close");
       throw noWebSocket(allow);
     },
@@ -165,7 +168,7 @@ function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: Place
   });
 }
 
-/** The error where a path exists for other methods only. */
+/** The error for a path that exists for other methods only. */
 export function notAllowed(method: string, allow: string): GatewayError {
   const message = `${method} is not allowed here: use ${allow}`;
   return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, message);
@@ -175,14 +178,16 @@ function isWebSocket({ headers }: FastifyRequest): boolean {
   return headers.upgrade?.toLowerCase() === "websocket";
 }
 
-/** Clients that would rather talk through a WebSocket take 426 for "not here, ask by HTTP", at once; any
- * other status they try again for seconds. */
+/**
+ * The error for WebSocket clients. They take 426 as "use HTTP instead" at once; any other status they retry for
+ * seconds.
+ */
 function noWebSocket(allow: string): GatewayError {
   const message = `WebSockets are not served here: send the request by ${allow}, and have its reply streamed by \`"stream": true\``;
   return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, message, { status: 426 });
 }
 
-/** Counts requests, and logs those that no call record tells of. */
+/** Counts requests, and logs those without a call record. */
 function observe(
   scope: FastifyInstance,
   { metrics, log }: Pick<ScopeOptions, "metrics" | "log">,
@@ -191,14 +196,14 @@ function observe(
     const startedMs = performance.now();
     const { raw } = reply;
     metrics.requestsInFlight.inc();
-    // `close` comes exactly once, also for a client that left and a stream that was hijacked.
+    // `close` is emitted exactly once, also after a disconnect and for hijacked streams.
     raw.on("close", () => {
       metrics.requestsInFlight.dec();
       const route = request.routeOptions.url ?? "";
       const status = raw.headersSent ? raw.statusCode : 499;
       metrics.countRequest(route, status);
       if (request.isRecorded) return;
-      // Also of requests that were refused before anybody was known to have sent them.
+      // Includes requests that were refused before their caller was known.
       const requestId = request.state?.requestId ?? String(reply.getHeader("x-request-id") ?? "");
       const { errorCode, method } = request;
       const durationMs = Math.round(performance.now() - startedMs);

@@ -1,4 +1,4 @@
-/** The two standard services of gRPC: health and reflection. connect-es brings neither. */
+/** The two standard gRPC services, health and reflection. connect-es provides neither. */
 import { createRegistry, type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, type ServiceImpl } from "@connectrpc/connect";
@@ -9,7 +9,7 @@ import {
 import { ServerReflection } from "../../gen/reflection_pb.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 
-/** Health as gRPC load balancers ask for it. The empty service name means the whole server. */
+/** The health service that gRPC load balancers query. The empty service name means the whole server. */
 export function createHealthService(
   services: readonly DescService[],
   isReady: () => Promise<boolean>,
@@ -44,7 +44,7 @@ export function createHealthService(
   };
 }
 
-/** How often a watched status is looked at, in milliseconds. */
+/** Interval at which a watched status is checked, in milliseconds. */
 const watchMs = 1_000;
 
 function pause(signal: AbortSignal): Promise<void> {
@@ -59,7 +59,7 @@ function pause(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Reflection, so that `buf curl` and grpcurl need no proto files. */
+/** Server reflection, so that `buf curl` and grpcurl need no proto files. */
 export function createReflectionService(
   services: readonly DescService[],
 ): ServiceImpl<typeof ServerReflection> {
