@@ -21,7 +21,7 @@ import { AccountEntity } from "./entity.ts";
 import { accountMessage, type AccountRow } from "./message.ts";
 import { noSuchAccount, parseAccountId } from "./room.ts";
 
-/** What {@link createAccountService} needs. */
+/** Options of {@link createAccountService}. */
 interface AccountServiceOptions {
   readonly orm: MikroORM;
 }
@@ -31,18 +31,18 @@ export interface Accounts {
   /** The implementation of `uas.account.v1.AccountService`. */
   readonly service: ServiceImpl<typeof AccountService>;
   /**
-   * Whether there is such an account; a malformed id is one that there is not.
+   * Whether an account exists; false for a malformed id.
    *
-   * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached.
+   * @throws GatewayError SERVICE_UNAVAILABLE where the database is unreachable
    */
   readonly exists: (accountId: string) => Promise<boolean>;
-  /** An account as the caller may see it. @throws GatewayError NOT_FOUND */
+  /** Reads an account for a caller. @throws GatewayError NOT_FOUND */
   readonly messageOf: (caller: Caller | undefined, accountId: string) => Promise<Account>;
 }
 
 type Rpcs = ServiceImpl<typeof AccountService>;
 
-/** Makes the account room over a database. */
+/** Creates the account room. */
 export function createAccountService({ orm }: AccountServiceOptions): Accounts {
   const find = (id: string): Promise<AccountRow | null> =>
     mapDatabaseLoss(orm.em.fork().findOne(AccountEntity, { id }));
@@ -124,13 +124,13 @@ function getAndChange(
 interface Change {
   readonly id: string;
   readonly values: ContextValues;
-  /** What is written down where an operator does it, and why. */
+  /** The name in the operator log, and the reason. */
   readonly action: string;
   readonly reason?: string;
   readonly changeOf: (row: AccountRow) => ChangedAccount;
 }
 
-/** Under the row's lock: of two changes at once the second one sees the first. */
+/** Changes an account under its row lock, so that concurrent changes see each other. */
 function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
   const { id, values, action, reason } = change;
   const work = orm.em.fork().transactional(async (em) => {
@@ -147,13 +147,13 @@ function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
   return mapDatabaseLoss(work);
 }
 
-/** What can be changed of an account, as it is written down. */
+/** The changeable facts of an account, for the operator log. */
 function factsOf(row: AccountRow): Facts {
   const { name, discountBp, lowBalanceThreshold, state, suspendReason } = row;
   return { name, discountBp, lowBalanceThreshold, state, suspendReason };
 }
 
-/** Members of an account with their new values. */
+/** Changed members of an account and their new values. */
 type ChangedAccount = Partial<
   Pick<
     AccountRow,
@@ -163,16 +163,16 @@ type ChangedAccount = Partial<
 
 const changeable = ["name", "discount_bp", "low_balance_threshold"] as const;
 
-/** All of a price, in basis points. */
+/** 100 %, in basis points. */
 const discountBpMax = 10_000;
 
-/** The longest reason, in characters. */
+/** Longest reason, in characters. */
 const reasonCharsMax = 500;
 
 /**
- * Reads what an UpdateAccount request changes.
+ * Reads the changes of an UpdateAccount request.
  *
- * @throws GatewayError INVALID_REQUEST; ACCESS_DENIED where the account's own session changes its discount
+ * @throws GatewayError INVALID_REQUEST; ACCESS_DENIED where a session changes the discount of its own account
  */
 function readAccountChange(
   { account, updateMask }: UpdateAccountRequest,
@@ -187,7 +187,7 @@ function readAccountChange(
   };
 }
 
-/** What suspending changes; the time is that of the first of several. @throws GatewayError INVALID_REQUEST */
+/** The change of a suspension; repeated suspensions keep the first time. @throws GatewayError INVALID_REQUEST */
 function suspension(reason: string): (row: AccountRow) => ChangedAccount {
   const suspendReason = parseLine(reason, {
     param: "reason",
@@ -201,7 +201,7 @@ function suspension(reason: string): (row: AccountRow) => ChangedAccount {
   });
 }
 
-/** What resuming changes. */
+/** The change of a resumption. */
 const resumption: ChangedAccount = {
   state: AccountState.ACTIVE,
   suspendReason: null,
@@ -228,11 +228,11 @@ function onlyOperator(): GatewayError {
   return new GatewayError(ErrorCode.ACCESS_DENIED, text, { param: "update_mask" });
 }
 
-/** The longest text that is searched for, in characters: the longest name. */
+/** Longest search text, in characters: the longest name. */
 const queryCharsMax = 200;
 
 /**
- * The accounts of a page: those after `after` that the request searches for.
+ * The accounts of a page that match the search.
  *
  * @throws GatewayError INVALID_REQUEST
  */

@@ -20,14 +20,14 @@ import { createActionCodeRpc } from "./action-code.ts";
 import { createSignInRpcs } from "./sign-in.ts";
 import { sessionMessage } from "./store.ts";
 
-/** Makes the implementation of `uas.account.v1.SessionService`. */
+/** Implements `uas.account.v1.SessionService`. */
 export function createSessionService(room: SignInRoom): ServiceImpl<typeof SessionService> {
   return { ...createSignInRpcs(room), ...createSessionRpcs(room), ...createActionCodeRpc(room) };
 }
 
 type Rpcs = ServiceImpl<typeof SessionService>;
 
-/** Makes them. */
+/** Creates the RPCs about existing sessions. */
 function createSessionRpcs(room: SignInRoom): Pick<Rpcs, "signOut" | "getSession" | ListRpc> {
   const { sessions, rules } = room;
   return {
@@ -87,7 +87,7 @@ function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
   };
 }
 
-/** Writes down that an operator ends somebody's session. */
+/** Records that an operator ended somebody's session. */
 function notedEnd({ values }: RpcContext, sessionId: string) {
   return (client: PoolClient, userId: string): Promise<void> => {
     const action = { action: "session.revoke", subject: sessionId, before: { userId } };
@@ -99,7 +99,7 @@ function isOperator({ values }: RpcContext): boolean {
   return values.get(callerKey)?.kind === "operator";
 }
 
-/** The session that calls; only an operator needs none. */
+/** The calling session; only operators may have none. */
 function ownSession(context: RpcContext): SessionRef | undefined {
   const session = sessionOf(context.values.get(callerKey));
   return session ?? (isOperator(context) ? undefined : requireSession(context));

@@ -18,7 +18,7 @@ import { sessionMessage, digestToken, isToken, newToken } from "./store.ts";
 
 type Rpcs = ServiceImpl<typeof SessionService>;
 
-/** Makes them. */
+/** Creates the RPCs. */
 export function createSignInRpcs(
   room: SignInRoom,
 ): Pick<Rpcs, "getSignInOptions" | CodeRpc | "signInWithPassword" | "signInWithLink"> {
@@ -77,7 +77,7 @@ function createCodeRpcs(room: SignInRoom): Pick<Rpcs, CodeRpc> {
         accountId: undefined,
         language: parseLanguage(request.language) || "en",
         isWanted,
-        // Else the time that the provider takes would tell whether somebody has the number.
+        // Otherwise the provider's response time would reveal whether a user has the number.
         isAwaited: rules.hasSignUp,
       });
       return { sent: sentMessage(number, await sent) };
@@ -96,19 +96,19 @@ function createCodeRpcs(room: SignInRoom): Pick<Rpcs, CodeRpc> {
   };
 }
 
-/** What a code to sign in with is bound to. */
+/** The binding of a sign-in code. */
 function signInCode(phone: string, binding: string) {
   return { purpose: CodePurpose.SIGN_IN, subject: "", phone, binding };
 }
 
-/** The browser, by a token that it keeps: it gets one where it has none. */
+/** Identifies the browser by its token, and gives it one where it has none. */
 function browserOf(visit: BrowserSession): string {
   const token = visit.token !== undefined && isToken(visit.token) ? visit.token : newToken();
   if (token !== visit.token) visit.keep(token, visitMs);
   return digestToken(token).toString("hex");
 }
 
-/** What beside a code is asked of a user. For operators an SMS alone is not enough: numbers can be taken over. */
+/** Checks the second factor. SMS alone is not enough for operators, since phone numbers can be taken over. */
 async function requireSecond(
   room: SignInRoom,
   user: UserRow,

@@ -1,4 +1,4 @@
-/** The RPCs by which users set up and remove an authenticator. */
+/** The RPCs with which users set up and remove an authenticator. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -11,7 +11,7 @@ import { newTotpSecret, totpUri } from "./totp.ts";
 
 type Rpcs = ServiceImpl<typeof UserService>;
 
-/** Makes them. */
+/** Creates the RPCs. */
 export function createTotpRpcs(
   room: SignInRoom,
 ): Pick<Rpcs, "startTotp" | "confirmTotp" | "removeTotp"> {
