@@ -1,4 +1,4 @@
-/** Alibaba's DashScope (Model Studio): Qwen's text, in its own form and in the one of OpenAI, pictures and films. */
+/** Alibaba's DashScope (Model Studio): Qwen text in its own and in OpenAI's style, images and videos. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
@@ -9,7 +9,7 @@ import { bearerHeader, createHttpVendor } from "../http-vendor.ts";
 import { createNativeTransport, nativeBaseUrl } from "../native-http.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
 
-/** Where it speaks as OpenAI does. */
+/** Path of the OpenAI-compatible API. */
 const compatible = "/compatible-mode/v1";
 
 export const dashscope: VendorKind = {

@@ -1,4 +1,4 @@
-/** What DashScope's tasks take: `input` and `parameters` of its pictures and films. */
+/** Parameters of DashScope's image and video tasks: `input` and `parameters`. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
@@ -35,7 +35,7 @@ const image: Params = {
   ...flags,
 };
 
-/** How long a film is where nobody says, or its model overlooks it, in seconds. */
+/** Assumed length of a video, in seconds, where none is requested or its model ignores the request. */
 export const assumedSeconds = 5;
 
 const video: Params = {
@@ -51,7 +51,7 @@ const video: Params = {
   ...flags,
 };
 
-/** What is part of `input`; everything else is of `parameters`. */
+/** Parameters that belong to `input`; all others belong to `parameters`. */
 const inputNames: ReadonlyMap<string, string> = new Map([
   ["prompt", "prompt"],
   ["negativePrompt", "negative_prompt"],
@@ -71,7 +71,7 @@ const parameterNames: ReadonlyMap<string, string> = new Map([
 
 const extra = extraParam([...parameterNames.values(), "size", "incremental_output"]);
 
-/** See {@link VendorTasks.paramsSchema}. */
+/** Implements {@link VendorTasks.paramsSchema}. */
 export function dashscopeSchema({ type }: ModelConfig): JsonObject {
   const isVideo = type === ModelType.VIDEO;
   return paramsObject(
@@ -84,7 +84,7 @@ export function dashscopeSchema({ type }: ModelConfig): JsonObject {
   );
 }
 
-/** The body of a task. How many and how long is always said: it is what is held for. */
+/** The body of a task. Count and length are always sent, since the hold is computed from them. */
 export function dashscopeBody(type: ModelType, model: string, params: JsonObject): JsonObject {
   const { extra: more, ...own } = params;
   const size = stringParam(params, "size")?.replace(/[x×]/, "*");
@@ -102,7 +102,7 @@ export function dashscopeBody(type: ModelType, model: string, params: JsonObject
   };
 }
 
-/** See {@link VendorTasks.units}. */
+/** Implements {@link VendorTasks.units}. */
 export function dashscopeUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
   return type === ModelType.VIDEO
     ? { seconds: numberParam(params, "duration", assumedSeconds) }

@@ -1,6 +1,6 @@
 /**
- * Pictures and films of DashScope. A task carries no reference of ours that it could be found by, and nobody
- * knows a repetition: what got no answer is never asked again.
+ * Image and video tasks of DashScope. A task carries no reference of ours and repeats are not recognised, so a
+ * submit without an answer is never repeated.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -41,7 +41,7 @@ const words: RefusalReader = {
   isSynchronous: false,
 };
 
-/** Makes them. */
+/** Creates the adapter. */
 export function createDashscopeTasks(config: VendorConfig): OpenTasks {
   const http = createTaskHttp(config, {
     credential: bearerHeader(config.apiKey),
@@ -51,7 +51,7 @@ export function createDashscopeTasks(config: VendorConfig): OpenTasks {
     resubmit: "blind",
     types: new Set([ModelType.IMAGE, ModelType.VIDEO]),
     canCancel: true,
-    // "20 QPS per account" for questions about tasks.
+    // DashScope allows "20 QPS per account" for polls.
     pollsPerSecond: 20,
     submit: (task) => submit(http, task),
     poll: (vendorTaskId, signal) => poll(http, vendorTaskId, signal),
@@ -91,7 +91,7 @@ async function poll(http: TaskHttp, id: string, signal: AbortSignal): Promise<Ta
   return dashscopeUpdate(parseJsonReply(reply) ?? {});
 }
 
-/** It takes back what waits, and refuses what runs. */
+/** Pending tasks can be cancelled; for running ones cancellation is refused. */
 async function cancel(http: TaskHttp, id: string, signal: AbortSignal): Promise<CancelAnswer> {
   const reply = await http.send({ method: "POST", path: `${placeOf(id)}/cancel`, signal });
   if (isOk(reply)) return "requested";
@@ -100,22 +100,25 @@ async function cancel(http: TaskHttp, id: string, signal: AbortSignal): Promise<
   throw readReplyError(reply, words);
 }
 
-/** How long DashScope keeps a task, in milliseconds. */
+/** Retention of tasks at DashScope, in milliseconds. */
 export const dashscopeRetentionMs = 24 * 60 * 60 * 1_000;
 
-/** The id of a task in an answer; `undefined`: it tells of none. */
+/** The task id in a reply; `undefined` where there is none. */
 export function dashscopeTaskId(json: JsonObject): string | undefined {
   const id = outputOf(json)["task_id"];
   return typeof id === "string" && /^[\w-]{1,200}$/.test(id) ? id : undefined;
 }
 
-/** Its word of how a task stands; empty: it says nothing. */
+/** DashScope's status of a task; empty where there is none. */
 export function dashscopeStatus(json: JsonObject): string {
   const status = outputOf(json)["task_status"];
   return typeof status === "string" ? status : "";
 }
 
-/** How a task stands. One that is not known any more was kept no longer. @throws VendorTrouble where it does not say */
+/**
+ * Reads the state of a task. An unknown task has passed its retention. @throws VendorReplyError where the reply has
+ * no status
+ */
 export function dashscopeUpdate(json: JsonObject): TaskUpdate {
   const status = dashscopeStatus(json);
   switch (status) {
@@ -142,7 +145,7 @@ function succeeded(json: JsonObject): TaskUpdate {
     fileOf(url, "video/mp4"),
   );
   const files = videos.length > 0 ? videos : imagesIn(output);
-  // Each of several pictures can fail alone.
+  // Each of several images can fail separately.
   const [reason] = objectsOf(output["results"]).filter((each) => "code" in each);
   if (files.length === 0) return failed(reason ?? output);
   const units = videos.length > 0 ? secondsOf(json) : imagesOf(json, files.length);
@@ -164,7 +167,7 @@ function imagesOf(json: JsonObject, files: number): TaskUnits {
   return { images: typeof count === "number" ? count : files };
 }
 
-/** `undefined`: it does not say. */
+/** `undefined` where the reply has no length. */
 function secondsOf(json: JsonObject): TaskUnits | undefined {
   const usage = objectOf(json["usage"]);
   for (const name of ["duration", "video_duration", "output_video_duration"]) {

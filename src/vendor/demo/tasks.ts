@@ -1,9 +1,9 @@
 /**
- * Tasks of the demo vendor: real pictures and real sound, computed from the prompt alone.
+ * Tasks of the demo vendor: real images and audio, computed from the prompt.
  *
- * A task's id says all that it is, so that nothing has to be kept: any process can tell its result. Only how far
- * it is and whether it was stopped is known to the process that it was submitted to; to all others it is done,
- * for it takes less than the time in which they could get at it.
+ * A task's id contains everything about it, so nothing is stored and any process can produce the result. Only the
+ * submitting process knows progress and cancellation. To all others the task is complete, since it takes less time
+ * than they need to poll it.
  */
 import { createHash } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";
@@ -30,8 +30,7 @@ import {
   VendorReplyError,
 } from "../task.ts";
 
-/** The demo vendor's models that run tasks, and how long each takes, in milliseconds: `slow` is there to be
- * watched and cancelled. */
+/** Duration of tasks by model, in milliseconds; `slow` is for watching and cancelling. */
 const durationsMs: ReadonlyMap<string, number> = new Map([
   ["image", 300],
   ["audio", 300],
@@ -42,11 +41,11 @@ interface Running {
   readonly startMs: number;
   readonly durationMs: number;
   readonly timer: NodeJS.Timeout;
-  /** How much of it was done when it was stopped, from 0 to below 1; `undefined`: it was not. */
+  /** Progress when it was cancelled, from 0 to below 1; `undefined` where it was not. */
   stoppedAt?: number;
 }
 
-/** Makes them. */
+/** Creates the adapter. */
 export function createDemoTasks(): OpenTasks {
   const running = new Map<string, Running>();
   const submit = (task: TaskSubmission): Submitted => {
@@ -129,7 +128,7 @@ const audioSchema = paramsObject(
   { oneOf: ["text", "prompt"] },
 );
 
-/** What a task's id says: what to make, by which attempt, how large, how many, and from what. */
+/** A task id: type, attempt token, size, count and source. */
 const idForm = /^demo-(image|audio)-([0-9a-f-]{1,64})-(\d+)-(\d+)-([0-9a-f]{32})$/;
 
 function idOf({ attemptToken, type, params }: TaskSubmission): string {
@@ -142,7 +141,7 @@ function idOf({ attemptToken, type, params }: TaskSubmission): string {
   return `demo-${kind}-${attemptToken}-${extent}-${count}-${digestOf(params)}`;
 }
 
-/** What a result depends on: the same prompt and seed make the same. */
+/** The source of a result: the same prompt and seed give the same result. */
 function digestOf(params: JsonObject): string {
   const said = stringParam(params, "prompt") ?? stringParam(params, "text") ?? "";
   const source = JSON.stringify([said, numberParam(params, "seed", 0)]);
@@ -153,7 +152,7 @@ function shareOf({ startMs, durationMs }: Running): number {
   return (performance.now() - startMs) / durationMs;
 }
 
-/** It works on one picture, and on one second, after the other: those that were done are taken for. */
+/** Images and seconds are produced one after another; those finished before the cancellation are charged. */
 function cancelled(vendorTaskId: string, share: number): TaskUpdate {
   const [, kind, , extent = "", count = ""] = idForm.exec(vendorTaskId) ?? [];
   const isAudio = kind === "audio";
@@ -165,7 +164,7 @@ function cancelled(vendorTaskId: string, share: number): TaskUpdate {
   };
 }
 
-/** @throws VendorTrouble where the id is none of ours */
+/** @throws VendorReplyError where the id is not one of ours */
 async function outcomeOf(vendorTaskId: string): Promise<TaskOutcome> {
   const [, kind, , extent = "", count = "", digest = ""] = idForm.exec(vendorTaskId) ?? [];
   if (kind === undefined) throw new VendorReplyError(404, "no such demo task");

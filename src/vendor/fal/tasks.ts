@@ -1,7 +1,7 @@
 /**
- * Jobs in fal's queue. A job carries no reference of ours that it could be found by, and nobody knows a repetition:
- * what got no answer is never asked again. It does not say where its news go either, so none are asked for: whoever
- * had heard of an address could send them there.
+ * Jobs in fal's queue. A job carries no reference of ours and repeats are not recognised, so a submit without an
+ * answer is never repeated. A job does not reveal its callback URL either, so callbacks are not used: anybody who
+ * learned the URL could send them.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -34,7 +34,7 @@ import { falDetail, falFault, isFalContent } from "./faults.ts";
 import { falBilledUnits, secondsIn, falUnits } from "./meter.ts";
 import { falInput, falSchema, falParamsUnits, assumedSeconds } from "./params.ts";
 
-/** Makes them. @param credential the headers that carry it */
+/** Creates the adapter. @param credential the headers that carry it */
 export function createFalTasks(
   config: VendorConfig,
   credential: Readonly<Record<string, string>>,
@@ -64,7 +64,7 @@ const words: RefusalReader = {
   isSynchronous: false,
 };
 
-/** A job's id is the path of its addresses: they have its model's name, of which there is nothing in a look at it. */
+/** The job id is the path of its URLs, since they contain the model's name, which a poll does not know. */
 async function submit(http: TaskHttp, task: TaskSubmission): Promise<Submitted> {
   const { model, type, params, signal } = task;
   const json = falInput(type, model, params);
@@ -82,11 +82,11 @@ function pathOf(name: string): string {
 interface Look {
   readonly vendorTaskId: string;
   readonly signal: AbortSignal;
-  /** What it makes; `undefined`: what its files are. */
+  /** The requested type; `undefined` infers it from the files. */
   readonly type: ModelType | undefined;
 }
 
-/** How a job stands, and what came of it where it has ended. @throws VendorTrouble */
+/** The state of a job, and its result once it has ended. @throws VendorReplyError */
 async function poll(http: TaskHttp, { vendorTaskId, signal, type }: Look): Promise<TaskUpdate> {
   const stands = await http.send({ method: "GET", path: `/${vendorTaskId}/status`, signal });
   const update = falUpdate(jsonIn(stands));
@@ -98,7 +98,7 @@ function resultUpdate(reply: TaskReply, type: ModelType | undefined): TaskUpdate
   const { status, headers, body } = reply;
   if (isOk(reply)) return completedUpdate(jsonIn(reply), reply, type);
   if (isGatewayOrVendorFailure(status)) throw readReplyError(reply, words);
-  // One that was stopped has ended as one that failed.
+  // A cancelled job ends like a failed one.
   const isStopped = /\bcancell?ed\b/i.test(falDetail(body) ?? "");
   return isStopped ? falCancelled(headers, type === ModelType.IMAGE) : falFailure(status, body);
 }
@@ -115,20 +115,20 @@ function completedUpdate(result: JsonObject, { headers }: TaskReply, type?: Mode
   return { status: "completed", outcome: { files, ...(units !== undefined && { units }) } };
 }
 
-/** `undefined`: nothing says how many, so what was asked for is charged. */
+/** `undefined` where the number is not stated; then the requested units are charged. */
 function imagesOf({ images }: JsonObject, headers: TaskReply["headers"]): TaskUnits | undefined {
   const billed = falBilledUnits(headers);
   if (billed !== undefined) return { images: Math.ceil(billed) };
   return Array.isArray(images) ? { images: images.length } : undefined;
 }
 
-/** `undefined`: nothing says how many, so what was asked for is charged. */
+/** `undefined` where the length is not stated; then the requested units are charged. */
 function secondsOf(result: JsonObject, headers: TaskReply["headers"]): TaskUnits | undefined {
   const seconds = falBilledUnits(headers) ?? secondsIn(result);
   return seconds === undefined ? undefined : { seconds };
 }
 
-/** @throws VendorTrouble where it is no answer */
+/** @throws VendorReplyError where the body is no JSON object */
 function jsonIn(reply: TaskReply): JsonObject {
   if (!isOk(reply)) throw readReplyError(reply, words);
   const json = parseJsonReply(reply);
@@ -136,44 +136,47 @@ function jsonIn(reply: TaskReply): JsonObject {
   throw new VendorReplyError(reply.status, "answered with something else than JSON about a job");
 }
 
-/** @throws VendorTrouble where it does not say */
+/** @throws VendorReplyError where the reply is inconclusive */
 function cancelAnswer(reply: TaskReply): CancelAnswer {
   if (isOk(reply)) return "requested";
   const { status } = parseJsonReply(reply) ?? {};
-  // One that is not there any more has ended long ago.
+  // A job that no longer exists ended long ago.
   const isOver = reply.status === 404 || status === "ALREADY_COMPLETED" || status === "NOT_FOUND";
   if (isOver) return "too_late";
   throw readReplyError(reply, words);
 }
 
-/** What fal says where it was asked to stop a job, and will if it can. */
+/** fal's status for an accepted cancellation request. */
 const cancelling = "CANCELLATION_REQUESTED";
 
-/** `owner/app`, to which a job belongs: what else there is in its model's name is not part of its addresses. */
+/** The app that a job belongs to, `owner/app`. The rest of a model's name is not part of its URLs. */
 export function falApp(model: string): string {
   const parts = model.split("/");
   const isNamed = parts[0] === "workflows" || parts[0] === "comfy";
   return parts.slice(0, isNamed ? 3 : 2).join("/");
 }
 
-/** The id of a job in an answer; `undefined`: it tells of none. */
+/** The id of a job in a reply; `undefined` where there is none. */
 export function falJobId({ request_id: id }: JsonObject): string | undefined {
   return typeof id === "string" && /^[\w-]{1,200}$/.test(id) ? id : undefined;
 }
 
-/** Its word of how a job stands. That it was to be stopped is not said again, and tells what its end means. */
+/**
+ * fal's status of a job. A requested cancellation is reported only once but decides what the end means, so it is
+ * kept.
+ */
 export function falStatus({ status }: JsonObject, before: string): string {
   return before === cancelling || typeof status !== "string" ? before : status;
 }
 
-/** Whether a job has ended: how is told by its result. @throws VendorTrouble where it does not say */
+/** Whether a job has ended; its result says how. @throws VendorReplyError where the reply has no status */
 export function falUpdate({ status }: JsonObject): TaskUpdate {
   if (status === "IN_QUEUE" || status === "IN_PROGRESS") return { status: "running" };
   if (status === "COMPLETED") return { status: "completed", outcome: { files: [] } };
   throw new VendorReplyError(200, `told the unknown status ${JSON.stringify(status)}`);
 }
 
-/** What a job came to. @throws VendorTrouble where it is not said now */
+/** The result of a job. @throws VendorReplyError where it is not available now */
 export function falResult({ status, headers, body, requested, before }: NativeResult): TaskUpdate {
   const json = parseJsonReply({ body });
   if (status >= 200 && status < 300 && json !== undefined) {
@@ -188,7 +191,7 @@ export function falResult({ status, headers, body, requested, before }: NativeRe
     : falFailure(status, body);
 }
 
-/** What a result that is none says of its job. */
+/** Reads the failure of a job from an error reply. */
 function falFailure(status: number, body: Buffer): TaskUpdate {
   const said = falDetail(body);
   if (isFalContent(body)) return failed("content_rejected", said);
@@ -196,7 +199,7 @@ function falFailure(status: number, body: Buffer): TaskUpdate {
   return failed(isInput ? "invalid_parameters" : "upstream_error", isInput ? said : undefined);
 }
 
-/** It says how much of the unit it bills, also for what it stopped. */
+/** fal reports its billed units for cancelled jobs too. */
 function falCancelled(headers: NativeResult["headers"], isPicture: boolean): TaskUpdate {
   const billed = falBilledUnits(headers) ?? 0;
   if (billed === 0) return { status: "cancelled" };
@@ -204,7 +207,7 @@ function falCancelled(headers: NativeResult["headers"], isPicture: boolean): Tas
   return { status: "cancelled", reportedCost: { units } };
 }
 
-/** Whether the status of a result is about the gateway or about fal, and not about the job. */
+/** Whether the status concerns the gateway or fal rather than the job. */
 function isGatewayOrVendorFailure(status: number): boolean {
   return status < 400 || status > 500 || [401, 402, 403, 408, 429].includes(status);
 }
@@ -221,7 +224,7 @@ function falFiles(result: JsonObject): readonly VendorFile[] {
   return filesIn(result, 0);
 }
 
-/** How deep files may be in a result: `{"images":[{"url":…}]}`. */
+/** Depth at which files are found: `{"images":[{"url":…}]}`. */
 const depthMax = 4;
 
 function filesIn(value: JsonValue, depth: number): readonly VendorFile[] {

@@ -8,7 +8,7 @@ const fileForm = "(?<id>[a-z0-9-]{1,100})";
 
 const fileOf = ({ groups }: NativeRequest): string => `files/${groups["id"] ?? ""}`;
 
-/** The second step names what the first has given out. */
+/** The second upload step names the upload that the first one created. */
 function uploadOf({ query }: NativeRequest): string {
   const [id = "", ...others] = query.getAll("upload_id");
   if (others.length === 0) return `uploads/${id}`;
@@ -17,7 +17,7 @@ function uploadOf({ query }: NativeRequest): string {
 
 const isSecondStep = ({ query }: NativeRequest): boolean => query.has("upload_id");
 
-/** What an upload makes: at first an address to send to, at last a file. */
+/** The names created by an upload: first an upload id, finally a file. */
 function uploaded({ headers, json }: NativePassReply): readonly string[] {
   const url = URL.parse(headers["x-goog-upload-url"] ?? "");
   const upload = url?.searchParams.get("upload_id") ?? "";
@@ -33,7 +33,7 @@ const uploadPath = /^\/upload\/v1(?:beta)?\/files$/;
 
 const filePath = new RegExp(`^/v1(?:beta)?/files/${fileForm}$`);
 
-/** Their routes. The list of all files is the operator's. */
+/** The routes of files. The list of all files belongs to the operator. */
 export const geminiFiles: readonly NativeRoute[] = [
   {
     kind: "pass",
@@ -64,8 +64,8 @@ export const geminiFiles: readonly NativeRoute[] = [
 ];
 
 /**
- * The file that an address means; `undefined`: none of Google's own. Read as the URL standard reads it, so that no
- * spelling of it is overlooked; what cannot be read but looks like one is a file that nobody has.
+ * The file that a URL refers to; `undefined` where it is not one of Google's. Parsed as the URL standard does, so
+ * that no spelling escapes. An unreadable URL that looks like a file reference counts as a file that nobody owns.
  */
 function fileIn(address: string): string | undefined {
   const bare = /^\s*\/?(files\/[a-z0-9-]+)\s*$/i.exec(address)?.[1];
@@ -80,8 +80,10 @@ function fileIn(address: string): string | undefined {
   return name;
 }
 
-/** What may stand in the query of a request that is read, or charged. Google has others by which a reply comes in
- * another form than JSON, or without what it costs: `callback`, `fields`, `alt=proto`. */
+/**
+ * Query parameters allowed on reads and charged requests. Others of Google's make a reply omit its usage or change
+ * its form: `callback`, `fields`, `alt=proto`.
+ */
 const params: ReadonlySet<string> = new Set([
   "alt",
   "$alt",
@@ -102,7 +104,10 @@ function checkQuery({ query }: NativeRequest): void {
   if (!isKnown && !isSse) throw invalid("alt", '"alt" must be json or sse, once');
 }
 
-/** What a request refers to that Google keeps: files, earlier interactions, and what cannot be made here. */
+/**
+ * The names of Google-hosted objects in a request: files, earlier interactions, and objects that cannot be created
+ * here.
+ */
 export function geminiReferences(request: NativeRequest): readonly string[] {
   checkQuery(request);
   const tier = request.member("serviceTier", "service_tier");

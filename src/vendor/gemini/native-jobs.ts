@@ -20,10 +20,10 @@ import { VendorReplyError, type TaskUpdate, type TaskUnits, type TaskTokens } fr
 import { defaultVideoSeconds } from "./params.ts";
 import { operationUpdate } from "./tasks.ts";
 
-/** A model in a path, as `models/<name>`. Names that need escapes are none of Google's. */
+/** A model in a path: `models/<name>`. Google's names need no escapes. */
 export const modelPath = "/v1(?:beta)?/models/(?<model>[\\w.@+-]{1,200}(?:/[\\w.@+-]{1,200})*)";
 
-/** Google keeps what its jobs make for two days. */
+/** Google keeps results for two days. */
 const retentionMs = 48 * 60 * 60 * 1_000;
 
 const operationForm = /^(?:models\/[\w.@+-]{1,200}\/)?operations\/[\w-]{1,200}$/;
@@ -57,7 +57,10 @@ const interactionId = ({ groups }: NativeRequest): string => groups["id"] ?? "";
 const isStreamed = ({ query }: NativeRequest): boolean => query.get("stream") === "true";
 const types = [ModelType.TEXT, ModelType.IMAGE];
 
-/** Google may take texts for these too: what is no boolean would be one thing here and another there. */
+/**
+ * Reads a flag. Google may accept strings too, so anything but a boolean is refused: it could mean different things
+ * here and there.
+ */
 function isRequested(request: NativeRequest, name: string): boolean {
   const value = request.member(name) ?? false;
   if (typeof value === "boolean") return value;
@@ -65,7 +68,7 @@ function isRequested(request: NativeRequest, name: string): boolean {
   throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: name });
 }
 
-/** Their routes. */
+/** The routes of jobs. */
 export const geminiJobs: readonly NativeRoute[] = [
   {
     kind: "submit",
@@ -139,7 +142,7 @@ export const geminiJobs: readonly NativeRoute[] = [
   },
 ];
 
-/** Every instance is a film, or as many as are asked for. */
+/** Each instance is one video, or as many as requested. */
 function videoUnits(
   request: NativeRequest,
   { minSeconds = minVideoSeconds }: ModelConfig,
@@ -152,10 +155,10 @@ function videoUnits(
   return { seconds: videos * Math.max(1, samples) * Math.max(seconds, minSeconds) };
 }
 
-/** No film of Google's is shorter, in seconds: it refuses who asks for one. */
+/** Google refuses shorter videos, in seconds. */
 const minVideoSeconds = 4;
 
-/** What a model makes at the most where neither request nor configuration says it. */
+/** Output token limit where neither request nor configuration has one. */
 const outputTokensMax = 65_536;
 
 function interactionUnits(
@@ -174,7 +177,7 @@ function requestedOutputTokens(request: NativeRequest): number | undefined {
   return maxOf(config, "max_output_tokens", "maxOutputTokens");
 }
 
-/** How an interaction stands. @throws VendorTrouble */
+/** Reads the state of an interaction. @throws VendorReplyError */
 function interactionUpdate(interaction: JsonObject): TaskUpdate {
   const status = textOf(interaction["status"]);
   switch (status) {
@@ -182,7 +185,7 @@ function interactionUpdate(interaction: JsonObject): TaskUpdate {
     case "in_progress":
     case "requires_continuation":
       return { status: "running" };
-    // The model's turn is over: its caller answers with a new interaction.
+    // The model's turn is complete; the caller replies with a new interaction.
     case "requires_action":
     case "completed":
     case "incomplete": {
@@ -207,7 +210,7 @@ function interactionUpdate(interaction: JsonObject): TaskUpdate {
   }
 }
 
-/** The films of an operation, by the names of their files. */
+/** The names of the video files in an operation. */
 function filesIn(value: JsonValue): readonly string[] {
   if (typeof value === "string") {
     const [, name] = /\/(files\/[a-z0-9-]+)(?::download)?(?:\?.*)?$/.exec(value) ?? [];
@@ -221,24 +224,27 @@ function textOf(value: JsonValue | undefined): string {
   return typeof value === "string" ? value : "";
 }
 
-/** An object; empty where it is none. */
+/** The value as an object; empty where it is none. */
 export function objectOf(value: unknown): JsonObject {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? (value as JsonObject) : {};
 }
 
 /**
- * The most of a figure that Google takes under several names; `undefined`: it is not there, or 0, by which Google's
- * messages say the same: held must be what the vendor's own default can come to.
+ * The largest of a figure's values under several names; `undefined` where it is absent or 0, which Google's
+ * messages treat alike. The hold must cover the vendor's own default.
  *
- * @throws GatewayError INVALID_REQUEST where it is no number
+ * @throws GatewayError INVALID_REQUEST where a value is no number
  */
 export function maxOf(object: JsonObject, ...names: readonly string[]): number | undefined {
   const most = Math.max(...names.map((name) => figureOf(object[name], name)));
   return most === 0 ? undefined : Math.ceil(most);
 }
 
-/** Google takes texts for numbers, also such as `1e2`. @throws GatewayError INVALID_REQUEST where it is none */
+/**
+ * Google accepts numbers as strings, such as `1e2`. @throws GatewayError INVALID_REQUEST where the value is no
+ * number
+ */
 function figureOf(value: JsonValue | undefined, name: string): number {
   if (value === undefined || value === null || value === "") return 0;
   const number = typeof value === "string" ? Number(value) : value;
@@ -246,7 +252,7 @@ function figureOf(value: JsonValue | undefined, name: string): number {
   throw invalidNumber(name);
 }
 
-/** Reads a whole interaction, or the events of one: the last usage counts. */
+/** Meters an interaction, whole or streamed. The last usage counts. */
 class GeminiInteractionMeter implements NativeMeter {
   usage: Usage | undefined;
   textBytes = 0;
@@ -299,7 +305,7 @@ class GeminiInteractionMeter implements NativeMeter {
   }
 }
 
-/** Thoughts are output, and what tools have brought in is input. */
+/** Thinking counts as output, and tool results as input. */
 export function interactionTokens(usage: JsonRecord): TaskTokens | undefined {
   const input = protoCountAt(usage, "total_input_tokens");
   if (input === undefined) return undefined;
@@ -312,7 +318,7 @@ export function interactionTokens(usage: JsonRecord): TaskTokens | undefined {
   };
 }
 
-/** The texts of what it came to, without its thoughts. */
+/** The output texts, without thinking. */
 function interactionText({ outputs, steps }: JsonObject): string {
   return [outputs, steps].flatMap((each) => textsIn(each ?? null)).join("");
 }

@@ -1,4 +1,4 @@
-/** What pictures and films of Gemini take. */
+/** Parameters of Gemini's images and videos. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import {
   parseDataUrl,
@@ -15,7 +15,7 @@ import {
 
 const ratios = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
 
-/** The parameters of a picture. */
+/** The parameters of an image. */
 export const imageSchema = paramsObject(
   "imageParams",
   {
@@ -34,10 +34,10 @@ export const imageSchema = paramsObject(
   { required: ["prompt"] },
 );
 
-/** How long a film is where nobody says, in seconds: the longest, which is Veo's own default. */
+/** Default length of a video, in seconds: the longest, which is also Veo's default. */
 export const defaultVideoSeconds = 8;
 
-/** The parameters of a film. */
+/** The parameters of a video. */
 export const videoSchema = paramsObject(
   "videoParams",
   {
@@ -56,7 +56,7 @@ export const videoSchema = paramsObject(
   { required: ["prompt"] },
 );
 
-/** The body of `generateContent` for one picture. */
+/** The body of `generateContent` for one image. */
 export function imageBody(params: JsonObject): JsonObject {
   const images = stringsParam(params, "imageUrls").map((url) => ({
     inlineData: { ...parseDataUrl(url) },
@@ -75,7 +75,7 @@ export function imageBody(params: JsonObject): JsonObject {
   };
 }
 
-/** The body of `predictLongRunning` for one film. */
+/** The body of `predictLongRunning` for one video. */
 export function videoBody(params: JsonObject): JsonObject {
   const { duration = defaultVideoSeconds, aspectRatio, resolution, negativePrompt, seed } = params;
   const url = stringParam(params, "imageUrl");

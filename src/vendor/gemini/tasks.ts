@@ -1,6 +1,6 @@
 /**
- * Pictures and films of Gemini: a picture is part of a whole reply, a film (Veo) is an operation that is asked
- * for until it is done. Neither knows a repetition, and no operation can be found but by its name.
+ * Images and videos of Gemini. An image is part of a whole reply; a video (Veo) is an operation that is polled
+ * until it is done. Repeats are not recognised, and operations are found by name only.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -33,7 +33,7 @@ import {
   VendorReplyError,
 } from "../task.ts";
 
-/** Makes them. */
+/** Creates the adapter. */
 export function createGeminiTasks(config: VendorConfig): OpenTasks {
   const { apiKey } = config;
   const credential = apiKey === undefined ? {} : { "x-goog-api-key": apiKey };
@@ -41,7 +41,7 @@ export function createGeminiTasks(config: VendorConfig): OpenTasks {
     baseUrlEndsWith(config, "/v1beta") || baseUrlEndsWith(config, "/v1") ? "" : "/v1beta";
   const imageHttp = createTaskHttp(config, { credential, isSynchronous: true });
   const videoHttp = createTaskHttp(config, { credential, isSynchronous: false });
-  // The key goes with a file of the vendor's own place only, never to where else an answer may point.
+  // The key is sent only with files on the vendor's own host, wherever else a reply may point.
   const { origin } = new URL(config.baseUrl);
   const headersFor = (url: string): Readonly<Record<string, string>> =>
     URL.parse(url)?.origin === origin ? credential : {};
@@ -103,14 +103,14 @@ async function draw(http: TaskHttp, task: TaskSubmission, version: string): Prom
   return { done: { files, units: { images: files.length }, ...(usage && { usage }) } };
 }
 
-/** What the model drew, without what it thought of on the way. */
+/** The image in a part; images made while thinking do not count. */
 function fileOf(part: JsonObject): readonly VendorFile[] {
   const { mimeType, data } = member(part, "inlineData");
   const isImage = typeof mimeType === "string" && typeof data === "string" && !part["thought"];
   return isImage ? [{ bytes: Buffer.from(data, "base64"), contentType: mimeType }] : [];
 }
 
-/** Reasons to end, and to block, that are about the content. */
+/** Finish and block reasons about the content. */
 const contentReasons =
   /^(IMAGE_)?(SAFETY|PROHIBITED_CONTENT|RECITATION)$|^(BLOCKLIST|SPII|OTHER_CONTENT|MODEL_ARMOR)$/;
 
@@ -122,7 +122,7 @@ function noImage(answer: JsonObject, candidate: JsonObject): TaskRefused {
   return new TaskRefused(code, faultText(code, `no picture, ${reason}`));
 }
 
-/** `models/…/operations/…`: it becomes a path, so it must be one. */
+/** `models/…/operations/…`. It becomes part of a path, so it must be well-formed. */
 const operationForm = /^(?:[A-Za-z]+\/[\w.-]{1,128}\/)?operations\/[\w.-]{1,256}$/;
 
 async function submitVideo(
@@ -143,13 +143,13 @@ async function submitVideo(
 
 type HeadersFor = (url: string) => Readonly<Record<string, string>>;
 
-/** How an operation stands. @throws VendorTrouble where it is none */
+/** The state of an operation. @throws VendorReplyError where the reply is none */
 function updateOf(reply: TaskReply, headersFor: HeadersFor): TaskUpdate {
   if (!isOk(reply)) throw readReplyError(reply, words);
   return operationUpdate(parseJsonReply(reply) ?? {}, headersFor);
 }
 
-/** The same, of what an operation says of itself. @throws VendorTrouble where it is none */
+/** Reads the state from an operation's JSON. @throws VendorReplyError where it is no operation */
 export function operationUpdate(operation: JsonObject, headersFor: HeadersFor): TaskUpdate {
   if (typeof operation["name"] !== "string") {
     throw new VendorReplyError(200, "answered with something else than an operation");
@@ -164,10 +164,10 @@ export function operationUpdate(operation: JsonObject, headersFor: HeadersFor): 
   return videoOf(member(member(operation, "response"), "generateVideoResponse"), headersFor);
 }
 
-/** Where Google's downloads send on to. */
+/** Hosts that Google's downloads redirect to. */
 const redirectHosts = [".googleapis.com", ".googleusercontent.com"];
 
-/** A film that the filter took is no film, though the operation went well. */
+/** A video removed by the safety filter is missing from a successful operation. */
 function videoOf(response: JsonObject, headersFor: HeadersFor): TaskUpdate {
   const files = objects(response["generatedSamples"]).flatMap((sample): VendorFile[] => {
     const { uri } = member(sample, "video");
@@ -182,7 +182,7 @@ function videoOf(response: JsonObject, headersFor: HeadersFor): TaskUpdate {
   return { status: "failed", error: { code, message: faultText(code, reasons) } };
 }
 
-/** By the code of google.rpc.Status, and by what it says. */
+/** Classifies a failure by the google.rpc.Status code and message. */
 function failureOf(error: JsonObject): TaskFault {
   const said = stringParam(error, "message") ?? "";
   if (isContent(said)) return fault("content_rejected", said);
@@ -193,7 +193,7 @@ function fault(code: TaskFault["code"], said: string): TaskFault {
   return { code, message: faultText(code, said) };
 }
 
-/** Thoughts are output. */
+/** Thinking counts as output. */
 function usageOf(usage: JsonObject): TaskTokens | undefined {
   if (typeof usage["promptTokenCount"] !== "number") return undefined;
   const said = numberParam(usage, "candidatesTokenCount", 0);
@@ -201,11 +201,13 @@ function usageOf(usage: JsonObject): TaskTokens | undefined {
   return { inputTokens: usage["promptTokenCount"], outputTokens: said + thought };
 }
 
-/** What a picture can come to in tokens where the model's configuration does not say: the longest reply that
- * Google lists for a model that draws. */
+/**
+ * Token limit of an image where the model's configuration has none: the longest reply that Google lists for an
+ * image model.
+ */
 const imageTokensMax = 32_768;
 
-/** What a picture that is read is, in tokens, at most. */
+/** Most tokens of an input image. */
 const readTokensMax = 2_580;
 
 function units(params: JsonObject, { type, maxOutputTokens }: ModelConfig): TaskUnits {

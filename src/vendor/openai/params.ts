@@ -1,4 +1,4 @@
-/** What pictures and speech of OpenAI's style take, and how they are called there. */
+/** Parameters of images and speech in OpenAI's style. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { AudioFormat } from "../media-length.ts";
 import {
@@ -28,7 +28,7 @@ const speechNames: Mapping = new Map([
   ["speed", "speed"],
 ]);
 
-/** What the adapter itself decides: where the result comes, and how. */
+/** Members that the adapter itself sets: delivery and format of the result. */
 const own = [
   "model",
   "stream",
@@ -39,7 +39,7 @@ const own = [
   "user",
 ];
 
-/** Further parameters of OpenAI itself: closed, for some others change what a picture costs. */
+/** Further parameters of OpenAI itself. A closed list, since some others change the price of an image. */
 function openaiExtra(members: Readonly<Record<string, JsonObject>>): JsonObject {
   return {
     type: "object",
@@ -77,7 +77,7 @@ export function imageSchema(isOpenai: boolean): JsonObject {
   );
 }
 
-/** What other servers of this style call the number of pictures. */
+/** Names for the number of images on other servers of this style. */
 const multipliers = ["batch_size", "num_images", "num_outputs", "number_of_images", "samples"];
 
 /** @param isOpenai see {@link createOpenaiTasks} */
@@ -106,20 +106,20 @@ export function speechSchema(isOpenai: boolean): JsonObject {
 
 const audioFormats = ["mp3", "opus", "aac", "flac", "wav", "pcm"] as const satisfies AudioFormat[];
 
-/** The form of the file that was asked for. */
+/** The requested file format. */
 export function speechFormat(params: JsonObject): AudioFormat {
   const named = stringParam(params, "format");
   return audioFormats.find((format) => format === named) ?? "mp3";
 }
 
-/** The body of a request for pictures, but for the model. */
+/** The body of an image request, without the model. */
 export function imageBody(params: JsonObject): JsonObject {
   const sent = mapParams(params, imageNames);
   const size = stringParam(params, "size");
   return size === undefined ? sent : { ...sent, size: size.replace(/[*×]/, "x") };
 }
 
-/** The body of a request for speech, but for the model. */
+/** The body of a speech request, without the model. */
 export function speechBody(params: JsonObject): JsonObject {
   const input = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
   return {

@@ -1,6 +1,6 @@
 /**
- * Pictures and speech as OpenAI makes them: each is one request that is answered when it is done, with no key
- * by which a repetition could be known.
+ * Images and speech in OpenAI's style. Each is a single request that is answered when it is done; there is no
+ * idempotency key, so repeats are not recognised.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -28,7 +28,7 @@ import {
   type VendorFile,
 } from "../task.ts";
 
-/** @param isOpenai whether it is OpenAI itself, whose parameters are all known; others may have more */
+/** @param isOpenai whether this is OpenAI itself, whose parameters are all known; other servers may have more */
 export function createOpenaiTasks(config: VendorConfig, isOpenai: boolean): OpenTasks {
   const http = createTaskHttp(config, {
     credential: bearerHeader(config.apiKey),
@@ -61,7 +61,7 @@ const words: RefusalReader = {
   isSynchronous: true,
 };
 
-/** OpenAI's support finds a request by it; nobody knows a repetition by it. */
+/** Lets OpenAI's support find a request; it does not deduplicate repeats. */
 function trace({ attemptToken }: TaskSubmission): Readonly<Record<string, string>> {
   return { "x-client-request-id": attemptToken };
 }
@@ -121,24 +121,26 @@ const audioTypes: Readonly<Record<AudioFormat, string>> = {
   pcm: "audio/L16;rate=24000;channels=1",
 };
 
-/** What a picture can come to in tokens where the model's configuration does not say: the largest of the best
- * quality that OpenAI lists, and as much again. */
+/**
+ * Token limit of an image where the model's configuration has none: twice the largest that OpenAI lists for the
+ * best quality.
+ */
 const imageTokensMax = 16_384;
 
 function imageUnits(params: JsonObject, maxOutputTokens: number): TaskUnits {
   const images = numberParam(params, "n", 1);
   return {
     images,
-    // No tokenizer makes more of a text than its bytes.
+    // A text has at most as many tokens as bytes.
     inputTokens: Buffer.byteLength(stringParam(params, "prompt") ?? "") + 64,
     outputTokens: images * (maxOutputTokens === 0 ? imageTokensMax : maxOutputTokens),
   };
 }
 
-/** The slowest that speech gets, in characters a second: digits, abbreviations. */
+/** The slowest speech, in characters a second: digits and abbreviations. */
 const slowestPace = 2;
 
-/** How many times faster it usually is: some 12 characters a second. */
+/** Typical speech is this many times faster: about 12 characters a second. */
 const typicalPaceRatio = 6;
 
 function speechUnits(params: JsonObject): TaskUnits {
@@ -164,7 +166,7 @@ function stringMember(object: JsonObject, name: string): string | undefined {
   return typeof value === "string" && /^[a-z]{3,5}$/.test(value) ? value : undefined;
 }
 
-/** It has answered: nothing more will come, whatever it has made. */
+/** The request has been answered, so nothing more will come, whatever was produced. */
 function unreadable(what: string): TaskRefused {
   return new TaskRefused("upstream_error", `${faultText("upstream_error", undefined)} (${what})`);
 }

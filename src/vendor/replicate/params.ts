@@ -1,4 +1,6 @@
-/** What predictions take. Each model of Replicate has an input of its own: these are the names that most have. */
+/**
+ * Parameters of predictions. Each Replicate model has its own input; these are the names that most models share.
+ */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
@@ -26,7 +28,7 @@ import type { TaskUnits } from "../task.ts";
 
 const promptMax = 32_000;
 
-/** What each type takes, and how it is called there. */
+/** The parameters of a model type and Replicate's names for them. */
 interface Form {
   readonly title: string;
   readonly members: Params;
@@ -131,7 +133,7 @@ const audio: Form = {
   ]),
 };
 
-/** Names by which models make more than was asked for: what a task costs is computed from `n` and `duration`. */
+/** Members that would make a model produce more than is charged: the price is computed from `n` and `duration`. */
 const multipliers = [
   "num_outputs",
   "num_images",
@@ -156,7 +158,7 @@ function formOf(type: ModelType): Form {
   return type === ModelType.AUDIO ? audio : image;
 }
 
-/** Where a second has a price, one must say how many: models have defaults that are not known here. */
+/** The length is required where a second has a price, since the models' defaults are unknown here. */
 export function replicateSchema({ type, prices }: ModelConfig): JsonObject {
   const { title, members, names, required = [], oneOf = [] } = formOf(type);
   const isTimed =
@@ -182,19 +184,19 @@ export function replicateInput(type: ModelType, params: JsonObject): JsonObject 
   return image === undefined ? input : { ...input, image };
 }
 
-/** See {@link VendorTasks.assumedSeconds}. */
+/** Implements {@link VendorTasks.assumedSeconds}. */
 export const assumedSeconds = 10;
 
-/** See {@link VendorTasks.units}. */
+/** Implements {@link VendorTasks.units}. */
 export function replicateUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
   if (type === ModelType.IMAGE) return { images: numberParam(params, "n", 1) };
   const said = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
   return { seconds: numberParam(params, "duration", 0), inputTokens: Buffer.byteLength(said) };
 }
 
-/** The file that an address names, and where; `undefined`: it names none. */
+/** The Replicate file that a URL refers to, and its host; `undefined` where it is none. */
 export function fileIn(text: string): { readonly id: string; readonly host: string } | undefined {
-  // As the URL standard reads it, which overlooks control characters: no spelling of an address is overlooked.
+  // Parsed as the URL standard does, which ignores control characters, so that no spelling of a URL escapes.
   const url = /^[\0- ]*h/i.test(text) ? URL.parse(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
   const [, id] = /\/v1\/+files\/+([^/]+)/i.exec(decodeUri(url.pathname)) ?? [];
@@ -202,9 +204,9 @@ export function fileIn(text: string): { readonly id: string; readonly host: stri
 }
 
 /**
- * Refuses the files of Replicate's account anywhere in the parameters of a task.
+ * Refuses references to files of Replicate's account anywhere in the parameters of a task.
  *
- * @param apiHost the host that is asked, beside Replicate's own
+ * @param apiHost the configured host, besides Replicate's own
  * @throws GatewayError INVALID_REQUEST
  */
 export function refuseFiles(value: JsonValue, path: string, apiHost: string): void {

@@ -1,6 +1,6 @@
 /**
- * Predictions of Replicate. A prediction carries no reference of ours that it could be found by, and nobody
- * knows a repetition: what got no answer is never asked again.
+ * Predictions of Replicate. A prediction carries no reference of ours and repeats are not recognised, so a submit
+ * without an answer is never repeated.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -38,7 +38,7 @@ import {
 } from "../task.ts";
 import type { VendorFault } from "../vendor.ts";
 
-/** Makes them. */
+/** Creates the adapter. */
 export function createReplicateTasks(config: VendorConfig): OpenTasks {
   const http = createTaskHttp(config, {
     credential: bearerHeader(config.apiKey),
@@ -52,7 +52,7 @@ export function createReplicateTasks(config: VendorConfig): OpenTasks {
     resubmit: "blind",
     types: new Set([ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO]),
     canCancel: true,
-    // 3,000 requests a minute, but for those that create predictions.
+    // Replicate allows 3,000 requests a minute, other than creating predictions.
     pollsPerSecond: 50,
     submit: (task) => submit(http, task, version),
     async poll(vendorTaskId, signal) {
@@ -65,7 +65,7 @@ export function createReplicateTasks(config: VendorConfig): OpenTasks {
     },
     callbacks: {
       taskIdIn: (body) => idIn(parseJsonReply({ body })),
-      // A prediction says where its callbacks go, and only its submit can have said so.
+      // A prediction states its callback URL, and only its submit can have set it.
       async isOurs(vendorTaskId, attemptToken, signal) {
         const reply = await http.send({ method: "GET", path: at(vendorTaskId), signal });
         if (reply.status === 404) return false;
@@ -104,7 +104,7 @@ function idIn(prediction: JsonObject | undefined): string | undefined {
   return typeof id === "string" && /^[\w-]{1,128}$/.test(id) ? id : undefined;
 }
 
-/** `owner/name` runs its newest version; `owner/name:version` or a version alone runs that one. */
+/** `owner/name` runs the newest version; `owner/name:version`, or a version alone, runs that one. */
 function targetOf(model: string): { readonly path: string; readonly body: JsonObject } {
   const [name = "", version] = model.split(":");
   if (version !== undefined) return { path: "/predictions", body: { version } };
@@ -123,14 +123,17 @@ const words: RefusalReader = {
   isSynchronous: false,
 };
 
-/** See {@link Vendor.faultOf}: a version that is not there, or not for us, comes as a wrong parameter. */
+/**
+ * Implements {@link Vendor.faultOf}: a version that does not exist, or is not available to us, arrives as a wrong
+ * parameter.
+ */
 export function replicateFault(status: number, body: Buffer): VendorFault | undefined {
   const text = `${titleOf(body)} ${detailOf(body) ?? ""}`;
   if (status === 422 && /\bversion does not exist\b|\bnot permitted\b/i.test(text)) return "model";
   return status === 402 || /\binsufficient credit\b/i.test(text) ? "money" : undefined;
 }
 
-/** See {@link Vendor.retryAfterOf}: `"retry_after": 12`, or told in words. */
+/** Implements {@link Vendor.retryAfterOf}: `"retry_after": 12`, or a sentence. */
 export function replicateRetryAfter(body: Buffer): number | undefined {
   const retryAfter = parseJsonReply({ body })?.["retry_after"];
   const [, worded] = /\bresets in ~?(\d{1,5})s\b/.exec(detailOf(body) ?? "") ?? [];
@@ -152,7 +155,7 @@ function isContent(text: string): boolean {
   return /\bNSFW\b|\(E005\)|flagged as sensitive|\bcontent (policy|moderation)\b/i.test(text);
 }
 
-/** @throws VendorTrouble where it is none */
+/** @throws VendorReplyError where the body is no prediction */
 function predictionIn(reply: TaskReply): JsonObject {
   if (!isOk(reply)) throw readReplyError(reply, words);
   const prediction = parseJsonReply(reply);
@@ -160,7 +163,7 @@ function predictionIn(reply: TaskReply): JsonObject {
   throw new VendorReplyError(reply.status, "answered with something else than a prediction");
 }
 
-/** How a prediction stands. A status that is not known says nothing. @throws VendorTrouble */
+/** Reads the state of a prediction. An unknown status is inconclusive. @throws VendorReplyError */
 function updateOf(prediction: JsonObject): TaskUpdate {
   const status = stringParam(prediction, "status") ?? "";
   switch (status) {
@@ -175,7 +178,7 @@ function updateOf(prediction: JsonObject): TaskUpdate {
       return { status: "failed", error: failureOf(prediction["error"]) };
     case "canceled":
       return cancelled(prediction);
-    // It never ran: nothing is taken for it.
+    // It never ran, so nothing is charged.
     case "aborted":
       return { status: "cancelled" };
     default:
@@ -184,8 +187,8 @@ function updateOf(prediction: JsonObject): TaskUpdate {
 }
 
 /**
- * How a prediction stands whose output may be anything: texts are its text, and what is neither file nor text is
- * still a result. @throws VendorTrouble
+ * Reads the state of a prediction with any kind of output: strings are its text, and anything else without files is
+ * still a result. @throws VendorReplyError
  */
 export function predictionUpdate(prediction: JsonObject): TaskUpdate {
   if (prediction["status"] !== "succeeded") return updateOf(prediction);
@@ -218,7 +221,10 @@ function succeeded({ output = null, metrics = null }: JsonObject): TaskUpdate {
   return { status: "completed", outcome: { files, ...(isReported && { units: { seconds } }) } };
 }
 
-/** Replicate takes its money for the time that it ran: what of that is counted in a price's units is charged by. */
+/**
+ * Replicate charges the time that a cancelled prediction ran; the part that has a unit of the price is charged
+ * here.
+ */
 function cancelled({ output = null, metrics = null }: JsonObject): TaskUpdate {
   const reported = isObject(metrics) ? metrics : {};
   if (numberAt(reported, "predict_time") === 0) return { status: "cancelled" };
@@ -234,7 +240,7 @@ function cancelled({ output = null, metrics = null }: JsonObject): TaskUpdate {
   return { status: "cancelled", reportedCost };
 }
 
-/** 0 where it does not say. */
+/** 0 where it is absent. */
 function numberAt(object: JsonObject, name: string): number {
   const value = object[name];
   return typeof value === "number" && value > 0 ? value : 0;
@@ -246,7 +252,7 @@ function failureOf(error: JsonValue | undefined): TaskFault {
   return { code, message: faultText(code, said) };
 }
 
-/** How deep the files may be in an output: models answer with one address, a list, or an object of them. */
+/** Depth at which files are found in an output: one URL, a list, or an object of them. */
 const depthMax = 4;
 
 function filesIn(output: JsonValue, depth: number): readonly VendorFile[] {
@@ -266,7 +272,7 @@ function fileOf(text: string): readonly VendorFile[] {
   return [{ url: text, contentType: contentTypes[ending] ?? "application/octet-stream" }];
 }
 
-/** The last bar of progress in the log, as the usual library draws it: ` 40%|████      | 4/10`. */
+/** The last progress bar in the log, as the common library draws it: ` 40%|████      | 4/10`. */
 function progressIn(logs: JsonValue | undefined): number | undefined {
   if (typeof logs !== "string") return undefined;
   const bars = logs.slice(-4_096).match(/(?:^|[\r\n])[^|\r\n]{0,64}?\b\d{1,3}%\s?\|/g);
@@ -274,9 +280,9 @@ function progressIn(logs: JsonValue | undefined): number | undefined {
   return Number.isNaN(percent) ? undefined : Math.min(percent, 100);
 }
 
-/** @throws VendorTrouble where it does not say */
+/** @throws VendorReplyError where the reply is inconclusive */
 function cancelAnswer(reply: TaskReply): CancelAnswer {
-  // One that is not there any more has ended long ago.
+  // A prediction that no longer exists ended long ago.
   if (reply.status === 404) return "too_late";
   const { status } = predictionIn(reply);
   if (status === "canceled" || status === "aborted") return "cancelled";
