@@ -1,6 +1,6 @@
 /**
- * The wiring: with backend.ts and edges.ts the only place that knows every room. Here a server is put
- * together: the money's hot door, keys, vendors, background jobs; and taken apart in the right order.
+ * The wiring: with backend.ts and edges.ts the only code that knows every room. It builds a server (ledger, keys,
+ * vendors, background jobs) and closes it in the right order.
  */
 import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
@@ -46,28 +46,31 @@ import { createWebhookSending } from "./webhook/module.ts";
 
 export { openBackend };
 
-/** How long calls may take to be settled that were stopped, in milliseconds. */
+/** Time for stopped calls to be settled, in milliseconds. */
 const drainEndMs = 5_000;
 
-/** A gateway that is built. */
+/** A complete gateway. */
 export interface App {
-  /** Reaches accounts, keys and billing in this process, as the operator. */
+  /** Calls accounts, keys and billing within this process, as the operator. */
   readonly transport: Transport;
   readonly metrics: Metrics;
   readonly signIn: SignIn;
-  /** Begins to serve. @throws where a port is taken, naming it */
+  /** Starts listening. @throws where a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
   /**
-   * Stops: no new calls, running ones may finish for `drainMs` (default: see limits), then they are
-   * ended; every hold is settled; everything that was opened is closed. Safe to call twice.
+   * Stops the gateway. New calls are refused; running ones may finish for `drainMs` (default: see limits) and are
+   * then cancelled. Every hold is settled and every resource closed. Safe to call twice.
    */
   close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
-/** What building needs. `pages`: of the console; default: none. For tests: `timings`, how long the ledger's things take;
- * default: see {@link LedgerTimings}; `taskTimings`, the same for tasks; `at`, told of each point that an operation on money passes; default: nobody. */
+/**
+ * Options of {@link buildApp}. `pages`: the console's pages; default: none. For tests: `timings` of the ledger
+ * (default {@link LedgerTimings}), `taskTimings` of tasks, and `at`, a failpoint called at each step of a money
+ * operation (default: none).
+ */
 export interface BuildOptions extends OpenOptions, Pick<EdgeOptions, "pages" | "readMetrics"> {
-  /** Which of several workers this process is. Default: it is alone. */
+  /** This worker among several. Default: the only process. */
   readonly worker?: WorkerName | undefined;
   readonly timings?: Partial<LedgerTimings>;
   readonly taskTimings?: WorkingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
@@ -83,8 +86,8 @@ export async function buildApp(options: BuildOptions): Promise<App> {
     const balance = formatUsd(balanceNanos);
     log.warn({ accountId, balance }, "an account has fallen below its low-balance threshold");
   };
-  const told = { onLowBalance, signInObserver: createSignInObserver(metrics) };
-  const backend = await openBackend({ ...options, ...told });
+  const observers = { onLowBalance, signInObserver: createSignInObserver(metrics) };
+  const backend = await openBackend({ ...options, ...observers });
   try {
     return await assemble({ ...options, log, metrics, onLowBalance, backend });
   } catch (error) {
@@ -166,7 +169,7 @@ interface Closing extends Ending {
   readonly backend: Backend;
 }
 
-/** Takes a server apart: calls first, then what works by itself, then the books, then what all of them use. */
+/** Closes a server: first calls, then background jobs, then the ledger, then shared resources. */
 async function closeAll(closing: Closing, limitMs: number): Promise<void> {
   const { working, stopping, ledger, open, backend } = closing;
   await Promise.all([endCalls(closing, limitMs), working.stop(limitMs)]);
@@ -180,16 +183,16 @@ async function stopAll(parts: readonly { stop(): Promise<void> }[]): Promise<voi
   await Promise.all(parts.map((part) => part.stop()));
 }
 
-/** Tasks, in our own form and in vendors': who accepts them and who works on them need each other. */
+/** Creates tasks, in our own API and in native ones. Acceptance and execution need each other. */
 function createTaskRooms(parts: Omit<NativeRoomOptions & WorkingOptions, "onNews" | "native">): {
   readonly native: NativeRoom;
   readonly working: TaskWorking;
   readonly tasks: TaskRoom;
 } {
-  const onNews = (): void => working.wake();
-  const native = createNativeRoom({ ...parts, onNews });
+  const wake = (): void => working.wake();
+  const native = createNativeRoom({ ...parts, onNews: wake });
   const working = createTaskWorking({ ...parts, native });
-  const tasks = createTaskRoom({ ...parts, onNews, onCancel: working.cancel, native });
+  const tasks = createTaskRoom({ ...parts, onNews: wake, onCancel: working.cancel, native });
   return { native, working, tasks };
 }
 
@@ -199,23 +202,23 @@ interface Ending {
   readonly edges: Edges;
 }
 
-/** Lets running calls end by themselves, at most for `limitMs`; then ends them. */
+/** Waits up to `limitMs` for running calls to end, then cancels them. */
 async function endCalls({ calls, detached, edges }: Ending, limitMs: number): Promise<void> {
   await calls.drain(limitMs);
   detached.stop();
   await edges.close();
-  // Replies that nobody reads have no connection that was waited for.
+  // Detached replies have no connection to wait for.
   await calls.drain(drainEndMs);
 }
 
-/** The count of running calls, and what is told of those that are refused. */
+/** Counts running calls and those refused at the limit. */
 function createRunningCalls({ settings, metrics }: Parts): RunningCalls {
   return new RunningCalls(settings.maxConcurrentCalls, () =>
     metrics.limitRefusals.inc({ limit: "concurrent_calls" }),
   );
 }
 
-/** The hot door to the money, and what billing does by itself. */
+/** Creates the ledger's fast path and the background jobs of billing. */
 function createMoney({ settings, log, onLowBalance, backend, timings, at, worker }: Parts): {
   ledger: LedgerWriter;
   jobs: BillingJobs;
@@ -235,8 +238,8 @@ function createMoney({ settings, log, onLowBalance, backend, timings, at, worker
 }
 
 /**
- * Before the first call: PostgreSQL refuses a row that is on its way into the default partition while the
- * month's own is made, and the record of a call would be lost.
+ * Creates partitions before the first call: PostgreSQL refuses a row on its way into the default partition while
+ * the month's own partition is created, and a call record would be lost.
  */
 async function makePartitions(
   pool: Backend["database"]["pool"],
@@ -247,7 +250,7 @@ async function makePartitions(
   );
 }
 
-/** Of the calls in flight that a vendor may have, each of several workers has its share, rounded up. */
+/** Opens the vendors. Each of several workers gets its share of a vendor's concurrency limit, rounded up. */
 function openUpstream(
   { settings: { workers }, config, metrics, log }: Parts,
   vendors: ReadonlyMap<string, Vendor>,

@@ -1,6 +1,6 @@
 /** What billing does by itself: settles for dead processes, makes partitions, checks the books. */
 import type { Pool } from "pg";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 import { ensurePartitions, type PartitionedTable } from "../db/partition.ts";
 import { auditAlone, type AuditBreach } from "./ledger/audit.ts";
 import type { At } from "./ledger/failpoints.ts";
@@ -63,12 +63,12 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
   const timers: NodeJS.Timeout[] = [];
   const sweep = (): Promise<number> => sweepHolds(sweepOptions(options, warn));
   const audit = createAudit(pool, options.alarm ?? warn);
-  const sweepJob = singly(sweep, (error) => warn("sweeping holds failed", { err: error }));
-  const partitionJob = singly(
+  const sweepJob = singleFlight(sweep, (error) => warn("sweeping holds failed", { err: error }));
+  const partitionJob = singleFlight(
     () => makePartitions(pool),
     (error) => warn("making partitions failed: tried again in an hour", { err: error }),
   );
-  const auditJob = singly(audit.run, (error) =>
+  const auditJob = singleFlight(audit.run, (error) =>
     warn("the books could not be checked: tried again in an hour", { err: error }),
   );
   return {

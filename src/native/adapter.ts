@@ -4,41 +4,41 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { invalid } from "../dialect/body-members.ts";
+import { invalid } from "../core/validation.ts";
 import { rewriteAddresses } from "../dialect/json/addresses.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { readOnMs } from "../inference/upstream.ts";
-import { meter, meterInput, type Delivered, type Metered } from "../inference/metering.ts";
+import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
 import {
-  CallAdapter,
-  ReadRequest,
   type AskedText,
+  CallAdapter,
   type PlannedRoute,
   type PreparedCall,
+  ReadRequest,
   type Recalled,
   type Refused,
   type ReplyHead,
   type ReplyStream,
   type WholeReply,
 } from "../inference/pipeline/adapter.ts";
-import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
-import type { Vendor, VendorReply, VendorBody } from "../vendor/vendor.ts";
-import { outwardAddresses, type NativeAsk, type NativeContext } from "./context.ts";
+import { type NativeAsk, type NativeContext, outwardAddresses } from "./context.ts";
 import { withoutFault } from "./first-event.ts";
 import {
-  madeUnits,
-  unitsOf,
   checkModel,
+  madeUnits,
   namedModel,
-  noSuchModel,
   type NamedModel,
   type NativeModel,
+  noSuchModel,
+  unitsOf,
 } from "./models.ts";
 import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
 import { checkReferences, claimObjects } from "./store.ts";
+import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
+import type { Vendor, VendorBody, VendorReply } from "../vendor/vendor.ts";
 
 export class NativeAdapter extends CallAdapter<Buffer> {
   override readonly takesAnyModel = true;
@@ -129,7 +129,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     if (names.length === 0) return undefined;
     this.#made.clear();
     const owner = { vendor: at.config.name, accountId: caller.accountId };
-    return answering(claimObjects(this.#context.pool, owner, names));
+    return mapDatabaseLoss(claimObjects(this.#context.pool, owner, names));
   }
 
   prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {
@@ -178,7 +178,7 @@ class NativeRequest extends ReadRequest<Buffer> {
 
   stream(_planned: PlannedRoute, reply: VendorReply): ReplyStream<Buffer> {
     const read = this.#meter(reply);
-    if (read === undefined) throw invalid("This is not answered as a stream");
+    if (read === undefined) throw invalid(undefined, "This is not answered as a stream");
     const onObject = this.#ask.route.creates && ((json: JsonObject): void => this.#claim(json));
     const options = { meter: read, addresses: this.#addresses(), onObject };
     return this.#reply() === "array" ? new NativeArray(options) : new NativeEvents(options);

@@ -10,9 +10,9 @@ import type { NativeSend } from "../vendor/native-http.ts";
 import type { NativeTask } from "../vendor/native.ts";
 import {
   type CancelAnswer,
-  type TaskNews,
+  type TaskUpdate,
   type VendorTasks,
-  VendorTrouble,
+  VendorReplyError,
 } from "../vendor/task.ts";
 import type { NativeVendor } from "./context.ts";
 import { parseObject } from "./reply-stream.ts";
@@ -83,7 +83,7 @@ async function lookAt({ at, job, task }: Look, options: FollowingOptions): Promi
     await take({ job, task }, body, options);
     return followed(body, task);
   } catch (error) {
-    const isVendors = error instanceof HttpFailure || error instanceof VendorTrouble;
+    const isVendors = error instanceof HttpFailure || error instanceof VendorReplyError;
     // What was said last is better than nothing: the job runs on whether anybody hears of it or not.
     if (isVendors && kept !== undefined) return kept;
     throw error;
@@ -97,9 +97,9 @@ async function ask(at: NativeVendor, asked: Asked): Promise<Buffer> {
   throw troubleOf(at, status, body);
 }
 
-function troubleOf({ vendor }: NativeVendor, status: number, body: Buffer): VendorTrouble {
+function troubleOf({ vendor }: NativeVendor, status: number, body: Buffer): VendorReplyError {
   const fault = vendor.faultOf?.(status, body);
-  return new VendorTrouble(status, `answered about a job with status ${status}`, fault);
+  return new VendorReplyError(status, `answered about a job with status ${status}`, fault);
 }
 
 type Asked = Pick<NativeSend, "method" | "target">;
@@ -123,10 +123,10 @@ function followed(body: Buffer, task: NativeTask): Followed {
   const json = parseObject(body.toString("utf8"));
   if (json === undefined) return { body, isOver: false, isJob: false };
   try {
-    const { status } = task.newsOf(json, () => ({}));
+    const { status } = task.readUpdate(json, () => ({}));
     return { body, isOver: status !== "running", isJob: true };
   } catch (error) {
-    if (error instanceof VendorTrouble) return { body, isOver: false, isJob: false };
+    if (error instanceof VendorReplyError) return { body, isOver: false, isJob: false };
     throw error;
   }
 }
@@ -164,13 +164,14 @@ function vendorTasks(
   const find = async (id: string): Promise<{ job: NativeJob; task: NativeTask }> => {
     const job = await findJob(pool, at.config.name, id);
     const task = job && taskOf(at, job.word);
-    if (job === undefined || task === undefined) throw new VendorTrouble(404, `no job ${id}`);
+    if (job === undefined || task === undefined) throw new VendorReplyError(404, `no job ${id}`);
     return { job, task };
   };
-  const newsOf = (body: Buffer, task: NativeTask): TaskNews => {
+  const newsOf = (body: Buffer, task: NativeTask): TaskUpdate => {
     const json = parseObject(body.toString("utf8"));
-    if (json === undefined) throw new VendorTrouble(200, "answered with something else than a job");
-    return task.newsOf(json, at.transport.headersFor);
+    if (json === undefined)
+      throw new VendorReplyError(200, "answered with something else than a job");
+    return task.readUpdate(json, at.transport.headersFor);
   };
   return {
     resubmit: "blind",
@@ -211,18 +212,18 @@ async function resultNews(
   at: NativeVendor,
   job: NativeJob,
   result: NonNullable<NativeTask["result"]>,
-): Promise<TaskNews> {
+): Promise<TaskUpdate> {
   const target = result.path(...placeOf(job));
   const { status, headers, body } = await answerOf(at, { method: "GET", target });
   const trouble = troubleOf(at, status, body);
   if (trouble.fault !== undefined) throw trouble;
-  return result.newsOf({ status, headers, body, asked: job.asked ?? {}, before: job.status });
+  return result.newsOf({ status, headers, body, requested: job.asked ?? {}, before: job.status });
 }
 
 /** The jobs of a collection. */
 export function taskOf({ api }: Pick<NativeVendor, "api">, word: string): NativeTask | undefined {
   for (const route of api.routes) {
-    if (route.kind === "submit" && route.task.word === word) return route.task;
+    if (route.kind === "submit" && route.task.collection === word) return route.task;
   }
   return undefined;
 }

@@ -7,7 +7,7 @@ import type {
   NativePassRoute,
   NativePollRoute,
 } from "../vendor/native.ts";
-import { VendorTrouble } from "../vendor/task.ts";
+import { VendorReplyError } from "../vendor/task.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { NativeAsk, NativeContext } from "./context.ts";
 import { checkOwned, noSuchObject, findJob, listJobs, type NativeJob } from "./store.ts";
@@ -22,7 +22,7 @@ export async function poll(ask: NativeAsk<NativePollRoute>, context: NativeConte
   const id = route.id(request);
   const job = await ownJob(ask, context, id);
   if (job === undefined) {
-    await checkOwned(ask, context, [`${route.task.word}/${id}`]);
+    await checkOwned(ask, context, [`${route.task.collection}/${id}`]);
     await pass({ ...ask, route: jobPass(ask, undefined, undefined) }, context);
   } else if (route.livePath === undefined) {
     const { body } = await looked(context.following.look(at, job, route.task));
@@ -63,7 +63,7 @@ function jobPass(
     kind: "pass",
     method,
     path,
-    isJobs: true,
+    isJobFailure: true,
     ...(route.target && { target: route.target }),
   };
   if (!job?.vendor_model || pathOf === undefined) return passing;
@@ -79,7 +79,7 @@ export async function cancel(
   const { route, request } = ask;
   const id = route.id(request);
   const job = await ownJob(ask, context, id);
-  if (job === undefined) await checkOwned(ask, context, [`${route.task.word}/${id}`]);
+  if (job === undefined) await checkOwned(ask, context, [`${route.task.collection}/${id}`]);
   const onWhole = async (body: Buffer): Promise<void> => {
     if (job !== undefined) await context.following.take(job, route.task, body);
   };
@@ -99,7 +99,7 @@ export async function list(ask: NativeAsk<NativeListRoute>, context: NativeConte
   const jobs = await listJobs(context.pool, {
     accountId,
     vendor: at.config.name,
-    word: route.task.word,
+    word: route.task.collection,
     after: cursor === "" ? undefined : cursor,
     limit: route.pageSize + 1,
   });
@@ -127,7 +127,7 @@ async function looked<Seen>(look: Promise<Seen>): Promise<Seen> {
     return await look;
   } catch (error) {
     if (error instanceof HttpFailure) throw failureError(error.kind, error);
-    if (!(error instanceof VendorTrouble)) throw error;
+    if (!(error instanceof VendorReplyError)) throw error;
     const text = "The vendor does not say how the job stands; ask again";
     throw new GatewayError(ErrorCode.UPSTREAM_ERROR, text, { cause: error });
   }

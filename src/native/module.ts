@@ -6,7 +6,7 @@ import type { Ledger } from "../billing/ledger/ledger.ts";
 import type { PriceBook } from "../billing/prices/price-book.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { nativePayloadBytesMax, nativeObjectTtlMs, taskKeptMs } from "../config/limits.ts";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import { serve, type Service } from "../core/service.ts";
@@ -227,7 +227,7 @@ function createNativeExpiry(
     }
     return gone;
   };
-  const expiring = singly(expire, (error) =>
+  const expiring = singleFlight(expire, (error) =>
     warn("forgetting old objects of vendors failed: tried again", { err: error }),
   );
   let timer: NodeJS.Timeout | undefined;

@@ -1,6 +1,6 @@
 /** What costs nothing: counts of tokens, files, and what else is the caller's own at a vendor. */
 import { replyBytesMax } from "../config/limits.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts";
 import { createHttpClient } from "../http/client.ts";
 import { HttpFailure } from "../http/failure.ts";
@@ -33,13 +33,13 @@ export async function pass(
   const { route, request } = ask;
   const change = modelChange(ask, context);
   if (change !== undefined) await checkReferences(ask, context);
-  if (route.owns !== undefined) await checkOwned(ask, context, [route.owns(request)]);
+  if (route.ownedName !== undefined) await checkOwned(ask, context, [route.ownedName(request)]);
   const reply = await send(ask, context, change);
   try {
     const claims = onWhole ?? claiming(ask, context, reply);
     const isModels = route.model !== undefined && referencesOf(ask).length === 0;
-    const { isJobs } = route;
-    await relay(ask, context, { reply, sink: ask.sink, onWhole: claims, isJobs, isModels });
+    const { isJobFailure } = route;
+    await relay(ask, context, { reply, sink: ask.sink, onWhole: claims, isJobFailure, isModels });
   } finally {
     reply.body.cancel();
   }
@@ -95,7 +95,7 @@ function claiming(
   const owner = { vendor: at.config.name, accountId: caller.accountId };
   return async (body) => {
     const json = parseObject(body.toString("utf8"));
-    await answering(claimObjects(pool, owner, creates({ headers, json })));
+    await mapDatabaseLoss(claimObjects(pool, owner, creates({ headers, json })));
   };
 }
 
@@ -108,8 +108,8 @@ interface Relay {
   readonly sink: NativeSink;
   readonly reply: VendorReply;
   readonly onWhole: OnWhole | undefined;
-  /** See {@link NativePassRoute.isJobs}. */
-  readonly isJobs?: boolean | undefined;
+  /** See {@link NativePassRoute.isJobFailure}. */
+  readonly isJobFailure?: boolean | undefined;
   /** See {@link Judging.isModels}. */
   readonly isModels?: boolean;
 }
@@ -118,13 +118,13 @@ interface Relay {
 export async function relay(
   ask: Owner,
   context: NativeContext,
-  { reply, sink, onWhole, isJobs = false, isModels = false }: Relay,
+  { reply, sink, onWhole, isJobFailure = false, isModels = false }: Relay,
 ): Promise<void> {
   const { status, headers } = reply;
   const publicUrl = context.publicUrl();
   const addresses = outwardAddresses(ask, publicUrl);
   if (status < 200 || status > 299) {
-    const { refusal, body } = await judge(reply, ask.at, { ...context, isJobs, isModels });
+    const { refusal, body } = await judge(reply, ask.at, { ...context, isJobFailure, isModels });
     if (!refusal.pass) throw refusal.error;
     const told = rewriteAddresses(body, addresses);
     const shown = customerHeaders(ask, publicUrl, { headers, length: told.length });

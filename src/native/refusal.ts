@@ -18,14 +18,14 @@ const ownStatuses = new Set([404, 405, 409, 410, 412, 416]);
 const foreignStatuses = new Set([401, 402, 403, 407, 429]);
 
 /** With which a vendor may tell that a job has failed. */
-function isJobFailure(status: number): boolean {
+function isJobFailureStatus(status: number): boolean {
   return status >= 400 && status <= 500 && !foreignStatuses.has(status);
 }
 
 /** What judging needs. */
 export interface Judging extends Pick<NativeContext, "metrics" | "log"> {
   /** See {@link NativePassRoute.isJobs}. */
-  readonly isJobs?: boolean;
+  readonly isJobFailure?: boolean;
   /** Whether nothing was named that could be missing but the operator's model: that is told of as in calls (R-ERR-4).
    * Default false. */
   readonly isModels?: boolean;
@@ -35,14 +35,15 @@ export interface Judging extends Pick<NativeContext, "metrics" | "log"> {
 export async function judge(
   reply: VendorReply,
   { vendor, config }: NativeVendor,
-  { metrics, log, isJobs = false, isModels = false }: Judging,
+  { metrics, log, isJobFailure = false, isModels = false }: Judging,
 ): Promise<Judged> {
   const { status, headers } = reply;
   const body = await reply.body.whole(refusalBytesMax);
   const fault = vendor.faultOf?.(status, body);
   const retryAfter = retryAfterSeconds(headers) ?? vendor.retryAfterOf?.(body);
   const isModel = isModels && status === 404;
-  const isOwn = (ownStatuses.has(status) && !isModel) || (isJobs && isJobFailure(status));
+  const isOwn =
+    (ownStatuses.has(status) && !isModel) || (isJobFailure && isJobFailureStatus(status));
   if (fault === undefined && isOwn) return { refusal: passed(status), body };
   const refusal = readRefusal({ status, headers, body, fault, retryAfter });
   metrics.countAttempt(config.name, refusal.pass ? "refused" : "failed");

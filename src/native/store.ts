@@ -1,6 +1,6 @@
 /** Whose objects are, and what vendors said of jobs last. */
 import type { Pool, PoolClient } from "pg";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { TaskUnits } from "../vendor/task.ts";
 import type { NativeAsk, NativeContext } from "./context.ts";
@@ -82,7 +82,7 @@ async function ownsObjects(
 ): Promise<boolean> {
   const asked = [...new Set(names)];
   if (asked.length === 0) return true;
-  const { rows } = await answering(database.query(sql.owned, [vendor, asked, accountId]));
+  const { rows } = await mapDatabaseLoss(database.query(sql.owned, [vendor, asked, accountId]));
   return rows.length === asked.length;
 }
 
@@ -108,12 +108,12 @@ export async function sayJob(
   taskId: string,
   { status, body }: Said,
 ): Promise<void> {
-  await answering(database.query(sql.say, [taskId, status, body]));
+  await mapDatabaseLoss(database.query(sql.say, [taskId, status, body]));
 }
 
 /** The vendor has done something about it, but did not say how it stands now: it is to be asked. */
 export async function touchJob(database: Database, taskId: string, status: string): Promise<void> {
-  await answering(database.query(sql.touch, [taskId, status]));
+  await mapDatabaseLoss(database.query(sql.touch, [taskId, status]));
 }
 
 /** A job by what the vendor calls it, whosever it is. */
@@ -122,7 +122,7 @@ export async function findJob(
   vendor: string,
   vendorId: string,
 ): Promise<NativeJob | undefined> {
-  return (await answering(database.query<NativeJob>(sql.find, [vendor, vendorId]))).rows[0];
+  return (await mapDatabaseLoss(database.query<NativeJob>(sql.find, [vendor, vendorId]))).rows[0];
 }
 
 /** The job that a task is. */
@@ -146,7 +146,7 @@ export async function listJobs(
 ): Promise<readonly NativeJob[]> {
   const { accountId, vendor, word, after, limit } = page;
   const values = [accountId, vendor, word, after ?? null, limit];
-  return (await answering(database.query<NativeJob>(sql.list, values))).rows;
+  return (await mapDatabaseLoss(database.query<NativeJob>(sql.list, values))).rows;
 }
 
 /* Whether what a request is about is the caller's: asked before the vendor is (R-VND-3). */

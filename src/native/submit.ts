@@ -9,24 +9,24 @@ import { nativeWaitMs, replyBytesMax } from "../config/limits.ts";
 import { neverCancelled } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError, internalError } from "../core/errors.ts";
 import { newId } from "../core/uuid.ts";
-import { invalid } from "../dialect/body-members.ts";
+import { invalid } from "../core/validation.ts";
 import { HttpFailure, isUnsent } from "../http/failure.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
 import { Call } from "../inference/pipeline/call.ts";
 import { reportCall } from "../inference/pipeline/settle.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
-import type { WholeTask } from "../task/task-row.ts";
-import type { NativeSubmitRoute } from "../vendor/native.ts";
-import { atLeast, secondsLeast } from "../vendor/task-params.ts";
-import type { VendorReply } from "../vendor/vendor.ts";
 import type { NativeAsk, NativeContext } from "./context.ts";
 import { saidOf } from "./following.ts";
-import { checkModel, checkedModel, type NamedModel, type NativeModel } from "./models.ts";
+import { checkedModel, checkModel, type NamedModel, type NativeModel } from "./models.ts";
 import { judge } from "./refusal.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, vendorRequest } from "./send.ts";
-import { checkReferences, referencesOf, claimObjects, insertJob, nameJob } from "./store.ts";
+import { checkReferences, claimObjects, insertJob, nameJob, referencesOf } from "./store.ts";
+import type { WholeTask } from "../task/task-row.ts";
+import type { NativeSubmitRoute } from "../vendor/native.ts";
+import { atLeast, minChargedSeconds } from "../vendor/task-params.ts";
+import type { VendorReply } from "../vendor/vendor.ts";
 
 type Ask = NativeAsk<NativeSubmitRoute>;
 
@@ -66,12 +66,12 @@ async function begin(ask: Ask, context: NativeContext): Promise<Begun> {
     const asked = {
       model: found.model,
       route: found.route,
-      units: atLeast(units, minSeconds ?? secondsLeast),
-      most: atLeast(units, minSeconds ?? route.secondsUsual ?? secondsLeast),
+      units: atLeast(units, minSeconds ?? minChargedSeconds),
+      most: atLeast(units, minSeconds ?? route.assumedSeconds ?? minChargedSeconds),
       path,
       fingerprint: request.fingerprint,
       callbackUrl: callback.url,
-      runMs: route.task.keptMs,
+      runMs: route.task.retentionMs,
       waitMs: timeouts.connectMs + Math.max(timeouts.firstByteMs, nativeWaitMs) + timeouts.idleMs,
       vendorMax,
     };
@@ -80,7 +80,7 @@ async function begin(ask: Ask, context: NativeContext): Promise<Begun> {
         task_id: id,
         account_id: caller.accountId,
         vendor: at.config.name,
-        word: route.task.word,
+        word: route.task.collection,
         callback_id: callback.id,
         wants_progress: callback.wantsProgress,
       }),
@@ -154,7 +154,7 @@ async function accepted(
   if (vendorId === undefined) throw await lost(context, task, `status ${status} without an id`);
   const owner = { vendor: at.config.name, accountId: task.account_id };
   await context.outside.accept(task, vendorId, async (open) => {
-    await claimObjects(open, owner, [`${route.task.word}/${vendorId}`]);
+    await claimObjects(open, owner, [`${route.task.collection}/${vendorId}`]);
     await nameJob(open, task.id, { vendorId, ...saidOf(body, route.task) });
   });
   context.metrics.taskSubmits.inc({ vendor: at.config.name, outcome: "accepted" });
@@ -223,10 +223,10 @@ function readCallback(
   const id = request.headers["x-callback-id"]?.trim() || null;
   const { wantsProgress = true } = said;
   if (id !== null && id.length > idCharsMax) {
-    throw invalid(`x-callback-id must not be longer than ${idCharsMax} characters`);
+    throw invalid(undefined, `x-callback-id must not be longer than ${idCharsMax} characters`);
   }
   if (written === "") return { url: null, id, wantsProgress };
   const read = readPublicUrl(written, allowHosts);
   if ("url" in read) return { url: read.url.href, id, wantsProgress };
-  throw invalid(`The callback ${read.problem}`);
+  throw invalid(undefined, `The callback ${read.problem}`);
 }

@@ -1,7 +1,7 @@
 /** Ends tasks because their client asks for it. */
 import type { Pool } from "pg";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { chargeOf } from "./charge.ts";
 import { noSuchTask, notCancellable } from "./failures.ts";
 import { type MoveNeeds, moveTask } from "./transition.ts";
@@ -52,7 +52,7 @@ export function createCancel(options: CancelOptions): Cancel {
 async function end(task: WholeTask, options: CancelOptions): Promise<SeenTask | undefined> {
   const ending = CallEnding.CANCELLED;
   const charge = chargeOf(task, { errorCode: "", ending, status: 499, now: new Date() });
-  const ended = await answering(moveTask(options, task, { event: "cancel", charge }));
+  const ended = await mapDatabaseLoss(moveTask(options, task, { event: "cancel", charge }));
   options.at?.("cancel.ended");
   return ended;
 }
@@ -71,7 +71,7 @@ async function ask(
   if (task.cancel_requested) return task;
   if (!canStop(task)) throw notCancellable();
   const values = [task.id, statesBefore("cancel")];
-  const [asked] = (await answering(pool.query<SeenTask>(askSql, values))).rows;
+  const [asked] = (await mapDatabaseLoss(pool.query<SeenTask>(askSql, values))).rows;
   at?.("cancel.asked");
   if (asked !== undefined) onAsked?.(asked);
   return asked;

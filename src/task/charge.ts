@@ -10,7 +10,7 @@ import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { taskHoldTtlMs } from "../config/limits.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import { backgroundOf } from "../inference/background/request.ts";
-import type { TaskOutcome, TaskTaken, TaskUnits } from "../vendor/task.ts";
+import type { TaskOutcome, ReportedCost, TaskUnits } from "../vendor/task.ts";
 import type { StoredUsageJson, WholeTask } from "./task-row.ts";
 import type { Move } from "./transition.ts";
 
@@ -58,7 +58,7 @@ export function isCancelBilled({ cancelBilling }: ModelConfig): boolean {
 }
 
 /** What a task came to that was stopped. What its vendor does not tell was not made, whatever was asked for. */
-export function stoppedOutcome({ usage, units }: TaskTaken): TaskOutcome {
+export function stoppedOutcome({ usage, units }: ReportedCost): TaskOutcome {
   return { files: [], ...(usage && { usage }), units: { images: 0, seconds: 0, ...units } };
 }
 

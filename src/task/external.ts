@@ -7,7 +7,7 @@ import type { Pool, PoolClient } from "pg";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { applyIn } from "../billing/ledger/apply-in.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { newId } from "../core/uuid.ts";
 import type { TaskUnits } from "../vendor/task.ts";
@@ -84,7 +84,9 @@ export function createOutsideTasks(options: OutsideOptions): OutsideTasks {
   const { pool, onNews } = options;
   return {
     begin: (task, submitter, beside) =>
-      answering(inTransaction(pool, (open) => begin(open, options, { task, submitter, beside }))),
+      mapDatabaseLoss(
+        inTransaction(pool, (open) => begin(open, options, { task, submitter, beside })),
+      ),
 
     async accept(task, vendorTaskId, beside) {
       await inTransaction(pool, async (transaction) => {

@@ -1,9 +1,9 @@
 /** Asks what vendors took for tasks that have ended without a charge: it is the operator's to bear. */
 import {
-  type TaskNews,
+  type TaskUpdate,
   type TaskOutcome,
   type VendorTasks,
-  VendorTrouble,
+  VendorReplyError,
 } from "../vendor/task.ts";
 import { stoppedOutcome } from "./charge.ts";
 import { askHint } from "./vendor-notifications.ts";
@@ -24,9 +24,11 @@ const releaseSql = `
   where id = $1 and fence = $2 and is_trailing`;
 
 /** What its vendor took something for; `undefined`: nothing. */
-function madeOf(news: TaskNews): TaskOutcome | undefined {
+function madeOf(news: TaskUpdate): TaskOutcome | undefined {
   if (news.status === "completed") return news.outcome;
-  return news.status === "cancelled" && news.taken ? stoppedOutcome(news.taken) : undefined;
+  return news.status === "cancelled" && news.reportedCost
+    ? stoppedOutcome(news.reportedCost)
+    : undefined;
 }
 
 /** The steps of tasks that are over, but maybe not at their vendors. */
@@ -47,7 +49,7 @@ export class Trailing {
     if (ageMs > this.#work.timings.trailMs) return this.#giveUp(work);
     const { slots } = this.#work;
     if (!slots.ask(task.vendor)) return this.#release(work, slots.plan(task.vendor, 0));
-    let news: TaskNews | undefined;
+    let news: TaskUpdate | undefined;
     try {
       news = await this.#ask(work, this.#work.vendorOf(task)?.tasks);
     } catch (error) {
@@ -61,7 +63,7 @@ export class Trailing {
 
   #tell({ task }: Work, error: unknown): void {
     const { id: taskId, vendor } = task;
-    const fault = error instanceof VendorTrouble ? error.fault : undefined;
+    const fault = error instanceof VendorReplyError ? error.fault : undefined;
     if (fault !== undefined) this.#standings.untold(task, fault);
     if (task.poll_count % looksTold !== 0) return;
     this.#work.warn("a vendor does not say what it took for a task", {
@@ -75,7 +77,7 @@ export class Trailing {
   async #ask(
     { task, signal }: Work,
     tasks: VendorTasks | undefined,
-  ): Promise<TaskNews | undefined> {
+  ): Promise<TaskUpdate | undefined> {
     if (tasks?.poll === undefined) return undefined;
     const vendorTaskId = task.vendor_task_id ?? (await askHint(tasks, task, signal));
     // What is somebody else's there is nothing of ours.

@@ -1,6 +1,6 @@
 /** Reads tasks. */
 import type { Pool } from "pg";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import type { Page } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
 import { seenColumns, taskColumns, type TaskRow, type WholeTask } from "./task-row.ts";
@@ -35,14 +35,14 @@ export interface TaskStore {
 /** Makes it. */
 export function createTaskStore(pool: Pick<Pool, "query">): TaskStore {
   const query = async (text: string, values: unknown[]): Promise<readonly SeenTask[]> =>
-    (await answering(pool.query<SeenTask>(text, values))).rows;
+    (await mapDatabaseLoss(pool.query<SeenTask>(text, values))).rows;
   return {
     // The same question for a task of nobody and one of somebody else: neither answer nor time tells them apart.
     find: async (taskId, accountId) =>
       isUuid(taskId) ? (await query(sql.find, [taskId, accountId ?? null]))[0] : undefined,
     findWhole: async (taskId, accountId) =>
       isUuid(taskId)
-        ? (await answering(pool.query<WholeTask>(sql.findWhole, [taskId, accountId ?? null])))
+        ? (await mapDatabaseLoss(pool.query<WholeTask>(sql.findWhole, [taskId, accountId ?? null])))
             .rows[0]
         : undefined,
     findByRequest: async (requestId) =>

@@ -8,7 +8,7 @@ import { applyCall, holdVerdicts } from "../billing/ledger/batch.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { queuedTasksMax, taskQueueMs } from "../config/limits.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { openPool } from "../db/open-pool.ts";
 import type { TaskUnits } from "../vendor/task.ts";
@@ -144,7 +144,7 @@ export function createSubmit(options: SubmitOptions): Submit {
         within === undefined
           ? accept(pool, asked)
           : inTransaction(pool, work, { isPipelined: true });
-      accepted = await answering(accepting);
+      accepted = await mapDatabaseLoss(accepting);
     } catch (error) {
       const earlier = isRefusal(error) ? await findEarlier(pool, read, caller) : undefined;
       if (earlier !== undefined) return earlier;
@@ -227,7 +227,7 @@ async function findEarlier(
     accountId,
     callbackId,
   ]);
-  const [task] = (await answering(found)).rows;
+  const [task] = (await mapDatabaseLoss(found)).rows;
   if (task === undefined) return undefined;
   if (!task.fingerprint.equals(fingerprint)) throw callbackIdReused(callbackIdName, task.id);
   return { task, replayed: true };

@@ -59,7 +59,7 @@ export class Submitting {
         params: task.params,
         signal,
         ...this.#callback(task),
-        onNews: () => this.#work.heard(task),
+        onUpdate: () => this.#work.heard(task),
       });
       this.#work.at("ask.submit");
       submitted = await asking;
@@ -214,20 +214,20 @@ export class Submitting {
   }
 
   async #refuse(work: Work, refused: TaskRefused): Promise<void> {
-    const { isPassing, retryAfterSeconds = 0 } = refused;
-    this.#told(work.task, isPassing ? "later" : "refused");
+    const { isTemporary, retryAfterSeconds = 0 } = refused;
+    this.#told(work.task, isTemporary ? "later" : "refused");
     this.#standings.refused(work.task, refused);
     await this.#goOn(work, refused, retryAfterSeconds * 1_000);
   }
 
   /** Goes on with a task that its vendor has refused, or would. */
   async #goOn(work: Work, refused: TaskRefused, waitMs: number): Promise<void> {
-    const { isPassing, mayElsewhere, code, message, fault } = refused;
+    const { isTemporary, canRetryElsewhere, code, message, fault } = refused;
     const { task } = work;
-    const hasFailed = work.hasFailed === true || !isPassing;
-    const isAwaited = work.isAwaited === true || (isPassing && fault === undefined);
+    const hasFailed = work.hasFailed === true || !isTemporary;
+    const isAwaited = work.isAwaited === true || (isTemporary && fault === undefined);
     const on = { ...work, hasFailed, isAwaited };
-    if (mayElsewhere && (await this.#elsewhere(on, task.failure_count))) return;
+    if (canRetryElsewhere && (await this.#elsewhere(on, task.failure_count))) return;
     // What the operator must mend may take days: whoever waits is told before long.
     const leftMs = isAwaited ? Number.POSITIVE_INFINITY : this.#faultLeftMs(task);
     if (hasFailed || leftMs <= 0) return this.#work.fail(work, { code: faultCode(code), message });
@@ -284,7 +284,7 @@ const anyTime = { leastMs: 0, mostMs: Number.POSITIVE_INFINITY };
 
 /** What is known of a task that this process stopped. */
 function stoppedBy(error: unknown): Stopped {
-  return error instanceof TaskStopped ? { taken: error.taken } : {};
+  return error instanceof TaskStopped ? { reportedCost: error.taken } : {};
 }
 
 function passing(message: string): TaskRefused {

@@ -5,8 +5,8 @@ import { bookVendorCost } from "../billing/ledger/apply-in.ts";
 import type { Queryable } from "../db/queryable.ts";
 import { isDatabaseLost } from "../core/database-lost.ts";
 import { errorMeanings, type SentErrorCode } from "../core/errors.ts";
-import type { TaskOutcome, TaskTaken } from "../vendor/task.ts";
-import { askedUnits } from "../vendor/task-params.ts";
+import type { TaskOutcome, ReportedCost } from "../vendor/task.ts";
+import { requestedUnits } from "../vendor/task-params.ts";
 import { chargeOf, type Ended, stoppedOutcome, usageOf } from "./charge.ts";
 import { endingOf, type Failure } from "./failures.ts";
 import type { Lease } from "./leases.ts";
@@ -37,7 +37,7 @@ export interface Stopped {
   /** What else is written. Default: nothing. */
   readonly set?: NonNullable<Failure["set"]>;
   /** What its vendor took for it. Default: nothing. */
-  readonly taken?: TaskTaken | undefined;
+  readonly reportedCost?: ReportedCost | undefined;
 }
 
 /** A task in work. */
@@ -180,8 +180,8 @@ export class TaskWork {
       expire_time: expireTime,
     };
     const charge = this.#charge(task, ended);
-    const { within } = outcome;
-    if (!(await this.move(work, { event: "complete", set, charge, within })))
+    const { inSameTransaction } = outcome;
+    if (!(await this.move(work, { event: "complete", set, charge, inSameTransaction })))
       await this.late(task, "completed", { outcome });
   }
 
@@ -208,9 +208,9 @@ export class TaskWork {
    *
    * @param stopped.taken what its vendor took for it; default: nothing
    */
-  async cancel(work: Work, { set = {}, taken }: Stopped = {}): Promise<void> {
+  async cancel(work: Work, { set = {}, reportedCost }: Stopped = {}): Promise<void> {
     const task = await this.whole(work.task);
-    const outcome = taken && stoppedOutcome(taken);
+    const outcome = reportedCost && stoppedOutcome(reportedCost);
     const isBilled = outcome !== undefined && task.is_cancel_billed;
     const ended = {
       ...(outcome && { outcome }),
@@ -283,7 +283,7 @@ export class TaskWork {
   #asked(task: WholeTask): Pick<Ended, "asked"> {
     const model = this.options.models.get(task.model);
     const vendor = this.vendorOf(task);
-    return model && vendor ? { asked: askedUnits(vendor.tasks, task.params, model) } : {};
+    return model && vendor ? { asked: requestedUnits(vendor.tasks, task.params, model) } : {};
   }
 
   #charge(

@@ -22,7 +22,7 @@ export interface Move {
   /** What it is charged, and the record of it: of moves that end it. */
   readonly charge?: { readonly costNanos: bigint; readonly record: CallRow };
   /** Writes what belongs to it, in its transaction. Default: nothing. */
-  readonly within?: ((transaction: PoolClient) => Promise<void>) | undefined;
+  readonly inSameTransaction?: ((transaction: PoolClient) => Promise<void>) | undefined;
 }
 
 /** Columns that a move can write. */
@@ -69,7 +69,7 @@ export async function moveTask(
 ): Promise<TaskRow | undefined> {
   if (isGivenBack(task, move)) return (await giveBack(needs.pool, task, move)) ? task : undefined;
   const update = statementOf(task, move);
-  const isAlone = move.charge === undefined && move.within === undefined;
+  const isAlone = move.charge === undefined && move.inSameTransaction === undefined;
   if (isAlone && task.callback_url === null) {
     return moveRow(needs.pool, update, task);
   }
@@ -78,7 +78,7 @@ export async function moveTask(
     const row = await moveRow(transaction, update, task);
     if (row === undefined) return undefined;
     if (isNews(task, row)) await (needs.tell ?? tellTask)(transaction, row);
-    await move.within?.(transaction);
+    await move.inSameTransaction?.(transaction);
     if (move.charge === undefined) return row;
     const settles = [{ id: row.id, ...move.charge }];
     // Last before the commit: it locks the account.
@@ -185,10 +185,10 @@ const counted: ReadonlySet<string> = new Set<keyof MoveColumns>(["poll_count", "
 /** Whether a change is no more than that. One that somebody is told of by webhook is more. */
 export function isGivenBack(
   { state, progress: before, callback_url: callbackUrl }: TaskRow,
-  { event, progress, set = {}, releaseMs, charge, within }: Move,
+  { event, progress, set = {}, releaseMs, charge, inSameTransaction }: Move,
 ): boolean {
   if (event !== undefined || releaseMs === undefined) return false;
-  if (charge !== undefined || within !== undefined) return false;
+  if (charge !== undefined || inSameTransaction !== undefined) return false;
   for (const column in set) if (!counted.has(column)) return false;
   return callbackUrl === null || progressIn(state, progress) <= before;
 }

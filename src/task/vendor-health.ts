@@ -74,7 +74,7 @@ export class Standings {
   refused(place: Place, refused: TaskRefused): void {
     const { fault } = refused;
     // Who has no room says nothing of its opinion of us.
-    if (fault === undefined) return refused.isPassing ? undefined : this.answered(place);
+    if (fault === undefined) return refused.isTemporary ? undefined : this.answered(place);
     const key = keyOf(place, fault);
     const before = this.#refusing.get(key);
     this.#alarm(place, fault, before?.fault);

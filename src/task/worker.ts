@@ -16,7 +16,7 @@ import {
   taskClaimMax,
   taskSubmitsMax,
 } from "../config/limits.ts";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 import {
   findWork,
   pickUp,
@@ -70,7 +70,7 @@ class RunningWorker implements TaskWorker {
   readonly #trailing: Trailing;
   readonly #finalizing: Finalizing;
   readonly #routes: ReadonlyMap<string, readonly TaskRoute[]>;
-  readonly #look: ReturnType<typeof singly>;
+  readonly #look: ReturnType<typeof singleFlight>;
   readonly #submits = new Set<Promise<void>>();
   readonly #checks = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
@@ -102,7 +102,7 @@ class RunningWorker implements TaskWorker {
     this.#running = new Running(work, finalize, standings);
     this.#trailing = new Trailing(work, standings);
     this.#routes = routesOf(options);
-    this.#look = singly(() => this.#lookOnce(), failed);
+    this.#look = singleFlight(() => this.#lookOnce(), failed);
   }
 
   underWay = (): number => this.#leases.size;

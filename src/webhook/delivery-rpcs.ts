@@ -1,7 +1,7 @@
 /** The RPCs that show deliveries. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListDeliveriesRequest } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
@@ -41,14 +41,14 @@ export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
         `${deliverySql} where ${where} and delivery.id < $${count + 1} ` +
         `order by delivery.id desc limit $${count + 2}`;
       const all = [...values, page.after ?? topId, page.limit + 1];
-      const { rows } = await answering(pool.query<DeliveryRow>(text, all));
+      const { rows } = await mapDatabaseLoss(pool.query<DeliveryRow>(text, all));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { deliveries: items.map(deliveryMessage), nextPageToken };
     },
 
     async getDelivery({ deliveryId }, context) {
       const row = await findDelivery(options, deliveryId, context);
-      const [body, attempts] = await answering(
+      const [body, attempts] = await mapDatabaseLoss(
         Promise.all([
           pool.query<{ body: Buffer }>(sql.body, [row.id]),
           pool.query<AttemptRow>(attemptSql, [row.id]),
@@ -80,7 +80,7 @@ export async function readDelivery(
   id: string,
 ): Promise<DeliveryRow | undefined> {
   const text = `${deliverySql} where delivery.id = $1`;
-  return (await answering(pool.query<DeliveryRow>(text, [id]))).rows[0];
+  return (await mapDatabaseLoss(pool.query<DeliveryRow>(text, [id]))).rows[0];
 }
 
 /** What a list is narrowed to: conditions, and the values that they name by their number. */

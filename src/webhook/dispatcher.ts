@@ -21,7 +21,7 @@ import {
   webhookSuspectShare,
   webhookUnprovenShare,
 } from "../config/limits.ts";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 import { Listener } from "../db/listener.ts";
 import {
   Deliverer,
@@ -66,7 +66,7 @@ class RunningDispatcher implements Dispatcher {
   readonly #deliverer: Deliverer;
   readonly #feed: Listener;
   readonly #failed: (error: unknown) => void;
-  readonly #look: ReturnType<typeof singly>;
+  readonly #look: ReturnType<typeof singleFlight>;
   /** Receivers that may have something due, with their accounts; who was served goes to the end. */
   readonly #ready = new Map<string, string>();
   readonly #sending = new Set<Promise<void>>();
@@ -100,7 +100,7 @@ class RunningDispatcher implements Dispatcher {
       onDue: (endpointId, accountId) => this.#wake(endpointId, accountId),
     });
     this.#failed = (error) => warn("webhooks could not be taken: tried again", { err: error });
-    this.#look = singly(() => this.#scan(), this.#failed);
+    this.#look = singleFlight(() => this.#scan(), this.#failed);
   }
 
   underWay = (): number => this.#slots.used;

@@ -13,7 +13,7 @@ import {
   sessionOverlapMs,
   sessionsMax,
 } from "../../src/config/limits.ts";
-import type { Visit } from "../../src/core/browser-session.ts";
+import type { BrowserSession } from "../../src/core/browser-session.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 
 /** A browser, as the store sees it. */
-class FakeVisit implements Visit {
+class FakeVisit implements BrowserSession {
   readonly ipAddress = "192.0.2.1";
   readonly userAgent = "test";
   token: string | undefined;

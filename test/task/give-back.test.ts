@@ -96,6 +96,6 @@ test("whatever somebody hears of is no such change", async () => {
   expect(isGivenBack(task, { ...look, progress: 11 })).toBe(true);
   expect(isGivenBack(task, { ...look, event: "accept" })).toBe(false);
   expect(isGivenBack(task, { ...look, set: { vendor_task_id: "v1" } })).toBe(false);
-  expect(isGivenBack(task, { ...look, within: () => Promise.resolve() })).toBe(false);
+  expect(isGivenBack(task, { ...look, inSameTransaction: () => Promise.resolve() })).toBe(false);
   expect(isGivenBack(task, { progress: 10 })).toBe(false);
 });

@@ -1,4 +1,4 @@
-/** The sessions of the console: opened, found by their token, rotated, ended. All times are the database's. */
+/** Console sessions: opened, found by token, rotated, ended. All times are the database's. */
 import { hash, randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
@@ -18,9 +18,9 @@ import {
   sessionSeenMs,
   sessionsMax,
 } from "../../config/limits.ts";
-import type { Visit } from "../../core/browser-session.ts";
+import type { BrowserSession } from "../../core/browser-session.ts";
 import { anonymous, type Caller, type SessionRef } from "../../core/caller.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/transaction.ts";
 
@@ -36,40 +36,40 @@ interface SessionRow {
   readonly user_agent: string;
 }
 
-/** Which of a user's sessions to list. */
+/** A page of a user's sessions. */
 interface SessionPage {
   readonly userId: string;
-  /** The id of the last session of the page before. */
+  /** The id of the previous page's last session. */
   readonly after: string | undefined;
   readonly limit: number;
 }
 
 /** The sessions of all users. */
 export interface Sessions {
-  /** Who presents a token; nobody in particular where it is of no session that lives. */
+  /** Identifies the owner of a token; anonymous where the session has ended. */
   identify(token: string): Promise<Caller>;
-  /** Signs a user in: a new session and a new token, which the visit keeps. What its browser had before ends. */
-  open(visit: Visit, userId: string, method: SignInMethod): Promise<SessionRow>;
-  /** Gives a session another token, which the visit keeps. */
-  rotate(visit: Visit, sessionId: string): Promise<void>;
-  /** `undefined`: it has ended. */
+  /** Signs a user in: creates a session and sets its cookie. An earlier session of the browser ends. */
+  open(visit: BrowserSession, userId: string, method: SignInMethod): Promise<SessionRow>;
+  /** Gives a session a new token and sets its cookie. */
+  rotate(visit: BrowserSession, sessionId: string): Promise<void>;
+  /** `undefined` where it has ended. */
   get(sessionId: string): Promise<SessionRow | undefined>;
   /** Newest first. */
   list(page: SessionPage): Promise<SessionRow[]>;
   /** Ends a session of a user. */
   end(sessionId: string, userId: string): Promise<void>;
-  /** Ends a session, whosever it is. @param also what is done in the same transaction, where there was one */
+  /** Ends any session. @param also runs in the same transaction, where the session existed */
   endAny(
     sessionId: string,
     also: (client: PoolClient, userId: string) => Promise<void>,
   ): Promise<void>;
-  /** Ends all of a user but one. Returns how many that were. */
+  /** Ends all sessions of a user but one. Returns how many. */
   endOthers(userId: string, sessionId: string | undefined): Promise<number>;
 }
 
 const columns = `s.id, s.user_id, s.method, s.create_time, s.seen_time, s.expire_time, s.ip_address, s.user_agent`;
 
-/** A condition on a session `s`. */
+/** The SQL condition for a valid session `s`. */
 const livingSql = `(s.expire_time > now() and s.seen_time > now() - interval '${sessionIdleMs} ms')`;
 
 const sql = {
@@ -108,15 +108,15 @@ interface FoundRow {
   readonly is_stale: boolean;
 }
 
-/** The longest name of a browser that is kept, in characters. */
+/** Longest browser name that is stored, in characters. */
 const userAgentCharsMax = 200;
 
-/** Makes the store. */
+/** Creates the store. */
 export function createSessions(pool: Pool): Sessions {
   const query = async <Row extends object>(text: string, values: unknown[]): Promise<Row[]> =>
-    (await answering(pool.query<Row>(text, values))).rows;
+    (await mapDatabaseLoss(pool.query<Row>(text, values))).rows;
   const count = async (text: string, values: unknown[]): Promise<number> =>
-    (await answering(pool.query(text, values))).rowCount ?? 0;
+    (await mapDatabaseLoss(pool.query(text, values))).rowCount ?? 0;
   return {
     async identify(token) {
       if (!isToken(token)) return anonymous;
@@ -170,28 +170,24 @@ function callerOf({ id, user_id, account_id, role, is_fresh_link }: FoundRow): C
   return { kind: "session", accountId: account_id, session };
 }
 
-/* The secrets that cookies and links hold. */
-
 const form = /^[A-Za-z0-9_-]{43}$/;
 
-/** Makes one: 32 random bytes as 43 characters. */
+/** Generates a token: 32 random bytes as 43 characters. */
 export function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Whether a text has the form of one: what has not needs no look-up. */
+/** Whether a text looks like a token; others need no look-up. */
 export function isToken(text: string): boolean {
   return form.test(text);
 }
 
-/** What is stored of one: its SHA-256. A plain hash is enough for 256 random bits. */
+/** The stored form of a token: its SHA-256. A plain hash suffices for 256 random bits. */
 export function digestToken(token: string): Buffer {
   return Buffer.from(hash("sha256", token, "hex"), "hex");
 }
 
-/* Sessions as messages of the contract. */
-
-/** @param currentId the session that asks; `undefined`: none does */
+/** @param currentId the calling session; `undefined` for none */
 export function sessionMessage(row: SessionRow, currentId: string | undefined): Session {
   return create(SessionSchema, {
     sessionId: row.id,

@@ -1,11 +1,11 @@
-/** One-time links that sign a user in. */
+/** One-time sign-in links. */
 import type { Pool, PoolClient } from "pg";
 import { signInLinkMs } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { transact } from "../../db/transaction.ts";
 import { digestToken, isToken, newToken } from "../session/store.ts";
 
-/** A link that was made. */
+/** A created link. */
 export interface NewLink {
   readonly token: string;
   readonly expireTime: Date;
@@ -13,9 +13,9 @@ export interface NewLink {
 
 /** The links of all users. */
 export interface Links {
-  /** Replaces the one that the user had. @param also what is done in the same transaction */
+  /** Replaces the user's link. @param also runs in the same transaction */
   create(userId: string, also: (client: PoolClient) => Promise<void>): Promise<NewLink>;
-  /** Uses a link up. Returns whom it signs in; `undefined`: it is none, or used, or has expired. */
+  /** Consumes a link. Returns the user it signs in; `undefined` where it is unknown, used or expired. */
   use(token: string): Promise<string | undefined>;
 }
 
@@ -28,7 +28,7 @@ const sql = {
     returning user_id, expire_time > now() as is_live`,
 } as const;
 
-/** Makes the store. */
+/** Creates the store. */
 export function createLinks(pool: Pool): Links {
   return {
     async create(userId, also) {
@@ -47,7 +47,7 @@ export function createLinks(pool: Pool): Links {
       const query = pool.query<{ user_id: string; is_live: boolean }>(sql.use, [
         digestToken(token),
       ]);
-      const [row] = (await answering(query)).rows;
+      const [row] = (await mapDatabaseLoss(query)).rows;
       return row?.is_live ? row.user_id : undefined;
     },
   };

@@ -3,12 +3,12 @@ import type { Pool, PoolClient } from "pg";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { notSignedIn } from "../../core/browser-session.ts";
 import type { SessionRef } from "../../core/caller.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/transaction.ts";
 
-/** A stored user; secrets as they are kept. */
+/** A stored user; secrets are encrypted or hashed. */
 export interface UserRow {
   readonly id: string;
   readonly account_id: string;
@@ -24,14 +24,14 @@ export interface UserRow {
   readonly sign_in_time: Date | null;
 }
 
-/** Columns that change, with their new values. */
+/** Changed columns and their new values. */
 type UserChange = Partial<
   Pick<UserRow, "name" | "phone" | "email" | "password_hash" | "totp" | "totp_pending" | "language">
 >;
 
-/** What a new user is made of. */
+/** A new user. */
 interface NewUser {
-  /** `undefined`: a new account of this name. */
+  /** `undefined` creates a new account with this name. */
   readonly accountId: string | undefined;
   readonly accountName: string;
   readonly name: string;
@@ -39,34 +39,37 @@ interface NewUser {
   readonly phone: string | null;
 }
 
-/** Which users to list. */
+/** A page of users. */
 interface UserPage {
-  /** `undefined`: of all accounts. */
+  /** `undefined` for all accounts. */
   readonly accountId: string | undefined;
   readonly after: string | undefined;
   readonly limit: number;
 }
 
-/** What is done in the transaction in which a user changes. */
+/** Work within the transaction that changes a user. */
 export type Also = (client: PoolClient, user: UserRow) => Promise<void>;
 
 /** All users. */
 export interface Users {
-  /** `undefined`: there is none. */
+  /** `undefined` where there is none. */
   get(userId: string): Promise<UserRow | undefined>;
   byPhone(phone: string): Promise<UserRow | undefined>;
   byEmail(email: string): Promise<UserRow | undefined>;
-  /** The operator that was made first. */
+  /** The operator created first. */
   firstOperator(): Promise<UserRow | undefined>;
   /** Newest first. */
   list(page: UserPage): Promise<UserRow[]>;
-  /** @throws GatewayError INVALID_REQUEST where somebody has that number */
+  /** @throws GatewayError INVALID_REQUEST where another user has that number */
   add(user: NewUser, also?: Also): Promise<UserRow>;
-  /** @throws GatewayError INVALID_REQUEST where somebody has that number or address; NOT_FOUND */
+  /** @throws GatewayError INVALID_REQUEST where another user has that number or address; NOT_FOUND */
   change(userId: string, change: UserChange): Promise<UserRow>;
-  /** Deletes a user with sessions and link; whether there was one. */
+  /** Deletes a user with its sessions and link. Returns whether it existed. */
   remove(userId: string, also: Also): Promise<boolean>;
-  /** Notes the 30 seconds whose authenticator code was taken; whether it is newer than the last one. */
+  /**
+   * Records the 30-second period whose authenticator code was accepted. Returns whether it is newer than the last
+   * one.
+   */
   takeTotpStep(userId: string, step: number): Promise<boolean>;
 }
 
@@ -93,10 +96,10 @@ const sql = {
     where id = $1 and (totp_step is null or totp_step < $2)`,
 } as const;
 
-/** Makes the store. */
+/** Creates the store. */
 export function createUsers(pool: Pool): Users {
   const rows = async (text: string, values: unknown[]): Promise<UserRow[]> =>
-    (await answering(pool.query<UserRow>(text, values))).rows;
+    (await mapDatabaseLoss(pool.query<UserRow>(text, values))).rows;
   const one = async (text: string, values: unknown[]): Promise<UserRow | undefined> =>
     (await rows(text, values))[0];
   return {
@@ -122,16 +125,16 @@ export function createUsers(pool: Pool): Users {
         return user !== undefined;
       }),
     takeTotpStep: async (userId, step) =>
-      (await answering(pool.query(sql.takeTotpStep, [userId, step]))).rowCount === 1,
+      (await mapDatabaseLoss(pool.query(sql.takeTotpStep, [userId, step]))).rowCount === 1,
   };
 }
 
-/** What is said of a user that does not exist. */
+/** The error for a user that does not exist. */
 export function noSuchUser(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, "there is no such user: check user_id");
 }
 
-/** In one transaction: nobody has an account without a user because the number was taken meanwhile. */
+/** In one transaction, so that no account is left without a user if the number was taken meanwhile. */
 async function addIn(
   client: PoolClient,
   user: NewUser,
@@ -159,7 +162,7 @@ const takenTexts: Readonly<Record<string, { readonly param: string; readonly tex
   },
 };
 
-/** Tells what somebody else has already. */
+/** Converts unique-constraint failures to errors that name the conflicting member. */
 async function unique<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work;
@@ -171,9 +174,7 @@ async function unique<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-/* Who is signed in. */
-
-/** The user of a session. @throws GatewayError UNAUTHENTICATED where there is none any more */
+/** The user of a session. @throws GatewayError UNAUTHENTICATED where it no longer exists */
 export async function requireUser(
   { users }: { readonly users: Users },
   { userId }: SessionRef,

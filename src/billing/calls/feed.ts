@@ -10,7 +10,7 @@ import {
   watchRenewMs,
   watchTtlMs,
 } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { Listener } from "../../db/listener.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
@@ -140,7 +140,7 @@ export class CallFeed {
   async #renew(accounts: readonly string[]): Promise<void> {
     if (accounts.length === 0) return;
     const { pool } = this.#options;
-    await answering(
+    await mapDatabaseLoss(
       pool.query(
         `with gone as (delete from call_watch where expire_time < clock_timestamp() and watcher <> $2)
          insert into call_watch (account_id, watcher, expire_time)

@@ -16,12 +16,12 @@ import type {
   CreateRedeemCodesRequest,
 } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { redeemCodesMax } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd, money } from "../../core/money.ts";
 import { actionValues, recordAction, withAction } from "../../core/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
-import { parseLine } from "../../core/text-line.ts";
+import { parseLine } from "../../core/line-parser.ts";
 import { isUuid, newId } from "../../core/uuid.ts";
 import { invalid, parseId } from "../../core/validation.ts";
 import { answering as answeringPool, type Queryable } from "../../db/queryable.ts";
@@ -53,7 +53,7 @@ function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
     async createRedeemCodes(request, { values }) {
       const wanted = parseWantedCodes(request, new Date());
       const codes = Array.from({ length: wanted.count }, newRedeemCode);
-      const rows = await answering(makeCodes(orm, { codes, wanted, values }));
+      const rows = await mapDatabaseLoss(makeCodes(orm, { codes, wanted, values }));
       return { codes, redeemCodes: rows.map(codeMessage) };
     },
 
@@ -68,13 +68,15 @@ function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
       ];
       const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
       const em = orm.em.fork();
-      const rows = await answering(em.find(RedeemCodeEntity, { $and: conditions }, order));
+      const rows = await mapDatabaseLoss(em.find(RedeemCodeEntity, { $and: conditions }, order));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { redeemCodes: items.map(codeMessage), nextPageToken };
     },
 
     async revokeRedeemCode({ redeemCodeId }, { values }) {
-      const row = await answering(revoke(orm, parseId("redeem_code_id", redeemCodeId), values));
+      const row = await mapDatabaseLoss(
+        revoke(orm, parseId("redeem_code_id", redeemCodeId), values),
+      );
       return { redeemCode: codeMessage(row) };
     },
   };

@@ -1,14 +1,14 @@
-/** One line of text that people wrote: names, reasons. */
+/** Parses single lines of text that people type: names and reasons. */
 import { ErrorCode, GatewayError } from "./errors.ts";
 
-/** What no line of text has; the database would refuse some of them. */
+/** Control characters and line separators. PostgreSQL refuses some of them. */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 
-/** What a line may be. */
+/** Limits of a line. */
 interface LineOptions {
-  /** The member of the request. */
+  /** The request member, for the error. */
   readonly param: string;
-  /** In characters, not UTF-16 units. */
+  /** Counted in characters, not in UTF-16 units. */
   readonly charsMin: 0 | 1;
   readonly charsMax: number;
 }
@@ -27,9 +27,7 @@ export function parseLine(text: string, { param, charsMin, charsMax }: LineOptio
   return trimmed;
 }
 
-/* Names that people give to accounts and keys. */
-
-/** The longest name, in characters: fits a line of a table. */
+/** The longest name, in characters. It fits a table row. */
 const charsMax = 200;
 
 /**

@@ -5,8 +5,8 @@ import type {
   Extra,
   OpaquePart,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { type JsonBranch, JsonText } from "./json-text.ts";
+import { invalid } from "../../core/validation.ts";
+import { type JsonBranch, JsonText } from "../json/json-tree.ts";
 
 /** The most blocks that may end a cached prefix: the vendor refuses a request with more. */
 const cacheHintsMax = 4;
@@ -17,7 +17,7 @@ const none: JsonBranch = Object.freeze({});
 const ttls: ReadonlySet<string> = new Set(["5m", "1h"]);
 
 /** Collects what could not be carried, and what the version of the wire depends on. */
-export class RequestWriter {
+export class EncodeContext {
   /** Whether the request came in this very style: its extras and opaque parts go back as they were. */
   readonly isOwn: boolean;
   /** Whether something is sent that only the older version of the wire takes. */
@@ -52,7 +52,7 @@ export class RequestWriter {
   /** What only this style knows, as it was. @throws GatewayError INVALID_REQUEST for that of another */
   opaque({ dialect, type, json }: OpaquePart, what: string): JsonText {
     if (dialect === Dialect.MESSAGES) return new JsonText(json);
-    throw refused(`${what} of type "${type}" is not available for this model: leave it out`, what);
+    throw invalid(what, `${what} of type "${type}" is not available for this model: leave it out`);
   }
 
   /** The member that ends a cached prefix. */
@@ -67,9 +67,4 @@ export class RequestWriter {
     const isKnown = ttls.has(ttl) || (this.isOwn && ttl !== "");
     return { cache_control: { type: "ephemeral", ...(isKnown && { ttl }) } };
   }
-}
-
-/** What is told of a request that this style cannot ask for. */
-export function refused(message: string, param: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
 }

@@ -33,11 +33,9 @@ const words: Readonly<Record<SentErrorCode, string>> = {
  * SDK looks for it. */
 export function messagesErrorBody(error: GatewayError, requestId: string): JsonObject {
   const details = { error_code: error.meaning.word, ...error.details };
-  const told = { type: words[error.code], message: error.message, details };
-  return { type: "error", error: told, ...(requestId && { request_id: requestId }) };
+  const body = { type: words[error.code], message: error.message, details };
+  return { type: "error", error: body, ...(requestId && { request_id: requestId }) };
 }
-
-/* What an error in the middle of a vendor's stream is to the caller. */
 
 /** R-ERR-3: that the vendor refuses our credential or our money is no fault of the caller's. */
 const codes: ReadonlyMap<string, ErrorCode> = new Map<string, ErrorCode>([

@@ -3,7 +3,7 @@ import { asBuffer } from "../../core/bytes.ts";
 import { jsonText, stringEnd } from "./string-scan.ts";
 
 /** A member whose name stands twice in its object. */
-interface MemberTwice {
+interface DuplicateMember {
   /** Its name, decoded. */
   readonly name: string;
   /** Where it stands, such as `imageParams.n` or `list[2].name`. */
@@ -31,7 +31,7 @@ const openBracket = 0x5b;
 const closeBracket = 0x5d;
 
 /** The first member that stands twice in its object, however deep; `undefined`: none does. @param bytes valid JSON */
-export function memberTwice(bytes: Uint8Array): MemberTwice | undefined {
+export function findDuplicateMember(bytes: Uint8Array): DuplicateMember | undefined {
   const text = jsonText(bytes, []);
   const open: Level[] = [];
   for (let at = 0; at < bytes.length; at++) {

@@ -1,23 +1,27 @@
 /** Reads a reply chunk by chunk: a whole one is a stream of a single chunk. */
-import { hash } from "node:crypto";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
-  MediaType,
-  ToolType,
   type MediaPart,
+  MediaType,
   type Part,
   type ToolCall,
+  ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
-  StopReason,
   type GenerateEvent,
   type PartDelta,
+  StopReason,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { textAt, isRecord, recordAt, recordsAt, type JsonRecord } from "../json/value.ts";
-import { sealOf, type SealPlace } from "./context.ts";
-import { candidateOf, readFailure, readFinish, readUsage, type Finish } from "./read-chunk.ts";
-import { event, emptyReasoning, emptyText, partDelta, partEnd, partStart } from "./wire.ts";
+import { hash } from "node:crypto";
+import { sealOf, type SealPlace } from "./reasoning.ts";
+import { type Finish, readFinish } from "./finish-reason.ts";
+import { candidateOf, emptyReasoning, emptyText } from "./wire.ts";
+import { readFailure } from "./errors.ts";
+import { readUsage } from "./usage.ts";
+import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
+import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
+import { newPart } from "../parts.ts";
 
 /** The state of one reply. */
 export class ReplyReader {
@@ -45,7 +49,7 @@ export class ReplyReader {
     const failure = readFailure(chunk, candidate);
     if (failure !== undefined) {
       this.#isOver = true;
-      events.push(event({ case: "error", value: failure }));
+      events.push(generateEvent({ case: "error", value: failure }));
       return;
     }
     this.#begin(chunk, events);
@@ -62,7 +66,7 @@ export class ReplyReader {
     const { reason, detail } = this.#finish;
     const isCall = reason === StopReason.END && this.#parts.hasCalls;
     events.push(
-      event({
+      generateEvent({
         case: "end",
         value: {
           $typeName: "uas.inference.v1.ReplyEnd",
@@ -80,7 +84,7 @@ export class ReplyReader {
     if (this.#id !== undefined) return;
     this.#id = textAt(chunk, "responseId");
     events.push(
-      event({
+      generateEvent({
         case: "start",
         value: {
           $typeName: "uas.inference.v1.ReplyStart",
@@ -93,8 +97,6 @@ export class ReplyReader {
     );
   }
 }
-
-/* Turns Gemini's parts into events: texts and thoughts are joined, everything else comes whole. */
 
 /** Reads the parts of one reply, in order. */
 class PartReader {
@@ -166,7 +168,7 @@ class PartReader {
   #begin(kind: "text" | "reasoning", events: GenerateEvent[]): void {
     if (this.#open === kind) return;
     this.close(events);
-    events.push(partStart(this.#count, kind === "text" ? emptyText() : emptyReasoning()));
+    events.push(partStart(this.#count, newPart(kind === "text" ? emptyText() : emptyReasoning())));
     this.#count++;
     this.#open = kind;
   }
@@ -190,7 +192,7 @@ class PartReader {
       itemId: "",
     };
     this.close(events);
-    events.push(partStart(this.#count++, { case: "toolCall", value }));
+    events.push(partStart(this.#count++, newPart({ case: "toolCall", value })));
     this.#delta({ case: "input", value: input }, events);
     events.push(partEnd(this.#count - 1));
   }
@@ -210,7 +212,7 @@ class PartReader {
 
   #whole(kind: Part["kind"], events: GenerateEvent[]): void {
     this.close(events);
-    events.push(partStart(this.#count, kind), partEnd(this.#count));
+    events.push(partStart(this.#count, newPart(kind)), partEnd(this.#count));
     this.#count++;
   }
 

@@ -1,6 +1,6 @@
 /** Names that stand twice in one object of a body (R-ERR-7). */
 import { expect, test } from "vitest";
-import { memberTwice } from "../../../src/dialect/json/member-twice.ts";
+import { findDuplicateMember } from "../../../src/dialect/json/duplicate-member.ts";
 
 test.each([
   ['{"a":1,"a":2}', "a"],
@@ -12,7 +12,7 @@ test.each([
   ['{"__proto__":1,"__proto__":2}', "__proto__"],
   ['{"a\\"":1,"b":"\\\\","a\\"":2}', 'a"'],
 ])("finds it in %s", (text, path) => {
-  expect(memberTwice(Buffer.from(text))?.path).toBe(path);
+  expect(findDuplicateMember(Buffer.from(text))?.path).toBe(path);
 });
 
 test.each([
@@ -24,5 +24,5 @@ test.each([
   '{"a":"b","b":"a","c":["a","a"]}',
   '{"a":"{\\"x\\":1,\\"x\\":2}"}',
 ])("finds none in %s", (text) => {
-  expect(memberTwice(Buffer.from(text))).toBeUndefined();
+  expect(findDuplicateMember(Buffer.from(text))).toBeUndefined();
 });

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { textDialects } from "../../../src/dialect/index.ts";
-import { EventMould } from "../../../src/dialect/json/event-mould.ts";
+import { EventTemplate } from "../../../src/dialect/json/event-template.ts";
 
 /** Also with what ends no text: escaped quotes, and backslashes before quotes that do. */
 const text = fc.oneof(
@@ -25,12 +25,12 @@ function eventOf({ text: content, count }: Said, model = "vendor"): string {
 }
 
 /** The mould of one event. */
-function mouldOf(first: Said, outModel?: string): EventMould {
+function mouldOf(first: Said, outModel?: string): EventTemplate {
   const event = Buffer.from(eventOf(first));
   const start = event.indexOf('"content":"') + 11;
   const countsStart = event.indexOf("{", event.indexOf('"usage":'));
   const out = Buffer.from(eventOf(first, outModel));
-  return new EventMould({
+  return new EventTemplate({
     event,
     text: { start, end: start + written(first.text) },
     counts: { start: countsStart, end: event.lastIndexOf("}") },

@@ -26,7 +26,7 @@ export interface ReadEvent {
 }
 
 /** Alike events in a row. */
-export interface AlikeRun {
+export interface TemplateRun {
   /** Behind the last of them; where it began when there are none. */
   end: number;
   /** Bytes of text in them. */
@@ -41,8 +41,8 @@ export interface AlikeRun {
 const zero = 0x30;
 
 /** The form of one event. */
-export class EventMould {
-  readonly #run: AlikeRun = {
+export class EventTemplate {
+  readonly #run: TemplateRun = {
     end: 0,
     textBytes: 0,
     countsStart: 0,
@@ -72,7 +72,7 @@ export class EventMould {
   }
 
   /** Goes through the alike events from `start` on. The result is used again. */
-  pass(bytes: Buffer, start: number): AlikeRun {
+  pass(bytes: Buffer, start: number): TemplateRun {
     const run = this.#run;
     const writer = this.#writer;
     run.end = start;
