@@ -66,7 +66,7 @@ describe("a valid file", () => {
     expect(config.vendors.get("replicate")).toMatchObject({
       apiKey: "r8-2",
       nativePrefix: "/replicate",
-      onDisconnect: "abort",
+      onDisconnect: "grace",
       maxInFlight: undefined,
       pollsPerSecond: undefined,
     });
@@ -169,14 +169,28 @@ models: { m: { type: TEXT, routes: [{ vendor: v, model: x }], ${model}, price: {
   });
 
   it.each([
-    ["kind: openai", "abort"],
+    ["kind: openai", "grace"],
     ["kind: gemini", "drain"],
+    ["kind: openai, on_disconnect: abort", "abort"],
     ["kind: gemini, on_disconnect: abort", "abort"],
     ["kind: openai, on_disconnect: drain", "drain"],
-  ])("R-TXT-9: when a client disconnects from { %s }, the policy is %s", (vendor, policy) => {
+  ])("R-MON-11: when a client disconnects from { %s }, the policy is %s", (vendor, policy) => {
     const config = loadText(text("max_output_tokens: 9", vendor), real);
     expect(config.vendors.get("v")?.onDisconnect).toBe(policy);
   });
+});
+
+it("R-MON-11: a vendor's grace and a model that reasons are read, and are off by default", () => {
+  const yaml = (vendor: string, model: string): string => `version: 1
+vendors: { v: { kind: openai-compatible, base_url: "https://v.test"${vendor} } }
+models: { m: { type: TEXT, routes: [{ vendor: v, model: x }], max_output_tokens: 9, price: { input: 1, output: 2 }${model} } }
+`;
+  const plain = loadText(yaml("", ""));
+  expect(plain.vendors.get("v")?.disconnectGraceMs).toBeUndefined();
+  expect(plain.models.get("m")?.isReasoning).toBe(false);
+  const set = loadText(yaml(", disconnect_grace: 8s", ", reasoning: true"));
+  expect(set.vendors.get("v")?.disconnectGraceMs).toBe(8_000);
+  expect(set.models.get("m")?.isReasoning).toBe(true);
 });
 
 describe("where the configuration comes from", () => {

@@ -71,7 +71,7 @@ describe("each refusal says what to do", () => {
     [", timeouts: { idle: 0s }", expect.stringMatching(/^must be a whole number with its unit/)],
     [", timeouts: { idle: 25h }", expect.stringMatching(/^must be a whole number with its unit/)],
     [", timeouts: 5s", "must be a map with the keys connect, first_byte, idle"],
-    [", on_disconnect: stop", '"stop" is not known (there is: abort, drain)'],
+    [", on_disconnect: stop", '"stop" is not known (there is: grace, drain, abort)'],
     [", run_base_url: https://b.example", "only kind fal has it; remove it"],
     [", kind: fal", "this key is given twice; keep one"],
   ])("vendor%s", (vendor, message) => {
@@ -191,6 +191,10 @@ describe("each refusal says what to do", () => {
     [
       file({ price: "second: 1", model: ", min_seconds: 0" }).replace("TEXT", "VIDEO"),
       "must be a whole number",
+    ],
+    [
+      file({ price: "image: 1", model: ", reasoning: true" }).replace("TEXT", "IMAGE"),
+      "only TEXT models reason; remove it",
     ],
     [file().replace("type: TEXT, ", ""), "type is missing: name one of TEXT, IMAGE, VIDEO, AUDIO"],
     [file().replace("max_output_tokens: 5, ", ""), "max_output_tokens is missing: add the most"],
