@@ -11,7 +11,7 @@ import type { OnLowBalance } from "./billing/ledger/booking.ts";
 import type { WorkerName } from "./core/worker-name.ts";
 import type { LedgerTimings } from "./billing/ledger/ledger.ts";
 import { createLedger, type LedgerWriter } from "./billing/ledger/ledger-writer.ts";
-import type { At } from "./billing/ledger/failpoints.ts";
+import type { Failpoint } from "./billing/ledger/failpoints.ts";
 import { createPriceBook } from "./billing/prices/price-book.ts";
 import type { Config, VendorConfig } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
@@ -33,10 +33,10 @@ import { openResults } from "./result/module.ts";
 import { fileSeconds } from "./vendor/media-length.ts";
 import { createSignInObserver, type SignIn } from "./account/module.ts";
 import {
-  createTaskWorking,
+  createTaskProcessing,
   createTaskRoom,
-  type TaskWorking,
-  type WorkingOptions,
+  type TaskProcessing,
+  type TaskProcessingOptions,
   type TaskRoom,
 } from "./task/module.ts";
 import { vendorKinds } from "./vendor/index.ts";
@@ -70,8 +70,8 @@ export interface BuildOptions extends OpenOptions, Pick<EdgeOptions, "pages" | "
   /** Which of several workers this process is. Default: it is alone. */
   readonly worker?: WorkerName | undefined;
   readonly timings?: Partial<LedgerTimings>;
-  readonly taskTimings?: WorkingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
-  readonly at?: At;
+  readonly taskTimings?: TaskProcessingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
+  readonly failpoint?: Failpoint;
 }
 
 /** Builds a gateway; it does not listen yet. */
@@ -159,7 +159,7 @@ async function assemble(built: Parts): Promise<App> {
 }
 
 interface Closing extends Ending {
-  readonly working: TaskWorking;
+  readonly working: TaskProcessing;
   readonly stopping: readonly { stop(): Promise<void> }[];
   readonly ledger: LedgerWriter;
   readonly open: readonly { close(): Promise<void> }[];
@@ -181,14 +181,16 @@ async function stopAll(parts: readonly { stop(): Promise<void> }[]): Promise<voi
 }
 
 /** Tasks, in our own form and in vendors': who accepts them and who works on them need each other. */
-function createTaskRooms(parts: Omit<NativeRoomOptions & WorkingOptions, "onNews" | "native">): {
+function createTaskRooms(
+  parts: Omit<NativeRoomOptions & TaskProcessingOptions, "onNews" | "native">,
+): {
   readonly native: NativeRoom;
-  readonly working: TaskWorking;
+  readonly working: TaskProcessing;
   readonly tasks: TaskRoom;
 } {
   const onNews = (): void => working.wake();
   const native = createNativeRoom({ ...parts, onNews });
-  const working = createTaskWorking({ ...parts, native });
+  const working = createTaskProcessing({ ...parts, native });
   const tasks = createTaskRoom({ ...parts, onNews, onCancel: working.cancel, native });
   return { native, working, tasks };
 }
@@ -216,13 +218,13 @@ function createRunningCalls({ settings, metrics }: Parts): RunningCalls {
 }
 
 /** The hot door to the money, and what billing does by itself. */
-function createMoney({ settings, log, onLowBalance, backend, timings, at, worker }: Parts): {
+function createMoney({ settings, log, onLowBalance, backend, timings, failpoint, worker }: Parts): {
   ledger: LedgerWriter;
   jobs: BillingJobs;
 } {
   const common = {
     ...timings,
-    ...(at && { at }),
+    ...(failpoint && { failpoint }),
     warn: (message: string, fields: object): void => log.warn(fields, message),
     alarm: (message: string, fields: object): void => log.error(fields, message),
     onLowBalance,

@@ -1,7 +1,7 @@
 /** What the account room does by itself: what has ended is deleted. */
 import type { Pool } from "pg";
 import { sessionIdleMs, signInSweepMs, signInTracesMs } from "../config/sign-in-limits.ts";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 
 /** The jobs of a process. Every node may run them at once. */
 export interface AccountJobs {
@@ -38,7 +38,7 @@ export function createAccountJobs({ pool, warn, also }: AccountJobsOptions): Acc
     await also();
     for (const statement of statements) await pool.query(statement);
   };
-  const job = singly(sweep, (err) =>
+  const job = singleFlight(sweep, (err) =>
     warn("deleting old sessions failed: tried again later", { err }),
   );
   return {

@@ -9,7 +9,7 @@ import type {
   ListAccountsRequest,
 } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { callerKey, type Caller } from "../core/caller.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { parsePositiveMoney } from "../core/money.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
@@ -45,7 +45,7 @@ type Rpcs = ServiceImpl<typeof AccountService>;
 /** Makes the account room over a database. */
 export function createAccountService({ orm }: AccountServiceOptions): Accounts {
   const find = (id: string): Promise<AccountRow | null> =>
-    answering(orm.em.fork().findOne(AccountEntity, { id }));
+    mapDatabaseLoss(orm.em.fork().findOne(AccountEntity, { id }));
   return {
     exists: async (accountId) => isUuid(accountId) && (await find(accountId)) !== null,
     async messageOf(caller, accountId) {
@@ -63,7 +63,7 @@ function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccoun
       const page = readPage(request, { isKey: isUuid });
       const where = searchFor(request, page.after);
       const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
-      const rows = await answering(orm.em.fork().find(AccountEntity, where, order));
+      const rows = await mapDatabaseLoss(orm.em.fork().find(AccountEntity, where, order));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       const caller = values.get(callerKey);
       return { accounts: items.map((row) => accountMessage(row, caller)), nextPageToken };
@@ -79,7 +79,7 @@ function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccoun
         await recordAction(em, values, action);
         return created;
       });
-      const row = await answering(work);
+      const row = await mapDatabaseLoss(work);
       return { account: accountMessage(row, values.get(callerKey)) };
     },
   };
@@ -144,7 +144,7 @@ function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
     await recordAction(em, values, { action, accountId: id, subject: id, ...changed, reason });
     return row;
   });
-  return answering(work);
+  return mapDatabaseLoss(work);
 }
 
 /** What can be changed of an account, as it is written down. */

@@ -1,12 +1,12 @@
 /** What billing does by itself: settles for dead processes, makes partitions, checks the books. */
 import type { Pool } from "pg";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 import { ensurePartitions, type PartitionedTable } from "../db/partition.ts";
-import { auditAlone, type AuditBreach } from "./ledger/audit.ts";
-import type { At } from "./ledger/failpoints.ts";
+import { auditExclusively, type AuditBreach } from "./ledger/audit.ts";
+import type { Failpoint } from "./ledger/failpoints.ts";
 import { ledgerTimings, type LedgerTimings } from "./ledger/ledger.ts";
 
-type Tell = (message: string, fields: Readonly<Record<string, unknown>>) => void;
+type LogEvent = (message: string, fields: Readonly<Record<string, unknown>>) => void;
 
 /** What {@link createBillingJobs} needs. Times: see {@link LedgerTimings}. */
 interface BillingJobsOptions extends Partial<LedgerTimings> {
@@ -16,13 +16,13 @@ interface BillingJobsOptions extends Partial<LedgerTimings> {
    * then only holds that have expired or whose process has ended are swept. */
   readonly nodeId?: string;
   /** Told what an operator should know, without secrets. Default: nobody. */
-  readonly warn?: Tell;
+  readonly warn?: LogEvent;
   /** Told what an operator must know: that the books are wrong. Default: `warn`. */
-  readonly alarm?: Tell;
+  readonly alarm?: LogEvent;
   /** Told when a sweep has taken an account below its threshold. Default: nobody. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
   /** Told of each point that a sweep passes: where tests kill the process. Default: nobody. */
-  readonly at?: At;
+  readonly failpoint?: Failpoint;
 }
 
 /** The jobs of a process. Every node may run them at once. */
@@ -32,7 +32,7 @@ export interface BillingJobs {
   /** Ends; what is under way is waited for. */
   stop(): Promise<void>;
   /** Sweeps now. Returns how many holds it ended. */
-  sweep(): Promise<number>;
+  recoverHolds(): Promise<number>;
   /** Checks the books now. `undefined`: another process is doing it. */
   audit(): Promise<readonly AuditBreach[] | undefined>;
   /** How many rules' breaches the last audit of this process named; 0 before the first. */
@@ -54,21 +54,23 @@ const auditMs = 60 * 60 * 1_000;
 const firstAuditMs = 5 * 60 * 1_000;
 
 /** How many breaches a log line names. */
-const toldMax = 10;
+const loggedMax = 10;
 
 /** Makes the jobs; {@link BillingJobs.start} begins. */
 export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
   const { pool, warn = () => {} } = options;
-  const { sweepMs } = ledgerTimings(options);
+  const { recoveryMs } = ledgerTimings(options);
   const timers: NodeJS.Timeout[] = [];
-  const sweep = (): Promise<number> => sweepHolds(sweepOptions(options, warn));
+  const recover = (): Promise<number> => recoverHolds(recoveryOptions(options, warn));
   const audit = createAudit(pool, options.alarm ?? warn);
-  const sweepJob = singly(sweep, (error) => warn("sweeping holds failed", { err: error }));
-  const partitionJob = singly(
+  const recoveryJob = singleFlight(recover, (error) =>
+    warn("sweeping holds failed", { err: error }),
+  );
+  const partitionJob = singleFlight(
     () => makePartitions(pool),
     (error) => warn("making partitions failed: tried again in an hour", { err: error }),
   );
-  const auditJob = singly(audit.run, (error) =>
+  const auditJob = singleFlight(audit.run, (error) =>
     warn("the books could not be checked: tried again in an hour", { err: error }),
   );
   return {
@@ -76,7 +78,7 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
       if (timers.length > 0) return;
       void partitionJob();
       timers.push(
-        setInterval(() => void sweepJob(), sweepMs),
+        setInterval(() => void recoveryJob(), recoveryMs),
         setInterval(() => void partitionJob(), partitionMs),
         setInterval(() => void auditJob(), auditMs),
         setTimeout(() => void auditJob(), firstAuditMs),
@@ -85,29 +87,29 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
     },
     async stop() {
       for (const timer of timers.splice(0)) clearInterval(timer);
-      await Promise.all([sweepJob.ended(), partitionJob.ended(), auditJob.ended()]);
+      await Promise.all([recoveryJob.ended(), partitionJob.ended(), auditJob.ended()]);
     },
-    sweep,
+    recoverHolds: recover,
     audit: audit.run,
     findings: audit.findings,
   };
 }
 
-function sweepOptions(options: BillingJobsOptions, warn: Tell): SweepOptions {
-  const { pool, nodeId, onLowBalance = () => {}, at } = options;
-  return { pool, nodeId, silentMs: ledgerTimings(options).silentMs, warn, onLowBalance, at };
+function recoveryOptions(options: BillingJobsOptions, warn: LogEvent): RecoveryOptions {
+  const { pool, nodeId, onLowBalance = () => {}, failpoint } = options;
+  return { pool, nodeId, silentMs: ledgerTimings(options).silentMs, warn, onLowBalance, failpoint };
 }
 
-function createAudit(pool: Pool, alarm: Tell) {
+function createAudit(pool: Pool, alarm: LogEvent) {
   let findings = 0;
   return {
     findings: () => findings,
     run: async (): Promise<readonly AuditBreach[] | undefined> => {
-      const breaches = await auditAlone(pool);
+      const breaches = await auditExclusively(pool);
       if (breaches === undefined) return undefined;
       findings = breaches.length;
       if (findings > 0) {
-        alarm("the books are wrong", { findings, breaches: breaches.slice(0, toldMax) });
+        alarm("the books are wrong", { findings, breaches: breaches.slice(0, loggedMax) });
       }
       return breaches;
     },
@@ -121,8 +123,8 @@ async function makePartitions(pool: Pool): Promise<void> {
 
 /* Ends the holds of processes that are dead, and those that have expired. The database's clock alone decides. */
 
-/** What {@link sweepHolds} needs. */
-interface SweepOptions {
+/** What {@link recoverHolds} needs. */
+interface RecoveryOptions {
   /** The plain pool of the database. */
   readonly pool: Pool;
   /** The process that sweeps, while it tells the database that it lives. Default: none; then nobody is taken
@@ -132,18 +134,18 @@ interface SweepOptions {
   readonly silentMs: number;
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
-  readonly at: At | undefined;
+  readonly failpoint: Failpoint | undefined;
 }
 
 /** The most holds of one look, of either kind. More are found by the next one, at once. */
-const sweepMax = 10_000;
+const recoveryMax = 10_000;
 
 const findStatement = `
 select account_id, array_agg(id) as ids from (
   (select account_id, id from hold where state = 1 and expires_at < clock_timestamp()
-     order by expires_at limit ${sweepMax})
+     order by expires_at limit ${recoveryMax})
   union
-  (select account_id, id from hold where state = 1 and node_id = any($1::uuid[]) limit ${sweepMax})
+  (select account_id, id from hold where state = 1 and node_id = any($1::uuid[]) limit ${recoveryMax})
 ) gone group by account_id order by account_id`;
 
 /**
@@ -151,8 +153,8 @@ select account_id, array_agg(id) as ids from (
  *
  * @returns how many holds it ended.
  */
-async function sweepHolds(options: SweepOptions): Promise<number> {
-  const { pool, nodeId, silentMs, warn, at } = options;
+async function recoverHolds(options: RecoveryOptions): Promise<number> {
+  const { pool, nodeId, silentMs, warn, failpoint } = options;
   const { rows: nodes } = await pool.query<{ ids: string[] | null }>(
     "select ledger_end_silent($1, $2) as ids",
     [nodeId ?? null, silentMs],
@@ -161,24 +163,24 @@ async function sweepHolds(options: SweepOptions): Promise<number> {
     const { rows } = await pool.query<{ account_id: string; ids: string[] }>(findStatement, [
       nodes[0]?.ids ?? null,
     ]);
-    if (rows.length > 0) at?.("sweep.found");
+    if (rows.length > 0) failpoint?.("recovery.found");
     let found = 0;
     const before = ended;
     for (const { account_id: accountId, ids } of rows) {
       found += ids.length;
       try {
-        ended += await sweepAccount(options, accountId, ids);
+        ended += await recoverAccount(options, accountId, ids);
       } catch (error) {
         // One stuck account must not keep the money of the others.
         warn("the holds of an account could not be swept", { accountId, err: error });
       }
     }
-    if (found < sweepMax || ended === before) return ended;
+    if (found < recoveryMax || ended === before) return ended;
   }
 }
 
-async function sweepAccount(
-  { pool, onLowBalance, at }: SweepOptions,
+async function recoverAccount(
+  { pool, onLowBalance, failpoint }: RecoveryOptions,
   accountId: string,
   ids: string[],
 ): Promise<number> {
@@ -186,9 +188,9 @@ async function sweepAccount(
     "select ended, low_balance from ledger_sweep_holds($1, $2)",
     [accountId, ids],
   );
-  at?.("sweep.begun");
+  failpoint?.("recovery.begun");
   const { rows } = await answer;
-  at?.("sweep.done");
+  failpoint?.("recovery.done");
   const { ended = 0, low_balance: low = null } = rows[0] ?? {};
   if (low !== null) onLowBalance(accountId, BigInt(low));
   return ended;

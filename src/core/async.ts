@@ -2,7 +2,7 @@ import { databaseUnavailable } from "./database-lost.ts";
 
 /** Work that a process does by itself, again and again, never twice at once. */
 
-/** See {@link singly}. */
+/** See {@link singleFlight}. */
 interface Single {
   /** Runs the job, unless it runs already; resolves when that run has ended. Never rejects. */
   (): Promise<void>;
@@ -11,7 +11,10 @@ interface Single {
 }
 
 /** Makes a job run one at a time. @param failed told of each failure */
-export function singly(job: () => Promise<unknown>, failed: (error: unknown) => void): Single {
+export function singleFlight(
+  job: () => Promise<unknown>,
+  failed: (error: unknown) => void,
+): Single {
   let running: Promise<void> | undefined;
   const runOnce = async (): Promise<void> => {
     try {

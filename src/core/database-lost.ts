@@ -44,7 +44,7 @@ export function tooManyWaiting(): GatewayError {
  *
  * @throws GatewayError SERVICE_UNAVAILABLE where it cannot be reached; other errors as they are.
  */
-export async function answering<T>(work: Promise<T>): Promise<T> {
+export async function mapDatabaseLoss<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

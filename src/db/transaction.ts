@@ -1,7 +1,7 @@
 /** Work in a transaction of its own. */
 import type { EntityManager } from "@mikro-orm/postgresql";
 import type { Pool, PoolClient } from "pg";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { GatewayError } from "../core/errors.ts";
 
 /**
@@ -13,7 +13,7 @@ export async function transact<Result>(
   pool: Pool,
   work: (client: PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  const client = await answering(pool.connect());
+  const client = await mapDatabaseLoss(pool.connect());
   const run = async (): Promise<Result> => {
     await client.query("begin");
     const result = await work(client);
@@ -21,7 +21,7 @@ export async function transact<Result>(
     return result;
   };
   try {
-    const result = await answering(run());
+    const result = await mapDatabaseLoss(run());
     client.release();
     return result;
   } catch (error) {

@@ -9,7 +9,7 @@ import type { Pool } from "pg";
 import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import type { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { requireSession, type RequireStepUp } from "../core/browser-session.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { createSealing, type Sealing } from "../core/sealing.ts";
 import { isUuid } from "../core/uuid.ts";
@@ -64,7 +64,7 @@ function createDataKeys({ pool, masterKey }: Pick<KeyCopiesOptions, "pool" | "ma
   const wrapping = (): Sealing => (made ??= createSealing(masterKey(), "data key"));
   const wrappedOf = async (accountId: string): Promise<Buffer | undefined> => {
     const query = pool.query<{ wrapped: Buffer }>(sql.dataKey, [accountId]);
-    return (await answering(query)).rows[0]?.wrapped;
+    return (await mapDatabaseLoss(query)).rows[0]?.wrapped;
   };
   return {
     exists: async (accountId: string) => (await wrappedOf(accountId)) !== undefined,
@@ -79,7 +79,7 @@ function createDataKeys({ pool, masterKey }: Pick<KeyCopiesOptions, "pool" | "ma
         }
         const fresh = randomBytes(dataKeyBytes).toString("base64");
         const values = [accountId, wrapping().seal(accountId, dataKeyContext, fresh)];
-        await answering(pool.query(sql.addDataKey, values));
+        await mapDatabaseLoss(pool.query(sql.addDataKey, values));
       }
     },
   };
@@ -113,7 +113,7 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
     async open(accountId, keyId) {
       if (!isOn) return undefined;
       const query = pool.query<{ sealed: Buffer }>(sql.copy, [keyId, accountId]);
-      const [row] = (await answering(query)).rows;
+      const [row] = (await mapDatabaseLoss(query)).rows;
       if (row === undefined) return undefined;
       const sealing = await dataKeys.sealingOf(accountId);
       const secret = sealing?.open(accountId, Buffer.from(keyId), row.sealed);
@@ -123,7 +123,9 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
 
     async keptOf(keyIds) {
       if (!isOn || keyIds.length === 0) return new Set();
-      const { rows } = await answering(pool.query<{ key_id: string }>(sql.kept, [[...keyIds]]));
+      const { rows } = await mapDatabaseLoss(
+        pool.query<{ key_id: string }>(sql.kept, [[...keyIds]]),
+      );
       return new Set(rows.map(({ key_id: keyId }) => keyId));
     },
 
@@ -174,7 +176,7 @@ export function createRevealRpc({
       const { accountId, userId } = requireSession(context);
       const where = { id: keyId, accountId };
       const row = isUuid(keyId)
-        ? await answering(orm.em.fork().findOne(ApiKeyEntity, where))
+        ? await mapDatabaseLoss(orm.em.fork().findOne(ApiKeyEntity, where))
         : null;
       if (row === null) throw noSuchKey();
       // Before the code is used up: where there is nothing to show, it is good for something else.

@@ -4,7 +4,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { InferEntity } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
 import { KeySchema, type Key } from "../../gen/uas/key/v1/key_pb.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { money } from "../core/money.ts";
 import type { KeyCopies } from "./copies.ts";
@@ -35,7 +35,7 @@ export function createKeyMessages(orm: MikroORM, { spentOf, copies }: KeyKnowled
   const messagesOf = async (rows: readonly KeyRow[]): Promise<Key[]> => {
     const ids = rows.map(({ id }) => id);
     const uses = orm.em.fork().find(KeyUseEntity, { keyId: { $in: ids } });
-    const known = [spentOf(ids), answering(uses), copies.keptOf(ids)] as const;
+    const known = [spentOf(ids), mapDatabaseLoss(uses), copies.keptOf(ids)] as const;
     const [spent, used, kept] = await Promise.all(known);
     const useTimes = new Map(used.map(({ keyId, useTime }) => [keyId, useTime]));
     return rows.map((row) => {

@@ -13,7 +13,7 @@ import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/room.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
 import { callerKey, type Caller } from "../core/caller.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { parsePositiveMoney } from "../core/money.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
@@ -71,7 +71,7 @@ function listAndCreate({
       const page = readPage(request, { isKey: isUuid });
       const accountId = await requireAccount(values.get(callerKey), request.accountId);
       const where = page.after === undefined ? {} : { id: { $lt: page.after } };
-      const rows = await answering(
+      const rows = await mapDatabaseLoss(
         orm.em
           .fork()
           .find(
@@ -106,7 +106,7 @@ function listAndCreate({
         await recordAction(em, values, { action: "key.create", accountId, subject: id, after });
         return created;
       });
-      return { key: await messageOf(await answering(work)), secret };
+      return { key: await messageOf(await mapDatabaseLoss(work)), secret };
     },
   };
 }
@@ -140,7 +140,7 @@ function getAndChange({
   return {
     async getKey({ keyId }, { values }) {
       const row = isUuid(keyId)
-        ? await answering(orm.em.fork().findOne(ApiKeyEntity, { id: keyId }))
+        ? await mapDatabaseLoss(orm.em.fork().findOne(ApiKeyEntity, { id: keyId }))
         : null;
       return { key: await messageOf(requireOwn(values.get(callerKey), row)) };
     },
@@ -188,7 +188,7 @@ function changeKey(orm: MikroORM, change: Change): Promise<KeyRow> {
     em.clear();
     return requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }));
   });
-  return answering(work);
+  return mapDatabaseLoss(work);
 }
 
 /** What of a key is written down. */

@@ -11,17 +11,17 @@ import type { AddressEdit } from "../dialect/json/addresses.ts";
 import type { Catalogue } from "../inference/catalogue.ts";
 import type { InferenceHandlers } from "../inference/handlers.ts";
 import type { RunningCalls } from "../inference/running-calls.ts";
-import type { OutsideTasks } from "../task/external.ts";
+import type { ExternalTasks } from "../task/external.ts";
 import type { NativeTransport } from "../vendor/native-http.ts";
 import type { NativeApi, NativeRoute } from "../vendor/native.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import type { NativeBody } from "./body.ts";
-import type { Following } from "./following.ts";
+import type { JobTracker } from "./job-tracker.ts";
 import type { Links } from "./links.ts";
 import type { FindNativeModel } from "./models.ts";
 
 /** A vendor that is served under a prefix. */
-export interface NativeVendor {
+export interface NativeMount {
   /** With its leading slash. */
   readonly prefix: string;
   readonly vendor: Vendor;
@@ -35,15 +35,15 @@ export interface NativeVendor {
 /** What the handler needs of the rest. */
 export interface NativeContext {
   /** By prefix. */
-  readonly vendors: ReadonlyMap<string, NativeVendor>;
+  readonly vendors: ReadonlyMap<string, NativeMount>;
   readonly findModel: FindNativeModel;
   readonly catalogue: Catalogue;
   readonly handlers: Pick<InferenceHandlers, "through">;
   readonly calls: RunningCalls;
   readonly ledger: Pick<Ledger, "record">;
   readonly pool: Pool;
-  readonly outside: OutsideTasks;
-  readonly following: Following;
+  readonly external: ExternalTasks;
+  readonly jobTracker: JobTracker;
   readonly links: Links;
   /** Hosts of callbacks that are exempt from the public-address rule. */
   readonly allowHosts: readonly string[];
@@ -54,8 +54,8 @@ export interface NativeContext {
 }
 
 /** One request, its route found. */
-export interface NativeAsk<Route extends NativeRoute = NativeRoute> {
-  readonly at: NativeVendor;
+export interface NativeExchange<Route extends NativeRoute = NativeRoute> {
+  readonly mount: NativeMount;
   readonly route: Route;
   readonly request: NativeBody;
   /** As it was sent. */
@@ -76,7 +76,7 @@ export type NativeSink = Sink<Buffer>;
 
 /** The vendor's addresses as ours, for what goes to the customer. */
 export function outwardAddresses(
-  { at: { prefix, api, transport } }: Pick<NativeAsk, "at">,
+  { mount: { prefix, api, transport } }: Pick<NativeExchange, "mount">,
   publicUrl: string,
 ): readonly AddressEdit[] {
   const members = new Set(api.urlMembers);
@@ -89,11 +89,11 @@ export function outwardAddresses(
 
 /** Ours as the vendor's, for what goes to it. */
 export function inwardAddresses(
-  ask: Pick<NativeAsk, "at">,
+  exchange: Pick<NativeExchange, "mount">,
   publicUrl: string,
 ): readonly AddressEdit[] {
   // A customer may put the address of a file of his own wherever a model takes one.
-  return outwardAddresses(ask, publicUrl).map(({ from, to }) => ({ from: to, to: from }));
+  return outwardAddresses(exchange, publicUrl).map(({ from, to }) => ({ from: to, to: from }));
 }
 
 /** Which headers pass, in either direction: those that a vendor's table names, and no others. Pure. */

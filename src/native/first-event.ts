@@ -8,7 +8,10 @@ import { EventSplitter } from "../dialect/sse/event-stream.ts";
 import type { Vendor, VendorBody, VendorReply } from "../vendor/vendor.ts";
 
 /** The reply; where its first event is such trouble, or it is a refusal in form of an event, that event's JSON. */
-export async function withoutFault(vendor: Vendor, reply: VendorReply): Promise<VendorReply> {
+export async function unwrapFirstEventError(
+  vendor: Vendor,
+  reply: VendorReply,
+): Promise<VendorReply> {
   const { status, headers, body } = reply;
   if (!(headers["content-type"] ?? "").startsWith("text/event-stream")) return reply;
   const isRefused = status < 200 || status > 299;
@@ -16,11 +19,15 @@ export async function withoutFault(vendor: Vendor, reply: VendorReply): Promise<
   const told = isRefused ? status : 400;
   const isFault = data !== undefined && vendor.faultOf?.(told, data) !== undefined;
   if (data === undefined || (!isFault && !isRefused)) {
-    return { ...reply, body: new BegunBody(pieces, body, pending) };
+    return { ...reply, body: new ResumedBody(pieces, body, pending) };
   }
   body.cancel();
   const type = { "content-type": "application/json" };
-  return { status: told, headers: { ...headers, ...type }, body: new BegunBody([data], undefined) };
+  return {
+    status: told,
+    headers: { ...headers, ...type },
+    body: new ResumedBody([data], undefined),
+  };
 }
 
 interface FirstEvent {
@@ -35,12 +42,13 @@ interface FirstEvent {
 /** What a vendor takes its time for is no such trouble: who waits for it learns that it was begun. */
 async function firstEvent(body: VendorBody): Promise<FirstEvent> {
   let pieces: readonly Buffer[] = [];
-  const late = new Late();
+  const late = new WaitLimit();
   try {
     for (let bytes = 0; bytes < refusalBytesMax; ) {
       const pending = body.ready();
       const isReady = await Promise.race([pending, late.comes]);
-      if (isReady === undefined) return { pieces, data: undefined, pending: quiet(pending) };
+      if (isReady === undefined)
+        return { pieces, data: undefined, pending: ignoreRejection(pending) };
       if (!isReady) break;
       pieces = [...pieces, ...body.take()];
       bytes = pieces.reduce((sum, { length }) => sum + length, 0);
@@ -54,7 +62,7 @@ async function firstEvent(body: VendorBody): Promise<FirstEvent> {
 }
 
 /** The end of the wait. A timer that is cleared: one that is aborted makes an error with its stack for each stream. */
-class Late {
+class WaitLimit {
   readonly comes: Promise<undefined>;
   #timer: NodeJS.Timeout | undefined;
 
@@ -70,7 +78,7 @@ class Late {
 }
 
 /** Whoever reads on learns of its failure. */
-function quiet(pending: Promise<boolean>): Promise<boolean> {
+function ignoreRejection(pending: Promise<boolean>): Promise<boolean> {
   pending.catch(() => {});
   return pending;
 }
@@ -88,7 +96,7 @@ function dataIn(bytes: Buffer): Buffer | undefined {
 }
 
 /** A body of which the beginning has been read. */
-class BegunBody implements VendorBody {
+class ResumedBody implements VendorBody {
   #begun: readonly Buffer[];
   readonly #body: VendorBody | undefined;
   #pending: Promise<boolean> | undefined;

@@ -7,7 +7,7 @@ import type { PriceBook } from "../billing/prices/price-book.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { nativePayloadBytesMax, nativeObjectTtlMs } from "../config/limits.ts";
 import { taskKeptMs } from "../config/task-limits.ts";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import { serve, type Service } from "../core/service.ts";
@@ -15,16 +15,16 @@ import type { Database } from "../db/database.ts";
 import type { Catalogue } from "../inference/catalogue.ts";
 import type { InferenceHandlers } from "../inference/handlers.ts";
 import type { RunningCalls } from "../inference/running-calls.ts";
-import { createOutsideTasks } from "../task/external.ts";
+import { createExternalTasks } from "../task/external.ts";
 import { createTaskPricing } from "../task/module.ts";
-import { tellTask } from "../task/notify.ts";
+import { notifyTask } from "../task/notify.ts";
 import type { TaskRow } from "../task/task-row.ts";
-import type { MoveNeeds } from "../task/transition.ts";
+import type { TransitionOptions } from "../task/transition.ts";
 import type { WorkerVendor } from "../task/worker-options.ts";
 import { vendorKinds } from "../vendor/index.ts";
 import type { Vendor } from "../vendor/vendor.ts";
-import { headerList, type NativeVendor, type NativeContext } from "./context.ts";
-import { createFollowing, type FollowingOptions } from "./following.ts";
+import { headerList, type NativeMount, type NativeContext } from "./context.ts";
+import { createJobTracker, type JobTrackerOptions } from "./job-tracker.ts";
 import { createLinks } from "./links.ts";
 import { createFindNativeModel } from "./models.ts";
 import { customerBody } from "./send.ts";
@@ -44,13 +44,13 @@ export interface NativeRoomOptions {
   readonly log: Logger;
   /** Called when there is something for workers to look at. */
   readonly onNews: () => void;
-  readonly onLowBalance: NonNullable<MoveNeeds["onLowBalance"]>;
-  /** For tests. Default: as {@link FollowingOptions} has it. */
-  readonly taskTimings?: Pick<FollowingOptions, "refreshMs">;
+  readonly onLowBalance: NonNullable<TransitionOptions["onLowBalance"]>;
+  /** For tests. Default: as {@link JobTrackerOptions} has it. */
+  readonly taskTimings?: Pick<JobTrackerOptions, "refreshMs">;
 }
 
 /** What its service needs of the other rooms. */
-interface NativeServing {
+interface NativeRoomParts {
   readonly catalogue: Catalogue;
   readonly handlers: InferenceHandlers;
   readonly calls: RunningCalls;
@@ -64,9 +64,9 @@ export interface NativeRoom {
   /** How workers follow jobs, by vendor name. */
   readonly natives: ReadonlyMap<string, WorkerVendor>;
   /** Tells of tasks, jobs among them. */
-  readonly tell: NonNullable<MoveNeeds["tell"]>;
+  readonly notify: NonNullable<TransitionOptions["notify"]>;
   readonly jobs: NativeExpiry;
-  serve(parts: NativeServing): { readonly handlers: NativeHandlers; readonly service: Service };
+  serve(parts: NativeRoomParts): { readonly handlers: NativeHandlers; readonly service: Service };
   /** Where the gateway listens: what vendors' addresses become where no other public address is set. */
   servedAt<Urls extends { readonly publicUrl: string }>(urls: Urls): Urls;
 }
@@ -75,18 +75,18 @@ export interface NativeRoom {
 export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   const { database, config, settings, prices, metrics, log, onNews, onLowBalance } = options;
   const { pool } = database;
-  const vendors = served(options);
+  const vendors = mountsOf(options);
   let listening = "";
   const publicUrl = (): string => settings.publicUrl ?? listening;
   const links = createLinks(options.masterKey);
-  const following = createFollowing({ pool, onNews, refreshMs: options.taskTimings?.refreshMs });
-  const byName = new Map([...vendors.values()].map((at) => [at.config.name, at]));
-  const tell = createTell({ vendors: byName, links, publicUrl });
-  const needs = { pool, tell, onLowBalance, onNews };
-  const outside = createOutsideTasks({ ...needs, pricing: createTaskPricing(prices) });
+  const jobTracker = createJobTracker({ pool, onNews, refreshMs: options.taskTimings?.refreshMs });
+  const byName = new Map([...vendors.values()].map((mount) => [mount.config.name, mount]));
+  const notify = createNotify({ vendors: byName, links, publicUrl });
+  const needs = { pool, notify, onLowBalance, onNews };
+  const external = createExternalTasks({ ...needs, pricing: createTaskPricing(prices) });
   const { allowHosts } = config.webhooks;
   const findModel = createFindNativeModel(config.models.values());
-  const common = { vendors, findModel, pool, outside, following, links, allowHosts, publicUrl };
+  const common = { vendors, findModel, pool, external, jobTracker, links, allowHosts, publicUrl };
   return {
     prefixes: [...vendors.values()].map(({ prefix, api }) => ({
       prefix,
@@ -100,17 +100,17 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
         ),
     })),
     natives: new Map(
-      [...byName].map(([name, at]) => [
+      [...byName].map(([name, mount]) => [
         name,
         {
-          tasks: following.tasksOf(at),
+          tasks: jobTracker.tasksOf(mount),
           maxInFlight: undefined,
-          baseUrl: at.config.baseUrl,
+          baseUrl: mount.config.baseUrl,
           isFileOptional: true,
         },
       ]),
     ),
-    tell,
+    notify,
     jobs: createNativeExpiry(pool, (message, fields) => log.warn(fields, message)),
     serve(parts) {
       const handlers = createNativeHandlers({ ...parts, ...common, metrics, log });
@@ -124,11 +124,11 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
 }
 
 /** Those that the configuration gives a prefix, and whose kind has an interface of its own. */
-function served({
+function mountsOf({
   config,
   vendors,
-}: Pick<NativeRoomOptions, "config" | "vendors">): ReadonlyMap<string, NativeVendor> {
-  const found = new Map<string, NativeVendor>();
+}: Pick<NativeRoomOptions, "config" | "vendors">): ReadonlyMap<string, NativeMount> {
+  const found = new Map<string, NativeMount>();
   for (const [name, vendor] of vendors) {
     const own = config.vendors.get(name);
     const api = vendorKinds[own?.kind ?? ""]?.native;
@@ -150,27 +150,27 @@ function served({
 /* What the webhook of a job has beside that of every task: how its vendor speaks of it (R-HOOK-7). */
 
 /** What telling needs. */
-interface TellingOptions extends Pick<NativeContext, "publicUrl" | "links"> {
+interface NotifyRoomOptions extends Pick<NativeContext, "publicUrl" | "links"> {
   /** By name. */
-  readonly vendors: ReadonlyMap<string, NativeVendor>;
+  readonly vendors: ReadonlyMap<string, NativeMount>;
 }
 
 /** Tells of tasks: of those in our own form as ever. */
-function createTell(options: TellingOptions) {
+function createNotify(options: NotifyRoomOptions) {
   return async (transaction: PoolClient, task: TaskRow): Promise<void> => {
     if (task.callback_url === null) return;
-    if (task.path === null) return tellTask(transaction, task);
+    if (task.path === null) return notifyTask(transaction, task);
     const job = await jobOfTask(transaction, task.id);
-    if (job === undefined) return tellTask(transaction, task);
+    if (job === undefined) return notifyTask(transaction, task);
     if (task.finish_time === null && !job.wants_progress) return;
-    const at = options.vendors.get(job.vendor);
+    const mount = options.vendors.get(job.vendor);
     const { body, vendor, vendor_id: vendorId, status } = job;
     const payload =
-      at &&
+      mount &&
       body &&
-      customerBody({ at, accountId: task.account_id }, body, options).toString("utf8");
+      customerBody({ mount, accountId: task.account_id }, body, options).toString("utf8");
     const isShort = payload && Buffer.byteLength(payload) <= nativePayloadBytesMax;
-    await tellTask(transaction, task, {
+    await notifyTask(transaction, task, {
       callbackId: job.callback_id ?? vendorId,
       extra: {
         vendor,
@@ -228,7 +228,7 @@ function createNativeExpiry(
     }
     return gone;
   };
-  const expiring = singly(expire, (error) =>
+  const expiring = singleFlight(expire, (error) =>
     warn("forgetting old objects of vendors failed: tried again", { err: error }),
   );
   let timer: NodeJS.Timeout | undefined;

@@ -3,10 +3,10 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { readRefusal, type Refusal, retryAfterSeconds } from "../inference/upstream-refusal.ts";
 import { refusalBytesMax } from "../config/limits.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
-import type { NativeContext, NativeVendor } from "./context.ts";
+import type { NativeContext, NativeMount } from "./context.ts";
 
-/** A reply outside of 2xx, read whole. */
-export interface Judged {
+/** A reply external of 2xx, read whole. */
+export interface ClassifiedRefusal {
   readonly refusal: Refusal;
   readonly body: Buffer;
 }
@@ -23,7 +23,7 @@ function isJobFailure(status: number): boolean {
 }
 
 /** What judging needs. */
-export interface Judging extends Pick<NativeContext, "metrics" | "log"> {
+export interface ClassifyOptions extends Pick<NativeContext, "metrics" | "log"> {
   /** See {@link NativePassRoute.isJobs}. */
   readonly isJobs?: boolean;
   /** Whether nothing was named that could be missing but the operator's model: that is told of as in calls (R-ERR-4).
@@ -32,11 +32,11 @@ export interface Judging extends Pick<NativeContext, "metrics" | "log"> {
 }
 
 /** Reads a refusal; tells the operator where it is about the operator's own account (R-ERR-3). */
-export async function judge(
+export async function classifyRefusal(
   reply: VendorReply,
-  { vendor, config }: NativeVendor,
-  { metrics, log, isJobs = false, isModels = false }: Judging,
-): Promise<Judged> {
+  { vendor, config }: NativeMount,
+  { metrics, log, isJobs = false, isModels = false }: ClassifyOptions,
+): Promise<ClassifiedRefusal> {
   const { status, headers } = reply;
   const body = await reply.body.whole(refusalBytesMax);
   const fault = vendor.faultOf?.(status, body);

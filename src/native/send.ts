@@ -5,7 +5,7 @@ import {
   inwardAddresses,
   outwardAddresses,
   passHeaders,
-  type NativeAsk,
+  type NativeExchange,
   type NativeContext,
 } from "./context.ts";
 import type { NamedModel } from "./models.ts";
@@ -21,21 +21,21 @@ export interface ModelChange {
 
 /** The request for the vendor: the model by its own name, our addresses as its, no callback, no foreign header. */
 export function vendorRequest(
-  ask: NativeAsk,
+  exchange: NativeExchange,
   publicUrl: string,
   change?: ModelChange,
 ): Omit<NativeSend, "signal"> {
-  const { at, route, request, method } = ask;
-  const { callback, urlHeaders } = at.api;
-  const headers = passHeaders(request.headers, at.requestHeaders);
-  const addresses = inwardAddresses(ask, publicUrl);
+  const { mount, route, request, method } = exchange;
+  const { callback, urlHeaders } = mount.api;
+  const headers = passHeaders(request.headers, mount.requestHeaders);
+  const addresses = inwardAddresses(exchange, publicUrl);
   for (const name of urlHeaders ?? []) {
     const value = headers[name];
     if (value !== undefined) headers[name] = rewriteHeader(value, addresses);
   }
-  const [first] = at.transport.bases;
-  const { base, path } = route.target?.(request) ?? { base: first.name, path: ask.path };
-  const query = withoutParams(ask.query, callback?.params ?? []);
+  const [first] = mount.transport.bases;
+  const { base, path } = route.target?.(request) ?? { base: first.name, path: exchange.path };
+  const query = withoutParams(exchange.query, callback?.params ?? []);
   const target = `${pathOf(path, change)}${query === "" ? "" : `?${query}`}`;
   // Bytes of files are nobody's to read, whatever type they say they have.
   const isBytes = route.kind === "pass" && route.model === undefined;
@@ -47,27 +47,27 @@ export function vendorRequest(
 
 /** What a customer gets of a whole body: the vendor's addresses as ours, those without a key as keys of their own. */
 export function customerBody(
-  { at, accountId }: { readonly at: NativeAsk["at"]; readonly accountId: string },
+  { mount, accountId }: { readonly mount: NativeExchange["mount"]; readonly accountId: string },
   body: Buffer,
   { publicUrl, links }: Pick<NativeContext, "publicUrl" | "links">,
 ): Buffer {
-  const linked = links.replace(body, { at, accountId, publicUrl: publicUrl() });
-  return rewriteAddresses(linked, outwardAddresses({ at }, publicUrl()));
+  const linked = links.replace(body, { mount, accountId, publicUrl: publicUrl() });
+  return rewriteAddresses(linked, outwardAddresses({ mount }, publicUrl()));
 }
 
 /** What a customer gets of a reply's headers. @param length of a whole one in bytes; `undefined`: it is streamed */
 export function customerHeaders(
-  ask: Pick<NativeAsk, "at">,
+  exchange: Pick<NativeExchange, "mount">,
   publicUrl: string,
   reply: {
     readonly headers: Readonly<Record<string, string>>;
     readonly length: number | undefined;
   },
 ): Record<string, string> {
-  const { at } = ask;
-  const headers = passHeaders(reply.headers, at.responseHeaders);
-  const addresses = outwardAddresses(ask, publicUrl);
-  for (const name of at.api.urlHeaders ?? []) {
+  const { mount } = exchange;
+  const headers = passHeaders(reply.headers, mount.responseHeaders);
+  const addresses = outwardAddresses(exchange, publicUrl);
+  for (const name of mount.api.urlHeaders ?? []) {
     const value = headers[name];
     if (value !== undefined) headers[name] = rewriteHeader(value, addresses);
   }

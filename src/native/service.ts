@@ -18,9 +18,14 @@ import type { CallContext } from "../inference/pipeline/context.ts";
 import { asMessages, type Messages, type Pushed } from "../core/sink.ts";
 import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
-import { passHeaders, type NativeAsk, type NativeContext, type NativeSink } from "./context.ts";
+import {
+  passHeaders,
+  type NativeExchange,
+  type NativeContext,
+  type NativeSink,
+} from "./context.ts";
 import { cancel, list, poll } from "./jobs.ts";
-import { asked, pass, relay } from "./pass.ts";
+import { mapHttpFailure, pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";
 import { submit } from "./submit.ts";
 
@@ -36,7 +41,7 @@ export interface NativeHandlers {
 export function createNativeHandlers(context: NativeContext): NativeHandlers {
   return {
     async exchange(request, { caller, requestId, signal }, sink) {
-      return run(find(request, context, { caller, requestId, signal, sink }), context);
+      return dispatch(find(request, context, { caller, requestId, signal, sink }), context);
     },
     async followLink(request, signal, sink) {
       await follow(request, context, { signal, sink });
@@ -81,39 +86,39 @@ function messagesOf<Schema extends typeof ExchangeResponseSchema | typeof Follow
   };
 }
 
-async function run(ask: NativeAsk, context: NativeContext): Promise<Pushed> {
-  const { route } = ask;
+async function dispatch(exchange: NativeExchange, context: NativeContext): Promise<Pushed> {
+  const { route } = exchange;
   if (route.kind === "call") {
-    const { caller, requestId, signal, sink } = ask;
-    const adapter = new NativeAdapter({ ...ask, route }, context);
+    const { caller, requestId, signal, sink } = exchange;
+    const adapter = new NativeAdapter({ ...exchange, route }, context);
     return context.handlers.through(adapter, { caller, requestId, signal }, sink);
   }
-  requireActive(ask.caller);
-  await counted(context, () => answer(ask, context));
+  requireActive(exchange.caller);
+  await counted(context, () => answerFree(exchange, context));
   return {};
 }
 
 /** What costs nothing by itself. */
-function answer(ask: NativeAsk, context: NativeContext): Promise<void> {
-  const { route } = ask;
+function answerFree(exchange: NativeExchange, context: NativeContext): Promise<void> {
+  const { route } = exchange;
   switch (route.kind) {
     case "submit":
-      return submit({ ...ask, route }, context);
+      return submit({ ...exchange, route }, context);
     case "poll":
-      return poll({ ...ask, route }, context);
+      return poll({ ...exchange, route }, context);
     case "cancel":
-      return cancel({ ...ask, route }, context);
+      return cancel({ ...exchange, route }, context);
     case "list":
-      return list({ ...ask, route }, context);
+      return list({ ...exchange, route }, context);
     case "pass":
-      return pass({ ...ask, route }, context);
+      return pass({ ...exchange, route }, context);
     case "call":
       break;
   }
   throw new TypeError("a call runs by itself");
 }
 
-interface Following {
+interface LinkReply {
   readonly signal: CancelSignal;
   readonly sink: NativeSink;
 }
@@ -121,20 +126,20 @@ interface Following {
 async function follow(
   { prefix, token, headers }: FollowLinkRequest,
   context: NativeContext,
-  { signal, sink }: Following,
+  { signal, sink }: LinkReply,
 ): Promise<void> {
-  const at = context.vendors.get(prefix);
-  const link = at && context.links.open(at, token);
-  if (at === undefined || link === undefined) throw noSuchAddress("GET", `${prefix}/_s/…`);
+  const mount = context.vendors.get(prefix);
+  const link = mount && context.links.open(mount, token);
+  if (mount === undefined || link === undefined) throw noSuchAddress("GET", `${prefix}/_s/…`);
   const { base, target, accountId } = link;
   checkRequest({ query: "", headers, body: new Uint8Array() });
-  const passed = passHeaders(headers, at.requestHeaders);
-  const ask = { at, caller: { accountId } };
-  const reply = await asked(
-    at.transport.send({ base, method: "GET", target, headers: passed, body: [], signal }),
+  const passed = passHeaders(headers, mount.requestHeaders);
+  const exchange = { mount, caller: { accountId } };
+  const reply = await mapHttpFailure(
+    mount.transport.send({ base, method: "GET", target, headers: passed, body: [], signal }),
   );
   try {
-    await counted(context, () => relay(ask, context, { reply, sink, onWhole: undefined }));
+    await counted(context, () => relay(exchange, context, { reply, sink, onWhole: undefined }));
   } finally {
     reply.body.cancel();
   }
@@ -154,24 +159,24 @@ async function counted({ calls }: NativeContext, work: () => Promise<void>): Pro
 function find(
   message: ExchangeRequest,
   { vendors }: NativeContext,
-  from: Pick<NativeAsk, "caller" | "requestId" | "signal" | "sink">,
-): NativeAsk {
+  from: Pick<NativeExchange, "caller" | "requestId" | "signal" | "sink">,
+): NativeExchange {
   const { prefix, method, path, query, headers, body } = message;
-  const at = vendors.get(prefix);
+  const mount = vendors.get(prefix);
   // An account that may not call learns that first, whatever it asks for.
-  if (at === undefined) {
+  if (mount === undefined) {
     requireActive(from.caller);
     throw noSuchAddress(method, `${prefix}${path}`);
   }
   checkRequest(message);
   checkPath(method, path);
   const params = readQuery(query);
-  for (const route of at.api.routes) {
+  for (const route of mount.api.routes) {
     const groups = route.method === method ? route.path.exec(path) : null;
     if (groups === null) continue;
     const request = new NativeBody({ groups: { ...groups.groups }, query: params, headers, body });
     if (route.when?.(request) === false) continue;
-    return { at, route, request, method: route.method, path, query, ...from };
+    return { mount, route, request, method: route.method, path, query, ...from };
   }
   requireActive(from.caller);
   throw noSuchAddress(method, `${prefix}${path}`);

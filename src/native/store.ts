@@ -1,9 +1,9 @@
 /** Whose objects are, and what vendors said of jobs last. */
 import type { Pool, PoolClient } from "pg";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { TaskUnits } from "../vendor/task.ts";
-import type { NativeAsk, NativeContext } from "./context.ts";
+import type { NativeExchange, NativeContext } from "./context.ts";
 
 /** A job as it is kept. */
 export interface NativeJob {
@@ -36,7 +36,7 @@ type NewNativeJob = Pick<
 >;
 
 /** What a vendor said of a job. */
-export interface Said {
+export interface SavedAnswer {
   readonly status: string;
   readonly body: Buffer | null;
 }
@@ -82,7 +82,7 @@ async function ownsObjects(
 ): Promise<boolean> {
   const asked = [...new Set(names)];
   if (asked.length === 0) return true;
-  const { rows } = await answering(database.query(sql.owned, [vendor, asked, accountId]));
+  const { rows } = await mapDatabaseLoss(database.query(sql.owned, [vendor, asked, accountId]));
   return rows.length === asked.length;
 }
 
@@ -94,26 +94,30 @@ export async function insertJob(database: Database, job: NewNativeJob): Promise<
 }
 
 /** The vendor has it. */
-export async function nameJob(
+export async function acceptJob(
   database: Database,
   taskId: string,
-  { vendorId, status, body }: Said & { readonly vendorId: string },
+  { vendorId, status, body }: SavedAnswer & { readonly vendorId: string },
 ): Promise<void> {
   await database.query(sql.name, [taskId, vendorId, status, body]);
 }
 
 /** The vendor said how it stands. */
-export async function sayJob(
+export async function saveAnswer(
   database: Database,
   taskId: string,
-  { status, body }: Said,
+  { status, body }: SavedAnswer,
 ): Promise<void> {
-  await answering(database.query(sql.say, [taskId, status, body]));
+  await mapDatabaseLoss(database.query(sql.say, [taskId, status, body]));
 }
 
 /** The vendor has done something about it, but did not say how it stands now: it is to be asked. */
-export async function touchJob(database: Database, taskId: string, status: string): Promise<void> {
-  await answering(database.query(sql.touch, [taskId, status]));
+export async function markJobStale(
+  database: Database,
+  taskId: string,
+  status: string,
+): Promise<void> {
+  await mapDatabaseLoss(database.query(sql.touch, [taskId, status]));
 }
 
 /** A job by what the vendor calls it, whosever it is. */
@@ -122,7 +126,7 @@ export async function findJob(
   vendor: string,
   vendorId: string,
 ): Promise<NativeJob | undefined> {
-  return (await answering(database.query<NativeJob>(sql.find, [vendor, vendorId]))).rows[0];
+  return (await mapDatabaseLoss(database.query<NativeJob>(sql.find, [vendor, vendorId]))).rows[0];
 }
 
 /** The job that a task is. */
@@ -146,7 +150,7 @@ export async function listJobs(
 ): Promise<readonly NativeJob[]> {
   const { accountId, vendor, word, after, limit } = page;
   const values = [accountId, vendor, word, after ?? null, limit];
-  return (await answering(database.query<NativeJob>(sql.list, values))).rows;
+  return (await mapDatabaseLoss(database.query<NativeJob>(sql.list, values))).rows;
 }
 
 /* Whether what a request is about is the caller's: asked before the vendor is (R-VND-3). */
@@ -161,27 +165,27 @@ export function noSuchObject(): GatewayError {
 
 /** @throws GatewayError NOT_FOUND */
 export async function checkOwned(
-  { at, caller }: Pick<NativeAsk, "at" | "caller">,
+  { mount, caller }: Pick<NativeExchange, "mount" | "caller">,
   { pool }: Pick<NativeContext, "pool">,
   names: readonly string[],
 ): Promise<void> {
-  const owner = { vendor: at.config.name, accountId: caller.accountId };
+  const owner = { vendor: mount.config.name, accountId: caller.accountId };
   if (!(await ownsObjects(pool, owner, names))) throw noSuchObject();
 }
 
 /** The names of the objects that a request refers to. */
 export function referencesOf({
-  at,
+  mount,
   request,
-}: Pick<NativeAsk, "at" | "request">): readonly string[] {
-  return at.api.references?.(request) ?? [];
+}: Pick<NativeExchange, "mount" | "request">): readonly string[] {
+  return mount.api.references?.(request) ?? [];
 }
 
 /** What a request refers to must be the caller's. @throws GatewayError NOT_FOUND */
 export async function checkReferences(
-  ask: NativeAsk,
+  exchange: NativeExchange,
   context: Pick<NativeContext, "pool">,
 ): Promise<void> {
-  const names = referencesOf(ask);
-  if (names.length > 0) await checkOwned(ask, context, names);
+  const names = referencesOf(exchange);
+  if (names.length > 0) await checkOwned(exchange, context, names);
 }

@@ -20,23 +20,27 @@ import type { WholeTask } from "../task/task-row.ts";
 import type { NativeSubmitRoute } from "../vendor/native.ts";
 import { atLeast, secondsLeast } from "../vendor/task-params.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
-import type { NativeAsk, NativeContext } from "./context.ts";
-import { saidOf } from "./following.ts";
+import type { NativeExchange, NativeContext } from "./context.ts";
+import { savedAnswerOf } from "./job-tracker.ts";
 import { checkModel, checkedModel, type NamedModel, type NativeModel } from "./models.ts";
-import { judge } from "./refusal.ts";
+import { classifyRefusal } from "./refusal.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, vendorRequest } from "./send.ts";
-import { checkReferences, referencesOf, claimObjects, insertJob, nameJob } from "./store.ts";
+import { checkReferences, referencesOf, claimObjects, insertJob, acceptJob } from "./store.ts";
 
-type Ask = NativeAsk<NativeSubmitRoute>;
+type SubmitExchange = NativeExchange<NativeSubmitRoute>;
 
 /** Submits a job. A failure before the head is thrown. */
-export async function submit(ask: Ask, context: NativeContext): Promise<void> {
-  const { task, found } = await begin(ask, context);
-  const { status, headers, body } = await send(ask, context, { task, found });
-  const told = customerBody({ at: ask.at, accountId: ask.caller.accountId }, body, context);
-  const shown = customerHeaders(ask, context.publicUrl(), { headers, length: told.length });
-  ask.sink.whole({ status, headers: shown }, told);
+export async function submit(exchange: SubmitExchange, context: NativeContext): Promise<void> {
+  const { task, found } = await begin(exchange, context);
+  const { status, headers, body } = await send(exchange, context, { task, found });
+  const told = customerBody(
+    { mount: exchange.mount, accountId: exchange.caller.accountId },
+    body,
+    context,
+  );
+  const shown = customerHeaders(exchange, context.publicUrl(), { headers, length: told.length });
+  exchange.sink.whole({ status, headers: shown }, told);
 }
 
 type Found = NativeModel & { readonly named: NamedModel };
@@ -47,20 +51,20 @@ interface Begun {
 }
 
 /** What is refused here has a record among the calls, and no task. */
-async function begin(ask: Ask, context: NativeContext): Promise<Begun> {
-  const { at, route, request, caller, requestId } = ask;
-  const path = `${at.prefix}${ask.path}`.slice(0, 256);
+async function begin(exchange: SubmitExchange, context: NativeContext): Promise<Begun> {
+  const { mount, route, request, caller, requestId } = exchange;
+  const path = `${mount.prefix}${exchange.path}`.slice(0, 256);
   let model = "";
   try {
     request.needBody();
     const found = checkedModel(request, route.model, {
-      find: (name) => context.findModel(at.vendor.name, name),
+      find: (name) => context.findModel(mount.vendor.name, name),
       authorize: (key) => admitModel(context.catalogue, caller, (model = key)),
     });
     checkModel(found.model, route.types);
-    await checkReferences(ask, context);
-    const callback = readCallback(ask, context.allowHosts);
-    const { timeouts, maxInFlight: vendorMax } = at.config;
+    await checkReferences(exchange, context);
+    const callback = readCallback(exchange, context.allowHosts);
+    const { timeouts, maxInFlight: vendorMax } = mount.config;
     const units = route.units(request, found.model);
     const { minSeconds } = found.model;
     const asked = {
@@ -75,11 +79,11 @@ async function begin(ask: Ask, context: NativeContext): Promise<Begun> {
       waitMs: timeouts.connectMs + Math.max(timeouts.firstByteMs, nativeWaitMs) + timeouts.idleMs,
       vendorMax,
     };
-    const task = await context.outside.begin(asked, { caller, requestId }, (open, { id }) =>
+    const task = await context.external.begin(asked, { caller, requestId }, (open, { id }) =>
       insertJob(open, {
         task_id: id,
         account_id: caller.accountId,
-        vendor: at.config.name,
+        vendor: mount.config.name,
         word: route.task.word,
         callback_id: callback.id,
         wants_progress: callback.wantsProgress,
@@ -88,13 +92,13 @@ async function begin(ask: Ask, context: NativeContext): Promise<Begun> {
     return { task, found };
   } catch (error) {
     const told = error instanceof GatewayError ? error : internalError(error);
-    recordRefused(ask, context, { path, model, told });
+    recordRefused(exchange, context, { path, model, told });
     throw told;
   }
 }
 
 function recordRefused(
-  { caller, requestId }: Ask,
+  { caller, requestId }: SubmitExchange,
   context: NativeContext,
   {
     path,
@@ -117,22 +121,26 @@ interface Answer {
 }
 
 /** Asks the vendor, once. */
-async function send(ask: Ask, context: NativeContext, { task, found }: Begun): Promise<Answer> {
+async function send(
+  exchange: SubmitExchange,
+  context: NativeContext,
+  { task, found }: Begun,
+): Promise<Answer> {
   const change = { named: found.named, vendorModel: found.route.model };
-  const sent = vendorRequest(ask, context.publicUrl(), change);
-  const { transport } = ask.at;
+  const sent = vendorRequest(exchange, context.publicUrl(), change);
+  const { transport } = exchange.mount;
   // Its client's leaving is no reason to leave the vendor: the job would run, and nobody would know.
   try {
     const reply = await transport.send({ ...sent, isPatient: true, signal: neverCancelled });
     const isOk = reply.status >= 200 && reply.status < 300;
-    return await (isOk ? accepted : refused)(ask, context, { task, reply });
+    return await (isOk ? accepted : refused)(exchange, context, { task, reply });
   } catch (error) {
     if (error instanceof GatewayError) throw error;
     // The vendor has answered, and it could not be written down: whoever works on tasks will find out.
     if (!(error instanceof HttpFailure)) throw unknown(error);
     if (!isUnsent(error)) throw await lost(context, task, error);
     const told = failureError(error.kind, error);
-    await context.outside.refuse(task, told);
+    await context.external.refuse(task, told);
     throw told;
   }
 }
@@ -143,7 +151,7 @@ interface Replied {
 }
 
 async function accepted(
-  { at, route }: Ask,
+  { mount, route }: SubmitExchange,
   context: NativeContext,
   { task, reply }: Replied,
 ): Promise<Answer> {
@@ -152,12 +160,12 @@ async function accepted(
   const json = parseObject(body.toString("utf8"));
   const vendorId = json && route.task.idOf(json);
   if (vendorId === undefined) throw await lost(context, task, `status ${status} without an id`);
-  const owner = { vendor: at.config.name, accountId: task.account_id };
-  await context.outside.accept(task, vendorId, async (open) => {
+  const owner = { vendor: mount.config.name, accountId: task.account_id };
+  await context.external.accept(task, vendorId, async (open) => {
     await claimObjects(open, owner, [`${route.task.word}/${vendorId}`]);
-    await nameJob(open, task.id, { vendorId, ...saidOf(body, route.task) });
+    await acceptJob(open, task.id, { vendorId, ...savedAnswerOf(body, route.task) });
   });
-  context.metrics.taskSubmits.inc({ vendor: at.config.name, outcome: "accepted" });
+  context.metrics.taskSubmits.inc({ vendor: mount.config.name, outcome: "accepted" });
   return { status, headers, body };
 }
 
@@ -165,30 +173,30 @@ async function accepted(
 const openStatuses = new Set([500, 502, 504]);
 
 async function refused(
-  ask: Ask,
+  exchange: SubmitExchange,
   context: NativeContext,
   { task, reply }: Replied,
 ): Promise<Answer> {
   const { status, headers } = reply;
-  const isModels = referencesOf(ask).length === 0;
-  const { refusal, body } = await judge(reply, ask.at, { ...context, isModels });
+  const isModels = referencesOf(exchange).length === 0;
+  const { refusal, body } = await classifyRefusal(reply, exchange.mount, { ...context, isModels });
   if (openStatuses.has(status)) throw await lost(context, task, `status ${status}`);
-  await context.outside.refuse(task, refusal.error);
-  context.metrics.taskSubmits.inc({ vendor: ask.at.config.name, outcome: "refused" });
+  await context.external.refuse(task, refusal.error);
+  context.metrics.taskSubmits.inc({ vendor: exchange.mount.config.name, outcome: "refused" });
   if (!refusal.pass) throw refusal.error;
   return { status, headers, body };
 }
 
 /** R-ERR-5: an SDK that asks again would make a second job. */
 async function lost(
-  { outside, metrics, log }: NativeContext,
+  { external, metrics, log }: NativeContext,
   task: WholeTask,
   cause: unknown,
 ): Promise<GatewayError> {
   const { id: taskId, vendor } = task;
   metrics.taskSubmits.inc({ vendor, outcome: "unknown" });
   log.warn({ taskId, vendor, err: cause }, "a vendor did not answer a submit");
-  await outside.lose(task);
+  await external.lose(task);
   return unknown(cause);
 }
 
@@ -215,10 +223,10 @@ const idCharsMax = 255;
 
 /** Reads the vendor's own field, else the header. @throws GatewayError INVALID_REQUEST */
 function readCallback(
-  { at, request }: Pick<NativeAsk, "at" | "request">,
+  { mount, request }: Pick<NativeExchange, "mount" | "request">,
   allowHosts: readonly string[],
 ): Callback {
-  const said = at.api.callback?.read(request) ?? {};
+  const said = mount.api.callback?.read(request) ?? {};
   const written = said.url ?? request.headers["x-callback-url"] ?? "";
   const id = request.headers["x-callback-id"]?.trim() || null;
   const { wantsProgress = true } = said;

@@ -1,8 +1,8 @@
 /** What result files need by themselves: that the expired ones go, and the bytes that nobody leads to. */
 import type { Pool } from "pg";
 import { resultExpireMs, resultMemoryMs } from "../config/limits.ts";
-import { singly } from "../core/async.ts";
-import { sweepSpool } from "./spool.ts";
+import { singleFlight } from "../core/async.ts";
+import { removeStaleSpools } from "./spool.ts";
 import type { ResultStorage } from "./storage.ts";
 
 /** What {@link createResultJobs} needs. */
@@ -48,7 +48,7 @@ export function createResultJobs(options: ResultJobsOptions): ResultJobs {
         return 0;
       });
     }
-    await sweepSpool(options.spoolFolder);
+    await removeStaleSpools(options.spoolFolder);
     return { files, blobs };
   };
   let isChecked = false;
@@ -57,7 +57,7 @@ export function createResultJobs(options: ResultJobsOptions): ResultJobs {
     isChecked = true;
     if (!isStopping) await expire();
   };
-  const job = singly(run, (err) =>
+  const job = singleFlight(run, (err) =>
     warn("expiring result files failed: tried again later", { err }),
   );
   return {

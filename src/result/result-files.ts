@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { Pool } from "pg";
 import { resultBytesMax, resultPendingMs, resultTtlMs, resultUploadMs } from "../config/limits.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { GuardedClient } from "../http/guarded-client.ts";
 import { fileKind, type FileKind } from "./content-type.ts";
@@ -39,7 +39,7 @@ export interface ResultFilesOptions {
   /** Tells how long a film or a sound is, in seconds. Default: nobody does. */
   readonly measure?: Measure;
   /** Called at named points of a store; tests wait or fail there. Default: nothing. */
-  readonly at?: (point: "spooled" | "registered" | "kept") => Promise<void> | void;
+  readonly failpoint?: (point: "spooled" | "registered" | "kept") => Promise<void> | void;
 }
 
 /** Tells how long a file on disk is; `undefined`: it is nothing of a length, or does not tell. */
@@ -58,25 +58,25 @@ export function createResultFiles(options: ResultFilesOptions): ResultFiles {
 }
 
 async function store(options: ResultFilesOptions, source: ResultSource, about: ResultAbout) {
-  const { pool, storages, at = () => {} } = options;
+  const { pool, storages, failpoint = () => {} } = options;
   const [storage] = storages;
   const spool = await Spool.open(options.spoolFolder, bytesMaxOf(options)).catch(storageFailure);
   try {
     const declared = await fill(spool, source, { options, signal: about.signal });
     const file = await spool.finish().catch(storageFailure);
-    await at("spooled");
+    await failpoint("spooled");
     const kind = fileKind(file.head, [about.contentType, declared]);
     const { contentType } = kind;
     const { path, bytes, sha256 } = file;
     // Before the store takes it away. Who cannot be measured is stored all the same.
     const seconds = await options.measure?.({ path, contentType, bytes }).catch(() => undefined);
     const token = newToken();
-    await answering(register(pool, { token, storage: storage.kind, file, kind, about }));
-    await at("registered");
+    await mapDatabaseLoss(register(pool, { token, storage: storage.kind, file, kind, about }));
+    await failpoint("registered");
     await keep(storage, file, about.signal);
-    await at("kept");
+    await failpoint("kept");
     const expireTime = about.expireTime ?? new Date(Date.now() + resultTtlMs);
-    await answering(makeReady(pool, token, expireTime));
+    await mapDatabaseLoss(makeReady(pool, token, expireTime));
     const url = `${options.publicUrl()}/files/${token}.${kind.extension}`;
     return { token, url, contentType, bytes, sha256, expireTime, seconds };
   } finally {
@@ -182,7 +182,7 @@ interface FileRow {
 
 async function find(options: ResultFilesOptions, token: string): Promise<FoundResult | undefined> {
   if (!isToken(token)) return undefined;
-  const { rows } = await answering(
+  const { rows } = await mapDatabaseLoss(
     options.pool.query<FileRow>({
       name: "find_result",
       text: `select f.storage, encode(f.sha256, 'hex') as sha256, b.bytes, f.content_type, f.extension,

@@ -81,7 +81,7 @@ export function tooLarge(bytesMax: number): ResultFailure {
 const spoolName = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Removes what killed processes left behind. */
-export async function sweepSpool(folder: string): Promise<void> {
+export async function removeStaleSpools(folder: string): Promise<void> {
   const names = await readdir(folder).catch(() => []);
   for (const name of names.filter((each) => spoolName.test(each))) {
     const path = join(folder, name);

@@ -1,9 +1,9 @@
 /** Takes the callbacks of vendors: each is a hint that there is news of one task, and nothing more. */
 import type { Pool } from "pg";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { isUuid } from "../core/uuid.ts";
 import type { VendorTasks } from "../vendor/task.ts";
-import { hintTask } from "./vendor-notifications.ts";
+import { recordNotification } from "./vendor-notifications.ts";
 
 /** What {@link createCallbacks} needs. */
 export interface CallbacksOptions {
@@ -28,7 +28,7 @@ const vendorSql = "select vendor from task where attempt_token = $1";
 export function createCallbacks({ pool, tasksOf, onNews }: CallbacksOptions): Callbacks {
   const vendorOf = async (token: string): Promise<string | undefined> => {
     if (!isUuid(token)) return undefined;
-    const { rows } = await answering(pool.query<{ vendor: string }>(vendorSql, [token]));
+    const { rows } = await mapDatabaseLoss(pool.query<{ vendor: string }>(vendorSql, [token]));
     return rows[0]?.vendor;
   };
   return {
@@ -38,7 +38,7 @@ export function createCallbacks({ pool, tasksOf, onNews }: CallbacksOptions): Ca
       if (vendor === undefined) return;
       const vendorTaskId = tasksOf(vendor)?.callbacks?.taskIdIn(body);
       const hint = vendorTaskId === undefined ? undefined : { vendorTaskId, isSure: false };
-      await answering(hintTask(pool, token, hint));
+      await mapDatabaseLoss(recordNotification(pool, token, hint));
       onNews?.();
     },
   };

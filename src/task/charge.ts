@@ -12,7 +12,7 @@ import type { KeyCaller } from "../core/caller.ts";
 import { backgroundOf } from "../inference/background/request.ts";
 import type { TaskOutcome, TaskTaken, TaskUnits } from "../vendor/task.ts";
 import type { StoredUsageJson, WholeTask } from "./task-row.ts";
-import type { Move } from "./transition.ts";
+import type { Transition } from "./transition.ts";
 
 /** The path that tasks have in the call log. */
 const taskPath = "/api/ai/tasks";
@@ -66,7 +66,7 @@ export function stoppedOutcome({ usage, units }: TaskTaken): TaskOutcome {
  * The money of a task's end. Only what was completed is charged, and what was cancelled where its submit said so
  * (R-TSK-6); never more than was held: a vendor that makes more than it was asked for is not the customer's concern.
  */
-export function chargeOf(task: WholeTask, ended: Ended): NonNullable<Move["charge"]> {
+export function chargeOf(task: WholeTask, ended: Ended): NonNullable<Transition["charge"]> {
   const { outcome, price, vendorCostNanos } = ended;
   const isCharged = outcome !== undefined && isCharging(task, ended.ending);
   const usage = outcome && usageOf(ended);

@@ -15,8 +15,8 @@ export interface TaskRoute {
   readonly model: string;
 }
 
-/** What {@link pickUp} needs to know. */
-interface PickUp {
+/** What {@link claimQueued} needs to know. */
+interface QueuedClaimOptions {
   /** By model key: only these are taken. */
   readonly routes: ReadonlyMap<string, readonly TaskRoute[]>;
   /** The most tasks that a vendor may have at once; `undefined`: no limit. */
@@ -33,7 +33,7 @@ interface PickUp {
 }
 
 /** What was taken. */
-interface PickedUp {
+interface QueuedClaim {
   readonly tasks: readonly TaskRow[];
   /** The account that was served last. */
   readonly after: string;
@@ -50,7 +50,7 @@ const active = "state in ('submitting', 'submit_unknown', 'running', 'finalizing
 const isDue = `${active} and next_time <= clock_timestamp()
   and (lease_until is null or lease_until <= clock_timestamp())`;
 
-const isTrailingDue = `is_trailing and next_time <= clock_timestamp()
+const isLateChargeDue = `is_trailing and next_time <= clock_timestamp()
   and (lease_until is null or lease_until <= clock_timestamp())`;
 
 const loadSql = `select vendor, count(*)::int as count from task where ${atVendor} group by vendor`;
@@ -101,11 +101,11 @@ const dueSql = `
   returning ${workColumns}`;
 
 /** Those that have ended, whose vendors may still charge for them. $1: how many, $2: the lease. */
-const trailingSql = `
+const claimLateChargesSql = `
   update task set fence = task.fence + 1, lease_until = clock_timestamp() + $2 * interval '1 ms',
     next_time = clock_timestamp() + $2 * interval '1 ms'
   where id in (
-    select id from task where ${isTrailingDue} order by next_time limit $1 for update skip locked)
+    select id from task where ${isLateChargeDue} order by next_time limit $1 for update skip locked)
   returning ${workColumns}`;
 
 /** Those that waited until their deadline. $1: how many, $2: the lease; `queued` has none. */
@@ -119,7 +119,7 @@ const overdueSql = `
 const anythingSql = `select
   exists (select from task where state = 'queued' and next_time <= now()) as queued,
   exists (select from task where ${isDue}) as due,
-  exists (select from task where ${isTrailingDue}) as trailing`;
+  exists (select from task where ${isLateChargeDue}) as trailing`;
 
 interface WaitingRow {
   readonly id: string;
@@ -128,7 +128,7 @@ interface WaitingRow {
 }
 
 /** What waits. */
-interface WaitingWork {
+interface PendingWork {
   readonly queued: boolean;
   readonly due: boolean;
   /** Tasks that have ended, whose vendors may still charge for them. */
@@ -136,22 +136,25 @@ interface WaitingWork {
 }
 
 /** Whether anything waits. Cheap. */
-export async function findWork(pool: Pool): Promise<WaitingWork> {
-  const { rows } = await pool.query<WaitingWork>(anythingSql);
+export async function findWork(pool: Pool): Promise<PendingWork> {
+  const { rows } = await pool.query<PendingWork>(anythingSql);
   return rows[0] ?? { queued: false, due: false, trailing: false };
 }
 
 /** Takes tasks that wait for their turn: they are `submitting`, and their vendor is to be asked. */
-export async function pickUp(pool: Pool, options: PickUp): Promise<PickedUp> {
+export async function claimQueued(pool: Pool, options: QueuedClaimOptions): Promise<QueuedClaim> {
   const { accountMax, limit, leaseMs, runMs, after } = options;
   return inTransaction(pool, async (client) => {
     await client.query("select pg_advisory_xact_lock($1)", [lockKey]);
     const load = await client.query<{ vendor: string; count: number }>(loadSql);
-    const room = new Room(options, new Map(load.rows.map((row) => [row.vendor, row.count])));
-    const values = [room.openModels(), accountMax, limit, after];
+    const capacity = new VendorCapacity(
+      options,
+      new Map(load.rows.map((row) => [row.vendor, row.count])),
+    );
+    const values = [capacity.openModels(), accountMax, limit, after];
     const waiting = await client.query<WaitingRow>(waitingSql, values);
     const chosen = waiting.rows.flatMap((row) => {
-      const route = room.take(row.model);
+      const route = capacity.take(row.model);
       return route === undefined ? [] : [{ ...row, route }];
     });
     if (chosen.length === 0) return { tasks: [], after };
@@ -167,26 +170,30 @@ export async function pickUp(pool: Pool, options: PickUp): Promise<PickedUp> {
 }
 
 /** Takes tasks that somebody should look at: their time has come, or who had them is gone. */
-export async function takeDue(pool: Pool, limit: number, leaseMs: number): Promise<TaskRow[]> {
+export async function claimDue(pool: Pool, limit: number, leaseMs: number): Promise<TaskRow[]> {
   return (await pool.query<TaskRow>(dueSql, [limit, leaseMs])).rows;
 }
 
 /** Takes tasks that have ended, to ask what their vendors took for them. */
-export async function takeTrailing(pool: Pool, limit: number, leaseMs: number): Promise<TaskRow[]> {
-  return (await pool.query<TaskRow>(trailingSql, [limit, leaseMs])).rows;
+export async function claimLateCharges(
+  pool: Pool,
+  limit: number,
+  leaseMs: number,
+): Promise<TaskRow[]> {
+  return (await pool.query<TaskRow>(claimLateChargesSql, [limit, leaseMs])).rows;
 }
 
 /** Takes tasks that have waited until their deadline. */
-export async function takeOverdue(pool: Pool, limit: number): Promise<TaskRow[]> {
+export async function claimOverdue(pool: Pool, limit: number): Promise<TaskRow[]> {
   return (await pool.query<TaskRow>(overdueSql, [limit])).rows;
 }
 
 /** What vendors can still take. */
-class Room {
-  readonly #options: PickUp;
+class VendorCapacity {
+  readonly #options: QueuedClaimOptions;
   readonly #load: Map<string, number>;
 
-  constructor(options: PickUp, load: Map<string, number>) {
+  constructor(options: QueuedClaimOptions, load: Map<string, number>) {
     this.#options = options;
     this.#load = load;
   }
@@ -215,12 +222,12 @@ class Room {
 /* Who runs a task: the vendor's own way with tasks, or for a text its way with text generation. */
 
 /** What of a task says who runs it. */
-export type TaskPlace = Pick<TaskRow, "type" | "model" | "vendor" | "vendor_model" | "path">;
+export type TaskVendorRef = Pick<TaskRow, "type" | "model" | "vendor" | "vendor_model" | "path">;
 
 /** Who runs a task; `undefined`: nobody whom this process knows. */
 export function vendorFor(
   options: Pick<WorkerOptions, "vendors" | "natives" | "models" | "text">,
-  { type, model: key, vendor, vendor_model: name, path }: TaskPlace,
+  { type, model: key, vendor, vendor_model: name, path }: TaskVendorRef,
 ): WorkerVendor | undefined {
   if (path !== null) return options.natives?.get(vendor);
   if (type !== ModelType.TEXT) return options.vendors.get(vendor);

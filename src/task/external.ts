@@ -7,25 +7,25 @@ import type { Pool, PoolClient } from "pg";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { applyIn } from "../billing/ledger/apply-in.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { newId } from "../core/uuid.ts";
 import type { TaskUnits } from "../vendor/task.ts";
 import { chargeOf, isCancelBilled, taskHold } from "./charge.ts";
 import { holdRefused } from "./failures.ts";
-import { hintTask } from "./vendor-notifications.ts";
-import { inTransaction, type MoveNeeds, moveTask } from "./transition.ts";
+import { recordNotification } from "./vendor-notifications.ts";
+import { inTransaction, type TransitionOptions, applyTransition } from "./transition.ts";
 import type { Submitter, TaskPricing } from "./submit.ts";
 import { type WholeTask, taskColumns } from "./task-row.ts";
 
 /** A task that is about to be submitted. */
-export interface OutsideTask {
+export interface ExternalTask {
   readonly model: ModelConfig;
   readonly route: RouteConfig;
   /** What was asked for: what it is charged by where nobody tells what was made. */
   readonly units: TaskUnits;
   /** The most that it can be charged for. Default: what was asked for. */
-  readonly most?: TaskUnits;
+  readonly maxUnits?: TaskUnits;
   /** The public path. */
   readonly path: string;
   /** SHA-256 of what was asked for. */
@@ -39,8 +39,8 @@ export interface OutsideTask {
   readonly vendorMax: number | undefined;
 }
 
-/** What {@link createOutsideTasks} needs. */
-export interface OutsideOptions extends MoveNeeds {
+/** What {@link createExternalTasks} needs. */
+export interface ExternalTasksOptions extends TransitionOptions {
   readonly pool: Pool;
   readonly pricing: TaskPricing;
   /** Called when there is something to look at. */
@@ -48,16 +48,16 @@ export interface OutsideOptions extends MoveNeeds {
 }
 
 /** The steps of such tasks. */
-export interface OutsideTasks {
+export interface ExternalTasks {
   /**
    * Writes the intent down, and holds its money.
    *
    * @param beside what else is written in the transaction
    * @throws GatewayError INSUFFICIENT_BALANCE, UPSTREAM_OVERLOADED, SERVICE_UNAVAILABLE
    */
-  begin(task: OutsideTask, submitter: Submitter, beside: Beside): Promise<WholeTask>;
+  begin(task: ExternalTask, submitter: Submitter, beside: WriteAlongside): Promise<WholeTask>;
   /** The vendor has it. @param beside what else is written, before anybody else may know of it */
-  accept(task: WholeTask, vendorTaskId: string, beside: Beside): Promise<void>;
+  accept(task: WholeTask, vendorTaskId: string, beside: WriteAlongside): Promise<void>;
   /** The vendor refused it: nothing runs, nothing is charged, nobody is told but the client. */
   refuse(task: WholeTask, error: GatewayError): Promise<void>;
   /** The vendor did not answer: it may have it. */
@@ -65,7 +65,7 @@ export interface OutsideTasks {
 }
 
 /** Something that is written with a task. */
-export type Beside = (transaction: PoolClient, task: WholeTask) => Promise<void>;
+export type WriteAlongside = (transaction: PoolClient, task: WholeTask) => Promise<void>;
 
 const insertSql = `
   insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_url, request_id, hold,
@@ -80,20 +80,25 @@ const insertSql = `
   returning ${taskColumns}`;
 
 /** Makes them. */
-export function createOutsideTasks(options: OutsideOptions): OutsideTasks {
+export function createExternalTasks(options: ExternalTasksOptions): ExternalTasks {
   const { pool, onNews } = options;
   return {
     begin: (task, submitter, beside) =>
-      answering(inTransaction(pool, (open) => begin(open, options, { task, submitter, beside }))),
+      mapDatabaseLoss(
+        inTransaction(pool, (open) => begin(open, options, { task, submitter, beside })),
+      ),
 
     async accept(task, vendorTaskId, beside) {
       await inTransaction(pool, async (transaction) => {
         await beside(transaction, task);
         // Where this process dies now, somebody else knows that the vendor has it.
-        await hintTask(transaction, task.attempt_token ?? "", { vendorTaskId, isSure: true });
+        await recordNotification(transaction, task.attempt_token ?? "", {
+          vendorTaskId,
+          isSure: true,
+        });
       });
       const set = { vendor_task_id: vendorTaskId };
-      await moveTask(options, task, { event: "accept", set, releaseMs: 0 });
+      await applyTransition(options, task, { event: "accept", set, releaseMs: 0 });
       onNews();
     },
 
@@ -106,11 +111,15 @@ export function createOutsideTasks(options: OutsideOptions): OutsideTasks {
         now: new Date(),
       });
       const set = { error_code: word, error: error.message };
-      await moveTask({ ...options, tell: async () => {} }, task, { event: "fail", set, charge });
+      await applyTransition({ ...options, notify: async () => {} }, task, {
+        event: "fail",
+        set,
+        charge,
+      });
     },
 
     async lose(task) {
-      await moveTask(options, task, { event: "lose", releaseMs: 0 });
+      await applyTransition(options, task, { event: "lose", releaseMs: 0 });
       onNews();
     },
   };
@@ -119,11 +128,11 @@ export function createOutsideTasks(options: OutsideOptions): OutsideTasks {
 /** The money comes last, for it locks the account. */
 async function begin(
   transaction: PoolClient,
-  { pricing }: OutsideOptions,
+  { pricing }: ExternalTasksOptions,
   asked: {
-    readonly task: OutsideTask;
+    readonly task: ExternalTask;
     readonly submitter: Submitter;
-    readonly beside: Beside;
+    readonly beside: WriteAlongside;
   },
 ): Promise<WholeTask> {
   const { task, submitter, beside } = asked;
@@ -131,7 +140,7 @@ async function begin(
   const id = newId();
   const price = pricing.priceAt(task.model, Date.now());
   const { discountBp = 0 } = caller;
-  const amountNanos = pricing.holdUnits(price, task.most ?? task.units, discountBp);
+  const amountNanos = pricing.holdUnits(price, task.maxUnits ?? task.units, discountBp);
   const money = [amountNanos.toString(), pricing.version(price), discountBp];
   const { rows } = await transaction.query<WholeTask>(
     insertSql,
@@ -153,7 +162,7 @@ function valuesOf(
     submitter: { caller, requestId },
     money,
   }: {
-    readonly task: OutsideTask;
+    readonly task: ExternalTask;
     readonly submitter: Submitter;
     readonly money: readonly unknown[];
   },

@@ -5,7 +5,7 @@ import { queuedTasksMax } from "../config/task-limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd } from "../core/money.ts";
 import type { TaskOutcome, TaskFaultCode } from "../vendor/task.ts";
-import type { MoveColumns } from "./transition.ts";
+import type { TransitionColumns } from "./transition.ts";
 
 /** What is said of a task that there is not, and of one of another account: always the same. */
 export function noSuchTask(): GatewayError {
@@ -92,7 +92,7 @@ export interface Failure {
   /** What the vendor made all the same: it takes its money. Default: nothing. */
   readonly outcome?: TaskOutcome;
   /** What else is written. */
-  readonly set?: Pick<MoveColumns, "hint_task_id" | "is_trailing">;
+  readonly set?: Pick<TransitionColumns, "hint_task_id" | "is_trailing">;
 }
 
 /** The failure of a task that was not done in time. */

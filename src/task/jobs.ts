@@ -1,7 +1,7 @@
 /** What the task room needs by itself: that old tasks go, and that an operator sees what there is. */
 import type { Pool } from "pg";
 import { taskKeptMs } from "../config/task-limits.ts";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";
 
 /** How many tasks there are in each state but the ends, of all processes. */
@@ -61,8 +61,8 @@ export function createTaskJobs(options: TaskJobsOptions): TaskJobs {
   };
   const failed = (what: string) => (error: unknown) =>
     warn(`${what} failed: tried again`, { err: error });
-  const counting = singly(count, failed("counting tasks"));
-  const expiring = singly(() => expire(pool), failed("deleting old tasks"));
+  const counting = singleFlight(count, failed("counting tasks"));
+  const expiring = singleFlight(() => expire(pool), failed("deleting old tasks"));
   return {
     count,
     expire: () => expire(pool),

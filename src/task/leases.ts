@@ -36,7 +36,7 @@ export interface LeasesOptions {
  * on them by weak references (`AbortSignal.any`) are garbage of the slow kind, 100 MiB of it with ten thousand tasks that
  * are asked after, and three that nobody listens to were a fifth of what outlived the first collections.
  */
-class End {
+class LazySignal {
   #controller: AbortController | undefined;
   #isOver = false;
 
@@ -54,11 +54,11 @@ class End {
   }
 }
 
-interface Held {
+interface HeldLease {
   readonly fence: number;
-  readonly work: End;
-  readonly last: End;
-  readonly cancelled: End;
+  readonly work: LazySignal;
+  readonly last: LazySignal;
+  readonly cancelled: LazySignal;
   /** On the clock of `performance.now()`. */
   untilMs: number;
 }
@@ -66,7 +66,7 @@ interface Held {
 /** Keeps leases alive. */
 export class Leases {
   readonly #options: LeasesOptions;
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, HeldLease>();
   #timer: NodeJS.Timeout | undefined;
   #beating: Promise<void> | undefined;
   #isHandedOver = false;
@@ -81,7 +81,7 @@ export class Leases {
   }
 
   start(): void {
-    const beat = (): void => void (this.#beating ??= this.#beat());
+    const beat = (): void => void (this.#beating ??= this.#renewAll());
     this.#timer = setInterval(beat, this.#options.heartbeatMs);
     this.#timer.unref();
   }
@@ -103,11 +103,14 @@ export class Leases {
     for (const { last } of this.#held.values()) last.abort();
   }
 
-  /** @param askedMs when the claim was sent, on the clock of `performance.now()` */
-  begin({ id, fence }: { readonly id: string; readonly fence: number }, askedMs: number): Lease {
+  /** @param claimStartMs when the claim was sent, on the clock of `performance.now()` */
+  begin(
+    { id, fence }: { readonly id: string; readonly fence: number },
+    claimStartMs: number,
+  ): Lease {
     const { leaseMs } = this.#options;
-    const [work, last, cancelled] = [new End(), new End(), new End()];
-    const held: Held = { fence, work, last, cancelled, untilMs: askedMs + leaseMs };
+    const [work, last, cancelled] = [new LazySignal(), new LazySignal(), new LazySignal()];
+    const held: HeldLease = { fence, work, last, cancelled, untilMs: claimStartMs + leaseMs };
     this.#held.set(id, held);
     if (this.#isHandedOver) work.abort();
     if (this.#isGivenUp) last.abort();
@@ -134,7 +137,7 @@ export class Leases {
     this.#held.get(id)?.cancelled.abort();
   }
 
-  async #beat(): Promise<void> {
+  async #renewAll(): Promise<void> {
     try {
       await this.#renew([...this.#held]);
     } catch (error) {
@@ -144,23 +147,23 @@ export class Leases {
     }
   }
 
-  async #renew(all: readonly (readonly [string, Held])[]): Promise<void> {
+  async #renew(all: readonly (readonly [string, HeldLease])[]): Promise<void> {
     const { pool, leaseMs } = this.#options;
     if (all.length === 0) return;
-    const askedMs = performance.now();
+    const claimStartMs = performance.now();
     const values = [all.map(([id]) => id), all.map(([, { fence }]) => fence), leaseMs];
     const { rows } = await pool.query<{ id: string; cancel_requested: boolean }>(renewSql, values);
     const renewed = new Map(rows.map((row) => [row.id, row.cancel_requested]));
     for (const [id, held] of all) {
-      if (renewed.has(id)) held.untilMs = askedMs + leaseMs;
-      else if (this.#held.get(id) === held) lose(held);
+      if (renewed.has(id)) held.untilMs = claimStartMs + leaseMs;
+      else if (this.#held.get(id) === held) markLost(held);
       if (renewed.get(id) === true) held.cancelled.abort();
     }
   }
 }
 
 /** It is somebody else's. */
-function lose(held: Held): void {
+function markLost(held: HeldLease): void {
   held.untilMs = -Infinity;
   held.work.abort();
   held.last.abort();

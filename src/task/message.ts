@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Task, TaskSchema } from "../../gen/uas/task/v1/task_pb.ts";
-import type { SeenTask } from "./store.ts";
+import type { TaskSummary } from "./store.ts";
 import { publicState } from "./state.ts";
 
 /** What a caller may see. */
@@ -12,7 +12,7 @@ export interface View {
 }
 
 /** The task. */
-export function taskMessage(row: SeenTask, { isOperator }: View): Task {
+export function taskMessage(row: TaskSummary, { isOperator }: View): Task {
   const { status, stage } = publicState(row.state);
   const { files = [], text } = row.result ?? {};
   const times = {
@@ -58,12 +58,12 @@ function usd(nanos: string) {
 }
 
 /** The entity tag of a task as it is now. */
-export function etagOf({ version }: SeenTask): string {
+export function etagOf({ version }: TaskSummary): string {
   return `"${version}"`;
 }
 
 /** When to look again at a task that runs, in seconds: soon at first. */
-export function pollAfterSeconds({ create_time: since }: SeenTask, nowMs: number): number {
+export function pollAfterSeconds({ create_time: since }: TaskSummary, nowMs: number): number {
   const ageMs = nowMs - since.getTime();
   if (ageMs < 30_000) return 2;
   return ageMs < 120_000 ? 5 : 10;

@@ -27,7 +27,7 @@ import { createCallbacks, type Callbacks } from "./callbacks.ts";
 import { createCancel } from "./cancel.ts";
 import { TaskFeed } from "./feed.ts";
 import { createTaskJobs } from "./jobs.ts";
-import { createTaskReads, Parking } from "./reads.ts";
+import { createTaskReads, WaitSlots } from "./reads.ts";
 import { createTaskSchemas } from "./schema/schemas.ts";
 import { createTaskService } from "./service.ts";
 import { createTaskStore } from "./store.ts";
@@ -54,7 +54,7 @@ interface TaskOptions {
   /** Called when a task that runs is asked to end. Default: who works on it finds it by itself. */
   readonly onCancel?: (taskId: string) => void;
   /** Tasks that were submitted in their vendor's own form. Default: there are none. */
-  readonly native?: Pick<WorkerOptions, "natives" | "tell">;
+  readonly native?: Pick<WorkerOptions, "natives" | "notify">;
 }
 
 /** The task room of a server. */
@@ -77,14 +77,14 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   const store = createTaskStore(pool);
   const submits = openSubmitPool(url);
   const feed = new TaskFeed({ url });
-  const parking = new Parking();
+  const waitSlots = new WaitSlots();
   const tasksOf = (vendor: string) => vendors.get(vendor)?.tasks;
   const canStop = ({ type, vendor, path }: TaskRow): boolean => {
     if (path !== null) return options.native?.natives?.get(vendor)?.tasks.canCancel ?? false;
     return type === ModelType.TEXT || (tasksOf(vendor)?.canCancel ?? false);
   };
-  const tell = options.native?.tell;
-  const onAsked = ({ id }: Pick<TaskRow, "id">): void => {
+  const notify = options.native?.notify;
+  const onCancelRequested = ({ id }: Pick<TaskRow, "id">): void => {
     onCancel?.(id);
     onNews?.();
   };
@@ -94,11 +94,17 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     pricing: createTaskPricing(prices),
     onAccepted: onNews,
   });
-  const cancel = createCancel({ pool, store, canStop, onAsked, ...(tell && { tell }) });
+  const cancel = createCancel({
+    pool,
+    store,
+    canStop,
+    onCancelRequested,
+    ...(notify && { notify }),
+  });
   const service = createTaskService({
     store,
     feed,
-    parking,
+    waitSlots,
     allowHosts,
     authorize: (caller, modelKey) => admitModel(catalogue, caller, modelKey),
     schemas: createTaskSchemas({ tasksOf: ({ vendor }) => tasksOf(vendor), allowHosts }),
@@ -108,12 +114,12 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   metrics.gauge(
     "uas_task_polls_waiting",
     "Polls and watches of tasks that wait for a change.",
-    () => parking.count,
+    () => waitSlots.count,
   );
   return {
     service: serve(TaskService, service),
     callbacks: createCallbacks({ pool, tasksOf, onNews }),
-    background: createBackgroundTasks({ submit, cancel, store, feed, parking }),
+    background: createBackgroundTasks({ submit, cancel, store, feed, waitSlots }),
     start: () => feed.start(),
     async stop() {
       await Promise.all([feed.close(), submits.end()]);
@@ -147,12 +153,12 @@ export function createTaskPricing(prices: PriceBook): TaskPricing {
 /* Puts the work on tasks together, for a server. */
 
 /** What a server works on tasks with. */
-export interface WorkingOptions {
+export interface TaskProcessingOptions {
   readonly database: Database;
   readonly config: Pick<Config, "models" | "vendors">;
   readonly settings: Pick<Settings, "publicUrl" | "workers">;
   /** Tasks that were submitted in their vendor's own form. */
-  readonly native: Pick<WorkerOptions, "natives" | "tell">;
+  readonly native: Pick<WorkerOptions, "natives" | "notify">;
   /** By name. */
   readonly vendors: ReadonlyMap<string, Vendor>;
   /** Who asks vendors for texts. */
@@ -170,7 +176,7 @@ export interface WorkingOptions {
 }
 
 /** The work of a server on tasks. */
-export interface TaskWorking {
+export interface TaskProcessing {
   start(): void;
   /** There is a new task: it is looked for now. Cheap, never fails. */
   readonly wake: () => void;
@@ -184,7 +190,7 @@ export interface TaskWorking {
 const poolMax = 6;
 
 /** Makes it; it does not work yet. */
-export function createTaskWorking(options: WorkingOptions): TaskWorking {
+export function createTaskProcessing(options: TaskProcessingOptions): TaskProcessing {
   const { database, metrics, log, prices, results, config, onLowBalance } = options;
   const pool = openPool(database.url, { max: poolMax, for: "jobs" });
   const warn = (message: string, fields: object): void => log.warn(fields, message);
@@ -232,9 +238,9 @@ export function createTaskWorking(options: WorkingOptions): TaskWorking {
 
 function pickNative({
   natives,
-  tell,
-}: WorkingOptions["native"]): Pick<WorkerOptions, "natives" | "tell"> {
-  return { ...(natives && { natives }), ...(tell && { tell }) };
+  notify,
+}: TaskProcessingOptions["native"]): Pick<WorkerOptions, "natives" | "notify"> {
+  return { ...(natives && { natives }), ...(notify && { notify }) };
 }
 
 /** Texts of tasks, and responses in the background. */
@@ -242,7 +248,7 @@ function textRunner({
   upstream,
   state,
   log,
-}: Pick<WorkingOptions, "upstream" | "state" | "log">): WorkerText["run"] {
+}: Pick<TaskProcessingOptions, "upstream" | "state" | "log">): WorkerText["run"] {
   const text = createTextRunner(upstream);
   const { background: store, events } = state;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
@@ -254,7 +260,10 @@ function workerVendors({
   vendors,
   config,
   settings: { workers },
-}: Pick<WorkingOptions, "vendors" | "config" | "settings">): ReadonlyMap<string, WorkerVendor> {
+}: Pick<TaskProcessingOptions, "vendors" | "config" | "settings">): ReadonlyMap<
+  string,
+  WorkerVendor
+> {
   return new Map(
     [...vendors].flatMap(([name, { tasks }]) => {
       if (tasks === undefined) return [];
@@ -271,7 +280,7 @@ function workerVendors({
 function textVendors({
   vendors,
   config,
-}: Pick<WorkingOptions, "vendors" | "config">): WorkerText["vendors"] {
+}: Pick<TaskProcessingOptions, "vendors" | "config">): WorkerText["vendors"] {
   const names = [...vendors.values()].filter(({ dialects }) => dialects.size > 0);
   return new Map(
     names.map(({ name }) => [name, { maxInFlight: config.vendors.get(name)?.maxInFlight }]),
@@ -304,7 +313,7 @@ function reports({
   metrics,
   log,
   upstream,
-}: Pick<WorkingOptions, "metrics" | "log" | "upstream">): Required<
+}: Pick<TaskProcessingOptions, "metrics" | "log" | "upstream">): Required<
   Pick<WorkerOptions, "onAlarm" | "onSilent" | "onEnd" | "onLateCost">
 > {
   return {

@@ -14,7 +14,7 @@ const words: Readonly<Partial<Record<TaskStatus, WebhookStatus>>> = {
 };
 
 /** What else a webhook says. */
-export interface TellOptions {
+export interface NotifyOptions {
   /** Default: the task's; where it has none, its id. */
   readonly callbackId?: string | null;
   /** See {@link WebhookPayload.extra}. Default: nothing. */
@@ -25,10 +25,10 @@ export interface TellOptions {
  * Enqueues the webhook of a task as it is now, in the transaction that has just changed it: whose lock on the
  * row orders what is told. Nothing where it wants none.
  */
-export async function tellTask(
+export async function notifyTask(
   transaction: Transaction,
   task: TaskRow,
-  { callbackId = task.callback_id, extra }: TellOptions = {},
+  { callbackId = task.callback_id, extra }: NotifyOptions = {},
 ): Promise<void> {
   if (task.callback_url === null) return;
   const { inputTokens = 0, outputTokens = 0 } = task.usage ?? {};

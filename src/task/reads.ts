@@ -17,7 +17,7 @@ import { invalid, noSuchTask } from "./failures.ts";
 import type { TaskFeed } from "./feed.ts";
 import { etagOf, pollAfterSeconds, taskMessage } from "./message.ts";
 import { isEnded, publicState, taskStates } from "./state.ts";
-import type { SeenTask, TaskStore } from "./store.ts";
+import type { TaskSummary, TaskStore } from "./store.ts";
 
 /** What {@link createTaskReads} needs. */
 export interface TaskReadsOptions {
@@ -25,13 +25,17 @@ export interface TaskReadsOptions {
   /** Tells of changes. Default: nobody does, and polls do not wait. */
   readonly feed?: TaskFeed | undefined;
   /** The places of those who wait. Default: places of its own. */
-  readonly parking?: Parking;
+  readonly waitSlots?: WaitSlots;
 }
 
 type Reads = Pick<ServiceImpl<typeof TaskService>, "getTask" | "watchTask" | "listTasks">;
 
 /** Makes them. */
-export function createTaskReads({ store, feed, parking = new Parking() }: TaskReadsOptions): Reads {
+export function createTaskReads({
+  store,
+  feed,
+  waitSlots = new WaitSlots(),
+}: TaskReadsOptions): Reads {
   return {
     async getTask(request, context) {
       const { isOperator, accountId } = scopeOf(context);
@@ -49,10 +53,10 @@ export function createTaskReads({ store, feed, parking = new Parking() }: TaskRe
             knows: known === null ? undefined : (seen) => matchesEtag(known, etagOf(seen)),
             signal,
           },
-          { feed, parking },
+          { feed, waitSlots },
         )) ?? (isOperator ? await store.findByRequest(taskId) : undefined);
       if (task === undefined) throw noSuchTask();
-      tell(context.responseHeader, task);
+      setTaskHeaders(context.responseHeader, task);
       return { task: taskMessage(task, { isOperator }) };
     },
 
@@ -61,7 +65,7 @@ export function createTaskReads({ store, feed, parking = new Parking() }: TaskRe
       const read = () => store.find(taskId, accountId);
       const task = await read();
       if (task === undefined) throw noSuchTask();
-      using place = parking.enter(task.account_id);
+      using place = waitSlots.enter(task.account_id);
       if (place === undefined || feed === undefined) throw tooManyWatches();
       for await (const seen of watch({ taskId, read, signal: context.signal }, feed)) {
         yield { task: taskMessage(seen, { isOperator }) };
@@ -118,7 +122,7 @@ function waitMsOf({ wait }: GetTaskRequest): number {
 }
 
 /** What goes with a task that is read. */
-function tell(header: Headers, task: SeenTask): void {
+function setTaskHeaders(header: Headers, task: TaskSummary): void {
   header.set("etag", etagOf(task));
   if (isEnded(task.state)) return;
   header.set("retry-after", String(pollAfterSeconds(task, Date.now())));
@@ -134,7 +138,7 @@ function tooManyWatches(): GatewayError {
 /* Polls that wait for a change, and watches: few per account, woken by the database, without asking it in turns. */
 
 /** Reads a task; `undefined`: the caller's account has none of that id. */
-type ReadTask = () => Promise<SeenTask | undefined>;
+type ReadTask = () => Promise<TaskSummary | undefined>;
 
 /** A poll that may wait. */
 interface Poll {
@@ -144,13 +148,13 @@ interface Poll {
   /** How long to wait, in milliseconds. */
   readonly waitMs: number;
   /** Whether the client knows this version of the task. Default: it knows the one that is read first. */
-  readonly knows?: ((task: SeenTask) => boolean) | undefined;
+  readonly knows?: ((task: TaskSummary) => boolean) | undefined;
   /** Aborted when the client leaves or the gateway stops: what is known then is the answer. */
   readonly signal: AbortSignal;
 }
 
 /** The places of those who wait. */
-export class Parking {
+export class WaitSlots {
   readonly #byAccount = new Map<string, number>();
 
   /** How many wait. */
@@ -178,15 +182,15 @@ export class Parking {
 /** Answers a poll: at once where there is news, or where nothing can come any more. */
 export async function poll(
   { accountId, taskId, read, waitMs, knows, signal }: Poll,
-  { feed, parking }: { readonly feed: TaskFeed | undefined; readonly parking: Parking },
-): Promise<SeenTask | undefined> {
-  using place = waitMs > 0 && feed !== undefined ? parking.enter(accountId) : undefined;
+  { feed, waitSlots }: { readonly feed: TaskFeed | undefined; readonly waitSlots: WaitSlots },
+): Promise<TaskSummary | undefined> {
+  using place = waitMs > 0 && feed !== undefined ? waitSlots.enter(accountId) : undefined;
   if (place === undefined || feed === undefined) return read();
   using changes = feed.subscribe(taskId);
   const endMs = performance.now() + waitMs;
   let task = await read();
   const first = task?.version;
-  const isNews = (seen: SeenTask): boolean =>
+  const isNews = (seen: TaskSummary): boolean =>
     knows === undefined ? seen.version !== first : !knows(seen);
   while (task !== undefined && !isEnded(task.state) && !isNews(task)) {
     const leftMs = endMs - performance.now();
@@ -198,15 +202,15 @@ export async function poll(
 }
 
 /** How long a watch goes without looking, in milliseconds: a change that nobody told of is seen then. */
-const lookMs = 60_000;
+const watchRecheckMs = 60_000;
 
 /** Yields a task as it is, and after each change that is seen; ends with its end or the signal. */
 async function* watch(
   { taskId, read, signal }: Pick<Poll, "taskId" | "read" | "signal">,
   feed: TaskFeed,
-): AsyncGenerator<SeenTask> {
+): AsyncGenerator<TaskSummary> {
   using changes = feed.subscribe(taskId);
-  for (let version = 0; !signal.aborted; await changes.next(lookMs, signal)) {
+  for (let version = 0; !signal.aborted; await changes.next(watchRecheckMs, signal)) {
     const task = await read();
     if (task === undefined) return;
     if (task.version !== version) yield task;

@@ -4,30 +4,30 @@ import { type TaskNews, VendorTrouble } from "../vendor/task.ts";
 import { stoppedOutcome } from "./charge.ts";
 import { faultCode, timedOut } from "./failures.ts";
 import type { Finalize } from "./submitting.ts";
-import type { Standings } from "./vendor-health.ts";
+import type { VendorHealth } from "./vendor-health.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 import type { TaskRow } from "./task-row.ts";
 
 /** How many bad answers in a row an operator is told of. */
-const failuresTold = 10;
+const warnEvery = 10;
 
 /** The kind of event by which is known that a vendor was asked to stop a task. */
 const stopKind = "stop_asked";
 
 /** The steps of `running`. */
-export class Running {
+export class RunningSteps {
   readonly #work: TaskWork;
   readonly #finalize: Finalize;
-  readonly #standings: Standings;
+  readonly #standings: VendorHealth;
 
-  constructor(work: TaskWork, finalize: Finalize, standings: Standings) {
+  constructor(work: TaskWork, finalize: Finalize, standings: VendorHealth) {
     this.#work = work;
     this.#finalize = finalize;
     this.#standings = standings;
   }
 
   /** Asks how a task stands, and stops it before where that was asked for. */
-  async look(work: Work): Promise<void> {
+  async poll(work: Work): Promise<void> {
     const { task } = work;
     if (task.left_ms <= 0) {
       const isStopped = await this.#stop(work).catch(() => false);
@@ -37,7 +37,7 @@ export class Running {
     try {
       if (task.cancel_requested && (await this.#stop(work))) return this.#work.cancel(work);
     } catch (error) {
-      return this.#again(work, error);
+      return this.#retry(work, error);
     }
     const { slots } = this.#work;
     if (!slots.ask(task.vendor)) {
@@ -47,11 +47,11 @@ export class Running {
     try {
       news = await this.#poll(work);
     } catch (error) {
-      return this.#again(work, error);
+      return this.#retry(work, error);
     }
     if (news !== undefined) {
-      this.#standings.told(task);
-      return this.#take(work, news);
+      this.#standings.onPollAnswered(task);
+      return this.#apply(work, news);
     }
     // Its vendor cannot be asked: it may tell by itself.
     await this.#work.release(work, task.left_ms);
@@ -62,13 +62,13 @@ export class Running {
     const { tasks } = this.#work.vendorOf(task) ?? {};
     if (tasks?.poll === undefined || task.vendor_task_id === null) return undefined;
     const asking = tasks.poll(task.vendor_task_id, signal, task.type);
-    this.#work.at("ask.poll");
+    this.#work.failpoint("ask.poll");
     const news = await asking;
-    this.#work.at("told.poll");
+    this.#work.failpoint("told.poll");
     return news;
   }
 
-  async #take(work: Work, news: TaskNews): Promise<void> {
+  async #apply(work: Work, news: TaskNews): Promise<void> {
     const { task } = work;
     switch (news.status) {
       case "running": {
@@ -79,7 +79,7 @@ export class Running {
       }
       case "completed": {
         const move = { event: "produce", set: { failure_count: 0 } } as const;
-        const produced = await this.#work.move(work, move);
+        const produced = await this.#work.transition(work, move);
         if (produced !== undefined) await this.#finalize({ ...work, task: produced }, news.outcome);
         return;
       }
@@ -99,13 +99,13 @@ export class Running {
   }
 
   /** A bad answer fails no task: it is asked again until the deadline. */
-  async #again(work: Work, error: unknown): Promise<void> {
+  async #retry(work: Work, error: unknown): Promise<void> {
     const { task, signal } = work;
     if (signal.aborted) return void (await this.#work.release(work, 0));
     const fault = error instanceof VendorTrouble ? error.fault : undefined;
-    if (fault !== undefined) this.#standings.untold(task, fault);
+    if (fault !== undefined) this.#standings.onPollRefused(task, fault);
     const failures = task.failure_count + 1;
-    if (failures % failuresTold === 0) {
+    if (failures % warnEvery === 0) {
       const fields = { taskId: task.id, vendor: task.vendor, failures, err: error };
       this.#work.warn("a vendor does not say how a task stands", fields);
       this.#work.options.onSilent?.(task.vendor, error);
@@ -125,12 +125,12 @@ export class Running {
     if (!tasks?.canCancel || !tasks.cancel || task.vendor_task_id === null) return false;
     if (await this.#wasStopped(task)) return false;
     const asking = tasks.cancel(task.vendor_task_id, signal);
-    this.#work.at("ask.cancel");
+    this.#work.failpoint("ask.cancel");
     const answer = await asking;
-    this.#work.at("told.cancel");
+    this.#work.failpoint("told.cancel");
     // What it took is told with how it stands.
     const isEnd = answer === "cancelled" && !(task.is_cancel_billed && tasks.poll !== undefined);
-    if (!isEnd) await this.#work.note(task, stopKind, { answer });
+    if (!isEnd) await this.#work.recordEvent(task, stopKind, { answer });
     return isEnd;
   }
 

@@ -15,7 +15,7 @@ import type { Cancel } from "./cancel.ts";
 import { taskMessage } from "./message.ts";
 import { createTaskReads, scopeOf, type TaskReadsOptions } from "./reads.ts";
 import type { TaskSchemas } from "./schema/schemas.ts";
-import { readSubmit } from "./submit-form.ts";
+import { parseSubmit } from "./submit-form.ts";
 import type { Submit } from "./submit.ts";
 
 /** What {@link createTaskService} needs. */
@@ -37,7 +37,7 @@ export function createTaskService(options: TaskServiceOptions): ServiceImpl<type
 
     async submitTask(request, context) {
       const caller = keyCaller(context);
-      const read = readSubmit(request, {
+      const read = parseSubmit(request, {
         authorize: (modelKey) => named(() => authorize(caller, modelKey)),
         schemas,
         allowHosts,

@@ -9,7 +9,7 @@ import { paramsFields } from "./schema/forms.ts";
 import type { TaskModel, TaskSchemas } from "./schema/schemas.ts";
 
 /** A submit that is right. */
-export interface ReadSubmit {
+export interface ParsedSubmit {
   readonly taskModel: TaskModel;
   /** In canonical names. */
   readonly params: JsonObject;
@@ -20,8 +20,8 @@ export interface ReadSubmit {
   readonly fingerprint: Buffer;
 }
 
-/** What {@link readSubmit} needs. */
-interface ReadSubmitOptions {
+/** What {@link parseSubmit} needs. */
+interface ParseSubmitOptions {
   /** Finds the model. @throws GatewayError MODEL_NOT_FOUND or ACCESS_DENIED */
   readonly authorize: (modelKey: string) => ModelConfig;
   readonly schemas: TaskSchemas;
@@ -32,7 +32,7 @@ interface ReadSubmitOptions {
 }
 
 /** Reads it. @throws GatewayError */
-export function readSubmit(request: SubmitTaskRequest, options: ReadSubmitOptions): ReadSubmit {
+export function parseSubmit(request: SubmitTaskRequest, options: ParseSubmitOptions): ParsedSubmit {
   const { modelKey } = request;
   if (modelKey === "") throw invalid("modelKey", "is missing: name a model");
   const given = givenParams(request);
@@ -121,7 +121,7 @@ function readCallbackUrl(
 /* What tells one submit from another under the same callback id. */
 
 /** What was asked for, without what is about the request itself. */
-interface Asked {
+interface FingerprintInput {
   readonly modelKey: string;
   readonly callbackUrl: string;
   /** Which parameter object it is. */
@@ -130,7 +130,7 @@ interface Asked {
 }
 
 /** The SHA-256 of its canonical JSON: the order of members does not count, and absent is absent. */
-export function fingerprint({ modelKey, callbackUrl, field, params }: Asked): Buffer {
+export function fingerprint({ modelKey, callbackUrl, field, params }: FingerprintInput): Buffer {
   return createHash("sha256")
     .update(canonicalJson({ callbackUrl, modelKey, [field]: params }))
     .digest();

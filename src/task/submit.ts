@@ -8,16 +8,16 @@ import { applyCall, holdVerdicts } from "../billing/ledger/batch.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { queuedTasksMax, taskQueueMs } from "../config/task-limits.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { openPool } from "../db/open-pool.ts";
 import type { TaskUnits } from "../vendor/task.ts";
 import { isCancelBilled, taskHold } from "./charge.ts";
 import { callbackIdReused, holdRefused, queueFull } from "./failures.ts";
 import { inTransaction } from "./transition.ts";
-import type { SeenTask } from "./store.ts";
-import type { ReadSubmit } from "./submit-form.ts";
-import { seenColumns } from "./task-row.ts";
+import type { TaskSummary } from "./store.ts";
+import type { ParsedSubmit } from "./submit-form.ts";
+import { summaryColumns } from "./task-row.ts";
 import { newId } from "../core/uuid.ts";
 
 /** Prices, as billing keeps them. */
@@ -36,13 +36,13 @@ export interface SubmitOptions {
   readonly pool: Pool;
   readonly pricing: TaskPricing;
   /** Called after a commit. Default: nothing. */
-  readonly onAccepted?: ((task: SeenTask) => void) | undefined;
+  readonly onAccepted?: ((task: TaskSummary) => void) | undefined;
   /** Called at the points where a process can die. Default: nothing. */
-  readonly at?: ((point: SubmitPoint) => void) | undefined;
+  readonly failpoint?: ((point: SubmitFailpoint) => void) | undefined;
 }
 
 /** Where a process can die: on the way to the database, before the commit where there is one, and after it. */
-export type SubmitPoint = `submit.${"sent" | "held" | "committed"}`;
+export type SubmitFailpoint = `submit.${"sent" | "held" | "committed"}`;
 
 /** Who submits. */
 export interface Submitter {
@@ -52,25 +52,25 @@ export interface Submitter {
 
 /** What came of a submit. */
 export interface Submitted {
-  readonly task: SeenTask;
+  readonly task: TaskSummary;
   /** It had been accepted before; nothing changed. */
   readonly replayed: boolean;
 }
 
 /** Accepts a task. @throws GatewayError */
 export type Submit = (
-  read: SubmitRead,
+  read: SubmitInput,
   submitter: Submitter,
-  own?: OwnSubmit,
+  own?: SubmitOverrides,
 ) => Promise<Submitted>;
 
 /** What of a submit is needed here. */
-export type SubmitRead = Omit<ReadSubmit, "taskModel"> & {
-  readonly taskModel: Pick<ReadSubmit["taskModel"], "model" | "units">;
+export type SubmitInput = Omit<ParsedSubmit, "taskModel"> & {
+  readonly taskModel: Pick<ParsedSubmit["taskModel"], "model" | "units">;
 };
 
 /** What whoever submits has of its own. */
-export interface OwnSubmit {
+export interface SubmitOverrides {
   /** The task's id, a UUIDv7. Default: a new one. */
   readonly id?: string;
   /** Writes what belongs to the task, in the transaction that accepts it. Default: nothing. */
@@ -104,7 +104,7 @@ const acceptStatement = {
         request_id, deadline, hold, price_version, discount_bp, is_cancel_billed)
       select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14, $15
       from held where hold_verdicts is null
-      returning ${seenColumns}
+      returning ${summaryColumns}
     )
     select held.hold_verdicts, accepted.* from held left join accepted on true`,
 } as const;
@@ -112,7 +112,7 @@ const acceptStatement = {
 /** The account's key of its callback ids. */
 const uniqueConstraint = "task_account_id_callback_id_unique";
 
-const findSql = `select ${seenColumns}, fingerprint from task where account_id = $1 and callback_id = $2`;
+const findSql = `select ${summaryColumns}, fingerprint from task where account_id = $1 and callback_id = $2`;
 
 /** How many connections submits may open. */
 const poolMax = 8;
@@ -127,41 +127,41 @@ export function openSubmitPool(url: string): Pool {
 
 /** Makes it. */
 export function createSubmit(options: SubmitOptions): Submit {
-  const { pool, at = ignore } = options;
+  const { pool, failpoint = ignore } = options;
   return async (read, submitter, { id = newId(), within } = {}) => {
     const { caller } = submitter;
     const made = newTask(read, { ...submitter, id }, options.pricing);
-    const asked = { made, caller, at };
-    const work = async (transaction: PoolClient): Promise<SeenTask> => {
+    const asked = { made, caller, failpoint };
+    const work = async (transaction: PoolClient): Promise<TaskSummary> => {
       const task = await accept(transaction, asked);
       await within?.(transaction);
-      at("submit.held");
+      failpoint("submit.held");
       return task;
     };
-    let accepted: SeenTask;
+    let accepted: TaskSummary;
     try {
       const accepting =
         within === undefined
           ? accept(pool, asked)
           : inTransaction(pool, work, { isPipelined: true });
-      accepted = await answering(accepting);
+      accepted = await mapDatabaseLoss(accepting);
     } catch (error) {
       const earlier = isRefusal(error) ? await findEarlier(pool, read, caller) : undefined;
       if (earlier !== undefined) return earlier;
-      throw error instanceof NoRoom ? queueFull() : error;
+      throw error instanceof NotAccepted ? queueFull() : error;
     }
-    at("submit.committed");
+    failpoint("submit.committed");
     options.onAccepted?.(accepted);
     return { task: accepted, replayed: false };
   };
 }
 
 /** There is such a task, or no room for one. Nothing has changed. */
-class NoRoom extends Error {}
+class NotAccepted extends Error {}
 
 /** Whether it may be that there is such a task. Money too is refused where the first one has just taken the last. */
 function isRefusal(error: unknown): boolean {
-  if (error instanceof NoRoom) return true;
+  if (error instanceof NotAccepted) return true;
   if (error instanceof GatewayError) return error.code === ErrorCode.INSUFFICIENT_BALANCE;
   return error instanceof DatabaseError && error.constraint === uniqueConstraint;
 }
@@ -169,22 +169,22 @@ function isRefusal(error: unknown): boolean {
 interface Accepting {
   readonly made: NewTask;
   readonly caller: KeyCaller;
-  readonly at: NonNullable<SubmitOptions["at"]>;
+  readonly failpoint: NonNullable<SubmitOptions["failpoint"]>;
 }
 
-/** @throws NoRoom; GatewayError INSUFFICIENT_BALANCE; the driver's error of {@link uniqueConstraint} */
+/** @throws NotAccepted; GatewayError INSUFFICIENT_BALANCE; the driver's error of {@link uniqueConstraint} */
 async function accept(
   database: Pick<Pool, "query">,
-  { made, caller, at }: Accepting,
-): Promise<SeenTask> {
+  { made, caller, failpoint }: Accepting,
+): Promise<TaskSummary> {
   const [, ...money] = batchValues(taskHold(caller, made.id, made.holdNanos));
-  const accepting = database.query<SeenTask & { readonly hold_verdicts: string | null }>({
+  const accepting = database.query<TaskSummary & { readonly hold_verdicts: string | null }>({
     ...acceptStatement,
     values: [...made.values, ...money],
   });
-  at("submit.sent");
+  failpoint("submit.sent");
   const [task] = (await accepting).rows;
-  if (task === undefined) throw new NoRoom("no room");
+  if (task === undefined) throw new NotAccepted("no room");
   const [verdict] = holdVerdicts({ hold_verdicts: task.hold_verdicts }) ?? [];
   if (verdict?.admitted === false) throw holdRefused(verdict, made.holdNanos, caller.keyLimitNanos);
   return task;
@@ -198,7 +198,7 @@ interface NewTask {
 }
 
 function newTask(
-  read: SubmitRead,
+  read: SubmitInput,
   { caller, requestId, id }: Submitter & { readonly id: string },
   pricing: TaskPricing,
 ): NewTask {
@@ -219,15 +219,15 @@ function newTask(
 /** The task that was accepted with the same callback id; `undefined`: there is none. @throws GatewayError */
 async function findEarlier(
   pool: Pool,
-  { callbackId, callbackIdName, fingerprint }: SubmitRead,
+  { callbackId, callbackIdName, fingerprint }: SubmitInput,
   { accountId }: KeyCaller,
 ): Promise<Submitted | undefined> {
   if (callbackId === null) return undefined;
-  const found = pool.query<SeenTask & { readonly fingerprint: Buffer }>(findSql, [
+  const found = pool.query<TaskSummary & { readonly fingerprint: Buffer }>(findSql, [
     accountId,
     callbackId,
   ]);
-  const [task] = (await answering(found)).rows;
+  const [task] = (await mapDatabaseLoss(found)).rows;
   if (task === undefined) return undefined;
   if (!task.fingerprint.equals(fingerprint)) throw callbackIdReused(callbackIdName, task.id);
   return { task, replayed: true };

@@ -8,9 +8,9 @@ import { TaskRefused, TaskStopped, type Submitted, type TaskOutcome } from "../v
 import { timedOut, faultCode } from "./failures.ts";
 import type { TaskRow, WholeTask } from "./task-row.ts";
 import type { Stopped, TaskWork, Work } from "./task-work.ts";
-import type { MoveColumns } from "./transition.ts";
-import type { Standings } from "./vendor-health.ts";
-import { followHint } from "./vendor-notifications.ts";
+import type { TransitionColumns } from "./transition.ts";
+import type { VendorHealth } from "./vendor-health.ts";
+import { resolveVendorTaskId } from "./vendor-notifications.ts";
 import type { WorkerVendor } from "./worker-options.ts";
 
 /** What is done with a result once it is there. */
@@ -20,12 +20,12 @@ const lostMessage =
   "the vendor was asked for the task but did not answer, and cannot be asked again without the risk of making it twice; nothing was charged";
 
 /** The steps of `submitting` and `submit_unknown`. */
-export class Submitting {
+export class SubmitSteps {
   readonly #work: TaskWork;
   readonly #finalize: Finalize;
-  readonly #standings: Standings;
+  readonly #standings: VendorHealth;
 
-  constructor(work: TaskWork, finalize: Finalize, standings: Standings) {
+  constructor(work: TaskWork, finalize: Finalize, standings: VendorHealth) {
     this.#work = work;
     this.#finalize = finalize;
     this.#standings = standings;
@@ -33,18 +33,19 @@ export class Submitting {
 
   /** Asks for a task whose intent has just been written down. */
   async submit(work: Work): Promise<void> {
-    const paused = this.#standings.pausedBy(work.task);
-    if (paused !== undefined) return this.#goOn(work, paused.refused, paused.waitMs);
-    const task = await this.#work.whole(work.task);
+    const paused = this.#standings.pauseOf(work.task);
+    if (paused !== undefined) return this.#tryNext(work, paused.refused, paused.waitMs);
+    const task = await this.#work.withParams(work.task);
     // This process may have been paused since: then somebody else may be asking already. Or it stops.
     if (work.lease.isSafe() && !work.signal.aborted) return this.#submit({ ...work, task });
-    await this.#work.move(work, { event: "requeue", releaseMs: 0 });
+    await this.#work.transition(work, { event: "requeue", releaseMs: 0 });
   }
 
   async #submit(work: Work & { readonly task: WholeTask }): Promise<void> {
     const { task, lastSignal } = work;
     const vendor = this.#work.vendorOf(task);
-    if (vendor === undefined) return this.#refuse(work, passing(`vendor ${task.vendor} is gone`));
+    if (vendor === undefined)
+      return this.#refuse(work, temporaryRefusal(`vendor ${task.vendor} is gone`));
     // What can be cancelled without asking runs only as long as it is waited for.
     const endsHere = vendor.tasks.canCancel && vendor.tasks.cancel === undefined;
     const cancelled = endsHere ? work.lease.cancelled : undefined;
@@ -59,9 +60,9 @@ export class Submitting {
         params: task.params,
         signal,
         ...this.#callback(task),
-        onNews: () => this.#work.heard(task),
+        onNews: () => this.#work.onVendorNotification(task),
       });
-      this.#work.at("ask.submit");
+      this.#work.failpoint("ask.submit");
       submitted = await asking;
     } catch (error) {
       if (cancelled?.aborted) return this.#work.cancel(work, stoppedBy(error));
@@ -69,9 +70,9 @@ export class Submitting {
       if (error instanceof HttpFailure && isUnsent(error)) return this.#unsent(work, error);
       return this.#lose(work, error, limit.isOverdue());
     }
-    this.#work.at("told.submit");
-    this.#told(task, "done" in submitted ? "done" : "accepted");
-    this.#standings.answered(task);
+    this.#work.failpoint("told.submit");
+    this.#reportSubmit(task, "done" in submitted ? "done" : "accepted");
+    this.#standings.onSubmitAnswered(task);
     await this.#accept(work, submitted);
   }
 
@@ -79,14 +80,14 @@ export class Submitting {
   async recover(work: Work): Promise<void> {
     const { task } = work;
     if (task.state === "submitting") {
-      const lost = await this.#work.move(work, { event: "lose" });
+      const lost = await this.#work.transition(work, { event: "lose" });
       if (lost === undefined) return;
       return this.recover({ ...work, task: lost });
     }
     const vendor = this.#work.vendorOf(task);
     switch (vendor?.tasks.resubmit) {
       case "idempotent":
-        return this.#again(work);
+        return this.#resubmit(work);
       case "findable":
         return this.#find(work, vendor);
       case "blind":
@@ -99,11 +100,11 @@ export class Submitting {
     }
   }
 
-  async #again(work: Work): Promise<void> {
+  async #resubmit(work: Work): Promise<void> {
     if (work.task.cancel_requested && work.task.failure_count > 0) return this.#work.cancel(work);
-    const again = await this.#work.move(work, { event: "resubmit" });
+    const again = await this.#work.transition(work, { event: "resubmit" });
     if (again === undefined) return;
-    const task = await this.#work.whole(again);
+    const task = await this.#work.withParams(again);
     if (work.lease.isSafe()) return this.#submit({ ...work, task });
     await this.#work.release({ ...work, task }, 0);
   }
@@ -113,21 +114,21 @@ export class Submitting {
     let found: Submitted | undefined;
     try {
       const asking = tasks.find?.(task.attempt_token ?? "", signal);
-      this.#work.at("ask.find");
+      this.#work.failpoint("ask.find");
       found = await asking;
     } catch (error) {
-      if (signal.aborted) return this.#handBack(work);
+      if (signal.aborted) return this.#releaseNow(work);
       const failures = task.failure_count + 1;
       this.#work.warn("a task could not be looked for", { taskId: task.id, failures, err: error });
       const pause = this.#work.pause(task.failure_count);
       return void (await this.#work.release(work, pause, { failure_count: failures }));
     }
-    this.#work.at("told.find");
+    this.#work.failpoint("told.find");
     if (found !== undefined) return this.#accept(work, found);
     const leftMs = this.#work.timings.settleMs - (task.attempt_age_ms ?? 0);
     if (leftMs > 0) return void (await this.#work.release(work, leftMs));
     if (task.cancel_requested) return this.#work.cancel(work);
-    return this.#again(work);
+    return this.#resubmit(work);
   }
 
   /** Nobody can be asked: the vendor may tell by itself, where it was told where to. */
@@ -137,9 +138,9 @@ export class Submitting {
     const { callbackUrl } = this.#work.options;
     const isTold = callbackUrl !== undefined && vendor.tasks.callbacks !== undefined;
     const leftMs = (isTold ? unknownMs : 0) - (task.attempt_age_ms ?? 0);
-    let set: MoveColumns = {};
+    let set: TransitionColumns = {};
     if (task.hint_task_id !== null) {
-      const hinted = await followHint(this.#work, work, vendor);
+      const hinted = await resolveVendorTaskId(this.#work, work, vendor);
       if ("vendorTaskId" in hinted) return this.#accept(work, hinted);
       if (hinted.isOpen && leftMs > 0) {
         const pause = Math.min(leftMs, this.#work.pause(task.failure_count));
@@ -167,21 +168,21 @@ export class Submitting {
     };
     if ("done" in submitted) {
       const { done } = submitted;
-      const task = await this.#work.move(work, { event: "produce", set });
+      const task = await this.#work.transition(work, { event: "produce", set });
       if (task === undefined) {
-        return this.#work.late(work.task, "done", { vendorTaskId, outcome: done });
+        return this.#work.recordLate(work.task, "done", { vendorTaskId, outcome: done });
       }
       return this.#finalize({ ...work, task }, done);
     }
     const { cancel_requested: isCancelled, hint_task_id: hint } = work.task;
     const releaseMs = isCancelled || hint !== null ? 0 : this.#work.pollPause(work.task, 0);
-    const task = await this.#work.move(work, { event: "accept", set, releaseMs });
-    if (task === undefined) await this.#work.late(work.task, "accepted", { vendorTaskId });
+    const task = await this.#work.transition(work, { event: "accept", set, releaseMs });
+    if (task === undefined) await this.#work.recordLate(work.task, "accepted", { vendorTaskId });
   }
 
   async #lose(work: Work, error: unknown, isOverdue: boolean): Promise<void> {
     const { task } = work;
-    this.#told(task, "unknown");
+    this.#reportSubmit(task, "unknown");
     this.#work.warn("a vendor did not answer a submit", {
       taskId: task.id,
       vendor: task.vendor,
@@ -190,7 +191,7 @@ export class Submitting {
     const { resubmit } = this.#work.vendorOf(task)?.tasks ?? {};
     const isLast = resubmit === "blind" || isOverdue;
     const failures = task.failure_count + 1;
-    const lost = await this.#work.move(work, {
+    const lost = await this.#work.transition(work, {
       event: "lose",
       set: { failure_count: failures },
       ...(!isLast && { releaseMs: this.#work.pause(task.failure_count) }),
@@ -203,36 +204,36 @@ export class Submitting {
   /** There was no connection: it can be tried with another vendor, or later. */
   async #unsent(work: Work, error: HttpFailure): Promise<void> {
     const { task } = work;
-    this.#told(task, "unsent");
+    this.#reportSubmit(task, "unsent");
     const failures = task.failure_count + 1;
     const failure = { code: ErrorCode.UPSTREAM_ERROR, message: "the vendor could not be reached" };
     if (failures >= taskConnectsMax) return this.#work.fail(work, failure);
     this.#work.warn("a vendor could not be reached", { vendor: task.vendor, err: error });
-    if (await this.#elsewhere(work, failures)) return;
+    if (await this.#tryNextRoute(work, failures)) return;
     if (work.hasFailed === true) return this.#work.fail(work, failure);
-    await this.#later(work, failures);
+    await this.#requeue(work, failures);
   }
 
   async #refuse(work: Work, refused: TaskRefused): Promise<void> {
     const { isPassing, retryAfterSeconds = 0 } = refused;
-    this.#told(work.task, isPassing ? "later" : "refused");
-    this.#standings.refused(work.task, refused);
-    await this.#goOn(work, refused, retryAfterSeconds * 1_000);
+    this.#reportSubmit(work.task, isPassing ? "later" : "refused");
+    this.#standings.onSubmitRefused(work.task, refused);
+    await this.#tryNext(work, refused, retryAfterSeconds * 1_000);
   }
 
   /** Goes on with a task that its vendor has refused, or would. */
-  async #goOn(work: Work, refused: TaskRefused, waitMs: number): Promise<void> {
+  async #tryNext(work: Work, refused: TaskRefused, waitMs: number): Promise<void> {
     const { isPassing, mayElsewhere, code, message, fault } = refused;
     const { task } = work;
     const hasFailed = work.hasFailed === true || !isPassing;
     const isAwaited = work.isAwaited === true || (isPassing && fault === undefined);
     const on = { ...work, hasFailed, isAwaited };
-    if (mayElsewhere && (await this.#elsewhere(on, task.failure_count))) return;
+    if (mayElsewhere && (await this.#tryNextRoute(on, task.failure_count))) return;
     // What the operator must mend may take days: whoever waits is told before long.
     const leftMs = isAwaited ? Number.POSITIVE_INFINITY : this.#faultLeftMs(task);
     if (hasFailed || leftMs <= 0) return this.#work.fail(work, { code: faultCode(code), message });
     // As often as it takes: its deadline ends it.
-    await this.#later(work, task.failure_count, { leastMs: waitMs, mostMs: leftMs });
+    await this.#requeue(work, task.failure_count, { leastMs: waitMs, mostMs: leftMs });
   }
 
   /** How long a task may go on waiting for the operator to mend something, in milliseconds. */
@@ -242,7 +243,7 @@ export class Submitting {
   }
 
   /** Goes on with the next vendor of the model. Whether there is one, or the task has ended. */
-  async #elsewhere(work: Work, failures: number): Promise<boolean> {
+  async #tryNextRoute(work: Work, failures: number): Promise<boolean> {
     const { task } = work;
     if (task.cancel_requested) {
       await this.#work.cancel(work);
@@ -252,21 +253,21 @@ export class Submitting {
     if (next === undefined) return false;
     const set = { vendor: next.vendor, vendor_model: next.model, failure_count: failures };
     // The intent is durable for each vendor by itself.
-    const moved = await this.#work.move(work, { set });
+    const moved = await this.#work.transition(work, { set });
     if (moved !== undefined) await this.submit({ ...work, task: moved });
     return true;
   }
 
   /** The first vendor again, after a pause. */
-  async #later(work: Work, failures: number, { leastMs, mostMs } = anyTime): Promise<void> {
+  async #requeue(work: Work, failures: number, { leastMs, mostMs } = anyTime): Promise<void> {
     const polls = work.task.poll_count + 1;
     const set = { vendor: "", vendor_model: "", failure_count: failures, poll_count: polls };
     const releaseMs = Math.min(mostMs, Math.max(leastMs, this.#work.pause(polls)));
-    await this.#work.move(work, { event: "requeue", set, releaseMs });
+    await this.#work.transition(work, { event: "requeue", set, releaseMs });
   }
 
   /** Gives it back as it is, to be gone on with at once. */
-  async #handBack(work: Work): Promise<void> {
+  async #releaseNow(work: Work): Promise<void> {
     await this.#work.release(work, 0);
   }
 
@@ -275,7 +276,10 @@ export class Submitting {
     return callbackUrl === undefined || token === null ? {} : { callbackUrl: callbackUrl(token) };
   }
 
-  #told({ vendor }: TaskRow, outcome: Parameters<NonNullable<TaskWork["options"]["onSubmit"]>>[1]) {
+  #reportSubmit(
+    { vendor }: TaskRow,
+    outcome: Parameters<NonNullable<TaskWork["options"]["onSubmit"]>>[1],
+  ) {
     this.#work.options.onSubmit?.(vendor, outcome);
   }
 }
@@ -287,7 +291,7 @@ function stoppedBy(error: unknown): Stopped {
   return error instanceof TaskStopped ? { taken: error.taken } : {};
 }
 
-function passing(message: string): TaskRefused {
+function temporaryRefusal(message: string): TaskRefused {
   return new TaskRefused("upstream_error", message, true);
 }
 

@@ -102,7 +102,7 @@ export const taskColumns = `task.id, task.account_id, task.key_id, task.model, t
   floor(extract(epoch from clock_timestamp() - task.attempt_time) * 1000)::float8 as attempt_age_ms`;
 
 /** The same without what was asked for, which can be long. */
-export const seenColumns = taskColumns.replace("task.params,", "");
+export const summaryColumns = taskColumns.replace("task.params,", "");
 
 /** From how many bytes on what was asked for is left out where many tasks are taken at once, as it is stored:
  * pictures that came with it can have megabytes, and who only looks at a task does not need them. */

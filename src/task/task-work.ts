@@ -10,22 +10,27 @@ import { askedUnits } from "../vendor/task-params.ts";
 import { chargeOf, type Ended, stoppedOutcome, usageOf } from "./charge.ts";
 import { endingOf, type Failure } from "./failures.ts";
 import type { Lease } from "./leases.ts";
-import { hintTask } from "./vendor-notifications.ts";
-import { inTransaction, type Move, type MoveColumns, moveTask } from "./transition.ts";
+import { recordNotification } from "./vendor-notifications.ts";
+import {
+  inTransaction,
+  type Transition,
+  type TransitionColumns,
+  applyTransition,
+} from "./transition.ts";
 import { growingPauseMs, PollSlots } from "./poll-slots.ts";
 import { transitions } from "./state.ts";
 import { type StoredFileJson, type TaskRow, type WholeTask, workColumns } from "./task-row.ts";
 import {
   timingsOf,
   type WorkerOptions,
-  type WorkerPoint,
+  type WorkerFailpoint,
   type WorkerTimings,
   type WorkerVendor,
 } from "./worker-options.ts";
-import { type TaskPlace, vendorFor } from "./claim.ts";
+import { type TaskVendorRef, vendorFor } from "./claim.ts";
 
 /** What came too late for a task. */
-export interface LateNews {
+export interface LateResult {
   /** What its vendor calls it. Default: as it is known. */
   readonly vendorTaskId?: string | null | undefined;
   /** What the vendor has made: it takes its money. Default: not known, or nothing. */
@@ -62,7 +67,7 @@ const retryMs = 500;
 const errorCharsMax = 8_192;
 
 /** $1: id, $2: fence. */
-const trailedSql = `
+const endLateChargesSql = `
   update task set is_trailing = false, lease_until = null
   where id = $1 and fence = $2 and is_trailing`;
 
@@ -70,7 +75,7 @@ const trailedSql = `
 export class TaskWork {
   readonly options: WorkerOptions;
   readonly timings: WorkerTimings;
-  readonly at: (point: WorkerPoint) => void;
+  readonly failpoint: (point: WorkerFailpoint) => void;
   readonly warn: NonNullable<WorkerOptions["warn"]>;
   readonly random: () => number;
   /** When vendors are asked how tasks stand. */
@@ -82,7 +87,7 @@ export class TaskWork {
     this.options = options;
     this.#wake = wake;
     this.timings = timingsOf(options.timings);
-    this.at = options.at ?? (() => {});
+    this.failpoint = options.failpoint ?? (() => {});
     this.warn = options.warn ?? (() => {});
     this.random = options.random ?? Math.random;
     // Tasks in a vendor's own form ask with the same credential.
@@ -90,7 +95,7 @@ export class TaskWork {
     this.slots = new PollSlots({ perSecond });
   }
 
-  vendorOf(task: TaskPlace): WorkerVendor | undefined {
+  vendorOf(task: TaskVendorRef): WorkerVendor | undefined {
     return vendorFor(this.options, task);
   }
 
@@ -106,7 +111,7 @@ export class TaskWork {
   }
 
   /** The same, before a vendor is asked how a task stands that it has. */
-  pollPause({ vendor }: TaskPlace, count: number): number {
+  pollPause({ vendor }: TaskVendorRef, count: number): number {
     return this.slots.plan(vendor, this.pause(count));
   }
 
@@ -116,15 +121,15 @@ export class TaskWork {
    *
    * @returns `undefined` where the task is somebody else's, or has gone on
    */
-  async move(work: Pick<Work, "task" | "lastSignal">, move: Move) {
+  async transition(work: Pick<Work, "task" | "lastSignal">, move: Transition) {
     const { task } = work;
     const point = move.event ?? "progress";
     for (let isRepeated = false; ; isRepeated = true) {
       try {
-        const moving = moveTask(this.options, task, move);
-        this.at(`${point}.sent`);
+        const moving = applyTransition(this.options, task, move);
+        this.failpoint(`${point}.sent`);
         const moved = (await moving) ?? (isRepeated ? await this.#find(task, move) : undefined);
-        this.at(`${point}.answered`);
+        this.failpoint(`${point}.answered`);
         if (moved?.finish_time) this.options.onEnd?.(moved, move.charge?.record);
         return moved;
       } catch (error) {
@@ -135,7 +140,7 @@ export class TaskWork {
   }
 
   /** Whether a change took place whose answer was lost. */
-  async #find(task: TaskRow, { event }: Move): Promise<TaskRow | undefined> {
+  async #find(task: TaskRow, { event }: Transition): Promise<TaskRow | undefined> {
     const state = event === undefined ? task.state : transitions[event].to;
     const sql = `select ${workColumns} from task where id = $1 and fence = $2 and state = $3`;
     const { rows } = await this.options.pool.query<TaskRow>(sql, [task.id, task.fence, state]);
@@ -143,7 +148,7 @@ export class TaskWork {
   }
 
   /** A task with what was asked for. */
-  async whole(task: TaskRow): Promise<WholeTask> {
+  async withParams(task: TaskRow): Promise<WholeTask> {
     const { id, params } = task;
     if (params !== null) return { ...task, params };
     const sql = "select params from task where id = $1";
@@ -153,8 +158,8 @@ export class TaskWork {
   }
 
   /** Gives a task back, to be looked at again. */
-  release(work: Work, releaseMs: number, set: MoveColumns = {}, progress?: number) {
-    return this.move(work, { releaseMs, set, progress });
+  release(work: Work, releaseMs: number, set: TransitionColumns = {}, progress?: number) {
+    return this.transition(work, { releaseMs, set, progress });
   }
 
   /** Ends a task that has a result. */
@@ -164,7 +169,7 @@ export class TaskWork {
     files: readonly StoredFileJson[],
     expireTime: Date | null,
   ): Promise<void> {
-    const task = await this.whole(work.task);
+    const task = await this.withParams(work.task);
     const ended = {
       outcome,
       ...this.#asked(task),
@@ -181,13 +186,13 @@ export class TaskWork {
     };
     const charge = this.#charge(task, ended);
     const { within } = outcome;
-    if (!(await this.move(work, { event: "complete", set, charge, within })))
-      await this.late(task, "completed", { outcome });
+    if (!(await this.transition(work, { event: "complete", set, charge, within })))
+      await this.recordLate(task, "completed", { outcome });
   }
 
   /** Ends a task without a result. Free of charge. */
   async fail(work: Pick<Work, "task" | "lastSignal">, failure: Failure): Promise<void> {
-    const task = await this.whole(work.task);
+    const task = await this.withParams(work.task);
     const { word, status } = errorMeanings[failure.code satisfies SentErrorCode];
     const { outcome } = failure;
     const charge = this.#charge(task, {
@@ -199,8 +204,8 @@ export class TaskWork {
     // PostgreSQL's texts cannot hold U+0000.
     const error = failure.message.replaceAll("\0", "\ufffd").slice(0, errorCharsMax);
     const set = { error_code: word, error, ...failure.set };
-    if (!(await this.move(work, { event: "fail", set, charge })))
-      await this.late(task, word, { outcome });
+    if (!(await this.transition(work, { event: "fail", set, charge })))
+      await this.recordLate(task, word, { outcome });
   }
 
   /**
@@ -209,7 +214,7 @@ export class TaskWork {
    * @param stopped.taken what its vendor took for it; default: nothing
    */
   async cancel(work: Work, { set = {}, taken }: Stopped = {}): Promise<void> {
-    const task = await this.whole(work.task);
+    const task = await this.withParams(work.task);
     const outcome = taken && stoppedOutcome(taken);
     const isBilled = outcome !== undefined && task.is_cancel_billed;
     const ended = {
@@ -221,48 +226,48 @@ export class TaskWork {
     };
     const usage = isBilled ? { usage: JSON.stringify(usageOf(ended)) } : {};
     const charge = this.#charge(task, ended);
-    if (!(await this.move(work, { event: "cancel", set: { ...usage, ...set }, charge })))
-      await this.late(task, "cancelled", { outcome });
+    if (!(await this.transition(work, { event: "cancel", set: { ...usage, ...set }, charge })))
+      await this.recordLate(task, "cancelled", { outcome });
   }
 
   /** Writes down what the task itself can no longer be told, and what the operator pays for it. */
-  async late(task: TaskRow, news: string, late: LateNews = {}): Promise<void> {
+  async recordLate(task: TaskRow, news: string, late: LateResult = {}): Promise<void> {
     const { vendorTaskId = task.vendor_task_id, outcome } = late;
-    await this.note(task, "late", { news, vendor: task.vendor, vendorTaskId });
+    await this.recordEvent(task, "late", { news, vendor: task.vendor, vendorTaskId });
     this.warn("news of a task came too late", { taskId: task.id, news, vendor: task.vendor });
     if (outcome !== undefined) {
-      return this.#tellLate(task, await this.#bookLate(this.options.pool, task, outcome));
+      return this.#reportLateCost(task, await this.#bookLate(this.options.pool, task, outcome));
     }
     // It runs there: what becomes of it is asked for.
     if (vendorTaskId === null || vendorTaskId === task.vendor_task_id) return;
     const { pool } = this.options;
-    await hintTask(pool, task.attempt_token ?? "", { vendorTaskId, isSure: true });
+    await recordNotification(pool, task.attempt_token ?? "", { vendorTaskId, isSure: true });
   }
 
   /** A vendor tells in this process that there is news. Never fails: it would be found in time anyway. */
-  heard({ attempt_token: token }: TaskRow): void {
-    void hintTask(this.options.pool, token ?? "").then(this.#wake, () => {});
+  onVendorNotification({ attempt_token: token }: TaskRow): void {
+    void recordNotification(this.options.pool, token ?? "").then(this.#wake, () => {});
   }
 
   /** Ends to look after a task that has ended. @param outcome what its vendor made; default: nothing */
-  async endTrail({ task }: Pick<Work, "task">, outcome?: TaskOutcome): Promise<void> {
+  async endLateCharges({ task }: Pick<Work, "task">, outcome?: TaskOutcome): Promise<void> {
     const ending = inTransaction(this.options.pool, async (transaction) => {
-      const { rowCount } = await transaction.query(trailedSql, [task.id, task.fence]);
+      const { rowCount } = await transaction.query(endLateChargesSql, [task.id, task.fence]);
       return rowCount === 1 && outcome ? this.#bookLate(transaction, task, outcome) : 0n;
     });
-    this.at("trail.sent");
+    this.failpoint("trail.sent");
     const costNanos = await ending;
-    this.at("trail.answered");
-    this.#tellLate(task, costNanos);
+    this.failpoint("trail.answered");
+    this.#reportLateCost(task, costNanos);
   }
 
-  #tellLate(task: TaskRow, costNanos: bigint): void {
+  #reportLateCost(task: TaskRow, costNanos: bigint): void {
     if (costNanos > 0n) this.options.onLateCost?.(task, costNanos);
   }
 
   /** Returns what was booked; 0: nothing. */
   async #bookLate(database: Queryable, late: TaskRow, outcome: TaskOutcome): Promise<bigint> {
-    const task = await this.whole(late);
+    const task = await this.withParams(late);
     const { id: callId, account_id: accountId } = task;
     const costNanos = this.#vendorCost(task, { outcome, ...this.#asked(task) });
     if (costNanos === undefined || costNanos <= 0n) return 0n;
@@ -275,7 +280,11 @@ export class TaskWork {
   }
 
   /** Appends to what is known of a task. */
-  async note({ id, state }: TaskRow, kind: string, detail: object | null = null): Promise<void> {
+  async recordEvent(
+    { id, state }: TaskRow,
+    kind: string,
+    detail: object | null = null,
+  ): Promise<void> {
     const sql = "insert into task_event (task_id, kind, state, detail) values ($1, $2, $3, $4)";
     await this.options.pool.query(sql, [id, kind, state, detail && JSON.stringify(detail)]);
   }
@@ -289,7 +298,7 @@ export class TaskWork {
   #charge(
     task: WholeTask,
     ended: Omit<Ended, "now" | "vendorCostNanos">,
-  ): NonNullable<Move["charge"]> {
+  ): NonNullable<Transition["charge"]> {
     const vendorCostNanos = this.#vendorCost(task, ended);
     return chargeOf(task, { ...ended, vendorCostNanos, now: new Date() });
   }

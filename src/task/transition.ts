@@ -4,18 +4,18 @@
 import type { Pool, PoolClient } from "pg";
 import type { CallRow } from "../billing/calls/call-row.ts";
 import { applyIn } from "../billing/ledger/apply-in.ts";
-import { tellTask } from "./notify.ts";
+import { notifyTask } from "./notify.ts";
 import { progressIn, statesBefore, transitions, type TaskEvent } from "./state.ts";
-import { seenColumns, type TaskRow } from "./task-row.ts";
+import { summaryColumns, type TaskRow } from "./task-row.ts";
 
 /** What a change does to a task. */
-export interface Move {
+export interface Transition {
   /** What has happened. Absent: nothing that changes its state. */
   readonly event?: TaskEvent;
   /** What the vendor says, in percent. */
   readonly progress?: number | undefined;
   /** What else is written. */
-  readonly set?: MoveColumns;
+  readonly set?: TransitionColumns;
   /** Gives the lease back; somebody looks again after so many milliseconds, or at the deadline. Absent: it is
    * kept. A task that ends has none. */
   readonly releaseMs?: number;
@@ -26,7 +26,7 @@ export interface Move {
 }
 
 /** Columns that a move can write. */
-export type MoveColumns = Partial<{
+export type TransitionColumns = Partial<{
   readonly vendor: string;
   readonly vendor_model: string;
   readonly vendor_task_id: string | null;
@@ -45,11 +45,11 @@ export type MoveColumns = Partial<{
 }>;
 
 /** What moves need. */
-export interface MoveNeeds {
+export interface TransitionOptions {
   readonly pool: Pool;
   /** Enqueues the webhook of a change, in its transaction; before its money.
-   * Default: {@link tellTask}. */
-  readonly tell?: (transaction: PoolClient, task: TaskRow) => Promise<void>;
+   * Default: {@link notifyTask}. */
+  readonly notify?: (transaction: PoolClient, task: TaskRow) => Promise<void>;
   /** Told when a move takes an account below its threshold. Default: nobody. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
 }
@@ -62,22 +62,23 @@ export interface MoveNeeds {
  *   now, or has gone on.
  * @throws the driver's error; nothing was changed, or that is not known
  */
-export async function moveTask(
-  needs: MoveNeeds,
+export async function applyTransition(
+  needs: TransitionOptions,
   task: TaskRow,
-  move: Move,
+  move: Transition,
 ): Promise<TaskRow | undefined> {
-  if (isGivenBack(task, move)) return (await giveBack(needs.pool, task, move)) ? task : undefined;
+  if (isReschedule(task, move))
+    return (await reschedule(needs.pool, task, move)) ? task : undefined;
   const update = statementOf(task, move);
   const isAlone = move.charge === undefined && move.within === undefined;
   if (isAlone && task.callback_url === null) {
-    return moveRow(needs.pool, update, task);
+    return updateRow(needs.pool, update, task);
   }
   let lowBalanceNanos: bigint | undefined;
   const moved = await inTransaction(needs.pool, async (transaction) => {
-    const row = await moveRow(transaction, update, task);
+    const row = await updateRow(transaction, update, task);
     if (row === undefined) return undefined;
-    if (isNews(task, row)) await (needs.tell ?? tellTask)(transaction, row);
+    if (isNotifiable(task, row)) await (needs.notify ?? notifyTask)(transaction, row);
     await move.within?.(transaction);
     if (move.charge === undefined) return row;
     const settles = [{ id: row.id, ...move.charge }];
@@ -90,7 +91,7 @@ export async function moveTask(
 }
 
 /** What was asked for never changes, and may be long: it is not read again. */
-async function moveRow(
+async function updateRow(
   database: Pick<Pool, "query">,
   update: { readonly text: string; readonly values: unknown[] },
   { params }: TaskRow,
@@ -99,14 +100,14 @@ async function moveRow(
   return rows[0] && { ...rows[0], params };
 }
 
-function isNews(before: TaskRow, after: TaskRow): boolean {
+function isNotifiable(before: TaskRow, after: TaskRow): boolean {
   return after.finish_time !== null || after.progress > before.progress;
 }
 
 /** The columns that are JSON texts. */
 const jsonColumns = new Set(["result", "usage"]);
 
-function statementOf(task: TaskRow, move: Move): { text: string; values: unknown[] } {
+function statementOf(task: TaskRow, move: Transition): { text: string; values: unknown[] } {
   const { event, progress, releaseMs, set = {} } = move;
   const from = event === undefined ? [task.state] : statesBefore(event);
   const state = event === undefined ? task.state : transitions[event].to;
@@ -134,7 +135,7 @@ function statementOf(task: TaskRow, move: Move): { text: string; values: unknown
     sets.push("lease_until = null", `next_time = least(${next}, greatest(deadline, now()))`);
   }
   const text = `update task set ${sets.join(", ")}
-    where id = $1 and fence = $2 and state = any($3) returning ${seenColumns}`;
+    where id = $1 and fence = $2 and state = any($3) returning ${summaryColumns}`;
   return { text, values };
 }
 
@@ -180,12 +181,15 @@ export async function inTransaction<T>(
  */
 
 /** Columns that nobody outside sees, and nothing else depends on. */
-const counted: ReadonlySet<string> = new Set<keyof MoveColumns>(["poll_count", "failure_count"]);
+const counted: ReadonlySet<string> = new Set<keyof TransitionColumns>([
+  "poll_count",
+  "failure_count",
+]);
 
 /** Whether a change is no more than that. One that somebody is told of by webhook is more. */
-export function isGivenBack(
+export function isReschedule(
   { state, progress: before, callback_url: callbackUrl }: TaskRow,
-  { event, progress, set = {}, releaseMs, charge, within }: Move,
+  { event, progress, set = {}, releaseMs, charge, within }: Transition,
 ): boolean {
   if (event !== undefined || releaseMs === undefined) return false;
   if (charge !== undefined || within !== undefined) return false;
@@ -203,7 +207,7 @@ const statement = {
 } as const;
 
 /** Does it. Whether the task was still where it was known to be. */
-async function giveBack(pool: Pool, task: TaskRow, move: Move): Promise<boolean> {
+async function reschedule(pool: Pool, task: TaskRow, move: Transition): Promise<boolean> {
   const { id, fence, state, cancel_requested: isCancelRequested, hints } = task;
   const { progress, releaseMs, set = {} } = move;
   const { poll_count: polls = task.poll_count, failure_count: failures = task.failure_count } = set;

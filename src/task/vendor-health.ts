@@ -8,25 +8,25 @@ import type { VendorFault } from "../vendor/vendor.ts";
 import type { VendorAlarm } from "./worker-options.ts";
 
 /** Where a task goes. */
-export interface Place {
+export interface VendorModel {
   readonly vendor: string;
   readonly vendor_model: string;
 }
 
-/** What {@link Standings} need. */
-export interface StandingsOptions {
+/** What {@link VendorHealth} need. */
+export interface VendorHealthOptions {
   /** The pause after so many refusals in a row, in milliseconds. */
   readonly pause: (count: number) => number;
   /** Told of every refusal. */
   readonly onAlarm: (alarm: VendorAlarm) => void;
   /** Told when a vendor no longer refuses. */
-  readonly onBack: (place: Place) => void;
+  readonly onBack: (place: VendorModel) => void;
   /** Milliseconds since some moment. Default `performance.now`. */
   readonly clock?: () => number;
 }
 
 /** Why a vendor is not asked now. */
-export interface Paused {
+export interface VendorPause {
   readonly refused: TaskRefused;
   /** When it makes sense to look again, in milliseconds from now; more than 0. */
   readonly waitMs: number;
@@ -42,20 +42,20 @@ interface Refusing {
 }
 
 /** How vendors stand. */
-export class Standings {
-  readonly #options: StandingsOptions;
+export class VendorHealth {
+  readonly #options: VendorHealthOptions;
   readonly #clock: () => number;
   readonly #refusing = new Map<string, Refusing>();
   /** What vendors refuse to tell of tasks that they have. */
   readonly #silent = new Map<string, VendorFault>();
 
-  constructor(options: StandingsOptions) {
+  constructor(options: VendorHealthOptions) {
     this.#options = options;
     this.#clock = options.clock ?? (() => performance.now());
   }
 
   /** Why a vendor is not to be asked now. `undefined`: it is; where it has refused before, by this task alone. */
-  pausedBy(place: Place): Paused | undefined {
+  pauseOf(place: VendorModel): VendorPause | undefined {
     const nowMs = this.#clock();
     for (const key of keysOf(place)) {
       const refusing = this.#refusing.get(key);
@@ -71,10 +71,10 @@ export class Standings {
   }
 
   /** The vendor has refused; with a fault, it is the operator's. */
-  refused(place: Place, refused: TaskRefused): void {
+  onSubmitRefused(place: VendorModel, refused: TaskRefused): void {
     const { fault } = refused;
     // Who has no room says nothing of its opinion of us.
-    if (fault === undefined) return refused.isPassing ? undefined : this.answered(place);
+    if (fault === undefined) return refused.isPassing ? undefined : this.onSubmitAnswered(place);
     const key = keyOf(place, fault);
     const before = this.#refusing.get(key);
     this.#alarm(place, fault, before?.fault);
@@ -86,33 +86,33 @@ export class Standings {
   }
 
   /** The vendor deals with tasks. */
-  answered(place: Place): void {
+  onSubmitAnswered(place: VendorModel): void {
     const ended = keysOf(place).filter((key) => this.#refusing.delete(key));
     if (ended.length > 0) this.#options.onBack(place);
   }
 
   /** The vendor refuses to tell of a task that it has. */
-  untold(place: Place, fault: VendorFault): void {
+  onPollRefused(place: VendorModel, fault: VendorFault): void {
     this.#alarm(place, fault, this.#silent.get(place.vendor));
     this.#silent.set(place.vendor, fault);
   }
 
   /** The vendor has told of a task. */
-  told({ vendor }: Place): void {
+  onPollAnswered({ vendor }: VendorModel): void {
     this.#silent.delete(vendor);
   }
 
-  #alarm(place: Place, fault: VendorFault, before: VendorFault | undefined): void {
+  #alarm(place: VendorModel, fault: VendorFault, before: VendorFault | undefined): void {
     const { vendor, vendor_model: model } = place;
     this.#options.onAlarm({ vendor, model, fault, isNew: before !== fault });
   }
 }
 
 /** Money is the vendor's matter; a key may be good for other models. */
-function keyOf({ vendor, vendor_model: model }: Place, fault: VendorFault): string {
+function keyOf({ vendor, vendor_model: model }: VendorModel, fault: VendorFault): string {
   return fault === "money" ? vendor : `${vendor}\0${model}`;
 }
 
-function keysOf(place: Place): string[] {
+function keysOf(place: VendorModel): string[] {
   return [keyOf(place, "money"), keyOf(place, "model")];
 }

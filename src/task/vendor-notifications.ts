@@ -21,7 +21,7 @@ interface Hint {
  * is given back. One that ended while nobody knew whether its vendor has it is looked after again, once for each
  * name: the vendor may charge for it.
  */
-const hintSql = `
+const notificationSql = `
   update task set hints = hints + 1,
     hint_task_id = case when is_hint_sure then hint_task_id else coalesce($2, hint_task_id) end,
     is_hint_sure = is_hint_sure or $3,
@@ -32,13 +32,13 @@ const hintSql = `
   where attempt_token = $1 and state not in ('queued', 'completed')`;
 
 /** Takes a hint. Whoever does so wakes the workers of his process; others find it by themselves. */
-export async function hintTask(
+export async function recordNotification(
   pool: Pick<Pool | PoolClient, "query">,
   attemptToken: string,
   hint?: Hint,
 ): Promise<void> {
   const { vendorTaskId = null, isSure = false } = hint ?? {};
-  await pool.query(hintSql, [attemptToken, vendorTaskId, isSure]);
+  await pool.query(notificationSql, [attemptToken, vendorTaskId, isSure]);
 }
 
 /**
@@ -46,7 +46,7 @@ export async function hintTask(
  *
  * @throws HttpFailure, VendorTrouble where the vendor does not say
  */
-export async function askHint(
+export async function confirmVendorTaskId(
   { callbacks }: Pick<VendorTasks, "callbacks">,
   task: Pick<TaskRow, "attempt_token" | "hint_task_id" | "is_hint_sure">,
   signal: AbortSignal,
@@ -60,13 +60,13 @@ export async function askHint(
 /* What a vendor's callback comes to. */
 
 /** The vendor's own name of the task; nothing, or nothing that is known by now. */
-export async function followHint(
+export async function resolveVendorTaskId(
   tools: TaskWork,
   { task, signal }: Work,
   { tasks }: WorkerVendor,
 ): Promise<{ readonly vendorTaskId: string } | { readonly isOpen: boolean }> {
   try {
-    const vendorTaskId = await askHint(tasks, task, signal);
+    const vendorTaskId = await confirmVendorTaskId(tasks, task, signal);
     return vendorTaskId === undefined ? { isOpen: false } : { vendorTaskId };
   } catch (error) {
     if (!signal.aborted) {

@@ -22,10 +22,10 @@ import type { VendorTasks } from "../vendor/task.ts";
 import type { VendorFault } from "../vendor/vendor.ts";
 import type { TaskEvent } from "./state.ts";
 import type { TaskRow } from "./task-row.ts";
-import type { MoveNeeds } from "./transition.ts";
+import type { TransitionOptions } from "./transition.ts";
 
 /** What a worker needs. */
-export interface WorkerOptions extends MoveNeeds {
+export interface WorkerOptions extends TransitionOptions {
   /** A pool of its own: waits for its steps must not hold up callers. */
   readonly pool: Pool;
   /** By vendor name: those that run tasks. */
@@ -63,7 +63,7 @@ export interface WorkerOptions extends MoveNeeds {
   /** Told what an operator should know, without secrets. Default: nobody. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Called at named points, for tests that kill the process there. Default: nothing. */
-  readonly at?: (point: WorkerPoint) => void;
+  readonly failpoint?: (point: WorkerFailpoint) => void;
 }
 
 /** A vendor refuses what is the operator's own. */
@@ -119,13 +119,13 @@ export interface WorkerTimings {
   readonly pollMsMax: number;
   readonly settleMs: number;
   readonly unknownMs: number;
-  readonly trailMs: number;
+  readonly lateChargeMs: number;
   readonly faultMs: number;
   readonly faultPauseMs: number;
 }
 
 /** Where a process can die: before and after a vendor is asked, and before and after a change is durable. */
-export type WorkerPoint =
+export type WorkerFailpoint =
   | "claim.answered"
   | "due.answered"
   | `${"ask" | "told"}.${"submit" | "find" | "poll" | "cancel"}`
@@ -146,7 +146,7 @@ export function timingsOf(given: Partial<WorkerTimings> = {}): WorkerTimings {
     pollMsMax: taskPollMsMax,
     settleMs: taskSettleMs,
     unknownMs: taskUnknownMs,
-    trailMs: taskTrailMs,
+    lateChargeMs: taskTrailMs,
     faultMs: taskFaultMs,
     faultPauseMs: taskFaultPauseMs,
     ...given,

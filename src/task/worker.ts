@@ -16,23 +16,23 @@ import {
   taskClaimMax,
   taskSubmitsMax,
 } from "../config/task-limits.ts";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 import {
   findWork,
-  pickUp,
-  takeDue,
-  takeOverdue,
-  takeTrailing,
+  claimQueued,
+  claimDue,
+  claimOverdue,
+  claimLateCharges,
   vendorFor,
   type TaskRoute,
 } from "./claim.ts";
-import { Finalizing } from "./finalizing.ts";
+import { FinalizeSteps } from "./finalizing.ts";
 import { type Lease, Leases } from "./leases.ts";
 import { growingPauseMs } from "./poll-slots.ts";
-import { Running } from "./running.ts";
-import { Standings } from "./vendor-health.ts";
-import { Submitting } from "./submitting.ts";
-import { Trailing } from "./late-charges.ts";
+import { RunningSteps } from "./running.ts";
+import { VendorHealth } from "./vendor-health.ts";
+import { SubmitSteps } from "./submitting.ts";
+import { LateChargeSteps } from "./late-charges.ts";
 import type { TaskRow } from "./task-row.ts";
 import { timedOut } from "./failures.ts";
 import { TaskWork, type Work } from "./task-work.ts";
@@ -65,12 +65,12 @@ class RunningWorker implements TaskWorker {
   readonly #pool: Pool;
   readonly #work: TaskWork;
   readonly #leases: Leases;
-  readonly #submitting: Submitting;
-  readonly #running: Running;
-  readonly #trailing: Trailing;
-  readonly #finalizing: Finalizing;
+  readonly #submitting: SubmitSteps;
+  readonly #running: RunningSteps;
+  readonly #trailing: LateChargeSteps;
+  readonly #finalizing: FinalizeSteps;
   readonly #routes: ReadonlyMap<string, readonly TaskRoute[]>;
-  readonly #look: ReturnType<typeof singly>;
+  readonly #look: ReturnType<typeof singleFlight>;
   readonly #submits = new Set<Promise<void>>();
   readonly #checks = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
@@ -95,14 +95,14 @@ class RunningWorker implements TaskWorker {
     this.#pool = options.pool;
     this.#work = work;
     this.#leases = new Leases({ pool: options.pool, leaseMs, heartbeatMs, failed });
-    this.#finalizing = new Finalizing(work);
+    this.#finalizing = new FinalizeSteps(work);
     const finalize = this.#finalizing.finalize.bind(this.#finalizing);
-    const standings = standingsOf(work);
-    this.#submitting = new Submitting(work, finalize, standings);
-    this.#running = new Running(work, finalize, standings);
-    this.#trailing = new Trailing(work, standings);
+    const standings = createVendorHealth(work);
+    this.#submitting = new SubmitSteps(work, finalize, standings);
+    this.#running = new RunningSteps(work, finalize, standings);
+    this.#trailing = new LateChargeSteps(work, standings);
     this.#routes = routesOf(options);
-    this.#look = singly(() => this.#lookOnce(), failed);
+    this.#look = singleFlight(() => this.#lookOnce(), failed);
   }
 
   underWay = (): number => this.#leases.size;
@@ -142,39 +142,39 @@ class RunningWorker implements TaskWorker {
       this.#isFull = false;
       this.#hasEnded = false;
       const { queued, due, trailing } = await findWork(this.#pool);
-      if (due) await this.#takeDue(takeDue);
-      if (queued) await this.#pickUp();
-      if (trailing) await this.#takeDue(takeTrailing);
+      if (due) await this.#claimDue(claimDue);
+      if (queued) await this.#claimQueued();
+      if (trailing) await this.#claimDue(claimLateCharges);
     }
   }
 
-  async #takeDue(take: typeof takeDue): Promise<void> {
+  async #claimDue(take: typeof claimDue): Promise<void> {
     const limit = Math.min(taskClaimMax, taskChecksMax - this.#checks.size);
     this.#isFull ||= limit <= 0;
     if (limit <= 0) return;
-    const askedMs = performance.now();
+    const claimStartMs = performance.now();
     const tasks = await take(this.#pool, limit, this.#work.timings.leaseMs);
-    if (tasks.length > 0) this.#work.at("due.answered");
+    if (tasks.length > 0) this.#work.failpoint("due.answered");
     this.#isAgain ||= tasks.length === limit;
     for (const task of tasks) {
-      this.#begin(this.#checks, task, askedMs, async (work) => {
+      this.#begin(this.#checks, task, claimStartMs, async (work) => {
         // It was taken while this process began to stop.
         if (work.signal.aborted) await this.#work.release(work, 0);
-        else await this.#goOn(work);
+        else await this.#nextStep(work);
       });
     }
   }
 
-  async #pickUp(): Promise<void> {
-    for (const task of await takeOverdue(this.#pool, taskClaimMax)) {
+  async #claimQueued(): Promise<void> {
+    for (const task of await claimOverdue(this.#pool, taskClaimMax)) {
       this.#begin(this.#checks, task, performance.now(), (work) => this.#work.fail(work, timedOut));
     }
     const { vendors, text, accountMax = taskAccountRunningMax } = this.#work.options;
     const limit = Math.min(taskClaimMax, taskSubmitsMax - this.#submits.size);
     this.#isFull ||= limit <= 0;
     if (limit <= 0) return;
-    const askedMs = performance.now();
-    const { tasks, after } = await pickUp(this.#pool, {
+    const claimStartMs = performance.now();
+    const { tasks, after } = await claimQueued(this.#pool, {
       routes: this.#routes,
       vendorMax: (vendor) => (vendors.get(vendor) ?? text?.vendors.get(vendor))?.maxInFlight,
       accountMax,
@@ -184,27 +184,27 @@ class RunningWorker implements TaskWorker {
       after: this.#after,
     });
     this.#after = after;
-    if (tasks.length > 0) this.#work.at("claim.answered");
+    if (tasks.length > 0) this.#work.failpoint("claim.answered");
     this.#isAgain ||= tasks.length > 0;
     this.#isShort = tasks.length === 0;
     for (const task of tasks) {
-      this.#begin(this.#submits, task, askedMs, (work) => this.#submitting.submit(work));
+      this.#begin(this.#submits, task, claimStartMs, (work) => this.#submitting.submit(work));
     }
   }
 
   /** Goes on with a task, from where it is. */
-  #goOn(work: Work): Promise<void> {
+  #nextStep(work: Work): Promise<void> {
     switch (work.task.state) {
       case "submitting":
       case "submit_unknown":
         return this.#submitting.recover(work);
       case "running":
-        return this.#running.look(work);
+        return this.#running.poll(work);
       case "finalizing":
         return this.#finalizing.recover(work);
       case "failed":
       case "cancelled":
-        return this.#trailing.look(work);
+        return this.#trailing.poll(work);
       case "queued":
       case "completed":
         break;
@@ -215,11 +215,11 @@ class RunningWorker implements TaskWorker {
   #begin(
     all: Set<Promise<void>>,
     task: TaskRow,
-    askedMs: number,
+    claimStartMs: number,
     step: (work: Work) => Promise<void>,
   ): void {
-    const lease = this.#leases.begin(task, askedMs);
-    const running = this.#try(workOf(task, lease), step).finally(() => {
+    const lease = this.#leases.begin(task, claimStartMs);
+    const running = this.#runStep(workOf(task, lease), step).finally(() => {
       lease.end();
       all.delete(running);
       if (this.#isFull || (this.#isShort && this.#hasEnded)) this.wake();
@@ -227,7 +227,7 @@ class RunningWorker implements TaskWorker {
     all.add(running);
   }
 
-  async #try(work: Work, step: (work: Work) => Promise<void>): Promise<void> {
+  async #runStep(work: Work, step: (work: Work) => Promise<void>): Promise<void> {
     try {
       await step(work);
     } catch (error) {
@@ -252,9 +252,9 @@ function workOf(task: TaskRow, lease: Lease): Work {
   };
 }
 
-function standingsOf({ options, timings, random, warn }: TaskWork): Standings {
+function createVendorHealth({ options, timings, random, warn }: TaskWork): VendorHealth {
   const scale = { firstMs: timings.pollMs, longestMs: timings.faultPauseMs };
-  return new Standings({
+  return new VendorHealth({
     pause: (count) => growingPauseMs(scale, count, random()),
     onAlarm: (alarm) => options.onAlarm?.(alarm),
     onBack: ({ vendor, vendor_model: model }) =>

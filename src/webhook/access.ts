@@ -5,7 +5,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { isUuid } from "../core/uuid.ts";
 
 /** Whether the caller may see this account: an operator any, a session its own. */
-export function maySee(context: Pick<HandlerContext, "values">, accountId: string): boolean {
+export function canSee(context: Pick<HandlerContext, "values">, accountId: string): boolean {
   const caller = context.values.get(callerKey);
   if (isOperator(context)) return true;
   return caller?.kind === "session" && caller.accountId === accountId;
@@ -25,7 +25,7 @@ export type RequireAccount = (
 /** Makes the check. */
 export function accountCheck(exists: (accountId: string) => Promise<boolean>): RequireAccount {
   return async (accountId, context) => {
-    const isOpen = isUuid(accountId) && maySee(context, accountId);
+    const isOpen = isUuid(accountId) && canSee(context, accountId);
     if (!isOpen || !(await exists(accountId))) {
       throw new GatewayError(ErrorCode.NOT_FOUND, "there is no such account: check account_id");
     }

@@ -1,4 +1,4 @@
-/** What happens to one delivery that this process has taken: sign, send, judge, write down. */
+/** What happens to one delivery that this process has taken: sign, send, classifyAttempt, write down. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Pool } from "pg";
 import { AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
@@ -6,7 +6,7 @@ import type { GuardedClient } from "../http/guarded-client.ts";
 import { tryOnce, type AttemptResult } from "./attempt.ts";
 import { recordStatements, returnSql, type ClaimedRow } from "./delivery-store.ts";
 import { originOf } from "./enqueue.ts";
-import { judge, type Verdict } from "./schedule.ts";
+import { classifyAttempt, type Verdict } from "./schedule.ts";
 import type { Secrets } from "./secrets.ts";
 import type { SigningSecrets } from "./signature.ts";
 import type { SlotLimits } from "./slots.ts";
@@ -24,23 +24,23 @@ const states = { pending: 1, delivered: 3, failed: 4 } as const;
 export class Deliverer {
   readonly #options: DispatcherOptions & DispatcherTimings;
   readonly #pool: Pool;
-  readonly #at: (point: DispatchPoint) => void;
+  readonly #failpoint: (point: DispatchFailpoint) => void;
   readonly #warn: NonNullable<DispatcherOptions["warn"]>;
 
   constructor(options: DispatcherOptions & DispatcherTimings) {
     this.#options = options;
     this.#pool = options.pool;
-    this.#at = options.at ?? (() => {});
+    this.#failpoint = options.failpoint ?? (() => {});
     this.#warn = options.warn ?? (() => {});
   }
 
   /**
    * Delivers. Never rejects.
    *
-   * @param askedMs when the delivery was asked for, by `performance.now()`: its lease is no older
+   * @param claimStartMs when the delivery was asked for, by `performance.now()`: its lease is no older
    * @returns whether the receiver answered as it should
    */
-  async deliver(row: ClaimedRow, askedMs: number): Promise<boolean> {
+  async deliver(row: ClaimedRow, claimStartMs: number): Promise<boolean> {
     try {
       const secrets = await this.#secretsOf(row);
       if (secrets === undefined) {
@@ -48,7 +48,7 @@ export class Deliverer {
         return false;
       }
       // A process that slept has lost its lease, or is about to: whoever has it now sends.
-      if (performance.now() - askedMs > this.#options.leaseMs / 3) return false;
+      if (performance.now() - claimStartMs > this.#options.leaseMs / 3) return false;
       return await this.#send(row, secrets);
     } catch (error) {
       // Its lease ends, and it is sent again.
@@ -73,10 +73,10 @@ export class Deliverer {
 
   async #send(row: ClaimedRow, secrets: SigningSecrets): Promise<boolean> {
     const { client, answerMs, now = () => new Date(), random = Math.random } = this.#options;
-    this.#at("attempt.begun");
+    this.#failpoint("attempt.begun");
     const result = await tryOnce(row, { client, secrets, time: now(), answerMs });
-    this.#at("attempt.answered");
-    const verdict = judge({ ...row, ...result }, random());
+    this.#failpoint("attempt.answered");
+    const verdict = classifyAttempt({ ...row, ...result }, random());
     const origin = originOf(row.url);
     const isDead = await this.#record(row, { result, verdict, origin });
     this.#options.onAttempt?.({ accountId: row.account_id, origin, result, verdict, isDead });
@@ -100,9 +100,9 @@ export class Deliverer {
           ...recordStatements[effect],
           values: [...values, ...more],
         });
-        this.#at("record.sent");
+        this.#failpoint("record.sent");
         const { rows } = await recorded;
-        this.#at("record.answered");
+        this.#failpoint("record.answered");
         return rows[0]?.is_dead ?? false;
       } catch (error) {
         if (tries === recordTriesMax) throw error;
@@ -160,7 +160,7 @@ export interface DispatcherOptions {
   /** From 0 to below 1; decides jitter. Default: `Math.random`. */
   readonly random?: () => number;
   /** Called at named points, for tests that kill the process there. Default: nothing. */
-  readonly at?: (point: DispatchPoint) => void;
+  readonly failpoint?: (point: DispatchFailpoint) => void;
 }
 
 /** How long things take, in milliseconds. */
@@ -171,7 +171,7 @@ export interface DispatcherTimings {
 }
 
 /** Where a process can die. */
-export type DispatchPoint =
+export type DispatchFailpoint =
   | "claim.sent"
   | "claim.answered"
   | "attempt.begun"

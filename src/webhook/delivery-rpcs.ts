@@ -1,11 +1,11 @@
 /** The RPCs that show deliveries. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListDeliveriesRequest } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
-import { accountCheck, invalid, isOperator, maySee } from "./access.ts";
+import { accountCheck, invalid, isOperator, canSee } from "./access.ts";
 import {
   attemptMessage,
   type AttemptRow,
@@ -41,14 +41,14 @@ export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
         `${deliverySql} where ${where} and delivery.id < $${count + 1} ` +
         `order by delivery.id desc limit $${count + 2}`;
       const all = [...values, page.after ?? topId, page.limit + 1];
-      const { rows } = await answering(pool.query<DeliveryRow>(text, all));
+      const { rows } = await mapDatabaseLoss(pool.query<DeliveryRow>(text, all));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { deliveries: items.map(deliveryMessage), nextPageToken };
     },
 
     async getDelivery({ deliveryId }, context) {
       const row = await findDelivery(options, deliveryId, context);
-      const [body, attempts] = await answering(
+      const [body, attempts] = await mapDatabaseLoss(
         Promise.all([
           pool.query<{ body: Buffer }>(sql.body, [row.id]),
           pool.query<AttemptRow>(attemptSql, [row.id]),
@@ -70,7 +70,7 @@ export async function findDelivery(
   context: Pick<HandlerContext, "values">,
 ): Promise<DeliveryRow> {
   const row = isUuid(id) ? await readDelivery(options, id) : undefined;
-  if (row === undefined || !maySee(context, row.account_id)) throw noSuchDelivery();
+  if (row === undefined || !canSee(context, row.account_id)) throw noSuchDelivery();
   return row;
 }
 
@@ -80,7 +80,7 @@ export async function readDelivery(
   id: string,
 ): Promise<DeliveryRow | undefined> {
   const text = `${deliverySql} where delivery.id = $1`;
-  return (await answering(pool.query<DeliveryRow>(text, [id]))).rows[0];
+  return (await mapDatabaseLoss(pool.query<DeliveryRow>(text, [id]))).rows[0];
 }
 
 /** What a list is narrowed to: conditions, and the values that they name by their number. */

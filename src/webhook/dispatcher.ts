@@ -21,13 +21,13 @@ import {
   webhookSuspectShare,
   webhookUnprovenShare,
 } from "../config/limits.ts";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 import { Listener } from "../db/listener.ts";
 import {
   Deliverer,
   type DispatcherOptions,
   type DispatcherTimings,
-  type DispatchPoint,
+  type DispatchFailpoint,
 } from "./deliverer.ts";
 import {
   claimStatement,
@@ -61,12 +61,12 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 class RunningDispatcher implements Dispatcher {
   readonly #pool: Pool;
   readonly #timings: DispatcherTimings;
-  readonly #at: (point: DispatchPoint) => void;
+  readonly #failpoint: (point: DispatchFailpoint) => void;
   readonly #slots: Slots;
   readonly #deliverer: Deliverer;
   readonly #feed: Listener;
   readonly #failed: (error: unknown) => void;
-  readonly #look: ReturnType<typeof singly>;
+  readonly #look: ReturnType<typeof singleFlight>;
   /** Receivers that may have something due, with their accounts; who was served goes to the end. */
   readonly #ready = new Map<string, string>();
   readonly #sending = new Set<Promise<void>>();
@@ -76,9 +76,9 @@ class RunningDispatcher implements Dispatcher {
   #isStopped = false;
 
   constructor(options: DispatcherOptions) {
-    const { pool, url, slots, timings, warn = () => {}, at = () => {} } = options;
+    const { pool, url, slots, timings, warn = () => {}, failpoint = () => {} } = options;
     this.#pool = pool;
-    this.#at = at;
+    this.#failpoint = failpoint;
     this.#timings = {
       leaseMs: webhookLeaseMs,
       scanMs: webhookScanMs,
@@ -100,7 +100,7 @@ class RunningDispatcher implements Dispatcher {
       onDue: (endpointId, accountId) => this.#wake(endpointId, accountId),
     });
     this.#failed = (error) => warn("webhooks could not be taken: tried again", { err: error });
-    this.#look = singly(() => this.#scan(), this.#failed);
+    this.#look = singleFlight(() => this.#scan(), this.#failed);
   }
 
   underWay = (): number => this.#slots.used;
@@ -142,7 +142,7 @@ class RunningDispatcher implements Dispatcher {
   /** What no notice told of: retries, lanes that are free again, what dead processes left. */
   async #scan(): Promise<void> {
     const lost = await recoverLost(this.#pool);
-    if (lost.length > 0) this.#at("recover.done");
+    if (lost.length > 0) this.#failpoint("recover.done");
     for (const row of lost) this.#ready.set(row.endpoint_id, row.account_id);
     for (let after: string | undefined = firstId; after !== undefined && !this.#isStopped; ) {
       const { rows }: { rows: (DueRow & { is_ready: boolean })[] } = await this.#pool.query({
@@ -162,12 +162,12 @@ class RunningDispatcher implements Dispatcher {
       const accounts = new Map(this.#ready);
       // Before asking: what becomes due from here on is a new notice.
       for (const endpointId of plan.keys()) this.#ready.delete(endpointId);
-      const askedMs = performance.now();
+      const claimStartMs = performance.now();
       const claimed = await this.#claim(plan, accounts);
       const left = new Map(plan);
       for (const row of claimed) {
         left.set(row.endpoint_id, (left.get(row.endpoint_id) ?? 0) - 1);
-        this.#send(row, askedMs);
+        this.#send(row, claimStartMs);
       }
       // Who used all its slots may have more.
       for (const [endpointId, slots] of left) {
@@ -183,9 +183,9 @@ class RunningDispatcher implements Dispatcher {
     const values = [[...plan.keys()], [...plan.values()], this.#timings.leaseMs];
     try {
       const asked = this.#pool.query<ClaimedRow>({ ...claimStatement, values });
-      this.#at("claim.sent");
+      this.#failpoint("claim.sent");
       const { rows } = await asked;
-      if (rows.length > 0) this.#at("claim.answered");
+      if (rows.length > 0) this.#failpoint("claim.answered");
       return rows;
     } catch (error) {
       for (const endpointId of plan.keys()) {
@@ -195,9 +195,9 @@ class RunningDispatcher implements Dispatcher {
     }
   }
 
-  #send(row: ClaimedRow, askedMs: number): void {
+  #send(row: ClaimedRow, claimStartMs: number): void {
     const slot = this.#slots.begin(row.endpoint_id, row.account_id, performance.now());
-    const sending = this.#deliverer.deliver(row, askedMs).then((isGood) => {
+    const sending = this.#deliverer.deliver(row, claimStartMs).then((isGood) => {
       slot.end(isGood);
       this.#sending.delete(sending);
       // Its lane may have a newer event, its receiver more that waited for the slot.

@@ -6,7 +6,7 @@ import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import { WebhookSecretSchema, type WebhookSecret } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { sessionOf } from "../core/browser-session.ts";
 import { callerKey } from "../core/caller.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { recordActionOn } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
@@ -42,7 +42,7 @@ export function createEndpointRpcs({
       const page = readPage(request, { isKey: isUuid });
       const text = `${endpointSql} where account_id = $1 and id < $2 order by id desc limit $3`;
       const values = [accountId, page.after ?? topId, page.limit + 1];
-      const { rows } = await answering(pool.query<EndpointRow>(text, values));
+      const { rows } = await mapDatabaseLoss(pool.query<EndpointRow>(text, values));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { endpoints: items.map(endpointMessage), nextPageToken };
     },

@@ -56,7 +56,7 @@ const sql = {
     select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id) from event`,
 } as const;
 
-interface LaneRow {
+interface TaskEventsRow {
   readonly sequence: number;
   readonly progress: number;
   readonly is_over: boolean;
@@ -77,7 +77,7 @@ export async function enqueueWebhook(
   event: WebhookEvent,
 ): Promise<string | undefined> {
   const { taskId, progress } = event;
-  const [lane] = await execute<LaneRow>(transaction, sql.lane, [taskId]);
+  const [lane] = await execute<TaskEventsRow>(transaction, sql.lane, [taskId]);
   if (lane === undefined || lane.is_over) return undefined;
   const kind = kindOf(event);
   if (kind === EventKind.PROGRESS && progress <= lane.progress) return undefined;

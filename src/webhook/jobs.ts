@@ -1,7 +1,7 @@
 /** What the webhook room needs by itself: that old events go, and that an operator sees what waits. */
 import type { Pool } from "pg";
 import { webhookKeptMs } from "../config/limits.ts";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 
 /** What waits, on all nodes together. */
 export interface WebhookStats {
@@ -65,8 +65,8 @@ export function createWebhookJobs({ pool, warn = () => {} }: WebhookJobsOptions)
   const failed = (what: string) => (error: unknown) =>
     warn(`${what} webhooks failed: tried again later`, { err: error });
   const jobs = [
-    { job: singly(expire, failed("deleting old")), everyMs: expireEveryMs },
-    { job: singly(count, failed("counting")), everyMs: countEveryMs },
+    { job: singleFlight(expire, failed("deleting old")), everyMs: expireEveryMs },
+    { job: singleFlight(count, failed("counting")), everyMs: countEveryMs },
   ];
   return {
     count,

@@ -35,7 +35,7 @@ const jitter = 0.2;
 const retryAfterMsMax = hour;
 
 /** An attempt that has ended. */
-export interface Ended {
+export interface EndedAttempt {
   readonly kind: EventKindValue;
   /** Which attempt of the schedule it was, from 1. */
   readonly series: number;
@@ -54,7 +54,10 @@ export type Verdict =
  *
  * @param random from 0 to below 1; decides the jitter
  */
-export function judge({ kind, series, outcome, retryAfterMs }: Ended, random: number): Verdict {
+export function classifyAttempt(
+  { kind, series, outcome, retryAfterMs }: EndedAttempt,
+  random: number,
+): Verdict {
   if (outcome === AttemptOutcome.DELIVERED) return { state: "delivered" };
   const pauseMs = retryPausesMs[series - 1];
   const isOver = kind !== EventKind.TERMINAL || outcome === AttemptOutcome.GONE;

@@ -1,7 +1,7 @@
 /** The signing secrets of accounts: made when first needed, kept sealed, rotated without a gap. */
 import type { Pool } from "pg";
 import { webhookRotationMs } from "../config/limits.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { createSealing, type Sealing } from "../core/sealing.ts";
 import { newSecret, type SigningSecrets } from "./signature.ts";
@@ -79,7 +79,7 @@ export function createSecrets({ pool, masterKey }: SecretsOptions): Secrets {
     return isPromoted ? { current: newest, other: old } : { current: old, other: newest };
   };
   const one = async (text: string, values: readonly unknown[]): Promise<StoredRow | undefined> =>
-    (await answering(pool.query<StoredRow>(text, [...values]))).rows[0];
+    (await mapDatabaseLoss(pool.query<StoredRow>(text, [...values]))).rows[0];
   const seal = (accountId: string): Buffer => sealing().seal(accountId, context, newSecret());
   const ensure = async (accountId: string): Promise<StoredRow> => {
     for (;;) {

@@ -31,11 +31,11 @@ interface Endpoint {
   /** How many may be under way. */
   window: number;
   /** How the last one ended. */
-  fame: Fame;
+  reputation: Reputation;
 }
 
 /** What is known of a receiver: it answers, nothing, or it failed or is slow. */
-type Fame = "proven" | "new" | "suspect";
+type Reputation = "proven" | "new" | "suspect";
 
 /** One delivery under way. */
 export interface Slot {
@@ -81,10 +81,10 @@ export class Slots {
       if (free <= 0) break;
       const endpoint = this.#endpoints.get(endpointId);
       const ofAccount = ofAccounts.get(accountId) ?? this.#accounts.get(accountId) ?? 0;
-      const fame = endpoint === undefined ? "new" : this.#fameOf(endpoint, nowMs);
+      const reputation = endpoint === undefined ? "new" : this.#reputationOf(endpoint, nowMs);
       const slots = Math.min(
         free,
-        fame === "proven" ? free : freeOf[fame],
+        reputation === "proven" ? free : freeOf[reputation],
         (endpoint?.window ?? 1) - (endpoint?.startsMs.size ?? 0),
         this.#limits.account - ofAccount,
       );
@@ -92,9 +92,12 @@ export class Slots {
       planned.set(endpointId, slots);
       ofAccounts.set(accountId, ofAccount + slots);
       free -= slots;
-      if (fame !== "proven") freeOf.new -= slots;
+      if (reputation !== "proven") freeOf.new -= slots;
       // Suspects are among the unproven, so they never have more than is left for these.
-      freeOf.suspect = Math.min(freeOf.suspect - (fame === "suspect" ? slots : 0), freeOf.new);
+      freeOf.suspect = Math.min(
+        freeOf.suspect - (reputation === "suspect" ? slots : 0),
+        freeOf.new,
+      );
     }
     return planned;
   }
@@ -111,7 +114,7 @@ export class Slots {
       end: (isGood) => {
         if (!endpoint.startsMs.delete(start)) return;
         if (endpoint.startsMs.size === 0) this.#busy.delete(endpoint);
-        endpoint.fame = isGood ? "proven" : "suspect";
+        endpoint.reputation = isGood ? "proven" : "suspect";
         endpoint.window = isGood
           ? Math.min(endpoint.window + 1, this.#limits.endpoint)
           : Math.max(1, endpoint.window >> 1);
@@ -131,7 +134,7 @@ export class Slots {
   #freeOf(nowMs: number): Record<"new" | "suspect", number> {
     const used = { proven: 0, new: 0, suspect: 0 };
     for (const endpoint of this.#busy)
-      used[this.#fameOf(endpoint, nowMs)] += endpoint.startsMs.size;
+      used[this.#reputationOf(endpoint, nowMs)] += endpoint.startsMs.size;
     const { node, suspectShare, unprovenShare } = this.#limits;
     const free = (share: number, taken: number): number =>
       Math.max(1, Math.floor(node * share)) - taken;
@@ -139,15 +142,15 @@ export class Slots {
     return { new: unproven, suspect: Math.min(unproven, free(suspectShare, used.suspect)) };
   }
 
-  #fameOf({ fame, startsMs }: Endpoint, nowMs: number): Fame {
+  #reputationOf({ reputation, startsMs }: Endpoint, nowMs: number): Reputation {
     const [oldest] = startsMs;
     const isSlow = oldest !== undefined && nowMs - oldest.atMs > this.#limits.slowMs;
-    return isSlow ? "suspect" : fame;
+    return isSlow ? "suspect" : reputation;
   }
 
   #remember(endpointId: string, accountId: string): Endpoint {
     if (this.#endpoints.size >= idleMax) this.#forgetIdle();
-    const endpoint: Endpoint = { accountId, startsMs: new Set(), window: 1, fame: "new" };
+    const endpoint: Endpoint = { accountId, startsMs: new Set(), window: 1, reputation: "new" };
     this.#endpoints.set(endpointId, endpoint);
     return endpoint;
   }

@@ -13,7 +13,7 @@ test("R-MON-7: the sweep frees expired holds only, by itself", async () => {
   const [expired, live] = [newId(), newId()];
   await billing.apply({ accountId: account, holds: [{ id: live, amountNanos: 10n }] });
   await billing.apply({ accountId: account, holds: [{ id: expired, amountNanos: 20n }], ttlMs: 0 });
-  const jobs = createBillingJobs({ pool: billing.pool, sweepMs: 5 });
+  const jobs = createBillingJobs({ pool: billing.pool, recoveryMs: 5 });
   jobs.start();
   await vi.waitFor(async () => {
     expect(await billing.balance(account)).toEqual({ available: 90n, held: 10n });
@@ -77,9 +77,11 @@ test("each point of a sweep is told, and a threshold that it takes an account be
   await billing.send({ accountId: account, extends: [told] });
   await billing.pool.query("update balance set low_below = 95 where account_id = $1", [account]);
   await billing.pool.query("update node set ended = now() where id = $1", [silent]);
-  const [at, onLowBalance] = [vi.fn(), vi.fn()];
-  expect(await createBillingJobs({ pool: billing.pool, at, onLowBalance }).sweep()).toBe(1);
-  expect(at.mock.calls).toEqual([["sweep.found"], ["sweep.begun"], ["sweep.done"]]);
+  const [failpoint, onLowBalance] = [vi.fn(), vi.fn()];
+  expect(
+    await createBillingJobs({ pool: billing.pool, failpoint, onLowBalance }).recoverHolds(),
+  ).toBe(1);
+  expect(failpoint.mock.calls).toEqual([["recovery.found"], ["recovery.begun"], ["recovery.done"]]);
   expect(onLowBalance.mock.calls).toEqual([[account, 94n]]);
   await billing.expectClean();
 });
@@ -88,7 +90,7 @@ test("a sweep that fails is told, not thrown, and tried again", async () => {
   const warn = vi.fn();
   const query = vi.fn().mockRejectedValue(new Error("away"));
   const pool = { query, connect: query } as unknown as typeof billing.pool;
-  const jobs = createBillingJobs({ pool, sweepMs: 1, warn });
+  const jobs = createBillingJobs({ pool, recoveryMs: 1, warn });
   jobs.start();
   await vi.waitFor(() => expect(warn.mock.calls.length).toBeGreaterThan(3));
   await jobs.stop();

@@ -41,7 +41,7 @@ function replay(options: Partial<ReplayOptions> = {}): JournalReplay {
   const replaying = new JournalReplay({
     folder,
     prefix: newId(),
-    lookMs: 5,
+    scanMs: 5,
     silentMs: 1_000_000,
     knownHolds: async (ids) => new Set(ids),
     settle: async ({ id }) => void booked.push(id),
@@ -62,7 +62,7 @@ describe("R-MON-2: what a dead process kept", () => {
   test("is booked by the next start, and its file goes when all of it is durable", async () => {
     const entries = [...(await leave(1_500)), ...(await leave(3))];
     const points: string[] = [];
-    replay({ at: (point) => points.push(point) });
+    replay({ failpoint: (point) => points.push(point) });
     await vi.waitFor(() => expect(files()).toEqual([]));
     expect(booked).toEqual(idsOf(entries));
     const each = ["journal.replayed", "journal.truncated"];
@@ -212,7 +212,7 @@ test("a folder that cannot be used is told to the operator at the start", async 
   const file = join(folder, "file");
   fs.writeFileSync(file, "");
   const alarm = vi.fn();
-  replay({ alarm, folder: file, lookMs: 1_000_000 });
+  replay({ alarm, folder: file, scanMs: 1_000_000 });
   await vi.waitFor(() =>
     expect(alarm).toHaveBeenCalledExactlyOnceWith(
       expect.stringContaining("cannot be used"),

@@ -114,7 +114,7 @@ describe("the files of a journal", () => {
 
   test("settlements that come together share an fsync", async () => {
     const points: string[] = [];
-    const journal = open({ at: (point) => points.push(point) });
+    const journal = open({ failpoint: (point) => points.push(point) });
     await Promise.all(Array.from({ length: 500 }, () => journal.keep(entry())));
     // The first goes alone, the others wait for it.
     expect(points).toEqual([
@@ -138,7 +138,7 @@ describe("the files of a journal", () => {
 
   test("R-MON-2: one that is asked for twice is durable both times when it is said to be", async () => {
     const points: string[] = [];
-    const journal = open({ at: (point) => points.push(point) });
+    const journal = open({ failpoint: (point) => points.push(point) });
     const once = entry();
     const first = journal.keep(once);
     expect(await journal.keep(once)).toBe(true);
@@ -229,7 +229,7 @@ describe("the files of a journal", () => {
 
   test("R-MON-2: whoever takes a file over while it is written to finds all that was kept before", async () => {
     const read: JournalEntry[] = [];
-    const journal = open({ at: takeNowAndThen });
+    const journal = open({ failpoint: takeNowAndThen });
     let points = 0;
     function takeNowAndThen(point: string): void {
       if (points++ % 3 !== 0) return;

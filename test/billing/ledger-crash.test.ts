@@ -95,7 +95,7 @@ describe("the ledger under concurrency and crashes", () => {
     expect(await billing.balance(account)).toEqual({ available: 0n, held: 1_000n });
     await billing.age(ids, 1);
     const nodes = [0, 1, 2].map(() => createBillingJobs({ pool: billing.pool }));
-    const freed = await Promise.all(nodes.map((node) => node.sweep()));
+    const freed = await Promise.all(nodes.map((node) => node.recoverHolds()));
     expect(freed.reduce((sum, count) => sum + count, 0)).toBe(20);
     expect(await billing.balance(account)).toEqual({ available: 1_000n, held: 0n });
     await dead.close();
@@ -121,7 +121,7 @@ describe("the ledger under concurrency and crashes", () => {
     const state = { isRunning: true };
     const others = nodes.map(async (node) => {
       for (let topUps = 0n; ; topUps++) {
-        await node.sweep();
+        await node.recoverHolds();
         const { rows } = await billing.pool.query<{ id: string }>(
           "select id from hold where state = 1",
         );

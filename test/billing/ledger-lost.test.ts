@@ -29,7 +29,10 @@ describe("processes that are lost", () => {
     return nodeId;
   };
   const sweep = (nodeId?: string): Promise<number> =>
-    createBillingJobs({ pool: billing.pool, ...(nodeId !== undefined && { nodeId }) }).sweep();
+    createBillingJobs({
+      pool: billing.pool,
+      ...(nodeId !== undefined && { nodeId }),
+    }).recoverHolds();
   /** A hold of a process that has died since, with a checkpoint where `cost` is given. */
   const lost = async (
     accountId: string,

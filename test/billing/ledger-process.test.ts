@@ -54,13 +54,13 @@ describe("the ledger of a process", () => {
     await ledger.close();
     expect(await billing.count("node", `id = '${ledger.nodeId}' and ended is null`)).toBe(1);
     await billing.pool.query("update node set ended = now() where id = $1", [ledger.nodeId]);
-    expect(await createBillingJobs({ pool: billing.pool }).sweep()).toBe(1);
+    expect(await createBillingJobs({ pool: billing.pool }).recoverHolds()).toBe(1);
   });
 
   test("each point of an operation is told, in order", async () => {
     const points: string[] = [];
-    const at = (point: string): void => void points.push(point);
-    const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs, at });
+    const failpoint = (point: string): void => void points.push(point);
+    const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs, failpoint });
     const accountId = await billing.account(100n);
     const ids = [newId(), newId()];
     for (const id of ids) {
@@ -96,7 +96,7 @@ describe("the ledger of a process", () => {
       ledger.extend({ id, accountId, amountNanos: 40n, checkpointNanos: 4n }),
       ledger.extend({ id, accountId, amountNanos: 60n }),
     ];
-    expect(ledger.stats().waitingExtends).toBeLessThanOrEqual(2);
+    expect(ledger.stats().pendingExtends).toBeLessThanOrEqual(2);
     proxy.refuse(false);
     expect((await Promise.all(asked)).at(-1)).toEqual({ heldNanos: 60n });
     const text = "select cost, record->>'model' as model from hold_checkpoint where hold_id = $1";
@@ -119,7 +119,7 @@ describe("the ledger of a process", () => {
     expect(warn.mock.calls[0]?.[0]).toContain("checkpoint");
     await expect(ledger.extend({ id: "x", accountId, amountNanos: 1n })).rejects.toThrow("book");
     await ledger.settle({ id, accountId, costNanos: 1n, record: callRow(id, accountId) });
-    expect(ledger.stats().waitingExtends).toBe(0);
+    expect(ledger.stats().pendingExtends).toBe(0);
     await ledger.close();
   });
 });

@@ -28,7 +28,7 @@ const odd = [
 /** Expires all open holds, and sweeps them. */
 async function lose(): Promise<number> {
   await billing.pool.query("update hold set expires_at = now() - interval '1 s' where state = 1");
-  return createBillingJobs({ pool: billing.pool }).sweep();
+  return createBillingJobs({ pool: billing.pool }).recoverHolds();
 }
 
 async function requests(table: "call" | "hold", ids: readonly string[]) {

@@ -80,7 +80,7 @@ describe("the ledger", () => {
     await settle(ledger, hold, 70n);
     expect(await extend(120n)).toEqual({ heldNanos: 0n, closed: true });
     expect(await billing.balance(accountId)).toEqual({ available: 30n, held: 0n });
-    expect(ledger.stats().waitingExtends).toBe(0);
+    expect(ledger.stats().pendingExtends).toBe(0);
   });
 
   test("many accounts and operations at once, all of them answered", async () => {
@@ -212,7 +212,7 @@ describe("the ledger", () => {
     vi.advanceTimersByTime(80_000);
     await ledger.flush();
     vi.useRealTimers();
-    expect(await jobs.sweep()).toBe(1);
+    expect(await jobs.recoverHolds()).toBe(1);
     expect(await billing.balance(account)).toEqual({ available: 90n, held: 10n });
     await settle(ledger, live, 10n);
   });
@@ -223,7 +223,7 @@ describe("the ledger", () => {
     const ids = Array.from({ length: 1_200 }, () => newId());
     for (const id of ids)
       ledger.record(callRow(id, account, { status: 402, cost: "5", held: "5" }));
-    expect(ledger.stats().waitingRecords).toBe(1_200);
+    expect(ledger.stats().pendingRecords).toBe(1_200);
     await ledger.flush();
     expect(await billing.count("call", `account_id = '${account}' and cost = 0 and held = 0`)).toBe(
       1_200,
@@ -243,7 +243,7 @@ describe("the ledger", () => {
     const row = callRow(newId(), newId(), { status: 402 });
     for (let index = 0; index < 10_003; index++) ledger.record(row);
     expect(ledger.stats()).toMatchObject({ waitingRecords: 10_000, droppedRecords: 3 });
-    expect((await ledger.close(10)).waitingRecords).toBe(10_000);
+    expect((await ledger.close(10)).pendingRecords).toBe(10_000);
     ledgers.splice(0);
   });
 

@@ -155,9 +155,10 @@ describe("R-MON-1: whatever the price, the usage and the discount", () => {
     fc.assert(
       fc.property(prices, calls, discounts, (p, used, discountBp) => {
         const lines = priceLines(p, used);
-        for (const line of lines) expect(line.amountParts).toBe(line.parts * line.priceNanos);
+        for (const line of lines)
+          expect(line.amountMillionths).toBe(line.quantity * line.priceNanos);
         expect(new Set(lines.map(({ unit }) => unit)).size).toBe(lines.length);
-        const sum = lines.reduce((total, { amountParts }) => total + amountParts, 0n);
+        const sum = lines.reduce((total, { amountMillionths }) => total + amountMillionths, 0n);
         const amount = (sum * BigInt(10_000 - discountBp)) / 10_000_000_000n;
         expect(callCost(p, used, discountBp)).toBe(amount);
       }),

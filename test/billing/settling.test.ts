@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Journal } from "../../src/billing/ledger/journal.ts";
 import type { PendingSettle } from "../../src/billing/ledger/queue-items.ts";
-import { Settling } from "../../src/billing/ledger/pending.ts";
+import { PendingSettles } from "../../src/billing/ledger/pending.ts";
 import { callRow } from "./call-row.ts";
 import { newId } from "../../src/core/uuid.ts";
 
 let parent: string;
 let journal: Journal;
-let settling: Settling;
+let settling: PendingSettles;
 let isAway: boolean;
 let done: string[];
 beforeEach(() => {
@@ -29,7 +29,7 @@ afterEach(async () => {
 
 function open(options: { readonly entriesMax?: number } = {}): void {
   journal = new Journal({ folder: join(parent, "journal"), ...options });
-  settling = new Settling({ journal, isAway: () => isAway });
+  settling = new PendingSettles({ journal, isAway: () => isAway });
 }
 
 function ask(): PendingSettle {
@@ -81,7 +81,7 @@ test("R-MON-2: nothing waits where the database is known to be away", async () =
   const after = ask();
   await answered(1);
   expect(done).toEqual([after.id]);
-  settling.look();
+  settling.journalOverdue();
   await answered(2);
   expect(done).toEqual([after.id, before.id]);
 });
@@ -121,10 +121,10 @@ test("closing keeps everything, whether the database is away or slow", async () 
 });
 
 test("without a journal they wait for the database", async () => {
-  settling = new Settling({ journal: undefined, isAway: () => true });
+  settling = new PendingSettles({ journal: undefined, isAway: () => true });
   const item = ask();
   expect(vi.getTimerCount()).toBe(0);
-  settling.look();
+  settling.journalOverdue();
   expect([...settling.unsafe]).toEqual([item]);
   settling.delete(item.id);
   expect(settling.size).toBe(0);

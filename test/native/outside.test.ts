@@ -2,23 +2,23 @@
 import { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import { hintTask } from "../../src/task/vendor-notifications.ts";
-import { createOutsideTasks, type OutsideTasks } from "../../src/task/external.ts";
+import { recordNotification } from "../../src/task/vendor-notifications.ts";
+import { createExternalTasks, type ExternalTasks } from "../../src/task/external.ts";
 import type { TaskRow } from "../../src/task/task-row.ts";
-import { claimObjects, insertJob, nameJob } from "../../src/native/store.ts";
+import { claimObjects, insertJob, acceptJob } from "../../src/native/store.ts";
 import { always, priceDefault, type Customer } from "../support/gateway.ts";
 import { type ReplicateGateway, startReplicateGateway } from "./replicate-gateway.ts";
 
 let gateway: ReplicateGateway;
 let customer: Customer;
 let pool: Pool;
-let outside: OutsideTasks;
+let external: ExternalTasks;
 
 beforeAll(async () => {
   gateway = await startReplicateGateway();
   customer = await gateway.customer();
   pool = new Pool({ connectionString: gateway.databaseUrl, max: 2 });
-  outside = createOutsideTasks({
+  external = createExternalTasks({
     pool,
     onNews: () => {},
     pricing: {
@@ -46,7 +46,7 @@ function begin(requestId: string, waitMs: number): Promise<TaskRow> {
     holdOutputTokens: 0,
     prices: always(priceDefault),
   };
-  return outside.begin(
+  return external.begin(
     {
       model,
       route: { vendor: "replicate", model: "labs/flux" },
@@ -84,8 +84,11 @@ test("the vendor had answered: whoever comes next follows the job to its end", a
   const task = await begin("lost-2", 1_000);
   const owner = { vendor: "replicate", accountId: customer.accountId };
   await claimObjects(pool, owner, ["predictions/p-died"]);
-  await nameJob(pool, task.id, { vendorId: "p-died", status: "starting", body: null });
-  await hintTask(pool, task.attempt_token ?? "", { vendorTaskId: "p-died", isSure: true });
+  await acceptJob(pool, task.id, { vendorId: "p-died", status: "starting", body: null });
+  await recordNotification(pool, task.attempt_token ?? "", {
+    vendorTaskId: "p-died",
+    isSure: true,
+  });
   const call = await gateway.call("lost-2");
   expect([call.errorCode, call.cost?.amountNanos ?? 0n]).toEqual(["upstream_error", 0n]);
   expect((await gateway.money(customer.accountId)).held).toBe(0n);

@@ -173,7 +173,7 @@ describe("a store and an expiry of the same bytes at once", () => {
     const [reached, go] = [gate(), gate()];
     const storing = results
       .also({
-        at: async (point) => {
+        failpoint: async (point) => {
           if (point !== "registered") return;
           reached.open();
           await go.opened;

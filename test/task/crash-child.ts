@@ -13,7 +13,7 @@ createTaskWorker(
     ...vendors,
     // A dead process's tasks are free again soon; a living one keeps them also where the machine is busy.
     timings: { leaseMs: 1_500, heartbeatMs: 100, settleMs: 100 },
-    at(reached) {
+    failpoint(reached) {
       if (reached === point) process.kill(process.pid, "SIGKILL");
     },
   }),

@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { crashTasks, type CrashVendor, type Resubmit, startCrashVendor } from "./crash-vendor.ts";
 import { openTasks } from "./work-harness.ts";
 import { one } from "./worker-parts.ts";
-import type { WorkerPoint } from "../../src/task/worker-options.ts";
+import type { WorkerFailpoint } from "../../src/task/worker-options.ts";
 
 /** Where a process dies, with a task of which kind. */
 interface Crash {
-  readonly point: WorkerPoint;
+  readonly point: WorkerFailpoint;
   readonly resubmit: Resubmit;
   /** The answer to its first submit is lost. */
   readonly isLost?: boolean;

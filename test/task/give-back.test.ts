@@ -1,6 +1,6 @@
 /** Tasks of which nothing is new: given back as others are, whoever wants something of them meanwhile. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { isGivenBack, moveTask, type Move } from "../../src/task/transition.ts";
+import { isReschedule, applyTransition, type Transition } from "../../src/task/transition.ts";
 import { type TaskRow, workColumns } from "../../src/task/task-row.ts";
 import { openTasks, type Tasks } from "./work-harness.ts";
 
@@ -22,7 +22,11 @@ async function taken(more = ""): Promise<TaskRow> {
   return rows[0];
 }
 
-const look: Move = { progress: 10, set: { poll_count: 5, failure_count: 0 }, releaseMs: 60_000 };
+const look: Transition = {
+  progress: 10,
+  set: { poll_count: 5, failure_count: 0 },
+  releaseMs: 60_000,
+};
 
 /** How long until it is due, in whole seconds. */
 async function dueSeconds(id: string): Promise<number> {
@@ -34,8 +38,8 @@ async function dueSeconds(id: string): Promise<number> {
 
 test("what is counted is written, the lease is given back, and nobody is told", async () => {
   const task = await taken();
-  expect(isGivenBack(task, look)).toBe(true);
-  expect(await moveTask({ pool: tasks.pool }, task, look)).toBe(task);
+  expect(isReschedule(task, look)).toBe(true);
+  expect(await applyTransition({ pool: tasks.pool }, task, look)).toBe(task);
   const row = await tasks.row(task.id);
   expect(row).toMatchObject({
     state: "running",
@@ -56,7 +60,7 @@ test("progress goes up and never down", async () => {
     [20, 70],
     [undefined, 70],
   ]) {
-    await moveTask({ pool: tasks.pool }, task, { ...look, progress: told });
+    await applyTransition({ pool: tasks.pool }, task, { ...look, progress: told });
     expect((await tasks.row(task.id)).progress).toBe(progress);
   }
 });
@@ -67,13 +71,13 @@ test.each([
 ])("who %s meanwhile waits for no pause", async (_, set) => {
   const task = await taken();
   await tasks.pool.query(`update task set ${set} where id = $1`, [task.id]);
-  await moveTask({ pool: tasks.pool }, task, look);
+  await applyTransition({ pool: tasks.pool }, task, look);
   expect(await dueSeconds(task.id)).toBeLessThanOrEqual(0);
 });
 
 test("it is looked at again at its deadline at the latest", async () => {
   const task = await taken(", deadline = now() + interval '20 s'");
-  await moveTask({ pool: tasks.pool }, task, { ...look, releaseMs: 3_600_000 });
+  await applyTransition({ pool: tasks.pool }, task, { ...look, releaseMs: 3_600_000 });
   expect(await dueSeconds(task.id)).toBeLessThanOrEqual(20);
 });
 
@@ -84,18 +88,18 @@ test.each([
   const task = await taken();
   await tasks.pool.query(`update task set ${set} where id = $1`, [task.id]);
   const before = await tasks.row(task.id);
-  expect(await moveTask({ pool: tasks.pool }, task, look)).toBeUndefined();
+  expect(await applyTransition({ pool: tasks.pool }, task, look)).toBeUndefined();
   expect(await tasks.row(task.id)).toEqual(before);
 });
 
 test("whatever somebody hears of is no such change", async () => {
   const task = await taken();
   const heard = { ...task, callback_url: "https://receiver.test/" };
-  expect(isGivenBack(heard, look)).toBe(true);
-  expect(isGivenBack(heard, { ...look, progress: 11 })).toBe(false);
-  expect(isGivenBack(task, { ...look, progress: 11 })).toBe(true);
-  expect(isGivenBack(task, { ...look, event: "accept" })).toBe(false);
-  expect(isGivenBack(task, { ...look, set: { vendor_task_id: "v1" } })).toBe(false);
-  expect(isGivenBack(task, { ...look, within: () => Promise.resolve() })).toBe(false);
-  expect(isGivenBack(task, { progress: 10 })).toBe(false);
+  expect(isReschedule(heard, look)).toBe(true);
+  expect(isReschedule(heard, { ...look, progress: 11 })).toBe(false);
+  expect(isReschedule(task, { ...look, progress: 11 })).toBe(true);
+  expect(isReschedule(task, { ...look, event: "accept" })).toBe(false);
+  expect(isReschedule(task, { ...look, set: { vendor_task_id: "v1" } })).toBe(false);
+  expect(isReschedule(task, { ...look, within: () => Promise.resolve() })).toBe(false);
+  expect(isReschedule(task, { progress: 10 })).toBe(false);
 });

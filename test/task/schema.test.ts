@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
 import { GatewayError } from "../../src/core/errors.ts";
-import { snakeCase } from "../../src/task/schema/parts.ts";
+import { snakeCase } from "../../src/task/schema/members.ts";
 import { createTaskSchemas, type TaskModel } from "../../src/task/schema/schemas.ts";
 import type { VendorTasks } from "../../src/vendor/task.ts";
 

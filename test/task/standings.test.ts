@@ -1,6 +1,6 @@
 /** Vendors that refuse the operator's own account: who may ask them, and who is told (R-ERR-3). */
 import { expect, test } from "vitest";
-import { Standings } from "../../src/task/vendor-health.ts";
+import { VendorHealth } from "../../src/task/vendor-health.ts";
 import { TaskRefused } from "../../src/vendor/task.ts";
 import type { VendorFault } from "../../src/vendor/vendor.ts";
 
@@ -14,7 +14,7 @@ function refusal(fault?: VendorFault, isPassing = true): TaskRefused {
 function open() {
   const clock = { nowMs: 0 };
   const told: string[] = [];
-  const standings = new Standings({
+  const standings = new VendorHealth({
     pause: (count) => 100 * (count + 1),
     onAlarm: ({ model, fault, isNew }) =>
       void told.push(`${model} ${fault}${isNew ? "" : " still"}`),
@@ -26,62 +26,62 @@ function open() {
 
 test("one task asks at a time, after pauses that grow", () => {
   const { clock, told, standings } = open();
-  expect(standings.pausedBy(place)).toBeUndefined();
+  expect(standings.pauseOf(place)).toBeUndefined();
   const refused = refusal("money");
-  standings.refused(place, refused);
+  standings.onSubmitRefused(place, refused);
   // Was under way already.
-  standings.refused(place, refusal("money"));
-  expect(standings.pausedBy(place)).toEqual({ refused, waitMs: 100 });
+  standings.onSubmitRefused(place, refusal("money"));
+  expect(standings.pauseOf(place)).toEqual({ refused, waitMs: 100 });
   clock.nowMs = 100;
-  expect(standings.pausedBy(place)).toBeUndefined();
-  expect(standings.pausedBy(place)).toEqual({ refused, waitMs: 100 });
-  standings.refused(place, refused);
-  expect(standings.pausedBy(place)).toEqual({ refused, waitMs: 200 });
+  expect(standings.pauseOf(place)).toBeUndefined();
+  expect(standings.pauseOf(place)).toEqual({ refused, waitMs: 100 });
+  standings.onSubmitRefused(place, refused);
+  expect(standings.pauseOf(place)).toEqual({ refused, waitMs: 200 });
   clock.nowMs = 300;
-  expect(standings.pausedBy(place)).toBeUndefined();
-  standings.answered(place);
-  expect([standings.pausedBy(place), standings.pausedBy(place)]).toEqual([undefined, undefined]);
-  standings.answered(place);
+  expect(standings.pauseOf(place)).toBeUndefined();
+  standings.onSubmitAnswered(place);
+  expect([standings.pauseOf(place), standings.pauseOf(place)]).toEqual([undefined, undefined]);
+  standings.onSubmitAnswered(place);
   expect(told).toEqual(["m money", "m money still", "m money still", "m is back"]);
 });
 
 test("whose answer nobody heard keeps nobody else from asking", () => {
   const { clock, standings } = open();
-  standings.refused(place, refusal("model"));
+  standings.onSubmitRefused(place, refusal("model"));
   clock.nowMs = 100;
-  expect(standings.pausedBy(place)).toBeUndefined();
+  expect(standings.pauseOf(place)).toBeUndefined();
   clock.nowMs = 200;
-  expect(standings.pausedBy(place)).toBeUndefined();
+  expect(standings.pauseOf(place)).toBeUndefined();
 });
 
 test("money is the matter of a vendor, a key and a name those of one model", () => {
   const { standings } = open();
-  standings.refused(place, refusal("credential"));
-  expect(standings.pausedBy(other)).toBeUndefined();
-  standings.refused(place, refusal("money"));
-  expect(standings.pausedBy(other)).toMatchObject({ waitMs: 100 });
-  expect(standings.pausedBy({ ...place, vendor: "w" })).toBeUndefined();
+  standings.onSubmitRefused(place, refusal("credential"));
+  expect(standings.pauseOf(other)).toBeUndefined();
+  standings.onSubmitRefused(place, refusal("money"));
+  expect(standings.pauseOf(other)).toMatchObject({ waitMs: 100 });
+  expect(standings.pauseOf({ ...place, vendor: "w" })).toBeUndefined();
 });
 
 test("a vendor without room pauses nothing and ends no pause; a judgement of the task does", () => {
   const { standings, told } = open();
-  standings.refused(place, refusal());
-  expect(standings.pausedBy(place)).toBeUndefined();
-  standings.refused(place, refusal("model"));
-  standings.refused(place, refusal());
-  expect(standings.pausedBy(place)).toBeDefined();
-  standings.refused(place, refusal(undefined, false));
-  expect(standings.pausedBy(place)).toBeUndefined();
+  standings.onSubmitRefused(place, refusal());
+  expect(standings.pauseOf(place)).toBeUndefined();
+  standings.onSubmitRefused(place, refusal("model"));
+  standings.onSubmitRefused(place, refusal());
+  expect(standings.pauseOf(place)).toBeDefined();
+  standings.onSubmitRefused(place, refusal(undefined, false));
+  expect(standings.pauseOf(place)).toBeUndefined();
   expect(told).toEqual(["m model", "m is back"]);
 });
 
 test("of a vendor that does not tell of its tasks the operator hears once, until it does", () => {
   const { standings, told } = open();
-  standings.untold(place, "credential");
-  standings.untold(other, "credential");
-  standings.untold(place, "money");
-  standings.told(place);
-  standings.untold(place, "money");
+  standings.onPollRefused(place, "credential");
+  standings.onPollRefused(other, "credential");
+  standings.onPollRefused(place, "money");
+  standings.onPollAnswered(place);
+  standings.onPollRefused(place, "money");
   expect(told).toEqual(["m credential", "n credential still", "m money", "m money"]);
-  expect(standings.pausedBy(place)).toBeUndefined();
+  expect(standings.pauseOf(place)).toBeUndefined();
 });

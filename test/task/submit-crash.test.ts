@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SubmitPoint } from "../../src/task/submit.ts";
+import type { SubmitFailpoint } from "../../src/task/submit.ts";
 import { openSubmit } from "./submit-parts.ts";
 import { openTasks, type Tasks } from "./work-harness.ts";
 import { one, vendor } from "./worker-parts.ts";
@@ -99,7 +99,11 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
 });
 
 /** Submits in a process that dies there. Returns the signal that it died of. */
-function die(accountId: string, callbackId: string, point: SubmitPoint): Promise<string | null> {
+function die(
+  accountId: string,
+  callbackId: string,
+  point: SubmitFailpoint,
+): Promise<string | null> {
   const script = join(import.meta.dirname, "submit-crash-child.ts");
   // Each child loads the same program: compiled once, that is half of its time.
   const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "uas-test-compile-cache") };

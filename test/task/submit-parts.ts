@@ -3,13 +3,13 @@ import { createHash } from "node:crypto";
 import {
   createSubmit,
   openSubmitPool,
-  type OwnSubmit,
-  type SubmitPoint,
+  type SubmitOverrides,
+  type SubmitFailpoint,
 } from "../../src/task/submit.ts";
 import { imageNanos, model, price } from "./worker-parts.ts";
 
 /** Submits one picture in the name of an account. */
-export function openSubmit(url: string, at: (point: SubmitPoint) => void = () => {}) {
+export function openSubmit(url: string, failpoint: (point: SubmitFailpoint) => void = () => {}) {
   const pool = openSubmitPool(url);
   const taskModel = {
     model: model("m", ["v"]),
@@ -20,9 +20,9 @@ export function openSubmit(url: string, at: (point: SubmitPoint) => void = () =>
     units: () => ({ images: 1 }),
   };
   const pricing = { priceAt: () => price, version: () => "v", holdUnits: () => imageNanos };
-  const submit = createSubmit({ pool, pricing, at });
+  const submit = createSubmit({ pool, pricing, failpoint });
   return {
-    submit: (accountId: string, callbackId: string, own: OwnSubmit = {}) =>
+    submit: (accountId: string, callbackId: string, own: SubmitOverrides = {}) =>
       submit(
         {
           taskModel,

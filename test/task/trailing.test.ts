@@ -102,7 +102,7 @@ describe("R-TSK-6: a task that ran out of time while its vendor went on", () => 
     const v = vendor({ poll: () => Promise.resolve(running) });
     const id = await start({
       ...one({ v }),
-      timings: { runMs: 50, trailMs: 100 },
+      timings: { runMs: 50, lateChargeMs: 100 },
       warn: (message) => void told.push(message),
     });
     await settled(id);

@@ -228,7 +228,7 @@ test("state, money and webhook of an end are one transaction", async () => {
   const account = await tasks.account(500n);
   const id = await tasks.submit({ accountId: account, callbackUrl });
   let isBroken = true;
-  const tell = async (): Promise<void> => {
+  const notify = async (): Promise<void> => {
     if (isBroken) throw new Error("the webhook cannot be enqueued");
   };
   const warned: unknown[] = [];
@@ -236,7 +236,7 @@ test("state, money and webhook of an end are one transaction", async () => {
     ...one({
       v: vendor({ submit: () => Promise.reject(new TaskRefused("upstream_error", "no")) }),
     }),
-    tell,
+    notify,
     timings: { leaseMs: 100, heartbeatMs: 1_000 },
     warn: (_message, { err }) => void warned.push(err),
   });

@@ -3,7 +3,7 @@ import { createHmac, hkdfSync, randomInt, timingSafeEqual } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { codeChecksMax, codeDigits, codeGuessesMax, codeMs } from "../../config/sign-in-limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/transaction.ts";
@@ -150,7 +150,7 @@ export function createCodes(options: CodesOptions): Codes {
       if (outcome.kind !== "right") throw badCode(outcome.kind, param);
       return {
         async use() {
-          const { rowCount } = await answering(pool.query(sql.use, [outcome.id]));
+          const { rowCount } = await mapDatabaseLoss(pool.query(sql.use, [outcome.id]));
           if (rowCount !== 1) throw badCode("expired", param);
           sms.confirmed(phone);
         },

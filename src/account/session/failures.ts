@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { failuresMax } from "../../config/sign-in-limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { transact } from "../../db/transaction.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
@@ -57,7 +57,7 @@ export function createFailures(pool: Pool): Failures {
         if (wait !== null) throw tooMany(wait);
         await client.query(sql.add, [id, ...keys]);
       });
-      return async () => void (await answering(pool.query(sql.forgive, [id])));
+      return async () => void (await mapDatabaseLoss(pool.query(sql.forgive, [id])));
     },
   };
 }

@@ -20,7 +20,7 @@ import {
 } from "../../config/sign-in-limits.ts";
 import type { Visit } from "../../core/browser-session.ts";
 import { anonymous, type Caller, type SessionRef } from "../../core/caller.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/transaction.ts";
 
@@ -114,9 +114,9 @@ const userAgentCharsMax = 200;
 /** Makes the store. */
 export function createSessions(pool: Pool): Sessions {
   const query = async <Row extends object>(text: string, values: unknown[]): Promise<Row[]> =>
-    (await answering(pool.query<Row>(text, values))).rows;
+    (await mapDatabaseLoss(pool.query<Row>(text, values))).rows;
   const count = async (text: string, values: unknown[]): Promise<number> =>
-    (await answering(pool.query(text, values))).rowCount ?? 0;
+    (await mapDatabaseLoss(pool.query(text, values))).rowCount ?? 0;
   return {
     async identify(token) {
       if (!isToken(token)) return anonymous;

@@ -1,7 +1,7 @@
 /** One-time links that sign a user in. */
 import type { Pool, PoolClient } from "pg";
 import { signInLinkMs } from "../../config/sign-in-limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { transact } from "../../db/transaction.ts";
 import { digestToken, isToken, newToken } from "../session/store.ts";
 
@@ -47,7 +47,7 @@ export function createLinks(pool: Pool): Links {
       const query = pool.query<{ user_id: string; is_live: boolean }>(sql.use, [
         digestToken(token),
       ]);
-      const [row] = (await answering(query)).rows;
+      const [row] = (await mapDatabaseLoss(query)).rows;
       return row?.is_live ? row.user_id : undefined;
     },
   };

@@ -3,7 +3,7 @@ import type { Pool, PoolClient } from "pg";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { notSignedIn } from "../../core/browser-session.ts";
 import type { SessionRef } from "../../core/caller.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/transaction.ts";
@@ -96,7 +96,7 @@ const sql = {
 /** Makes the store. */
 export function createUsers(pool: Pool): Users {
   const rows = async (text: string, values: unknown[]): Promise<UserRow[]> =>
-    (await answering(pool.query<UserRow>(text, values))).rows;
+    (await mapDatabaseLoss(pool.query<UserRow>(text, values))).rows;
   const one = async (text: string, values: unknown[]): Promise<UserRow | undefined> =>
     (await rows(text, values))[0];
   return {
@@ -122,7 +122,7 @@ export function createUsers(pool: Pool): Users {
         return user !== undefined;
       }),
     takeTotpStep: async (userId, step) =>
-      (await answering(pool.query(sql.takeTotpStep, [userId, step]))).rowCount === 1,
+      (await mapDatabaseLoss(pool.query(sql.takeTotpStep, [userId, step]))).rowCount === 1,
   };
 }
 

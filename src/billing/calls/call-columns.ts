@@ -24,7 +24,7 @@ export function callColumns(settles: readonly Recorded[]): readonly (string | nu
   for (const { record } of settles) {
     const row = record && boundRow(record);
     rows.push(row);
-    const kind = row === undefined ? 0 : placeOf(kinds, row);
+    const kind = row === undefined ? 0 : kindNumber(kinds, row);
     if (kind !== 1) isPlural = true;
     kindOf += kindOf.length === 1 ? kind : `,${kind}`;
   }
@@ -63,14 +63,14 @@ function numbers(
 
 /** How many kinds are looked at, the newest first. More than that are rarely met again, and one that comes twice does no
  * harm. */
-const lookedAtMax = 8;
+const comparedMax = 8;
 
 /** The place of a row's kind, counted from 1; a new one is added. */
-function placeOf(kinds: CallRow[], row: CallRow): number {
-  const least = Math.max(0, kinds.length - lookedAtMax);
-  for (let place = kinds.length; place > least; place--) {
-    const kind = kinds[place - 1];
-    if (kind !== undefined && isSameKind(kind, row)) return place;
+function kindNumber(kinds: CallRow[], row: CallRow): number {
+  const last = Math.max(0, kinds.length - comparedMax);
+  for (let number = kinds.length; number > last; number--) {
+    const kind = kinds[number - 1];
+    if (kind !== undefined && isSameKind(kind, row)) return number;
   }
   return kinds.push(row);
 }
@@ -129,36 +129,36 @@ export function callsJson(rows: readonly CallRow[]): string {
 }
 
 /** What may bring a checkpoint: how far the call of a hold is. */
-interface Told {
+interface ExtensionCheckpoint {
   /** The id of the hold. */
   readonly id: string;
   readonly checkpoint: { readonly cost: string; readonly record: CallRow | undefined } | undefined;
 }
 
 /** Writes the checkpoints of extensions as `ledger_extend` reads them; null where none brings one. */
-export function checkpointsJson(grown: readonly Told[]): string | null {
+export function checkpointsJson(grown: readonly ExtensionCheckpoint[]): string | null {
   const write = (clean: (row: CallRow) => CallRow): string | undefined => {
-    const told: object[] = [];
+    const checkpoints: object[] = [];
     for (const { id, checkpoint } of grown) {
       if (checkpoint === undefined) continue;
       const { cost, record } = checkpoint;
-      told.push({ id, cost, record: record && clean(boundRow(record)) });
+      checkpoints.push({ id, cost, record: record && clean(boundRow(record)) });
     }
-    return told.length > 0 ? JSON.stringify(told) : undefined;
+    return checkpoints.length > 0 ? JSON.stringify(checkpoints) : undefined;
   };
   const json = write((row) => row);
   return json?.includes("\\u") ? (write(cleanRow) ?? null) : (json ?? null);
 }
 
 /** Texts that clients or vendors have written. */
-const foreignTexts = ["model", "request_id", "path", "upstream_request_id", "dropped"] as const;
+const untrustedTexts = ["model", "request_id", "path", "upstream_request_id", "dropped"] as const;
 
 /** The row with the texts that come from outside cut; itself where they are plain: a copy of all its members for nothing
  * costs more than the tests. */
 function boundRow(row: CallRow): CallRow {
-  if (foreignTexts.every((name) => isPlain(row[name] ?? ""))) return row;
+  if (untrustedTexts.every((name) => isPlain(row[name] ?? ""))) return row;
   const bound = { ...row };
-  for (const name of foreignTexts) bound[name] = callText(row[name] ?? "");
+  for (const name of untrustedTexts) bound[name] = callText(row[name] ?? "");
   return { ...bound, dropped: row.dropped && bound.dropped };
 }
 

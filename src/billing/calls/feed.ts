@@ -10,7 +10,7 @@ import {
   watchRenewMs,
   watchTtlMs,
 } from "../../config/log-limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { Listener } from "../../db/listener.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
@@ -26,7 +26,7 @@ export interface CallFeedOptions {
 }
 
 /** What was written since it was asked for last. */
-export interface CallNews {
+export interface WrittenCalls {
   /** The calls, at most {@link tailRowsMax}. */
   readonly ids: readonly string[];
   /** How many more there were. */
@@ -40,11 +40,11 @@ export interface CallWatch extends Disposable {
    *
    * @throws GatewayError SERVICE_UNAVAILABLE where news may have been missed: look at the list, and watch again
    */
-  next(ms: number): Promise<CallNews>;
+  next(ms: number): Promise<WrittenCalls>;
 }
 
 /** Whose calls are watched where all are. */
-const everybody = "00000000-0000-0000-0000-000000000000";
+const allAccounts = "00000000-0000-0000-0000-000000000000";
 
 /** Listens from the first watch to {@link close}. */
 export class CallFeed {
@@ -65,7 +65,7 @@ export class CallFeed {
    * @throws GatewayError RATE_LIMIT_EXCEEDED where too many watch; SERVICE_UNAVAILABLE where the database is away
    */
   async watch(accountId: string | undefined, signal: AbortSignal): Promise<CallWatch> {
-    const account = accountId ?? everybody;
+    const account = accountId ?? allAccounts;
     const reader = this.#enter(account);
     const leave = (): void => this.#leave(account, reader);
     // A reader who has left may never ask for the next message, which would end the stream.
@@ -128,7 +128,7 @@ export class CallFeed {
       url,
       channel: "call_written",
       applicationName: "uas-calls-written",
-      onNotice: (payload) => this.#tell(payload),
+      onNotice: (payload) => this.#deliver(payload),
       onGap: () => {
         for (const reader of [...this.#readers.values()].flatMap((each) => [...each]))
           reader.miss();
@@ -140,7 +140,7 @@ export class CallFeed {
   async #renew(accounts: readonly string[]): Promise<void> {
     if (accounts.length === 0) return;
     const { pool } = this.#options;
-    await answering(
+    await mapDatabaseLoss(
       pool.query(
         `with gone as (delete from call_watch where expire_time < clock_timestamp() and watcher <> $2)
          insert into call_watch (account_id, watcher, expire_time)
@@ -153,9 +153,9 @@ export class CallFeed {
   }
 
   /** account, how many, the ids: as `call_tell` writes it. */
-  #tell(payload: string): void {
+  #deliver(payload: string): void {
     const [account = "", count = "0", ...ids] = payload.split(" ");
-    for (const key of [account, everybody]) {
+    for (const key of [account, allAccounts]) {
       for (const reader of this.#readers.get(key) ?? []) reader.take(ids, Number(count));
     }
   }
@@ -184,7 +184,7 @@ class Reader {
     this.#wake?.();
   }
 
-  async next(ms: number, signal: AbortSignal): Promise<CallNews> {
+  async next(ms: number, signal: AbortSignal): Promise<WrittenCalls> {
     if (this.#ids.length === 0 && this.#state === "reading" && !signal.aborted) {
       await this.#sleep(ms, signal);
     }

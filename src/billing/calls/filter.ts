@@ -60,7 +60,7 @@ export function parseFilter(
 }
 
 /** Adds the conditions that rows are found by, with the help of an index. */
-export function addFound(where: Where, query: CallQuery): void {
+export function addIndexedConditions(where: Where, query: CallQuery): void {
   const { accountId, fromMs, toMs, requestId, outcome } = query;
   where
     .and("account_id = ?", accountId)
@@ -71,7 +71,7 @@ export function addFound(where: Where, query: CallQuery): void {
 }
 
 /** Adds the conditions that the rows found are looked through for. Returns whether there are any. */
-export function addSought(where: Where, query: CallQuery): boolean {
+export function addOtherConditions(where: Where, query: CallQuery): boolean {
   const { outcome, model, keyId, others } = query;
   where.and("model = ?", model).and("key_id = ?", keyId);
   if (outcome === CallOutcome.SUCCEEDED) where.also(`not (${isFailed})`);

@@ -13,7 +13,7 @@ import type { Queryable } from "../../db/queryable.ts";
 import { type Range, summedUntilMs } from "./range.ts";
 import { isFailed, queryUsage } from "./usage-query.ts";
 import { Where } from "../../db/where.ts";
-import { addFound, addSought, type CallQuery } from "./filter.ts";
+import { addIndexedConditions, addOtherConditions, type CallQuery } from "./filter.ts";
 import { findFloor, timeOf } from "./read.ts";
 
 /** What to count. */
@@ -31,7 +31,7 @@ const barLengthsMs = [1, 5, 15, 60, 300, 900, 3_600, 10_800, 21_600, 43_200, 86_
 );
 const longestMs = 604_800_000;
 
-interface Counted {
+interface BarCount {
   readonly bucket: number;
   readonly succeeded: bigint;
   readonly failed: bigint;
@@ -49,10 +49,10 @@ export async function countCalls(
     { length: Math.ceil((toMs - firstMs) / barMs) },
     (_, index) => firstMs + index * barMs,
   );
-  const isSummed = barMs >= hourMs && isToldBySums(query.calls);
+  const isSummed = barMs >= hourMs && isCoveredBySums(query.calls);
   const counted = isSummed
     ? { bars: await sumBars(pool, query, startsMs), fromMs }
-    : await lookAtBars(pool, query, startsMs);
+    : await countBars(pool, query, startsMs);
   return create(GetCallHistogramResponseSchema, {
     bars: counted.bars.map(({ bucket, succeeded, failed }) => ({
       time: timestampFromMs(startsMs[bucket] ?? 0),
@@ -76,7 +76,7 @@ function barLength({ fromMs, toMs, bars }: HistogramQuery): number {
   return weeks * longestMs;
 }
 
-function isToldBySums({ requestId, others }: CallQuery): boolean {
+function isCoveredBySums({ requestId, others }: CallQuery): boolean {
   return requestId === undefined && others.length === 0;
 }
 
@@ -84,7 +84,7 @@ async function sumBars(
   pool: Queryable,
   { calls, fromMs, toMs, nowMs }: HistogramQuery,
   startsMs: readonly number[],
-): Promise<readonly Counted[]> {
+): Promise<readonly BarCount[]> {
   const { accountId, model, keyId, outcome } = calls;
   const rows = await queryUsage(pool, {
     accountId,
@@ -107,16 +107,16 @@ async function sumBars(
     .filter(({ succeeded, failed }) => succeeded + failed > 0n);
 }
 
-async function lookAtBars(
+async function countBars(
   pool: Queryable,
   { calls, fromMs, toMs }: HistogramQuery,
   startsMs: readonly number[],
-): Promise<{ readonly bars: readonly Counted[]; readonly fromMs: number }> {
+): Promise<{ readonly bars: readonly BarCount[]; readonly fromMs: number }> {
   const query = { ...calls, fromMs, toMs };
   const floor = await findFloor(pool, query, { after: undefined, rows: histogramRowsMax });
   const where = new Where();
-  addFound(where, query);
-  addSought(where, query);
+  addIndexedConditions(where, query);
+  addOtherConditions(where, query);
   where.and("id >= ?", floor);
   const starts = where.value(startsMs);
   const { rows } = await pool.query<{ bucket: number; failed: string; calls: string }>(

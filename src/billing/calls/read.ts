@@ -6,7 +6,7 @@ import { hourMs } from "./buckets.ts";
 import type { StoredCallRow } from "../message.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import { Where } from "../../db/where.ts";
-import { addFound, addSought, type CallQuery } from "./filter.ts";
+import { addIndexedConditions, addOtherConditions, type CallQuery } from "./filter.ts";
 
 /** How much larger each window is than the one before. */
 const windowGrowth = 4;
@@ -68,8 +68,8 @@ async function skipHours(
   after: string,
 ): Promise<Start | undefined> {
   const { accountId, model, keyId, fromMs, toMs = Infinity } = query;
-  const isToldBySums = accountId !== undefined && (model !== undefined || keyId !== undefined);
-  if (!isToldBySums) return { after, floor: undefined };
+  const isCoveredBySums = accountId !== undefined && (model !== undefined || keyId !== undefined);
+  if (!isCoveredBySums) return { after, floor: undefined };
   const where = new Where()
     .and("account_id = ?", accountId)
     .and("model = ?", model)
@@ -112,9 +112,9 @@ export async function findFloor(
   query: CallQuery,
   { after, rows }: { readonly after: string | undefined; readonly rows: number },
 ): Promise<string | undefined> {
-  if (!addSought(new Where(), query)) return undefined;
+  if (!addOtherConditions(new Where(), query)) return undefined;
   const where = new Where();
-  addFound(where, query);
+  addIndexedConditions(where, query);
   where.and("id < ?", after);
   const text = `select id from call where ${where.text} order by id desc offset ${rows - 1} limit 1`;
   return (await pool.query<{ id: string }>(text, where.values)).rows[0]?.id;
@@ -126,8 +126,8 @@ async function findIds(
   { after, floor, limit }: { after: string; floor: string | undefined; limit: number },
 ): Promise<string[]> {
   const where = new Where();
-  addFound(where, query);
-  addSought(where, query);
+  addIndexedConditions(where, query);
+  addOtherConditions(where, query);
   where.and("id < ?", after).and("id >= ?", floor);
   const text = `select id from call where ${where.text} order by id desc limit ${where.value(limit)}`;
   const { rows } = await pool.query<{ id: string }>(text, where.values);

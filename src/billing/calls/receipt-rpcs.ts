@@ -30,7 +30,7 @@ import { priceMessage } from "../prices/price-rpcs.ts";
 import {
   callCost,
   priceLines,
-  partsPerPrice,
+  quantityPerPrice,
   tierOf,
   tokenUnits,
   type CallUsage,
@@ -84,7 +84,7 @@ export async function getReceipt(
 
 /* A receipt made of what is stored: pure. */
 
-const unitWords: Readonly<Record<PriceUnit, UnitWord>> = {
+const contractUnits: Readonly<Record<PriceUnit, UnitWord>> = {
   input: UnitWord.INPUT,
   cachedInput: UnitWord.CACHED_INPUT,
   cacheWrite: UnitWord.CACHE_WRITE,
@@ -106,7 +106,7 @@ export function receiptMessage(rows: ReceiptRows, withCost: boolean): Receipt {
   const { call } = rows;
   const price = rows.price && parsePrice(rows.price);
   const { isCharged, lines, recomputed } = recompute(call, price);
-  const parts = lines.reduce((sum, { amountParts }) => sum + amountParts, 0n);
+  const parts = lines.reduce((sum, { amountMillionths }) => sum + amountMillionths, 0n);
   const vendorCost = withCost ? (call.vendor_cost ?? undefined) : undefined;
   return create(ReceiptSchema, {
     call: callMessage(call),
@@ -158,14 +158,14 @@ function usageOf(call: StoredCallRow): CallUsage {
   };
 }
 
-function lineMessage({ unit, parts, priceNanos, amountParts }: PriceLine): ReceiptLine {
+function lineMessage({ unit, quantity, priceNanos, amountMillionths }: PriceLine): ReceiptLine {
   const isTokens = tokenUnits.has(unit);
   return create(ReceiptLineSchema, {
-    unit: unitWords[unit],
-    quantity: isTokens ? parts.toString() : formatDecimal(parts, 6),
+    unit: contractUnits[unit],
+    quantity: isTokens ? quantity.toString() : formatDecimal(quantity, 6),
     price: formatUsd(priceNanos),
-    per: isTokens ? Number(partsPerPrice) : 1,
-    amount: formatDecimal(amountParts, linePlaces),
+    per: isTokens ? Number(quantityPerPrice) : 1,
+    amount: formatDecimal(amountMillionths, linePlaces),
   });
 }
 

@@ -28,7 +28,7 @@ import { callMessage, type StoredCallRow } from "../message.ts";
 import { parseScope } from "../scope.ts";
 import { exportCalls } from "./export.ts";
 import type { CallFeed } from "./feed.ts";
-import { addFound, addSought, parseFilter, type CallQuery } from "./filter.ts";
+import { addIndexedConditions, addOtherConditions, parseFilter, type CallQuery } from "./filter.ts";
 import { countCalls } from "./histogram.ts";
 import { parseEnum, parseLimit, parseRange } from "./range.ts";
 import { getReceipt } from "./receipt-rpcs.ts";
@@ -102,8 +102,8 @@ async function readWritten(
 ): Promise<readonly StoredCallRow[]> {
   if (ids.length === 0) return [];
   const where = new Where().and("id = any(?)", ids);
-  addFound(where, query);
-  addSought(where, query);
+  addIndexedConditions(where, query);
+  addOtherConditions(where, query);
   const text = `select * from call where ${where.text} order by id`;
   return (await pool.query<StoredCallRow>(text, where.values)).rows;
 }

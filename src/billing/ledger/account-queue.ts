@@ -11,7 +11,7 @@ import {
   type SettleVerdict,
   settleVerdicts,
 } from "./batch.ts";
-import type { Source, Work } from "./dispatcher.ts";
+import type { WorkSource, Work } from "./dispatcher.ts";
 import {
   type ExtendItem,
   type HoldItem,
@@ -22,12 +22,12 @@ import {
 } from "./queue-items.ts";
 import type { HoldVerdict } from "./ledger.ts";
 import { isDuplicate, type Row } from "./connection.ts";
-import { type At, tellPoints } from "./failpoints.ts";
+import { type Failpoint, hitFailpoints } from "./failpoints.ts";
 
 /** What a lane tells the ledger. */
-export interface LaneEvents {
+export interface AccountQueueEvents {
   /** There is work: give the lane a turn. */
-  onWork(lane: Lane): void;
+  onWork(queue: AccountQueue): void;
   /** The database has answered a batch. */
   onAnswered(): void;
   /** A hold is made and its caller knows. */
@@ -41,7 +41,7 @@ export interface LaneEvents {
   /** The account has fallen below its threshold. */
   onLowBalance(accountId: string, balanceNanos: bigint): void;
   /** Nothing waits and nothing is under way. */
-  onEmpty(lane: Lane): void;
+  onEmpty(queue: AccountQueue): void;
 }
 
 interface Items extends Batch {
@@ -53,24 +53,24 @@ interface Items extends Batch {
 const nothing: Items = { settles: [], extends: [], holds: [] };
 
 /** The operations of one account. */
-export class Lane implements Source {
+export class AccountQueue implements WorkSource {
   readonly accountId: string;
-  readonly #events: LaneEvents;
+  readonly #events: AccountQueueEvents;
   readonly #sender: Sender;
-  readonly #at: At | undefined;
+  readonly #failpoint: Failpoint | undefined;
   #settles: SettleItem[] = [];
   /** By hold: a later one overtakes the one that waits. */
   #extends = new Map<string, ExtendItem>();
   #holds: HoldItem[] = [];
   /** Parts of a batch that the database refused as a whole, to find the one that is at fault. */
-  #parts: Items[] = [];
+  #refusedHalves: Items[] = [];
 
   /** `sender` is read with each batch. `at`: told of each point of an operation. */
-  constructor(accountId: string, sender: Sender, events: LaneEvents, at?: At) {
+  constructor(accountId: string, sender: Sender, events: AccountQueueEvents, at?: Failpoint) {
     this.accountId = accountId;
     this.#sender = sender;
     this.#events = events;
-    this.#at = at;
+    this.#failpoint = at;
   }
 
   /** Adds a hold to the next batch. */
@@ -101,7 +101,7 @@ export class Lane implements Source {
 
   /** The next batch: what queued while the last one was under way. */
   take(): Work | undefined {
-    const part = this.#parts.shift();
+    const part = this.#refusedHalves.shift();
     const batch = part ?? this.#nextBatch();
     if (!this.#isEmpty()) this.#events.onWork(this);
     if (sizeOf(batch) > 0) return this.#work(batch, part === undefined);
@@ -132,11 +132,11 @@ export class Lane implements Source {
   }
 
   #work(batch: Items, isFresh: boolean): Work {
-    const at = this.#at;
+    const at = this.#failpoint;
     return {
       statement: applyStatement,
       values: applyValues(this.accountId, batch, this.#sender, isFresh),
-      ...(at && { sent: () => tellPoints(at, batch, "sent") }),
+      ...(at && { sent: () => hitFailpoints(at, batch, "sent") }),
       done: (row) => this.#done(batch, row),
       refused: (error) => {
         if (isFresh && isDuplicate(error)) this.#again(batch);
@@ -146,7 +146,7 @@ export class Lane implements Source {
   }
 
   #done(batch: Items, row: Row): void {
-    if (this.#at) tellPoints(this.#at, batch, "answered");
+    if (this.#failpoint) hitFailpoints(this.#failpoint, batch, "answered");
     this.#events.onAnswered();
     const holds = holdVerdicts(row);
     batch.holds.forEach((item, index) => this.#answer(item, holds?.[index] ?? { admitted: true }));
@@ -183,14 +183,14 @@ export class Lane implements Source {
 
   /** Something of the batch is there already: it was sent before, and its answer got lost. */
   #again(batch: Items): void {
-    this.#parts.unshift(batch);
+    this.#refusedHalves.unshift(batch);
     this.#events.onWork(this);
   }
 
   /** Halves the batch until the operation at fault stands alone; the others must not suffer. */
   #refused(batch: Items, error: unknown): void {
     if (sizeOf(batch) > 1) {
-      this.#parts.unshift(...halves(batch));
+      this.#refusedHalves.unshift(...halves(batch));
       this.#events.onWork(this);
     } else if (batch.settles[0]) {
       this.#settleRefused(batch.settles[0], error);
@@ -207,7 +207,7 @@ export class Lane implements Source {
   #settleRefused(item: SettleItem, error: unknown): void {
     this.#events.onRefused(item, error);
     if (!item.record) return item.reject(refusal(error));
-    this.#parts.unshift({ ...nothing, settles: [{ ...item, record: undefined }] });
+    this.#refusedHalves.unshift({ ...nothing, settles: [{ ...item, record: undefined }] });
     this.#events.onWork(this);
   }
 
@@ -216,7 +216,7 @@ export class Lane implements Source {
     this.#events.onRefused(item, error);
     if (item.checkpoint) {
       item.checkpoint = undefined;
-      this.#parts.unshift({ ...nothing, extends: [item] });
+      this.#refusedHalves.unshift({ ...nothing, extends: [item] });
       this.#events.onWork(this);
       return;
     }
@@ -226,7 +226,7 @@ export class Lane implements Source {
 
   #isEmpty(): boolean {
     const waiting = this.#holds.length + this.#settles.length + this.#extends.size;
-    return waiting + this.#parts.length === 0;
+    return waiting + this.#refusedHalves.length === 0;
   }
 }
 

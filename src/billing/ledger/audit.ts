@@ -155,7 +155,7 @@ const auditLock = 0x7561_6175;
  *
  * @returns `undefined` where one is.
  */
-export async function auditAlone(pool: Pool): Promise<AuditBreach[] | undefined> {
+export async function auditExclusively(pool: Pool): Promise<AuditBreach[] | undefined> {
   const client = await pool.connect();
   try {
     await client.query("begin");

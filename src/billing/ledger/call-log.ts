@@ -1,7 +1,7 @@
 /** Records the calls that were refused before a hold: in batches, bounded, best effort. */
 import { callsJson } from "../calls/call-columns.ts";
 import type { CallRow } from "../calls/call-row.ts";
-import type { Source, Work } from "./dispatcher.ts";
+import type { WorkSource, Work } from "./dispatcher.ts";
 import type { Statement } from "./connection.ts";
 
 /** How many records may wait: an outage must not fill the memory with refusals. */
@@ -18,11 +18,11 @@ const recordStatement: Statement = {
 };
 
 /** The queue of records. */
-export class CallLog implements Source {
+export class CallLog implements WorkSource {
   readonly #onWork: () => void;
   #rows: CallRow[] = [];
   /** Parts of a batch that was refused as a whole. */
-  #parts: CallRow[][] = [];
+  #refusedHalves: CallRow[][] = [];
   #underWay = 0;
   #dropped = 0;
 
@@ -52,11 +52,11 @@ export class CallLog implements Source {
   }
 
   take(): Work | undefined {
-    const part = this.#parts.shift();
+    const part = this.#refusedHalves.shift();
     const rows = part ?? this.#rows.splice(0, batchMax);
     if (rows.length === 0) return undefined;
     if (!part) this.#underWay += rows.length;
-    if (this.#rows.length + this.#parts.length > 0) this.#onWork();
+    if (this.#rows.length + this.#refusedHalves.length > 0) this.#onWork();
     return {
       statement: recordStatement,
       values: [callsJson(rows)],
@@ -68,7 +68,7 @@ export class CallLog implements Source {
   #refused(rows: CallRow[]): void {
     if (rows.length > 1) {
       const middle = rows.length >> 1;
-      this.#parts.push(rows.slice(0, middle), rows.slice(middle));
+      this.#refusedHalves.push(rows.slice(0, middle), rows.slice(middle));
       this.#onWork();
     } else {
       this.#underWay--;

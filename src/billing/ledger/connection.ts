@@ -12,12 +12,12 @@ export interface Statement {
 /** The first row of a result, or `undefined`. */
 export type Row = Readonly<Record<string, string | number | boolean | null>> | undefined;
 
-/** What a {@link Link} needs. */
-export interface LinkOptions {
+/** What a {@link LedgerConnection} needs. */
+export interface LedgerConnectionOptions {
   /** The database. Contains a password: never logged. */
   readonly url: string;
   /** Called whenever the connection is open and free. */
-  readonly onIdle: (link: Link) => void;
+  readonly onIdle: (connection: LedgerConnection) => void;
 }
 
 /** How long to wait for a connection, and for its settings, in milliseconds. */
@@ -46,13 +46,13 @@ const sessionSettings = `
   exception when others then null; end $$`;
 
 /** A connection: idle, busy with one statement, or coming back. */
-export class Link {
-  readonly #options: LinkOptions;
+export class LedgerConnection {
+  readonly #options: LedgerConnectionOptions;
   readonly #closed = new AbortController();
   #client: Client | undefined;
   #busy = false;
 
-  constructor(options: LinkOptions) {
+  constructor(options: LedgerConnectionOptions) {
     this.#options = options;
     void this.#connect();
   }

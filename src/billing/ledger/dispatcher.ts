@@ -1,5 +1,5 @@
 /** Shares a few connections among many sources of work: in turns, one statement of a source at a time. */
-import { isLost, isRefused, Link, type Row, type Statement } from "./connection.ts";
+import { isLost, isRefused, LedgerConnection, type Row, type Statement } from "./connection.ts";
 
 /** One statement to send. It is sent again until it is answered. */
 export interface Work {
@@ -14,7 +14,7 @@ export interface Work {
 }
 
 /** Has work now and then, and says so by {@link Dispatcher.wake}. */
-export interface Source {
+export interface WorkSource {
   /** The next work, or `undefined`. Not called while a work of this source is under way. */
   take(): Work | undefined;
 }
@@ -34,38 +34,38 @@ const retryMs = 50;
 
 /** Sends the work of its sources. */
 export class Dispatcher {
-  readonly #links: readonly Link[];
+  readonly #connections: readonly LedgerConnection[];
   readonly #onResend: (error: unknown) => void;
   /** Free connections; the last one first, so that few accounts keep few connections warm. */
-  readonly #idle: Link[] = [];
+  readonly #idle: LedgerConnection[] = [];
   /** Sources that wait for their turn. */
-  #ready: Source[] = [];
+  #ready: WorkSource[] = [];
   /** Sources that wait or have work under way, and whether they asked for another turn meanwhile. */
-  readonly #active = new Map<Source, { again: boolean }>();
+  readonly #active = new Map<WorkSource, { again: boolean }>();
   /** Work of unknown or failed outcome: first in turn. */
-  #resend: { source: Source; work: Work }[] = [];
+  #resend: { source: WorkSource; work: Work }[] = [];
   #scheduled = false;
   #onDrained: (() => void)[] = [];
 
   constructor(options: DispatcherOptions) {
     this.#onResend = options.onResend;
-    const onIdle = (link: Link): void => {
-      if (!this.#idle.includes(link)) this.#idle.push(link);
+    const onIdle = (connection: LedgerConnection): void => {
+      if (!this.#idle.includes(connection)) this.#idle.push(connection);
       this.#pump();
     };
-    this.#links = Array.from(
+    this.#connections = Array.from(
       { length: options.connections },
-      () => new Link({ url: options.url, onIdle }),
+      () => new LedgerConnection({ url: options.url, onIdle }),
     );
   }
 
   /** Whether the database is known to be away: no connection is left. */
   get isAway(): boolean {
-    return !this.#links.some((link) => link.isOpen);
+    return !this.#connections.some((connection) => connection.isOpen);
   }
 
   /** Gives the source a turn soon. */
-  wake(source: Source): void {
+  wake(source: WorkSource): void {
     const active = this.#active.get(source);
     if (active) {
       active.again = true;
@@ -90,21 +90,21 @@ export class Dispatcher {
 
   /** Closes the connections. Work under way is not waited for. */
   async close(): Promise<void> {
-    await Promise.all(this.#links.map((link) => link.close()));
+    await Promise.all(this.#connections.map((connection) => connection.close()));
   }
 
   #pump(): void {
     while (this.#idle.length > 0 && (this.#resend.length > 0 || this.#ready.length > 0)) {
-      const link = this.#idle.pop();
+      const connection = this.#idle.pop();
       // One that broke while idle comes back by itself.
-      if (!link?.isIdle) continue;
+      if (!connection?.isIdle) continue;
       const next = this.#next();
-      if (next) void this.#send(link, next.source, next.work);
-      else this.#idle.push(link);
+      if (next) void this.#send(connection, next.source, next.work);
+      else this.#idle.push(connection);
     }
   }
 
-  #next(): { source: Source; work: Work } | undefined {
+  #next(): { source: WorkSource; work: Work } | undefined {
     const resent = this.#resend.shift();
     if (resent) return resent;
     for (let source = this.#ready.shift(); source; source = this.#ready.shift()) {
@@ -112,28 +112,28 @@ export class Dispatcher {
       if (active) active.again = false;
       const work = source.take();
       if (work) return { source, work };
-      this.#rest(source);
+      this.#finishTurn(source);
     }
     return undefined;
   }
 
-  async #send(link: Link, source: Source, work: Work): Promise<void> {
+  async #send(connection: LedgerConnection, source: WorkSource, work: Work): Promise<void> {
     let row: Row;
     try {
-      const answer = link.run(work.statement, work.values);
+      const answer = connection.run(work.statement, work.values);
       // The driver has written before it returns.
       work.sent?.();
       row = await answer;
     } catch (error) {
       if (!isRefused(error)) return this.#sendAgain(error, { source, work });
       work.refused(error);
-      return this.#rest(source);
+      return this.#finishTurn(source);
     }
     work.done(row);
-    this.#rest(source);
+    this.#finishTurn(source);
   }
 
-  #sendAgain(error: unknown, again: { source: Source; work: Work }): void {
+  #sendAgain(error: unknown, again: { source: WorkSource; work: Work }): void {
     this.#onResend(error);
     const queue = (): void => {
       this.#resend.push(again);
@@ -145,7 +145,7 @@ export class Dispatcher {
   }
 
   /** The source has nothing under way any more: it goes to the end of the line, or out. */
-  #rest(source: Source): void {
+  #finishTurn(source: WorkSource): void {
     const again = this.#active.get(source)?.again ?? false;
     this.#active.delete(source);
     if (again) {

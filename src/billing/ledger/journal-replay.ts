@@ -41,13 +41,13 @@ export interface ReplayOptions {
   /** Says that this process uses its own files; called with each look. Default: it has none. */
   readonly touch?: () => Promise<void>;
   /** How often is looked for abandoned files, in milliseconds. Default `journalLookMs`. */
-  readonly lookMs?: number;
+  readonly scanMs?: number;
   /** How long a file must have been silent, in milliseconds. Default `journalSilentMs`. */
   readonly silentMs?: number;
   /** Told what an operator must know, without secrets. Default: nobody. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** As in the journal. */
-  readonly at?: (point: string) => void;
+  readonly failpoint?: (point: string) => void;
 }
 
 /** The most settlements that are sent at once. */
@@ -74,11 +74,11 @@ export class JournalReplay {
 
   constructor(options: ReplayOptions) {
     this.#options = {
-      lookMs: journalLookMs,
+      scanMs: journalLookMs,
       silentMs: journalSilentMs,
       touch: async () => {},
       alarm: () => {},
-      at: () => {},
+      failpoint: () => {},
       worker: undefined,
       ...options,
     };
@@ -96,7 +96,7 @@ export class JournalReplay {
     this.#timer = setInterval(() => {
       this.#working ??= this.#run(() => this.#takeSilent());
       void this.#touch();
-    }, this.#options.lookMs);
+    }, this.#options.scanMs);
     this.#timer.unref();
   }
 
@@ -127,7 +127,7 @@ export class JournalReplay {
     const { folder } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await access(folder, constants.R_OK | constants.W_OK);
-    for (const name of await this.#others(segmentSuffix, unknownSuffix)) {
+    for (const name of await this.#namesOfOthers(segmentSuffix, unknownSuffix)) {
       if (!this.#isOfOtherWorker(name)) await this.#take(name);
     }
   }
@@ -139,7 +139,7 @@ export class JournalReplay {
   }
 
   async #takeSilent(): Promise<void> {
-    const names = await this.#others(segmentSuffix);
+    const names = await this.#namesOfOthers(segmentSuffix);
     for (const name of this.#seen.keys()) if (!names.includes(name)) this.#seen.delete(name);
     const nowMs = performance.now();
     for (const name of names) {
@@ -153,7 +153,7 @@ export class JournalReplay {
     }
   }
 
-  async #others(...suffixes: string[]): Promise<string[]> {
+  async #namesOfOthers(...suffixes: string[]): Promise<string[]> {
     const names = await readdir(this.#options.folder);
     return names
       .filter((name) => suffixes.some((suffix) => name.endsWith(suffix)))
@@ -181,14 +181,14 @@ export class JournalReplay {
 
   /** Settles what is in a file, and lets it go. */
   async #replay(path: string): Promise<void> {
-    const { at } = this.#options;
+    const { failpoint } = this.#options;
     let bytes: Buffer;
     try {
       bytes = await readFile(path);
     } catch (error) {
       // A process that started meanwhile has taken it.
       if (isMissing(error)) return;
-      return this.#setAside(path, damagedSuffix, { err: error });
+      return this.#quarantine(path, damagedSuffix, { err: error });
     }
     const { entries, damagedLines } = decodeJournal(bytes);
     this.#entries = entries.length;
@@ -197,13 +197,13 @@ export class JournalReplay {
     const refused = await this.#settle(mine);
     this.#entries = 0;
     if (this.#stopped.signal.aborted) return;
-    at("journal.replayed");
+    failpoint("journal.replayed");
     const unknown = entries.length - mine.length;
     const fields = { entries: entries.length, unknown, refused, damagedLines };
-    if (unknown > 0) return this.#setAside(path, unknownSuffix, fields);
-    if (refused + damagedLines > 0) return this.#setAside(path, damagedSuffix, fields);
+    if (unknown > 0) return this.#quarantine(path, unknownSuffix, fields);
+    if (refused + damagedLines > 0) return this.#quarantine(path, damagedSuffix, fields);
     await rm(path, { force: true });
-    at("journal.truncated");
+    failpoint("journal.truncated");
   }
 
   /** Asks until the database answers or this is stopped. */
@@ -237,7 +237,7 @@ export class JournalReplay {
   }
 
   /** Keeps a file for people, or for a start on its own database. */
-  async #setAside(path: string, suffix: string, fields: object): Promise<void> {
+  async #quarantine(path: string, suffix: string, fields: object): Promise<void> {
     const kept = `${path.slice(0, -segmentSuffix.length)}${suffix}`;
     await rename(path, kept).catch(() => {});
     const why =
@@ -289,7 +289,7 @@ export function openJournal({ url, settle, ...options }: OpenJournalOptions): Op
     settle,
     touch: () => own.touch(),
     ...(options.alarm && { alarm: options.alarm }),
-    ...(options.at && { at: options.at }),
+    ...(options.failpoint && { failpoint: options.failpoint }),
   });
   replay.start();
   return {

@@ -28,7 +28,7 @@ export interface JournalOptions {
   /** Told what an operator must know, without secrets. Default: nobody. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Told where it is, by names that begin with `journal.`; tests end the process there. Default: nobody. */
-  readonly at?: (point: string) => void;
+  readonly failpoint?: (point: string) => void;
 }
 
 /** What the names of files begin with that this worker, or one before it in its place, has written. */
@@ -79,7 +79,7 @@ export class Journal {
       bytesMax: journalBytesMax,
       segmentBytesMax: journalSegmentBytesMax,
       alarm: () => {},
-      at: () => {},
+      failpoint: () => {},
       worker: undefined,
       ...options,
     };
@@ -124,7 +124,7 @@ export class Journal {
     const segment = this.#entries.get(id);
     if (!this.#entries.delete(id) || segment === undefined) return;
     segment.waiting--;
-    this.#tidy(segment);
+    this.#removeIfUnused(segment);
   }
 
   stats(): JournalStats {
@@ -154,7 +154,7 @@ export class Journal {
       this.#isInFlight = false;
       if (segment === undefined) continue;
       if (segment.bytes >= this.#options.segmentBytesMax) this.#retire(segment);
-      else this.#tidy(segment);
+      else this.#removeIfUnused(segment);
     }
     this.#writing = undefined;
   }
@@ -172,12 +172,12 @@ export class Journal {
 
   /** Returns where the text stands durably; `undefined`: it could not be written. */
   async #write(text: string): Promise<Segment | undefined> {
-    const { at, alarm, folder } = this.#options;
+    const { failpoint, alarm, folder } = this.#options;
     try {
       for (;;) {
         const segment = (this.#current ??= await this.#begin());
-        if (await segment.append(text, () => at("journal.written"))) {
-          at("journal.synced");
+        if (await segment.append(text, () => failpoint("journal.written"))) {
+          failpoint("journal.synced");
           return segment;
         }
         this.#retire(segment);
@@ -202,11 +202,11 @@ export class Journal {
   /** The segment gets no more. It goes once nothing in it waits. */
   #retire(segment: Segment): void {
     this.#current = undefined;
-    this.#tidy(segment);
+    this.#removeIfUnused(segment);
   }
 
   /** Removes the segment where nothing needs it. What is being written to is looked at again afterwards. */
-  #tidy(segment: Segment): void {
+  #removeIfUnused(segment: Segment): void {
     const isUsed = segment === this.#current && (this.#isInFlight || this.#queue.length > 0);
     if (segment.waiting > 0 || isUsed || !this.#segments.delete(segment)) return;
     if (segment === this.#current) this.#current = undefined;
@@ -216,7 +216,7 @@ export class Journal {
   async #remove(segment: Segment): Promise<void> {
     await segment.remove();
     await segment.close();
-    this.#options.at("journal.truncated");
+    this.#options.failpoint("journal.truncated");
   }
 
   #bytes(): number {

@@ -1,12 +1,12 @@
 /** Keeps the holds of running calls alive. */
 import type { Row, Statement } from "./connection.ts";
-import type { Source, Work } from "./dispatcher.ts";
-import type { At } from "./failpoints.ts";
+import type { WorkSource, Work } from "./dispatcher.ts";
+import type { Failpoint } from "./failpoints.ts";
 import type { LedgerTimings } from "./ledger.ts";
 
 /** How many looks for holds to renew there are in a period: a hold is at most one and a third periods old
  * by then, and one that a batch had locked gets more chances before it expires. */
-const looksPerPeriod = 3;
+const checksPerPeriod = 3;
 
 /** The most holds of one statement. */
 const renewMax = 1_000;
@@ -18,11 +18,11 @@ export const renewStatement: Statement = {
 };
 
 /** The open holds of this process, oldest first. */
-export class Renewer implements Source {
+export class LeaseRenewal implements WorkSource {
   readonly #onWork: () => void;
   readonly #ttlMs: number;
   readonly #renewMs: number;
-  readonly #lookMs: number;
+  readonly #checkMs: number;
   readonly #timer: NodeJS.Timeout;
   /** By id: when it is due, on the clock of `performance.now()`. In this order, for a renewed hold goes
    * to the end. */
@@ -33,8 +33,8 @@ export class Renewer implements Source {
     this.#onWork = onWork;
     this.#ttlMs = timings.holdTtlMs;
     this.#renewMs = timings.renewMs;
-    this.#lookMs = timings.renewMs / looksPerPeriod;
-    this.#timer = setInterval(() => this.look(), this.#lookMs);
+    this.#checkMs = timings.renewMs / checksPerPeriod;
+    this.#timer = setInterval(() => this.wakeIfDue(), this.#checkMs);
     this.#timer.unref();
   }
 
@@ -44,8 +44,8 @@ export class Renewer implements Source {
   }
 
   /** A hold was made that was asked for at `askedMs`, on the clock of `performance.now()`. */
-  add(id: string, askedMs: number): void {
-    this.#due.set(id, askedMs + this.#renewMs);
+  add(id: string, startMs: number): void {
+    this.#due.set(id, startMs + this.#renewMs);
   }
 
   /** A hold was ended. */
@@ -54,7 +54,7 @@ export class Renewer implements Source {
   }
 
   /** Asks for a turn where a hold is due. */
-  look(): void {
+  wakeIfDue(): void {
     const first = this.#due.values().next().value;
     if (first !== undefined && first <= performance.now()) this.#onWork();
   }
@@ -74,7 +74,7 @@ export class Renewer implements Source {
     if (ids.length === 0) return undefined;
     if (ids.length === renewMax) this.#onWork();
     // At once, not with the answer: the next turn must not take the same ones.
-    this.#postpone(ids, this.#lookMs);
+    this.#postpone(ids, this.#checkMs);
     return {
       statement: renewStatement,
       values: [`{${ids.join(",")}}`, this.#ttlMs],
@@ -94,18 +94,18 @@ export class Renewer implements Source {
 
 /* Tells the database that this process lives. By the ledger's own connections: who can hold, lives. */
 
-const beatStatement: Statement = {
+const heartbeatStatement: Statement = {
   name: "ledger_heartbeat",
   text: "select revived from ledger_heartbeat($1, $2, $3)",
 };
 
-const endStatement: Statement = {
+const endNodeStatement: Statement = {
   name: "ledger_node_end",
   text: "update node set ended = clock_timestamp() where id = $1 and ended is null",
 };
 
-/** What a {@link Heart} needs. */
-interface HeartOptions {
+/** What a {@link Heartbeat} needs. */
+interface HeartbeatOptions {
   /** The process: a UUID of this start of it. */
   readonly nodeId: string;
   /** What operators know it by: host and process number. */
@@ -116,17 +116,17 @@ interface HeartOptions {
   readonly onWork: () => void;
   /** The database has answered; `revived`: it had taken this process for dead. */
   readonly onAnswered: (revived: boolean) => void;
-  readonly at?: At | undefined;
+  readonly failpoint?: Failpoint | undefined;
 }
 
 /** One statement at a time: while the database is away there is one that waits. */
-export class Heart implements Source {
-  readonly #options: HeartOptions;
+export class Heartbeat implements WorkSource {
+  readonly #options: HeartbeatOptions;
   readonly #timer: NodeJS.Timeout;
   #isDue = true;
   #isEnding = false;
 
-  constructor(options: HeartOptions) {
+  constructor(options: HeartbeatOptions) {
     this.#options = options;
     this.#timer = setInterval(() => {
       this.#isDue = true;
@@ -148,19 +148,25 @@ export class Heart implements Source {
   }
 
   take(): Work | undefined {
-    const { nodeId, name, silentMs, onAnswered, at } = this.#options;
+    const { nodeId, name, silentMs, onAnswered, failpoint } = this.#options;
     const refused = (): void => {};
     if (this.#isEnding) {
       this.#isEnding = false;
-      return { statement: endStatement, values: [nodeId], done() {}, refused };
+      return { statement: endNodeStatement, values: [nodeId], done() {}, refused };
     }
     if (!this.#isDue) return undefined;
     this.#isDue = false;
     const done = (row: Row): void => {
-      at?.("heartbeat.answered");
+      failpoint?.("heartbeat.answered");
       onAnswered(row?.["revived"] === true);
     };
-    const sent = at && { sent: () => at("heartbeat.sent") };
-    return { statement: beatStatement, values: [nodeId, name, silentMs], ...sent, done, refused };
+    const sent = failpoint && { sent: () => failpoint("heartbeat.sent") };
+    return {
+      statement: heartbeatStatement,
+      values: [nodeId, name, silentMs],
+      ...sent,
+      done,
+      refused,
+    };
   }
 }

@@ -9,7 +9,7 @@ import {
 } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { CallRow } from "../calls/call-row.ts";
-import type { At } from "./failpoints.ts";
+import type { Failpoint } from "./failpoints.ts";
 import type { JournalOptions } from "./journal.ts";
 
 /** Money to set aside before a vendor is asked. */
@@ -112,7 +112,7 @@ export interface LedgerTimings {
   /** How often the holds of running calls are renewed. Default 60,000. */
   readonly renewMs: number;
   /** How often is looked for holds of dead processes and expired ones. Default 5,000. */
-  readonly sweepMs: number;
+  readonly recoveryMs: number;
   /** How long a hold may wait for the database. Default 900. */
   readonly holdWaitMs: number;
 }
@@ -135,7 +135,7 @@ export interface LedgerOptions extends Partial<LedgerTimings> {
   /** Told when a batch has taken an account below its threshold. Default: nobody. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
   /** Told of each point that an operation passes: where tests kill the process. Default: nobody. */
-  readonly at?: At;
+  readonly failpoint?: Failpoint;
 }
 
 /** What the ledger of this process is doing. */
@@ -143,11 +143,11 @@ export interface LedgerStats {
   /** Holds of running calls. */
   readonly openHolds: number;
   /** Holds that callers wait for now. */
-  readonly waitingHolds: number;
+  readonly pendingHolds: number;
   /** Extensions that are not answered yet. */
-  readonly waitingExtends: number;
+  readonly pendingExtends: number;
   /** Settlements that the database does not have yet. Grows while it is away. */
-  readonly waitingSettles: number;
+  readonly pendingSettles: number;
   /** Settlements in the journal, of this process and of dead ones, that the database does not have yet. */
   readonly journalEntries: number;
   /** Bytes of this process's journal. */
@@ -155,7 +155,7 @@ export interface LedgerStats {
   /** Writes to the journal that failed, in all. */
   readonly journalFailures: number;
   /** Records of refused calls that are not written yet. */
-  readonly waitingRecords: number;
+  readonly pendingRecords: number;
   /** Records of refused calls that were lost, in all. */
   readonly droppedRecords: number;
   /** Batches that were sent again, in all. */
@@ -177,7 +177,7 @@ export function ledgerTimings(given: Partial<LedgerTimings>): LedgerTimings {
     silentMs: given.silentMs ?? nodeSilentMs,
     holdTtlMs: given.holdTtlMs ?? holdTtlMs,
     renewMs: given.renewMs ?? holdRenewMs,
-    sweepMs: given.sweepMs ?? holdSweepMs,
+    recoveryMs: given.recoveryMs ?? holdSweepMs,
     holdWaitMs: given.holdWaitMs ?? holdWaitMs,
   };
 }

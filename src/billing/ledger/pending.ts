@@ -1,12 +1,12 @@
 /** Settlements on their way into the database, and into the journal where that does not take them. */
 import { journalAfterMs } from "../../config/limits.ts";
-import type { Lane } from "./account-queue.ts";
+import type { AccountQueue } from "./account-queue.ts";
 import type { Journal } from "./journal.ts";
 import { unavailable, type ExtendOperation, type ExtendVerdict } from "./ledger.ts";
 import { extendItem, type PendingSettle, type ExtendItem, type HoldItem } from "./queue-items.ts";
 
-/** What {@link Settling} needs. */
-interface SettlingOptions {
+/** What {@link PendingSettles} needs. */
+interface PendingSettlesOptions {
   /** Default: none; then they wait for the database, however long. */
   readonly journal: Journal | undefined;
   /** Whether the database is known to be away: then nobody waits for it. */
@@ -14,10 +14,10 @@ interface SettlingOptions {
 }
 
 /** How often is looked for those that wait too long, in milliseconds. */
-const lookMs = 50;
+const checkMs = 50;
 
 /** The settlements of a process that the database does not have yet. */
-export class Settling {
+export class PendingSettles {
   readonly #journal: Journal | undefined;
   readonly #isAway: () => boolean;
   /** Those that are durable nowhere, by id; nearly in the order in which they were asked for. */
@@ -26,7 +26,7 @@ export class Settling {
   readonly #kept = new Map<string, PendingSettle>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ journal, isAway }: SettlingOptions) {
+  constructor({ journal, isAway }: PendingSettlesOptions) {
     this.#journal = journal;
     this.#isAway = isAway;
   }
@@ -54,7 +54,7 @@ export class Settling {
   }
 
   /** Sends to the journal what has waited too long; all, where the database is away. */
-  look(): void {
+  journalOverdue(): void {
     const limitMs = this.#isAway() ? Number.POSITIVE_INFINITY : performance.now() - journalAfterMs;
     this.#keepUntil(limitMs);
     if (this.#waiting.size > 0) return;
@@ -71,7 +71,8 @@ export class Settling {
 
   #wait(item: PendingSettle): void {
     this.#waiting.set(item.id, item);
-    if (this.#journal !== undefined) this.#timer ??= setInterval(() => this.look(), lookMs);
+    if (this.#journal !== undefined)
+      this.#timer ??= setInterval(() => this.journalOverdue(), checkMs);
   }
 
   #keepUntil(limitMs: number): void {
@@ -96,7 +97,7 @@ export class Settling {
 /* Extensions on their way: pending while the database is away, however long. */
 
 /** The extensions of a process that are not answered yet. */
-export class Extending {
+export class PendingExtends {
   readonly #items = new Set<ExtendItem>();
 
   /** How many there are; those of one hold that have been joined count once. */
@@ -105,14 +106,14 @@ export class Extending {
   }
 
   /** Sends one by its account's lane. */
-  add(operation: ExtendOperation, lane: Lane): Promise<ExtendVerdict> {
+  add(operation: ExtendOperation, queue: AccountQueue): Promise<ExtendVerdict> {
     if (operation.amountNanos < 0n || (operation.checkpointNanos ?? 0n) < 0n) {
       return Promise.reject(new RangeError("an extension cannot be negative"));
     }
     return new Promise((resolve, reject) => {
       const item = extendItem(operation);
       item.waiters.push({ resolve, reject });
-      this.#items.add(lane.addExtend(item));
+      this.#items.add(queue.addExtend(item));
     });
   }
 
@@ -132,10 +133,10 @@ export class Extending {
 /* The holds that callers wait for, and how long they may. */
 
 /** How often is looked for holds that waited too long, in milliseconds: with `holdWaitMs` under 1 s. */
-const deadlineLookMs = 50;
+const deadlineCheckMs = 50;
 
 /** Answers holds with 503 that the database does not answer in time. */
-export class WaitingHolds {
+export class PendingHolds {
   readonly #onAbandoned: (accountIds: ReadonlySet<string>) => void;
   /** In the order of their deadlines; answered ones leave with the next look. */
   #items: HoldItem[] = [];
@@ -160,17 +161,17 @@ export class WaitingHolds {
   /** A hold was asked for; its deadline is later than those of all before. */
   add(item: HoldItem): void {
     this.#items.push(item);
-    this.#timer ??= setInterval(() => this.#look(), deadlineLookMs);
+    this.#timer ??= setInterval(() => this.#abandonOverdue(), deadlineCheckMs);
   }
 
   /** Nobody needs to wait any more: the ledger closes. */
   close(): void {
     for (const item of this.#items) this.#abandon(item);
-    this.#look();
+    this.#abandonOverdue();
   }
 
   /** One look for all holds: a timer for each would cost more than the rest of a hold. */
-  #look(): void {
+  #abandonOverdue(): void {
     const now = performance.now();
     const first = this.#items.findIndex((item) => isPending(item) && item.deadlineMs > now);
     const passed = this.#items.splice(0, first < 0 ? this.#items.length : first);

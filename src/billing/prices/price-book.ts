@@ -29,7 +29,7 @@ export interface PriceBookOptions {
 }
 
 /** A price that a model has twice is noted once, with the later moment. */
-const noteSql =
+const recordPriceSql =
   "insert into model_price as m (model, version, from_time) " +
   "select model, version, max(from_time) " +
   "from unnest($1::text[], $2::text[], $3::timestamptz[]) as n(model, version, from_time) " +
@@ -67,7 +67,7 @@ export function createPriceBook({ pool }: PriceBookOptions): PriceBook {
           list.map(({ price }) => JSON.stringify(canonicalPrice(price))),
         ],
       );
-      await pool.query(noteSql, [
+      await pool.query(recordPriceSql, [
         list.map(({ key }) => key),
         list.map((each) => each.version),
         list.map(({ fromMs }) => (Number.isFinite(fromMs) ? new Date(fromMs) : null)),

@@ -34,7 +34,7 @@ interface PriceRpcOptions {
   readonly models: ReadonlyMap<string, ModelConfig>;
 }
 
-interface NotedRow {
+interface StoredPriceRow {
   readonly model: string;
   readonly version: string;
   readonly from_time: Date | null;
@@ -42,7 +42,7 @@ interface NotedRow {
   readonly price: CanonicalPrice;
 }
 
-const notedSql =
+const storedPricesSql =
   "select m.model, m.version, m.from_time, m.load_time, v.price " +
   "from model_price m join price_version v on v.version = m.version where m.model = any($1) " +
   "order by m.model, coalesce(m.from_time, m.load_time), m.version";
@@ -53,7 +53,7 @@ export function createPriceRpcs({
   models,
 }: PriceRpcOptions): Pick<ServiceImpl<typeof BillingService>, "getPrice" | "listPrices"> {
   const read = async (keys: readonly string[], withCosts: boolean): Promise<ModelPrices[]> => {
-    const { rows } = await pool.query<NotedRow>(notedSql, [keys]);
+    const { rows } = await pool.query<StoredPriceRow>(storedPricesSql, [keys]);
     const nowMs = Date.now();
     return keys.map((modelKey) => {
       const noted = rows.filter(({ model }) => model === modelKey);
@@ -88,7 +88,7 @@ export function createPriceRpcs({
 /** Those of the configuration, with when they were first loaded, after those that it no longer names. */
 function versionsOf(
   model: ModelConfig | undefined,
-  noted: readonly NotedRow[],
+  noted: readonly StoredPriceRow[],
   nowMs: number,
 ): PriceVersion[] {
   const configured = model === undefined ? [] : datedVersions(model.prices, nowMs);
@@ -102,7 +102,7 @@ function versionsOf(
   return [...past, ...configured];
 }
 
-function pastVersion(row: NotedRow): PriceVersion {
+function pastVersion(row: StoredPriceRow): PriceVersion {
   return versionMessage(parsePrice(row.price), {
     version: row.version,
     state: PriceState.PAST,

@@ -59,15 +59,15 @@ export const tokenUnits: ReadonlySet<PriceUnit> = new Set([
 export interface PriceLine {
   readonly unit: PriceUnit;
   /** Tokens; of the other units, millionths. */
-  readonly parts: bigint;
+  readonly quantity: bigint;
   /** Nano-USD per million parts. */
   readonly priceNanos: bigint;
   /** In millionths of a nano-USD. */
-  readonly amountParts: bigint;
+  readonly amountMillionths: bigint;
 }
 
 /** Prices are per so many parts: a million tokens, or the millionths of one picture, second or request. */
-export const partsPerPrice = 1_000_000n;
+export const quantityPerPrice = 1_000_000n;
 
 /** A discount is counted in hundredths of a percent: so many are all of it. */
 export const discountBpMax = 10_000;
@@ -82,8 +82,8 @@ const wholeBp = BigInt(discountBpMax);
  * @param discountBp what the account does not pay, in hundredths of a percent, 0 to 10,000. Default 0
  */
 export function callCost(price: PriceConfig, usage: CallUsage, discountBp = 0): bigint {
-  const parts = costParts(tokenPrices(price, usage.inputTokens), price, usage);
-  return (parts * payable(discountBp)) / (partsPerPrice * wholeBp);
+  const parts = costMillionths(tokenPrices(price, usage.inputTokens), price, usage);
+  return (parts * payable(discountBp)) / (quantityPerPrice * wholeBp);
 }
 
 /**
@@ -92,13 +92,13 @@ export function callCost(price: PriceConfig, usage: CallUsage, discountBp = 0): 
  */
 export function holdAmount(estimate: HoldEstimate): bigint {
   const { price, inputTokens = 0, discountBp = 0 } = estimate;
-  let parts = dearestParts(price, estimate);
+  let parts = maxCostMillionths(price, estimate);
   for (const tier of price.tiers ?? []) {
     if (inputTokens <= tier.above) break;
-    const reached = dearestParts(withTier(price, tier), estimate);
+    const reached = maxCostMillionths(withTier(price, tier), estimate);
     if (reached > parts) parts = reached;
   }
-  const scale = partsPerPrice * wholeBp;
+  const scale = quantityPerPrice * wholeBp;
   return (parts * payable(discountBp) + scale - 1n) / scale;
 }
 
@@ -114,8 +114,8 @@ export function tierOf({ tiers = [] }: PriceConfig, inputTokens: number): PriceT
 export function priceLines(price: PriceConfig, usage: CallUsage): PriceLine[] {
   const lines: PriceLine[] = [];
   const tokens = tokenPrices(price, usage.inputTokens);
-  eachPart(tokens, price, usage, (unit, parts, priceNanos) => {
-    lines.push({ unit, parts, priceNanos, amountParts: parts * priceNanos });
+  forEachCharge(tokens, price, usage, (unit, quantity, priceNanos) => {
+    lines.push({ unit, quantity, priceNanos, amountMillionths: quantity * priceNanos });
   });
   return lines;
 }
@@ -139,17 +139,17 @@ function withTier(price: PriceConfig, tier: PriceTier): PriceConfig {
 }
 
 /** The exact cost in millionths of a nano-USD, where each token is of the dearest kind. */
-function dearestParts(price: PriceConfig, estimate: HoldEstimate): bigint {
+function maxCostMillionths(price: PriceConfig, estimate: HoldEstimate): bigint {
   const { input = 0n, cachedInput = input, cacheWrite = input, output = 0n } = price;
   const { reasoning = output } = price;
-  const dearest = [input, cachedInput, cacheWrite].reduce((a, b) => (a > b ? a : b));
+  const maxInput = [input, cachedInput, cacheWrite].reduce((a, b) => (a > b ? a : b));
   const tokens: TokenPrices = {
-    input: dearest,
+    input: maxInput,
     cachedInput,
     cacheWrite,
     output: output > reasoning ? output : reasoning,
   };
-  return costParts(tokens, price, {
+  return costMillionths(tokens, price, {
     inputTokens: estimate.inputTokens ?? 0,
     cachedInputTokens: 0,
     cacheWriteTokens: 0,
@@ -160,16 +160,21 @@ function dearestParts(price: PriceConfig, estimate: HoldEstimate): bigint {
 }
 
 /** The exact cost in millionths of a nano-USD. */
-function costParts(tokens: TokenPrices, price: PriceConfig, usage: CallUsage): bigint {
+function costMillionths(tokens: TokenPrices, price: PriceConfig, usage: CallUsage): bigint {
   let sum = 0n;
-  eachPart(tokens, price, usage, (_unit, parts, nanos) => void (sum += parts * nanos));
+  forEachCharge(tokens, price, usage, (_unit, parts, nanos) => void (sum += parts * nanos));
   return sum;
 }
 
-type Visit = (unit: PriceUnit, parts: bigint, priceNanos: bigint) => void;
+type ChargeVisitor = (unit: PriceUnit, parts: bigint, priceNanos: bigint) => void;
 
 /** Goes through what a call is charged for: the one place that says what is part of what. */
-function eachPart(tokens: TokenPrices, price: PriceConfig, usage: CallUsage, visit: Visit): void {
+function forEachCharge(
+  tokens: TokenPrices,
+  price: PriceConfig,
+  usage: CallUsage,
+  visit: ChargeVisitor,
+): void {
   const { input, cachedInput = input, cacheWrite = input, output, reasoning = output } = tokens;
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
   const each = (unit: PriceUnit, parts: bigint, nanos: bigint | undefined): void => {
@@ -182,9 +187,9 @@ function eachPart(tokens: TokenPrices, price: PriceConfig, usage: CallUsage, vis
   each("cacheWrite", count(cacheWriteTokens), cacheWrite);
   each("output", count(outputTokens - Math.max(reasoned, 0)), output);
   each("reasoning", count(reasoned), reasoning);
-  each("image", count(usage.images ?? 0) * partsPerPrice, price.image);
+  each("image", count(usage.images ?? 0) * quantityPerPrice, price.image);
   each("second", count(secondMicros(usage.seconds ?? 0)), price.second);
-  each("request", partsPerPrice, price.request);
+  each("request", quantityPerPrice, price.request);
 }
 
 /** Seconds in whole microseconds, which makes them as exact as tokens. */

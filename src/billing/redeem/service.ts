@@ -16,7 +16,7 @@ import type {
   CreateRedeemCodesRequest,
 } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { redeemCodesMax } from "../../config/log-limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd, money } from "../../core/money.ts";
 import { actionValues, recordAction, withAction } from "../../core/operator-log.ts";
@@ -51,9 +51,9 @@ export function createRedeemService(options: RedeemServiceOptions): Rpcs {
 function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
   return {
     async createRedeemCodes(request, { values }) {
-      const wanted = parseWantedCodes(request, new Date());
+      const wanted = parseCodeRequest(request, new Date());
       const codes = Array.from({ length: wanted.count }, newRedeemCode);
-      const rows = await answering(makeCodes(orm, { codes, wanted, values }));
+      const rows = await mapDatabaseLoss(makeCodes(orm, { codes, wanted, values }));
       return { codes, redeemCodes: rows.map(codeMessage) };
     },
 
@@ -68,25 +68,27 @@ function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
       ];
       const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
       const em = orm.em.fork();
-      const rows = await answering(em.find(RedeemCodeEntity, { $and: conditions }, order));
+      const rows = await mapDatabaseLoss(em.find(RedeemCodeEntity, { $and: conditions }, order));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { redeemCodes: items.map(codeMessage), nextPageToken };
     },
 
     async revokeRedeemCode({ redeemCodeId }, { values }) {
-      const row = await answering(revoke(orm, parseId("redeem_code_id", redeemCodeId), values));
+      const row = await mapDatabaseLoss(
+        revoke(orm, parseId("redeem_code_id", redeemCodeId), values),
+      );
       return { redeemCode: codeMessage(row) };
     },
   };
 }
 
-interface Making {
+interface NewCodes {
   readonly codes: readonly string[];
-  readonly wanted: WantedCodes;
+  readonly wanted: CodeRequest;
   readonly values: ContextValues;
 }
 
-function makeCodes(orm: MikroORM, { codes, wanted, values }: Making): Promise<CodeRow[]> {
+function makeCodes(orm: MikroORM, { codes, wanted, values }: NewCodes): Promise<CodeRow[]> {
   const { amountNanos, source, note, expireTime } = wanted;
   return orm.em.fork().transactional(async (em) => {
     const rows = codes.map((code) =>
@@ -206,7 +208,7 @@ function noSuchCode(param: string): GatewayError {
 /* What redeem codes an operator wants. */
 
 /** What each of them is. */
-interface WantedCodes {
+interface CodeRequest {
   readonly amountNanos: bigint;
   readonly count: number;
   readonly source: TopUpSource;
@@ -219,7 +221,7 @@ interface WantedCodes {
 const noteCharsMax = 200;
 
 /** Checks it. @throws GatewayError INVALID_REQUEST */
-function parseWantedCodes(request: CreateRedeemCodesRequest, now: Date): WantedCodes {
+function parseCodeRequest(request: CreateRedeemCodesRequest, now: Date): CodeRequest {
   const { count, expireTime, source } = request;
   if (count < 0 || count > redeemCodesMax) {
     throw invalid("count", `count must be 1 to ${redeemCodesMax}`);

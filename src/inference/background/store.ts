@@ -6,7 +6,7 @@ import {
   type ExchangeRequest,
 } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { storedResponseTtlMs } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { parseRecord, recordsAt, textAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { standingResponse } from "../../dialect/responses/response-json.ts";
@@ -85,7 +85,7 @@ export function createBackgroundStore(
     },
 
     async find(accountId, responseId) {
-      const { rows } = await answering(pool.query<Row>(requestSql, [accountId, responseId]));
+      const { rows } = await mapDatabaseLoss(pool.query<Row>(requestSql, [accountId, responseId]));
       const [row] = rows;
       if (row === undefined) return undefined;
       return {

@@ -17,7 +17,7 @@ import {
   whole,
   word,
   type ParamsForm,
-} from "./parts.ts";
+} from "./members.ts";
 
 /** The longest prompt of a picture, film or sound, in characters. */
 const promptCharsMax = 32_000;

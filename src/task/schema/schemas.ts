@@ -9,7 +9,7 @@ import { textGeneration } from "../../inference/text-task.ts";
 import { mostUnits } from "../../vendor/task-params.ts";
 import type { TaskUnits, VendorTasks } from "../../vendor/task.ts";
 import { baseSchema, examples, paramsFields, textUnits } from "./forms.ts";
-import { snakeCase } from "./parts.ts";
+import { snakeCase } from "./members.ts";
 
 /** What a model's tasks are asked with. */
 export interface TaskModel {
