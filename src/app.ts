@@ -2,20 +2,18 @@
  * The wiring: with backend.ts and edges.ts the only place that knows every room. Here a server is put
  * together: the money's hot door, keys, vendors, background jobs; and taken apart in the right order.
  */
-import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { type Backend, type OpenOptions, openBackend, silent } from "./app/backend.ts";
-import { type BillingJobs, billingPartitions, createBillingJobs } from "./billing/jobs.ts";
+import { openLedger, prepareLedger } from "./billing/module.ts";
 import type { OnLowBalance } from "./billing/ledger/booking.ts";
 import type { WorkerName } from "./core/worker-name.ts";
 import type { LedgerTimings } from "./billing/ledger/ledger.ts";
-import { createLedger, type LedgerWriter } from "./billing/ledger/ledger-writer.ts";
+import type { LedgerWriter } from "./billing/ledger/ledger-writer.ts";
 import type { Failpoint } from "./billing/ledger/failpoints.ts";
 import { createPriceBook } from "./billing/prices/price-book.ts";
 import type { Config, VendorConfig } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
-import { ensurePartitions } from "./db/partition.ts";
 import { directHandlers, createEdges, type EdgeOptions, type Edges } from "./app/edges.ts";
 import { DetachedReplies } from "./inference/pipeline/disconnect.ts";
 import { createPricing, createInference } from "./inference/module.ts";
@@ -107,7 +105,7 @@ async function assemble(built: Parts): Promise<App> {
   const [calls, detached] = [createRunningCalls(built), new DetachedReplies()];
   const prices = createPriceBook({ pool: database.pool });
   await prices.load(config.models.values());
-  const { ledger, jobs } = createMoney(built);
+  const { ledger, jobs } = openLedger({ ...built, database });
   const { pool, url } = database;
   const onRefused = (reason: string): void => metrics.authFailures.inc({ reason });
   const authenticator = createAuthenticator({ pool, url, warn, onRefused });
@@ -137,7 +135,7 @@ async function assemble(built: Parts): Promise<App> {
     direct: directHandlers(inference.handlers, natives.handlers),
   });
   await authenticator.start();
-  await makePartitions(database.pool, warn);
+  await prepareLedger(database, log);
   const roomJobs = [jobs, state.jobs, signIn.jobs, native.jobs];
   const starting = [...roomJobs, results.jobs, sending, tasks, working];
   for (const each of starting) await each.start();
@@ -214,38 +212,6 @@ async function endCalls({ calls, detached, edges }: Ending, limitMs: number): Pr
 function createRunningCalls({ settings, metrics }: Parts): RunningCalls {
   return new RunningCalls(settings.maxConcurrentCalls, () =>
     metrics.limitRefusals.inc({ limit: "concurrent_calls" }),
-  );
-}
-
-/** The hot door to the money, and what billing does by itself. */
-function createMoney({ settings, log, onLowBalance, backend, timings, failpoint, worker }: Parts): {
-  ledger: LedgerWriter;
-  jobs: BillingJobs;
-} {
-  const common = {
-    ...timings,
-    ...(failpoint && { failpoint }),
-    warn: (message: string, fields: object): void => log.warn(fields, message),
-    alarm: (message: string, fields: object): void => log.error(fields, message),
-    onLowBalance,
-  };
-  const { database } = backend;
-  const journal = { folder: join(settings.dataDir, "journal"), worker };
-  const ledger = createLedger({ ...common, url: database.url, journal });
-  const { nodeId } = ledger;
-  return { ledger, jobs: createBillingJobs({ ...common, pool: database.pool, nodeId }) };
-}
-
-/**
- * Before the first call: PostgreSQL refuses a row that is on its way into the default partition while the
- * month's own is made, and the record of a call would be lost.
- */
-async function makePartitions(
-  pool: Backend["database"]["pool"],
-  warn: (message: string, fields: object) => void,
-): Promise<void> {
-  await ensurePartitions(pool, billingPartitions).catch((error: unknown) =>
-    warn("making partitions failed: tried again in the background", { error }),
   );
 }
 

@@ -16,11 +16,12 @@ import {
   type ListLedgerEntriesRequest,
 } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { noSuchAccount } from "../core/access.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd } from "../core/money.ts";
 import { actionValues } from "../core/operator-log.ts";
 import { cutPage, readPage, type Page } from "../core/pagination.ts";
-import { isUuid } from "../core/uuid.ts";
+import { isUuid, maxUuid } from "../core/uuid.ts";
 import { invalid, parseId } from "../core/validation.ts";
 import { firstId } from "../db/partition.ts";
 import { answering, type Queryable } from "../db/queryable.ts";
@@ -49,7 +50,7 @@ import {
   type EntryRow,
 } from "./message.ts";
 import { createPriceRpcs } from "./prices/price-rpcs.ts";
-import { noSuchAccount, parseAccount, parseScope } from "./scope.ts";
+import { parseAccount, parseScope } from "./scope.ts";
 
 /** What {@link createBillingService} needs. */
 interface BillingServiceOptions {
@@ -62,9 +63,6 @@ interface BillingServiceOptions {
   /** Told when a booking takes an account below its threshold. Default: nobody. */
   readonly onLowBalance?: OnLowBalance;
 }
-
-/** Every id is below it: the position before the first page. */
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 /** The most accounts whose balances are asked for at once: as many as a page of accounts has. */
 const balancesMax = 1_000;
@@ -184,7 +182,7 @@ async function accountOfCall(pool: Queryable, callId: string): Promise<string> {
 
 function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls" | "findCalls"> {
   const find = async (page: Page, text: string, keys: readonly string[]) => {
-    const values = [page.after ?? topId, page.limit + 1, ...keys];
+    const values = [page.after ?? maxUuid, page.limit + 1, ...keys];
     const { rows } = await pool.query<StoredCallRow>(text, values);
     const { items, nextPageToken } = cutPage(page, rows, (row) => row.id);
     return { calls: items.map(callMessage), nextPageToken };
@@ -255,22 +253,4 @@ function addKinds(where: Where, kinds: readonly LedgerKind[]): void {
   }
   if (!kinds.includes(LedgerKind.CHARGE)) where.also(`e.kind <> ${LedgerKind.CHARGE}`);
   where.and("e.kind = any(?::smallint[])", kinds);
-}
-
-/* What keys have spent. */
-
-/**
- * Tells what each key has spent in its life, in nano-USD. A key that is not in the answer has spent nothing.
- *
- * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached.
- */
-export async function spentOfKeys(
-  pool: Queryable,
-  keyIds: readonly string[],
-): Promise<ReadonlyMap<string, bigint>> {
-  const { rows } = await answering(pool).query<{ key_id: string; spent: string }>(
-    "select key_id, spent from key_spend where key_id = any($1)",
-    [keyIds],
-  );
-  return new Map(rows.map(({ key_id, spent }) => [key_id, BigInt(spent)]));
 }

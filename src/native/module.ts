@@ -1,13 +1,11 @@
 /** Puts the native room together: which vendor is served under which prefix, and how its jobs are followed. */
-import type { PoolClient, Pool } from "pg";
+import type { PoolClient } from "pg";
 import type { Logger } from "pino";
 import { NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import type { PriceBook } from "../billing/prices/price-book.ts";
 import type { Config, Settings } from "../config/config.ts";
-import { nativePayloadBytesMax, nativeObjectTtlMs } from "../config/limits.ts";
-import { taskKeptMs } from "../config/task-limits.ts";
-import { singleFlight } from "../core/async.ts";
+import { nativePayloadBytesMax } from "../config/limits.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import { serve, type Service } from "../core/service.ts";
@@ -24,6 +22,7 @@ import type { WorkerVendor } from "../task/worker-options.ts";
 import { vendorKinds } from "../vendor/index.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import { headerList, type NativeMount, type NativeContext } from "./context.ts";
+import { createNativeJobs, type NativeJobs } from "./jobs.ts";
 import { createJobTracker, type JobTrackerOptions } from "./job-tracker.ts";
 import { createLinks } from "./links.ts";
 import { createFindNativeModel } from "./models.ts";
@@ -65,7 +64,7 @@ export interface NativeRoom {
   readonly natives: ReadonlyMap<string, WorkerVendor>;
   /** Tells of tasks, jobs among them. */
   readonly notify: NonNullable<TransitionOptions["notify"]>;
-  readonly jobs: NativeExpiry;
+  readonly jobs: NativeJobs;
   serve(parts: NativeRoomParts): { readonly handlers: NativeHandlers; readonly service: Service };
   /** Where the gateway listens: what vendors' addresses become where no other public address is set. */
   servedAt<Urls extends { readonly publicUrl: string }>(urls: Urls): Urls;
@@ -111,7 +110,7 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
       ]),
     ),
     notify,
-    jobs: createNativeExpiry(pool, (message, fields) => log.warn(fields, message)),
+    jobs: createNativeJobs(pool, (message, fields) => log.warn(fields, message)),
     serve(parts) {
       const handlers = createNativeHandlers({ ...parts, ...common, metrics, log });
       return { handlers, service: serve(NativeService, createNativeService(handlers)) };
@@ -179,68 +178,5 @@ function createNotify(options: NotifyRoomOptions) {
         ...(isShort && { vendor_payload: payload }),
       },
     });
-  };
-}
-
-/* Forgets what vendors have forgotten long ago. */
-
-/** The jobs of a process. Every one may run them. */
-interface NativeExpiry {
-  start(): void;
-  /** Ends; what is under way is waited for. */
-  stop(): Promise<void>;
-  /** Forgets what is too old, now. Returns how many objects and jobs that were. */
-  expire(): Promise<number>;
-}
-
-/** How often, in milliseconds. */
-const everyMs = 60 * 60 * 1_000;
-
-/** How many go in one statement: a long one would hold up others. */
-const batch = 1_000;
-
-const statements: readonly (readonly [text: string, ttlMs: number])[] = [
-  [
-    `delete from native_object where ctid in (select ctid from native_object
-      where create_time < now() - $1 * interval '1 ms' limit ${batch} for update skip locked)`,
-    nativeObjectTtlMs,
-  ],
-  // A day longer than the tasks that they are: those go by their end.
-  [
-    `delete from native_job where task_id in (select job.task_id from native_job job
-      left join task on task.id = job.task_id where task.id is null
-      and job.refresh_time < now() - $1 * interval '1 ms' limit ${batch})`,
-    taskKeptMs,
-  ],
-];
-
-/** Makes it; {@link NativeExpiry.start} begins. */
-function createNativeExpiry(
-  pool: Pool,
-  warn: (message: string, fields: object) => void,
-): NativeExpiry {
-  const expire = async (): Promise<number> => {
-    let gone = 0;
-    for (const [text, ttlMs] of statements) {
-      for (let count = batch; count === batch; gone += count) {
-        count = (await pool.query(text, [ttlMs])).rowCount ?? 0;
-      }
-    }
-    return gone;
-  };
-  const expiring = singleFlight(expire, (error) =>
-    warn("forgetting old objects of vendors failed: tried again", { err: error }),
-  );
-  let timer: NodeJS.Timeout | undefined;
-  return {
-    expire,
-    start() {
-      timer = setInterval(() => void expiring(), everyMs).unref();
-      void expiring();
-    },
-    async stop() {
-      clearInterval(timer);
-      await expiring.ended();
-    },
   };
 }

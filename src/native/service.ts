@@ -24,7 +24,7 @@ import {
   type NativeContext,
   type NativeSink,
 } from "./context.ts";
-import { cancel, list, poll } from "./jobs.ts";
+import { cancel, list, poll } from "./job-requests.ts";
 import { mapHttpFailure, pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";
 import { submit } from "./submit.ts";

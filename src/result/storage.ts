@@ -3,6 +3,7 @@ import { mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { StorageConfig } from "../config/config.ts";
+import { isMissingFile, syncFolder } from "../core/files.ts";
 import type { ByteRange } from "./result.ts";
 import type { Spooled } from "./spool.ts";
 
@@ -54,17 +55,6 @@ async function sizeOf(path: string): Promise<number | undefined> {
 }
 
 function unlessMissing(error: unknown): undefined {
-  if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+  if (isMissingFile(error)) return undefined;
   throw error;
-}
-
-/** Makes the name durable too. Windows cannot do that to a folder, and needs it not. */
-async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

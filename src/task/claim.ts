@@ -119,7 +119,7 @@ const overdueSql = `
 const anythingSql = `select
   exists (select from task where state = 'queued' and next_time <= now()) as queued,
   exists (select from task where ${isDue}) as due,
-  exists (select from task where ${isLateChargeDue}) as trailing`;
+  exists (select from task where ${isLateChargeDue}) as late_charges`;
 
 interface WaitingRow {
   readonly id: string;
@@ -132,13 +132,13 @@ interface PendingWork {
   readonly queued: boolean;
   readonly due: boolean;
   /** Tasks that have ended, whose vendors may still charge for them. */
-  readonly trailing: boolean;
+  readonly late_charges: boolean;
 }
 
 /** Whether anything waits. Cheap. */
 export async function findWork(pool: Pool): Promise<PendingWork> {
   const { rows } = await pool.query<PendingWork>(anythingSql);
-  return rows[0] ?? { queued: false, due: false, trailing: false };
+  return rows[0] ?? { queued: false, due: false, late_charges: false };
 }
 
 /** Takes tasks that wait for their turn: they are `submitting`, and their vendor is to be asked. */

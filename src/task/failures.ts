@@ -4,6 +4,7 @@ import type { HoldVerdict } from "../billing/ledger/ledger.ts";
 import { queuedTasksMax } from "../config/task-limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd } from "../core/money.ts";
+import { invalid } from "../core/validation.ts";
 import type { TaskOutcome, TaskFaultCode } from "../vendor/task.ts";
 import type { TransitionColumns } from "./transition.ts";
 
@@ -24,9 +25,9 @@ export function notCancellable(): GatewayError {
   );
 }
 
-/** A member of a request that is wrong. */
-export function invalid(param: string, rule: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${rule}`, { param });
+/** 400 for one member of a request. The message names the member, then the rule that it breaks. */
+export function invalidParam(param: string, rule: string): GatewayError {
+  return invalid(param, `${param}: ${rule}`);
 }
 
 /** The callback id stands for another task. @param name what the caller knows it by */

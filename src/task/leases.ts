@@ -1,5 +1,6 @@
 /** The tasks that this process works on: it tells the database that it still does. */
 import type { Pool } from "pg";
+import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 
 /** $1: ids, $2: fences, $3: the lease. What was given back meanwhile stays so. */
 const renewSql = `
@@ -28,7 +29,8 @@ export interface LeasesOptions {
   readonly pool: Pool;
   readonly leaseMs: number;
   readonly heartbeatMs: number;
-  readonly failed: (error: unknown) => void;
+  /** Called when leases could not be renewed; the next heartbeat tries again. */
+  readonly onError: (error: unknown) => void;
 }
 
 /**
@@ -67,13 +69,15 @@ interface HeldLease {
 export class Leases {
   readonly #options: LeasesOptions;
   readonly #held = new Map<string, HeldLease>();
-  #timer: NodeJS.Timeout | undefined;
-  #beating: Promise<void> | undefined;
+  readonly #heartbeat: PeriodicJobs;
   #isHandedOver = false;
   #isGivenUp = false;
 
   constructor(options: LeasesOptions) {
+    const { heartbeatMs, onError } = options;
     this.#options = options;
+    const run = (): Promise<void> => this.#renew([...this.#held]);
+    this.#heartbeat = periodic([{ run, everyMs: heartbeatMs, firstMs: heartbeatMs, onError }]);
   }
 
   get size(): number {
@@ -81,14 +85,11 @@ export class Leases {
   }
 
   start(): void {
-    const beat = (): void => void (this.#beating ??= this.#renewAll());
-    this.#timer = setInterval(beat, this.#options.heartbeatMs);
-    this.#timer.unref();
+    this.#heartbeat.start();
   }
 
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#beating;
+  stop(): Promise<void> {
+    return this.#heartbeat.stop();
   }
 
   /** This process stops: ends what can be done again elsewhere, from now on. */
@@ -135,16 +136,6 @@ export class Leases {
   /** Its client asks to end it. */
   cancel(id: string): void {
     this.#held.get(id)?.cancelled.abort();
-  }
-
-  async #renewAll(): Promise<void> {
-    try {
-      await this.#renew([...this.#held]);
-    } catch (error) {
-      this.#options.failed(error);
-    } finally {
-      this.#beating = undefined;
-    }
   }
 
   async #renew(all: readonly (readonly [string, HeldLease])[]): Promise<void> {

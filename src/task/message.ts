@@ -2,6 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Task, TaskSchema } from "../../gen/uas/task/v1/task_pb.ts";
+import { money } from "../core/money.ts";
 import type { TaskSummary } from "./store.ts";
 import { publicState } from "./state.ts";
 
@@ -37,8 +38,8 @@ export function taskMessage(row: TaskSummary, { isOperator }: View): Task {
     errorCode: row.error_code ?? "",
     errorMessage: row.error ?? "",
     ...(row.usage !== null && { usage: row.usage }),
-    ...(row.cost !== null && { cost: usd(row.cost) }),
-    held: usd(row.hold),
+    ...(row.cost !== null && { cost: money(BigInt(row.cost)) }),
+    held: money(BigInt(row.hold)),
     priceVersion: row.price_version,
     cancelRequested: row.cancel_requested,
     requestId: row.request_id,
@@ -51,10 +52,6 @@ export function taskMessage(row: TaskSummary, { isOperator }: View): Task {
       ),
     ),
   });
-}
-
-function usd(nanos: string) {
-  return { currencyCode: "USD", amountNanos: BigInt(nanos) };
 }
 
 /** The entity tag of a task as it is now. */

@@ -7,13 +7,14 @@ import type {
   TaskService,
 } from "../../gen/uas/task/v1/task_service_pb.ts";
 import { pollWaitSecondsMax, parkedPollsMax } from "../config/task-limits.ts";
+import { noSuchAccount } from "../core/access.ts";
 import { callerKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { matchesEtag } from "../core/partial-update.ts";
 import { isUuid } from "../core/uuid.ts";
 import { requireActive } from "../inference/pipeline/admit.ts";
-import { invalid, noSuchTask } from "./failures.ts";
+import { invalidParam, noSuchTask } from "./failures.ts";
 import type { TaskFeed } from "./feed.ts";
 import { etagOf, pollAfterSeconds, taskMessage } from "./message.ts";
 import { isEnded, publicState, taskStates } from "./state.ts";
@@ -104,9 +105,9 @@ export function scopeOf({ values }: HandlerContext): Scope {
 function accountOf({ accountId }: ListTasksRequest, context: HandlerContext): string {
   const { accountId: own } = scopeOf(context);
   if (accountId === "" && own !== undefined) return own;
-  if (!isUuid(accountId)) throw invalid("accountId", "is required, as the account's id");
+  if (!isUuid(accountId)) throw invalidParam("accountId", "is required, as the account's id");
   if (own === undefined || own === accountId) return accountId;
-  throw new GatewayError(ErrorCode.NOT_FOUND, "there is no such account");
+  throw noSuchAccount();
 }
 
 /** The states that the caller wants to see; `undefined`: all. */
@@ -118,7 +119,7 @@ function statesOf({ status }: ListTasksRequest): readonly string[] | undefined {
 /** @throws GatewayError INVALID_REQUEST */
 function waitMsOf({ wait }: GetTaskRequest): number {
   if (wait >= 0 && wait <= pollWaitSecondsMax) return wait * 1_000;
-  throw invalid("wait", `must be 0 to ${pollWaitSecondsMax} seconds`);
+  throw invalidParam("wait", `must be 0 to ${pollWaitSecondsMax} seconds`);
 }
 
 /** What goes with a task that is read. */

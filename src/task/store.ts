@@ -2,14 +2,11 @@
 import type { Pool } from "pg";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import type { Page } from "../core/pagination.ts";
-import { isUuid } from "../core/uuid.ts";
+import { isUuid, maxUuid } from "../core/uuid.ts";
 import { summaryColumns, taskColumns, type TaskRow, type WholeTask } from "./task-row.ts";
 
 /** A task without what was asked for, which can be long. */
 export type TaskSummary = Omit<TaskRow, "params">;
-
-/** Every id is below it: the position before the first page. */
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 const sql = {
   find: `select ${summaryColumns} from task where id = $1 and ($2::uuid is null or account_id = $2)`,
@@ -48,6 +45,6 @@ export function createTaskStore(pool: Pick<Pool, "query">): TaskStore {
     findByRequest: async (requestId) =>
       requestId.includes("\0") ? undefined : (await query(sql.findByRequest, [requestId]))[0],
     list: (page, accountId, states) =>
-      query(sql.list, [page.after ?? topId, page.limit + 1, accountId, states ?? null]),
+      query(sql.list, [page.after ?? maxUuid, page.limit + 1, accountId, states ?? null]),
   };
 }

@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { SubmitTaskRequest } from "../../gen/uas/task/v1/task_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { readPublicUrl } from "../http/public-url.ts";
-import { invalid } from "./failures.ts";
+import { invalidParam } from "./failures.ts";
 import { paramsFields } from "./schema/forms.ts";
 import type { TaskModel, TaskSchemas } from "./schema/schemas.ts";
 
@@ -34,14 +34,14 @@ interface ParseSubmitOptions {
 /** Reads it. @throws GatewayError */
 export function parseSubmit(request: SubmitTaskRequest, options: ParseSubmitOptions): ParsedSubmit {
   const { modelKey } = request;
-  if (modelKey === "") throw invalid("modelKey", "is missing: name a model");
+  if (modelKey === "") throw invalidParam("modelKey", "is missing: name a model");
   const given = givenParams(request);
   const [callbackIdName, callbackId] = readCallbackId(request, options.idempotencyKey);
   const callbackUrl = readCallbackUrl(request, options.allowHosts);
   const taskModel = options.schemas.of(options.authorize(modelKey));
   const { field } = taskModel;
   if (given.field !== field) {
-    throw invalid(given.field, `does not fit the model \`${modelKey}\`: send ${field}`);
+    throw invalidParam(given.field, `does not fit the model \`${modelKey}\`: send ${field}`);
   }
   const params = taskModel.read(given.params);
   const asked = { modelKey, callbackUrl: callbackUrl ?? "", field, params };
@@ -59,10 +59,10 @@ function givenParams(request: SubmitTaskRequest) {
   const [first, second] = given;
   if (second !== undefined) {
     const names = given.map(({ field }) => field).join(", ");
-    throw invalid(second.field, `send exactly one object of parameters, not ${names}`);
+    throw invalidParam(second.field, `send exactly one object of parameters, not ${names}`);
   }
   if (first !== undefined) return first;
-  throw invalid("params", `send the parameters: one of ${fields.join(", ")}`);
+  throw invalidParam("params", `send the parameters: one of ${fields.join(", ")}`);
 }
 
 /** The longest callback id in characters. */
@@ -89,7 +89,7 @@ const visible = /^[\u0021-\u007e]{1,255}$/;
 /** The header's value; null: none was sent. @throws GatewayError INVALID_REQUEST */
 export function checkIdempotencyKey(key: string | null): string | null {
   if (key === null || visible.test(key)) return key;
-  throw invalid(
+  throw invalidParam(
     idempotencyHeader,
     `must be 1 to ${callbackIdCharsMax} visible ASCII characters without spaces, in one header; callbackId in the body takes any text`,
   );
@@ -100,10 +100,10 @@ function checkCallbackId(id: string): string {
   const name = "callbackId";
   // As PostgreSQL and most languages count.
   if (id.length > callbackIdCharsMax && Array.from(id).length > callbackIdCharsMax) {
-    throw invalid(name, `must not be longer than ${callbackIdCharsMax} characters`);
+    throw invalidParam(name, `must not be longer than ${callbackIdCharsMax} characters`);
   }
   if (!id.isWellFormed() || unsafe.test(id)) {
-    throw invalid(name, "must be text without control characters and line separators");
+    throw invalidParam(name, "must be text without control characters and line separators");
   }
   return id;
 }
@@ -115,7 +115,7 @@ function readCallbackUrl(
   if (callbackUrl === "") return null;
   const read = readPublicUrl(callbackUrl, allowHosts);
   if ("url" in read) return read.url.href;
-  throw invalid("callbackUrl", read.problem);
+  throw invalidParam("callbackUrl", read.problem);
 }
 
 /* What tells one submit from another under the same callback id. */

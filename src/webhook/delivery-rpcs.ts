@@ -1,11 +1,13 @@
 /** The RPCs that show deliveries. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListDeliveriesRequest } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
+import { canSeeAccount, isOperator } from "../core/access.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
-import { isUuid } from "../core/uuid.ts";
-import { accountCheck, invalid, isOperator, canSee } from "./access.ts";
+import { isUuid, maxUuid } from "../core/uuid.ts";
+import { invalid } from "../core/validation.ts";
+import { accountCheck } from "./access.ts";
 import {
   attemptMessage,
   type AttemptRow,
@@ -19,8 +21,6 @@ import { endpointIdOf } from "./enqueue.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 
 type Rpcs = Pick<WebhookRpcs, "listDeliveries" | "getDelivery">;
-
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 const sql = {
   body: "select body from webhook_event where id = $1",
@@ -40,7 +40,7 @@ export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
       const text =
         `${deliverySql} where ${where} and delivery.id < $${count + 1} ` +
         `order by delivery.id desc limit $${count + 2}`;
-      const all = [...values, page.after ?? topId, page.limit + 1];
+      const all = [...values, page.after ?? maxUuid, page.limit + 1];
       const { rows } = await mapDatabaseLoss(pool.query<DeliveryRow>(text, all));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { deliveries: items.map(deliveryMessage), nextPageToken };
@@ -70,7 +70,7 @@ export async function findDelivery(
   context: Pick<HandlerContext, "values">,
 ): Promise<DeliveryRow> {
   const row = isUuid(id) ? await readDelivery(options, id) : undefined;
-  if (row === undefined || !canSee(context, row.account_id)) throw noSuchDelivery();
+  if (row === undefined || !canSeeAccount(context, row.account_id)) throw noSuchDelivery();
   return row;
 }
 

@@ -10,7 +10,7 @@ import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { recordActionOn } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
-import { isUuid } from "../core/uuid.ts";
+import { isUuid, maxUuid } from "../core/uuid.ts";
 import { transact } from "../db/transaction.ts";
 import { accountCheck } from "./access.ts";
 import { endpointMessage, endpointSql, type EndpointRow } from "./delivery-query.ts";
@@ -18,8 +18,6 @@ import { endpointOf } from "./delivery-rpcs.ts";
 import { dueChannel } from "./enqueue.ts";
 import type { AccountSecrets } from "./secrets.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
-
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 /** Closes the breaker and lets what waits go now: one that fails again opens it again. */
 const enableSql = `
@@ -41,7 +39,7 @@ export function createEndpointRpcs({
       const accountId = await requireAccount(request.accountId, context);
       const page = readPage(request, { isKey: isUuid });
       const text = `${endpointSql} where account_id = $1 and id < $2 order by id desc limit $3`;
-      const values = [accountId, page.after ?? topId, page.limit + 1];
+      const values = [accountId, page.after ?? maxUuid, page.limit + 1];
       const { rows } = await mapDatabaseLoss(pool.query<EndpointRow>(text, values));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { endpoints: items.map(endpointMessage), nextPageToken };

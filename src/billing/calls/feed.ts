@@ -13,7 +13,8 @@ import {
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { Listener } from "../../db/listener.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { newId } from "../../core/uuid.ts";
+import { newId, nilUuid } from "../../core/uuid.ts";
+import { WakeSignal } from "../../core/wake-signal.ts";
 
 /** What a {@link CallFeed} needs. */
 export interface CallFeedOptions {
@@ -43,8 +44,8 @@ export interface CallWatch extends Disposable {
   next(ms: number): Promise<WrittenCalls>;
 }
 
-/** Whose calls are watched where all are. */
-const allAccounts = "00000000-0000-0000-0000-000000000000";
+/** Stands for all accounts in the table of watchers. */
+const allAccounts = nilUuid;
 
 /** Listens from the first watch to {@link close}. */
 export class CallFeed {
@@ -165,7 +166,7 @@ class Reader {
   #ids: string[] = [];
   #skipped = 0;
   #state: "starting" | "reading" | "missed" = "starting";
-  #wake: (() => void) | undefined;
+  readonly #signal = new WakeSignal();
 
   begin(): void {
     this.#state = "reading";
@@ -176,37 +177,23 @@ class Reader {
     const over = Math.max(0, this.#ids.length - tailRowsMax);
     this.#ids.splice(0, over);
     this.#skipped += over + count - ids.length;
-    this.#wake?.();
+    this.#signal.wake();
   }
 
   miss(): void {
     if (this.#state === "reading") this.#state = "missed";
-    this.#wake?.();
+    this.#signal.wake();
   }
 
   async next(ms: number, signal: AbortSignal): Promise<WrittenCalls> {
     if (this.#ids.length === 0 && this.#state === "reading" && !signal.aborted) {
-      await this.#sleep(ms, signal);
+      await this.#signal.sleep(ms, signal);
     }
     if (this.#state === "missed") throw missed();
     const news = { ids: this.#ids, skipped: this.#skipped };
     this.#ids = [];
     this.#skipped = 0;
     return news;
-  }
-
-  #sleep(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const end = (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", end);
-        this.#wake = undefined;
-        resolve();
-      };
-      const timer = setTimeout(end, ms);
-      signal.addEventListener("abort", end);
-      this.#wake = end;
-    });
   }
 }
 

@@ -2,6 +2,7 @@
 import { logWindowRows, logWindowRowsMax, logWindowsMs } from "../../config/log-limits.ts";
 import { firstId } from "../../db/partition.ts";
 import { nextPageToken, type Page } from "../../core/pagination.ts";
+import { maxUuid } from "../../core/uuid.ts";
 import { hourMs } from "./buckets.ts";
 import type { StoredCallRow } from "../message.ts";
 import type { Queryable } from "../../db/queryable.ts";
@@ -31,7 +32,7 @@ export async function readCalls(
 ): Promise<CallPage> {
   const endMs = performance.now() + logWindowsMs;
   const ids: string[] = [];
-  let after: string | undefined = page.after ?? topId;
+  let after: string | undefined = page.after ?? maxUuid;
   for (let rows = windowRows; ; rows = Math.min(rows * windowGrowth, logWindowRowsMax)) {
     const start: Start | undefined = await skipHours(pool, query, after);
     ({ after } = start ?? { after: undefined });
@@ -46,9 +47,6 @@ export async function readCalls(
   const last = ids.length > page.limit ? calls.at(-1)?.id : after;
   return { calls, nextPageToken: nextPageToken(last) };
 }
-
-/** Every id is below it: the position before the first page. */
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 /** Where to look on. */
 interface Start {
@@ -75,7 +73,7 @@ async function skipHours(
     .and("model = ?", model)
     .and("key_id = ?", keyId)
     .and("hour < ?", toMs === Infinity ? undefined : new Date(toMs))
-    .and("hour <= ?", after === topId ? undefined : new Date(timeOf(after)))
+    .and("hour <= ?", after === maxUuid ? undefined : new Date(timeOf(after)))
     .and("hour > ?", fromMs === undefined ? undefined : new Date(fromMs - hourMs));
   const text = `select hour from usage_hour where ${where.text} and calls > 0 order by hour desc limit 1`;
   const [row] = (await pool.query<{ hour: Date }>(text, where.values)).rows;

@@ -20,6 +20,7 @@ import {
   type ReceiptLine,
 } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import type { PriceConfig } from "../../config/config.ts";
+import { isOperator } from "../../core/access.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
 import { invalid, parseId } from "../../core/validation.ts";
@@ -37,7 +38,7 @@ import {
   type PriceLine,
   type PriceUnit,
 } from "../prices/price.ts";
-import { isOperator, parseScope } from "../scope.ts";
+import { parseScope } from "../scope.ts";
 import { readReceipt, type ReceiptEntryRow, type ReceiptRows } from "./receipt.ts";
 
 /** Which call: in an account, or for operators in all; by one of its ids. */

@@ -16,9 +16,10 @@ import {
   GetUsageSeriesResponseSchema,
   type UsageService,
 } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
+import { isOperator as isOperatorCall } from "../../core/access.ts";
 import { money } from "../../core/money.ts";
 import { answering, type Queryable } from "../../db/queryable.ts";
-import { isOperator as isOperatorCall, parseScope } from "../scope.ts";
+import { parseScope } from "../scope.ts";
 import { bucketStarts, parseTimeZone } from "./buckets.ts";
 import { parseEnum, parseLimit, parseRange, parseText, summedUntilMs } from "./range.ts";
 import { queryUsage, sumNames, type UsageRow } from "./usage-query.ts";

@@ -22,6 +22,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
 import { journalLookMs, journalRetryMs, journalSilentMs } from "../../config/limits.ts";
+import { isMissingFile } from "../../core/files.ts";
 import type { WorkerName } from "../../core/worker-name.ts";
 import { decodeJournal, segmentSuffix, type JournalEntry } from "./journal-segment.ts";
 import { prefixOf, Journal, type JournalOptions, type JournalStats } from "./journal.ts";
@@ -169,7 +170,7 @@ export class JournalReplay {
       this.#taken.push(path);
     } catch (error) {
       // Another process was quicker.
-      if (!isMissing(error)) throw error;
+      if (!isMissingFile(error)) throw error;
     }
   }
 
@@ -187,7 +188,7 @@ export class JournalReplay {
       bytes = await readFile(path);
     } catch (error) {
       // A process that started meanwhile has taken it.
-      if (isMissing(error)) return;
+      if (isMissingFile(error)) return;
       return this.#quarantine(path, damagedSuffix, { err: error });
     }
     const { entries, damagedLines } = decodeJournal(bytes);
@@ -246,10 +247,6 @@ export class JournalReplay {
         : "a journal holds settlements that cannot be booked: look at the file";
     this.#options.alarm(why, { ...fields, file: kept });
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
 /* Puts the journal together: its own files, and those that dead processes left. */

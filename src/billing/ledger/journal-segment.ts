@@ -1,8 +1,8 @@
 /** One file of the settlement journal, as the process that writes it sees it. */
-import { constants } from "node:fs";
 import { mkdir, open, rm, stat, utimes, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
+import { syncFolder } from "../../core/files.ts";
 import type { CallRow } from "../calls/call-row.ts";
 
 /** How the names of files end that may hold settlements. */
@@ -88,17 +88,6 @@ export class Segment {
     } catch {
       return false;
     }
-  }
-}
-
-/** Makes the names in a folder durable. Windows has no such call for folders. */
-async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === "win32") return;
-  const handle = await open(folder, constants.O_RDONLY);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 

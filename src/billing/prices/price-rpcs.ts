@@ -20,11 +20,11 @@ import {
 } from "../../../gen/uas/billing/v1/price_pb.ts";
 import type { ModelConfig, DatedPrice, PriceConfig, TokenPrices } from "../../config/config.ts";
 import { priceAt } from "../../config/price-at.ts";
+import { isOperator } from "../../core/access.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd } from "../../core/money.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import type { Queryable } from "../../db/queryable.ts";
-import { isOperator } from "../scope.ts";
 import { parsePrice, priceVersion, type CanonicalPrice } from "./price-form.ts";
 
 /** What {@link createPriceRpcs} needs. */

@@ -16,6 +16,7 @@ import type {
   CreateRedeemCodesRequest,
 } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { redeemCodesMax } from "../../config/log-limits.ts";
+import { noSuchAccount } from "../../core/access.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd, money } from "../../core/money.ts";
@@ -29,7 +30,7 @@ import { parseEnum } from "../calls/range.ts";
 import { RedeemCodeEntity } from "../entity.ts";
 import { kindOf, sourceOf, parseAmount } from "../ledger/booking.ts";
 import { balanceMessage } from "../message.ts";
-import { noSuchAccount, parseAccount } from "../scope.ts";
+import { parseAccount } from "../scope.ts";
 
 /** What {@link createRedeemService} needs. */
 interface RedeemServiceOptions {

@@ -8,6 +8,7 @@ import { readPublicUrl } from "../../http/public-url.ts";
 import { textGeneration } from "../../inference/text-task.ts";
 import { mostUnits } from "../../vendor/task-params.ts";
 import type { TaskUnits, VendorTasks } from "../../vendor/task.ts";
+import { invalidParam } from "../failures.ts";
 import { baseSchema, examples, paramsFields, textUnits } from "./forms.ts";
 import { snakeCase } from "./members.ts";
 
@@ -184,7 +185,7 @@ function rename(params: JsonObject, { canonical, field }: Names): JsonObject {
     // A null is as good as absent, as everywhere.
     if (value === null) continue;
     if (name in read)
-      throw invalid(`${field}.${name}`, `stands twice, once as ${given}; send it once`);
+      throw invalidParam(`${field}.${name}`, `stands twice, once as ${given}; send it once`);
     read[name] = value;
   }
   return read;
@@ -207,19 +208,19 @@ function unknownParams(
 
 /** What to tell of a schema's refusal. */
 function refusal(error: ErrorObject | undefined, field: string): GatewayError {
-  if (error === undefined) return invalid(field, "is not as the model's schema says");
+  if (error === undefined) return invalidParam(field, "is not as the model's schema says");
   const { keyword, instancePath, params } = error;
   const at = `${field}${pathOf(instancePath)}`;
   if (keyword === "required") {
-    return invalid(`${at}.${String(params["missingProperty"])}`, "is missing");
+    return invalidParam(`${at}.${String(params["missingProperty"])}`, "is missing");
   }
   if (keyword === "additionalProperties") {
-    return invalid(
+    return invalidParam(
       `${at}.${String(params["additionalProperty"]).slice(0, nameCharsMax)}`,
       "is not known",
     );
   }
-  return invalid(at, ruleText(error));
+  return invalidParam(at, ruleText(error));
 }
 
 const ruleTexts: Readonly<Record<string, (error: ErrorObject) => string>> = {
@@ -239,8 +240,4 @@ function pathOf(pointer: string): string {
   const steps = pointer.split("/").slice(1);
   const names = steps.map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
   return names.map((name) => (/^\d+$/.test(name) ? `[${name}]` : `.${name}`)).join("");
-}
-
-function invalid(param: string, rule: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${rule}`, { param });
 }
