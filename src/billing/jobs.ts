@@ -52,7 +52,7 @@ const firstAuditMs = 5 * 60 * 1_000;
 /** How many breaches a log line names. */
 const loggedMax = 10;
 
-/** Makes the jobs; {@link PeriodicJobs.start} begins, with the partitions of the coming months first. */
+/** Creates the jobs; {@link PeriodicJobs.start} begins, with the partitions of the coming months first. */
 export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
   const { pool, nodeId, failpoint, warn = () => {}, onLowBalance = () => {} } = options;
   const { recoveryMs, silentMs } = ledgerTimings(options);

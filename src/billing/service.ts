@@ -1,4 +1,4 @@
-/** The RPCs of billing. Who may call which is checked before; which account, is checked here. */
+/** The RPCs of BillingService. The access option of each RPC is checked before; the account is checked here. */
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
@@ -52,7 +52,6 @@ import {
 import { createPriceRpcs } from "./prices/price-rpcs.ts";
 import { parseAccount, parseScope } from "./scope.ts";
 
-/** What {@link createBillingService} needs. */
 interface BillingServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Queryable;
@@ -60,11 +59,11 @@ interface BillingServiceOptions {
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** The configured models, by key. Default: none. */
   readonly models?: ReadonlyMap<string, ModelConfig>;
-  /** Told when a booking takes an account below its threshold. Default: nobody. */
+  /** Called when a booking takes an account below its threshold. Default: nothing. */
   readonly onLowBalance?: OnLowBalance;
 }
 
-/** The most accounts whose balances are asked for at once: as many as a page of accounts has. */
+/** The most accounts of one ListBalances: as many as a page of accounts has. */
 const balancesMax = 1_000;
 
 /** $1 and $2: the page. */
@@ -80,7 +79,7 @@ const sql = {
 
 type Rpcs = ServiceImpl<typeof BillingService>;
 
-/** Makes the implementation of `uas.billing.v1.BillingService`. */
+/** Creates the implementation of `uas.billing.v1.BillingService`. */
 export function createBillingService(options: BillingServiceOptions): Rpcs {
   const pool = answering(options.pool);
   const { models = new Map() } = options;
@@ -214,14 +213,12 @@ function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls"
   };
 }
 
-/* Reads the movements of an account: pages by the keyset, narrowed to kinds and to a time. */
-
 const select =
   "select e.txn_id, e.kind, e.amount, e.reference, e.create_time, e.balance_after, b.reason " +
   "from ledger_entry e " +
   "left join booking b on b.account_id = e.account_id and b.reference = e.reference";
 
-/** Reads a page of them. @throws GatewayError INVALID_REQUEST, NOT_FOUND where the account is not the caller's */
+/** Reads a page of ledger entries. @throws GatewayError INVALID_REQUEST; NOT_FOUND where the account is not the caller's */
 async function listEntries(
   pool: Queryable,
   request: ListLedgerEntriesRequest,
@@ -243,7 +240,7 @@ async function listEntries(
   return { entries: items.map(entryMessage), nextPageToken };
 }
 
-/** Nearly all movements are charges: what else there is has an index of its own, which the first condition names. */
+/** Nearly all entries are charges. The others have an index of their own, which the first condition makes usable. */
 function addKinds(where: Where, kinds: readonly LedgerKind[]): void {
   if (kinds.length === 0) return;
   for (const kind of kinds) {

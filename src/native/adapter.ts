@@ -232,8 +232,6 @@ function times(value: number | undefined, choices: number): number {
   return (value ?? 0) * choices;
 }
 
-/* Calls that are a job to their vendor: it may go on with one, and bill it, where no answer came (R-ERR-5). */
-
 /** The reply, whose failures tell the client not to ask again: its own repetition would be a second job. */
 async function asJob(sent: Promise<VendorReply>): Promise<VendorReply> {
   try {

@@ -35,7 +35,7 @@ export interface JobReport {
   readonly isJob: boolean;
 }
 
-/** What {@link createJobTracker} needs. */
+/** Options of {@link createJobTracker}. */
 export interface JobTrackerOptions {
   readonly pool: Pool;
   /** Called when there is something for workers to look at. */
@@ -57,7 +57,7 @@ export interface JobTracker {
 /** How long a question about a job may take, in milliseconds. */
 const requestTimeoutMs = 30_000;
 
-/** Makes it. */
+/** Creates the job tracker. */
 export function createJobTracker(options: JobTrackerOptions): JobTracker {
   const refreshes = new Map<string, Promise<JobReport>>();
   const tracker: JobTracker = {

@@ -30,7 +30,7 @@ export interface Links {
 /** Below each prefix that has some. */
 export const linkPath = /^\/_s\/([\w-]{60,4000})$/;
 
-/** Makes them. @param masterKey 32 bytes */
+/** Creates the links. @param masterKey 32 bytes */
 export function createLinks(masterKey: Uint8Array): Links {
   const sealing = createSealing(masterKey, "native link");
   const contextOf = ({ prefix }: NativeMount): Buffer => Buffer.from(prefix);

@@ -89,8 +89,6 @@ export function checkedModel(
   return { ...found, named };
 }
 
-/* Whether a model can be asked in a certain way. Pure. */
-
 /** @throws GatewayError INVALID_REQUEST where its type cannot be asked so */
 export function checkModel({ key, type }: ModelConfig, types: readonly ModelType[]): void {
   if (types.includes(type)) return;
@@ -98,8 +96,6 @@ export function checkModel({ key, type }: ModelConfig, types: readonly ModelType
   const text = `The model \`${key}\` is of type ${modelTypeWord(type)}; ${can} models are asked here`;
   throw invalid(text, "model");
 }
-
-/* What is charged by beside tokens. Pure. */
 
 /** What a reply has made so far; `undefined`: nothing but text. */
 export function madeUnits({ images, seconds = 0 }: NativeMeter): UnitUsage | undefined {

@@ -70,7 +70,7 @@ export interface NativeRoom {
   servedAt<Urls extends { readonly publicUrl: string }>(urls: Urls): Urls;
 }
 
-/** Makes it. */
+/** Creates the native room. */
 export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   const { database, config, settings, prices, metrics, log, onNews, onLowBalance } = options;
   const { pool } = database;
@@ -145,8 +145,6 @@ function mountsOf({
   }
   return found;
 }
-
-/* What the webhook of a job has beside that of every task: how its vendor speaks of it (R-HOOK-7). */
 
 /** What telling needs. */
 interface NotifyRoomOptions extends Pick<NativeContext, "publicUrl" | "links"> {

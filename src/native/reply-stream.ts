@@ -16,7 +16,7 @@ export interface NativeStreamOptions {
   readonly meter: NativeMeter;
   /** The vendor's addresses, as ours. */
   readonly addresses: readonly AddressEdit[];
-  /** Told of each object of the stream. Default: nobody. */
+  /** Called with each object of the stream. Default: nothing. */
   readonly onObject?: ((json: JsonObject) => void) | undefined;
 }
 

@@ -37,7 +37,7 @@ export interface NativeHandlers {
   followLink(request: FollowLinkRequest, signal: CancelSignal, sink: NativeSink): Promise<Pushed>;
 }
 
-/** Creates them. */
+/** Creates the native handlers. */
 export function createNativeHandlers(context: NativeContext): NativeHandlers {
   return {
     async exchange(request, { caller, requestId, signal }, sink) {

@@ -153,8 +153,6 @@ export async function listJobs(
   return (await mapDatabaseLoss(database.query<NativeJob>(sql.list, values))).rows;
 }
 
-/* Whether what a request is about is the caller's: asked before the vendor is (R-VND-3). */
-
 /** What is said of an object that there is not, and of one of somebody else: always the same. */
 export function noSuchObject(): GatewayError {
   return new GatewayError(

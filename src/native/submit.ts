@@ -208,8 +208,6 @@ function unknown(cause: unknown): GatewayError {
   );
 }
 
-/* Where a job's news go: the vendor never learns of it, for it would sign with the operator's own secret. Pure. */
-
 /** What is said of a callback. */
 interface Callback {
   readonly url: string | null;

@@ -31,7 +31,7 @@ export interface DownloadLimits {
 /** A file at an address. */
 export type RemoteSource = Extract<ResultSource, { readonly url: string }>;
 
-/** What {@link download} needs. */
+/** Options of {@link download}. */
 export interface DownloadOptions {
   readonly client: GuardedClient;
   readonly limits?: DownloadLimits;

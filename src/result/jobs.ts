@@ -25,7 +25,7 @@ export interface ResultJobs extends PeriodicJobs {
 /** How many rows go in one statement: a long one would hold up others. */
 const batch = 500;
 
-/** Makes the jobs; {@link PeriodicJobs.start} begins, and the first run also checks that the stores can be used. */
+/** Creates the jobs; {@link PeriodicJobs.start} begins, and the first run also checks that the stores can be used. */
 export function createResultJobs(options: ResultJobsOptions): ResultJobs {
   const { pool, storages, everyMs = resultExpireMs, warn = () => {} } = options;
   let isStopping = false;

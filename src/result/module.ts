@@ -9,12 +9,12 @@ import { createResultFiles, type Measure } from "./result-files.ts";
 import type { ResultFiles } from "./result.ts";
 import { createS3Storage } from "./s3-storage.ts";
 
-/** What {@link openResults} needs. */
+/** Options of {@link openResults}. */
 export interface OpenResultsOptions {
   readonly pool: Pool;
   readonly settings: Pick<Settings, "dataDir" | "listen" | "publicUrl">;
   readonly config: Pick<Config, "storage">;
-  /** Told what an operator should know, without secrets. */
+  /** Logs what an operator should know, without secrets. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Fetches from addresses that vendors name. Default: one that reaches public addresses only. */
   readonly client?: GuardedClient;

@@ -23,7 +23,7 @@ import {
 import { Spool, type Spooled } from "./spool.ts";
 import type { ResultStorage } from "./storage.ts";
 
-/** What {@link createResultFiles} needs. */
+/** Options of {@link createResultFiles}. */
 export interface ResultFilesOptions {
   readonly pool: Pool;
   /** New files go to the first one; files of the others are still found. */
@@ -49,7 +49,7 @@ export type Measure = (file: {
   readonly bytes: number;
 }) => Promise<number | undefined>;
 
-/** Makes the keeper of result files. */
+/** Creates the keeper of result files. */
 export function createResultFiles(options: ResultFilesOptions): ResultFiles {
   return {
     store: (source, about) => store(options, source, about),

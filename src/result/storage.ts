@@ -23,8 +23,6 @@ export interface ResultStorage {
   close(): void;
 }
 
-/* A folder on this machine, or one that all machines share. */
-
 /** Keeps files as `{folder}/{first two digits}/{hash}`: no folder becomes too long. */
 export function createLocalStorage(folder: string): ResultStorage {
   const folderOf = (sha256: string): string => join(folder, sha256.slice(0, 2));

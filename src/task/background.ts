@@ -9,7 +9,7 @@ import type { TaskSummary, TaskStore } from "./store.ts";
 import type { Submit } from "./submit.ts";
 import { type WaitSlots, poll } from "./reads.ts";
 
-/** What {@link createBackgroundTasks} needs. */
+/** Options of {@link createBackgroundTasks}. */
 export interface BackgroundTasksOptions {
   readonly submit: Submit;
   readonly cancel: Cancel;
@@ -21,7 +21,7 @@ export interface BackgroundTasksOptions {
 /** How long is waited for the end of one that is cancelled, in milliseconds: who makes it hears of it at once. */
 const cancelWaitMs = 5_000;
 
-/** Makes it. */
+/** Creates the background tasks. */
 export function createBackgroundTasks(options: BackgroundTasksOptions): BackgroundTasks {
   const { submit, cancel, store, feed, waitSlots } = options;
   return {

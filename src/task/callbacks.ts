@@ -5,7 +5,7 @@ import { isUuid } from "../core/uuid.ts";
 import type { VendorTasks } from "../vendor/task.ts";
 import { recordNotification } from "./vendor-notifications.ts";
 
-/** What {@link createCallbacks} needs. */
+/** Options of {@link createCallbacks}. */
 export interface CallbacksOptions {
   readonly pool: Pick<Pool, "query">;
   /** How a vendor runs tasks; `undefined`: this process does not know it. */
@@ -24,7 +24,7 @@ export interface Callbacks {
 
 const vendorSql = "select vendor from task where attempt_token = $1";
 
-/** Makes it. @throws GatewayError SERVICE_UNAVAILABLE from its functions where the database is away */
+/** Creates the callbacks. @throws GatewayError SERVICE_UNAVAILABLE from its functions where the database is away */
 export function createCallbacks({ pool, tasksOf, onNews }: CallbacksOptions): Callbacks {
   const vendorOf = async (token: string): Promise<string | undefined> => {
     if (!isUuid(token)) return undefined;

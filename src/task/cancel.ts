@@ -9,7 +9,7 @@ import { isCancellable, isEnded, statesBefore } from "./state.ts";
 import type { TaskSummary, TaskStore } from "./store.ts";
 import { summaryColumns, type TaskRow, type WholeTask } from "./task-row.ts";
 
-/** What {@link createCancel} needs. */
+/** Options of {@link createCancel}. */
 export interface CancelOptions extends TransitionOptions {
   readonly pool: Pool;
   readonly store: TaskStore;
@@ -32,7 +32,7 @@ export type Cancel = (taskId: string, accountId: string | undefined) => Promise<
 /** How often a task may move on while it is tried. Each move is one of a few to its end. */
 const triesMax = 10;
 
-/** Makes it. */
+/** Creates the cancel. */
 export function createCancel(options: CancelOptions): Cancel {
   const { store } = options;
   return async (taskId, accountId) => {

@@ -127,8 +127,6 @@ function sourceOf(outcome: TaskOutcome | undefined): UsageSource {
   return outcome.usage.isEstimated ? UsageSource.ESTIMATED : UsageSource.UPSTREAM;
 }
 
-/* The one hold of a task: nobody renews it, for it belongs to no process. */
-
 /** What the ledger is asked for before a task is accepted. @param id the task's, and with it the hold's */
 export function taskHold(
   { accountId, keyId, keyLimitNanos }: KeyCaller,

@@ -219,8 +219,6 @@ class VendorCapacity {
   }
 }
 
-/* Who runs a task: the vendor's own way with tasks, or for a text its way with text generation. */
-
 /** What of a task says who runs it. */
 export type TaskVendorRef = Pick<TaskRow, "type" | "model" | "vendor" | "vendor_model" | "path">;
 

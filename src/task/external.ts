@@ -39,7 +39,7 @@ export interface ExternalTask {
   readonly vendorMax: number | undefined;
 }
 
-/** What {@link createExternalTasks} needs. */
+/** Options of {@link createExternalTasks}. */
 export interface ExternalTasksOptions extends TransitionOptions {
   readonly pool: Pool;
   readonly pricing: TaskPricing;
@@ -79,7 +79,7 @@ const insertSql = `
     where vendor = $13 and state in ('submitting', 'submit_unknown', 'running')) < $18
   returning ${taskColumns}`;
 
-/** Makes them. */
+/** Creates the external tasks. */
 export function createExternalTasks(options: ExternalTasksOptions): ExternalTasks {
   const { pool, onNews } = options;
   return {

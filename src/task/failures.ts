@@ -73,8 +73,6 @@ export function holdRefused(
   );
 }
 
-/* Why tasks end without a result. */
-
 /** Codes that a task can fail with. */
 type FailureCode =
   | typeof ErrorCode.CONTENT_REJECTED
@@ -109,8 +107,6 @@ export function endingOf(code: FailureCode): CallEnding {
   if (code === ErrorCode.INTERNAL_ERROR) return CallEnding.GATEWAY_FAILED;
   return refusals.has(code) ? CallEnding.UPSTREAM_REFUSED : CallEnding.UPSTREAM_FAILED;
 }
-
-/* The words of vendors' failures, as codes. */
 
 const codes = {
   content_rejected: ErrorCode.CONTENT_REJECTED,

@@ -44,7 +44,7 @@ const expireSql = `
 const countSql = `select state, count(*)::int as count from task
   where state in ('queued', 'submitting', 'submit_unknown', 'running', 'finalizing') group by state`;
 
-/** Makes the jobs; {@link PeriodicJobs.start} begins. */
+/** Creates the jobs; {@link PeriodicJobs.start} begins. */
 export function createTaskJobs(options: TaskJobsOptions): TaskJobs {
   const { pool, onCount = () => {}, warn = () => {} } = options;
   const count = async (): Promise<TaskCounts> => {

@@ -24,7 +24,7 @@ export interface Lease {
   end(): void;
 }
 
-/** What {@link Leases} needs. */
+/** Options of {@link Leases}. */
 export interface LeasesOptions {
   readonly pool: Pool;
   readonly leaseMs: number;

@@ -69,7 +69,7 @@ export interface TaskRoom {
   stop(): Promise<void>;
 }
 
-/** Makes it. */
+/** Creates the task room. */
 export function createTaskRoom(options: TaskOptions): TaskRoom {
   const { database, config, vendors, prices, metrics, onNews, onCancel } = options;
   const { pool, url } = database;
@@ -150,8 +150,6 @@ export function createTaskPricing(prices: PriceBook): TaskPricing {
   };
 }
 
-/* Puts the work on tasks together, for a server. */
-
 /** What a server works on tasks with. */
 export interface TaskProcessingOptions {
   readonly database: Database;
@@ -169,7 +167,7 @@ export interface TaskProcessingOptions {
   readonly prices: PriceBook;
   readonly metrics: Metrics;
   readonly log: Logger;
-  /** Told when the end of a task takes an account below its threshold. */
+  /** Called when the end of a task takes an account below its threshold. */
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
   /** For tests. Default: those of the limits. */
   readonly taskTimings?: Partial<WorkerTimings>;

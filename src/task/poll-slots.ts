@@ -3,7 +3,6 @@
  * credential that asks too often, those of customers with them. Each process counts for itself.
  */
 
-/** What {@link PollSlots} need. */
 interface PollSlotsOptions {
   /** How often a vendor may be asked, per second, at least 1; `undefined`: as often as one likes. */
   readonly perSecond: (vendor: string) => number | undefined;

@@ -20,7 +20,7 @@ import { etagOf, pollAfterSeconds, taskMessage } from "./message.ts";
 import { isEnded, publicState, taskStates } from "./state.ts";
 import type { TaskSummary, TaskStore } from "./store.ts";
 
-/** What {@link createTaskReads} needs. */
+/** Options of {@link createTaskReads}. */
 export interface TaskReadsOptions {
   readonly store: TaskStore;
   /** Tells of changes. Default: nobody does, and polls do not wait. */
@@ -31,7 +31,7 @@ export interface TaskReadsOptions {
 
 type Reads = Pick<ServiceImpl<typeof TaskService>, "getTask" | "watchTask" | "listTasks">;
 
-/** Makes them. */
+/** Creates the task reads. */
 export function createTaskReads({
   store,
   feed,
@@ -135,8 +135,6 @@ function tooManyWatches(): GatewayError {
     "Too many polls and watches of this account wait already: end some, or poll without waiting",
   );
 }
-
-/* Polls that wait for a change, and watches: few per account, woken by the database, without asking it in turns. */
 
 /** Reads a task; `undefined`: the caller's account has none of that id. */
 type ReadTask = () => Promise<TaskSummary | undefined>;

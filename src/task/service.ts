@@ -18,7 +18,7 @@ import type { TaskSchemas } from "./schema/schemas.ts";
 import { parseSubmit } from "./submit-form.ts";
 import type { Submit } from "./submit.ts";
 
-/** What {@link createTaskService} needs. */
+/** Options of {@link createTaskService}. */
 export interface TaskServiceOptions extends TaskReadsOptions {
   /** Finds a model. @throws GatewayError MODEL_NOT_FOUND or ACCESS_DENIED */
   readonly authorize: (caller: Caller, modelKey: string) => ModelConfig;

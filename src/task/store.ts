@@ -29,7 +29,7 @@ export interface TaskStore {
   list(page: Page, accountId: string, states?: readonly string[]): Promise<readonly TaskSummary[]>;
 }
 
-/** Makes it. */
+/** Creates the task store. */
 export function createTaskStore(pool: Pick<Pool, "query">): TaskStore {
   const query = async (text: string, values: unknown[]): Promise<readonly TaskSummary[]> =>
     (await mapDatabaseLoss(pool.query<TaskSummary>(text, values))).rows;

@@ -20,7 +20,6 @@ export interface ParsedSubmit {
   readonly fingerprint: Buffer;
 }
 
-/** What {@link parseSubmit} needs. */
 interface ParseSubmitOptions {
   /** Finds the model. @throws GatewayError MODEL_NOT_FOUND or ACCESS_DENIED */
   readonly authorize: (modelKey: string) => ModelConfig;
@@ -117,8 +116,6 @@ function readCallbackUrl(
   if ("url" in read) return read.url.href;
   throw invalidParam("callbackUrl", read.problem);
 }
-
-/* What tells one submit from another under the same callback id. */
 
 /** What was asked for, without what is about the request itself. */
 interface FingerprintInput {

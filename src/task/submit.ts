@@ -30,7 +30,7 @@ export interface TaskPricing {
   holdUnits(price: PriceConfig, units: TaskUnits, discountBp: number): bigint;
 }
 
-/** What {@link createSubmit} needs. */
+/** Options of {@link createSubmit}. */
 export interface SubmitOptions {
   /** See {@link openSubmitPool}. */
   readonly pool: Pool;
@@ -125,7 +125,7 @@ export function openSubmitPool(url: string): Pool {
   return openPool(url, { max: poolMax, for: "callers", isPipelined: true });
 }
 
-/** Makes it. */
+/** Creates the submit. */
 export function createSubmit(options: SubmitOptions): Submit {
   const { pool, failpoint = ignore } = options;
   return async (read, submitter, { id = newId(), within } = {}) => {

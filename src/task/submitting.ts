@@ -295,8 +295,6 @@ function temporaryRefusal(message: string): TaskRefused {
   return new TaskRefused("upstream_error", message, true);
 }
 
-/* Where a task goes next. */
-
 /** The route of its model after the one that it has; `undefined`: there is none. */
 function nextRoute(work: TaskWork, task: TaskRow): RouteConfig | undefined {
   const routes = work.options.models.get(task.model)?.routes ?? [];

@@ -50,7 +50,7 @@ export interface TransitionOptions {
   /** Enqueues the webhook of a change, in its transaction; before its money.
    * Default: {@link notifyTask}. */
   readonly notify?: (transaction: PoolClient, task: TaskRow) => Promise<void>;
-  /** Told when a move takes an account below its threshold. Default: nobody. */
+  /** Called when a move takes an account below its threshold. Default: nothing. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
 }
 

@@ -13,13 +13,13 @@ export interface VendorModel {
   readonly vendor_model: string;
 }
 
-/** What {@link VendorHealth} need. */
+/** Options of {@link VendorHealth}. */
 export interface VendorHealthOptions {
   /** The pause after so many refusals in a row, in milliseconds. */
   readonly pause: (count: number) => number;
   /** Told of every refusal. */
   readonly onAlarm: (alarm: VendorAlarm) => void;
-  /** Told when a vendor no longer refuses. */
+  /** Called when a vendor no longer refuses. */
   readonly onBack: (place: VendorModel) => void;
   /** Milliseconds since some moment. Default `performance.now`. */
   readonly clock?: () => number;

@@ -57,8 +57,6 @@ export async function confirmVendorTaskId(
   return isOurs ? id : undefined;
 }
 
-/* What a vendor's callback comes to. */
-
 /** The vendor's own name of the task; nothing, or nothing that is known by now. */
 export async function resolveVendorTaskId(
   tools: TaskWork,

@@ -49,18 +49,18 @@ export interface WorkerOptions extends TransitionOptions {
   readonly accountMax?: number;
   /** From 0 to below 1; decides jitter. Default `Math.random`. */
   readonly random?: () => number;
-  /** Told of every answer to a submit, and of those that got none. Default: nobody. */
+  /** Called with every answer to a submit, and of those that got none. Default: nothing. */
   readonly onSubmit?: (vendor: string, outcome: SubmitOutcome) => void;
-  /** Told each time a vendor refuses the operator's own key, money or model name (R-ERR-3). Default: nobody. */
+  /** Called with each time a vendor refuses the operator's own key, money or model name (R-ERR-3). Default: nothing. */
   readonly onAlarm?: (alarm: VendorAlarm) => void;
   /** Told where a vendor has answered ten questions in a row about a task with nothing that says how it stands, and of
    * every ten more. Default: nobody. */
   readonly onSilent?: (vendor: string, error: unknown) => void;
-  /** Told of every task that has ended here, with its record among the calls. Default: nobody. */
+  /** Called with every task that has ended here, with its record among the calls. Default: nothing. */
   readonly onEnd?: (task: TaskRow, record?: CallRow) => void;
   /** Told what a vendor took for a task that had ended, in nano-USD. Default: nobody. */
   readonly onLateCost?: (task: TaskRow, vendorCostNanos: bigint) => void;
-  /** Told what an operator should know, without secrets. Default: nobody. */
+  /** Logs what an operator should know, without secrets. Default: nothing. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Called at named points, for tests that kill the process there. Default: nothing. */
   readonly failpoint?: (point: WorkerFailpoint) => void;
@@ -132,8 +132,6 @@ export type WorkerFailpoint =
   | "file.stored"
   | `trail.${"sent" | "answered"}`
   | `${TaskEvent | "progress"}.${"sent" | "answered"}`;
-
-/* How long the steps of tasks take where nobody says otherwise. */
 
 /** The timings of a worker. @param given default: those of the limits */
 export function timingsOf(given: Partial<WorkerTimings> = {}): WorkerTimings {

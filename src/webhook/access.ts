@@ -9,7 +9,7 @@ export type RequireAccount = (
   context: Pick<HandlerContext, "values">,
 ) => Promise<string>;
 
-/** Makes the check. @param exists whether there is such an account */
+/** Creates the check. @param exists whether there is such an account */
 export function accountCheck(exists: (accountId: string) => Promise<boolean>): RequireAccount {
   return async (accountId, context) => {
     const isVisible = isUuid(accountId) && canSeeAccount(context, accountId);

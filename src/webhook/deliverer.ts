@@ -138,8 +138,6 @@ function recordValues(
   ];
 }
 
-/* What sending needs, and how long it takes. */
-
 /** What a dispatcher needs. */
 export interface DispatcherOptions {
   readonly pool: Pool;
@@ -147,9 +145,9 @@ export interface DispatcherOptions {
   readonly url: string;
   readonly client: GuardedClient;
   readonly secrets: Secrets;
-  /** Told of every attempt that has ended, when it is written down. Default: nobody. */
+  /** Called with every attempt that has ended, when it is written down. Default: nothing. */
   readonly onAttempt?: (finished: Finished) => void;
-  /** Told what an operator should know, without secrets. Default: nobody. */
+  /** Logs what an operator should know, without secrets. Default: nothing. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Default: those of the limits. */
   readonly slots?: Partial<SlotLimits>;

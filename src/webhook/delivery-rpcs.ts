@@ -26,7 +26,7 @@ const sql = {
   body: "select body from webhook_event where id = $1",
 } as const;
 
-/** Makes them. */
+/** Creates the delivery RPCs. */
 export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
   const { pool } = options;
   const requireAccount = accountCheck(options.accountExists);

@@ -28,7 +28,7 @@ const enableSql = `
     update webhook_delivery set due = now() where endpoint_id = $1 and state = 1 and due > now())
   select pg_notify('${dueChannel}', id || ' ' || account_id) from enabled`;
 
-/** Makes them. */
+/** Creates the endpoint RPCs. */
 export function createEndpointRpcs({
   pool,
   accountExists,
@@ -72,9 +72,7 @@ function noSuchEndpoint(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, text);
 }
 
-/* The RPCs that show and change an account's secret. */
-
-/** Makes them. */
+/** Creates the secret RPCs. */
 export function createSecretRpcs({
   secrets,
   accountExists,

@@ -120,8 +120,6 @@ function rowOf(
   ];
 }
 
-/* A receiver: what belongs to one account and one origin shares its caps and its breaker. */
-
 /** The origin of a callback address: scheme, host and port. */
 export function originOf(url: string): string {
   return new URL(url).origin;

@@ -50,7 +50,7 @@ const countSql = `
   select (select count(*)::int from webhook_delivery where state = 1) as pending,
     (select count(*)::int from webhook_endpoint where dead_time is not null) as "deadEndpoints"`;
 
-/** Makes the jobs; {@link PeriodicJobs.start} begins. */
+/** Creates the jobs; {@link PeriodicJobs.start} begins. */
 export function createWebhookJobs({ pool, warn = () => {} }: WebhookJobsOptions): WebhookJobs {
   let stats: WebhookStats = { pending: 0, deadEndpoints: 0 };
   const count = async (): Promise<WebhookStats> => {

@@ -47,7 +47,7 @@ const statusWords = new Map<WebhookStatus, "progress" | "completed" | "failed" |
   [WebhookStatus.CANCELLED, "cancelled"],
 ]);
 
-/** Makes them. */
+/** Creates the resend RPCs. */
 export function createResendRpcs(options: WebhookServiceOptions): Rpcs {
   const { pool } = options;
   const requireAccount = accountCheck(options.accountExists);

@@ -59,14 +59,14 @@ interface StoredRow extends SecretRow {
 /** What the sealed texts are bound to, beside their account. */
 const context = Buffer.from("webhook secret");
 
-/** What {@link createSecrets} needs. */
+/** Options of {@link createSecrets}. */
 export interface SecretsOptions {
   readonly pool: Pool;
   /** The master key, 32 bytes; asked for when it is first needed. */
   readonly masterKey: () => Uint8Array;
 }
 
-/** Makes the store. */
+/** Creates the store. */
 export function createSecrets({ pool, masterKey }: SecretsOptions): Secrets {
   let made: Sealing | undefined;
   const sealing = (): Sealing => (made ??= createSealing(masterKey(), "webhook"));

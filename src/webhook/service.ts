@@ -8,7 +8,7 @@ import { createEndpointRpcs, createSecretRpcs } from "./endpoint-rpcs.ts";
 import { createResendRpcs } from "./resend-rpcs.ts";
 import type { Secrets } from "./secrets.ts";
 
-/** What {@link createWebhookService} needs. */
+/** Options of {@link createWebhookService}. */
 export interface WebhookServiceOptions {
   readonly pool: Pool;
   readonly secrets: Secrets;
@@ -23,7 +23,7 @@ export interface WebhookServiceOptions {
 /** The rooms' part of a service: its RPCs by name. */
 export type WebhookRpcs = ServiceImpl<typeof WebhookService>;
 
-/** Makes the implementation of `uas.webhook.v1.WebhookService`. */
+/** Creates the implementation of `uas.webhook.v1.WebhookService`. */
 export function createWebhookService(options: WebhookServiceOptions): WebhookRpcs {
   return {
     ...createSecretRpcs(options),

@@ -1,4 +1,4 @@
-/** Counts calls over time: by the hourly sums where they tell, else by looking at the newest calls. */
+/** Counts calls over time: from the hourly sums where these suffice, otherwise from the newest calls. */
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
@@ -16,7 +16,7 @@ import { Where } from "../../db/where.ts";
 import { addIndexedConditions, addOtherConditions, type CallQuery } from "./filter.ts";
 import { findFloor, timeOf } from "./read.ts";
 
-/** What to count. */
+/** The calls to count, and the bars to count them in. */
 export interface HistogramQuery extends Range {
   /** Its times are those of the range. */
   readonly calls: CallQuery;
@@ -25,7 +25,7 @@ export interface HistogramQuery extends Range {
   readonly nowMs: number;
 }
 
-/** How long bars can be, in milliseconds. */
+/** The possible lengths of bars, in milliseconds. */
 const barLengthsMs = [1, 5, 15, 60, 300, 900, 3_600, 10_800, 21_600, 43_200, 86_400, 604_800].map(
   (seconds) => seconds * 1_000,
 );
@@ -37,7 +37,7 @@ interface BarCount {
   readonly failed: bigint;
 }
 
-/** Counts them. */
+/** Counts succeeded and failed calls in bars of equal length. */
 export async function countCalls(
   pool: Queryable,
   query: HistogramQuery,
@@ -65,7 +65,7 @@ export async function countCalls(
   });
 }
 
-/** The shortest one of which few enough are needed; weeks upon weeks where even a week is too short. */
+/** The shortest bar length that needs no more than the wanted number of bars; multiples of a week for longer ranges. */
 function barLength({ fromMs, toMs, bars }: HistogramQuery): number {
   const fits = (barMs: number): boolean =>
     Math.ceil(toMs / barMs) - Math.floor(fromMs / barMs) <= bars;

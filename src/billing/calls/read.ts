@@ -1,4 +1,4 @@
-/** Reads pages of the call log: so much is looked through, and no more, however few calls fit. */
+/** Reads pages of the call log. The rows that one page may scan are bounded, however few calls match. */
 import { logWindowRows, logWindowRowsMax, logWindowsMs } from "../../config/log-limits.ts";
 import { firstId } from "../../db/partition.ts";
 import { nextPageToken, type Page } from "../../core/pagination.ts";
@@ -20,9 +20,9 @@ export interface CallPage {
 }
 
 /**
- * Reads a page. Windows grow: what is common is found in a small one, what is rare in few.
+ * Reads a page. Windows grow: common calls are found in a small window, rare ones in few windows.
  *
- * @param windowRows how many calls are looked through at first
+ * @param windowRows how many calls the first window scans
  */
 export async function readCalls(
   pool: Queryable,
@@ -48,17 +48,16 @@ export async function readCalls(
   return { calls, nextPageToken: nextPageToken(last) };
 }
 
-/** Where to look on. */
+/** Where the next window starts. */
 interface Start {
   /** Below this id. */
   readonly after: string;
-  /** From this id on: where hours were passed, calls are few, and only one hour is looked through. */
+  /** Not below this id: where hours were skipped, calls are few, and one hour is enough for a window. */
   readonly floor: string | undefined;
 }
 
 /**
- * Where the calls of an account's model or key begin, from a position on: the hourly sums know the hours that have
- * none. `undefined`: there are no more.
+ * Skips hours without a call of an account's model or key, by the hourly sums. `undefined`: there are no more calls.
  */
 async function skipHours(
   pool: Queryable,
@@ -102,8 +101,8 @@ async function readRows(
 }
 
 /**
- * The id down to which the next `rows` calls can be looked through; `undefined`: all can, or every call that is
- * found fits. Told before looking, so that calls that come meanwhile move nothing.
+ * The lowest id of the next `rows` calls, where a window ends; `undefined`: fewer are left, or an index serves every
+ * condition. Read before the window, so that calls that are written meanwhile shift nothing.
  */
 export async function findFloor(
   pool: Queryable,

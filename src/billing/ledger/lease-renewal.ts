@@ -1,34 +1,33 @@
-/** Keeps the holds of running calls alive. */
+/** Keeps this process and its holds alive: renews the leases of open holds, and sends the process's heartbeat. */
 import type { Row, Statement } from "./connection.ts";
 import type { WorkSource, Work } from "./dispatcher.ts";
 import type { Failpoint } from "./failpoints.ts";
 import type { LedgerTimings } from "./ledger.ts";
 
-/** How many looks for holds to renew there are in a period: a hold is at most one and a third periods old
- * by then, and one that a batch had locked gets more chances before it expires. */
+/** How many checks for due holds a period has: a hold is at most one and a third periods old when it is renewed, and one
+ * that a batch had locked gets more chances before it expires. */
 const checksPerPeriod = 3;
 
 /** The most holds of one statement. */
 const renewMax = 1_000;
 
-/** Renews holds by id. Waits for nobody (a locked hold is just being settled), and knows the database's clock only. */
+/** Renews holds by id, by the database's clock. Skips locked holds: they are just being settled. */
 export const renewStatement: Statement = {
   name: "ledger_renew",
   text: "select ledger_renew($1, $2) as count",
 };
 
-/** The open holds of this process, oldest first. */
+/** Renews the open holds of this process, oldest first. */
 export class LeaseRenewal implements WorkSource {
   readonly #onWork: () => void;
   readonly #ttlMs: number;
   readonly #renewMs: number;
   readonly #checkMs: number;
   readonly #timer: NodeJS.Timeout;
-  /** By id: when it is due, on the clock of `performance.now()`. In this order, for a renewed hold goes
-   * to the end. */
+  /** By id: when it is due, on the clock of `performance.now()`. In that order, for a renewed hold goes to the end. */
   readonly #due = new Map<string, number>();
 
-  /** `holdTtlMs`: how long a renewed hold lives from now on. */
+  /** @param onWork asks for a turn @param timings `holdTtlMs`: the lifetime of a renewed hold from then on */
   constructor(onWork: () => void, timings: Pick<LedgerTimings, "holdTtlMs" | "renewMs">) {
     this.#onWork = onWork;
     this.#ttlMs = timings.holdTtlMs;
@@ -43,12 +42,12 @@ export class LeaseRenewal implements WorkSource {
     return this.#due.size;
   }
 
-  /** A hold was made that was asked for at `askedMs`, on the clock of `performance.now()`. */
+  /** Adds a hold that was requested at `startMs`, on the clock of `performance.now()`. */
   add(id: string, startMs: number): void {
     this.#due.set(id, startMs + this.#renewMs);
   }
 
-  /** A hold was ended. */
+  /** Removes a hold that has ended. */
   delete(id: string): void {
     this.#due.delete(id);
   }
@@ -59,7 +58,7 @@ export class LeaseRenewal implements WorkSource {
     if (first !== undefined && first <= performance.now()) this.#onWork();
   }
 
-  /** Stops looking. */
+  /** Stops the checks. */
   stop(): void {
     clearInterval(this.#timer);
   }
@@ -73,7 +72,7 @@ export class LeaseRenewal implements WorkSource {
     }
     if (ids.length === 0) return undefined;
     if (ids.length === renewMax) this.#onWork();
-    // At once, not with the answer: the next turn must not take the same ones.
+    // At once, not with the answer: the next turn must not take the same holds.
     this.#postpone(ids, this.#checkMs);
     return {
       statement: renewStatement,
@@ -85,14 +84,12 @@ export class LeaseRenewal implements WorkSource {
     };
   }
 
-  /** Holds that were ended meanwhile stay out. */
+  /** Makes holds due later. Holds that have ended meanwhile stay out. */
   #postpone(ids: readonly string[], ms: number): void {
     const dueMs = performance.now() + ms;
     for (const id of ids) if (this.#due.delete(id)) this.#due.set(id, dueMs);
   }
 }
-
-/* Tells the database that this process lives. By the ledger's own connections: who can hold, lives. */
 
 const heartbeatStatement: Statement = {
   name: "ledger_heartbeat",
@@ -104,22 +101,22 @@ const endNodeStatement: Statement = {
   text: "update node set ended = clock_timestamp() where id = $1 and ended is null",
 };
 
-/** What a {@link Heartbeat} needs. */
 interface HeartbeatOptions {
   /** The process: a UUID of this start of it. */
   readonly nodeId: string;
-  /** What operators know it by: host and process number. */
+  /** Its name for operators: host and process number. */
   readonly name: string;
   readonly heartbeatMs: number;
   readonly silentMs: number;
   /** Asks for a turn. */
   readonly onWork: () => void;
-  /** The database has answered; `revived`: it had taken this process for dead. */
+  /** Called when the database has answered; `revived`: it had declared this process dead. */
   readonly onAnswered: (revived: boolean) => void;
   readonly failpoint?: Failpoint | undefined;
 }
 
-/** One statement at a time: while the database is away there is one that waits. */
+/** The heartbeat of a process, on the ledger's own connections: a process that can place holds counts as alive. One
+ * statement at a time: while the database is away, one is pending. */
 export class Heartbeat implements WorkSource {
   readonly #options: HeartbeatOptions;
   readonly #timer: NodeJS.Timeout;
@@ -135,13 +132,13 @@ export class Heartbeat implements WorkSource {
     this.#timer.unref();
   }
 
-  /** Beats no more. */
+  /** Sends no more heartbeats. */
   stop(): void {
     clearInterval(this.#timer);
     this.#isDue = false;
   }
 
-  /** Says that this process has ended and has nothing open: nobody need look for it. */
+  /** Reports that this process has ended with no open hold, so that no other process recovers for it. */
   end(): void {
     this.#isEnding = true;
     this.#options.onWork();

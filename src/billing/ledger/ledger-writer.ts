@@ -1,4 +1,4 @@
-/** The hot door to the money: group commit per account, without a timer. */
+/** The ledger of a process: group commit per account, without a timer. */
 import { hostname } from "node:os";
 import { awayCloseMs, ledgerConnections } from "../../config/limits.ts";
 import {
@@ -40,25 +40,25 @@ import { newId } from "../../core/uuid.ts";
 
 /** The ledger of a process. */
 export interface LedgerWriter extends Ledger {
-  /** This start of this process, a UUID: what its holds and its row in the table of nodes are named by. */
+  /** The id of this start of the process, a UUID: its holds and its row in the table of nodes have it. */
   readonly nodeId: string;
-  /** The second door: applies a batch inside the caller's transaction. See {@link applyIn}. */
+  /** Applies a batch inside the caller's transaction: {@link applyIn}. */
   applyIn(transaction: LedgerTransaction, batch: LedgerBatch): Promise<LedgerVerdicts>;
-  /** What it is doing, for metrics. */
+  /** Counts for metrics. */
   stats(): LedgerStats;
-  /** Resolves when everything is durable that was asked for before. */
+  /** Resolves when all operations that were requested before are durable. */
   flush(): Promise<void>;
   /**
-   * Refuses new holds, makes durable what waits (at most `timeoutMs`, default 10,000), and closes.
-   * Settle what runs before. What the database does not take stays in the journal for the next start.
+   * Refuses new holds, makes pending operations durable for at most `timeoutMs` (default 10,000), and closes.
+   * Settle running calls before. Settlements that the database does not take stay in the journal for the next start.
    * Safe to call twice.
    *
-   * @returns what the database did not take in time. Without a journal its holds expire, its costs are lost.
+   * @returns the counts of what the database did not take in time. Without a journal those costs are lost.
    */
   close(timeoutMs?: number): Promise<LedgerStats>;
 }
 
-/** Opens the ledger. Connects in the background: holds that come before wait for it. */
+/** Opens the ledger. It connects in the background; earlier holds wait for the connection. */
 export function createLedger(options: LedgerOptions): LedgerWriter {
   return new GroupCommitLedger(options);
 }
@@ -73,9 +73,9 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   readonly #heartbeat: Heartbeat;
   readonly #leases: LeaseRenewal;
   readonly #callLog: CallLog;
-  /** What every batch says of this process. */
+  /** Identifies this process in every batch. */
   readonly #sender: { -readonly [K in keyof Sender]: Sender[K] };
-  /** By account: those with something waiting or under way. */
+  /** By account: queues with pending operations or a batch under way. */
   readonly #queues = new Map<string, AccountQueue>();
   readonly #pendingHolds = new PendingHolds((accountIds) => {
     for (const accountId of accountIds) this.#queues.get(accountId)?.dropAbandoned();
@@ -121,7 +121,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   hold(operation: HoldOperation): Promise<HoldVerdict> {
     if (this.#closed) return Promise.reject(unavailable("the gateway is stopping"));
     if (this.#journal?.own.isFull)
-      return Promise.reject(unavailable("too much waits for the books"));
+      return Promise.reject(unavailable("the settlement backlog is full"));
     if (operation.amountNanos < 0n)
       return Promise.reject(new RangeError("a hold cannot be negative"));
     return new Promise((resolve, reject) => {
@@ -200,7 +200,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
     this.#pendingExtends.close();
     const { journalEntries } = stats;
     if (journalEntries > 0) {
-      this.#warn("settlements wait in the journal for the next start", { journalEntries });
+      this.#warn("settlements stay in the journal for the next start", { journalEntries });
     }
     for (const { id, cost, reject } of this.#pendingSettles.unsafe) {
       this.#warn("a settlement could not be made durable: its cost is lost", { callId: id, cost });
@@ -219,7 +219,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   }
 
   onAdmitted(item: HoldItem): void {
-    // Its own time, not another look at the clock: this runs for every call.
+    // Computed from its deadline instead of another clock read: this runs for every call.
     this.#leases.add(item.id, item.deadlineMs - this.#timings.holdWaitMs);
   }
 
@@ -242,7 +242,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
       return;
     }
     this.#refusedSettles++;
-    // Without its record it is tried once more.
+    // With a record, the queue tries once more without it.
     if (!item.record) {
       this.#leases.delete(item.id);
       this.#pendingSettles.delete(item.id);
@@ -279,7 +279,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
 
   #onHeartbeat(revived: boolean): void {
     this.#sender.nodeName = null;
-    if (revived) this.#warn("this process had been taken for dead; its calls are corrected", {});
+    if (revived) this.#warn("this process had been declared dead; its calls are corrected", {});
   }
 
   #onResend(error: unknown): void {
@@ -288,7 +288,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
     this.#warn("a ledger statement is sent again", { err: error });
   }
 
-  /** Whoever leaves something open is looked for: what it left is settled for it. */
+  /** Reports the end of this process only where no hold is open: open ones must be recovered. */
   async #flushAndEndNode(): Promise<void> {
     await this.flush();
     if (this.#leases.size > 0) return;

@@ -1,4 +1,4 @@
-/** The RPCs that show prices: those of the configuration, and those that the price book remembers. */
+/** The RPCs that show prices: configured ones, and earlier ones from the price book. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -27,7 +27,6 @@ import { cutPage, readPage } from "../../core/pagination.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import { parsePrice, priceVersion, type CanonicalPrice } from "./price-form.ts";
 
-/** What {@link createPriceRpcs} needs. */
 interface PriceRpcOptions {
   readonly pool: Queryable;
   /** The configured models, by key. */
@@ -47,7 +46,7 @@ const storedPricesSql =
   "from model_price m join price_version v on v.version = m.version where m.model = any($1) " +
   "order by m.model, coalesce(m.from_time, m.load_time), m.version";
 
-/** Makes them. */
+/** Creates the price RPCs. */
 export function createPriceRpcs({
   pool,
   models,
@@ -85,7 +84,7 @@ export function createPriceRpcs({
   };
 }
 
-/** Those of the configuration, with when they were first loaded, after those that it no longer names. */
+/** The versions of a model: earlier ones first, then the configured ones with the time of their first load. */
 function versionsOf(
   model: ModelConfig | undefined,
   noted: readonly StoredPriceRow[],
@@ -128,8 +127,6 @@ function noSuchModel(modelKey: string): GatewayError {
   );
 }
 
-/* Prices as messages of the contract. */
-
 /** A price in USD. */
 export function priceMessage(price: PriceConfig): Price {
   return create(PriceSchema, {
@@ -168,7 +165,6 @@ function datedVersions(prices: readonly DatedPrice[], nowMs: number): PriceVersi
   });
 }
 
-/** One version. */
 function versionMessage(
   price: PriceConfig,
   rest: MessageInitShape<typeof PriceVersionSchema>,

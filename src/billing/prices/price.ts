@@ -1,4 +1,4 @@
-/** What a call costs: pure arithmetic in nano-USD. */
+/** Computes what a call costs: arithmetic in nano-USD. Pure. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { PriceConfig, PriceTier, TokenPrices } from "../../config/config.ts";
 
@@ -9,29 +9,29 @@ export type TokenUsage = Pick<
 > &
   Partial<Pick<Usage, "reasoningTokens">>;
 
-/** Units that are not tokens. */
+/** Billable units other than tokens. */
 export interface UnitUsage {
-  /** Pictures made. Default 0. */
+  /** Images generated. Default 0. */
   readonly images?: number | undefined;
-  /** Seconds of audio or video made; a fraction counts to the microsecond. Default 0. */
+  /** Seconds of audio or video generated; a fraction counts to the microsecond. Default 0. */
   readonly seconds?: number | undefined;
 }
 
 /** All that a call can be charged for. */
 export type CallUsage = TokenUsage & UnitUsage;
 
-/** What {@link holdAmount} needs. */
+/** The most that a call can use. */
 export interface HoldEstimate extends UnitUsage {
   readonly price: PriceConfig;
-  /** The most tokens that can be read: each at the dearest price of input. Default 0. */
+  /** The most input tokens; each is held at the highest input price. Default 0. */
   readonly inputTokens?: number;
-  /** The most tokens that can be made. Default 0. */
+  /** The most output tokens. Default 0. */
   readonly outputTokens?: number;
   /** See {@link callCost}. Default 0. */
   readonly discountBp?: number;
 }
 
-/** What calls are charged by, in the order of a receipt. */
+/** The billable units, in the order of a receipt. */
 export const priceUnits = [
   "input",
   "cachedInput",
@@ -58,18 +58,18 @@ export const tokenUnits: ReadonlySet<PriceUnit> = new Set([
 /** One line of a receipt: quantity × price = amount, exactly. */
 export interface PriceLine {
   readonly unit: PriceUnit;
-  /** Tokens; of the other units, millionths. */
+  /** A number of tokens; of the other units, a number of millionths. */
   readonly quantity: bigint;
-  /** Nano-USD per million parts. */
+  /** Nano-USD per million of `quantity`. */
   readonly priceNanos: bigint;
   /** In millionths of a nano-USD. */
   readonly amountMillionths: bigint;
 }
 
-/** Prices are per so many parts: a million tokens, or the millionths of one picture, second or request. */
+/** The quantity that a price is for: a million tokens, or the millionths of one image, second or request. */
 export const quantityPerPrice = 1_000_000n;
 
-/** A discount is counted in hundredths of a percent: so many are all of it. */
+/** A discount of 100 %, in hundredths of a percent. */
 export const discountBpMax = 10_000;
 
 const wholeBp = BigInt(discountBpMax);
@@ -87,8 +87,8 @@ export function callCost(price: PriceConfig, usage: CallUsage, discountBp = 0): 
 }
 
 /**
- * The most that a call can cost in nano-USD, rounded up: what is held before a vendor is asked. Of the
- * tiers that so many tokens can reach, the dearest counts.
+ * The most that a call can cost in nano-USD, rounded up: the amount of its hold. Of the tiers that the tokens can
+ * reach, the most expensive one counts.
  */
 export function holdAmount(estimate: HoldEstimate): bigint {
   const { price, inputTokens = 0, discountBp = 0 } = estimate;
@@ -102,14 +102,13 @@ export function holdAmount(estimate: HoldEstimate): bigint {
   return (parts * payable(discountBp) + scale - 1n) / scale;
 }
 
-/** The tier that a call which reads so many tokens is priced at; `undefined`: the price's own. */
+/** The price tier of a call with so many input tokens; `undefined`: the base price. */
 export function tierOf({ tiers = [] }: PriceConfig, inputTokens: number): PriceTier | undefined {
   return tiers.findLast(({ above }) => inputTokens > above);
 }
 
 /**
- * What {@link callCost} adds up, line by line and without the discount. Units that were not used or are not
- * charged have none.
+ * The lines that {@link callCost} adds up, before the discount. Units that were not used or have no price have no line.
  */
 export function priceLines(price: PriceConfig, usage: CallUsage): PriceLine[] {
   const lines: PriceLine[] = [];
@@ -120,7 +119,7 @@ export function priceLines(price: PriceConfig, usage: CallUsage): PriceLine[] {
   return lines;
 }
 
-/** The prices of tokens that count for a call: those of its tier, the others as in its price. */
+/** The token prices of a call: those of its tier, and the base price's where the tier has none. */
 function tokenPrices(price: PriceConfig, inputTokens: number): TokenPrices {
   if (price.tiers === undefined) return price;
   const tier = tierOf(price, inputTokens);
@@ -138,7 +137,7 @@ function withTier(price: PriceConfig, tier: PriceTier): PriceConfig {
   };
 }
 
-/** The exact cost in millionths of a nano-USD, where each token is of the dearest kind. */
+/** The exact cost in millionths of a nano-USD, with each token at the highest price of its direction. */
 function maxCostMillionths(price: PriceConfig, estimate: HoldEstimate): bigint {
   const { input = 0n, cachedInput = input, cacheWrite = input, output = 0n } = price;
   const { reasoning = output } = price;
@@ -168,7 +167,7 @@ function costMillionths(tokens: TokenPrices, price: PriceConfig, usage: CallUsag
 
 type ChargeVisitor = (unit: PriceUnit, parts: bigint, priceNanos: bigint) => void;
 
-/** Goes through what a call is charged for: the one place that says what is part of what. */
+/** Visits every charge of a call: the one place that splits input and output into their priced kinds. */
 function forEachCharge(
   tokens: TokenPrices,
   price: PriceConfig,
@@ -180,7 +179,7 @@ function forEachCharge(
   const each = (unit: PriceUnit, parts: bigint, nanos: bigint | undefined): void => {
     if (nanos !== undefined && parts > 0n) visit(unit, parts, nanos);
   };
-  // A vendor may report more reasoning than output: no more is made than was made.
+  // A vendor may report more reasoning tokens than output tokens: at most the output counts.
   const reasoned = Math.min(usage.reasoningTokens ?? 0, outputTokens);
   each("input", count(inputTokens - cachedInputTokens - cacheWriteTokens), input);
   each("cachedInput", count(cachedInputTokens), cachedInput);
@@ -201,7 +200,7 @@ function payable(discountBp: number): bigint {
   return wholeBp - BigInt(discountBp);
 }
 
-/** A vendor may report nonsense: less than nothing is nothing. */
+/** A usable count: a vendor may report negative numbers or fractions. */
 function count(value: number): bigint {
   return value > 0 ? BigInt(Math.trunc(value)) : 0n;
 }

@@ -171,8 +171,6 @@ export const examples: Readonly<Record<keyof typeof paramsFields, JsonObject>> =
   [ModelType.AUDIO]: { text: "Good morning, and welcome aboard." },
 };
 
-/* What a TEXT task can be charged for at most. */
-
 /** The bound of its parameters, and as many tokens of output as it may make. */
 export function textUnits(params: JsonObject, { maxOutputTokens }: ModelConfig): TaskUnits {
   const { imageUrls, maxTokens, ...rest } = params;

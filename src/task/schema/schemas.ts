@@ -32,7 +32,6 @@ export interface TaskSchemas {
   of(model: ModelConfig): TaskModel;
 }
 
-/** What {@link createTaskSchemas} needs. */
 interface TaskSchemasOptions {
   /** How the vendor of a route runs tasks; `undefined`: it does not. */
   readonly tasksOf: (route: RouteConfig) => VendorTasks | undefined;
@@ -116,8 +115,6 @@ function notATask({ key }: ModelConfig): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "modelKey" });
 }
 
-/* Checks parameters by the schema that is also served: one source for both. */
-
 /** Checks parameter objects. */
 interface ParamsCheck {
   /**
@@ -129,7 +126,6 @@ interface ParamsCheck {
   read(params: JsonObject): JsonObject;
 }
 
-/** What {@link createParamsCheck} needs. */
 interface ParamsCheckOptions {
   /** See {@link VendorTasks.paramsSchema}. */
   readonly schema: JsonObject;
