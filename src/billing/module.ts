@@ -1,4 +1,4 @@
-/** Puts the billing room together: its services for whoever has the database, the ledger and the jobs for a server. */
+/** Puts the billing room together: its services for any process with the database, the ledger and the jobs for a server. */
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";

@@ -1,4 +1,4 @@
-/** A call in a vendor's own form that is answered at once: its life is that of every call. */
+/** Adapts synchronous native calls to the call pipeline: they are admitted, held and settled like every call. */
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
@@ -39,6 +39,7 @@ import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
 import { checkReferences, claimObjects } from "./store.ts";
 
+/** A native call for the pipeline. Reads the request as its vendor's route declares it. */
 export class NativeAdapter extends CallAdapter<Buffer> {
   override readonly takesAnyModel = true;
   readonly #exchange: NativeExchange<NativeCallRoute>;
@@ -73,18 +74,18 @@ export class NativeAdapter extends CallAdapter<Buffer> {
 /** The model of a request. */
 interface Found {
   readonly named: NamedModel;
-  /** `undefined`: it is none of this vendor's, whoever else may have it. */
+  /** `undefined`: this vendor does not serve it. */
   readonly found: NativeModel | undefined;
 }
 
-/** A request in a vendor's own form that has been read. */
+/** A native request that has been read. */
 class NativeRequest extends ReadRequest<Buffer> {
   override readonly dialect = Dialect.UNSPECIFIED;
   readonly text: AskedText;
   readonly #exchange: NativeExchange<NativeCallRoute>;
   readonly #context: NativeContext;
   readonly #model: Found;
-  /** Names of objects that the reply has told of. */
+  /** Names of objects that the reply has created. */
   readonly #made = new Set<string>();
 
   constructor(exchange: NativeExchange<NativeCallRoute>, context: NativeContext, model: Found) {
@@ -116,13 +117,13 @@ class NativeRequest extends ReadRequest<Buffer> {
     return [{ route, dialect: this.dialect, ...(isDrained && { isDrained }) }];
   }
 
-  /** Nothing is put in the place of what the request refers to; it only must be the caller's. */
+  /** Checks that referenced objects are the caller's; nothing is inserted in their place. */
   override recall(routes: readonly PlannedRoute[]): Promise<Recalled<Buffer>> | undefined {
     if (this.#exchange.mount.api.references === undefined) return undefined;
     return checkReferences(this.#exchange, this.#context).then(() => ({ request: this, routes }));
   }
 
-  /** The caller may come back for what was made. */
+  /** Remembers the owner of created objects: the caller may refer to them later. */
   override keep(): Promise<void> | undefined {
     const { mount, caller } = this.#exchange;
     const names = [...this.#made];
@@ -158,7 +159,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     const metered = meter(delivered);
     const { units } = delivered;
     if (units === undefined) return metered;
-    // A picture without a word is still a reply.
+    // An image without text is still a reply.
     const usage = metered.usage ?? delivered.reported ?? create(UsageSchema);
     return { usage, source: UsageSource.UPSTREAM, units, isCharged: true };
   }
@@ -205,7 +206,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     for (const name of (json && this.#exchange.route.creates?.(json)) ?? []) this.#made.add(name);
   }
 
-  /** At once: who reads a stream may use an id before its end. */
+  /** Claims objects at once: a client may use an id before the stream ends. */
   #claim(json: JsonObject): void {
     this.#onObject(json);
     this.keep()?.catch((error: unknown) => {
@@ -232,7 +233,8 @@ function times(value: number | undefined, choices: number): number {
   return (value ?? 0) * choices;
 }
 
-/** The reply, whose failures tell the client not to ask again: its own repetition would be a second job. */
+/** The reply of a call that is a job at its vendor (R-ERR-5). Its failures say not to retry: the vendor may run and bill
+ * the job without an answer, and a retry would be a second one. */
 async function asJob(sent: Promise<VendorReply>): Promise<VendorReply> {
   try {
     const reply = await sent;
@@ -273,7 +275,7 @@ class JobBody implements VendorBody {
 function jobError(error: unknown): unknown {
   if (!(error instanceof HttpFailure)) return error;
   const { kind } = error;
-  // Nothing was sent, or nobody is there to be told.
+  // Nothing was sent, or the client has disconnected.
   if (kind === "connect" || kind === "connect_timeout" || kind === "aborted") return error;
   return new GatewayError(
     ErrorCode.UPSTREAM_SUBMIT_UNKNOWN,

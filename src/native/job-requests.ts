@@ -1,4 +1,4 @@
-/** What customers ask of their jobs: how they stand, that they stop, which there are. */
+/** Customers' requests about their jobs: poll, cancel, list. */
 import { HttpFailure } from "../http/failure.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type {
@@ -16,7 +16,7 @@ import { parseObject } from "./reply-stream.ts";
 import { customerBody } from "./send.ts";
 import { isUuid } from "../core/uuid.ts";
 
-/** How a job stands: from what is kept. What is no job, but the caller's own, passes. */
+/** Answers a poll from the tracked report. An id that is no job, but an object of the caller, passes to the vendor. */
 export async function poll(
   exchange: NativeExchange<NativePollRoute>,
   context: NativeContext,
@@ -36,7 +36,7 @@ export async function poll(
   }
 }
 
-/** What is not kept of a job: the vendor has it. */
+/** Passes a request to the vendor, for parts of a job that are not kept. */
 async function passLive(
   exchange: NativeExchange<NativePollRoute>,
   context: NativeContext,
@@ -55,7 +55,7 @@ async function passLive(
   }
 }
 
-/** The same about a job, where its vendor has it: clients may name its model as they know it. */
+/** The pass route to a job's own path at the vendor: clients may use the platform's name of the model. */
 function jobPass(
   { mount, route }: NativeExchange,
   job: NativeJob | undefined,
@@ -75,7 +75,7 @@ function jobPass(
   return { ...passing, target: () => ({ base, path: place }) };
 }
 
-/** The vendor's refusal to stop it passes as it is. */
+/** Cancels a job. The vendor's refusal passes unchanged. */
 export async function cancel(
   exchange: NativeExchange<NativeCancelRoute>,
   context: NativeContext,
@@ -91,7 +91,7 @@ export async function cancel(
   await pass({ ...exchange, route: passing }, context, onWhole);
 }
 
-/** The caller's own, from what is kept: the vendor's list has those of all customers. */
+/** Lists the caller's jobs from the kept reports: the vendor's own list has those of all customers. */
 export async function list(
   exchange: NativeExchange<NativeListRoute>,
   context: NativeContext,
@@ -118,7 +118,7 @@ export async function list(
   await answer(exchange, context, { body: Buffer.from(route.body(texts, next)) });
 }
 
-/** `undefined`: it is no job. @throws GatewayError NOT_FOUND where it is somebody else's */
+/** The caller's job; `undefined`: the id is no job. @throws GatewayError NOT_FOUND where it is another account's */
 async function ownJob(
   { mount, caller }: NativeExchange,
   { pool }: NativeContext,
@@ -135,7 +135,7 @@ async function mapTrackerFailure<Seen>(look: Promise<Seen>): Promise<Seen> {
   } catch (error) {
     if (error instanceof HttpFailure) throw failureError(error.kind, error);
     if (!(error instanceof VendorTrouble)) throw error;
-    const text = "The vendor does not say how the job stands; ask again";
+    const text = "The vendor does not report the state of the job; try again";
     throw new GatewayError(ErrorCode.UPSTREAM_ERROR, text, { cause: error });
   }
 }
@@ -149,7 +149,7 @@ async function answer(
   const headers = {
     "content-type": "application/json",
     "content-length": String(told.length),
-    // It changes, and it is one customer's.
+    // It changes, and it belongs to one customer.
     "cache-control": "private, no-store",
   };
   sink.whole({ status, headers }, told);

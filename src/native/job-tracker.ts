@@ -1,6 +1,6 @@
 /**
- * Follows jobs at their vendors: what the vendor said last is kept, asked for again when it is older than a moment,
- * and by one question for all who ask at once. What has ended is never asked for again.
+ * Tracks native jobs at their vendors. The last report is kept, and refreshed when it is older than a moment, by one
+ * request for all concurrent readers. The report of an ended job is final.
  */
 import type { Pool } from "pg";
 import { nativeKeptBytesMax, nativeRefreshMs, replyBytesMax } from "../config/limits.ts";
@@ -25,36 +25,36 @@ import {
   markJobStale,
 } from "./store.ts";
 
-/** How a job stands. */
+/** The state of a job, as its vendor reported it. */
 export interface JobReport {
-  /** What the vendor said. */
+  /** The vendor's reply. */
   readonly body: Buffer;
-  /** Whether it has ended. */
+  /** Whether the job has ended. */
   readonly isOver: boolean;
-  /** Whether it says how the job stands: answers to a cancel may not. */
+  /** Whether the reply describes the job: replies to a cancel may not. */
   readonly isJob: boolean;
 }
 
 /** Options of {@link createJobTracker}. */
 export interface JobTrackerOptions {
   readonly pool: Pool;
-  /** Called when there is something for workers to look at. */
+  /** Called when a task is due. */
   readonly onNews: () => void;
-  /** How old what is told of a job may be, in milliseconds. Default `nativeRefreshMs`. */
+  /** The largest age of a report before it is refreshed, in milliseconds. Default `nativeRefreshMs`. */
   readonly refreshMs?: number | undefined;
 }
 
-/** Follows jobs. */
+/** Tracks native jobs. */
 export interface JobTracker {
-  /** How a job stands. @throws HttpFailure, VendorTrouble where the vendor does not say and nothing is kept */
+  /** Reads the state of a job. @throws HttpFailure, VendorTrouble where the vendor fails and no report is kept */
   refresh(mount: NativeMount, job: NativeJob, task: NativeTask): Promise<JobReport>;
-  /** Keeps what a vendor said of a job by itself, such as in its answer to a cancel. */
+  /** Keeps a vendor's reply that came with another request, such as a cancel. */
   recordAnswer(job: NativeJob, task: NativeTask, body: Buffer): Promise<void>;
-  /** How workers follow jobs of a vendor. */
+  /** The task interface of a vendor's jobs, for workers. */
   tasksOf(mount: NativeMount): VendorTasks;
 }
 
-/** How long a question about a job may take, in milliseconds. */
+/** The timeout of a request about a job, in milliseconds. */
 const requestTimeoutMs = 30_000;
 
 /** Creates the job tracker. */
@@ -96,13 +96,13 @@ async function refreshJob(
     return readReport(body, task);
   } catch (error) {
     const isVendors = error instanceof HttpFailure || error instanceof VendorTrouble;
-    // What was said last is better than nothing: the job runs on whether anybody hears of it or not.
+    // The last report is better than an error: the job goes on in any case.
     if (isVendors && kept !== undefined) return kept;
     throw error;
   }
 }
 
-/** @throws HttpFailure; VendorTrouble where the answer says nothing about the job */
+/** Requests a job's state. @throws HttpFailure; VendorTrouble where the status is no success */
 async function request(mount: NativeMount, asked: VendorRequest): Promise<Buffer> {
   const { status, body } = await answerOf(mount, asked);
   if (status >= 200 && status < 300) return body;
@@ -116,7 +116,7 @@ function troubleOf({ vendor }: NativeMount, status: number, body: Buffer): Vendo
 
 type VendorRequest = Pick<NativeSend, "method" | "target">;
 
-/** What a vendor answers, whatever it is. @throws HttpFailure */
+/** The vendor's reply with any status. @throws HttpFailure */
 async function answerOf({ transport }: NativeMount, asked: VendorRequest) {
   const [{ name: base }] = transport.bases;
   const signal = AbortSignal.timeout(requestTimeoutMs);
@@ -125,12 +125,12 @@ async function answerOf({ transport }: NativeMount, asked: VendorRequest) {
   return { ...reply, body: await reply.body.whole(replyBytesMax) };
 }
 
-/** What a job is asked for by. */
+/** The vendor's ids of a job and its model. */
 function idsOf({ vendor_id: id, vendor_model: model }: NativeJob): [id: string, model: string] {
   return [id ?? "", model ?? ""];
 }
 
-/** What a vendor says of a job. */
+/** Reads a vendor's reply about a job. */
 function readReport(body: Buffer, task: NativeTask): JobReport {
   const json = parseObject(body.toString("utf8"));
   if (json === undefined) return { body, isOver: false, isJob: false };
@@ -150,7 +150,7 @@ async function recordAnswer(
 ): Promise<void> {
   const json = parseObject(body.toString("utf8"));
   const owner = { vendor: job.vendor, accountId: job.account_id };
-  // Before anybody can ask for them.
+  // Before a client can refer to them.
   await claimObjects(pool, owner, (json && task.creates?.(json)) ?? []);
   const { isOver, isJob } = readReport(body, task);
   const said = savedAnswerOf(body, task, job.status);
@@ -162,14 +162,14 @@ async function recordAnswer(
   onNews();
 }
 
-/** What is kept of it. */
+/** The report that is stored of a reply. @param before the status before it */
 export function savedAnswerOf(body: Buffer, task: NativeTask, before = ""): SavedAnswer {
   const json = parseObject(body.toString("utf8"));
   const status = json === undefined ? before : task.statusOf(json, before);
   return { status, body: body.length <= nativeKeptBytesMax ? body : null };
 }
 
-/** Jobs as workers know tasks. They are never submitted by workers: nobody knows a repetition. */
+/** Jobs as tasks. Workers never submit them: native submits are not idempotent. */
 function vendorTasks(
   mount: NativeMount,
   tracker: JobTracker,
@@ -217,10 +217,10 @@ function vendorTasks(
   };
 }
 
-/** By which vendors say that a job cannot be stopped any more. */
+/** Statuses that mean that a job cannot be cancelled any more. */
 const lateStatuses = new Set([400, 404, 409]);
 
-/** What an ended job came to. @throws HttpFailure; VendorTrouble where that is not known yet */
+/** The result of an ended job. @throws HttpFailure; VendorTrouble where it is not known yet */
 async function resultNews(
   mount: NativeMount,
   job: NativeJob,
@@ -233,7 +233,7 @@ async function resultNews(
   return result.newsOf({ status, headers, body, asked: job.asked ?? {}, before: job.status });
 }
 
-/** The jobs of a collection. */
+/** The task declaration of a collection of jobs; `undefined`: the vendor has none of that name. */
 export function taskOf({ api }: Pick<NativeMount, "api">, word: string): NativeTask | undefined {
   for (const route of api.routes) {
     if (route.kind === "submit" && route.task.word === word) return route.task;

@@ -1,13 +1,13 @@
 /**
- * Addresses that vendors' clients follow without a key (Replicate's `urls.stream`): sealed, so that they tell
- * nothing, cannot be made up, and end with their time. Nothing is stored for them.
+ * Links that vendors' clients follow without a key (Replicate's `urls.stream`). They are sealed: opaque, unforgeable, and
+ * valid for a limited time. Nothing is stored for them.
  */
 import { nativeLinkMs } from "../config/limits.ts";
 import { createSealing } from "../core/sealing.ts";
 import { isUuid } from "../core/uuid.ts";
 import type { NativeMount } from "./context.ts";
 
-/** Where a link leads. */
+/** The target of a link. */
 export interface LinkTarget {
   /** The name of the vendor's address. */
   readonly base: string;
@@ -16,18 +16,18 @@ export interface LinkTarget {
   readonly accountId: string;
 }
 
-/** Makes and reads them. */
+/** Creates and opens links. */
 export interface Links {
-  /** Puts links in place of the vendor's addresses. */
+  /** Replaces the vendor's addresses in a body by links. */
   replace(
     body: Buffer,
     to: { readonly mount: NativeMount; readonly accountId: string; readonly publicUrl: string },
   ): Buffer;
-  /** Where a link leads; `undefined`: nowhere, or no more. */
+  /** Opens a link; `undefined`: it is invalid or has expired. */
   open(mount: NativeMount, token: string): LinkTarget | undefined;
 }
 
-/** Below each prefix that has some. */
+/** The path of links below a prefix. */
 export const linkPath = /^\/_s\/([\w-]{60,4000})$/;
 
 /** Creates the links. @param masterKey 32 bytes */
@@ -67,7 +67,7 @@ export function createLinks(masterKey: Uint8Array): Links {
   };
 }
 
-/** The vendor's address that a URL begins with. */
+/** The vendor's base address of a URL. */
 function baseOf({ transport }: NativeMount, url: string) {
   return transport.bases.find((base) => url.startsWith(`${base.url}/`));
 }

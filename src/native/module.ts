@@ -1,4 +1,4 @@
-/** Puts the native room together: which vendor is served under which prefix, and how its jobs are followed. */
+/** Puts the native room together: vendors' native APIs under their prefixes, their jobs, and the webhooks of jobs. */
 import type { PoolClient } from "pg";
 import type { Logger } from "pino";
 import { NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
@@ -30,7 +30,7 @@ import { customerBody } from "./send.ts";
 import { createNativeHandlers, createNativeService, type NativeHandlers } from "./service.ts";
 import { jobOfTask } from "./store.ts";
 
-/** What the room needs of the ground. */
+/** Options of {@link createNativeRoom}. */
 export interface NativeRoomOptions {
   readonly database: Database;
   readonly config: Config;
@@ -41,14 +41,14 @@ export interface NativeRoomOptions {
   readonly masterKey: Uint8Array;
   readonly metrics: Metrics;
   readonly log: Logger;
-  /** Called when there is something for workers to look at. */
+  /** Called when a task is due. */
   readonly onNews: () => void;
   readonly onLowBalance: NonNullable<TransitionOptions["onLowBalance"]>;
-  /** For tests. Default: as {@link JobTrackerOptions} has it. */
+  /** For tests. Default: those of the limits. */
   readonly taskTimings?: Pick<JobTrackerOptions, "refreshMs">;
 }
 
-/** What its service needs of the other rooms. */
+/** What the service uses of other rooms. */
 interface NativeRoomParts {
   readonly catalogue: Catalogue;
   readonly handlers: InferenceHandlers;
@@ -56,17 +56,17 @@ interface NativeRoomParts {
   readonly ledger: Pick<Ledger, "record">;
 }
 
-/** The room of a server. */
+/** The native room of a server. */
 export interface NativeRoom {
-  /** What the facade serves. */
+  /** The prefixes that the facade serves. */
   readonly prefixes: readonly NativePrefix[];
-  /** How workers follow jobs, by vendor name. */
+  /** By vendor name: native jobs as tasks, for workers. */
   readonly natives: ReadonlyMap<string, WorkerVendor>;
-  /** Tells of tasks, jobs among them. */
+  /** Enqueues the webhook of a task, with the vendor's own report where it is a native job (R-HOOK-7). */
   readonly notify: NonNullable<TransitionOptions["notify"]>;
   readonly jobs: NativeJobs;
   serve(parts: NativeRoomParts): { readonly handlers: NativeHandlers; readonly service: Service };
-  /** Where the gateway listens: what vendors' addresses become where no other public address is set. */
+  /** Sets the address where the gateway listens: the public one where the settings have none. Returns its argument. */
   servedAt<Urls extends { readonly publicUrl: string }>(urls: Urls): Urls;
 }
 
@@ -122,7 +122,7 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   };
 }
 
-/** Those that the configuration gives a prefix, and whose kind has an interface of its own. */
+/** The vendors with a configured prefix whose kind has a native API. */
 function mountsOf({
   config,
   vendors,
@@ -146,13 +146,12 @@ function mountsOf({
   return found;
 }
 
-/** What telling needs. */
 interface NotifyRoomOptions extends Pick<NativeContext, "publicUrl" | "links"> {
   /** By name. */
   readonly vendors: ReadonlyMap<string, NativeMount>;
 }
 
-/** Tells of tasks: of those in our own form as ever. */
+/** Creates the webhook of tasks: native jobs add how their vendor describes them (R-HOOK-7). */
 function createNotify(options: NotifyRoomOptions) {
   return async (transaction: PoolClient, task: TaskRow): Promise<void> => {
     if (task.callback_url === null) return;

@@ -1,4 +1,4 @@
-/** What costs nothing: counts of tokens, files, and what else is the caller's own at a vendor. */
+/** Passes free requests to a vendor: token counts, files, and other objects of the caller. */
 import { replyBytesMax } from "../config/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts";
@@ -21,10 +21,10 @@ import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, isJson, vendorRequest, type ModelChange } from "./send.ts";
 import { checkOwned, checkReferences, referencesOf, claimObjects } from "./store.ts";
 
-/** Told of a JSON body that came whole, before it is passed on. */
+/** Called with a complete JSON body before it is passed on. */
 type OnWhole = (body: Buffer) => Promise<void>;
 
-/** Passes a request on. A failure before the head is thrown. @param onWhole default: the reply is not looked at */
+/** Passes a request on. A failure before the head is thrown. @param onWhole default: the reply is not read */
 export async function pass(
   exchange: NativeExchange<NativePassRoute>,
   context: NativeContext,
@@ -75,7 +75,7 @@ async function send(
   return requireIdentity(await mapHttpFailure(followRedirect(exchange, reply)));
 }
 
-/** Nobody asked for a reply that must be decoded: passed on without its header, it would be noise. */
+/** Refuses an encoded reply, which was not requested: its header does not pass, so clients could not decode it. */
 function requireIdentity(reply: VendorReply): VendorReply {
   const { "content-encoding": encoding = "identity" } = reply.headers;
   if (encoding === "identity") return reply;
@@ -83,7 +83,7 @@ function requireIdentity(reply: VendorReply): VendorReply {
   throw unusable(`content-encoding ${encoding}, not asked for`);
 }
 
-/** What a vendor answers. @throws GatewayError where it does not */
+/** Maps a failed vendor request to its error for the customer. @throws GatewayError; other errors unchanged */
 export async function mapHttpFailure<Reply>(asking: Promise<Reply>): Promise<Reply> {
   try {
     return await asking;
@@ -92,7 +92,7 @@ export async function mapHttpFailure<Reply>(asking: Promise<Reply>): Promise<Rep
   }
 }
 
-/** Remembers whose the objects are that the reply tells of. */
+/** Remembers the caller as the owner of objects that the reply creates. */
 function claimReplyObjects(
   { mount, route, caller }: NativeExchange<NativePassRoute>,
   { pool }: NativeContext,
@@ -107,7 +107,7 @@ function claimReplyObjects(
   };
 }
 
-/** At which vendor a reply is, and whose. */
+/** The vendor and the account of a reply. */
 interface Owner extends Pick<NativeExchange, "mount"> {
   readonly caller: Pick<NativeExchange["caller"], "accountId">;
 }
@@ -116,13 +116,13 @@ interface Relay {
   readonly sink: NativeSink;
   readonly reply: VendorReply;
   readonly onWhole: OnWhole | undefined;
-  /** See {@link NativePassRoute.isJobs}. */
+  /** As {@link NativePassRoute.isJobs}. */
   readonly isJobs?: boolean | undefined;
-  /** See {@link ClassifyOptions.isModels}. */
+  /** As {@link ClassifyOptions.isModels}. */
   readonly isModels?: boolean;
 }
 
-/** Passes a reply on. */
+/** Passes a reply on. A refusal about the operator's account becomes a gateway error. */
 export async function relay(
   exchange: Owner,
   context: NativeContext,
@@ -159,7 +159,7 @@ export async function relay(
     status,
     headers: customerHeaders(exchange, publicUrl, { headers, length: undefined }),
   });
-  // Files are bytes of somebody: only what says that it is text of the vendor's has addresses.
+  // Files belong to customers: addresses are rewritten only in the vendor's own JSON and event streams.
   const isText = isJson(headers) || (headers["content-type"] ?? "").startsWith("text/event-");
   const rewriter = new AddressRewriter(isText ? addresses : []);
   while (await reply.body.ready()) {
@@ -172,10 +172,11 @@ export async function relay(
   if (rest.length > 0) await sink.chunk(rest);
 }
 
-/* One redirect, for routes whose vendor sends on to where its files lie: to hosts that the table names, and without
- * the credential. Everywhere else a redirect is a failure, and its address goes to nobody. */
-
-/** The reply that a redirect leads to; a reply that is none stays what it is. */
+/**
+ * Follows one redirect, on routes whose vendor redirects to its file storage: only to hosts that the route names, and
+ * without the credential. On other routes a redirect is a failure, and its address is not shown. Other replies are
+ * returned unchanged.
+ */
 async function followRedirect(
   { mount, route, request, signal }: NativeExchange<NativePassRoute>,
   reply: VendorReply,
@@ -207,7 +208,7 @@ async function followRedirect(
   }
 }
 
-/** A body that closes its connections with it. */
+/** A body whose cancel also closes its connections. */
 function closing(body: VendorReply["body"], close: () => Promise<void>): VendorReply["body"] {
   return {
     ready: () => body.ready(),

@@ -1,4 +1,4 @@
-/** What a vendor is sent of a request, and what a customer gets to see of the reply. */
+/** Builds the vendor's request from a native request, and the customer's headers and body from the reply. */
 import type { NativeSend } from "../vendor/native-http.ts";
 import { type BodyChanges } from "./body.ts";
 import {
@@ -12,14 +12,14 @@ import type { NamedModel } from "./models.ts";
 import { withoutParams } from "./path.ts";
 import { rewriteAddresses, rewriteHeader } from "../dialect/json/addresses.ts";
 
-/** A model's name and what stands in its place. */
+/** Replaces a model's name by the vendor's. */
 export interface ModelChange {
   readonly named: NamedModel;
   /** The vendor's name. */
   readonly vendorModel: string;
 }
 
-/** The request for the vendor: the model by its own name, our addresses as its, no callback, no foreign header. */
+/** The request for the vendor: with its names of model and addresses, without callbacks and unlisted headers. */
 export function vendorRequest(
   exchange: NativeExchange,
   publicUrl: string,
@@ -37,7 +37,7 @@ export function vendorRequest(
   const { base, path } = route.target?.(request) ?? { base: first.name, path: exchange.path };
   const query = withoutParams(exchange.query, callback?.params ?? []);
   const target = `${pathOf(path, change)}${query === "" ? "" : `?${query}`}`;
-  // Bytes of files are nobody's to read, whatever type they say they have.
+  // Files pass unread, whatever type they declare.
   const isBytes = route.kind === "pass" && route.model === undefined;
   const body = request.forVendor(
     isBytes ? {} : { ...changesOf(change), without: callback?.members ?? [], addresses },
@@ -45,7 +45,7 @@ export function vendorRequest(
   return { base, method, target, headers, body };
 }
 
-/** What a customer gets of a whole body: the vendor's addresses as ours, those without a key as keys of their own. */
+/** The customer's form of a complete body: the vendor's addresses become the gateway's, keyless ones become links. */
 export function customerBody(
   { mount, accountId }: { readonly mount: NativeExchange["mount"]; readonly accountId: string },
   body: Buffer,
@@ -55,7 +55,7 @@ export function customerBody(
   return rewriteAddresses(linked, outwardAddresses({ mount }, publicUrl()));
 }
 
-/** What a customer gets of a reply's headers. @param length of a whole one in bytes; `undefined`: it is streamed */
+/** The customer's headers of a reply. @param reply `length` of a complete body in bytes; `undefined`: it is streamed */
 export function customerHeaders(
   exchange: Pick<NativeExchange, "mount">,
   publicUrl: string,
@@ -76,7 +76,7 @@ export function customerHeaders(
   return { ...headers, "cache-control": "no-cache", "x-accel-buffering": "no" };
 }
 
-/** Whether a reply says that it is JSON. */
+/** Whether a reply declares JSON. */
 export function isJson(headers: Readonly<Record<string, string>>): boolean {
   return /^application\/(?:[\w.-]+\+)?json\b/i.test(headers["content-type"] ?? "");
 }
@@ -90,7 +90,7 @@ function changesOf(change: ModelChange | undefined): BodyChanges {
   return { texts: new Map([[member, `${prefix}${vendorModel}`]]) };
 }
 
-/** The path with the vendor's name of the model: it stands there once, as one run of segments. */
+/** The path with the vendor's name of the model, which it has once, as consecutive segments. */
 function pathOf(path: string, change: ModelChange | undefined): string {
   if (change === undefined || change.named.member !== undefined) return path;
   const { name } = change.named;

@@ -1,4 +1,4 @@
-/** NativeService: vendors' own interfaces, by one handler and a table for each vendor. */
+/** The handlers of NativeService: vendors' native APIs, by one handler and a route table for each vendor. */
 import { create, type MessageShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ExchangeHeadSchema } from "../../gen/uas/inference/v1/inference_service_pb.ts";
@@ -31,9 +31,9 @@ import { submit } from "./submit.ts";
 
 /** The handlers of NativeService: they push replies into a sink, whichever edge calls them. */
 export interface NativeHandlers {
-  /** @throws GatewayError where the sink was not told of the failure */
+  /** Answers a native request. @throws GatewayError where no head was sent yet */
   exchange(request: ExchangeRequest, context: CallContext, sink: NativeSink): Promise<Pushed>;
-  /** What a link leads to, for whoever has it. @throws GatewayError */
+  /** Answers with the target of a link: no key is needed. @throws GatewayError NOT_FOUND */
   followLink(request: FollowLinkRequest, signal: CancelSignal, sink: NativeSink): Promise<Pushed>;
 }
 
@@ -50,7 +50,7 @@ export function createNativeHandlers(context: NativeContext): NativeHandlers {
   };
 }
 
-/** The handlers over the network: their replies as messages of RPCs. */
+/** The handlers as RPCs: replies become messages. */
 export function createNativeService(handlers: NativeHandlers): ServiceImpl<typeof NativeService> {
   return {
     exchange(request, { values, signal: client }) {
@@ -98,7 +98,7 @@ async function dispatch(exchange: NativeExchange, context: NativeContext): Promi
   return {};
 }
 
-/** What costs nothing by itself. */
+/** Answers a request that costs nothing by itself. */
 function answerFree(exchange: NativeExchange, context: NativeContext): Promise<void> {
   const { route } = exchange;
   switch (route.kind) {
@@ -145,7 +145,7 @@ async function follow(
   }
 }
 
-/** A stopping gateway lets it finish. */
+/** Counts the request as running: a stopping gateway lets it finish. */
 async function counted({ calls }: NativeContext, work: () => Promise<void>): Promise<void> {
   calls.enter();
   try {
@@ -155,7 +155,7 @@ async function counted({ calls }: NativeContext, work: () => Promise<void>): Pro
   }
 }
 
-/** Finds the route. @throws GatewayError NOT_FOUND for everything that is not declared */
+/** Finds the route of a request. @throws GatewayError NOT_FOUND for undeclared addresses */
 function find(
   message: ExchangeRequest,
   { vendors }: NativeContext,
@@ -163,7 +163,7 @@ function find(
 ): NativeExchange {
   const { prefix, method, path, query, headers, body } = message;
   const mount = vendors.get(prefix);
-  // An account that may not call learns that first, whatever it asks for.
+  // A suspended account learns that first, whatever it requests.
   if (mount === undefined) {
     requireActive(from.caller);
     throw noSuchAddress(method, `${prefix}${path}`);

@@ -1,7 +1,7 @@
 /**
- * Jobs in a vendor's own form. The intent and its money are durable before the vendor is asked; its answer passes as
- * it is; from then on the job is a task like every other, which ends, is charged and notifies by itself. A client
- * that leaves changes nothing: the job runs on.
+ * Submits native jobs. The intent and its hold are durable before the vendor is called; the vendor's reply passes
+ * unchanged. From then on the job is a task: it ends, is charged and sends webhooks by itself. A client that disconnects
+ * changes nothing: the job goes on.
  */
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { callRecord } from "../billing/calls/call-record.ts";
@@ -50,7 +50,7 @@ interface Begun {
   readonly found: Found;
 }
 
-/** What is refused here has a record among the calls, and no task. */
+/** Checks the request and begins its task. A refusal here is recorded as a call, without a task. */
 async function begin(exchange: SubmitExchange, context: NativeContext): Promise<Begun> {
   const { mount, route, request, caller, requestId } = exchange;
   const path = `${mount.prefix}${exchange.path}`.slice(0, 256);
@@ -120,7 +120,7 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** Asks the vendor, once. */
+/** Submits to the vendor, once. */
 async function send(
   exchange: SubmitExchange,
   context: NativeContext,
@@ -129,14 +129,14 @@ async function send(
   const change = { named: found.named, vendorModel: found.route.model };
   const sent = vendorRequest(exchange, context.publicUrl(), change);
   const { transport } = exchange.mount;
-  // Its client's leaving is no reason to leave the vendor: the job would run, and nobody would know.
+  // Not cancelled when the client disconnects: the job would run without a record of its id.
   try {
     const reply = await transport.send({ ...sent, isPatient: true, signal: neverCancelled });
     const isOk = reply.status >= 200 && reply.status < 300;
     return await (isOk ? accepted : refused)(exchange, context, { task, reply });
   } catch (error) {
     if (error instanceof GatewayError) throw error;
-    // The vendor has answered, and it could not be written down: whoever works on tasks will find out.
+    // The vendor has answered, but the database did not: workers recover the outcome.
     if (!(error instanceof HttpFailure)) throw unknown(error);
     if (!isUnsent(error)) throw await lost(context, task, error);
     const told = failureError(error.kind, error);
@@ -187,7 +187,7 @@ async function refused(
   return { status, headers, body };
 }
 
-/** R-ERR-5: an SDK that asks again would make a second job. */
+/** The outcome is unknown. The error says not to retry: an SDK that retries would create a second job (R-ERR-5). */
 async function lost(
   { external, metrics, log }: NativeContext,
   task: WholeTask,
@@ -208,10 +208,10 @@ function unknown(cause: unknown): GatewayError {
   );
 }
 
-/** What is said of a callback. */
+/** The callback of a job. The vendor never learns of it, for it would sign with the operator's own secret. */
 interface Callback {
   readonly url: string | null;
-  /** What its receiver knows the job by; null: nothing was said. */
+  /** The receiver's id of the job; null: none was sent. */
   readonly id: string | null;
   readonly wantsProgress: boolean;
 }
@@ -219,7 +219,7 @@ interface Callback {
 /** The longest callback id in characters. */
 const idCharsMax = 255;
 
-/** Reads the vendor's own field, else the header. @throws GatewayError INVALID_REQUEST */
+/** Reads the callback from the vendor's own field, otherwise from headers. @throws GatewayError INVALID_REQUEST */
 function readCallback(
   { mount, request }: Pick<NativeExchange, "mount" | "request">,
   allowHosts: readonly string[],

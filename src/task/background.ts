@@ -1,4 +1,4 @@
-/** Runs responses in the background as TEXT tasks: what inference is given to start, find and end them by. */
+/** Runs background responses as TEXT tasks: starts, finds and cancels them for the inference room. */
 import type { BackgroundStanding, BackgroundTasks } from "../inference/background/tasks.ts";
 import type { Cancel } from "./cancel.ts";
 import { noSuchTask } from "./failures.ts";
@@ -18,7 +18,7 @@ export interface BackgroundTasksOptions {
   readonly waitSlots: WaitSlots;
 }
 
-/** How long is waited for the end of one that is cancelled, in milliseconds: who makes it hears of it at once. */
+/** How long a cancel waits for the end of its task, in milliseconds: the process that runs it reacts at once. */
 const cancelWaitMs = 5_000;
 
 /** Creates the background tasks. */

@@ -1,4 +1,4 @@
-/** Takes the callbacks of vendors: each is a hint that there is news of one task, and nothing more. */
+/** Receives vendors' callbacks. Each only notifies that a task may have changed; the vendor is then polled. */
 import type { Pool } from "pg";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { isUuid } from "../core/uuid.ts";
@@ -10,15 +10,15 @@ export interface CallbacksOptions {
   readonly pool: Pick<Pool, "query">;
   /** How a vendor runs tasks; `undefined`: this process does not know it. */
   readonly tasksOf: (vendor: string) => VendorTasks | undefined;
-  /** Called after a hint: there may be something to look at. Default: who works on tasks finds it by itself. */
+  /** Called after a notification: a task may be due. Default: nothing; workers find it with their next scan. */
   readonly onNews?: (() => void) | undefined;
 }
 
 /** The callbacks of vendors, by the tokens in their addresses. */
 export interface Callbacks {
-  /** Whether a task has this token. Asked before anything else is read. */
+  /** Whether a task has this token. Checked before the body is read. */
   isKnown(this: void, token: string): Promise<boolean>;
-  /** Takes a callback. */
+  /** Records the notification of a callback. */
   take(this: void, token: string, body: Buffer): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Ends tasks because their client asks for it. */
+/** Cancels tasks on their client's request. */
 import type { Pool } from "pg";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
@@ -15,21 +15,21 @@ export interface CancelOptions extends TransitionOptions {
   readonly store: TaskStore;
   /** Whether a task that was given to a vendor can be stopped there. */
   readonly canStop: (task: TaskRow) => boolean;
-  /** Called after a task was asked to end: whoever runs it may look at once. Default: nothing. */
+  /** Called after a cancel was requested: the process that runs the task may react at once. Default: nothing. */
   readonly onCancelRequested?: ((task: TaskSummary) => void) | undefined;
-  /** Called at the points where a process can die: `cancel.ended`, `cancel.asked`. Default: nothing. */
+  /** Called at `cancel.ended` and `cancel.asked`, where tests kill the process. Default: nothing. */
   readonly failpoint?: ((point: string) => void) | undefined;
 }
 
 /**
- * Asks to end a task of an account; of any, where none is said.
+ * Cancels a task of an account; of any account where `accountId` is `undefined`.
  *
- * @returns the task after it: cancelled, ended otherwise, or asked to end
+ * @returns the task afterwards: cancelled, ended otherwise, or with its cancel requested
  * @throws GatewayError TASK_NOT_FOUND, TASK_NOT_CANCELLABLE
  */
 export type Cancel = (taskId: string, accountId: string | undefined) => Promise<TaskSummary>;
 
-/** How often a task may move on while it is tried. Each move is one of a few to its end. */
+/** How often a cancel is retried because the task changed its state meanwhile. A task has few transitions to its end. */
 const triesMax = 10;
 
 /** Creates the cancel. */
@@ -48,7 +48,7 @@ export function createCancel(options: CancelOptions): Cancel {
   };
 }
 
-/** Nobody has begun it: it ends here. A claim grows its fence, and is then the first. */
+/** Ends a task that no worker has claimed. A concurrent claim raises the fence and wins. */
 async function cancelQueued(
   task: WholeTask,
   options: CancelOptions,
@@ -60,13 +60,13 @@ async function cancelQueued(
   return ended;
 }
 
-/** Under a lease the task is looked at when it is given back; without one it is due at once. */
+/** Without a lease the task is due at once; a leased one is checked when its lease is given back. */
 const requestCancelSql = `
   update task set cancel_requested = true,
     next_time = case when lease_until is null then clock_timestamp() else next_time end
   where id = $1 and state = any($2) and state <> 'queued' returning ${summaryColumns}`;
 
-/** Whoever runs it is told by the change, and asks the vendor. */
+/** Requests the cancel of a running task: the process that runs it sees the change, and cancels at the vendor. */
 async function requestCancel(
   task: TaskRow,
   { pool, canStop, onCancelRequested, failpoint }: CancelOptions,

@@ -1,7 +1,7 @@
 /**
- * Tasks that are submitted by somebody else than a worker: their client waits for the vendor's own answer. The
- * intent and the money are durable before the vendor is asked, as with every task; from its answer on, workers look
- * after them, and where its process dies meanwhile, they find out what there is to find out.
+ * External tasks: the native room submits them while their client waits for the vendor's own reply. The intent and the
+ * hold are durable before the vendor is called, as with every task. From the reply on, workers run them. Where the
+ * process dies meanwhile, workers recover the outcome.
  */
 import type { Pool, PoolClient } from "pg";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
@@ -18,22 +18,22 @@ import { inTransaction, type TransitionOptions, applyTransition } from "./transi
 import type { Submitter, TaskPricing } from "./submit.ts";
 import { type WholeTask, taskColumns } from "./task-row.ts";
 
-/** A task that is about to be submitted. */
+/** An external task that is about to be submitted. */
 export interface ExternalTask {
   readonly model: ModelConfig;
   readonly route: RouteConfig;
-  /** What was asked for: what it is charged by where nobody tells what was made. */
+  /** The requested units: charged where the vendor does not report what it generated. */
   readonly units: TaskUnits;
-  /** The most that it can be charged for. Default: what was asked for. */
+  /** The units of its hold. Default: the requested units. */
   readonly maxUnits?: TaskUnits;
   /** The public path. */
   readonly path: string;
-  /** SHA-256 of what was asked for. */
+  /** SHA-256 of the request. */
   readonly fingerprint: Buffer;
   readonly callbackUrl: string | null;
-  /** How long its vendor keeps it, in milliseconds: one that has not ended by then is given up. */
+  /** How long its vendor keeps it, in milliseconds: a task that has not ended by then fails. */
   readonly runMs: number;
-  /** How long its client may wait for the vendor, in milliseconds: until then nobody else looks after it. */
+  /** How long its client may wait for the vendor, in milliseconds: the length of its lease. */
   readonly waitMs: number;
   /** The most tasks that its vendor may have at once; `undefined`: no limit. */
   readonly vendorMax: number | undefined;
@@ -43,28 +43,28 @@ export interface ExternalTask {
 export interface ExternalTasksOptions extends TransitionOptions {
   readonly pool: Pool;
   readonly pricing: TaskPricing;
-  /** Called when there is something to look at. */
+  /** Called when a task is due. */
   readonly onNews: () => void;
 }
 
-/** The steps of such tasks. */
+/** The steps of external tasks until workers take over. */
 export interface ExternalTasks {
   /**
-   * Writes the intent down, and holds its money.
+   * Makes the intent to submit durable, and places the hold.
    *
-   * @param beside what else is written in the transaction
+   * @param beside writes more in the same transaction
    * @throws GatewayError INSUFFICIENT_BALANCE, UPSTREAM_OVERLOADED, SERVICE_UNAVAILABLE
    */
   begin(task: ExternalTask, submitter: Submitter, beside: WriteAlongside): Promise<WholeTask>;
-  /** The vendor has it. @param beside what else is written, before anybody else may know of it */
+  /** The vendor has the task. @param beside writes more, in a transaction before workers may see the change */
   accept(task: WholeTask, vendorTaskId: string, beside: WriteAlongside): Promise<void>;
-  /** The vendor refused it: nothing runs, nothing is charged, nobody is told but the client. */
+  /** The vendor refused the task: nothing runs, nothing is charged, and no webhook is sent. */
   refuse(task: WholeTask, error: GatewayError): Promise<void>;
-  /** The vendor did not answer: it may have it. */
+  /** The vendor did not answer: it may have the task. */
   lose(task: WholeTask): Promise<void>;
 }
 
-/** Something that is written with a task. */
+/** Writes rows that belong to a task in the task's own transaction. */
 export type WriteAlongside = (transaction: PoolClient, task: WholeTask) => Promise<void>;
 
 const insertSql = `
@@ -91,7 +91,7 @@ export function createExternalTasks(options: ExternalTasksOptions): ExternalTask
     async accept(task, vendorTaskId, beside) {
       await inTransaction(pool, async (transaction) => {
         await beside(transaction, task);
-        // Where this process dies now, somebody else knows that the vendor has it.
+        // If this process dies now, recovery knows that the vendor has the task.
         await recordNotification(transaction, task.attempt_token ?? "", {
           vendorTaskId,
           isSure: true,
@@ -125,7 +125,7 @@ export function createExternalTasks(options: ExternalTasksOptions): ExternalTask
   };
 }
 
-/** The money comes last, for it locks the account. */
+/** Inserts the task and places its hold: last, for that locks the account. */
 async function begin(
   transaction: PoolClient,
   { pricing }: ExternalTasksOptions,

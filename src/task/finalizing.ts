@@ -1,4 +1,4 @@
-/** Fetches what vendors have made, before it is gone there. */
+/** Copies the results of tasks before their vendors delete them. */
 import { setTimeout as delay } from "node:timers/promises";
 import { taskFetchesMax } from "../config/task-limits.ts";
 import { ErrorCode } from "../core/errors.ts";
@@ -19,7 +19,7 @@ export class FinalizeSteps {
 
   /** Copies a result and ends the task. */
   async finalize(work: Work, outcome: TaskOutcome): Promise<void> {
-    // What only this process has is not left to others as long as that can be helped.
+    // Bytes that only this process has cannot be fetched by another one: it may use the grace time.
     const isHere =
       outcome.files.some(({ bytes }) => bytes !== undefined) && !this.#canAskVendor(work);
     const signal = isHere ? work.lastSignal : work.signal;
@@ -48,7 +48,7 @@ export class FinalizeSteps {
     await this.#work.complete(work, withMeasuredSeconds(outcome, stored), files, expireTime);
   }
 
-  /** Goes on with a task whose process is gone: its vendor is asked again for what it has made. */
+  /** Continues a task whose process died: asks the vendor for the result again. */
   async recover(work: Work): Promise<void> {
     const { task, signal } = work;
     let outcome: TaskOutcome | undefined;
@@ -65,11 +65,11 @@ export class FinalizeSteps {
       return void (await this.#work.release(work, pause, { failure_count: failures }));
     }
     const { RESULT_UNAVAILABLE: code } = ErrorCode;
-    // The vendor was done with it, and takes its money.
+    // The vendor had completed the task, and charges for it.
     await this.#work.fail(work, { code, message: goneMessage, outcome: { files: [] } });
   }
 
-  /** One after the other: a task's files are not worth more of the machine than another task's. */
+  /** Stores one file. Files of a task come one after the other, so that no task gets more of the machine than others. */
   async #store({ task }: Work, file: VendorFile, signal: AbortSignal): Promise<StoredResult> {
     const { url, bytes, headers, redirectHosts, contentType } = file;
     const vendorUrl = this.#work.vendorOf(task)?.baseUrl;
@@ -97,7 +97,7 @@ export class FinalizeSteps {
     }
   }
 
-  /** Whether the vendor tells again what it made. */
+  /** Whether the vendor can be asked for the result again. */
   #canAskVendor({ task }: Work): boolean {
     const tasks = this.#work.vendorOf(task)?.tasks;
     if (tasks === undefined) return false;
@@ -123,12 +123,12 @@ export class FinalizeSteps {
   }
 }
 
-/** What was made, by how long its files are where the vendor does not say: films, and sounds where there is no film. */
+/** Adds the length of the files where the vendor does not report seconds: of videos, or of audio where there are none. */
 function withMeasuredSeconds(outcome: TaskOutcome, stored: readonly StoredResult[]): TaskOutcome {
   if (outcome.units?.seconds !== undefined) return outcome;
   const timed = stored.filter(({ seconds }) => seconds !== undefined);
-  const films = timed.filter(({ contentType }) => contentType.startsWith("video/"));
-  const counted = films.length > 0 ? films : timed;
+  const videos = timed.filter(({ contentType }) => contentType.startsWith("video/"));
+  const counted = videos.length > 0 ? videos : timed;
   if (counted.length === 0) return outcome;
   const seconds = counted.reduce((sum, each) => sum + (each.seconds ?? 0), 0);
   return { ...outcome, units: { ...outcome.units, seconds } };

@@ -1,4 +1,4 @@
-/** Asks what vendors took for tasks that have ended without a charge: it is the operator's to bear. */
+/** Late charges: asks vendors what they charged for tasks that had ended. The operator bears these costs. */
 import {
   type TaskNews,
   type TaskOutcome,
@@ -11,25 +11,25 @@ import type { VendorHealth } from "./vendor-health.ts";
 import type { TaskRow } from "./task-row.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 
-/** How much rarer than others they are looked at: nobody waits for them. */
+/** Ended tasks are polled this many times less often: no client waits for them. */
 const pauseFactor = 4;
 
-/** Of how many looks an operator is told of one that came to nothing. */
+/** Every how many failed polls a warning is logged. */
 const warnEvery = 10;
 
-/** $1: id, $2: fence, $3: its hints as they were, $4: the pause in milliseconds. */
+/** $1: id, $2: fence, $3: its notification count as read, $4: the pause in milliseconds. */
 const releaseSql = `
   update task set lease_until = null, poll_count = poll_count + 1, next_time = clock_timestamp()
     + case when hints <> $3 then 0 else $4 end * interval '1 ms'
   where id = $1 and fence = $2 and is_trailing`;
 
-/** What its vendor took something for; `undefined`: nothing. */
+/** The outcome that the vendor charges for; `undefined`: none. */
 function billedOutcome(news: TaskNews): TaskOutcome | undefined {
   if (news.status === "completed") return news.outcome;
   return news.status === "cancelled" && news.taken ? stoppedOutcome(news.taken) : undefined;
 }
 
-/** The steps of tasks that are over, but maybe not at their vendors. */
+/** The steps of tasks that have ended, but may still run at their vendors. */
 export class LateChargeSteps {
   readonly #work: TaskWork;
 
@@ -40,7 +40,7 @@ export class LateChargeSteps {
     this.#standings = standings;
   }
 
-  /** Asks how it stands there. */
+  /** Polls the vendor, and books its charge once the task has ended there. */
   async poll(work: Work): Promise<void> {
     const { task, signal } = work;
     const ageMs = Date.now() - (task.finish_time?.getTime() ?? 0);
@@ -71,19 +71,19 @@ export class LateChargeSteps {
     });
   }
 
-  /** @returns `undefined`: nobody here knows its vendor @throws HttpFailure; VendorTrouble */
+  /** @returns `undefined`: this process does not know the vendor @throws HttpFailure; VendorTrouble */
   async #askVendor(
     { task, signal }: Work,
     tasks: VendorTasks | undefined,
   ): Promise<TaskNews | undefined> {
     if (tasks?.poll === undefined) return undefined;
     const vendorTaskId = task.vendor_task_id ?? (await confirmVendorTaskId(tasks, task, signal));
-    // What is somebody else's there is nothing of ours.
+    // The vendor's task belongs to another client: none is ours.
     if (vendorTaskId === undefined) return { status: "cancelled" };
     const asking = tasks.poll(vendorTaskId, signal, task.type);
-    this.#work.failpoint("ask.poll");
+    this.#work.failpoint("request.poll");
     const news = await asking;
-    this.#work.failpoint("told.poll");
+    this.#work.failpoint("reply.poll");
     return news;
   }
 

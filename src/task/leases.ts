@@ -1,8 +1,8 @@
-/** The tasks that this process works on: it tells the database that it still does. */
+/** The leases of the tasks that this process works on: renewed by heartbeats, and lost where another process claimed. */
 import type { Pool } from "pg";
 import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 
-/** $1: ids, $2: fences, $3: the lease. What was given back meanwhile stays so. */
+/** $1: ids, $2: fences, $3: the lease. A lease that was given back meanwhile is not renewed. */
 const renewSql = `
   update task set lease_until = clock_timestamp() + $3 * interval '1 ms',
     next_time = clock_timestamp() + $3 * interval '1 ms'
@@ -11,15 +11,15 @@ const renewSql = `
     and (task.finish_time is null or task.is_trailing)
   returning task.id, task.cancel_requested`;
 
-/** A task that this process works on. */
+/** The lease of one task. */
 export interface Lease {
-  /** Ends what can be done again by somebody else: the task is somebody else's, or this process stops. */
+  /** Aborts work that another process can repeat: the lease was lost, or this process stops. */
   readonly signal: AbortSignal;
-  /** Ends what cannot: the task is somebody else's, or this process has waited long enough. */
+  /** Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over. */
   readonly lastSignal: AbortSignal;
-  /** Aborted once its client asks to end it: at once in this process, else with the next heartbeat. */
+  /** Aborted when the client cancels the task: at once in this process, otherwise with the next heartbeat. */
   readonly cancelled: AbortSignal;
-  /** Whether nobody else can have it by now: what must not happen twice may begin. */
+  /** Whether no other process can have the task by now: work that must not happen twice may begin. */
   isSafe(): boolean;
   end(): void;
 }
@@ -34,9 +34,9 @@ export interface LeasesOptions {
 }
 
 /**
- * An end that somebody may wait for. Its signal is made for the first who asks, and hangs on no other: those that hang
- * on them by weak references (`AbortSignal.any`) are garbage of the slow kind, 100 MiB of it with ten thousand tasks that
- * are asked after, and three that nobody listens to were a fifth of what outlived the first collections.
+ * An abort signal that is created when it is first read, and depends on no other signal. `AbortSignal.any` holds weak
+ * references that are slow to collect: 100 MiB with ten thousand polled tasks. Three unused signals per task were a
+ * fifth of what outlived the first collections.
  */
 class LazySignal {
   #controller: AbortController | undefined;
@@ -65,7 +65,7 @@ interface HeldLease {
   untilMs: number;
 }
 
-/** Keeps leases alive. */
+/** Renews the leases of a process. */
 export class Leases {
   readonly #options: LeasesOptions;
   readonly #held = new Map<string, HeldLease>();
@@ -92,13 +92,13 @@ export class Leases {
     return this.#heartbeat.stop();
   }
 
-  /** This process stops: ends what can be done again elsewhere, from now on. */
+  /** Aborts work that another process can repeat, now and from now on: this process stops. */
   handOver(): void {
     this.#isHandedOver = true;
     for (const { work } of this.#held.values()) work.abort();
   }
 
-  /** It has waited long enough: ends all the rest. */
+  /** Aborts all other work: the grace time is over. */
   giveUp(): void {
     this.#isGivenUp = true;
     for (const { last } of this.#held.values()) last.abort();
@@ -125,7 +125,7 @@ export class Leases {
       get cancelled() {
         return cancelled.signal;
       },
-      // Half of it: what begins now must have left this machine before the lease ends.
+      // Half of the lease: a request that begins now must have left this machine before the lease ends.
       isSafe: () => performance.now() < held.untilMs - leaseMs / 2,
       end: () => {
         if (this.#held.get(id) === held) this.#held.delete(id);
@@ -133,7 +133,7 @@ export class Leases {
     };
   }
 
-  /** Its client asks to end it. */
+  /** Aborts the `cancelled` signal of a task: its client cancels it. */
   cancel(id: string): void {
     this.#held.get(id)?.cancelled.abort();
   }
@@ -153,7 +153,7 @@ export class Leases {
   }
 }
 
-/** It is somebody else's. */
+/** Aborts all work: another process has the task. */
 function markLost(held: HeldLease): void {
   held.untilMs = -Infinity;
   held.work.abort();

@@ -1,4 +1,4 @@
-/** Tasks as the contract shows them. */
+/** Turns tasks into messages of the contract. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Task, TaskSchema } from "../../gen/uas/task/v1/task_pb.ts";
@@ -6,13 +6,13 @@ import { money } from "../core/money.ts";
 import type { TaskSummary } from "./store.ts";
 import { publicState } from "./state.ts";
 
-/** What a caller may see. */
+/** The reader of a task. */
 export interface View {
-  /** Whether it is the operator. */
+  /** Whether the vendor's task id is shown. */
   readonly isOperator: boolean;
 }
 
-/** The task. */
+/** A task as a message. */
 export function taskMessage(row: TaskSummary, { isOperator }: View): Task {
   const { status, stage } = publicState(row.state);
   const { files = [], text } = row.result ?? {};
@@ -59,7 +59,7 @@ export function etagOf({ version }: TaskSummary): string {
   return `"${version}"`;
 }
 
-/** When to look again at a task that runs, in seconds: soon at first. */
+/** The suggested pause before the next poll of a running task, in seconds: short at first. */
 export function pollAfterSeconds({ create_time: since }: TaskSummary, nowMs: number): number {
   const ageMs = nowMs - since.getTime();
   if (ageMs < 30_000) return 2;

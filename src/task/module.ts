@@ -1,4 +1,4 @@
-/** Puts the task room together: its reads for whoever has the database, all of it for a server. */
+/** Puts the task room together: reads for any process with the database, the whole service and the worker for a server. */
 import type { Logger } from "pino";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
@@ -42,30 +42,30 @@ import type {
 } from "./worker-options.ts";
 import { createTaskWorker } from "./worker.ts";
 
-/** What a server needs of the rest. */
+/** What {@link createTaskRoom} is built on. */
 interface TaskOptions {
   readonly database: Database;
   readonly config: Config;
   readonly vendors: ReadonlyMap<string, Vendor>;
   readonly prices: PriceBook;
   readonly metrics: Metrics;
-  /** Called when there is something new to work on. Default: who works on tasks finds it by itself. */
+  /** Called when a task is due. Default: nothing; workers find it with their next scan. */
   readonly onNews?: () => void;
-  /** Called when a task that runs is asked to end. Default: who works on it finds it by itself. */
+  /** Called when the cancel of a running task is requested. Default: nothing; its worker finds it by its heartbeat. */
   readonly onCancel?: (taskId: string) => void;
-  /** Tasks that were submitted in their vendor's own form. Default: there are none. */
+  /** Tasks that were submitted to a vendor's native API. Default: there are none. */
   readonly native?: Pick<WorkerOptions, "natives" | "notify">;
 }
 
 /** The task room of a server. */
 export interface TaskRoom {
   readonly service: Service;
-  /** Takes what vendors tell of tasks by themselves. */
+  /** Receives vendors' callbacks about tasks. */
   readonly callbacks: Callbacks;
   /** Runs responses in the background. */
   readonly background: BackgroundTasks;
   start(): Promise<void>;
-  /** Answers polls that wait, and closes what was opened. */
+  /** Answers waiting polls, and closes the room's connections. */
   stop(): Promise<void>;
 }
 
@@ -127,7 +127,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   };
 }
 
-/** What can be read of tasks without a running server. The rest refuses. */
+/** The read RPCs of tasks, for processes without a running server. The other RPCs refuse with a 503. */
 export function createTaskReading({ pool }: Database): Service {
   const reads = createTaskReads({ store: createTaskStore(pool) });
   const refuse = (): never => {
@@ -141,7 +141,7 @@ export function createTaskReading({ pool }: Database): Service {
   });
 }
 
-/** Prices, as tasks are held by them. */
+/** Prices for the holds of tasks. */
 export function createTaskPricing(prices: PriceBook): TaskPricing {
   return {
     priceAt: (model, timeMs) => priceAt(model.prices, timeMs),
@@ -150,18 +150,18 @@ export function createTaskPricing(prices: PriceBook): TaskPricing {
   };
 }
 
-/** What a server works on tasks with. */
+/** What {@link createTaskProcessing} is built on. */
 export interface TaskProcessingOptions {
   readonly database: Database;
   readonly config: Pick<Config, "models" | "vendors">;
   readonly settings: Pick<Settings, "publicUrl" | "workers">;
-  /** Tasks that were submitted in their vendor's own form. */
+  /** Tasks that were submitted to a vendor's native API. */
   readonly native: Pick<WorkerOptions, "natives" | "notify">;
   /** By name. */
   readonly vendors: ReadonlyMap<string, Vendor>;
-  /** Who asks vendors for texts. */
+  /** Calls text vendors. */
   readonly upstream: Upstream;
-  /** What inference keeps between calls. */
+  /** The inference room's state between calls. */
   readonly state: InferenceState;
   readonly results: ResultStore;
   readonly prices: PriceBook;
@@ -173,21 +173,21 @@ export interface TaskProcessingOptions {
   readonly taskTimings?: Partial<WorkerTimings>;
 }
 
-/** The work of a server on tasks. */
+/** The worker and the jobs of a server. */
 export interface TaskProcessing {
   start(): void;
-  /** There is a new task: it is looked for now. Cheap, never fails. */
+  /** Claims tasks now: there is a new one. Cheap, never fails. */
   readonly wake: () => void;
-  /** A task is to end: see {@link TaskWorker.cancel}. */
+  /** Cancels a task that this process works on: {@link TaskWorker.cancel}. */
   readonly cancel: (taskId: string) => void;
-  /** Hands over; a vendor that is being asked for a task may answer for `graceMs`. */
+  /** Hands tasks over. A submit that waits for its vendor may be answered for `graceMs` milliseconds. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** How many connections the work may open: bursts of it must not hold up what callers wait for. */
+/** The connections of the worker: its bursts must not delay callers. */
 const poolMax = 6;
 
-/** Makes it; it does not work yet. */
+/** Creates the worker and the jobs; {@link TaskProcessing.start} begins. */
 export function createTaskProcessing(options: TaskProcessingOptions): TaskProcessing {
   const { database, metrics, log, prices, results, config, onLowBalance } = options;
   const pool = openPool(database.url, { max: poolMax, for: "jobs" });
@@ -241,7 +241,7 @@ function pickNative({
   return { ...(natives && { natives }), ...(notify && { notify }) };
 }
 
-/** Texts of tasks, and responses in the background. */
+/** Runs TEXT tasks and background responses. */
 function textRunner({
   upstream,
   state,
@@ -268,7 +268,7 @@ function workerVendors({
       const set = config.vendors.get(name);
       const { maxInFlight, baseUrl = "" } = set ?? {};
       const allPolls = set?.pollsPerSecond ?? tasks.pollsPerSecond;
-      // Each worker asks its share: any of them may have any task.
+      // Each worker process polls its share: any of them may have any task.
       const pollsPerSecond = allPolls && Math.max(1, Math.floor(allPolls / workers));
       return [[name, { tasks, maxInFlight, pollsPerSecond, baseUrl }] as const];
     }),
@@ -295,7 +295,7 @@ function vendorCostOf({
   };
 }
 
-/** Where vendors may call back: at an address of the public internet that is known, with TLS, as they want it. */
+/** The callback address for vendors, where the public URL has TLS: vendors accept nothing else. */
 function callbackAt({
   publicUrl,
 }: Pick<Settings, "publicUrl">): Pick<WorkerOptions, "callbackUrl"> {
@@ -303,10 +303,10 @@ function callbackAt({
   return { callbackUrl: (token) => `${publicUrl}/callbacks/${token}` };
 }
 
-/** How much of a vendor's failure is shown, in characters. */
+/** The shown length of a vendor's failure, in characters. */
 const shownChars = 200;
 
-/** What an operator is told of tasks, in log and metrics, and where vendors are shown. */
+/** Reports tasks to the operator: in the log, in metrics, and on the vendors page. */
 function reports({
   metrics,
   log,
@@ -329,7 +329,7 @@ function reports({
       );
     },
     onEnd(task, record) {
-      // The words of ends are those of their states.
+      // End states are the documented status words.
       metrics.tasksEnded.inc({ status: task.state, error_code: task.error_code ?? "" });
       countMoney(metrics, task, record);
       log.info(endFields(task, record), "task");

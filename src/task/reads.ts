@@ -1,4 +1,4 @@
-/** The RPCs of tasks that change nothing: what the command line needs without a running server, too. */
+/** The read RPCs of tasks: get (with long polling), watch and list. The command line also uses them without a server. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { TaskStatus } from "../../gen/uas/task/v1/task_pb.ts";
 import type {
@@ -23,9 +23,9 @@ import type { TaskSummary, TaskStore } from "./store.ts";
 /** Options of {@link createTaskReads}. */
 export interface TaskReadsOptions {
   readonly store: TaskStore;
-  /** Tells of changes. Default: nobody does, and polls do not wait. */
+  /** Notifies of changes. Default: none; polls then do not wait. */
   readonly feed?: TaskFeed | undefined;
-  /** The places of those who wait. Default: places of its own. */
+  /** Limits the waiting polls of each account. Default: limits of its own. */
   readonly waitSlots?: WaitSlots;
 }
 
@@ -83,14 +83,14 @@ export function createTaskReads({
   };
 }
 
-/** Whose tasks somebody may see. */
+/** The tasks that a caller may see. */
 interface Scope {
   readonly isOperator: boolean;
   /** The only account whose tasks the caller may see; `undefined`: all. */
   readonly accountId: string | undefined;
 }
 
-/** Whose tasks the caller may see. @throws GatewayError ACCESS_DENIED for suspended accounts */
+/** The tasks that the caller may see. @throws GatewayError ACCESS_DENIED for suspended accounts */
 export function scopeOf({ values }: HandlerContext): Scope {
   const caller = values.get(callerKey);
   if (caller?.kind === "operator") return { isOperator: true, accountId: undefined };
@@ -101,7 +101,7 @@ export function scopeOf({ values }: HandlerContext): Scope {
   return { isOperator: false, accountId: caller.accountId };
 }
 
-/** The account whose tasks to list. @throws GatewayError */
+/** The account whose tasks to list. @throws GatewayError INVALID_REQUEST; NOT_FOUND for another account */
 function accountOf({ accountId }: ListTasksRequest, context: HandlerContext): string {
   const { accountId: own } = scopeOf(context);
   if (accountId === "" && own !== undefined) return own;
@@ -122,7 +122,7 @@ function waitMsOf({ wait }: GetTaskRequest): number {
   throw invalidParam("wait", `must be 0 to ${pollWaitSecondsMax} seconds`);
 }
 
-/** What goes with a task that is read. */
+/** Adds the entity tag, and for a running task the suggested pause before the next poll. */
 function setTaskHeaders(header: Headers, task: TaskSummary): void {
   header.set("etag", etagOf(task));
   if (isEnded(task.state)) return;
@@ -146,24 +146,24 @@ interface Poll {
   readonly read: ReadTask;
   /** How long to wait, in milliseconds. */
   readonly waitMs: number;
-  /** Whether the client knows this version of the task. Default: it knows the one that is read first. */
+  /** Whether the client has this version of the task already. Default: it has the version that is read first. */
   readonly knows?: ((task: TaskSummary) => boolean) | undefined;
-  /** Aborted when the client leaves or the gateway stops: what is known then is the answer. */
+  /** Aborted when the client disconnects or the gateway stops: the poll then answers at once. */
   readonly signal: AbortSignal;
 }
 
-/** The places of those who wait. */
+/** Limits how many polls and watches of an account wait at once. */
 export class WaitSlots {
   readonly #byAccount = new Map<string, number>();
 
-  /** How many wait. */
+  /** How many wait, of all accounts. */
   get count(): number {
     let count = 0;
     for (const each of this.#byAccount.values()) count += each;
     return count;
   }
 
-  /** A place, until it is disposed; `undefined`: the account has no more of them. */
+  /** Takes a slot until it is disposed; `undefined`: the account has none left. */
   enter(accountId: string): Disposable | undefined {
     const taken = this.#byAccount.get(accountId) ?? 0;
     if (taken >= parkedPollsMax) return undefined;
@@ -178,7 +178,7 @@ export class WaitSlots {
   }
 }
 
-/** Answers a poll: at once where there is news, or where nothing can come any more. */
+/** Answers a poll: at once where the task has changed or ended, otherwise at its next change or after `waitMs`. */
 export async function poll(
   { accountId, taskId, read, waitMs, knows, signal }: Poll,
   { feed, waitSlots }: { readonly feed: TaskFeed | undefined; readonly waitSlots: WaitSlots },
@@ -200,10 +200,10 @@ export async function poll(
   return task;
 }
 
-/** How long a watch goes without looking, in milliseconds: a change that nobody told of is seen then. */
+/** How often a watch reads its task without a notice, in milliseconds: a missed notice delays it no longer. */
 const watchRecheckMs = 60_000;
 
-/** Yields a task as it is, and after each change that is seen; ends with its end or the signal. */
+/** Yields a task as it is, and after each change; ends with the task or the signal. */
 async function* watch(
   { taskId, read, signal }: Pick<Poll, "taskId" | "read" | "signal">,
   feed: TaskFeed,

@@ -1,4 +1,4 @@
-/** Looks after tasks that vendors have: how they stand, and whether they are to end. */
+/** Polls running tasks; cancels them on request. */
 import { ErrorCode } from "../core/errors.ts";
 import { type TaskNews, VendorTrouble } from "../vendor/task.ts";
 import { stoppedOutcome } from "./charge.ts";
@@ -8,10 +8,10 @@ import type { VendorHealth } from "./vendor-health.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 import type { TaskRow } from "./task-row.ts";
 
-/** How many bad answers in a row an operator is told of. */
+/** Every how many failed polls in a row a warning is logged. */
 const warnEvery = 10;
 
-/** The kind of event by which is known that a vendor was asked to stop a task. */
+/** The kind of event that records a cancel request to the vendor. */
 const stopKind = "stop_asked";
 
 /** The steps of `running`. */
@@ -26,12 +26,12 @@ export class RunningSteps {
     this.#standings = standings;
   }
 
-  /** Asks how a task stands, and stops it before where that was asked for. */
+  /** Polls a task; cancels it first where that was requested, and fails it at its deadline. */
   async poll(work: Work): Promise<void> {
     const { task } = work;
     if (task.left_ms <= 0) {
       const isStopped = await this.#stop(work).catch(() => false);
-      // What goes on there may still be charged.
+      // A task that goes on there may still be charged.
       return this.#work.fail(work, { ...timedOut, set: { is_trailing: !isStopped } });
     }
     try {
@@ -53,18 +53,18 @@ export class RunningSteps {
       this.#standings.onPollAnswered(task);
       return this.#apply(work, news);
     }
-    // Its vendor cannot be asked: it may tell by itself.
+    // The vendor has no poll: it may notify by itself.
     await this.#work.release(work, task.left_ms);
   }
 
-  /** What a vendor says of a task; `undefined`: it cannot be asked. @throws HttpFailure */
+  /** The vendor's report of a task; `undefined`: it has no poll. @throws HttpFailure; VendorTrouble */
   async #poll({ task, signal }: Work): Promise<TaskNews | undefined> {
     const { tasks } = this.#work.vendorOf(task) ?? {};
     if (tasks?.poll === undefined || task.vendor_task_id === null) return undefined;
     const asking = tasks.poll(task.vendor_task_id, signal, task.type);
-    this.#work.failpoint("ask.poll");
+    this.#work.failpoint("request.poll");
     const news = await asking;
-    this.#work.failpoint("told.poll");
+    this.#work.failpoint("reply.poll");
     return news;
   }
 
@@ -88,7 +88,7 @@ export class RunningSteps {
         return this.#work.fail(work, { code: faultCode(code), message });
       }
       case "cancelled":
-        // In the vendor's own form it is the vendor whom its client asks to stop.
+        // Clients of a native API cancel at the vendor itself.
         if (task.cancel_requested || task.path !== null) return this.#work.cancel(work, news);
         return this.#work.fail(work, {
           code: ErrorCode.UPSTREAM_ERROR,
@@ -98,7 +98,7 @@ export class RunningSteps {
     }
   }
 
-  /** A bad answer fails no task: it is asked again until the deadline. */
+  /** Retries after a failed poll. It fails no task: polls go on until the deadline. */
   async #retry(work: Work, error: unknown): Promise<void> {
     const { task, signal } = work;
     if (signal.aborted) return void (await this.#work.release(work, 0));
@@ -107,7 +107,7 @@ export class RunningSteps {
     const failures = task.failure_count + 1;
     if (failures % warnEvery === 0) {
       const fields = { taskId: task.id, vendor: task.vendor, failures, err: error };
-      this.#work.warn("a vendor does not say how a task stands", fields);
+      this.#work.warn("a vendor does not report the state of a task", fields);
       this.#work.options.onSilent?.(task.vendor, error);
     }
     const set = { failure_count: failures };
@@ -119,16 +119,16 @@ export class RunningSteps {
     );
   }
 
-  /** Asks the vendor to stop a task, once. Whether it has ended by that. @throws HttpFailure */
+  /** Cancels a task at its vendor, once. Returns whether that has ended it. @throws HttpFailure */
   async #stop({ task, signal }: Work): Promise<boolean> {
     const { tasks } = this.#work.vendorOf(task) ?? {};
     if (!tasks?.canCancel || !tasks.cancel || task.vendor_task_id === null) return false;
     if (await this.#wasStopped(task)) return false;
     const asking = tasks.cancel(task.vendor_task_id, signal);
-    this.#work.failpoint("ask.cancel");
+    this.#work.failpoint("request.cancel");
     const answer = await asking;
-    this.#work.failpoint("told.cancel");
-    // What it took is told with how it stands.
+    this.#work.failpoint("reply.cancel");
+    // Where a cancelled task is billed, the next poll reports the vendor's charge.
     const isEnd = answer === "cancelled" && !(task.is_cancel_billed && tasks.poll !== undefined);
     if (!isEnd) await this.#work.recordEvent(task, stopKind, { answer });
     return isEnd;

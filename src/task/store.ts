@@ -5,7 +5,7 @@ import type { Page } from "../core/pagination.ts";
 import { isUuid, maxUuid } from "../core/uuid.ts";
 import { summaryColumns, taskColumns, type TaskRow, type WholeTask } from "./task-row.ts";
 
-/** A task without what was asked for, which can be long. */
+/** A task without its parameters, which can be long. */
 export type TaskSummary = Omit<TaskRow, "params">;
 
 const sql = {
@@ -17,11 +17,11 @@ const sql = {
     and ($4::text[] is null or state = any($4)) order by id desc limit $2`,
 } as const;
 
-/** The tasks of the database. */
+/** Reads tasks from the database. */
 export interface TaskStore {
-  /** A task; `undefined`: there is none, or it is of another account. @param accountId default: any */
+  /** A task; `undefined`: it does not exist, or belongs to another account. @param accountId default: any */
   find(taskId: string, accountId?: string): Promise<TaskSummary | undefined>;
-  /** The same, with what was asked for. */
+  /** The same with its parameters. */
   findWhole(taskId: string, accountId: string | undefined): Promise<WholeTask | undefined>;
   /** The newest task by the request id of its submit. */
   findByRequest(requestId: string): Promise<TaskSummary | undefined>;
@@ -34,7 +34,7 @@ export function createTaskStore(pool: Pick<Pool, "query">): TaskStore {
   const query = async (text: string, values: unknown[]): Promise<readonly TaskSummary[]> =>
     (await mapDatabaseLoss(pool.query<TaskSummary>(text, values))).rows;
   return {
-    // The same question for a task of nobody and one of somebody else: neither answer nor time tells them apart.
+    // The same query for an unknown task and for another account's: neither answer nor timing tells them apart.
     find: async (taskId, accountId) =>
       isUuid(taskId) ? (await query(sql.find, [taskId, accountId ?? null]))[0] : undefined,
     findWhole: async (taskId, accountId) =>

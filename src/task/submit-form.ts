@@ -1,4 +1,4 @@
-/** Reads the request of a submit: what is wrong with it is a 400 that names the member. */
+/** Parses the request of a submit. Errors are 400s that name the member. */
 import { createHash } from "node:crypto";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { SubmitTaskRequest } from "../../gen/uas/task/v1/task_service_pb.ts";
@@ -8,13 +8,13 @@ import { invalidParam } from "./failures.ts";
 import { paramsFields } from "./schema/forms.ts";
 import type { TaskModel, TaskSchemas } from "./schema/schemas.ts";
 
-/** A submit that is right. */
+/** A valid submit. */
 export interface ParsedSubmit {
   readonly taskModel: TaskModel;
   /** In canonical names. */
   readonly params: JsonObject;
   readonly callbackId: string | null;
-  /** What the caller knows the callback id by. */
+  /** The member or header that brought the callback id, for errors. */
   readonly callbackIdName: string;
   readonly callbackUrl: string | null;
   readonly fingerprint: Buffer;
@@ -30,7 +30,7 @@ interface ParseSubmitOptions {
   readonly idempotencyKey: string | null;
 }
 
-/** Reads it. @throws GatewayError */
+/** Checks a submit. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND, ACCESS_DENIED */
 export function parseSubmit(request: SubmitTaskRequest, options: ParseSubmitOptions): ParsedSubmit {
   const { modelKey } = request;
   if (modelKey === "") throw invalidParam("modelKey", "is missing: name a model");
@@ -67,7 +67,7 @@ function givenParams(request: SubmitTaskRequest) {
 /** The longest callback id in characters. */
 const callbackIdCharsMax = 255;
 
-// Signed bytes must survive the receiver's JSON: what it may change is refused.
+// Signed bytes must survive the receiver's JSON: characters that it may change are refused.
 // oxlint-disable-next-line no-control-regex
 const unsafe = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
@@ -79,10 +79,10 @@ function readCallbackId(
   return ["callbackId", checkCallbackId(callbackId)];
 }
 
-/** The header that names a task where its body does not. */
+/** The header that brings the callback id where the body has none. */
 export const idempotencyHeader = "Idempotency-Key";
 
-/** Headers carry other characters unsafely, and several of a name as one with a space in it. */
+/** Visible ASCII only: other characters do not survive headers, and repeated headers arrive joined by a space. */
 const visible = /^[\u0021-\u007e]{1,255}$/;
 
 /** The header's value; null: none was sent. @throws GatewayError INVALID_REQUEST */
@@ -94,7 +94,7 @@ export function checkIdempotencyKey(key: string | null): string | null {
   );
 }
 
-/** What a task is known by. @throws GatewayError INVALID_REQUEST */
+/** Checks a callback id. @throws GatewayError INVALID_REQUEST */
 function checkCallbackId(id: string): string {
   const name = "callbackId";
   // As PostgreSQL and most languages count.
@@ -117,7 +117,7 @@ function readCallbackUrl(
   throw invalidParam("callbackUrl", read.problem);
 }
 
-/** What was asked for, without what is about the request itself. */
+/** The content of a submit that makes two submits equal under one callback id. */
 interface FingerprintInput {
   readonly modelKey: string;
   readonly callbackUrl: string;
@@ -126,7 +126,7 @@ interface FingerprintInput {
   readonly params: JsonObject;
 }
 
-/** The SHA-256 of its canonical JSON: the order of members does not count, and absent is absent. */
+/** The SHA-256 of a submit's canonical JSON: the order of members does not matter, and absent members stay absent. */
 export function fingerprint({ modelKey, callbackUrl, field, params }: FingerprintInput): Buffer {
   return createHash("sha256")
     .update(canonicalJson({ callbackUrl, modelKey, [field]: params }))

@@ -1,6 +1,6 @@
 /**
- * Accepts tasks: the row and the money in one statement. The hold of a task is the only one there is for
- * it: whoever runs it, a text generation too, holds nothing again, and its end settles this hold (R-TSK-6).
+ * Accepts tasks: the row and the hold in one statement. A task has this one hold: running it, also as a text
+ * generation, places no other, and its end settles this one (R-TSK-6).
  */
 import { DatabaseError, type Pool, type PoolClient } from "pg";
 import { batchValues } from "../billing/ledger/apply-in.ts";
@@ -20,9 +20,9 @@ import type { ParsedSubmit } from "./submit-form.ts";
 import { summaryColumns } from "./task-row.ts";
 import { newId } from "../core/uuid.ts";
 
-/** Prices, as billing keeps them. */
+/** Prices of tasks, from the billing room. */
 export interface TaskPricing {
-  /** The price that counts at this moment, in milliseconds since 1970. */
+  /** The price at a moment, in milliseconds since 1970. */
   priceAt(model: ModelConfig, timeMs: number): PriceConfig;
   /** The version of a price. */
   version(price: PriceConfig): string;
@@ -32,60 +32,61 @@ export interface TaskPricing {
 
 /** Options of {@link createSubmit}. */
 export interface SubmitOptions {
-  /** See {@link openSubmitPool}. */
+  /** From {@link openSubmitPool}. */
   readonly pool: Pool;
   readonly pricing: TaskPricing;
-  /** Called after a commit. Default: nothing. */
+  /** Called after a task was committed. Default: nothing. */
   readonly onAccepted?: ((task: TaskSummary) => void) | undefined;
-  /** Called at the points where a process can die. Default: nothing. */
+  /** Called at points where tests kill the process. Default: nothing. */
   readonly failpoint?: ((point: SubmitFailpoint) => void) | undefined;
 }
 
-/** Where a process can die: on the way to the database, before the commit where there is one, and after it. */
+/** Failpoints of a submit: sent to the database, before the commit where there is one, and after it. */
 export type SubmitFailpoint = `submit.${"sent" | "held" | "committed"}`;
 
-/** Who submits. */
+/** The caller of a submit. */
 export interface Submitter {
   readonly caller: KeyCaller;
   readonly requestId: string;
 }
 
-/** What came of a submit. */
+/** The result of a submit. */
 export interface Submitted {
   readonly task: TaskSummary;
-  /** It had been accepted before; nothing changed. */
+  /** Whether it had been accepted before; then nothing changed. */
   readonly replayed: boolean;
 }
 
-/** Accepts a task. @throws GatewayError */
+/** Accepts a task. @throws GatewayError INSUFFICIENT_BALANCE, QUEUE_FULL, IDEMPOTENCY_KEY_REUSED, SERVICE_UNAVAILABLE */
 export type Submit = (
   read: SubmitInput,
   submitter: Submitter,
   own?: SubmitOverrides,
 ) => Promise<Submitted>;
 
-/** What of a submit is needed here. */
+/** The members of a parsed submit that are stored. */
 export type SubmitInput = Omit<ParsedSubmit, "taskModel"> & {
   readonly taskModel: Pick<ParsedSubmit["taskModel"], "model" | "units">;
 };
 
-/** What whoever submits has of its own. */
+/** What a caller of {@link Submit} may set itself. */
 export interface SubmitOverrides {
   /** The task's id, a UUIDv7. Default: a new one. */
   readonly id?: string;
-  /** Writes what belongs to the task, in the transaction that accepts it. Default: nothing. */
+  /** Writes further rows in the transaction that accepts the task. Default: nothing. */
   readonly within?: (transaction: PoolClient) => Promise<void>;
 }
 
-/** How many parameters the task has; those of the money follow. */
+/** The number of parameters of the task; those of the hold follow. */
 const taskParameters = 15;
 
 /**
- * Task and money by one statement: the account is locked for no longer than it takes, and nothing has to be undone.
- * - The queue is counted no further than its end. No row: it is full, or there is such a task.
- * - The money is asked for only where there is room, hence the account from there. A verdict: it was refused.
- * - Whoever submits with the same callback id at the same moment waits for the account, and then for nothing: the
- *   task's unique key undoes both.
+ * Inserts the task and places the hold in one statement: the account is locked as briefly as possible, and nothing has
+ * to be undone.
+ * - The queue is counted up to its limit. No row in the answer: the queue is full, or there is a task of this callback id.
+ * - The hold is placed only where the queue has room, hence `room.account_id`. A verdict in the answer: it was refused.
+ * - A concurrent submit with the same callback id waits for the account's lock; the task's unique key then rolls back
+ *   its insert together with its hold.
  */
 const acceptStatement = {
   name: "task_accept",
@@ -109,7 +110,7 @@ const acceptStatement = {
     select held.hold_verdicts, accepted.* from held left join accepted on true`,
 } as const;
 
-/** The account's key of its callback ids. */
+/** The unique key of an account's callback ids. */
 const uniqueConstraint = "task_account_id_callback_id_unique";
 
 const findSql = `select ${summaryColumns}, fingerprint from task where account_id = $1 and callback_id = $2`;
@@ -118,8 +119,8 @@ const findSql = `select ${summaryColumns}, fingerprint from task where account_i
 const poolMax = 8;
 
 /**
- * Opens the connections of submits: of their own, so that a burst of them keeps nobody else waiting, and with
- * statements that go out together. A submit asks the database once.
+ * Opens the connections of submits: separate, so that a burst of submits delays no other query, and pipelined. A submit
+ * is one round trip.
  */
 export function openSubmitPool(url: string): Pool {
   return openPool(url, { max: poolMax, for: "callers", isPipelined: true });
@@ -156,10 +157,10 @@ export function createSubmit(options: SubmitOptions): Submit {
   };
 }
 
-/** There is such a task, or no room for one. Nothing has changed. */
+/** The queue is full, or there is a task of this callback id. Nothing has changed. */
 class NotAccepted extends Error {}
 
-/** Whether it may be that there is such a task. Money too is refused where the first one has just taken the last. */
+/** Whether a task of this callback id may exist. Also after a refused hold: the first submit may have used the money. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof NotAccepted) return true;
   if (error instanceof GatewayError) return error.code === ErrorCode.INSUFFICIENT_BALANCE;
@@ -216,7 +217,7 @@ function newTask(
   return { id, holdNanos, values };
 }
 
-/** The task that was accepted with the same callback id; `undefined`: there is none. @throws GatewayError */
+/** The task of the same callback id; `undefined`: there is none. @throws GatewayError IDEMPOTENCY_KEY_REUSED */
 async function findEarlier(
   pool: Pool,
   { callbackId, callbackIdName, fingerprint }: SubmitInput,

@@ -1,4 +1,4 @@
-/** Asks vendors for tasks, never twice for the same one (R-TSK-7). */
+/** Submits tasks to vendors, never twice the same one (R-TSK-7), and recovers submits without an answer. */
 import type { RouteConfig } from "../config/config.ts";
 import { taskConnectsMax } from "../config/task-limits.ts";
 import { limitTime } from "../core/async.ts";
@@ -13,7 +13,7 @@ import type { VendorHealth } from "./vendor-health.ts";
 import { resolveVendorTaskId } from "./vendor-notifications.ts";
 import type { WorkerVendor } from "./worker-options.ts";
 
-/** What is done with a result once it is there. */
+/** Copies a result and completes its task. */
 export type Finalize = (work: Work, outcome: TaskOutcome) => Promise<void>;
 
 const lostMessage =
@@ -31,12 +31,12 @@ export class SubmitSteps {
     this.#standings = standings;
   }
 
-  /** Asks for a task whose intent has just been written down. */
+  /** Submits a task whose intent is durable. */
   async submit(work: Work): Promise<void> {
     const paused = this.#standings.pauseOf(work.task);
     if (paused !== undefined) return this.#tryNext(work, paused.refused, paused.waitMs);
     const task = await this.#work.withParams(work.task);
-    // This process may have been paused since: then somebody else may be asking already. Or it stops.
+    // Not after a pause of this process, when another one may be submitting already; nor while it stops.
     if (work.lease.isSafe() && !work.signal.aborted) return this.#submit({ ...work, task });
     await this.#work.transition(work, { event: "requeue", releaseMs: 0 });
   }
@@ -46,7 +46,7 @@ export class SubmitSteps {
     const vendor = this.#work.vendorOf(task);
     if (vendor === undefined)
       return this.#refuse(work, temporaryRefusal(`vendor ${task.vendor} is gone`));
-    // What can be cancelled without asking runs only as long as it is waited for.
+    // A vendor without a cancel request ends a task when its connection closes.
     const endsHere = vendor.tasks.canCancel && vendor.tasks.cancel === undefined;
     const cancelled = endsHere ? work.lease.cancelled : undefined;
     using limit = limitTime(task.left_ms, [lastSignal, ...(cancelled ? [cancelled] : [])]);
@@ -62,7 +62,7 @@ export class SubmitSteps {
         ...this.#callback(task),
         onNews: () => this.#work.onVendorNotification(task),
       });
-      this.#work.failpoint("ask.submit");
+      this.#work.failpoint("request.submit");
       submitted = await asking;
     } catch (error) {
       if (cancelled?.aborted) return this.#work.cancel(work, stoppedBy(error));
@@ -70,13 +70,13 @@ export class SubmitSteps {
       if (error instanceof HttpFailure && isUnsent(error)) return this.#unsent(work, error);
       return this.#lose(work, error, limit.isOverdue());
     }
-    this.#work.failpoint("told.submit");
+    this.#work.failpoint("reply.submit");
     this.#reportSubmit(task, "done" in submitted ? "done" : "accepted");
     this.#standings.onSubmitAnswered(task);
     await this.#accept(work, submitted);
   }
 
-  /** Goes on with a task whose submit got no answer, in this process or in one that is gone. */
+  /** Recovers a task whose submit got no answer, in this process or in one that died. */
   async recover(work: Work): Promise<void> {
     const { task } = work;
     if (task.state === "submitting") {
@@ -93,7 +93,7 @@ export class SubmitSteps {
       case "blind":
         return this.#wait(work, vendor);
       case undefined:
-        // Another process may know it.
+        // Another process may know this vendor.
         await this.#work.release(work, this.#work.pause(task.failure_count), {
           failure_count: task.failure_count + 1,
         });
@@ -114,7 +114,7 @@ export class SubmitSteps {
     let found: Submitted | undefined;
     try {
       const asking = tasks.find?.(task.attempt_token ?? "", signal);
-      this.#work.failpoint("ask.find");
+      this.#work.failpoint("request.find");
       found = await asking;
     } catch (error) {
       if (signal.aborted) return this.#releaseNow(work);
@@ -123,7 +123,7 @@ export class SubmitSteps {
       const pause = this.#work.pause(task.failure_count);
       return void (await this.#work.release(work, pause, { failure_count: failures }));
     }
-    this.#work.failpoint("told.find");
+    this.#work.failpoint("reply.find");
     if (found !== undefined) return this.#accept(work, found);
     const leftMs = this.#work.timings.settleMs - (task.attempt_age_ms ?? 0);
     if (leftMs > 0) return void (await this.#work.release(work, leftMs));
@@ -131,7 +131,7 @@ export class SubmitSteps {
     return this.#resubmit(work);
   }
 
-  /** Nobody can be asked: the vendor may tell by itself, where it was told where to. */
+  /** Waits for a vendor's callback, where it has an address for one: the vendor cannot be asked. */
   async #wait(work: Work, vendor: WorkerVendor): Promise<void> {
     const { task } = work;
     const { unknownMs } = this.#work.timings;
@@ -151,7 +151,7 @@ export class SubmitSteps {
     }
     if (task.cancel_requested) return this.#work.cancel(work, { set });
     if (leftMs > 0) return void (await this.#work.release(work, leftMs, set));
-    this.#work.warn("nobody knows whether a vendor has a task: compare with its invoice", {
+    this.#work.warn("it is unknown whether a vendor has a task: compare with its invoice", {
       taskId: task.id,
       vendor: task.vendor,
       attemptToken: task.attempt_token,
@@ -201,7 +201,7 @@ export class SubmitSteps {
     return this.recover({ ...work, task: lost });
   }
 
-  /** There was no connection: it can be tried with another vendor, or later. */
+  /** There was no connection: tries the next vendor, or the first one later. */
   async #unsent(work: Work, error: HttpFailure): Promise<void> {
     const { task } = work;
     this.#reportSubmit(task, "unsent");
@@ -221,7 +221,7 @@ export class SubmitSteps {
     await this.#tryNext(work, refused, retryAfterSeconds * 1_000);
   }
 
-  /** Goes on with a task that its vendor has refused, or would. */
+  /** Continues a task that its vendor has refused or would refuse: elsewhere, later, or not at all. */
   async #tryNext(work: Work, refused: TaskRefused, waitMs: number): Promise<void> {
     const { isPassing, mayElsewhere, code, message, fault } = refused;
     const { task } = work;
@@ -229,20 +229,20 @@ export class SubmitSteps {
     const isAwaited = work.isAwaited === true || (isPassing && fault === undefined);
     const on = { ...work, hasFailed, isAwaited };
     if (mayElsewhere && (await this.#tryNextRoute(on, task.failure_count))) return;
-    // What the operator must mend may take days: whoever waits is told before long.
+    // A fault that the operator must fix may take days: the client gets an error before that.
     const leftMs = isAwaited ? Number.POSITIVE_INFINITY : this.#faultLeftMs(task);
     if (hasFailed || leftMs <= 0) return this.#work.fail(work, { code: faultCode(code), message });
-    // As often as it takes: its deadline ends it.
+    // Retried without a limit: the deadline ends it.
     await this.#requeue(work, task.failure_count, { leastMs: waitMs, mostMs: leftMs });
   }
 
-  /** How long a task may go on waiting for the operator to mend something, in milliseconds. */
+  /** How long a task may still wait for the operator to fix a fault, in milliseconds. */
   #faultLeftMs(task: TaskRow): number {
     const runMs = this.#work.runMs(task.model);
     return task.left_ms - runMs + Math.min(this.#work.timings.faultMs, runMs / 2);
   }
 
-  /** Goes on with the next vendor of the model. Whether there is one, or the task has ended. */
+  /** Submits to the next vendor of the model. Returns whether there is one, or the task was cancelled. */
   async #tryNextRoute(work: Work, failures: number): Promise<boolean> {
     const { task } = work;
     if (task.cancel_requested) {
@@ -252,13 +252,13 @@ export class SubmitSteps {
     const next = nextRoute(this.#work, task);
     if (next === undefined) return false;
     const set = { vendor: next.vendor, vendor_model: next.model, failure_count: failures };
-    // The intent is durable for each vendor by itself.
+    // The intent is made durable for each vendor.
     const moved = await this.#work.transition(work, { set });
     if (moved !== undefined) await this.submit({ ...work, task: moved });
     return true;
   }
 
-  /** The first vendor again, after a pause. */
+  /** Queues the task again for the first vendor, after a pause. */
   async #requeue(work: Work, failures: number, { leastMs, mostMs } = anyTime): Promise<void> {
     const polls = work.task.poll_count + 1;
     const set = { vendor: "", vendor_model: "", failure_count: failures, poll_count: polls };
@@ -266,7 +266,7 @@ export class SubmitSteps {
     await this.#work.transition(work, { event: "requeue", set, releaseMs });
   }
 
-  /** Gives it back as it is, to be gone on with at once. */
+  /** Gives the task back unchanged, for another process to continue at once. */
   async #releaseNow(work: Work): Promise<void> {
     await this.#work.release(work, 0);
   }
@@ -286,7 +286,7 @@ export class SubmitSteps {
 
 const anyTime = { leastMs: 0, mostMs: Number.POSITIVE_INFINITY };
 
-/** What is known of a task that this process stopped. */
+/** What the vendor charged for a task that this process stopped. */
 function stoppedBy(error: unknown): Stopped {
   return error instanceof TaskStopped ? { taken: error.taken } : {};
 }
@@ -295,7 +295,7 @@ function temporaryRefusal(message: string): TaskRefused {
   return new TaskRefused("upstream_error", message, true);
 }
 
-/** The route of its model after the one that it has; `undefined`: there is none. */
+/** The next route of the task's model whose vendor this process knows; `undefined`: there is none. */
 function nextRoute(work: TaskWork, task: TaskRow): RouteConfig | undefined {
   const routes = work.options.models.get(task.model)?.routes ?? [];
   const at = routes.findIndex((r) => r.vendor === task.vendor && r.model === task.vendor_model);

@@ -1,4 +1,4 @@
-/** What every step of a task is made of: changing it, asking its vendor, ending it. */
+/** The operations that every step of a task uses: transitions, pauses, ends, late results. */
 import { setTimeout as delay } from "node:timers/promises";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { bookVendorCost } from "../billing/ledger/apply-in.ts";
@@ -29,38 +29,38 @@ import {
 } from "./worker-options.ts";
 import { type TaskVendorRef, vendorFor } from "./claim.ts";
 
-/** What came too late for a task. */
+/** A vendor's result for a task that had ended. */
 export interface LateResult {
-  /** What its vendor calls it. Default: as it is known. */
+  /** The vendor's task id. Default: the known one. */
   readonly vendorTaskId?: string | null | undefined;
-  /** What the vendor has made: it takes its money. Default: not known, or nothing. */
+  /** What the vendor generated, and charges for. Default: not known, or nothing. */
   readonly outcome?: TaskOutcome | undefined;
 }
 
 /** How a task was stopped. */
 export interface Stopped {
-  /** What else is written. Default: nothing. */
+  /** Further columns to write. Default: none. */
   readonly set?: NonNullable<Failure["set"]>;
-  /** What its vendor took for it. Default: nothing. */
+  /** What its vendor charged. Default: nothing. */
   readonly taken?: TaskTaken | undefined;
 }
 
-/** A task in work. */
+/** A claimed task. */
 export interface Work {
   readonly task: TaskRow;
   readonly lease: Lease;
-  /** Ends what can be done again by somebody else: the lease is lost, or this process stops. */
+  /** Aborts work that another process can repeat: the lease was lost, or this process stops. */
   readonly signal: AbortSignal;
-  /** Ends what cannot: the lease is lost, or this process has waited long enough. */
+  /** Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over. */
   readonly lastSignal: AbortSignal;
-  /** Whether a vendor has failed at it: what it did is paid for, so nobody begins again with the first vendor.
-   * Default false. */
+  /** Whether a vendor has failed at the task: its work is paid for, so the first vendor is not tried again. Default
+   * false. */
   readonly hasFailed?: boolean;
-  /** Whether one had no room for it, and may have some later. Default false. */
+  /** Whether a vendor had no capacity, and may have some later. Default false. */
   readonly isAwaited?: boolean;
 }
 
-/** How long before a change is tried again while the database is away, in milliseconds. */
+/** The pause before a transition is retried while the database is away, in milliseconds. */
 const retryMs = 500;
 
 /** The most characters of an error message that are kept. */
@@ -71,18 +71,18 @@ const endLateChargesSql = `
   update task set is_trailing = false, lease_until = null
   where id = $1 and fence = $2 and is_trailing`;
 
-/** The tools of the steps. */
+/** The operations of the steps. */
 export class TaskWork {
   readonly options: WorkerOptions;
   readonly timings: WorkerTimings;
   readonly failpoint: (point: WorkerFailpoint) => void;
   readonly warn: NonNullable<WorkerOptions["warn"]>;
   readonly random: () => number;
-  /** When vendors are asked how tasks stand. */
+  /** The schedule of polls. */
   readonly slots: PollSlots;
   readonly #wake: () => void;
 
-  /** @param wake called when there is something to look at */
+  /** @param wake called when a task is due */
   constructor(options: WorkerOptions, wake: () => void) {
     this.options = options;
     this.#wake = wake;
@@ -90,7 +90,7 @@ export class TaskWork {
     this.failpoint = options.failpoint ?? (() => {});
     this.warn = options.warn ?? (() => {});
     this.random = options.random ?? Math.random;
-    // Tasks in a vendor's own form ask with the same credential.
+    // Tasks of native APIs poll with the same credential.
     const perSecond = (vendor: string) => options.vendors.get(vendor)?.pollsPerSecond;
     this.slots = new PollSlots({ perSecond });
   }
@@ -104,22 +104,21 @@ export class TaskWork {
     return this.options.models.get(model)?.deadlineMs ?? this.timings.runMs;
   }
 
-  /** The pause before the next time, in milliseconds; `count`: how often it was tried before. */
+  /** The pause before the next try, in milliseconds. @param count how many tries there were */
   pause(count: number): number {
     const { pollMs, pollMsMax } = this.timings;
     return growingPauseMs({ firstMs: pollMs, longestMs: pollMsMax }, count, this.random());
   }
 
-  /** The same, before a vendor is asked how a task stands that it has. */
+  /** The pause before the next poll, in milliseconds, within the vendor's poll rate. */
   pollPause({ vendor }: TaskVendorRef, count: number): number {
     return this.slots.plan(vendor, this.pause(count));
   }
 
   /**
-   * Changes a task; while the database is away it is tried again, for what a vendor has answered must not get
-   * lost.
+   * Applies a transition. It is retried while the database is away, for a vendor's answer must not get lost.
    *
-   * @returns `undefined` where the task is somebody else's, or has gone on
+   * @returns `undefined` where another process has the task, or its state has changed
    */
   async transition(work: Pick<Work, "task" | "lastSignal">, move: Transition) {
     const { task } = work;
@@ -139,7 +138,7 @@ export class TaskWork {
     }
   }
 
-  /** Whether a change took place whose answer was lost. */
+  /** The task, where a transition took place whose answer was lost. */
   async #find(task: TaskRow, { event }: Transition): Promise<TaskRow | undefined> {
     const state = event === undefined ? task.state : transitions[event].to;
     const sql = `select ${workColumns} from task where id = $1 and fence = $2 and state = $3`;
@@ -147,7 +146,7 @@ export class TaskWork {
     return rows[0];
   }
 
-  /** A task with what was asked for. */
+  /** The task with its parameters. */
   async withParams(task: TaskRow): Promise<WholeTask> {
     const { id, params } = task;
     if (params !== null) return { ...task, params };
@@ -157,12 +156,12 @@ export class TaskWork {
     return { ...task, params: rows[0].params };
   }
 
-  /** Gives a task back, to be looked at again. */
+  /** Gives a task back, due again after `releaseMs` milliseconds. */
   release(work: Work, releaseMs: number, set: TransitionColumns = {}, progress?: number) {
     return this.transition(work, { releaseMs, set, progress });
   }
 
-  /** Ends a task that has a result. */
+  /** Completes a task, and charges it. */
   async complete(
     work: Work,
     outcome: TaskOutcome,
@@ -190,7 +189,7 @@ export class TaskWork {
       await this.recordLate(task, "completed", { outcome });
   }
 
-  /** Ends a task without a result. Free of charge. */
+  /** Fails a task. Free of charge. */
   async fail(work: Pick<Work, "task" | "lastSignal">, failure: Failure): Promise<void> {
     const task = await this.withParams(work.task);
     const { word, status } = errorMeanings[failure.code satisfies SentErrorCode];
@@ -209,9 +208,9 @@ export class TaskWork {
   }
 
   /**
-   * Ends a task because that was asked for. Free of charge, unless its model says otherwise.
+   * Cancels a task. Free of charge, unless its model says otherwise.
    *
-   * @param stopped.taken what its vendor took for it; default: nothing
+   * @param stopped.taken what its vendor charged. Default: nothing
    */
   async cancel(work: Work, { set = {}, taken }: Stopped = {}): Promise<void> {
     const task = await this.withParams(work.task);
@@ -230,34 +229,38 @@ export class TaskWork {
       await this.recordLate(task, "cancelled", { outcome });
   }
 
-  /** Writes down what the task itself can no longer be told, and what the operator pays for it. */
+  /** Records a result that came too late for the task, and books what the operator pays for it. */
   async recordLate(task: TaskRow, news: string, late: LateResult = {}): Promise<void> {
     const { vendorTaskId = task.vendor_task_id, outcome } = late;
     await this.recordEvent(task, "late", { news, vendor: task.vendor, vendorTaskId });
-    this.warn("news of a task came too late", { taskId: task.id, news, vendor: task.vendor });
+    this.warn("a vendor's result came after its task had ended", {
+      taskId: task.id,
+      news,
+      vendor: task.vendor,
+    });
     if (outcome !== undefined) {
       return this.#reportLateCost(task, await this.#bookLate(this.options.pool, task, outcome));
     }
-    // It runs there: what becomes of it is asked for.
+    // The task runs there: its late charge is polled for.
     if (vendorTaskId === null || vendorTaskId === task.vendor_task_id) return;
     const { pool } = this.options;
     await recordNotification(pool, task.attempt_token ?? "", { vendorTaskId, isSure: true });
   }
 
-  /** A vendor tells in this process that there is news. Never fails: it would be found in time anyway. */
+  /** Records a notification that a vendor's client got in this process. Never fails: the next poll would find it. */
   onVendorNotification({ attempt_token: token }: TaskRow): void {
     void recordNotification(this.options.pool, token ?? "").then(this.#wake, () => {});
   }
 
-  /** Ends to look after a task that has ended. @param outcome what its vendor made; default: nothing */
+  /** Ends the polls of an ended task, and books its late charge. @param outcome what its vendor charges for. Default: nothing */
   async endLateCharges({ task }: Pick<Work, "task">, outcome?: TaskOutcome): Promise<void> {
     const ending = inTransaction(this.options.pool, async (transaction) => {
       const { rowCount } = await transaction.query(endLateChargesSql, [task.id, task.fence]);
       return rowCount === 1 && outcome ? this.#bookLate(transaction, task, outcome) : 0n;
     });
-    this.failpoint("trail.sent");
+    this.failpoint("late_charge.sent");
     const costNanos = await ending;
-    this.failpoint("trail.answered");
+    this.failpoint("late_charge.answered");
     this.#reportLateCost(task, costNanos);
   }
 
@@ -265,7 +268,7 @@ export class TaskWork {
     if (costNanos > 0n) this.options.onLateCost?.(task, costNanos);
   }
 
-  /** Returns what was booked; 0: nothing. */
+  /** Books the vendor's cost. Returns what was booked in nano-USD; 0: nothing. */
   async #bookLate(database: Queryable, late: TaskRow, outcome: TaskOutcome): Promise<bigint> {
     const task = await this.withParams(late);
     const { id: callId, account_id: accountId } = task;
@@ -279,7 +282,7 @@ export class TaskWork {
     return ended.outcome && this.options.vendorCost?.(task, usageOf(ended));
   }
 
-  /** Appends to what is known of a task. */
+  /** Appends an event to the task's history. */
   async recordEvent(
     { id, state }: TaskRow,
     kind: string,

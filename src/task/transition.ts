@@ -1,5 +1,5 @@
 /**
- * The one way in which a task changes: state, money and webhook in one transaction, by whoever holds the fence.
+ * The one way to change a task: state, money and webhook in one transaction, guarded by the task's fence.
  */
 import type { Pool, PoolClient } from "pg";
 import type { CallRow } from "../billing/calls/call-row.ts";
@@ -8,24 +8,24 @@ import { notifyTask } from "./notify.ts";
 import { progressIn, statesBefore, transitions, type TaskEvent } from "./state.ts";
 import { summaryColumns, type TaskRow } from "./task-row.ts";
 
-/** What a change does to a task. */
+/** A change of a task. */
 export interface Transition {
-  /** What has happened. Absent: nothing that changes its state. */
+  /** The event. Absent: the state stays. */
   readonly event?: TaskEvent;
-  /** What the vendor says, in percent. */
+  /** The vendor's progress, in percent. */
   readonly progress?: number | undefined;
-  /** What else is written. */
+  /** Further columns to write. */
   readonly set?: TransitionColumns;
-  /** Gives the lease back; somebody looks again after so many milliseconds, or at the deadline. Absent: it is
+  /** Gives the lease back; the task is due again after so many milliseconds, or at its deadline. Absent: the lease is
    * kept. A task that ends has none. */
   readonly releaseMs?: number;
-  /** What it is charged, and the record of it: of moves that end it. */
+  /** The charge and its call record, of transitions that end the task. */
   readonly charge?: { readonly costNanos: bigint; readonly record: CallRow };
-  /** Writes what belongs to it, in its transaction. Default: nothing. */
+  /** Writes further rows in the same transaction. Default: nothing. */
   readonly within?: ((transaction: PoolClient) => Promise<void>) | undefined;
 }
 
-/** Columns that a move can write. */
+/** Columns that a transition can write. */
 export type TransitionColumns = Partial<{
   readonly vendor: string;
   readonly vendor_model: string;
@@ -44,7 +44,7 @@ export type TransitionColumns = Partial<{
   readonly is_trailing: boolean;
 }>;
 
-/** What moves need. */
+/** What transitions need. */
 export interface TransitionOptions {
   readonly pool: Pool;
   /** Enqueues the webhook of a change, in its transaction; before its money.
@@ -57,9 +57,9 @@ export interface TransitionOptions {
 /**
  * Changes a task.
  *
- * @param task as it was read or claimed: the fence and the state that count
- * @returns the task as it is now, and where it is only given back, as it was; `undefined`: it is somebody else's by
- *   now, or has gone on.
+ * @param task as it was read or claimed: its fence and state guard the change
+ * @returns the task as it is now, or as it was where it is only rescheduled; `undefined`: another process has it, or its
+ *   state has changed
  * @throws the driver's error; nothing was changed, or that is not known
  */
 export async function applyTransition(
@@ -90,7 +90,7 @@ export async function applyTransition(
   return moved;
 }
 
-/** What was asked for never changes, and may be long: it is not read again. */
+/** Runs the update. The parameters never change and may be long: they are not read again. */
 async function updateRow(
   database: Pick<Pool, "query">,
   update: { readonly text: string; readonly values: unknown[] },
@@ -118,18 +118,18 @@ function statementOf(task: TaskRow, move: Transition): { text: string; values: u
     values.push(value);
     sets.push(`${column} = $${values.length}${jsonColumns.has(column) ? "::json" : ""}`);
   }
-  // A vendor is about to be asked: how long it has had the task counts from here.
+  // A submit follows: the age of the attempt counts from here.
   if (event === "resubmit" || set.vendor) sets.push("attempt_time = clock_timestamp()");
   if (isEnd) {
     values.push(move.charge?.costNanos.toString());
     sets.push(`cost = $${values.length}`, "finish_time = clock_timestamp()", "lease_until = null");
-    // It is looked after from now on.
+    // Polls for late charges begin now.
     if (set.is_trailing) sets.push("next_time = clock_timestamp()");
   } else if (releaseMs !== undefined) {
     values.push(releaseMs);
     const after = `clock_timestamp() + $${values.length} * interval '1 ms'`;
     values.push(task.cancel_requested, task.hints);
-    // Whoever asked to cancel it meanwhile waits for no pause, nor does whoever told of news.
+    // A cancel request or a notification in the meantime makes the task due at once.
     const isNew = `(cancel_requested <> $${values.length - 1} or hints <> $${values.length})`;
     const next = `case when ${isNew} then clock_timestamp() else ${after} end`;
     sets.push("lease_until = null", `next_time = least(${next}, greatest(deadline, now()))`);
@@ -173,20 +173,13 @@ export async function inTransaction<T>(
   }
 }
 
-/*
- * Gives a task back of which nothing is new but how often was asked: what happens to each task that runs, every few
- * seconds, ten thousand times over. One statement that is prepared once and answers with no row: the one for all
- * other changes is written anew each time, and describes and returns forty columns that nobody reads here. Reading rows and
- * writing statements, those of claims with them, was two fifths of what a process allocated that looks after many tasks.
- */
-
-/** Columns that nobody outside sees, and nothing else depends on. */
+/** Columns that a reschedule may write: they are internal, and nothing else depends on them. */
 const counted: ReadonlySet<string> = new Set<keyof TransitionColumns>([
   "poll_count",
   "failure_count",
 ]);
 
-/** Whether a change is no more than that. One that somebody is told of by webhook is more. */
+/** Whether a transition only gives the lease back with new counts, without a webhook. */
 export function isReschedule(
   { state, progress: before, callback_url: callbackUrl }: TaskRow,
   { event, progress, set = {}, releaseMs, charge, within }: Transition,
@@ -197,8 +190,14 @@ export function isReschedule(
   return callbackUrl === null || progressIn(state, progress) <= before;
 }
 
-const statement = {
-  name: "task_give_back",
+/**
+ * Reschedules a task that has not changed since its last poll: the most frequent transition, every few seconds for each
+ * of ten thousand tasks. A prepared statement without a result row. The general statement is built anew each time and
+ * returns forty columns. Rows and statements, with those of claims, were two fifths of the allocations of a process with
+ * many tasks.
+ */
+const rescheduleStatement = {
+  name: "task_reschedule",
   text: `
     update task set progress = $4, poll_count = $5, failure_count = $6, lease_until = null,
       next_time = least(case when cancel_requested <> $7 or hints <> $8 then clock_timestamp()
@@ -206,13 +205,13 @@ const statement = {
     where id = $1 and fence = $2 and state = $3`,
 } as const;
 
-/** Does it. Whether the task was still where it was known to be. */
+/** Reschedules a task. Returns whether its fence and state were still the same. */
 async function reschedule(pool: Pool, task: TaskRow, move: Transition): Promise<boolean> {
   const { id, fence, state, cancel_requested: isCancelRequested, hints } = task;
   const { progress, releaseMs, set = {} } = move;
   const { poll_count: polls = task.poll_count, failure_count: failures = task.failure_count } = set;
   const now = [progressIn(state, progress), polls, failures];
-  // Whoever asked to cancel it meanwhile waits for no pause, nor does whoever told of news.
+  // A cancel request or a notification in the meantime makes the task due at once.
   const values = [id, fence, state, ...now, isCancelRequested, hints, releaseMs];
-  return (await pool.query({ ...statement, values })).rowCount === 1;
+  return (await pool.query({ ...rescheduleStatement, values })).rowCount === 1;
 }

@@ -1,7 +1,6 @@
 /**
- * Hints: somebody tells that there is news of a task at its vendor. The vendor itself at our address for it, or in
- * this process, or in an answer that came too late. A hint only wakes who looks after the task; what is so, the
- * vendor is asked.
+ * Vendor notifications: a callback, an event in this process, or a late reply says that a task may have changed at its
+ * vendor. A notification only makes the task due. The vendor is then polled: the content is never trusted.
  */
 import type { Pool, PoolClient } from "pg";
 import type { VendorTasks } from "../vendor/task.ts";
@@ -9,17 +8,16 @@ import type { TaskRow } from "./task-row.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 import type { WorkerVendor } from "./worker-options.ts";
 
-/** What the vendor is said to call a task. */
+/** The vendor's task id in a notification. */
 interface Hint {
   readonly vendorTaskId: string;
-  /** Whether the vendor has said so itself, in an answer to us. */
+  /** Whether it comes from the vendor's own reply to us. */
   readonly isSure: boolean;
 }
 
 /**
- * $1: the token, $2: the vendor's name of it, $3: whether that is sure. Under a lease the task is looked at when it
- * is given back. One that ended while nobody knew whether its vendor has it is looked after again, once for each
- * name: the vendor may charge for it.
+ * $1: the token, $2: the vendor's task id, $3: whether that is sure. A leased task is checked when its lease is given
+ * back. A task that ended while its submit was unknown is polled again for late charges, once for each vendor task id.
  */
 const notificationSql = `
   update task set hints = hints + 1,
@@ -31,7 +29,7 @@ const notificationSql = `
       then clock_timestamp() else next_time end
   where attempt_token = $1 and state not in ('queued', 'completed')`;
 
-/** Takes a hint. Whoever does so wakes the workers of his process; others find it by themselves. */
+/** Records a notification. The caller wakes the worker of its process; other processes find the task by their scans. */
 export async function recordNotification(
   pool: Pick<Pool | PoolClient, "query">,
   attemptToken: string,
@@ -42,9 +40,9 @@ export async function recordNotification(
 }
 
 /**
- * What a hint comes to: the vendor's name of the task; `undefined`: it is somebody else's there.
+ * Confirms the vendor task id of a notification at the vendor; `undefined`: that task is not ours.
  *
- * @throws HttpFailure, VendorTrouble where the vendor does not say
+ * @throws HttpFailure, VendorTrouble where the vendor does not answer
  */
 export async function confirmVendorTaskId(
   { callbacks }: Pick<VendorTasks, "callbacks">,
@@ -57,7 +55,7 @@ export async function confirmVendorTaskId(
   return isOurs ? id : undefined;
 }
 
-/** The vendor's own name of the task; nothing, or nothing that is known by now. */
+/** The confirmed vendor task id. Without one, `isOpen` says whether the vendor could not be asked. */
 export async function resolveVendorTaskId(
   tools: TaskWork,
   { task, signal }: Work,

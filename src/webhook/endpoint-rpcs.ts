@@ -1,4 +1,4 @@
-/** The RPCs that show receivers, and take one for healthy again. */
+/** The RPCs that list and re-enable receivers, and those that show and change an account's signing secret. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
@@ -19,7 +19,7 @@ import { dueChannel } from "./enqueue.ts";
 import type { AccountSecrets } from "./secrets.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 
-/** Closes the breaker and lets what waits go now: one that fails again opens it again. */
+/** Closes the breaker and makes pending deliveries due now: a failure opens it again. */
 const enableSql = `
   with enabled as (
     update webhook_endpoint set failures = 0, probes = 0, failing_since = null, open_until = null, dead_time = null
@@ -68,7 +68,7 @@ export function createEndpointRpcs({
 }
 
 function noSuchEndpoint(): GatewayError {
-  const text = "nothing was ever sent to this origin of the account: see ListEndpoints";
+  const text = "nothing was ever sent to this origin of the account: list its endpoints";
   return new GatewayError(ErrorCode.NOT_FOUND, text);
 }
 
@@ -112,13 +112,13 @@ export function createSecretRpcs({
   };
 }
 
-/** Whether somebody who is signed in to the console calls, operators too. */
+/** Whether the caller is signed in to the console, as a user or an operator. */
 function isSession({ values }: HandlerContext): boolean {
   const caller = values.get(callerKey);
   return caller?.kind === "session" || sessionOf(caller) !== undefined;
 }
 
-/** The secrets as they are shown to whoever finds a browser open. */
+/** Masks the secrets for a session without a second proof: its browser may be unattended. */
 function masked(secrets: AccountSecrets): AccountSecrets {
   const { current, other } = secrets;
   return { ...secrets, current: mask(current), other: other === undefined ? other : mask(other) };

@@ -1,8 +1,7 @@
 /**
- * Who may send now. Deliveries to a receiver that hangs cost a slot for five seconds each, so no receiver and
- * no account gets many, and receivers that failed or are slow share a part of the slots only; with those of which
- * nothing is known yet a larger part; the rest is always there for those that answer. Pure: the caller brings the
- * time.
+ * The slots of concurrent deliveries. A delivery to a receiver that hangs takes a slot for five seconds, so no receiver
+ * and no account gets many. Receivers that failed or are slow share a part of the slots; together with unknown ones they
+ * share a larger part; the rest is reserved for receivers that answer. Pure: the caller passes the time.
  *
  * A receiver's own share grows as TCP's window does: one at first, one more for each answer, half after a
  * failure. With a fixed share of 4 and a hundred slots, sixty receivers that hang would still take them all.
@@ -34,12 +33,12 @@ interface Endpoint {
   reputation: Reputation;
 }
 
-/** What is known of a receiver: it answers, nothing, or it failed or is slow. */
+/** The reputation of a receiver: it answers, it is unknown, or it failed or is slow. */
 type Reputation = "proven" | "new" | "suspect";
 
 /** One delivery under way. */
 export interface Slot {
-  /** Frees it. @param isGood whether the receiver answered as it should */
+  /** Frees the slot. @param isGood whether the receiver accepted the delivery */
   end(isGood: boolean): void;
 }
 
@@ -64,8 +63,8 @@ export class Slots {
   }
 
   /**
-   * How many deliveries each receiver may begin, for the receivers that may begin any; in the order given,
-   * until nothing is free. To be followed by {@link begin} before the next plan.
+   * Plans how many deliveries each receiver may begin, in the order given, until no slot is free. Receivers without a
+   * slot are left out. Call {@link begin} before the next plan.
    *
    * @param ready receivers that have something to send, with their accounts
    */

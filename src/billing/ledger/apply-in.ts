@@ -41,7 +41,7 @@ export interface LedgerBatch {
     readonly costNanos: bigint;
     readonly record?: CallRow;
   }[];
-  /** How long the holds live, in milliseconds. Nobody renews them, and they belong to no process. Default `holdTtlMs`. */
+  /** Lifetime of the holds, in milliseconds. They are not renewed, and belong to no process. Default `holdTtlMs`. */
   readonly ttlMs?: number;
 }
 

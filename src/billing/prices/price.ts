@@ -27,7 +27,7 @@ export interface HoldEstimate extends UnitUsage {
   readonly inputTokens?: number;
   /** The most output tokens. Default 0. */
   readonly outputTokens?: number;
-  /** See {@link callCost}. Default 0. */
+  /** In hundredths of a percent, 0 to 10,000. Default 0. */
   readonly discountBp?: number;
 }
 

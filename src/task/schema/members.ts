@@ -1,14 +1,14 @@
-/** The pieces that the parameter objects of all types are made of. */
+/** Builders of JSON Schema members, shared by the parameter objects of all task types. */
 import type { JsonObject } from "@bufbuild/protobuf";
 
 /** The members of a parameter object. */
 export type Members = Readonly<Record<string, JsonObject>>;
 
-/** What a parameter object is. */
+/** The form of a parameter object. */
 export interface ParamsForm {
   readonly title: string;
   readonly members: Members;
-  /** Of each of these lists one member at least must be there. */
+  /** At least one member of each list is required. */
   readonly needs: readonly (readonly string[])[];
   /** Whether it has no `extra`. Default false. */
   readonly hasNoExtra?: boolean;
@@ -34,12 +34,12 @@ export function flag(description: string): JsonObject {
   return { type: "boolean", description };
 }
 
-/** One of some words. */
+/** One of several words. */
 export function word(description: string, words: readonly string[]): JsonObject {
   return { type: "string", description, enum: [...words] };
 }
 
-/** A text of a form. */
+/** A text that matches a pattern. */
 export function formed(description: string, pattern: string, maxLength = 32): JsonObject {
   return { type: "string", description, pattern, maxLength };
 }
@@ -57,22 +57,22 @@ export function files(description: string, maxItems: number): JsonObject {
   return { type: "array", description, items: file("One of them"), minItems: 1, maxItems };
 }
 
-/** What several types have. */
+/** Members of several task types. */
 export const common: Members = {
   seed: whole("Makes results repeatable, where the vendor can", -1, 2 ** 53 - 1),
   watermark: flag("Whether the vendor marks the result visibly"),
   promptExtend: flag("Whether the vendor may rewrite the prompt"),
 };
 
-/** Shapes of pictures and films. */
+/** Dimensions of images and videos. */
 export const shape: Members = {
   size: formed("Width and height in pixels, such as 1024x1024", "^(?:auto|\\d{2,5}[x*×]\\d{2,5})$"),
   aspectRatio: formed("Width to height, such as 16:9", "^(?:auto|\\d{1,3}:\\d{1,3})$"),
 };
 
 /**
- * The JSON Schema of a form. It is closed: a member that it does not have is refused, and `extra`, which goes to
- * the vendor as it is, may not have one that it does have.
+ * The JSON Schema of a form. It is closed: unknown members are refused, and `extra`, which goes to the vendor unchanged,
+ * may not repeat a known one.
  */
 export function paramsSchema({
   title,
@@ -106,7 +106,7 @@ export function paramsSchema({
   };
 }
 
-/** An object that has this member. Strict validators want a member named where it is required. */
+/** Requires one member. Strict validators want it declared where it is required. */
 function requires(name: string): JsonObject {
   return { type: "object", properties: { [name]: true }, required: [name] };
 }
