@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
-import { callRow } from "./call-row.ts";
+import { callRow } from "./calls/call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { newId } from "../../src/core/uuid.ts";
 
@@ -58,7 +58,7 @@ test("R-MON-6: an audit that finds something is an error line and a figure; one 
   await billing.pool.query("update balance set available = 99 where account_id = $1", [account]);
   expect(await jobs.audit()).toMatchObject([{ rule: "I2" }]);
   expect(jobs.findings()).toBe(1);
-  expect(alarm.mock.calls).toMatchObject([["the books are wrong", { findings: 1 }]]);
+  expect(alarm.mock.calls).toMatchObject([["the ledger is wrong", { findings: 1 }]]);
   await billing.pool.query("update balance set available = 100 where account_id = $1", [account]);
   const both = await Promise.all([jobs.audit(), jobs.audit(), jobs.audit()]);
   expect(both.some((breaches) => breaches?.length === 0)).toBe(true);

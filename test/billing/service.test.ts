@@ -4,7 +4,7 @@ import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { createBillingService } from "../../src/billing/service.ts";
 import { type Caller, operator } from "../../src/core/caller.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
-import { callRow } from "./call-row.ts";
+import { callRow } from "./calls/call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { rpcs } from "./rpcs.ts";
 import { newId } from "../../src/core/uuid.ts";

@@ -6,8 +6,8 @@ import { type Cancel, createCancel } from "../../src/task/cancel.ts";
 import type { TaskState } from "../../src/task/state.ts";
 import { createTaskStore } from "../../src/task/store.ts";
 import type { CancelAnswer, TaskNews, TaskTaken } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks, until } from "./work-harness.ts";
-import { completed, one, price, vendor } from "./worker-parts.ts";
+import { openTasks, type Tasks, until } from "./worker-harness.ts";
+import { completed, one, price, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 let cancel: Cancel;

@@ -2,7 +2,7 @@
 import { Pool } from "pg";
 import { createTaskWorker } from "../../src/task/worker.ts";
 import { crashTasks, type Resubmit } from "./crash-vendor.ts";
-import { one, workerOptions } from "./worker-parts.ts";
+import { one, workerOptions } from "./worker-setup.ts";
 
 const [databaseUrl, vendorUrl = "", resubmit, lost, point] = process.argv.slice(2);
 const pool = new Pool({ connectionString: databaseUrl, max: 4 });

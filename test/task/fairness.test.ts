@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { TaskNews } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks, until } from "./work-harness.ts";
-import { imageNanos, model, one, vendor } from "./worker-parts.ts";
+import { openTasks, type Tasks, until } from "./worker-harness.ts";
+import { imageNanos, model, one, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 beforeAll(async () => void (tasks = await openTasks()));

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTaskJobs } from "../../src/task/jobs.ts";
-import { openTasks, type Tasks } from "./work-harness.ts";
+import { openTasks, type Tasks } from "./worker-harness.ts";
 
 let tasks: Tasks;
 beforeAll(async () => void (tasks = await openTasks()));

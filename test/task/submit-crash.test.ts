@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SubmitFailpoint } from "../../src/task/submit.ts";
-import { openSubmit } from "./submit-parts.ts";
-import { openTasks, type Tasks } from "./work-harness.ts";
-import { one, vendor } from "./worker-parts.ts";
+import { openSubmit } from "./submit-setup.ts";
+import { openTasks, type Tasks } from "./worker-harness.ts";
+import { one, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 let gateway: ReturnType<typeof openSubmit>;

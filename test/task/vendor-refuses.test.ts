@@ -2,8 +2,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { VendorAlarm } from "../../src/task/worker-options.ts";
 import { TaskRefused } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks } from "./work-harness.ts";
-import { imageNanos, one, vendor } from "./worker-parts.ts";
+import { openTasks, type Tasks } from "./worker-harness.ts";
+import { imageNanos, one, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 beforeAll(async () => void (tasks = await openTasks()));

@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
 import type { VendorAlarm } from "../../src/task/worker-options.ts";
 import { type TaskNews, TaskRefused, VendorTrouble } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks, until } from "./work-harness.ts";
-import { completed, one, vendor } from "./worker-parts.ts";
+import { openTasks, type Tasks, until } from "./worker-harness.ts";
+import { completed, one, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 beforeAll(async () => void (tasks = await openTasks()));
