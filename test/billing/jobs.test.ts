@@ -8,7 +8,7 @@ let billing: Billing;
 beforeAll(async () => void (billing = await openBilling()));
 afterAll(() => billing.close());
 
-test("R-MON-7: the sweep frees expired holds only, by itself", async () => {
+test("R-MON-7: the recovery job frees expired holds only", async () => {
   const account = await billing.account(100n);
   const [expired, live] = [newId(), newId()];
   await billing.apply({ accountId: account, holds: [{ id: live, amountNanos: 10n }] });
@@ -50,7 +50,7 @@ test("the jobs make the partitions, keep their rows guarded, and survive a datab
   await billing.expectClean();
 });
 
-test("R-MON-6: an audit that finds something is an error line and a figure; one at a time checks", async () => {
+test("R-MON-6: an audit with findings is logged as an error and counted, and one process audits at a time", async () => {
   const account = await billing.account(100n);
   const alarm = vi.fn();
   const jobs = createBillingJobs({ pool: billing.pool, alarm });
@@ -69,7 +69,7 @@ test("R-MON-6: an audit that finds something is an error line and a figure; one 
   other.release();
 });
 
-test("each point of a sweep is told, and a threshold that it takes an account below", async () => {
+test("a recovery passes its failpoints in order, and reports an account that falls below its threshold", async () => {
   const account = await billing.account(100n);
   const [id, silent] = [newId(), newId()];
   await billing.send({ accountId: account, holds: [{ id, amountNanos: 10n }] }, silent);
@@ -86,7 +86,7 @@ test("each point of a sweep is told, and a threshold that it takes an account be
   await billing.expectClean();
 });
 
-test("a sweep that fails is told, not thrown, and tried again", async () => {
+test("a failed recovery is logged, not thrown, and tried again", async () => {
   const warn = vi.fn();
   const query = vi.fn().mockRejectedValue(new Error("away"));
   const pool = { query, connect: query } as unknown as typeof billing.pool;

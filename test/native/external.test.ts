@@ -71,14 +71,14 @@ function begin(requestId: string, waitMs: number): Promise<TaskRow> {
   );
 }
 
-test("nobody knows whether the vendor has it: it is never asked again, and the money is free", async () => {
+test("an external task with a lost answer is never submitted again, and its money is released", async () => {
   await begin("lost-1", 1);
   const call = await gateway.call("lost-1");
   expect([call.errorCode, call.cost?.amountNanos ?? 0n]).toEqual(["upstream_submit_unknown", 0n]);
   expect(gateway.vendor.requests.filter(({ method }) => method === "POST")).toEqual([]);
 });
 
-test("the vendor had answered: whoever comes next follows the job to its end", async () => {
+test("an external task whose process died after the vendor's answer is run to its end by a worker", async () => {
   const prediction = { id: "p-died", status: "failed", output: null, error: "no" };
   gateway.replicate.predictions.set("p-died", { ...prediction, input: {}, version: "labs/flux" });
   const task = await begin("lost-2", 1_000);

@@ -61,7 +61,7 @@ const crashes: readonly Crash[] = [
   })),
 ];
 
-describe("R-TSK-7, R-TSK-9: a process that is killed at any point loses no task and buys none twice", () => {
+describe("R-TSK-7, R-TSK-9: a process that is killed at any failpoint loses no task and submits none twice", () => {
   let vendor: CrashVendor;
   beforeAll(async () => void (vendor = await startCrashVendor()));
   afterAll(() => vendor.close());

@@ -85,19 +85,19 @@ describe("R-TSK-6: a task that ran out of time while its vendor went on", () => 
     return id;
   }
 
-  test("is the operator's cost where it came to something", async () => {
+  test("is the operator's cost where the vendor completed it", async () => {
     const id = await overdue(completed);
     expect(await booked(id)).toEqual(sevens);
     await vi.waitFor(() => expect(costs).toEqual([[id, 7n]]));
     expect(await tasks.row(id)).toMatchObject({ state: "failed", cost: "0" });
   });
 
-  test("costs nothing where it came to nothing", async () => {
+  test("costs nothing where the vendor did not complete it", async () => {
     expect(await booked(await overdue(failed))).toEqual(nothing);
     expect(costs).toEqual([]);
   });
 
-  test("is forgotten after a day, and told of", async () => {
+  test("is given up after a day, with a warning", async () => {
     const told: string[] = [];
     const v = vendor({ poll: () => Promise.resolve(running) });
     const id = await start({
@@ -110,7 +110,7 @@ describe("R-TSK-6: a task that ran out of time while its vendor went on", () => 
     expect(await booked(id)).toEqual(nothing);
   });
 
-  test("is looked after by another process where the first one is gone, and booked once", async () => {
+  test("is polled by another process where the first one died, and booked once", async () => {
     let news: TaskNews = running;
     const v = vendor({ poll: () => Promise.resolve(news) });
     const id = await start({ ...one({ v }), timings: { runMs: 50 } });
@@ -144,7 +144,7 @@ describe("R-TSK-7: a vendor that had a task all the same", () => {
     });
   }
 
-  test("calls back after the end: what it made is booked, once for all callbacks", async () => {
+  test("calls back after the end: its charge is booked, once for all callbacks", async () => {
     const v = lossy();
     const id = await start(one({ v }));
     const [row] = await tasks.ended([id]);
@@ -161,7 +161,7 @@ describe("R-TSK-7: a vendor that had a task all the same", () => {
     await vi.waitFor(() => expect(costs).toEqual([[id, 7n]]));
   });
 
-  test("calls back about somebody else's: nothing is booked", async () => {
+  test("calls back about another client's task: nothing is booked", async () => {
     const v = lossy();
     const id = await start(one({ v }));
     const [row] = await tasks.ended([id]);
@@ -197,7 +197,7 @@ describe("R-TSK-7: a vendor that had a task all the same", () => {
   });
 });
 
-test("R-TSK-6: a result that could not be had is the operator's cost, at the end itself", async () => {
+test("R-TSK-6: a result that cannot be fetched is the operator's cost, booked at the task's end", async () => {
   const results = {
     store: () => Promise.reject(new ResultFailure("refused", "gone", { isFinal: true })),
   };
@@ -207,7 +207,7 @@ test("R-TSK-6: a result that could not be had is the operator's cost, at the end
   expect(costs).toEqual([]);
 });
 
-test("one that its vendor has stopped is not looked after", async () => {
+test("a task that its vendor has cancelled is not polled for late charges", async () => {
   const v = vendor({
     poll: () => Promise.resolve(running),
     cancel: () => Promise.resolve("cancelled"),

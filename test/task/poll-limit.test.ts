@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => tasks.close());
 
-test("R-TSK-9: no second has more questions than its vendor allows, whatever was due at once", async () => {
+test("R-TSK-9: no second has more polls than the vendor allows, however many tasks are due at once", async () => {
   const accountId = await tasks.account(10_000n);
   const perSecond = 4;
   const asked = new Map<number, number>();

@@ -36,7 +36,7 @@ async function dueSeconds(id: string): Promise<number> {
   return Math.round(rows[0]?.seconds ?? Number.NaN);
 }
 
-test("what is counted is written, the lease is given back, and nobody is told", async () => {
+test("a reschedule writes the counts, gives the lease back, and sends no webhook", async () => {
   const task = await taken();
   expect(isReschedule(task, look)).toBe(true);
   expect(await applyTransition({ pool: tasks.pool }, task, look)).toBe(task);
@@ -75,7 +75,7 @@ test.each([
   expect(await dueSeconds(task.id)).toBeLessThanOrEqual(0);
 });
 
-test("it is looked at again at its deadline at the latest", async () => {
+test("a rescheduled task is due at its deadline at the latest", async () => {
   const task = await taken(", deadline = now() + interval '20 s'");
   await applyTransition({ pool: tasks.pool }, task, { ...look, releaseMs: 3_600_000 });
   expect(await dueSeconds(task.id)).toBeLessThanOrEqual(20);
@@ -92,7 +92,7 @@ test.each([
   expect(await tasks.row(task.id)).toEqual(before);
 });
 
-test("whatever somebody hears of is no such change", async () => {
+test("a transition with a visible change is no reschedule", async () => {
   const task = await taken();
   const heard = { ...task, callback_url: "https://receiver.test/" };
   expect(isReschedule(heard, look)).toBe(true);

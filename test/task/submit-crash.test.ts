@@ -22,7 +22,7 @@ afterAll(async () => {
 const points = ["submit.sent", "submit.held", "submit.committed"] as const;
 
 describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
-  test.each(points)("at %s: the repetition is the one task there is", async (point) => {
+  test.each(points)("at %s: a repetition finds or creates the one task", async (point) => {
     const accountId = await tasks.account(500n);
     const callbackId = `order-${point}`;
     expect(await die(accountId, callbackId, point)).toBe("SIGKILL");
@@ -42,7 +42,7 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
     await tasks.expectClean();
   });
 
-  test("repetitions at the same moment are one task, and what does not fit holds nothing", async () => {
+  test("concurrent repetitions are one task, and refused ones hold nothing", async () => {
     const accountId = await tasks.account(150n);
     const both = await Promise.all(
       Array.from({ length: 8 }, () => gateway.submit(accountId, "order-9")),
@@ -75,7 +75,7 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
     await tasks.expectClean();
   });
 
-  test("what fails beside the task leaves neither task nor hold", async () => {
+  test("a failed write beside the task leaves neither task nor hold", async () => {
     const accountId = await tasks.account(500n);
     const within = async (): Promise<void> => {
       throw new Error("beside");
@@ -87,7 +87,7 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
     await tasks.expectClean();
   });
 
-  test("what is refused for want of money is no task", async () => {
+  test("a submit without enough money creates no task", async () => {
     const accountId = await tasks.account(99n);
     const refused = { meaning: { word: "insufficient_balance" } };
     await expect(gateway.submit(accountId, "order-12")).rejects.toMatchObject(refused);

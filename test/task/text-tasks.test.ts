@@ -51,7 +51,7 @@ async function submit(callbackUrl?: string, isCancelBilled = false) {
 
 const usage = { inputTokens: 10, outputTokens: 4 };
 
-test("R-TSK-9: a text is made, charged by its tokens and told of", async () => {
+test("R-TSK-9: a TEXT task is generated, charged by its tokens, and notified", async () => {
   const { accountId, id } = await submit("https://receiver.test/hook");
   const asked: TextAsk[] = [];
   const run: TextRunner = (ask) => {
@@ -82,7 +82,7 @@ test("R-TSK-9: a text is made, charged by its tokens and told of", async () => {
   ]);
 });
 
-test("a text that no webhook carries has an address too, and stands whole in the poll", async () => {
+test("a text that is too long for a webhook has a file, and is complete in the poll", async () => {
   const { id } = await submit("https://receiver.test/hook");
   const text = "x".repeat(300 * 1024);
   const files = [{ bytes: Buffer.from("x"), contentType: "text/plain" }];
@@ -107,7 +107,7 @@ test.each([
   expect(await tasks.balance(accountId)).toEqual({ available: 1_000n, held: 0n });
 });
 
-test("a vendor that has no capacity is followed by the next one", async () => {
+test("a text vendor without capacity is followed by the next one", async () => {
   const { id } = await submit();
   const asked: string[] = [];
   const run: TextRunner = ({ route: { vendor } }) => {
@@ -121,7 +121,7 @@ test("a vendor that has no capacity is followed by the next one", async () => {
   expect(asked).toEqual(["full", "free"]);
 });
 
-test("R-TSK-7: a vendor that does not answer is never asked again", async () => {
+test("R-TSK-7: a text vendor that does not answer is never called again", async () => {
   const { accountId, id } = await submit();
   let count = 0;
   const run: TextRunner = () => {
@@ -136,7 +136,7 @@ test("R-TSK-7: a vendor that does not answer is never asked again", async () => 
   expect(await tasks.balance(accountId)).toEqual({ available: 1_000n, held: 0n });
 });
 
-test("R-TSK-7: what a process that died was asking for is not asked again by the next", async () => {
+test("R-TSK-7: a text whose process died during the submit is not submitted again", async () => {
   const { accountId, id } = await submit();
   await tasks.pool.query(
     `update task set state = 'submitting', fence = fence + 1, vendor = 'v', vendor_model = 't@v',

@@ -24,7 +24,7 @@ function open() {
   return { clock, told, standings };
 }
 
-test("one task asks at a time, after pauses that grow", () => {
+test("a refusing vendor gets one probe at a time, after growing pauses", () => {
   const { clock, told, standings } = open();
   expect(standings.pauseOf(place)).toBeUndefined();
   const refused = refusal("money");
@@ -45,7 +45,7 @@ test("one task asks at a time, after pauses that grow", () => {
   expect(told).toEqual(["m money", "m money still", "m money still", "m is back"]);
 });
 
-test("whose answer nobody heard keeps nobody else from asking", () => {
+test("a probe without a reported outcome does not block the next probe", () => {
   const { clock, standings } = open();
   standings.onSubmitRefused(place, refusal("model"));
   clock.nowMs = 100;
@@ -54,7 +54,7 @@ test("whose answer nobody heard keeps nobody else from asking", () => {
   expect(standings.pauseOf(place)).toBeUndefined();
 });
 
-test("money is the matter of a vendor, a key and a name those of one model", () => {
+test("a lack of money pauses the whole vendor, a refused key or name one model", () => {
   const { standings } = open();
   standings.onSubmitRefused(place, refusal("credential"));
   expect(standings.pauseOf(other)).toBeUndefined();
@@ -63,7 +63,7 @@ test("money is the matter of a vendor, a key and a name those of one model", () 
   expect(standings.pauseOf({ ...place, vendor: "w" })).toBeUndefined();
 });
 
-test("a vendor without room pauses nothing and ends no pause; a judgement of the task does", () => {
+test("a vendor without capacity starts and ends no pause, and a refusal of the task itself ends it", () => {
   const { standings, told } = open();
   standings.onSubmitRefused(place, refusal());
   expect(standings.pauseOf(place)).toBeUndefined();
@@ -75,7 +75,7 @@ test("a vendor without room pauses nothing and ends no pause; a judgement of the
   expect(told).toEqual(["m model", "m is back"]);
 });
 
-test("of a vendor that does not tell of its tasks the operator hears once, until it does", () => {
+test("a vendor that refuses polls raises one alarm until it answers", () => {
   const { standings, told } = open();
   standings.onPollRefused(place, "credential");
   standings.onPollRefused(other, "credential");

@@ -63,7 +63,7 @@ async function inState(id: string, state: string): Promise<string> {
   return row.attempt_token ?? "";
 }
 
-test("a vendor is told where to call, at an address that nobody can guess", async () => {
+test("a vendor gets a callback address that cannot be guessed", async () => {
   const v = calling();
   const { id } = await start(one({ v }));
   const [row] = await tasks.ended([id]);
@@ -73,7 +73,7 @@ test("a vendor is told where to call, at an address that nobody can guess", asyn
   expect(row?.attempt_token).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-test("without an address of ours, vendors are told none", async () => {
+test("vendors get no callback address where the gateway has no public one", async () => {
   const v = calling();
   const id = await tasks.submit({ accountId: await tasks.account() });
   tasks.work(one({ v }));
@@ -81,7 +81,7 @@ test("without an address of ours, vendors are told none", async () => {
   expect(v.submissions[0]).not.toHaveProperty("callbackUrl");
 });
 
-test("a callback wakes who asks the vendor; what it says is not believed", async () => {
+test("a callback makes the worker poll the vendor, and its content is not trusted", async () => {
   let news: TaskNews = running;
   let polls = 0;
   const v = calling({
@@ -105,7 +105,7 @@ test("a callback wakes who asks the vendor; what it says is not believed", async
   expect([polls, v.checked]).toEqual([2, []]);
 });
 
-test("one that comes while the vendor is asked is not lost", async () => {
+test("a callback during a poll is not lost", async () => {
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<TaskNews>();
   const answers = [() => answer.promise, () => Promise.resolve(completed)];
@@ -124,7 +124,7 @@ test("one that comes while the vendor is asked is not lost", async () => {
   expect(await tasks.ended([id])).toMatchObject([{ state: "completed" }]);
 });
 
-test("a vendor inside this process tells by itself", async () => {
+test("a vendor inside this process notifies by itself", async () => {
   let isDone = false;
   const v = vendor({ poll: () => Promise.resolve(isDone ? completed : running) });
   const submitted: TaskSubmission[] = [];
@@ -164,7 +164,7 @@ describe("R-TSK-7: a blind submit that got no answer, of a vendor that calls bac
     ]);
   });
 
-  test("does not take a task of somebody else's, and fails in the end", async () => {
+  test("does not adopt another client's task, and fails in the end", async () => {
     const v = calling({ submit: reset });
     const account = await tasks.account(500n);
     const { id } = await start({ ...one({ v }), timings: { unknownMs: 300 } }, account);
@@ -177,7 +177,7 @@ describe("R-TSK-7: a blind submit that got no answer, of a vendor that calls bac
     expect(await tasks.balance(account)).toEqual({ available: 500n, held: 0n });
   });
 
-  test("asks again whether it is its own where the vendor does not say", async () => {
+  test("retries the confirmation where the vendor does not answer", async () => {
     let checks = 0;
     const v = calling({
       submit: reset,
@@ -193,14 +193,14 @@ describe("R-TSK-7: a blind submit that got no answer, of a vendor that calls bac
     expect(checks).toBe(2);
   });
 
-  test("fails at once where its vendor never calls back", async () => {
+  test("fails at once where its vendor has no callbacks", async () => {
     const v = vendor({ submit: reset });
     const { id } = await start(one({ v }));
     expect(await tasks.ended([id])).toMatchObject([{ error_code: "upstream_submit_unknown" }]);
   });
 });
 
-test("strangers are known as such", async () => {
+test("callbacks with unknown tokens are refused", async () => {
   const { isKnown, take } = door(calling());
   const foreign = "0199a0b0-1111-4222-8333-444455556666";
   expect(await Promise.all(["", "x", foreign].map((token) => isKnown(token)))).toEqual([

@@ -52,7 +52,7 @@ test("R-ERR-3: where every vendor refuses the operator's account, tasks end with
   ]);
 });
 
-test("R-ERR-3: what waits goes on when the vendor takes the operator's money again", async () => {
+test("R-ERR-3: waiting tasks continue when the vendor accepts the operator's account again", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   const { said, broke } = unpaid();
   const warned: string[] = [];
@@ -65,7 +65,7 @@ test("R-ERR-3: what waits goes on when the vendor takes the operator's money aga
   expect(warned).toEqual(["a vendor takes tasks again that it had refused"]);
 });
 
-test("R-ERR-3: a task waits on where another vendor of its model has no room", async () => {
+test("R-ERR-3: a task keeps waiting where another vendor of its model has no capacity", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   const { broke } = unpaid();
   let tries = 0;

@@ -35,7 +35,7 @@ describe("R-HOOK-3: the schedule", () => {
     expect(classifyAttempt({ ...failed, series: 14 }, 0.5)).toEqual({ state: "failed" });
   });
 
-  it("waits as long as a receiver asks, up to an hour, and never less than by itself", () => {
+  it("respects retry-after up to an hour, and never waits less than its own pause", () => {
     const pauseAfter = (retryAfterMs: number, series = 1) => {
       const verdict = classifyAttempt({ ...failed, series, retryAfterMs }, 0.5);
       return verdict.state === "pending" && verdict.pauseMs / 1_000;
@@ -44,7 +44,7 @@ describe("R-HOOK-3: the schedule", () => {
     expect([pauseAfter(1e9), pauseAfter(60_000, 8)]).toEqual([3_600, 14_400]);
   });
 
-  it("tries ends only, and not where the receiver says it is gone", () => {
+  it("retries ends only, and not after a 410", () => {
     expect(classifyAttempt({ ...failed, outcome: DELIVERED }, 0.5)).toEqual({ state: "delivered" });
     expect(classifyAttempt({ ...failed, outcome: GONE }, 0.5)).toEqual({ state: "failed" });
     for (const kind of [EventKind.PROGRESS, EventKind.TEST]) {

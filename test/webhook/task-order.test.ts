@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 afterAll(() => webhooks.close());
 
-describe("R-HOOK-3: the lane of a task", () => {
+describe("R-HOOK-3: the order of a task's events", () => {
   const url = "https://a.example/";
 
   it("sends the newest progress only, then the end, and nothing after it", async () => {
@@ -51,7 +51,7 @@ describe("R-HOOK-3: the lane of a task", () => {
     last?.answer(204);
   });
 
-  it("sends progress at most once a second, and does not put it off for ever", async () => {
+  it("sends progress at most once a second, and does not postpone it forever", async () => {
     const fake = webhooks.fake(() => 204);
     const { ended } = await webhooks.dispatch({ client: fake.client });
     const task = { url, taskId: newId(), accountId: newId() };
@@ -128,7 +128,7 @@ describe("R-HOOK-3: the lane of a task", () => {
 describe("R-HOOK-3: at least once", () => {
   const url = "https://a.example/";
 
-  it("what a dead process had taken is sent by another: the end, not progress", async () => {
+  it("a delivery claimed by a dead process is sent by another: ends, not progress", async () => {
     const [end, progress] = [
       await webhooks.enqueue({ url }),
       await webhooks.enqueue({ url, status: "progress" }),
@@ -154,7 +154,7 @@ describe("R-HOOK-3: at least once", () => {
     });
   });
 
-  it("a process whose lease was taken over writes its attempt down, and nothing else", async () => {
+  it("a process that lost its lease records its attempt, and changes nothing else", async () => {
     const fake = webhooks.fake();
     const first = await webhooks.dispatch({ client: fake.client });
     const id = await webhooks.enqueue({ url });
@@ -174,7 +174,7 @@ describe("R-HOOK-3: at least once", () => {
     expect(await webhooks.stored(id)).toMatchObject({ state: DELIVERED, attempts: 2 });
   });
 
-  it("stopping waits for what is under way and takes nothing more", async () => {
+  it("a stop waits for attempts under way and claims nothing more", async () => {
     const fake = webhooks.fake();
     const { dispatcher } = await webhooks.dispatch({ client: fake.client });
     const id = await webhooks.enqueue({ url });
@@ -188,7 +188,7 @@ describe("R-HOOK-3: at least once", () => {
     expect(fake.held).toHaveLength(1);
   });
 
-  it("what cannot be signed waits, and burns no attempt", async () => {
+  it("a delivery that cannot be signed waits, and uses up no attempt", async () => {
     const accountId = newId();
     await webhooks.pool.query("insert into webhook_secret (account_id, sealed) values ($1, 'x')", [
       accountId,

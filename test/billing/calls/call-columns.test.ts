@@ -45,7 +45,7 @@ async function store(records: readonly (Partial<CallRow> | null)[]) {
   };
 }
 
-test("records that differ in every column come back as they were told", async () => {
+test("records that differ in every column are read back as written", async () => {
   const odd: Partial<CallRow> = {
     request_id: 'a "quoted" \\ {id}, NULL',
     key_id: newId(),
@@ -81,20 +81,20 @@ test("records that differ in every column come back as they were told", async ()
   await billing.expectClean();
 });
 
-test("records of more kinds than are compared come back as they were told", async () => {
+test("records of more kinds than are compared are read back as written", async () => {
   const kinds = Array.from({ length: 40 }, (_, place) => ({ model: `model-${place % 20}` }));
   const { stored, told } = await store(kinds);
   expect(stored).toEqual(told);
 });
 
-test("settlements without a record leave those beside them as they were told", async () => {
+test("settlements without a record do not change the records beside them", async () => {
   const { stored, told } = await store([null, { input_tokens: 3 }, null, { model: "other" }, null]);
   expect(stored).toHaveLength(2);
   expect(stored).toEqual(told);
   await billing.expectClean();
 });
 
-test("what PostgreSQL refuses in a text becomes U+FFFD in its own column only", async () => {
+test("characters that PostgreSQL refuses become U+FFFD, in their own column only", async () => {
   const { stored } = await store([
     { model: "a\0b", request_id: "c\ud800d", vendor: "e\0f" },
     { model: "plain" },

@@ -45,7 +45,7 @@ async function readSoFar(): Promise<number> {
   return Number(counted[0]?.count);
 }
 
-test("R-CON-1: every question of a console finds what there is, and the common ones look at few calls", async () => {
+test("R-CON-1: every console query finds all matching calls, and common queries scan few rows", async () => {
   const read: Record<string, number> = {};
   const nothing: string[] = [];
   for (const { title, ask } of questions) {

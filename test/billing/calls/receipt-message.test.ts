@@ -51,7 +51,7 @@ function exact(text: string): bigint {
 }
 
 describe("a receipt", () => {
-  test("R-MON-1: computed again from stored price, usage and discount is the charge, line by line", () => {
+  test("R-MON-1: recomputed from stored price, usage and discount equals the charge, line by line", () => {
     fc.assert(
       fc.property(prices, calls, discounts, (price, usage, discountBp) => {
         const call = charged(usage, price, discountBp);

@@ -50,7 +50,7 @@ describe("GetReceipt", () => {
     return callId;
   }
 
-  test("R-MON-1, R-MON-6: tells lines, hold, movements with the balance before and after, and refunds", async () => {
+  test("R-MON-1, R-MON-6: shows lines, hold, entries with the balance before and after, and refunds", async () => {
     const accountId = await billing.account(1_000n);
     const callId = await charge(accountId, 100n, "r-1");
     const refund = { accountId, callId, amount: { currencyCode: "USD", amountNanos: 5n } };
@@ -88,7 +88,7 @@ describe("GetReceipt", () => {
     expect(receipt?.entries[0]?.transactionId).toBe(callId);
   });
 
-  test("tells how a hold grew, and what the balance did not cover", async () => {
+  test("shows how a hold grew, and the shortfall of the balance", async () => {
     const accountId = await billing.account(50n);
     const callId = newId();
     const ledger = createLedger({ url: billing.url, connections: 1 });
@@ -119,7 +119,7 @@ describe("GetReceipt", () => {
     });
   });
 
-  test("of a call whose process was taken for dead shows what it was charged then, and the correction", async () => {
+  test("of a call whose process was declared dead shows the charge of its recovery, and the correction", async () => {
     const accountId = await billing.account(1_000n);
     const callId = newId();
     await billing.apply({ accountId, holds: [{ id: callId, amountNanos: 100n }] });
@@ -164,7 +164,7 @@ describe("GetReceipt", () => {
     });
   });
 
-  test("of a call that was refused, or came to nothing, says so", async () => {
+  test("of a refused or failed call shows that it was not charged", async () => {
     const accountId = await billing.account(50n);
     const callId = newId();
     await billing.apply({ accountId, holds: [{ id: callId, amountNanos: 20n }] });

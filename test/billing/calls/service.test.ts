@@ -79,7 +79,7 @@ async function all(accountId: string): Promise<StoredCallRow[]> {
 }
 
 describe("the call log", () => {
-  test("any filter finds the calls that fit, page by page, however few are looked through at once", async () => {
+  test("any filter finds the matching calls, page by page, however small the scanned window is", async () => {
     const accountId = await billing.account(100_000n);
     const calls = fc.sample(anyCall(from, to), 120);
     await makeCalls(billing, accountId, calls);
@@ -147,7 +147,7 @@ describe("the call log", () => {
     );
   });
 
-  test("a call is told with its receipt and what happened to it, in order", async () => {
+  test("a call is shown with its receipt and its events, in order", async () => {
     const accountId = await billing.account(10_000n);
     const id = idAt(from);
     await billing.send({ accountId, holds: [{ id, amountNanos: 10n }] });
@@ -182,7 +182,7 @@ describe("the call log", () => {
     ]);
   });
 
-  test("R-AUTH-6: a session looks into its own account only", async () => {
+  test("R-AUTH-6: a session sees its own account only", async () => {
     const accountId = await billing.account(10_000n);
     const [id = ""] = await makeCalls(billing, accountId, [
       { startMs: from, way: "settled", cost: 1n, record: {} },

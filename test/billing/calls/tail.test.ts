@@ -28,7 +28,7 @@ describe("an export", () => {
     return text;
   }
 
-  test("is a table whose texts no spreadsheet takes for a formula, and JSON line by line", async () => {
+  test("is CSV whose texts no spreadsheet takes for a formula, or JSON lines", async () => {
     const accountId = await billing.account(10_000n);
     const record = { model: `=cmd|"x",1`, request_id: "a,b", images: 2, second_micros: 1_500_000 };
     await makeCalls(billing, accountId, [
@@ -48,7 +48,7 @@ describe("an export", () => {
     ]);
   });
 
-  test("of no call is the head alone", async () => {
+  test("of no call is the header line alone", async () => {
     const accountId = await billing.account();
     expect(await written(accountId, ExportFormat.UNSPECIFIED)).toMatch(/^startedAt[^\n]*\n$/);
     expect(await written(accountId, ExportFormat.JSON)).toBe("");
@@ -82,7 +82,7 @@ describe("a live view", () => {
 
   const settled = { startMs: from, way: "settled", cost: 1n, record: { model: "fast-1" } } as const;
 
-  test("tells the calls of its account as they are written, whoever writes them and when they began", async () => {
+  test("shows the calls of its account as they are written, by any process and however long they ran", async () => {
     const [accountId, other] = [await billing.account(10_000n), await billing.account(10_000n)];
     const view = await open({ accountId, filter: { model: "fast-1" } });
     await makeCalls(billing, other, [settled]);
@@ -93,7 +93,7 @@ describe("a live view", () => {
     await view.close();
   });
 
-  test("an operator's tells those of all accounts", async () => {
+  test("of an operator shows the calls of all accounts", async () => {
     const [a, b] = [await billing.account(10_000n), await billing.account(10_000n)];
     const view = await open({});
     const ids = [
@@ -104,7 +104,7 @@ describe("a live view", () => {
     await view.close();
   });
 
-  test("skips what nobody can read, and says how much", async () => {
+  test("skips calls that come too fast to read, and counts them", async () => {
     const accountId = await billing.account(10_000n);
     const view = await open({ accountId });
     const rows = Array.from({ length: 450 }, () => callRow(idAt(from), accountId));
@@ -117,7 +117,7 @@ describe("a live view", () => {
     await view.close();
   });
 
-  test("nobody tells anything where nobody watches, and few can watch one account", async () => {
+  test("is notified of watched accounts only, and few views can watch one account", async () => {
     const accountId = await billing.account(10_000n);
     const views = [];
     for (let n = 0; n < tailsPerAccountMax; n++) views.push(await open({ accountId }));
@@ -129,7 +129,7 @@ describe("a live view", () => {
       .toBe(0);
   });
 
-  test("says that it lives, and ends with an error where it may have missed something", async () => {
+  test("sends keep-alive messages, and ends with an error where it may have missed calls", async () => {
     const accountId = await billing.account(10_000n);
     const service = billing.callsOf(operator, 1);
     const stream = service.tailCalls({ accountId })[Symbol.asyncIterator]();

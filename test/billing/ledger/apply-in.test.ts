@@ -35,7 +35,7 @@ describe("ledger_apply", () => {
     return Object.fromEntries(rows.map((row) => [row.account, row.amount]));
   };
 
-  test("R-MON-2: a hold moves money aside, its settlement charges and records the call", async () => {
+  test("R-MON-2: a hold reserves money, and its settlement charges and records the call", async () => {
     const account = await billing.account(100n);
     const id = await held(account, 60n);
     expect(await billing.balance(account)).toEqual({ available: 40n, held: 60n });
@@ -45,7 +45,7 @@ describe("ledger_apply", () => {
     expect(await billing.count("call", `id = '${id}' and cost = 25`)).toBe(1);
   });
 
-  test("R-MON-3: a cost over the hold takes the rest from what is available", async () => {
+  test("R-MON-3: a cost above the hold takes the rest from the available balance", async () => {
     const account = await billing.account(100n);
     const id = await held(account, 60n);
     await settle(account, id, 80n);
@@ -53,7 +53,7 @@ describe("ledger_apply", () => {
     expect(await entries(id)).toEqual({ 1: "-80", 2: "80" });
   });
 
-  test("R-MON-3: what even that does not cover is the platform's loss, not the batch's", async () => {
+  test("R-MON-3: a shortfall of the available balance is the platform's loss, and does not fail the batch", async () => {
     const account = await billing.account(100n);
     const [short, other] = [await held(account, 60n), await held(account, 30n)];
     const { settles, holds } = await billing.apply({
@@ -82,7 +82,7 @@ describe("ledger_apply", () => {
     expect(await entries(other)).toEqual({ 1: "-90", 2: "90" });
   });
 
-  test("R-MON-7: a swept hold that is settled late takes what is available, the rest is loss", async () => {
+  test("R-MON-7: a late settlement of a recovered hold takes the available balance, and the rest is the platform's loss", async () => {
     const account = await billing.account(100n);
     const id = await held(account, 60n);
     await billing.age([id], 1);
@@ -115,7 +115,7 @@ describe("ledger_apply", () => {
     expect(await billing.balance(account)).toEqual({ available: 90n, held: 0n });
   });
 
-  test("a settlement that is sent again changes nothing, and its call is written once", async () => {
+  test("a repeated settlement changes nothing, and its call is written once", async () => {
     const account = await billing.account(100n);
     const id = await held(account, 60n);
     await settle(account, id, 25n);
@@ -125,7 +125,7 @@ describe("ledger_apply", () => {
     expect(await billing.count("call", `id = '${id}'`)).toBe(1);
   });
 
-  test("a settlement of a hold that never was charges nothing, says so, and leaves no way back", async () => {
+  test("a settlement of an unknown hold charges nothing, reports it, and prevents a later hold of that id", async () => {
     const account = await billing.account(100n);
     const id = newId();
     expect((await settle(account, id, 25n)).settles).toEqual(["unknown"]);
@@ -148,7 +148,7 @@ describe("ledger_apply", () => {
     expect((await settle(owner, id, 25n)).settles).toEqual(["settled"]);
   });
 
-  test("R-MON-4: an account without a balance has nothing, and the refusal says so", async () => {
+  test("R-MON-4: an account without a balance is refused with 0 available", async () => {
     const accountId = newId();
     const ask = (amountNanos: bigint) => ({ id: newId(), amountNanos });
     const { holds } = await billing.apply({ accountId, holds: [ask(1n), ask(0n)] });
@@ -188,14 +188,14 @@ describe("ledger_apply", () => {
     expect(await billing.balance(account)).toEqual({ available: 5n, held: 85n });
   });
 
-  test("R-MON-4: holds are admitted in order; a refusal names what was available then", async () => {
+  test("R-MON-4: holds are admitted in order, and a refusal states the balance available at that moment", async () => {
     const account = await billing.account(100n);
     const ask = [60n, 50n, 30n, 20n].map((amountNanos) => ({ id: newId(), amountNanos }));
     const { holds } = await billing.apply({ accountId: account, holds: ask });
     expect(holds).toEqual([admitted, refused(40n), admitted, refused(10n)]);
   });
 
-  test("money of settlements is available to the holds of the same batch", async () => {
+  test("money freed by settlements is available to the holds of the same batch", async () => {
     const account = await billing.account(100n);
     const id = await held(account, 100n);
     const { holds } = await billing.apply({
@@ -245,7 +245,7 @@ describe("ledger_apply", () => {
     expect(await billing.balance(account)).toEqual({ available: 93n, held: 7n });
   });
 
-  test("the entities say what the migration makes", async () => {
+  test("the entities match the tables of the migration", async () => {
     const orm = await MikroORM.init(ormOptions(billing.url));
     const drift = await orm.schema.getUpdateSchemaSQL();
     await orm.close(true);

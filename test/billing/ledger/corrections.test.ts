@@ -46,7 +46,7 @@ async function otherSides(): Promise<unknown[]> {
 }
 
 describe("AdjustBalance", () => {
-  test("R-MON-6: corrects up and down, each once per reference, and says why in the books", async () => {
+  test("R-MON-6: corrects up and down, once per reference, and records the reason", async () => {
     expect(await adjust(-30n, "a")).toMatchObject({
       replayed: false,
       balance: { available: usd(70n), held: usd(0n) },
@@ -81,7 +81,7 @@ describe("AdjustBalance", () => {
     expect((await ops().auditLedger({})).findings).toEqual([]);
   });
 
-  test("R-MON-3: never takes more than is available: what calls hold is theirs", async () => {
+  test("R-MON-3: never takes more than is available: held money stays reserved", async () => {
     await billing.apply({ accountId, holds: [{ id: newId(), amountNanos: 60n }] });
     expect(await codeOf(adjust(-41n, "a"))).toBe(ErrorCode.INSUFFICIENT_BALANCE);
     await expect(adjust(-41n, "a")).rejects.toThrow("available: 0.00000004 USD");
@@ -91,7 +91,7 @@ describe("AdjustBalance", () => {
     expect(race.every(({ status }) => status === "rejected")).toBe(true);
   });
 
-  test("tells of an account that falls below its threshold, once, whatever holds its money", async () => {
+  test("reports an account that falls below its threshold once, also where its money is held", async () => {
     const text = "update balance set low_below = 70 where account_id = $1";
     await billing.pool.query(text, [accountId]);
     await billing.apply({ accountId, holds: [{ id: newId(), amountNanos: 60n }] });
@@ -116,7 +116,7 @@ describe("AdjustBalance", () => {
     expect(await billing.balance(accountId)).toEqual({ available: 101n, held: 0n });
   });
 
-  test("R-ERR-7: what is wrong is refused and books nothing", async () => {
+  test("R-ERR-7: refuses invalid requests and books nothing", async () => {
     const right = { accountId, amount: usd(1n), reason: "r", reference: "r" };
     const { amount: _, ...without } = right;
     const wrong = [
@@ -190,7 +190,7 @@ describe("TopUp", () => {
 });
 
 describe("Refund", () => {
-  test("finds the account of the call where none is named", async () => {
+  test("uses the call's account where the request has none", async () => {
     const id = newId();
     const refund = { callId: id, amount: usd(10n), reference: "r" };
     expect(await codeOf(ops().refund(refund))).toBe(ErrorCode.NOT_FOUND);

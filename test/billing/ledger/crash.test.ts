@@ -84,7 +84,7 @@ describe("the ledger under concurrency and crashes", () => {
     expect(await billing.count("call", `account_id = '${account}'`)).toBe(settled.size);
   });
 
-  test("R-MON-7: what a process leaves when it dies is free after its time, on any node", async () => {
+  test("R-MON-7: the holds of a dead process are freed after their time, by any node", async () => {
     const account = await billing.account(1_000n);
     // It dies without close: nobody settles, nobody renews.
     const dead = createLedger({ url: billing.url, connections: 1, holdTtlMs: 1, holdWaitMs });
@@ -101,7 +101,7 @@ describe("the ledger under concurrency and crashes", () => {
     await dead.close();
   });
 
-  test("sweeps, renewals, bookings and batches of the same accounts never deadlock", async () => {
+  test("recoveries, renewals, bookings and batches of the same accounts never deadlock", async () => {
     const accounts = await Promise.all(Array.from({ length: 4 }, () => billing.account(10_000n)));
     const ledgers = [0, 1].map(() =>
       createLedger({ url: billing.url, connections: 2, holdTtlMs: 1, holdWaitMs }),

@@ -26,7 +26,7 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
   const spend = (keyId: string) =>
     rows("select spent, held from key_spend where key_id = $1", keyId);
 
-  test("R-MON-5: a batch settles, then grows, then holds: in the order in which money comes free", async () => {
+  test("R-MON-5: a batch settles, then extends, then holds, in the order in which money becomes free", async () => {
     const accountId = await billing.account(100n);
     const [done, running] = [await held(accountId, 60n), await held(accountId, 40n)];
     const verdicts = await billing.send({
@@ -47,7 +47,7 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
     expect(await billing.balance(accountId)).toEqual({ available: 0n, held: 90n });
   });
 
-  test("R-MON-5: what does not fit is granted in part, first come first served; amounts never shrink", async () => {
+  test("R-MON-5: an extension that does not fit is granted in part, first come first served, and amounts never shrink", async () => {
     const accountId = await billing.account(100n);
     const [a, b, c] = [
       await held(accountId, 10n),
@@ -79,7 +79,7 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
     expect(await steps(c)).toEqual([]);
   });
 
-  test("a hold of another account cannot be grown, nor a checkpoint be put on it", async () => {
+  test("a hold of another account can neither be extended nor checkpointed", async () => {
     const [owner, other] = [await billing.account(100n), await billing.account(100n)];
     const id = await held(owner, 10n);
     const { extends: verdicts } = await billing.send({
@@ -91,7 +91,7 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
     expect(await billing.balance(owner)).toEqual({ available: 90n, held: 10n });
   });
 
-  test("each growth is a step that nobody can change; a hold that never grew has none", async () => {
+  test("each extension is an immutable step, and a hold without extensions has none", async () => {
     const accountId = await billing.account(100n);
     const id = await held(accountId, 10n);
     for (const amountNanos of [20n, 20n, 50n]) {
@@ -133,7 +133,7 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
     expect(await checkpoint(id)).toEqual([]);
   });
 
-  test("R-KEY-4: a key's limit refuses what it does not cover, and says what is left of it", async () => {
+  test("R-KEY-4: a key's limit refuses holds above it, and reports the rest of the limit", async () => {
     const accountId = await billing.account(1_000n);
     const [keyId, other] = [newId(), newId()];
     const ask = (amountNanos: bigint, key = keyId) => ({
@@ -171,7 +171,7 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
     expect(await spend(other)).toEqual([["0", "500"]]);
   });
 
-  test("R-KEY-4: a balance that is too small is told before the key's limit", async () => {
+  test("R-KEY-4: an insufficient balance is reported before the key's limit", async () => {
     const accountId = await billing.account(10n);
     const hold = { id: newId(), amountNanos: 11n, keyId: newId(), keyLimitNanos: 5n };
     const { holds } = await billing.send({ accountId, holds: [hold] });
@@ -232,7 +232,7 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
     expect(await billing.entries(plain)).toEqual({ 1: "-5", 2: "5" });
   });
 
-  test("each charge says what the customer had after it", async () => {
+  test("each charge records the customer's balance after it", async () => {
     const accountId = await billing.account(100n);
     const ids = [await held(accountId, 10n), await held(accountId, 10n), await held(accountId, 9n)];
     await billing.send({

@@ -59,7 +59,7 @@ function files(suffix = ""): string[] {
 const idsOf = (entries: readonly JournalEntry[]): string[] => entries.map(({ id }) => id);
 
 describe("R-MON-2: what a dead process kept", () => {
-  test("is booked by the next start, and its file goes when all of it is durable", async () => {
+  test("is booked by the next start, and its file is removed once all of it is durable", async () => {
     const entries = [...(await leave(1_500)), ...(await leave(3))];
     const points: string[] = [];
     replay({ failpoint: (point) => points.push(point) });
@@ -84,7 +84,7 @@ describe("R-MON-2: what a dead process kept", () => {
     expect(booked).toEqual(idsOf(entries));
   });
 
-  test("is kept, not booked, by a database that does not know its calls, and booked by its own one", async () => {
+  test("is kept unbooked by a start on another database, and booked by a start on its own", async () => {
     const entries = await leave(3);
     const [known] = idsOf(entries);
     const alarm = vi.fn();
@@ -102,7 +102,7 @@ describe("R-MON-2: what a dead process kept", () => {
   });
 
   test.each(["damaged", "refused"])(
-    "that is %s is kept for people; the rest is booked",
+    "that is %s is kept for the operator, and the rest is booked",
     async (what) => {
       const entries = await leave(3);
       const [first = "", ...others] = idsOf(entries);
@@ -127,7 +127,7 @@ describe("R-MON-2: what a dead process kept", () => {
     },
   );
 
-  test("is taken by a worker at once, but for files of its supervisor's other workers: those when they are silent", async () => {
+  test("is taken over by a worker at once, except for files of its supervisor's other workers until these are stale", async () => {
     const worker = { supervisorId: newId(), number: 1 };
     const living = await leave(2, { ...worker, number: 11 });
     const left = files();
@@ -143,7 +143,7 @@ describe("R-MON-2: what a dead process kept", () => {
     expect(booked.slice(dead.length)).toEqual(idsOf(living));
   });
 
-  test("that broke off in the middle of a line is replayed without a word", async () => {
+  test("that ends in the middle of a line is replayed without an alarm", async () => {
     const entries = await leave(3);
     const [name = ""] = files();
     fs.truncateSync(join(folder, name), fs.statSync(join(folder, name)).size - 10);
@@ -156,7 +156,7 @@ describe("R-MON-2: what a dead process kept", () => {
 });
 
 describe("a folder that processes share", () => {
-  test("files that somebody says he uses stay his; silent ones are taken over", async () => {
+  test("files in use are left alone, and stale ones are taken over", async () => {
     const living = new Journal({ folder });
     closers.push(() => living.close());
     // It starts first: at its own start a process takes everything.
@@ -186,7 +186,7 @@ describe("a folder that processes share", () => {
     await vi.waitFor(() => expect(booked).toEqual([mine.id]));
   });
 
-  test("several that start at once book everything, each file once or more, and leave nothing", async () => {
+  test("several processes that start at once book everything, each file at least once, and leave no file", async () => {
     const entries: JournalEntry[] = [];
     for (let n = 0; n < 6; n++) entries.push(...(await leave(4)));
     for (let n = 0; n < 4; n++) replay();
@@ -194,7 +194,7 @@ describe("a folder that processes share", () => {
     expect(new Set(booked)).toEqual(new Set(idsOf(entries)));
   });
 
-  test("a process whose file is taken keeps on in another, and nothing is lost between them", async () => {
+  test("a process whose file is taken over continues in another one, and no settlement is lost between them", async () => {
     const living = new Journal({ folder });
     closers.push(() => living.close());
     const [before, after] = [entry(), entry()];
@@ -208,7 +208,7 @@ describe("a folder that processes share", () => {
   });
 });
 
-test("a folder that cannot be used is told to the operator at the start", async () => {
+test("an unusable folder is reported to the operator at the start", async () => {
   const file = join(folder, "file");
   fs.writeFileSync(file, "");
   const alarm = vi.fn();

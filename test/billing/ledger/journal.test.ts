@@ -55,7 +55,7 @@ const anyEntry = fc
 const anyEntries = fc.array(anyEntry, { minLength: 1, maxLength: 6 });
 
 describe("the text of a journal", () => {
-  test("R-MON-2: a file that is cut anywhere yields a prefix of what was written, and nothing is called damaged", () => {
+  test("R-MON-2: a file that is cut anywhere yields a prefix of its entries, and no line counts as damaged", () => {
     fc.assert(
       fc.property(anyEntries, fc.double({ min: 0, max: 1, noNaN: true }), (entries, where) => {
         const lines = entries.map(encodeEntry);
@@ -72,7 +72,7 @@ describe("the text of a journal", () => {
     );
   });
 
-  test("R-MON-2: a changed byte never makes up a settlement, spoils two at most, and is noticed", () => {
+  test("R-MON-2: a changed byte never forges a settlement, damages two at most, and is detected", () => {
     fc.assert(
       fc.property(anyEntries, fc.nat(), fc.integer({ min: 1, max: 255 }), (entries, at, flip) => {
         const bytes = Buffer.from(entries.map(encodeEntry).join(""));
@@ -98,7 +98,7 @@ describe("the text of a journal", () => {
 });
 
 describe("the files of a journal", () => {
-  test("nothing is on the disk until something is kept, and nothing once the database has it all", async () => {
+  test("the disk has no file before the first settlement, and none once the database has them all", async () => {
     const journal = open();
     expect(names()).toEqual([]);
     const entries = Array.from({ length: 50 }, () => entry());
@@ -112,7 +112,7 @@ describe("the files of a journal", () => {
     expect(journal.stats()).toEqual({ entries: 0, bytes: 0, failures: 0 });
   });
 
-  test("settlements that come together share an fsync", async () => {
+  test("concurrent settlements share an fsync", async () => {
     const points: string[] = [];
     const journal = open({ failpoint: (point) => points.push(point) });
     await Promise.all(Array.from({ length: 500 }, () => journal.keep(entry())));
@@ -136,7 +136,7 @@ describe("the files of a journal", () => {
     expect(names()).toEqual([]);
   });
 
-  test("R-MON-2: one that is asked for twice is durable both times when it is said to be", async () => {
+  test("R-MON-2: a settlement that is kept twice is durable both times when its promise resolves", async () => {
     const points: string[] = [];
     const journal = open({ failpoint: (point) => points.push(point) });
     const once = entry();
@@ -148,7 +148,7 @@ describe("the files of a journal", () => {
     expect(await journal.keep(once)).toBe(true);
   });
 
-  test("what is asked for at the end is written, and stays for the next start", async () => {
+  test("settlements that are queued at the close are written, and stay for the next start", async () => {
     const journal = open();
     const entries = [entry(), entry()];
     const kept = entries.map((each) => journal.keep(each));
@@ -158,7 +158,7 @@ describe("the files of a journal", () => {
     expect(await journal.keep(entry())).toBe(false);
   });
 
-  test("R-MON-7: it is bounded in settlements and in bytes, and takes more once there is room", async () => {
+  test("R-MON-7: the journal is bounded in settlements and bytes, and takes more once there is room", async () => {
     const journal = open({ entriesMax: 2 });
     const [first] = [entry(), entry(), entry()];
     expect(await journal.keep(first)).toBe(true);
@@ -174,7 +174,7 @@ describe("the files of a journal", () => {
     expect(small.stats().bytes).toBeLessThan(3_000);
   });
 
-  test("a settlement that stays keeps its own file only", async () => {
+  test("a pending settlement keeps its own file only", async () => {
     const journal = open({ segmentBytesMax: 1 });
     const stuck = entry();
     await journal.keep(stuck);
@@ -187,7 +187,7 @@ describe("the files of a journal", () => {
     expect(readAll()).toEqual([stuck]);
   });
 
-  test("a folder that cannot be used is told to the operator, and tried again later", async () => {
+  test("an unusable folder is reported to the operator, and tried again later", async () => {
     fs.writeFileSync(folder, "not a folder");
     const alarm = vi.fn();
     const journal = open({ alarm });
@@ -227,7 +227,7 @@ describe("the files of a journal", () => {
     },
   );
 
-  test("R-MON-2: whoever takes a file over while it is written to finds all that was kept before", async () => {
+  test("R-MON-2: a takeover during writes finds all settlements that were durable before", async () => {
     const read: JournalEntry[] = [];
     const journal = open({ failpoint: takeNowAndThen });
     let points = 0;
@@ -248,7 +248,7 @@ describe("the files of a journal", () => {
     expect(entries.filter(({ id }) => !found.has(id))).toEqual([]);
   });
 
-  test("a folder that somebody removes is made again", async () => {
+  test("a removed folder is created again", async () => {
     const journal = open();
     await journal.keep(entry());
     fs.rmSync(folder, { recursive: true });

@@ -71,7 +71,7 @@ describe("a ledger with a journal", () => {
     expect(await billing.balance(account)).toEqual({ available: 87n, held: 0n });
   });
 
-  test("R-MON-2: so it is where the database does not answer", async () => {
+  test("R-MON-2: a settlement is also durable while the database accepts connections but does not answer", async () => {
     const account = await billing.account(100n);
     const ledger = open();
     const id = await hold(ledger, account);
@@ -84,7 +84,7 @@ describe("a ledger with a journal", () => {
     expect(await billing.balance(account)).toEqual({ available: 87n, held: 0n });
   });
 
-  test("R-MON-7: no call begins while the journal is full", async () => {
+  test("R-MON-7: holds are refused while the journal is full", async () => {
     const account = await billing.account(100n);
     const ledger = open({ folder, entriesMax: 1 });
     const ids = [await hold(ledger, account), await hold(ledger, account)];
@@ -108,7 +108,7 @@ describe("a ledger with a journal", () => {
     expect(await billing.balance(account)).toEqual({ available: 61n, held: 0n });
   });
 
-  test("R-MON-2: where the journal cannot be written, the operator is told and settlements wait for the database", async () => {
+  test("R-MON-2: where the journal cannot be written, an alarm is logged and settlements wait for the database", async () => {
     const account = await billing.account(100n);
     const file = join(folder, "file");
     fs.writeFileSync(file, "");
@@ -152,7 +152,7 @@ describe("a ledger with a journal", () => {
     expect(await billing.count("call", `account_id = '${account}'`)).toBe(2);
   });
 
-  test("R-MON-2: what the next start finds is booked as late where others have ended its holds meanwhile", async () => {
+  test("R-MON-2: a replayed settlement is booked as late where its hold was recovered meanwhile", async () => {
     const account = await billing.account(100n);
     const ledger = open();
     const id = await hold(ledger, account);

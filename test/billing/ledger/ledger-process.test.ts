@@ -12,7 +12,7 @@ describe("the ledger of a process", () => {
   afterEach(() => billing.expectClean());
   afterAll(() => billing.close());
 
-  test("a ledger makes its process known with its first batch, beats, and says when it has ended", async () => {
+  test("a ledger registers its process with the first batch, sends heartbeats, and reports its end", async () => {
     const onLowBalance = vi.fn();
     const ledger = createLedger({
       url: billing.url,
@@ -46,7 +46,7 @@ describe("the ledger of a process", () => {
     expect(await node()).toMatchObject({ ended: true });
   });
 
-  test("one that ends with something open does not say so: what it left is settled for it", async () => {
+  test("a ledger that ends with open holds does not report its end, so that they are recovered", async () => {
     const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs });
     const accountId = await billing.account(100n);
     const id = newId();
@@ -57,7 +57,7 @@ describe("the ledger of a process", () => {
     expect(await createBillingJobs({ pool: billing.pool }).recoverHolds()).toBe(1);
   });
 
-  test("each point of an operation is told, in order", async () => {
+  test("each operation passes its failpoints in order", async () => {
     const points: string[] = [];
     const failpoint = (point: string): void => void points.push(point);
     const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs, failpoint });
@@ -80,7 +80,7 @@ describe("the ledger of a process", () => {
     expect(of("heartbeat")).toEqual(["heartbeat.sent", "heartbeat.answered"]);
   });
 
-  test("extensions wait for the database, are sent again, join, and are refused once it is closed", async () => {
+  test("extensions wait for the database, are re-sent, merge, and are refused once the ledger is closed", async () => {
     const proxy = await startFaultProxy(billing.url);
     const ledger = createLedger({ url: proxy.url, connections: 1, holdWaitMs });
     const accountId = await billing.account(100n);
@@ -107,7 +107,7 @@ describe("the ledger of a process", () => {
     await proxy.close();
   });
 
-  test("a checkpoint that cannot be stored is left out, the growth is not", async () => {
+  test("a checkpoint that cannot be stored is dropped, and its extension is granted", async () => {
     const warn = vi.fn();
     const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs, warn });
     const accountId = await billing.account(100n);

@@ -65,7 +65,7 @@ describe("the ledger", () => {
     expect(ledger.stats()).toMatchObject({ openHolds: 0, pendingSettles: 0, pendingHolds: 0 });
   });
 
-  test("R-MON-5: a hold grows as far as the balance goes, and says how far", async () => {
+  test("R-MON-5: a hold grows as far as the balance allows, and reports its amount", async () => {
     const ledger = open(billing.url, { holdWaitMs });
     const accountId = await billing.account(100n);
     const hold = ask(accountId, 10n);
@@ -83,7 +83,7 @@ describe("the ledger", () => {
     expect(ledger.stats().pendingExtends).toBe(0);
   });
 
-  test("many accounts and operations at once, all of them answered", async () => {
+  test("many concurrent operations of many accounts are all answered", async () => {
     const ledger = open(billing.url, { holdWaitMs });
     const accounts = await Promise.all(Array.from({ length: 10 }, () => billing.account(5_000n)));
     await Promise.all(
@@ -100,7 +100,7 @@ describe("the ledger", () => {
     }
   });
 
-  test("R-MON-7: a database that does not answer is 503 within 1 s, and the hold is given back", async () => {
+  test("R-MON-7: a database that does not answer is a 503 within 1 s, and the hold is released", async () => {
     const ledger = open(proxy.url);
     const account = await billing.account(100n);
     await settle(ledger, await heldBy(ledger, account), 1n);
@@ -116,7 +116,7 @@ describe("the ledger", () => {
     expect(ledger.stats()).toMatchObject({ abandonedHolds: 5, openHolds: 0 });
   });
 
-  test("R-MON-7: a database that cannot be reached is 503 within 1 s; settlements wait and are kept", async () => {
+  test("R-MON-7: an unreachable database is a 503 within 1 s, and settlements are kept until it is back", async () => {
     const ledger = open(proxy.url);
     const account = await billing.account(100n);
     const hold = await heldBy(ledger, account);
@@ -133,7 +133,7 @@ describe("the ledger", () => {
     expect(await heldBy(ledger, account)).toBeDefined();
   });
 
-  test("R-MON-2: a batch that was done but not heard of is sent again and counts once", async () => {
+  test("R-MON-2: a committed batch whose answer was lost is re-sent and counts once", async () => {
     const ledger = open(proxy.url);
     const account = await billing.account(100n);
     const first = await heldBy(ledger, account);
@@ -147,7 +147,7 @@ describe("the ledger", () => {
     await settle(ledger, second, 0n);
   });
 
-  test("a stuck account costs the others nothing", async () => {
+  test("a stuck account does not delay the others", async () => {
     const ledger = open();
     const [stuck, other] = [await billing.account(100n), await billing.account(100n)];
     const client = new Client(billing.url);
@@ -198,7 +198,7 @@ describe("the ledger", () => {
     expect(await billing.count("call", `id = '${id}' and length(model) = 256`)).toBe(1);
   });
 
-  test("R-MON-7: a running call's hold is renewed; the holds of a dead process are swept", async () => {
+  test("R-MON-7: a running call's hold is renewed, and the holds of a dead process are recovered", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "performance"] });
     const ledger = open(billing.url, { holdTtlMs: 3_600_000, holdWaitMs });
     const jobs = createBillingJobs({ pool: billing.pool });
@@ -247,7 +247,7 @@ describe("the ledger", () => {
     ledgers.splice(0);
   });
 
-  test("close makes durable what waits, and refuses new holds", async () => {
+  test("close makes pending operations durable, and refuses new holds", async () => {
     const ledger = open();
     const account = await billing.account(1_000n);
     const holds = await Promise.all(Array.from({ length: 20 }, () => heldBy(ledger, account)));

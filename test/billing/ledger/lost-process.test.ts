@@ -79,14 +79,14 @@ describe("processes that are lost", () => {
     expect(rows[0]?.start_time.getTime()).toBe(made);
   });
 
-  test("R-MON-7: a checkpoint over the hold takes what is available; the rest is the platform's loss", async () => {
+  test("R-MON-7: a checkpoint above the hold takes the available balance, and the rest is the platform's loss", async () => {
     const accountId = await billing.account(50n);
     const id = await lost(accountId, 30n, 70n);
     await sweep(await steady());
     expect(await billing.entries(id)).toEqual({ 1: "-50", 2: "70", 6: "-20" });
   });
 
-  test("a record that the database cannot read does not keep the money", async () => {
+  test("an unreadable checkpoint record does not keep the money held", async () => {
     const accountId = await billing.account(50n);
     const id = await lost(accountId, 30n, 7n, { duration_ms: 0.5 });
     await sweep(await steady());
@@ -94,7 +94,7 @@ describe("processes that are lost", () => {
     expect(await billing.balance(accountId)).toEqual({ available: 43n, held: 0n });
   });
 
-  test("who has not been in touch for long enough itself calls nobody dead: the database was away", async () => {
+  test("a process without steady heartbeats declares no other one dead, for the database was away", async () => {
     const accountId = await billing.account(50n);
     const id = await lost(accountId, 30n, 7n);
     const [fresh, gone] = [newId(), await steady()];
@@ -109,7 +109,7 @@ describe("processes that are lost", () => {
     await billing.send({ accountId, settles: [[id, 7n]] });
   });
 
-  test("R-MON-7: holds of a process that whoever ended it did not live to sweep are found by the next", async () => {
+  test("R-MON-7: the holds of a dead process are recovered by the next one where the recovering process dies too", async () => {
     const accountId = await billing.account(50n);
     const id = await lost(accountId, 30n);
     const text =
@@ -119,7 +119,7 @@ describe("processes that are lost", () => {
     expect(await billing.balance(accountId)).toEqual({ available: 50n, held: 0n });
   });
 
-  test("a process that was taken for dead and lives keeps what is open", async () => {
+  test("a process that was declared dead by mistake keeps its open holds", async () => {
     const accountId = await billing.account(50n);
     const [id, nodeId] = [newId(), newId()];
     await billing.send({ accountId, holds: [{ id, amountNanos: 10n }] }, nodeId);
@@ -130,7 +130,7 @@ describe("processes that are lost", () => {
     await billing.send({ accountId, settles: [[id, 1n]] });
   });
 
-  test("a hold whose batch was still under way when its process was called dead is found too", async () => {
+  test("a hold whose batch was under way when its process was declared dead is recovered too", async () => {
     const accountId = await billing.account(50n);
     await lost(accountId, 10n);
     const sweeper = await steady();
@@ -172,7 +172,7 @@ describe("processes that are lost", () => {
     expect(rows).toEqual([{ spent: "37", held: "0" }]);
   });
 
-  test("a late settlement of a call that was charged nothing is its charge; loss is made good first", async () => {
+  test("a late settlement of an uncharged call becomes its charge, and first repays the platform's loss", async () => {
     const accountId = await billing.account(50n);
     const [released, short] = [await lost(accountId, 10n), await lost(accountId, 30n, 70n)];
     await sweep(await steady());
@@ -184,7 +184,7 @@ describe("processes that are lost", () => {
     expect(await billing.corrections(released)).toEqual([]);
   });
 
-  test("R-MON-9: a correction is no charge of its own that could be refunded once more", async () => {
+  test("R-MON-9: a correction cannot be refunded in addition to its charge", async () => {
     const accountId = await billing.account(100n);
     const id = await lost(accountId, 30n, 12n);
     await sweep(await steady());
@@ -204,7 +204,7 @@ describe("processes that are lost", () => {
     expect(await book(billing.pool, whole)).toMatchObject({ replayed: false });
   });
 
-  test("R-MON-9: what was refunded of a checkpoint's charge is not given back again", async () => {
+  test("R-MON-9: the refunded part of a checkpoint's charge is not returned again", async () => {
     const accountId = await billing.account(100n);
     const id = await lost(accountId, 30n, 12n);
     await sweep(await steady());

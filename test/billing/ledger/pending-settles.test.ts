@@ -62,7 +62,7 @@ test("a database that answers in time leaves nothing to the journal", () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("R-MON-2: what the database has not taken after 250 ms is kept, and durable for its caller", async () => {
+test("R-MON-2: a settlement that the database has not taken after 250 ms is journaled, and durable for its caller", async () => {
   const first = ask();
   vi.advanceTimersByTime(200);
   const second = ask();
@@ -75,7 +75,7 @@ test("R-MON-2: what the database has not taken after 250 ms is kept, and durable
   expect(journal.stats().entries).toBe(0);
 });
 
-test("R-MON-2: nothing waits where the database is known to be away", async () => {
+test("R-MON-2: settlements go to the journal at once where the database is known to be away", async () => {
   const before = ask();
   isAway = true;
   const after = ask();
@@ -86,7 +86,7 @@ test("R-MON-2: nothing waits where the database is known to be away", async () =
   expect(done).toEqual([after.id, before.id]);
 });
 
-test("what the journal cannot take waits for the database, and goes there once there is room", async () => {
+test("settlements that do not fit the journal wait for the database, and are journaled once there is room", async () => {
   open({ entriesMax: 1 });
   isAway = true;
   const kept = ask();
@@ -101,7 +101,7 @@ test("what the journal cannot take waits for the database, and goes there once t
   expect([...settling.unsafe]).toEqual([]);
 });
 
-test("a write that fails puts it back among those that wait", async () => {
+test("a settlement whose journal write failed waits for the database again", async () => {
   fs.writeFileSync(join(parent, "journal"), "not a folder");
   isAway = true;
   const item = ask();
@@ -112,7 +112,7 @@ test("a write that fails puts it back among those that wait", async () => {
   await vi.waitFor(() => expect(done).toEqual([item.id]));
 });
 
-test("closing keeps everything, whether the database is away or slow", async () => {
+test("closing journals all settlements, whether the database is away or slow", async () => {
   const items = Array.from({ length: 20 }, ask);
   await settling.close();
   expect(done).toEqual(items.map(({ id }) => id));
@@ -120,7 +120,7 @@ test("closing keeps everything, whether the database is away or slow", async () 
   expect(fs.readdirSync(join(parent, "journal"))).toHaveLength(1);
 });
 
-test("without a journal they wait for the database", async () => {
+test("settlements wait for the database where there is no journal", async () => {
   settling = new PendingSettles({ journal: undefined, isAway: () => true });
   const item = ask();
   expect(vi.getTimerCount()).toBe(0);

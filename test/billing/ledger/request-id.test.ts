@@ -38,7 +38,7 @@ async function requests(table: "call" | "hold", ids: readonly string[]) {
   return ids.map((id) => found.get(id));
 }
 
-test("whatever they are: all of a batch, and none mixed up with those that are not known", async () => {
+test("request ids of a batch are stored with their own holds, whatever characters they have", async () => {
   const accountId = await billing.account(1_000n);
   const known = odd.map((requestId) => ({ id: newId(), amountNanos: 1n, requestId }));
   const unknown = { id: newId(), amountNanos: 1n };
@@ -53,7 +53,7 @@ test("whatever they are: all of a batch, and none mixed up with those that are n
   expect(await billing.balance(accountId)).toEqual({ available: 1_000n, held: 0n });
 });
 
-test("also where a batch does not fit, and its holds are admitted one by one", async () => {
+test("request ids are also stored where a batch exceeds the balance and its holds are admitted one by one", async () => {
   const accountId = await billing.account(10n);
   const holds = ["first", "too-much", "last"].map((requestId, index) => ({
     id: newId(),
@@ -68,7 +68,7 @@ test("also where a batch does not fit, and its holds are admitted one by one", a
   expect(await requests("call", ids)).toEqual(["first", undefined, "last"]);
 });
 
-test("a checkpoint's record counts before it, and nothing of it stays with what has ended", async () => {
+test("a checkpoint's record takes precedence over the request id of its hold, and ended holds keep none", async () => {
   const accountId = await billing.account(10n);
   const [told, settled, late] = [newId(), newId(), newId()];
   const holds = [told, settled, late].map((id) => ({ id, amountNanos: 3n, requestId: "held" }));

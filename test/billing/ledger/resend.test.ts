@@ -20,7 +20,7 @@ afterAll(async () => {
   await billing.close();
 });
 
-test("R-MON-2: a hold that is there already is admitted once more and held once, and those beside it are made", async () => {
+test("R-MON-2: a repeated hold is admitted again and held once, and the other holds of its batch are placed", async () => {
   const accountId = await billing.account(1_000n);
   const keyId = newId();
   const [first, second, third] = [newId(), newId(), newId()];
@@ -36,7 +36,7 @@ test("R-MON-2: a hold that is there already is admitted once more and held once,
   await billing.expectClean();
 });
 
-test("R-MON-2: a hold that was ended already is refused as closed, and those beside it are made", async () => {
+test("R-MON-2: a repetition of an ended hold is refused as closed, and the other holds of its batch are placed", async () => {
   const accountId = await billing.account(1_000n);
   const [ended, fresh] = [newId(), newId()];
   const hold = (id: string) => ledger.hold({ id, accountId, amountNanos: 100n, keyId: "" });
@@ -49,7 +49,7 @@ test("R-MON-2: a hold that was ended already is refused as closed, and those bes
   expect(await billing.balance(accountId)).toEqual({ available: 860n, held: 100n });
 });
 
-test("R-MON-2: a settlement whose record is there already is charged, and the record stays as it was", async () => {
+test("R-MON-2: a settlement whose record exists already is charged, and the record stays unchanged", async () => {
   const accountId = await billing.account(1_000n);
   const [recorded, other] = [newId(), newId()];
   for (const id of [recorded, other]) {

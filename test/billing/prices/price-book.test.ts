@@ -69,7 +69,7 @@ test("R-MON-1: a price is stored when it is first loaded, and a charge can be co
   expect(await book.recompute("0000000000000000", usage)).toBeUndefined();
 });
 
-test("shows past, current and future prices, and to operators what vendors take", async () => {
+test("past, current and future prices are shown, and vendor costs to operators only", async () => {
   const book = createPriceBook({ pool: billing.pool });
   const before = { fromMs: -Infinity, price: nano(9n) };
   await book.load([{ key: "b", prices: [before] }]);
@@ -106,7 +106,7 @@ test("shows past, current and future prices, and to operators what vendors take"
   expect([second.nextPageToken, second.prices[0]?.costs]).toEqual(["", []]);
 });
 
-test("a model that is gone has its past prices; one that never was is MODEL_NOT_FOUND", async () => {
+test("a removed model keeps its past prices, and an unknown one is MODEL_NOT_FOUND", async () => {
   const book = createPriceBook({ pool: billing.pool });
   await book.load([{ key: "gone", prices: [{ fromMs: -Infinity, price: nano(5n) }] }]);
   const { prices } = await rpcs(service, operator).getPrice({ modelKey: "gone" });

@@ -57,13 +57,13 @@ describe("R-MON-1: the cost of a call", () => {
     expect(callCost(tiny, usage({}))).toBe(0n);
   });
 
-  test("adds the price of a request once, and units that are not tokens", () => {
+  test("adds the price of a request once, and of units other than tokens", () => {
     const media = price({ request: "0.01", image: "0.003", second: "0.40" });
     expect(callCost(media, usage({}))).toBe(10_000_000n);
     expect(callCost(media, { ...usage({}), images: 4, seconds: 2.5 })).toBe(1_022_000_000n);
   });
 
-  test("nonsense of a vendor is never less than nothing", () => {
+  test("never falls below zero, whatever a vendor reports", () => {
     const used = usage({
       inputTokens: 10,
       cachedInputTokens: 50,
@@ -93,7 +93,7 @@ describe("R-MON-1: the cost of a call", () => {
   });
 });
 
-describe("tiers by the length of what is read", () => {
+describe("tiers by the number of input tokens", () => {
   const long: PriceConfig = {
     ...price({ input: "1", cachedInput: "0.1", output: "10" }),
     tiers: [
@@ -111,7 +111,7 @@ describe("tiers by the length of what is read", () => {
     expect(tierOf(long, 501)?.above).toBe(500);
   });
 
-  test("leave what they do not name as in the price, not as in the tier before", () => {
+  test("take unnamed prices from the base price, not from the tier before", () => {
     const used = usage({ inputTokens: 600, cachedInputTokens: 100, outputTokens: 10 });
     expect(callCost(long, used)).toBe(500n * 4_000n + 100n * 100n + 10n * 10_000n);
     // What defaults to input follows the input of the tier.
@@ -119,7 +119,7 @@ describe("tiers by the length of what is read", () => {
     expect(callCost(plain, usage({ inputTokens: 10, cachedInputTokens: 10 }))).toBe(30_000n);
   });
 
-  test("the hold is of the dearest that the estimate reaches", () => {
+  test("are held at the most expensive tier that the estimate reaches", () => {
     const held = (inputTokens: number) =>
       holdAmount({ price: long, inputTokens, outputTokens: 10 });
     expect(held(200)).toBe(200n * 1_000n + 100_000n);
@@ -200,7 +200,7 @@ describe("R-MON-1: the version of a price", () => {
     expect(priceVersion(one)).toBe("0e19a450820bfe95");
   });
 
-  test("what prices had not been able to say does not change the version of those that do not say it", () => {
+  test("a unit that is added to the price form does not change the versions of prices without it", () => {
     const one = price({ input: "0.25", output: "2" });
     expect(priceVersion({ ...one, reasoning: undefined, tiers: undefined })).toBe(
       "0e19a450820bfe95",
@@ -216,7 +216,7 @@ describe("R-MON-1: the version of a price", () => {
     expect(new Set(versions).size).toBe(versions.length);
   });
 
-  test("tells free from not charged, and each member from the others", () => {
+  test("distinguishes free from not charged, and every unit from the others", () => {
     const versions = [{}, { input: "0" }, { output: "0" }, { input: "1" }, { output: "1" }].map(
       (p) => priceVersion(price(p)),
     );

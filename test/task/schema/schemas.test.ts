@@ -128,7 +128,7 @@ describe("parameters", () => {
     expect(named?.startsWith(param)).toBe(true);
   });
 
-  it("names all that are unknown", () => {
+  it("are refused with the names of all unknown ones", () => {
     expect(refusal(image, { prompt: "p", a: 1, b: 2 }).message).toMatch(
       /imageParams\.a, imageParams\.b: /,
     );
