@@ -2,20 +2,18 @@
  * The wiring: with backend.ts and edges.ts the only code that knows every room. It builds a server (ledger, keys,
  * vendors, background jobs) and closes it in the right order.
  */
-import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { type Backend, type OpenOptions, openBackend, silent } from "./app/backend.ts";
-import { type BillingJobs, billingPartitions, createBillingJobs } from "./billing/jobs.ts";
+import { openLedger, prepareLedger } from "./billing/module.ts";
 import type { OnLowBalance } from "./billing/ledger/booking.ts";
 import type { WorkerName } from "./core/worker-name.ts";
 import type { LedgerTimings } from "./billing/ledger/ledger.ts";
-import { createLedger, type LedgerWriter } from "./billing/ledger/ledger-writer.ts";
-import type { At } from "./billing/ledger/failpoints.ts";
+import type { LedgerWriter } from "./billing/ledger/ledger-writer.ts";
+import type { Failpoint } from "./billing/ledger/failpoints.ts";
 import { createPriceBook } from "./billing/prices/price-book.ts";
 import type { Config, VendorConfig } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
-import { ensurePartitions } from "./db/partition.ts";
 import { directHandlers, createEdges, type EdgeOptions, type Edges } from "./app/edges.ts";
 import { DetachedReplies } from "./inference/pipeline/disconnect.ts";
 import { createPricing, createInference } from "./inference/module.ts";
@@ -33,10 +31,10 @@ import { openResults } from "./result/module.ts";
 import { fileSeconds } from "./vendor/media-length.ts";
 import { createSignInObserver, type SignIn } from "./account/module.ts";
 import {
-  createTaskWorking,
+  createTaskProcessing,
   createTaskRoom,
-  type TaskWorking,
-  type WorkingOptions,
+  type TaskProcessing,
+  type TaskProcessingOptions,
   type TaskRoom,
 } from "./task/module.ts";
 import { vendorKinds } from "./vendor/index.ts";
@@ -73,8 +71,8 @@ export interface BuildOptions extends OpenOptions, Pick<EdgeOptions, "pages" | "
   /** This worker among several. Default: the only process. */
   readonly worker?: WorkerName | undefined;
   readonly timings?: Partial<LedgerTimings>;
-  readonly taskTimings?: WorkingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
-  readonly at?: At;
+  readonly taskTimings?: TaskProcessingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
+  readonly failpoint?: Failpoint;
 }
 
 /** Builds a gateway; it does not listen yet. */
@@ -110,7 +108,7 @@ async function assemble(built: Parts): Promise<App> {
   const [calls, detached] = [createRunningCalls(built), new DetachedReplies()];
   const prices = createPriceBook({ pool: database.pool });
   await prices.load(config.models.values());
-  const { ledger, jobs } = createMoney(built);
+  const { ledger, jobs } = openLedger({ ...built, database });
   const { pool, url } = database;
   const onRefused = (reason: string): void => metrics.authFailures.inc({ reason });
   const authenticator = createAuthenticator({ pool, url, warn, onRefused });
@@ -140,8 +138,8 @@ async function assemble(built: Parts): Promise<App> {
     direct: directHandlers(inference.handlers, natives.handlers),
   });
   await authenticator.start();
-  await makePartitions(database.pool, warn);
-  const roomJobs = [jobs, state.jobs, signIn.jobs, native.jobs, inference.unlimitedRoutes];
+  await prepareLedger(database, log);
+  const roomJobs = [jobs, state.jobs, signIn.jobs, native.jobs];
   const starting = [...roomJobs, results.jobs, sending, tasks, working];
   for (const each of starting) await each.start();
   const stopping = [...roomJobs, sending, results, tasks, inference.refusedKeys, warm];
@@ -162,7 +160,7 @@ async function assemble(built: Parts): Promise<App> {
 }
 
 interface Closing extends Ending {
-  readonly working: TaskWorking;
+  readonly working: TaskProcessing;
   readonly stopping: readonly { stop(): Promise<void> }[];
   readonly ledger: LedgerWriter;
   readonly open: readonly { close(): Promise<void> }[];
@@ -183,16 +181,18 @@ async function stopAll(parts: readonly { stop(): Promise<void> }[]): Promise<voi
   await Promise.all(parts.map((part) => part.stop()));
 }
 
-/** Creates tasks, in our own API and in native ones. Acceptance and execution need each other. */
-function createTaskRooms(parts: Omit<NativeRoomOptions & WorkingOptions, "onNews" | "native">): {
+/** Tasks, in our own form and in vendors': who accepts them and who works on them need each other. */
+function createTaskRooms(
+  parts: Omit<NativeRoomOptions & TaskProcessingOptions, "onNews" | "native">,
+): {
   readonly native: NativeRoom;
-  readonly working: TaskWorking;
+  readonly working: TaskProcessing;
   readonly tasks: TaskRoom;
 } {
-  const wake = (): void => working.wake();
-  const native = createNativeRoom({ ...parts, onNews: wake });
-  const working = createTaskWorking({ ...parts, native });
-  const tasks = createTaskRoom({ ...parts, onNews: wake, onCancel: working.cancel, native });
+  const onNews = (): void => working.wake();
+  const native = createNativeRoom({ ...parts, onNews });
+  const working = createTaskProcessing({ ...parts, native });
+  const tasks = createTaskRoom({ ...parts, onNews, onCancel: working.cancel, native });
   return { native, working, tasks };
 }
 
@@ -218,39 +218,7 @@ function createRunningCalls({ settings, metrics }: Parts): RunningCalls {
   );
 }
 
-/** Creates the ledger's fast path and the background jobs of billing. */
-function createMoney({ settings, log, onLowBalance, backend, timings, at, worker }: Parts): {
-  ledger: LedgerWriter;
-  jobs: BillingJobs;
-} {
-  const common = {
-    ...timings,
-    ...(at && { at }),
-    warn: (message: string, fields: object): void => log.warn(fields, message),
-    alarm: (message: string, fields: object): void => log.error(fields, message),
-    onLowBalance,
-  };
-  const { database } = backend;
-  const journal = { folder: join(settings.dataDir, "journal"), worker };
-  const ledger = createLedger({ ...common, url: database.url, journal });
-  const { nodeId } = ledger;
-  return { ledger, jobs: createBillingJobs({ ...common, pool: database.pool, nodeId }) };
-}
-
-/**
- * Creates partitions before the first call: PostgreSQL refuses a row on its way into the default partition while
- * the month's own partition is created, and a call record would be lost.
- */
-async function makePartitions(
-  pool: Backend["database"]["pool"],
-  warn: (message: string, fields: object) => void,
-): Promise<void> {
-  await ensurePartitions(pool, billingPartitions).catch((error: unknown) =>
-    warn("making partitions failed: tried again in the background", { error }),
-  );
-}
-
-/** Opens the vendors. Each of several workers gets its share of a vendor's concurrency limit, rounded up. */
+/** Of the calls in flight that a vendor may have, each of several workers has its share, rounded up. */
 function openUpstream(
   { settings: { workers }, config, metrics, log }: Parts,
   vendors: ReadonlyMap<string, Vendor>,

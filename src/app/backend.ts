@@ -2,18 +2,10 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { type Logger, pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
-import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
-import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
-import { RedeemService } from "../../gen/uas/billing/v1/redeem_service_pb.ts";
-import { UsageService } from "../../gen/uas/billing/v1/usage_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "../account/service.ts";
 import type { OnLowBalance } from "../billing/ledger/booking.ts";
-import { spentOfKeys, createBillingService } from "../billing/service.ts";
-import { CallFeed } from "../billing/calls/feed.ts";
-import { createCallService } from "../billing/calls/service.ts";
-import { createRedeemService } from "../billing/redeem/service.ts";
-import { createUsageService } from "../billing/calls/usage-service.ts";
+import { type BillingRoom, createBillingRoom, spentOfKeys } from "../billing/module.ts";
 import { callerKey } from "../core/caller.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { type Database, openDatabase } from "../db/database.ts";
@@ -82,20 +74,10 @@ export async function openBackend({
   try {
     const database = await openDatabase(given ?? embedded?.url ?? "", { log: lines });
     const masterKey = keeping(() => masterKeyOf(settings, log));
-    const feed = new CallFeed({ pool: database.pool, url: database.url });
-    // The embedded database keeps its files in the gateway's data folder.
+    // Of the embedded database the data folder is that of the gateway.
     const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;
-    const options = {
-      database,
-      config,
-      masterKey,
-      log,
-      onLowBalance,
-      signInObserver,
-      feed,
-      isKeySure,
-    };
-    const { services, signIn, webhookSecrets } = createRooms(options);
+    const options = { database, config, masterKey, log, onLowBalance, signInObserver, isKeySure };
+    const { services, signIn, webhookSecrets, billing } = createRooms(options);
     return {
       database,
       services,
@@ -108,7 +90,7 @@ export async function openBackend({
       ),
       async close() {
         await signIn.close();
-        await feed.close();
+        await billing.close();
         await database.close();
         await embedded?.stop();
       },
@@ -122,12 +104,15 @@ export async function openBackend({
 interface RoomOptions extends Required<Omit<OpenOptions, "settings" | "embeddedUrl">> {
   readonly database: Database;
   readonly masterKey: () => Buffer;
-  readonly feed: CallFeed;
-  /** Whether the master key is known to be the right one; see {@link KeyCopiesOptions}. */
+  /** See {@link KeyCopiesOptions}. */
   readonly isKeySure: boolean;
 }
 
-/** Creates the rooms that need no running server. */
+interface Rooms extends Pick<Backend, "services" | "signIn" | "webhookSecrets"> {
+  readonly billing: BillingRoom;
+}
+
+/** The rooms that need no running server. */
 function createRooms({
   database,
   config,
@@ -135,9 +120,8 @@ function createRooms({
   log,
   onLowBalance,
   signInObserver,
-  feed,
   isKeySure,
-}: RoomOptions): Pick<Backend, "services" | "signIn" | "webhookSecrets"> {
+}: RoomOptions): Rooms {
   const { pool, orm } = database;
   const accounts = createAccountService({ orm });
   const accountExists = accounts.exists;
@@ -165,18 +149,15 @@ function createRooms({
   );
   const onReveal = (facts: object): void => log.info(facts, "a key was shown again");
   const keyRoom = { orm, accountExists, spentOf, copies, requireStepUp, onReveal };
-  const billing = { pool, accountExists, models: config.models, onLowBalance };
+  const billing = createBillingRoom({ database, config, accountExists, onLowBalance });
   const services = [
     ...signIn.services,
     serve(AccountService, accounts.service),
     serve(KeyService, createKeyService(keyRoom)),
-    serve(BillingService, createBillingService(billing)),
-    serve(RedeemService, createRedeemService({ orm, pool, accountExists })),
-    serve(UsageService, createUsageService({ pool })),
-    serve(CallService, createCallService({ pool, feed })),
+    ...billing.services,
     webhooks.service,
   ];
-  return { services, signIn, webhookSecrets: webhooks.secrets };
+  return { services, signIn, webhookSecrets: webhooks.secrets, billing };
 }
 
 /** Within this process, the caller is the operator: it can open the database anyway. */

@@ -35,7 +35,7 @@ export function watchCalls({
   metrics.gauge(
     "uas_billing_settlements_waiting",
     "Settlements that the database does not have yet.",
-    () => ledger.stats().waitingSettles,
+    () => ledger.stats().pendingSettles,
   );
   metrics.gauge(
     "uas_billing_journal_entries",

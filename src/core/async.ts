@@ -1,18 +1,20 @@
 import { databaseUnavailable } from "./database-lost.ts";
 
-/** A job that never runs twice at once. */
-interface SingleFlight {
-  /** Runs the job unless it is running already. Resolves when that run has ended. Never rejects. */
+/** Work that a process does by itself, again and again, never twice at once. */
+
+/** See {@link singleFlight}. */
+interface Single {
+  /** Runs the job, unless it runs already; resolves when that run has ended. Never rejects. */
   (): Promise<void>;
   /** Resolves when the current run, if any, has ended. */
   ended(): Promise<void>;
 }
 
-/** Makes a job run one at a time. @param failed called with each failure */
+/** Makes a job run one at a time. @param failed told of each failure */
 export function singleFlight(
   job: () => Promise<unknown>,
   failed: (error: unknown) => void,
-): SingleFlight {
+): Single {
   let running: Promise<void> | undefined;
   const runOnce = async (): Promise<void> => {
     try {

@@ -46,3 +46,9 @@ const countMax = 0xfff;
  * source.
  */
 export const newId: () => string = idSource();
+
+/** The Nil UUID of RFC 9562: no id is lower, so that a keyset scan begins after it. */
+export const nilUuid = "00000000-0000-0000-0000-000000000000";
+
+/** The Max UUID of RFC 9562: no id is higher, so that a newest-first page begins below it. */
+export const maxUuid = "ffffffff-ffff-ffff-ffff-ffffffffffff";

@@ -1,4 +1,4 @@
-/** Reads deliveries and receivers for the service, and turns rows into messages of the contract. */
+/** SQL that reads deliveries and receivers, and their messages of the contract. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
@@ -16,7 +16,7 @@ import {
 } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { EventKind } from "./schedule.ts";
 
-/** A delivery with what its event says. */
+/** A delivery with columns of its event. */
 export interface DeliveryRow {
   readonly id: string;
   readonly account_id: string;
@@ -36,7 +36,7 @@ export interface DeliveryRow {
   readonly is_parked: boolean;
 }
 
-/** Deliveries as rows: to be followed by conditions on `delivery`, `event` and `endpoint`. */
+/** Selects {@link DeliveryRow}s: conditions on `delivery`, `event` and `endpoint` follow. */
 export const deliverySql = `
   select delivery.id, delivery.account_id, delivery.lane, delivery.state, delivery.attempts, delivery.due,
     delivery.end_time, delivery.kind, event.callback_id, event.status, event.progress, event.sequence, event.url,
@@ -45,7 +45,7 @@ export const deliverySql = `
     join webhook_event event on event.id = delivery.id
     left join webhook_endpoint endpoint on endpoint.id = delivery.endpoint_id`;
 
-/** What state a row must be in, by the state that is asked for: SQL without parameters. */
+/** The SQL condition of each delivery state, without parameters. */
 export const stateConditions: Readonly<Record<DeliveryState, string>> = {
   [DeliveryState.UNSPECIFIED]: "true",
   [DeliveryState.PENDING]: "delivery.state = 1 and endpoint.dead_time is null",
@@ -56,7 +56,7 @@ export const stateConditions: Readonly<Record<DeliveryState, string>> = {
   [DeliveryState.PARKED]: "delivery.state = 1 and endpoint.dead_time is not null",
 };
 
-/** A delivery. */
+/** A delivery as a message. */
 export function deliveryMessage(row: DeliveryRow): Delivery {
   const state = row.is_parked ? DeliveryState.PARKED : (row.state as DeliveryState);
   return create(DeliverySchema, {
@@ -77,7 +77,7 @@ export function deliveryMessage(row: DeliveryRow): Delivery {
   });
 }
 
-/** A try, as the database has it. */
+/** A row of an attempt. */
 export interface AttemptRow {
   readonly number: number;
   readonly start_time: Date;
@@ -92,12 +92,12 @@ export interface AttemptRow {
   readonly answer: Buffer;
 }
 
-/** The newest 100 of $1, oldest first. */
+/** The newest 100 attempts of the delivery $1, oldest first. */
 export const attemptSql = `select * from (
     select * from webhook_attempt where delivery_id = $1 order by number desc limit 100) newest
   order by number`;
 
-/** A try. */
+/** An attempt as a message. */
 export function attemptMessage(row: AttemptRow): Attempt {
   return create(AttemptSchema, {
     number: row.number,
@@ -114,7 +114,7 @@ export function attemptMessage(row: AttemptRow): Attempt {
   });
 }
 
-/** A receiver, as the database has it. */
+/** A row of a receiver. */
 export interface EndpointRow {
   readonly id: string;
   readonly account_id: string;
@@ -128,13 +128,13 @@ export interface EndpointRow {
   readonly waiting: number;
 }
 
-/** Receivers as rows: to be followed by conditions on `endpoint`. */
+/** Selects {@link EndpointRow}s: conditions on `endpoint` follow. */
 export const endpointSql = `
   select endpoint.*, (select count(*)::int from webhook_delivery delivery
     where delivery.endpoint_id = endpoint.id and delivery.state = 1) as waiting
   from webhook_endpoint endpoint`;
 
-/** A receiver. */
+/** A receiver as a message. */
 export function endpointMessage(row: EndpointRow): Endpoint {
   const state = endpointState(row);
   const time = (date: Date | null) => date && timestampFromDate(date);

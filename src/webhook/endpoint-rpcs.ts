@@ -1,4 +1,4 @@
-/** The RPCs that show receivers, and take one for healthy again. */
+/** The RPCs that list and re-enable receivers, and those that show and change an account's signing secret. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
@@ -10,7 +10,7 @@ import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { recordActionOn } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
-import { isUuid } from "../core/uuid.ts";
+import { isUuid, maxUuid } from "../core/uuid.ts";
 import { transact } from "../db/transaction.ts";
 import { accountCheck } from "./access.ts";
 import { endpointMessage, endpointSql, type EndpointRow } from "./delivery-query.ts";
@@ -19,9 +19,7 @@ import { dueChannel } from "./enqueue.ts";
 import type { AccountSecrets } from "./secrets.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
-
-/** Closes the breaker and lets what waits go now: one that fails again opens it again. */
+/** Closes the breaker and makes pending deliveries due now: a failure opens it again. */
 const enableSql = `
   with enabled as (
     update webhook_endpoint set failures = 0, probes = 0, failing_since = null, open_until = null, dead_time = null
@@ -30,7 +28,7 @@ const enableSql = `
     update webhook_delivery set due = now() where endpoint_id = $1 and state = 1 and due > now())
   select pg_notify('${dueChannel}', id || ' ' || account_id) from enabled`;
 
-/** Makes them. */
+/** Creates the endpoint RPCs. */
 export function createEndpointRpcs({
   pool,
   accountExists,
@@ -41,7 +39,7 @@ export function createEndpointRpcs({
       const accountId = await requireAccount(request.accountId, context);
       const page = readPage(request, { isKey: isUuid });
       const text = `${endpointSql} where account_id = $1 and id < $2 order by id desc limit $3`;
-      const values = [accountId, page.after ?? topId, page.limit + 1];
+      const values = [accountId, page.after ?? maxUuid, page.limit + 1];
       const { rows } = await mapDatabaseLoss(pool.query<EndpointRow>(text, values));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { endpoints: items.map(endpointMessage), nextPageToken };
@@ -70,13 +68,11 @@ export function createEndpointRpcs({
 }
 
 function noSuchEndpoint(): GatewayError {
-  const text = "nothing was ever sent to this origin of the account: see ListEndpoints";
+  const text = "nothing was ever sent to this origin of the account: list its endpoints";
   return new GatewayError(ErrorCode.NOT_FOUND, text);
 }
 
-/* The RPCs that show and change an account's secret. */
-
-/** Makes them. */
+/** Creates the secret RPCs. */
 export function createSecretRpcs({
   secrets,
   accountExists,
@@ -116,13 +112,13 @@ export function createSecretRpcs({
   };
 }
 
-/** Whether somebody who is signed in to the console calls, operators too. */
+/** Whether the caller is signed in to the console, as a user or an operator. */
 function isSession({ values }: HandlerContext): boolean {
   const caller = values.get(callerKey);
   return caller?.kind === "session" || sessionOf(caller) !== undefined;
 }
 
-/** The secrets as they are shown to whoever finds a browser open. */
+/** Masks the secrets for a session without a second proof: its browser may be unattended. */
 function masked(secrets: AccountSecrets): AccountSecrets {
   const { current, other } = secrets;
   return { ...secrets, current: mask(current), other: other === undefined ? other : mask(other) };

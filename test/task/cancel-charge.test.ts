@@ -6,8 +6,8 @@ import { type Cancel, createCancel } from "../../src/task/cancel.ts";
 import type { TaskState } from "../../src/task/state.ts";
 import { createTaskStore } from "../../src/task/store.ts";
 import type { CancelAnswer, TaskUpdate, ReportedCost } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks, until } from "./work-harness.ts";
-import { completed, one, price, vendor } from "./worker-parts.ts";
+import { openTasks, type Tasks, until } from "./worker-harness.ts";
+import { completed, one, price, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 let cancel: Cancel;
@@ -105,13 +105,13 @@ describe("a running task that is cancelled costs", () => {
     expect((await tasks.told(id)).at(-1)).toMatchObject({ status: "cancelled", error: null });
   });
 
-  test("all of it where it was too late, and it was completed", async () => {
+  test("its full price where the cancel was too late and it completed", async () => {
     const { accountId, row } = await cancelRunning({ answer: "too_late" });
     expect(row).toMatchObject({ state: "completed", cost: "300" });
     expect(await tasks.balance(accountId)).toEqual({ available: 700n, held: 0n });
   });
 
-  test("what is told late, once its vendor answers again", async () => {
+  test("what its vendor reports late, once it answers again", async () => {
     const accountId = await tasks.account(1_000n);
     const id = await tasks.submit({ accountId, images: 3, isCancelBilled: true });
     let isStopped = false;
@@ -138,14 +138,14 @@ describe("a running task that is cancelled costs", () => {
   });
 });
 
-test("R-TSK-5: one that waits costs nothing, whatever its model says", async () => {
+test("R-TSK-5: a queued task that is cancelled costs nothing, whatever its model says", async () => {
   const accountId = await tasks.account(1_000n);
   const id = await tasks.submit({ accountId, images: 3, isCancelBilled: true });
   expect(await cancel(id, accountId)).toMatchObject({ state: "cancelled", cost: "0" });
   expect(await tasks.balance(accountId)).toEqual({ available: 1_000n, held: 0n });
 });
 
-test("one whose submit is under way costs what its vendor took once it had it", async () => {
+test("a task that is cancelled during its submit costs what its vendor charged once it had it", async () => {
   const accountId = await tasks.account(1_000n);
   const id = await tasks.submit({ accountId, images: 3, isCancelBilled: true });
   const submitted = Promise.withResolvers<void>();

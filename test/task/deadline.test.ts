@@ -1,8 +1,8 @@
 /** How long tasks may take: R-TSK-9, by their models. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { TaskUpdate } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks } from "./work-harness.ts";
-import { model, vendor } from "./worker-parts.ts";
+import { openTasks, type Tasks } from "./worker-harness.ts";
+import { model, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 beforeAll(async () => void (tasks = await openTasks()));

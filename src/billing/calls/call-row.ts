@@ -1,3 +1,4 @@
+/** The shape of one row of the call table. */
 import type { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 
@@ -31,24 +32,24 @@ export interface CallRow {
   readonly duration_ms: number;
   readonly first_byte_ms: number;
   readonly upstream_request_id: string;
-  /** What the other style could not carry, comma separated. Null in records of older versions. */
+  /** Members that the vendor's style cannot carry, comma separated. Null in records of older versions. */
   readonly dropped: string | null;
-  /** The account's discount, in hundredths of a percent. Null in records of older versions, as what follows. */
+  /** The account's discount, in hundredths of a percent. Null in records of older versions, as the next three. */
   readonly discount_bp: number | null;
-  /** Whether the usage was charged: else the call was for nothing, whatever it used. */
+  /** Whether the usage was charged: otherwise the call was free, whatever it used. */
   readonly charged: boolean | null;
-  /** Pictures made; null where there can be none. */
+  /** Images generated; null where there can be none. */
   readonly images: number | null;
-  /** Microseconds of film or sound made; null where there can be none. */
+  /** Microseconds of video or audio generated; null where there can be none. */
   readonly second_micros: number | null;
   /** What the vendor charges us, nano-USD as decimal digits: booked beside the charge. Null or left out
    * where no cost is configured. */
   readonly vendor_cost?: string | null;
-  /** The vendors that could not take it, in their order. Null or left out where there are none. */
+  /** Failed attempts, in their order. Null or left out where there are none. */
   readonly attempts?: readonly AttemptRow[] | null;
 }
 
-/** A vendor that could not take a call. */
+/** An attempt that failed before another vendor was asked. */
 export interface AttemptRow {
   readonly vendor: string;
   /** The documented word. */

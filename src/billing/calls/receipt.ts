@@ -1,9 +1,9 @@
-/** What the database knows of a call's money, read for a receipt. */
+/** Reads from the database what a receipt is made of. */
 import type { StoredCallRow } from "../message.ts";
 import type { CanonicalPrice } from "../prices/price-form.ts";
 import type { Queryable } from "../../db/queryable.ts";
 
-/** A call with everything its receipt is made of. */
+/** A call with its price, hold and entries. */
 export interface ReceiptRows {
   readonly call: StoredCallRow;
   /** The stored form of the price that the call was held with; `undefined`: nothing was held. */
@@ -20,7 +20,7 @@ export interface HoldRow {
   readonly state: number;
 }
 
-/** What a hold grew by. */
+/** One extension of a hold. */
 export interface StepRow {
   readonly amount: string;
   readonly create_time: Date;
@@ -37,7 +37,7 @@ export interface ReceiptEntryRow {
   readonly reference: string | null;
 }
 
-/** Which call: by its own id, or the newest by its request id; of one account, or of any. */
+/** A call by its own id, or the newest one of a request id; of one account, or of any. */
 export interface ReceiptQuery {
   readonly accountId: string | undefined;
   readonly callId: string | undefined;
@@ -64,7 +64,7 @@ select txn_id, account, kind, amount, balance_after, create_time, reference from
 ) e where account in (1, 6) order by create_time, txn_id`,
 } as const;
 
-/** Reads them; `undefined` where there is no such call. */
+/** Reads the rows of a receipt; `undefined` where there is no such call. */
 export async function readReceipt(
   pool: Queryable,
   { accountId, callId, requestId }: ReceiptQuery,
