@@ -16,8 +16,10 @@ import {
   RouteCostSchema,
 } from "../../gen/uas/billing/v1/price_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import type { RowOf } from "../db/row.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { cutPage, readPage } from "../page-token.ts";
+import type { ModelPriceEntity } from "./entity.ts";
 import { type CanonicalPrice, parsePrice } from "./price-form.ts";
 import { datedVersions, versionMessage } from "./price-message.ts";
 import type { Queryable } from "./queryable.ts";
@@ -30,13 +32,9 @@ export interface PriceRpcOptions {
   readonly models: ReadonlyMap<string, ModelConfig>;
 }
 
-interface NotedRow {
-  readonly model: string;
-  readonly version: string;
-  readonly from_time: Date | null;
-  readonly load_time: Date;
+type NotedRow = RowOf<typeof ModelPriceEntity, "model" | "version" | "from_time" | "load_time"> & {
   readonly price: CanonicalPrice;
-}
+};
 
 const notedSql =
   "select m.model, m.version, m.from_time, m.load_time, v.price " +

@@ -1,7 +1,9 @@
 /** Adds the usage of a range of time up: whole hours from their sums, the rest from the call log. */
 import { UsageGroup, UsageMetric } from "../../gen/uas/billing/v1/usage_pb.ts";
 import { firstId } from "../db/partition.ts";
+import type { RowOf } from "../db/row.ts";
 import { hourMs } from "./buckets.ts";
+import type { UsageHourEntity } from "./log/entity.ts";
 import type { Queryable } from "./queryable.ts";
 import { Where } from "./where.ts";
 
@@ -24,23 +26,11 @@ export interface UsageQuery {
   readonly metric: UsageMetric;
 }
 
-/** The sums of a group in a bucket. Integers as decimal digits. */
-export interface UsageRow {
+/** The sums of a group in a bucket. Integers as decimal digits. `group`: null for the rest. */
+export type UsageRow = RowOf<typeof UsageHourEntity, (typeof sumNames)[number]> & {
   readonly bucket: number;
-  /** Null: the rest. */
   readonly group: string | null;
-  readonly calls: string;
-  readonly failed_calls: string;
-  readonly input_tokens: string;
-  readonly cached_input_tokens: string;
-  readonly cache_write_tokens: string;
-  readonly output_tokens: string;
-  readonly reasoning_tokens: string;
-  readonly images: string;
-  readonly second_micros: string;
-  readonly cost: string;
-  readonly vendor_cost: string;
-}
+};
 
 /** What failed, as SQL: see CallOutcome of the contract. */
 export const isFailed = "ending not in (1, 5, 10)";

@@ -7,10 +7,12 @@ import type { Readable } from "node:stream";
 import type { Pool } from "pg";
 import { resultBytesMax, resultPendingMs, resultTtlMs, resultUploadMs } from "../config/limits.ts";
 import { answering } from "../database-lost.ts";
+import type { RowOf } from "../db/row.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import type { GuardedClient } from "../http/guarded-client.ts";
 import { type FileKind, fileKind } from "./content-type.ts";
 import { download, type DownloadLimits } from "./download.ts";
+import type { ResultBlobEntity, ResultFileEntity } from "./entity.ts";
 import {
   type ByteRange,
   type FoundResult,
@@ -170,15 +172,11 @@ function failureOf(cause: unknown): ResultFailure {
   return new ResultFailure("storage", `the store did not take it: ${said}`, { cause });
 }
 
-interface FileRow {
-  readonly storage: string | null;
-  readonly sha256: string;
-  readonly bytes: string;
-  readonly content_type: string;
-  readonly extension: string;
-  readonly expire_time: Date;
-  readonly expired: boolean;
-}
+type FileRow = RowOf<
+  typeof ResultFileEntity,
+  "storage" | "content_type" | "extension" | "expire_time"
+> &
+  RowOf<typeof ResultBlobEntity, "bytes"> & { readonly sha256: string; readonly expired: boolean };
 
 async function find(options: ResultFilesOptions, token: string): Promise<FoundResult | undefined> {
   if (!isToken(token)) return undefined;

@@ -1,5 +1,7 @@
 /** Takes tasks for this process: those that wait for their turn, in turns of the accounts, and those that are due. */
 import type { Pool } from "pg";
+import type { RowOf } from "../db/row.ts";
+import type { TaskEntity } from "./entity.ts";
 import { inTransaction } from "./move.ts";
 import { type TaskRow, workColumns } from "./task-row.ts";
 
@@ -117,11 +119,7 @@ const anythingSql = `select
   exists (select from task where ${isDue}) as due,
   exists (select from task where ${isTrailingDue}) as trailing`;
 
-interface WaitingRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly model: string;
-}
+type WaitingRow = RowOf<typeof TaskEntity, "id" | "account_id" | "model">;
 
 /** What waits. */
 export interface WaitingWork {

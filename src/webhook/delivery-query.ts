@@ -14,27 +14,24 @@ import {
   EndpointState,
   type WebhookStatus,
 } from "../../gen/uas/webhook/v1/webhook_pb.ts";
+import type { RowOf } from "../db/row.ts";
+import type {
+  WebhookAttemptEntity,
+  WebhookDeliveryEntity,
+  WebhookEndpointEntity,
+  WebhookEventEntity,
+} from "./entity.ts";
 import { EventKind } from "./schedule.ts";
 
-/** A delivery with what its event says. */
-export interface DeliveryRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly lane: string;
-  readonly callback_id: string;
-  readonly status: WebhookStatus;
-  readonly progress: number;
-  readonly sequence: number;
-  readonly kind: number;
-  readonly url: string;
-  readonly state: number;
-  readonly attempts: number;
-  readonly create_time: Date;
-  readonly due: Date;
-  readonly end_time: Date | null;
-  /** Whether its receiver is dead. */
-  readonly is_parked: boolean;
-}
+/** A delivery with what its event says. `is_parked`: its receiver is dead. */
+export type DeliveryRow = RowOf<
+  typeof WebhookDeliveryEntity,
+  "id" | "account_id" | "lane" | "kind" | "state" | "attempts" | "due" | "end_time"
+> &
+  RowOf<
+    typeof WebhookEventEntity,
+    "callback_id" | "progress" | "sequence" | "url" | "create_time"
+  > & { readonly status: WebhookStatus; readonly is_parked: boolean };
 
 /** Deliveries as rows: to be followed by conditions on `delivery`, `event` and `endpoint`. */
 export const deliverySql = `
@@ -77,20 +74,11 @@ export function deliveryMessage(row: DeliveryRow): Delivery {
   });
 }
 
-/** A try, as the database has it. */
-export interface AttemptRow {
-  readonly number: number;
-  readonly start_time: Date;
+/** An attempt, as the database has it. */
+export type AttemptRow = RowOf<typeof WebhookAttemptEntity> & {
   readonly outcome: AttemptOutcome;
-  readonly status: number;
   readonly address_class: AddressClass;
-  readonly dns_ms: number;
-  readonly connect_ms: number;
-  readonly tls_ms: number;
-  readonly first_byte_ms: number;
-  readonly total_ms: number;
-  readonly answer: Buffer;
-}
+};
 
 /** The newest 100 of $1, oldest first. */
 export const attemptSql = `select * from (
@@ -114,19 +102,8 @@ export function attemptMessage(row: AttemptRow): Attempt {
   });
 }
 
-/** A receiver, as the database has it. */
-export interface EndpointRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly origin: string;
-  readonly failures: number;
-  readonly failing_since: Date | null;
-  readonly open_until: Date | null;
-  readonly dead_time: Date | null;
-  readonly success_time: Date | null;
-  readonly failure_time: Date | null;
-  readonly waiting: number;
-}
+/** A receiver, as the database has it. `waiting`: how many of its deliveries wait. */
+export type EndpointRow = RowOf<typeof WebhookEndpointEntity> & { readonly waiting: number };
 
 /** Receivers as rows: to be followed by conditions on `endpoint`. */
 export const endpointSql = `

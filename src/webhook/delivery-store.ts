@@ -6,33 +6,27 @@ import {
   webhookProbeMs,
   webhookProbeMsMax,
 } from "../config/limits.ts";
+import type { RowOf } from "../db/row.ts";
+import type { WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
 import { retryPausesMs } from "./schedule.ts";
-import { isRotatingSql } from "./secrets.ts";
+import { isRotatingSql, type SecretRow } from "./secrets.ts";
 
 /** A receiver with something to send. */
-export interface DueRow {
-  readonly endpoint_id: string;
-  readonly account_id: string;
-}
+export type DueRow = RowOf<typeof WebhookDeliveryEntity, "endpoint_id" | "account_id">;
 
-/** A delivery that is this process's, until its lease ends. */
-export interface ClaimedRow extends DueRow {
-  readonly id: string;
-  readonly kind: 1 | 2 | 3;
-  /** The number of this attempt. */
-  readonly attempts: number;
-  /** Which attempt of the schedule it is. */
-  readonly series: number;
-  readonly url: string;
-  readonly body: Buffer;
-  /** Whether it tries a receiver whose breaker is open. */
-  readonly is_probe: boolean;
-  /** `null`: the account has no secret yet. */
-  readonly sealed: Buffer | null;
-  readonly previous: Buffer | null;
-  readonly is_promoted: boolean;
-  readonly is_rotating: boolean;
-}
+/**
+ * A delivery that is this process's, until its lease ends, with its event and its account's secret. `attempts`: the
+ * number of this attempt. `series`: which attempt of the schedule it is. `sealed`: null where the account has no secret
+ * yet. `is_probe`: it tries a receiver whose breaker is open.
+ */
+export type ClaimedRow = DueRow &
+  RowOf<typeof WebhookDeliveryEntity, "id" | "attempts" | "series"> &
+  RowOf<typeof WebhookEventEntity, "url" | "body"> &
+  Omit<SecretRow, "sealed"> & {
+    readonly kind: 1 | 2 | 3;
+    readonly sealed: Buffer | null;
+    readonly is_probe: boolean;
+  };
 
 /** The receivers after $1 that have something due, at most $2; those that are due now and may be asked. The
  * index is jumped from one receiver to the next, however much waits for each. */

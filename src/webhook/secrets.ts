@@ -2,18 +2,16 @@
 import type { Pool } from "pg";
 import { webhookRotationMs } from "../config/limits.ts";
 import { answering } from "../database-lost.ts";
+import type { RowOf } from "../db/row.ts";
 import { ErrorCode, GatewayError } from "../errors.ts";
 import { createSealing, type Sealing } from "../sealing.ts";
+import type { WebhookSecretEntity } from "./entity.ts";
 import { newSecret, type SigningSecrets } from "./signature.ts";
 
-/** The columns of a secret, with the database's own judgement of the time. */
-export interface SecretRow {
-  readonly sealed: Buffer;
-  readonly previous: Buffer | null;
-  readonly is_promoted: boolean;
-  /** Whether the previous one still counts. */
+/** The columns of a secret, and by the database's clock whether the previous one still counts. */
+export type SecretRow = RowOf<typeof WebhookSecretEntity, "sealed" | "previous" | "is_promoted"> & {
   readonly is_rotating: boolean;
-}
+};
 
 /** An account's secrets at this moment. */
 export interface AccountSecrets extends SigningSecrets {
@@ -52,9 +50,7 @@ const sql = {
     where account_id = $1 returning ${columns}`,
 } as const;
 
-interface StoredRow extends SecretRow {
-  readonly rotate_time: Date;
-}
+type StoredRow = SecretRow & RowOf<typeof WebhookSecretEntity, "rotate_time">;
 
 /** What the sealed texts are bound to, beside their account. */
 const context = Buffer.from("webhook secret");

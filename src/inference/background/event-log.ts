@@ -2,8 +2,10 @@
  * and read from any place on. Several stand in one row. */
 import type { Pool } from "pg";
 import { answering } from "../../database-lost.ts";
+import type { RowOf } from "../../db/row.ts";
 import type { JsonRecord } from "../../dialect/json.ts";
 import type { Transaction } from "../../vendor/task.ts";
+import type { ResponseEventEntity } from "../entity.ts";
 
 /** Whose events. */
 export interface LoggedResponse {
@@ -85,10 +87,7 @@ export function createEventLog(pool: Pick<Pool, "query">): EventLog {
   };
 }
 
-interface Row {
-  readonly last: number;
-  readonly events: Buffer;
-}
+type Row = RowOf<typeof ResponseEventEntity, "last" | "events">;
 
 /** Each event ends with an empty line, and has no other: its JSON has no line breaks. */
 function numbered({ last, events }: Row): Array<[number, string]> {

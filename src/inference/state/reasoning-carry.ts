@@ -6,7 +6,9 @@ import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { keptReasoningBytesMax, keptReasoningTtlMs } from "../../config/limits.ts";
 import { answering } from "../../database-lost.ts";
+import type { RowOf } from "../../db/row.ts";
 import { createSealing, type Sealing } from "../../sealing.ts";
+import type { KeptReasoningEntity } from "../entity.ts";
 
 /** Keeps reasoning. Both methods throw GatewayError SERVICE_UNAVAILABLE where the database is away. */
 export interface ReasoningCarry {
@@ -75,11 +77,9 @@ select r.digest, f.digest as first_digest, f.sealed
   where r.account_id = $1 and r.digest = any($2::bytea[])
     and r.expires_at > now() and f.sealed is not null`;
 
-interface Row {
-  readonly digest: Buffer;
-  readonly first_digest: Buffer;
+type Row = RowOf<typeof KeptReasoningEntity, "digest" | "first_digest"> & {
   readonly sealed: Buffer;
-}
+};
 
 async function keep(
   { pool, sealing }: { readonly pool: Pool; readonly sealing: Sealing },

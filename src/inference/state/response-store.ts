@@ -9,7 +9,9 @@ import {
   storedResponseTtlMs,
 } from "../../config/limits.ts";
 import { answering } from "../../database-lost.ts";
+import type { RowOf } from "../../db/row.ts";
 import { type JsonRecord, parseRecord, recordsAt } from "../../dialect/json.ts";
+import type { StoredResponseEntity } from "../entity.ts";
 import { readChain, type StoredChain } from "./chain.ts";
 import { inputItems, itemId, listedItems } from "./input-items.ts";
 import { isItem, isResponseId, keptItemIds } from "./kept-items.ts";
@@ -120,16 +122,10 @@ export function createResponseStore(options: ResponseStoreOptions): ResponseStor
 /** The account's limit is looked after whenever a process has written this part of it. */
 const trimShare = 1 / 16;
 
-interface Row {
-  readonly id: string;
-  readonly vendor: string;
-  readonly model: string;
-  readonly response: Buffer | null;
-  readonly input: Buffer | null;
-  readonly task_id: string | null;
-  readonly is_pending: boolean;
-  readonly vendor_id: string | null;
-}
+type Row = RowOf<
+  typeof StoredResponseEntity,
+  "id" | "vendor" | "model" | "response" | "input" | "task_id" | "vendor_id"
+> & { readonly is_pending: boolean };
 
 class PostgresResponseStore implements ResponseStore {
   readonly #pool: Pool;
