@@ -1,4 +1,5 @@
-/** Work in a transaction of its own. */
+/** Work in a transaction of its own: through the ORM, or by prepared SQL. */
+import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import type { Pool, PoolClient } from "pg";
 import { answering } from "./database-lost.ts";
 import { GatewayError } from "./errors.ts";
@@ -6,9 +7,36 @@ import { GatewayError } from "./errors.ts";
 /**
  * Does work in a transaction; what it throws takes it back.
  *
+ * @param database the ORM for ordinary data: the work gets an entity manager of its own, whose changes are flushed at the
+ * end. The plain pool for prepared SQL: the work gets a connection.
  * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached; what the work throws, as it is
  */
-export async function transact<Result>(
+export function transact<Result>(
+  database: MikroORM,
+  work: (em: EntityManager) => Promise<Result>,
+): Promise<Result>;
+export function transact<Result>(
+  database: Pool,
+  work: (client: PoolClient) => Promise<Result>,
+): Promise<Result>;
+export function transact<Result>(
+  database: MikroORM | Pool,
+  work: (transaction: never) => Promise<Result>,
+): Promise<Result> {
+  // The overloads pair the database with what the work gets.
+  if ("em" in database)
+    return transactThrough(database, work as (em: EntityManager) => Promise<Result>);
+  return transactOn(database, work as (client: PoolClient) => Promise<Result>);
+}
+
+function transactThrough<Result>(
+  orm: MikroORM,
+  work: (em: EntityManager) => Promise<Result>,
+): Promise<Result> {
+  return answering(orm.em.fork().transactional(work));
+}
+
+async function transactOn<Result>(
   pool: Pool,
   work: (client: PoolClient) => Promise<Result>,
 ): Promise<Result> {

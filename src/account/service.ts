@@ -8,6 +8,7 @@ import { type Caller, callerKey } from "../caller.ts";
 import { answering } from "../database-lost.ts";
 import { changedFacts, type Facts, recordAction } from "../operator-log.ts";
 import { cutPage, readPage } from "../page-token.ts";
+import { transact } from "../transact.ts";
 import { isUuid, newId } from "../uuid.ts";
 import { noSuchAccount, parseAccountId } from "./access.ts";
 import { type ChangedAccount, readAccountChange, resumption, suspension } from "./change.ts";
@@ -67,14 +68,13 @@ function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccoun
     async createAccount(request, { values }) {
       const name = parseDisplayName(request.name, 1);
       const id = newId();
-      const work = orm.em.fork().transactional(async (em) => {
+      const row = await transact(orm, async (em) => {
         const created = em.create(AccountEntity, { id, name });
         await em.flush();
         const action = { action: "account.create", accountId: id, subject: id, after: { name } };
         await recordAction(em, values, action);
         return created;
       });
-      const row = await answering(work);
       return { account: accountMessage(row, values.get(callerKey)) };
     },
   };
@@ -128,7 +128,7 @@ interface Change {
 /** Under the row's lock: of two changes at once the second one sees the first. */
 function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
   const { id, values, action, reason } = change;
-  const work = orm.em.fork().transactional(async (em) => {
+  return transact(orm, async (em) => {
     const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
     const row = await em.findOne(AccountEntity, { id }, lock);
     if (row === null) throw noSuchAccount();
@@ -139,7 +139,6 @@ function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
     await recordAction(em, values, { action, accountId: id, subject: id, ...changed, reason });
     return row;
   });
-  return answering(work);
 }
 
 /** What can be changed of an account, as it is written down. */
