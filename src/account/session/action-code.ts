@@ -23,7 +23,7 @@ export function createActionCodeRpc(
       if (!rules.hasCodes) throw noSms();
       checkAction(action, subjectId);
       const user = await requireUser(room, own);
-      if (user.phone === null) throw noPhone();
+      if (user.phone == null) throw noPhone();
       const sent = await room.codes.send({
         purpose: purposeOf(action),
         subject: subjectId,
@@ -32,7 +32,7 @@ export function createActionCodeRpc(
         // Numbers that were once accepted are served on: only new ones are bound to the countries.
         country: parsePhone(user.phone, []).callingCode,
         ipAddress: requireVisit(context).ipAddress,
-        accountId: user.account_id,
+        accountId: user.accountId,
         language: parseLanguage(user.language) || "en",
         isWanted: true,
         isAwaited: true,

@@ -1,9 +1,9 @@
 /** The RPCs about sessions that there are. */
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { PoolClient } from "pg";
+import type { EntityManager } from "@mikro-orm/postgresql";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import { callerKey, type SessionRef } from "../../caller.ts";
-import { recordActionOn } from "../../operator-log.ts";
+import { recordAction } from "../../operator-log.ts";
 import { cutPage, readPage } from "../../page-token.ts";
 import { isUuid } from "../../uuid.ts";
 import { type Calling, notSignedIn, requireSession, requireVisit, sessionOf } from "../../visit.ts";
@@ -79,9 +79,9 @@ function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
 
 /** Writes down that an operator ends somebody's session. */
 function notedEnd({ values }: Calling, sessionId: string) {
-  return (client: PoolClient, userId: string): Promise<void> => {
+  return (em: EntityManager, userId: string): Promise<void> => {
     const action = { action: "session.revoke", subject: sessionId, before: { userId } };
-    return recordActionOn(client, values, action);
+    return recordAction(em, values, action);
   };
 }
 
