@@ -1,8 +1,7 @@
 /** What a task has to say to its webhook. */
 import { TaskStatus } from "../../gen/uas/task/v1/task_pb.ts";
-import { enqueueWebhook } from "../webhook/enqueue.ts";
+import { enqueueWebhook, type Transaction } from "../webhook/enqueue.ts";
 import type { WebhookPayload, WebhookStatus } from "../webhook/payload.ts";
-import type { Transaction } from "../webhook/transaction.ts";
 import { publicState } from "./state.ts";
 import type { TaskRow } from "./task-row.ts";
 

@@ -5,8 +5,12 @@ import { endpointIdOf, originOf } from "./endpoint.ts";
 import { freezePayload, type WebhookPayload } from "./payload.ts";
 import { EventKind, type EventKindValue } from "./schedule.ts";
 import { safeText } from "./safe-json.ts";
-import { execute, type Transaction } from "./transaction.ts";
 import { newId } from "../uuid.ts";
+
+/** A connection that is inside a transaction. */
+export interface Transaction {
+  query(text: string, values: unknown[]): Promise<{ readonly rows: unknown[] }>;
+}
 
 /** Something to tell a receiver. */
 export interface WebhookEvent extends Omit<WebhookPayload, "facts"> {
@@ -77,16 +81,17 @@ export async function enqueueWebhook(
   event: WebhookEvent,
 ): Promise<string | undefined> {
   const { taskId, progress } = event;
-  const [lane] = await execute<LaneRow>(transaction, sql.lane, [taskId]);
+  const { rows } = await transaction.query(sql.lane, [taskId]);
+  const [lane] = rows as LaneRow[];
   if (lane === undefined || lane.is_over) return undefined;
   const kind = kindOf(event);
   if (kind === EventKind.PROGRESS && progress <= lane.progress) return undefined;
-  if (lane.sequence > 1) await execute(transaction, sql.drop, [taskId]);
+  if (lane.sequence > 1) await transaction.query(sql.drop, [taskId]);
   const sinceMs = lane.sent_seconds_ago * 1_000;
   const pauseMs = kind === EventKind.PROGRESS ? Math.max(0, webhookProgressMs - sinceMs) : 0;
   const id = newId();
   const values = rowOf(event, { id, kind, sequence: lane.sequence });
-  await execute(transaction, sql.insert, [...values, Math.round(pauseMs)]);
+  await transaction.query(sql.insert, [...values, Math.round(pauseMs)]);
   return id;
 }
 
