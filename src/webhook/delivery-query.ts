@@ -1,4 +1,8 @@
-/** Reads deliveries and receivers for the service, and turns rows into messages of the contract. */
+/**
+ * Reads deliveries for the service, by SQL because a list is filtered and judged by three tables at once; and turns
+ * deliveries and their attempts into messages of the contract.
+ */
+import type { InferEntity } from "@mikro-orm/core";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
@@ -9,18 +13,10 @@ import {
   type Delivery,
   DeliverySchema,
   DeliveryState,
-  type Endpoint,
-  EndpointSchema,
-  EndpointState,
   type WebhookStatus,
 } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import type { RowOf } from "../db/row.ts";
-import type {
-  WebhookAttemptEntity,
-  WebhookDeliveryEntity,
-  WebhookEndpointEntity,
-  WebhookEventEntity,
-} from "./entity.ts";
+import type { WebhookAttemptEntity, WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
 import { EventKind } from "./schedule.ts";
 
 /** A delivery with what its event says. `is_parked`: its receiver is dead. */
@@ -75,63 +71,21 @@ export function deliveryMessage(row: DeliveryRow): Delivery {
 }
 
 /** An attempt, as the database has it. */
-export type AttemptRow = RowOf<typeof WebhookAttemptEntity> & {
-  readonly outcome: AttemptOutcome;
-  readonly address_class: AddressClass;
-};
+export type AttemptRow = InferEntity<typeof WebhookAttemptEntity>;
 
-/** The newest 100 of $1, oldest first. */
-export const attemptSql = `select * from (
-    select * from webhook_attempt where delivery_id = $1 order by number desc limit 100) newest
-  order by number`;
-
-/** A try. */
+/** An attempt. */
 export function attemptMessage(row: AttemptRow): Attempt {
   return create(AttemptSchema, {
     number: row.number,
-    startTime: timestampFromDate(row.start_time),
-    outcome: row.outcome,
+    startTime: timestampFromDate(row.startTime),
+    outcome: row.outcome as AttemptOutcome,
     status: row.status,
-    addressClass: row.address_class,
-    dnsMs: row.dns_ms,
-    connectMs: row.connect_ms,
-    tlsMs: row.tls_ms,
-    firstByteMs: row.first_byte_ms,
-    totalMs: row.total_ms,
-    answer: row.answer.toString(),
+    addressClass: row.addressClass as AddressClass,
+    dnsMs: row.dnsMs,
+    connectMs: row.connectMs,
+    tlsMs: row.tlsMs,
+    firstByteMs: row.firstByteMs,
+    totalMs: row.totalMs,
+    answer: Buffer.from(row.answer).toString(),
   });
-}
-
-/** A receiver, as the database has it. `waiting`: how many of its deliveries wait. */
-export type EndpointRow = RowOf<typeof WebhookEndpointEntity> & { readonly waiting: number };
-
-/** Receivers as rows: to be followed by conditions on `endpoint`. */
-export const endpointSql = `
-  select endpoint.*, (select count(*)::int from webhook_delivery delivery
-    where delivery.endpoint_id = endpoint.id and delivery.state = 1) as waiting
-  from webhook_endpoint endpoint`;
-
-/** A receiver. */
-export function endpointMessage(row: EndpointRow): Endpoint {
-  const state = endpointState(row);
-  const time = (date: Date | null) => date && timestampFromDate(date);
-  const times = {
-    failingSince: time(row.failing_since),
-    nextProbeTime: state === EndpointState.FAILING ? time(row.open_until) : null,
-    successTime: time(row.success_time),
-    failureTime: time(row.failure_time),
-  };
-  return create(EndpointSchema, {
-    accountId: row.account_id,
-    origin: row.origin,
-    state,
-    failureCount: row.failures,
-    ...Object.fromEntries(Object.entries(times).filter(([, value]) => value !== null)),
-    waitingCount: row.waiting,
-  });
-}
-
-function endpointState({ dead_time: deadTime, open_until: openUntil }: EndpointRow): EndpointState {
-  if (deadTime !== null) return EndpointState.DEAD;
-  return openUntil === null ? EndpointState.HEALTHY : EndpointState.FAILING;
 }

@@ -8,27 +8,25 @@ import { isUuid } from "../uuid.ts";
 import { accountCheck, invalid, isOperator, maySee } from "./access.ts";
 import {
   attemptMessage,
-  type AttemptRow,
-  attemptSql,
   deliveryMessage,
   type DeliveryRow,
   deliverySql,
   stateConditions,
 } from "./delivery-query.ts";
 import { endpointIdOf } from "./endpoint.ts";
+import { WebhookAttemptEntity, WebhookEventEntity } from "./entity.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 
 type Rpcs = Pick<WebhookRpcs, "listDeliveries" | "getDelivery">;
 
 const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
-const sql = {
-  body: "select body from webhook_event where id = $1",
-} as const;
+/** How many attempts are shown, the newest. */
+const shownAttemptsMax = 100;
 
 /** Makes them. */
 export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
-  const { pool } = options;
+  const { pool, orm } = options;
   const requireAccount = accountCheck(options.accountExists);
   return {
     async listDeliveries(request, context) {
@@ -48,16 +46,17 @@ export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
 
     async getDelivery({ deliveryId }, context) {
       const row = await findDelivery(options, deliveryId, context);
-      const [body, attempts] = await answering(
+      const newest = { orderBy: { number: "desc" }, limit: shownAttemptsMax } as const;
+      const [event, attempts] = await answering(
         Promise.all([
-          pool.query<{ body: Buffer }>(sql.body, [row.id]),
-          pool.query<AttemptRow>(attemptSql, [row.id]),
+          orm.em.fork().findOne(WebhookEventEntity, { id: row.id }, { populate: ["body"] }),
+          orm.em.fork().find(WebhookAttemptEntity, { deliveryId: row.id }, newest),
         ]),
       );
       return {
         delivery: deliveryMessage(row),
-        body: body.rows[0]?.body.toString() ?? "",
-        attempts: attempts.rows.map(attemptMessage),
+        body: event === null ? "" : Buffer.from(event.body).toString(),
+        attempts: attempts.toReversed().map(attemptMessage),
       };
     },
   };

@@ -1,5 +1,6 @@
 /** The RPCs of webhooks. Who may call which is checked before; which account, is checked here. */
 import type { ServiceImpl } from "@connectrpc/connect";
+import type { MikroORM } from "@mikro-orm/postgresql";
 import type { Pool } from "pg";
 import type { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
 import type { RequireStepUp } from "../visit.ts";
@@ -11,6 +12,7 @@ import type { Secrets } from "./secrets.ts";
 
 /** What {@link createWebhookService} needs. */
 export interface WebhookServiceOptions {
+  readonly orm: MikroORM;
   readonly pool: Pool;
   readonly secrets: Secrets;
   /** Whether there is such an account. The account room knows. */
