@@ -1,5 +1,7 @@
 /**
- * Stores result files and finds them. A token is added in three steps: the file is spooled and hashed; token
+ * Stores result files and finds them. SQL: token and blob are one statement that locks, and finding is on each download.
+ *
+ * A token is added in three steps: the file is spooled and hashed; token
  * and blob are written, so that from then on nobody removes the bytes; the bytes are put there, and the token
  * is ready. Whoever dies between leaves a token that nobody knows and that expires within the hour.
  */

@@ -1,7 +1,4 @@
-/**
- * Reads deliveries for the service, by SQL because a list is filtered and judged by three tables at once; and turns
- * deliveries and their attempts into messages of the contract.
- */
+/** Reads deliveries, and turns them and their attempts into messages. SQL: lists are filtered by what three tables say. */
 import type { InferEntity } from "@mikro-orm/core";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";

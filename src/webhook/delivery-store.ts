@@ -1,4 +1,4 @@
-/** What workers do to deliveries, as SQL: find what is due, take it, write down what came of it. */
+/** What workers do to deliveries: find what is due, take it, record the result. SQL: claims under a lease, in one round trip each. */
 import type { Pool } from "pg";
 import {
   webhookBreakerFailures,

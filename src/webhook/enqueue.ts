@@ -1,4 +1,4 @@
-/** Puts webhooks where they cannot be lost: beside what they tell of, in its transaction. */
+/** Puts webhooks where they cannot be lost: beside what they tell of, in its transaction. SQL: on the connection of hot task changes. */
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { webhookProgressMs } from "../config/limits.ts";
 import { endpointIdOf, originOf } from "./endpoint.ts";

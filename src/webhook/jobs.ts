@@ -1,4 +1,4 @@
-/** What the webhook room needs by itself: that old events go, and that an operator sees what waits. */
+/** What the webhook room does by itself: old events are deleted, waiting ones counted. SQL: sets of rows, in batches. */
 import type { Pool } from "pg";
 import { webhookKeptMs } from "../config/limits.ts";
 import { singly } from "../singly.ts";

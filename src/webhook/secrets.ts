@@ -1,4 +1,4 @@
-/** The signing secrets of accounts: made when first needed, kept sealed, rotated without a gap. */
+/** The signing secrets of accounts: made when first needed, kept sealed, rotated without a gap. SQL: the database's clock decides. */
 import type { Pool } from "pg";
 import { webhookRotationMs } from "../config/limits.ts";
 import { answering } from "../database-lost.ts";

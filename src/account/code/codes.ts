@@ -1,4 +1,8 @@
-/** One-time codes: sent, checked, used up (R-KEY-3). A code is good for one purpose, subject, number and browser only. */
+/**
+ * One-time codes: sent, checked, used up (R-KEY-3). SQL: sending and checking count rows under advisory locks.
+ *
+ * A code is good for one purpose, subject, number and browser only.
+ */
 import { createHmac, hkdfSync, randomInt, timingSafeEqual } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { codeChecksMax, codeDigits, codeGuessesMax, codeMs } from "../../config/sign-in-limits.ts";

@@ -1,4 +1,4 @@
-/** How often codes are sent: one row is one sending, and a limit is the age of the n-th newest row. */
+/** How often codes are sent: a limit is the age of the n-th newest row. SQL: all limits are asked about in one statement. */
 import type { PoolClient } from "pg";
 import { codeSendsMax } from "../../config/sign-in-limits.ts";
 import { ErrorCode, GatewayError } from "../../errors.ts";

@@ -1,6 +1,7 @@
 /**
- * The sessions of the console: opened, found by their token, rotated, ended. All times are the database's. SQL where a
- * token is looked up, which every request of the console does, and where it changes, which is one statement.
+ * The sessions of the console. SQL where a token is looked up, on every request of the console, and where it is replaced.
+ *
+ * Sessions are opened, found by their token, rotated, ended. All times are the database's.
  */
 import { type InferEntity, raw } from "@mikro-orm/core";
 import type { EntityManager } from "@mikro-orm/postgresql";
