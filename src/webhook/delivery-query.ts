@@ -19,7 +19,7 @@ import { EventKind } from "./schedule.ts";
 /** A delivery with what its event says. `is_parked`: its receiver is dead. */
 export type DeliveryRow = RowOf<
   typeof WebhookDeliveryEntity,
-  "id" | "account_id" | "lane" | "kind" | "state" | "attempts" | "due" | "end_time"
+  "id" | "account_id" | "task_id" | "kind" | "state" | "attempts" | "due" | "end_time"
 > &
   RowOf<
     typeof WebhookEventEntity,
@@ -28,7 +28,7 @@ export type DeliveryRow = RowOf<
 
 /** Deliveries as rows: to be followed by conditions on `delivery`, `event` and `endpoint`. */
 export const deliverySql = `
-  select delivery.id, delivery.account_id, delivery.lane, delivery.state, delivery.attempts, delivery.due,
+  select delivery.id, delivery.account_id, delivery.task_id, delivery.state, delivery.attempts, delivery.due,
     delivery.end_time, delivery.kind, event.callback_id, event.status, event.progress, event.sequence, event.url,
     event.create_time, delivery.state = 1 and endpoint.dead_time is not null as is_parked
   from webhook_delivery delivery
@@ -52,7 +52,7 @@ export function deliveryMessage(row: DeliveryRow): Delivery {
   return create(DeliverySchema, {
     deliveryId: row.id,
     accountId: row.account_id,
-    taskId: row.lane,
+    taskId: row.task_id,
     callbackId: row.callback_id,
     status: row.status,
     progress: row.progress,

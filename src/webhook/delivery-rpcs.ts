@@ -102,7 +102,7 @@ function filterOf(
   if (accountId !== undefined) add("delivery.account_id = ?", accountId);
   if (taskId !== "") {
     if (!isUuid(taskId)) throw invalid("task_id", "task_id must be a UUID in lower case");
-    add("event.lane = ?", taskId);
+    add("event.task_id = ?", taskId);
   }
   if (callbackId.includes("\0")) throw invalid("callback_id", "callback_id must have no zero byte");
   if (callbackId !== "") add("event.callback_id = ?", callbackId);

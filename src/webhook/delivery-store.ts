@@ -56,8 +56,8 @@ export const scanStatement = {
  * Takes deliveries. $1: receivers, $2: how many of each, $3: the lease in milliseconds.
  *
  * A receiver whose breaker is open is probed with one delivery, by one process: who probes moves its time on.
- * Urgent ones go in any case. Of a lane that has one under way nothing is taken, also not where the other was
- * taken by somebody else a moment ago: the next of a lane is only enqueued or freed by a transaction that waited
+ * Urgent ones go in any case. Of a task that has one under way nothing is taken, also not where the other was
+ * taken by somebody else a moment ago: the next of a task is only enqueued or freed by a transaction that waited
  * for the first, and a unique index would refuse it.
  */
 export const claimStatement = {
@@ -86,13 +86,13 @@ export const claimStatement = {
       select delivery.id, open.is_probe from open cross join lateral (
         select id from webhook_delivery delivery
         where delivery.endpoint_id = open.endpoint_id and state = 1 and due <= now()
-          and not exists (select from webhook_delivery other where other.lane = delivery.lane and other.state = 2)
+          and not exists (select from webhook_delivery other where other.task_id = delivery.task_id and other.state = 2)
         order by due limit open.slots for update skip locked) delivery
       union all
       select delivery.id, false from wanted cross join lateral (
         select id from webhook_delivery delivery
         where delivery.endpoint_id = wanted.endpoint_id and state = 1 and is_urgent and due <= now()
-          and not exists (select from webhook_delivery other where other.lane = delivery.lane and other.state = 2)
+          and not exists (select from webhook_delivery other where other.task_id = delivery.task_id and other.state = 2)
         order by due limit wanted.slots for update skip locked) delivery
       where not exists (select from open where open.endpoint_id = wanted.endpoint_id)
     )

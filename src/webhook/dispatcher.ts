@@ -135,7 +135,7 @@ class RunningDispatcher implements Dispatcher {
       });
   }
 
-  /** What no notice told of: retries, lanes that are free again, what dead processes left. */
+  /** What no notice told of: retries, tasks whose last event was sent, what dead processes left. */
   async #scan(): Promise<void> {
     const lost = await recoverLost(this.#pool);
     if (lost.length > 0) this.#at("recover.done");
@@ -196,7 +196,7 @@ class RunningDispatcher implements Dispatcher {
     const sending = this.#deliverer.deliver(row, askedMs).then((isGood) => {
       slot.end(isGood);
       this.#sending.delete(sending);
-      // Its lane may have a newer event, its receiver more that waited for the slot.
+      // Its task may have a newer event, its receiver more that waited for the slot.
       this.#wake(row.endpoint_id, row.account_id);
     });
     this.#sending.add(sending);

@@ -37,30 +37,30 @@ const numbers = {
 } as const;
 
 const sql = {
-  lane: `
+  sent: `
     select coalesce(max(event.sequence), 0) + 1 as sequence,
       coalesce(max(event.progress) filter (where event.kind = 1), -1) as progress,
       coalesce(bool_or(event.kind = 2), false) as is_over,
       coalesce(extract(epoch from clock_timestamp() - max(claim_time) filter (where event.kind = 1)), 3600)::float
         as sent_seconds_ago
     from webhook_event event join webhook_delivery delivery on delivery.id = event.id
-    where event.lane = $1`,
+    where event.task_id = $1`,
   drop: `update webhook_delivery set state = 5, end_time = now()
-    where lane = $1 and state = 1 and kind = 1`,
+    where task_id = $1 and state = 1 and kind = 1`,
   insert: `
     with event as (
       insert into webhook_event
-        (id, account_id, lane, endpoint_id, create_time, sequence, kind, status, progress, callback_id, url, body)
+        (id, account_id, task_id, endpoint_id, create_time, sequence, kind, status, progress, callback_id, url, body)
       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, decode($12, 'hex'))
-      returning id, account_id, lane, endpoint_id, kind
+      returning id, account_id, task_id, endpoint_id, kind
     ), delivery as (
-      insert into webhook_delivery (id, account_id, lane, endpoint_id, kind, due, is_urgent)
-      select id, account_id, lane, endpoint_id, kind, now() + $13 * interval '1 ms', kind = 3 from event
+      insert into webhook_delivery (id, account_id, task_id, endpoint_id, kind, due, is_urgent)
+      select id, account_id, task_id, endpoint_id, kind, now() + $13 * interval '1 ms', kind = 3 from event
     )
     select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id) from event`,
 } as const;
 
-interface LaneRow {
+interface SentEvents {
   readonly sequence: number;
   readonly progress: number;
   readonly is_over: boolean;
@@ -81,16 +81,16 @@ export async function enqueueWebhook(
   event: WebhookEvent,
 ): Promise<string | undefined> {
   const { taskId, progress } = event;
-  const { rows } = await transaction.query(sql.lane, [taskId]);
-  const [lane] = rows as LaneRow[];
-  if (lane === undefined || lane.is_over) return undefined;
+  const { rows } = await transaction.query(sql.sent, [taskId]);
+  const [sent] = rows as SentEvents[];
+  if (sent === undefined || sent.is_over) return undefined;
   const kind = kindOf(event);
-  if (kind === EventKind.PROGRESS && progress <= lane.progress) return undefined;
-  if (lane.sequence > 1) await transaction.query(sql.drop, [taskId]);
-  const sinceMs = lane.sent_seconds_ago * 1_000;
+  if (kind === EventKind.PROGRESS && progress <= sent.progress) return undefined;
+  if (sent.sequence > 1) await transaction.query(sql.drop, [taskId]);
+  const sinceMs = sent.sent_seconds_ago * 1_000;
   const pauseMs = kind === EventKind.PROGRESS ? Math.max(0, webhookProgressMs - sinceMs) : 0;
   const id = newId();
-  const values = rowOf(event, { id, kind, sequence: lane.sequence });
+  const values = rowOf(event, { id, kind, sequence: sent.sequence });
   await transaction.query(sql.insert, [...values, Math.round(pauseMs)]);
   return id;
 }
