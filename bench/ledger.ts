@@ -1,9 +1,9 @@
 /** How many calls a second one hot account takes: hold, then settle with its record. */
 import { pathToFileURL } from "node:url";
 import { Client, DatabaseError } from "pg";
-import type { CallRow } from "../src/billing/call-row.ts";
-import { createLedger, type LedgerWriter } from "../src/billing/ledger-writer.ts";
-import { newId } from "../src/uuid.ts";
+import type { CallRow } from "../src/billing/calls/call-row.ts";
+import { createLedger, type LedgerWriter } from "../src/billing/ledger/ledger-writer.ts";
+import { newId } from "../src/core/uuid.ts";
 
 /** What {@link benchLedger} needs. */
 export interface LedgerBenchOptions {

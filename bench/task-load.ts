@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "undici";
-import { newId } from "../src/uuid.ts";
+import { newId } from "../src/core/uuid.ts";
 import { serverTls } from "../test/support/receiver.ts";
 import { answerWith } from "./answer.ts";
 

@@ -8,7 +8,7 @@ import { createSecrets } from "../src/webhook/secrets.ts";
 import { ca } from "../test/support/receiver.ts";
 import type { Child } from "./child.ts";
 import type { Arrival, ReceiverPorts } from "./webhook-receivers.ts";
-import { newId } from "../src/uuid.ts";
+import { newId } from "../src/core/uuid.ts";
 
 /** What {@link benchWebhooks} needs. */
 export interface WebhookBenchOptions {

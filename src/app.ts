@@ -5,42 +5,45 @@
 import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { type Backend, type OpenOptions, openBackend, silent } from "./backend.ts";
+import { type Backend, type OpenOptions, openBackend, silent } from "./app/backend.ts";
 import { type BillingJobs, billingPartitions, createBillingJobs } from "./billing/jobs.ts";
-import type { OnLowBalance } from "./billing/booking.ts";
-import type { WorkerName } from "./billing/journal.ts";
-import type { LedgerTimings } from "./billing/ledger.ts";
-import { createLedger, type LedgerWriter } from "./billing/ledger-writer.ts";
-import type { At } from "./billing/points.ts";
-import { createPriceBook } from "./billing/price-book.ts";
+import type { OnLowBalance } from "./billing/ledger/booking.ts";
+import type { WorkerName } from "./core/worker-name.ts";
+import type { LedgerTimings } from "./billing/ledger/ledger.ts";
+import { createLedger, type LedgerWriter } from "./billing/ledger/ledger-writer.ts";
+import type { At } from "./billing/ledger/failpoints.ts";
+import { createPriceBook } from "./billing/prices/price-book.ts";
 import type { Config, VendorConfig } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
 import { ensurePartitions } from "./db/partition.ts";
-import { directHandlers } from "./direct.ts";
-import { createEdges, type EdgeOptions, type Edges } from "./edges.ts";
+import { directHandlers, createEdges, type EdgeOptions, type Edges } from "./app/edges.ts";
 import { DetachedReplies } from "./inference/pipeline/disconnect.ts";
-import { createPricing } from "./inference/pricing.ts";
+import { createPricing, createInference } from "./inference/module.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createTokenCounter } from "./inference/tokens/counter.ts";
 import { createInferenceState } from "./inference/state/state.ts";
+import { createUnlimitedRoutes } from "./inference/unlimited-routes.ts";
 import { createUpstream } from "./inference/upstream.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
-import { createInference } from "./inferences.ts";
-import { createMetrics, type Metrics } from "./metrics.ts";
-import { formatUsd } from "./money.ts";
-import { createNativeRoom, type NativeRoom, type NativeRoomOptions } from "./natives.ts";
-import { createOperatorRoom } from "./operators.ts";
-import { createReadiness } from "./readiness.ts";
-import { openResults } from "./result/open-results.ts";
-import { fileSeconds } from "./vendor/file-length.ts";
-import { createSignInObserver, type SignIn } from "./sign-in.ts";
-import { watchCalls } from "./gauges.ts";
-import { createTaskWorking, type TaskWorking, type WorkingOptions } from "./task-workers.ts";
+import { createMetrics, type Metrics } from "./core/metrics.ts";
+import { formatUsd } from "./core/money.ts";
+import { createNativeRoom, type NativeRoom, type NativeRoomOptions } from "./native/module.ts";
+import { createOperatorRoom } from "./operator/module.ts";
+import { createReadiness, watchCalls } from "./app/gauges.ts";
+import { openResults } from "./result/module.ts";
+import { fileSeconds } from "./vendor/media-length.ts";
+import { createSignInObserver, type SignIn } from "./account/module.ts";
+import {
+  createTaskWorking,
+  createTaskRoom,
+  type TaskWorking,
+  type WorkingOptions,
+  type TaskRoom,
+} from "./task/module.ts";
 import { vendorKinds } from "./vendor/index.ts";
 import type { Vendor } from "./vendor/vendor.ts";
-import { createTaskRoom, type TaskRoom } from "./tasks.ts";
-import { WarmUp } from "./warm-up.ts";
-import { createWebhookSending } from "./webhooks.ts";
+import { WarmUp } from "./app/warm-up.ts";
+import { createWebhookSending } from "./webhook/module.ts";
 
 export { openBackend };
 
@@ -117,11 +120,15 @@ async function assemble(built: Parts): Promise<App> {
   const counter = createTokenCounter({ warn });
   const pricing = createPricing(prices);
   const parts = { config, vendors, ledger, pricing, calls, detached, metrics, log, state, counter };
+  const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
   const results = openResults({ pool, settings, config, warn, measure: fileSeconds });
   const work = { database, config, vendors, prices, metrics, upstream, state };
   const common = { ...work, settings, log, onLowBalance, masterKey, results };
   const { native, working, tasks } = createTaskRooms(common);
-  const inference = createInference({ ...parts, upstream, background: tasks.background });
+  const inference = createInference({
+    ...parts,
+    ...{ upstream, unlimitedRoutes, background: tasks.background },
+  });
   const natives = native.serve({ ...parts, ...inference });
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });
@@ -137,9 +144,17 @@ async function assemble(built: Parts): Promise<App> {
   await authenticator.start();
   await makePartitions(database.pool, warn);
   const roomJobs = [jobs, state.jobs, signIn.jobs, native.jobs];
-  const starting = [...roomJobs, results.jobs, sending, tasks, working];
+  const starting = [...roomJobs, unlimitedRoutes, results.jobs, sending, tasks, working];
   for (const each of starting) await each.start();
-  const stopping = [...roomJobs, sending, results, tasks, inference.refusedKeys, warm];
+  const stopping = [
+    ...roomJobs,
+    unlimitedRoutes,
+    sending,
+    results,
+    tasks,
+    inference.refusedKeys,
+    warm,
+  ];
   const open = [counter, authenticator, ...vendors.values()];
   const closing = { calls, detached, edges, working, stopping, ledger, open, backend };
   let closed: Promise<void> | undefined;

@@ -15,8 +15,8 @@ export async function main(argv: readonly string[]): Promise<void> {
     version: packageFacts.version,
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
-    servedKinds: async () => (await import("./served-kinds.ts")).servedKinds,
-    app: async () => ({ ...(await import("./app.ts")), ...(await import("./server/serve.ts")) }),
+    servedKinds: async () => (await import("./vendor/index.ts")).servedKinds,
+    app: async () => ({ ...(await import("./app.ts")), ...(await import("./app/serve.ts")) }),
   });
 }
 

@@ -1,8 +1,8 @@
 import { connect } from "node:net";
 import { DatabaseError } from "pg";
 import { expect, test } from "vitest";
-import { answering, databaseUnavailable, isDatabaseLost } from "../src/database-lost.ts";
-import { ErrorCode } from "../src/errors.ts";
+import { answering, databaseUnavailable, isDatabaseLost } from "../src/core/database-lost.ts";
+import { ErrorCode } from "../src/core/errors.ts";
 
 function reported(code: string): DatabaseError {
   return Object.assign(new DatabaseError("said", 4, "error"), { code, severity: "ERROR" });

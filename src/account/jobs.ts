@@ -1,7 +1,7 @@
 /** What the account room does by itself: what has ended is deleted. SQL: sets of rows, by the database's clock. */
 import type { Pool } from "pg";
-import { sessionIdleMs, signInSweepMs, signInTracesMs } from "../config/sign-in-limits.ts";
-import { singly } from "../singly.ts";
+import { sessionIdleMs, signInSweepMs, signInTracesMs } from "../config/limits.ts";
+import { singly } from "../core/async.ts";
 
 /** The jobs of a process. Every node may run them at once. */
 export interface AccountJobs {

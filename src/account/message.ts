@@ -7,8 +7,8 @@ import {
   AccountSchema,
   type AccountState,
 } from "../../gen/uas/account/v1/account_pb.ts";
-import type { Caller } from "../caller.ts";
-import { money } from "../usd.ts";
+import type { Caller } from "../core/caller.ts";
+import { money } from "../core/money.ts";
 import type { AccountEntity } from "./entity.ts";
 
 /** A stored account. */

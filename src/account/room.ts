@@ -1,8 +1,10 @@
 /** What the RPCs of signing in share. */
 import type { Account } from "../../gen/uas/account/v1/account_pb.ts";
 import type { SignInMethod } from "../../gen/uas/account/v1/session_pb.ts";
-import type { Sealing } from "../sealing.ts";
-import type { Caller } from "../caller.ts";
+import type { Caller } from "../core/caller.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import type { Sealing } from "../core/sealing.ts";
+import { isUuid } from "../core/uuid.ts";
 import type { Codes } from "./code/codes.ts";
 import type { Failures } from "./session/failures.ts";
 import type { Sessions } from "./session/store.ts";
@@ -11,7 +13,7 @@ import type { CheckTotp } from "./user/proof.ts";
 import type { Users } from "./user/store.ts";
 
 /** How an installation lets people in. */
-export interface SignInRules {
+interface SignInRules {
   /** Whether there is something that sends codes. */
   readonly hasCodes: boolean;
   /** Whether codes are shown instead of sent. */
@@ -39,4 +41,28 @@ export interface SignInRoom {
   readonly accountOf: (caller: Caller | undefined, accountId: string) => Promise<Account>;
   /** Told of each sign-in, without secrets. */
   readonly onSignIn: (method: SignInMethod, userId: string, ipAddress: string) => void;
+}
+
+/* Which accounts a caller may see and change. What kind of caller may call at all is checked before. */
+
+/** Whether the caller may see this account: an operator any, a session its own. */
+export function maySeeAccount(caller: Caller | undefined, accountId: string): boolean {
+  if (caller?.kind === "operator") return true;
+  return caller?.kind === "session" && caller.accountId === accountId;
+}
+
+/**
+ * The account of a request, as far as it can be told without asking the database.
+ *
+ * @throws GatewayError NOT_FOUND for a malformed id and for an account of somebody else: as for one that
+ * does not exist, so that nobody learns which do.
+ */
+export function parseAccountId(caller: Caller | undefined, accountId: string): string {
+  if (!isUuid(accountId) || !maySeeAccount(caller, accountId)) throw noSuchAccount();
+  return accountId;
+}
+
+/** What is said of an account that does not exist or is somebody else's. */
+export function noSuchAccount(): GatewayError {
+  return new GatewayError(ErrorCode.NOT_FOUND, "there is no such account: check account_id");
 }

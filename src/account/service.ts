@@ -1,24 +1,29 @@
 /** The RPCs of accounts. */
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
-import { LockMode } from "@mikro-orm/core";
+import { LockMode, type FilterQuery } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
-import type { Account } from "../../gen/uas/account/v1/account_pb.ts";
-import type { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
-import { type Caller, callerKey } from "../caller.ts";
-import { answering } from "../database-lost.ts";
-import { changedFacts, type Facts, recordAction } from "../operator-log.ts";
-import { cutPage, readPage } from "../page-token.ts";
-import { transact } from "../transact.ts";
-import { isUuid, newId } from "../uuid.ts";
-import { noSuchAccount, parseAccountId } from "./access.ts";
-import { type ChangedAccount, readAccountChange, resumption, suspension } from "./change.ts";
-import { parseDisplayName } from "./display-name.ts";
+import { AccountState, type Account } from "../../gen/uas/account/v1/account_pb.ts";
+import type {
+  AccountService,
+  UpdateAccountRequest,
+  ListAccountsRequest,
+} from "../../gen/uas/account/v1/account_service_pb.ts";
+import { callerKey, type Caller } from "../core/caller.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { parsePositiveMoney } from "../core/money.ts";
+import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
+import { cutPage, readPage } from "../core/pagination.ts";
+import { readUpdateMask } from "../core/partial-update.ts";
+import { parseDisplayName, parseLine } from "../core/text-line.ts";
+import { isUuid, newId } from "../core/uuid.ts";
+import { transact } from "../db/transaction.ts";
 import { AccountEntity } from "./entity.ts";
 import { accountMessage, type AccountRow } from "./message.ts";
-import { searchFor } from "./search.ts";
+import { noSuchAccount, parseAccountId } from "./room.ts";
 
 /** What {@link createAccountService} needs. */
-export interface AccountServiceOptions {
+interface AccountServiceOptions {
   readonly orm: MikroORM;
 }
 
@@ -145,4 +150,111 @@ function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
 function factsOf(row: AccountRow): Facts {
   const { name, discountBp, lowBalanceThreshold, state, suspendReason } = row;
   return { name, discountBp, lowBalanceThreshold, state, suspendReason };
+}
+
+/* What can be changed of an account, and by whom. */
+
+/** Members of an account with their new values. */
+type ChangedAccount = Partial<
+  Pick<
+    AccountRow,
+    "name" | "discountBp" | "lowBalanceThreshold" | "state" | "suspendReason" | "suspendTime"
+  >
+>;
+
+const changeable = ["name", "discount_bp", "low_balance_threshold"] as const;
+
+/** All of a price, in basis points. */
+const discountBpMax = 10_000;
+
+/** The longest reason, in characters. */
+const reasonCharsMax = 500;
+
+/**
+ * Reads what an UpdateAccount request changes.
+ *
+ * @throws GatewayError INVALID_REQUEST; ACCESS_DENIED where the account's own session changes its discount
+ */
+function readAccountChange(
+  { account, updateMask }: UpdateAccountRequest,
+  caller: Caller | undefined,
+): ChangedAccount {
+  const members = readUpdateMask(updateMask, changeable);
+  if (members.has("discount_bp") && caller?.kind !== "operator") throw onlyOperator();
+  return {
+    ...(members.has("name") && { name: parseDisplayName(account?.name ?? "", 1) }),
+    ...(members.has("discount_bp") && { discountBp: parseDiscount(account) }),
+    ...(members.has("low_balance_threshold") && { lowBalanceThreshold: parseThreshold(account) }),
+  };
+}
+
+/** What suspending changes; the time is that of the first of several. @throws GatewayError INVALID_REQUEST */
+function suspension(reason: string): (row: AccountRow) => ChangedAccount {
+  const suspendReason = parseLine(reason, {
+    param: "reason",
+    charsMin: 1,
+    charsMax: reasonCharsMax,
+  });
+  return ({ suspendTime }) => ({
+    state: AccountState.SUSPENDED,
+    suspendReason,
+    suspendTime: suspendTime ?? new Date(),
+  });
+}
+
+/** What resuming changes. */
+const resumption: ChangedAccount = {
+  state: AccountState.ACTIVE,
+  suspendReason: null,
+  suspendTime: null,
+};
+
+function parseDiscount(account: Account | undefined): number {
+  const discountBp = account?.discountBp ?? 0;
+  if (discountBp >= 0 && discountBp <= discountBpMax) return discountBp;
+  throw new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `discount_bp is ${discountBp}: send 0 to ${discountBpMax} basis points, of which 100 are 1 %`,
+    { param: "discount_bp" },
+  );
+}
+
+function parseThreshold(account: Account | undefined): bigint | null {
+  const threshold = account?.lowBalanceThreshold;
+  return threshold === undefined ? null : parsePositiveMoney("low_balance_threshold", threshold);
+}
+
+function onlyOperator(): GatewayError {
+  const text = "Access denied: discount_bp is set by an operator";
+  return new GatewayError(ErrorCode.ACCESS_DENIED, text, { param: "update_mask" });
+}
+
+/* What accounts a list of them is of. */
+
+/** The longest text that is searched for, in characters: the longest name. */
+const queryCharsMax = 200;
+
+/**
+ * The accounts of a page: those after `after` that the request searches for.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
+function searchFor(
+  { query, state }: ListAccountsRequest,
+  after: string | undefined,
+): FilterQuery<AccountRow> {
+  const wanted = parseLine(query, { param: "query", charsMin: 0, charsMax: queryCharsMax });
+  if (!(Object.values(AccountState) as number[]).includes(state)) {
+    const message = "state is no state of accounts: use ACTIVE or SUSPENDED";
+    throw new GatewayError(ErrorCode.INVALID_REQUEST, message, { param: "state" });
+  }
+  const id = wanted.toLowerCase();
+  const like = `%${wanted.replaceAll(/[\\%_]/g, "\\$&")}%`;
+  return {
+    $and: [
+      ...(after === undefined ? [] : [{ id: { $lt: after } }]),
+      ...(state === AccountState.UNSPECIFIED ? [] : [{ state }]),
+      ...(wanted === "" ? [] : [isUuid(id) ? { id } : { name: { $ilike: like } }]),
+    ],
+  };
 }

@@ -10,11 +10,11 @@ import {
   LedgerEntrySchema,
   type LedgerKind,
 } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { money } from "../core/money.ts";
+import type { CallRow } from "./calls/call-row.ts";
 import type { RowOf } from "../db/row.ts";
-import { money } from "../usd.ts";
-import type { CallRow } from "./call-row.ts";
 import type { BalanceEntity, BookingEntity, LedgerEntryEntity } from "./entity.ts";
-import type { CallEntity } from "./log/entity.ts";
+import type { CallEntity } from "./calls/entity.ts";
 
 /** The two columns of a balance, as the driver gives bigint. */
 export type BalanceRow = RowOf<typeof BalanceEntity, "available" | "held">;

@@ -1,8 +1,8 @@
 /** Whose data a request to billing may see. */
 import type { HandlerContext } from "@connectrpc/connect";
-import { callerKey } from "../caller.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { invalid, parseId } from "./invalid.ts";
+import { callerKey } from "../core/caller.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { invalid, parseId } from "../core/validation.ts";
 
 /** The account of a request: an operator's may be any, a session's only its own. @throws GatewayError NOT_FOUND */
 export function parseAccount(accountId: string, context: Pick<HandlerContext, "values">): string {

@@ -5,7 +5,6 @@ import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts"
 import {
   AdjustBalanceResponseSchema,
   AuditLedgerResponseSchema,
-  type BillingService,
   FindCallsResponseSchema,
   GetBalanceResponseSchema,
   ListBalancesResponseSchema,
@@ -13,36 +12,47 @@ import {
   ListLedgerEntriesResponseSchema,
   RefundResponseSchema,
   TopUpResponseSchema,
+  type BillingService,
+  type ListLedgerEntriesRequest,
 } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { formatUsd } from "../money.ts";
-import { actionValues } from "../operator-log.ts";
-import { cutPage, type Page, readPage } from "../page-token.ts";
-import { isUuid } from "../uuid.ts";
-import { auditLedger } from "./audit.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { formatUsd } from "../core/money.ts";
+import { actionValues } from "../core/operator-log.ts";
+import { cutPage, readPage, type Page } from "../core/pagination.ts";
+import { isUuid } from "../core/uuid.ts";
+import { invalid, parseId } from "../core/validation.ts";
+import { firstId } from "../db/partition.ts";
+import { answering, type Queryable } from "../db/queryable.ts";
+import { Where } from "../db/where.ts";
+import { parseFilter } from "./calls/filter.ts";
+import { momentOf, parseEnum } from "./calls/range.ts";
+import { readCalls } from "./calls/read.ts";
+import { createReceiptRpcs } from "./calls/receipt-rpcs.ts";
+import { auditLedger } from "./ledger/audit.ts";
 import {
   book,
-  type Booking,
   kindOf,
-  type OnLowBalance,
   parseAmount,
   parseReason,
   parseReference,
   parseSignedAmount,
-} from "./booking.ts";
-import { listEntries } from "./entries.ts";
-import { invalid, parseId } from "./invalid.ts";
-import { parseFilter } from "./log/filter.ts";
-import { readCalls } from "./log/read.ts";
-import { balanceMessage, type BalanceRow, callMessage, type StoredCallRow } from "./message.ts";
-import { createPriceRpcs } from "./price-rpcs.ts";
-import { answering, type Queryable } from "./queryable.ts";
-import { createReceiptRpcs } from "./receipt-rpcs.ts";
+  type Booking,
+  type OnLowBalance,
+} from "./ledger/booking.ts";
+import {
+  balanceMessage,
+  callMessage,
+  entryMessage,
+  type BalanceRow,
+  type StoredCallRow,
+  type EntryRow,
+} from "./message.ts";
+import { createPriceRpcs } from "./prices/price-rpcs.ts";
 import { noSuchAccount, parseAccount, parseScope } from "./scope.ts";
 
 /** What {@link createBillingService} needs. */
-export interface BillingServiceOptions {
+interface BillingServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Queryable;
   /** Whether there is such an account, also a suspended one. The account room knows. */
@@ -204,4 +214,63 @@ function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls"
       return create(FindCallsResponseSchema, found);
     },
   };
+}
+
+/* Reads the movements of an account: pages by the keyset, narrowed to kinds and to a time. */
+
+const select =
+  "select e.txn_id, e.kind, e.amount, e.reference, e.create_time, e.balance_after, b.reason " +
+  "from ledger_entry e " +
+  "left join booking b on b.account_id = e.account_id and b.reference = e.reference";
+
+/** Reads a page of them. @throws GatewayError INVALID_REQUEST, NOT_FOUND where the account is not the caller's */
+async function listEntries(
+  pool: Queryable,
+  request: ListLedgerEntriesRequest,
+  context: Pick<HandlerContext, "values">,
+) {
+  const accountId = parseAccount(request.accountId, context);
+  const page = readPage(request, { isKey: isUuid });
+  const where = new Where().also("e.account = 1").and("e.account_id = ?", accountId);
+  addKinds(where, request.kinds);
+  const { fromTime, toTime } = request;
+  where
+    .and("e.txn_id >= ?", fromTime && firstId(new Date(momentOf(fromTime))))
+    .and("e.txn_id < ?", toTime && firstId(new Date(momentOf(toTime))))
+    .and("e.txn_id < ?", page.after);
+  const limit = where.value(page.limit + 1);
+  const text = `${select} where ${where.text} order by e.txn_id desc limit ${limit}`;
+  const { rows } = await pool.query<EntryRow>(text, where.values);
+  const { items, nextPageToken } = cutPage(page, rows, (row) => row.txn_id);
+  return { entries: items.map(entryMessage), nextPageToken };
+}
+
+/** Nearly all movements are charges: what else there is has an index of its own, which the first condition names. */
+function addKinds(where: Where, kinds: readonly LedgerKind[]): void {
+  if (kinds.length === 0) return;
+  for (const kind of kinds) {
+    if (parseEnum("kinds", kind, LedgerKind) === LedgerKind.UNSPECIFIED) {
+      throw invalid("kinds", "kinds must name kinds: leave it out for every kind");
+    }
+  }
+  if (!kinds.includes(LedgerKind.CHARGE)) where.also(`e.kind <> ${LedgerKind.CHARGE}`);
+  where.and("e.kind = any(?::smallint[])", kinds);
+}
+
+/* What keys have spent. */
+
+/**
+ * Tells what each key has spent in its life, in nano-USD. A key that is not in the answer has spent nothing.
+ *
+ * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached.
+ */
+export async function spentOfKeys(
+  pool: Queryable,
+  keyIds: readonly string[],
+): Promise<ReadonlyMap<string, bigint>> {
+  const { rows } = await answering(pool).query<{ key_id: string; spent: string }>(
+    "select key_id, spent from key_spend where key_id = any($1)",
+    [keyIds],
+  );
+  return new Map(rows.map(({ key_id, spent }) => [key_id, BigInt(spent)]));
 }

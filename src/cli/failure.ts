@@ -1,8 +1,6 @@
 /** Turns failures into the lines of standard error. */
-import { ConnectError } from "@connectrpc/connect";
-import { ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
 import { ConfigError } from "../config/problems.ts";
-import { GatewayError, type SentErrorCode, errorMeanings } from "../errors.ts";
+import { failureMessage } from "../core/failure-message.ts";
 
 /** A refusal of the command line itself: the message says what to do next. */
 export class CliError extends Error {
@@ -16,30 +14,4 @@ export class CliError extends Error {
 export function failureLines(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems;
   return [`uas: ${failureMessage(error)}`];
-}
-
-/** The failure in one line. */
-export function failureMessage(error: unknown): string {
-  if (error instanceof ConnectError) return connectMessage(error);
-  if (error instanceof GatewayError) return withCode(error.message, error.meaning.word);
-  return plainMessage(error).replace(/\s*\n\s*/g, " ");
-}
-
-function connectMessage(error: ConnectError): string {
-  const [detail] = error.findDetails(ErrorDetailSchema);
-  const meaning = detail && errorMeanings[detail.code as SentErrorCode];
-  if (detail === undefined || meaning === undefined) return error.rawMessage;
-  const retry = detail.retryAfterSeconds > 0 ? `; retry in ${detail.retryAfterSeconds} s` : "";
-  return `${withCode(error.rawMessage, meaning.word)}${retry}`;
-}
-
-function withCode(message: string, word: string): string {
-  return `${message} (${word})`;
-}
-
-function plainMessage(error: unknown): string {
-  // A refused connection to a name with two addresses is an AggregateError without a message.
-  if (error instanceof AggregateError && error.message === "") return plainMessage(error.errors[0]);
-  if (error instanceof Error) return error.message === "" ? error.name : error.message;
-  return String(error);
 }

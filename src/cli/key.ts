@@ -9,10 +9,16 @@ import type { Config } from "../config/config.ts";
 import { type OpenBackend, warn, withBackend } from "./backend.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
-import { cell, facts, table } from "./output.ts";
-import { everyPage } from "./pages.ts";
-import { enumWord, listArgument, orWord, timeText, usdArgument, usdText } from "./values.ts";
-import { whenArgument } from "./when.ts";
+import { cell, facts, table, everyPage } from "./output.ts";
+import {
+  enumWord,
+  listArgument,
+  orWord,
+  timeText,
+  usdArgument,
+  usdText,
+  whenArgument,
+} from "./values.ts";
 
 interface CreateOptions {
   readonly account: string;

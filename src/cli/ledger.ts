@@ -11,10 +11,16 @@ import {
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
-import { cell, table } from "./output.ts";
-import { everyPage } from "./pages.ts";
-import { countArgument, enumWord, listArgument, orNull, timeText, usdText } from "./values.ts";
-import { pastArgument } from "./when.ts";
+import { cell, table, everyPage } from "./output.ts";
+import {
+  countArgument,
+  enumWord,
+  listArgument,
+  orNull,
+  timeText,
+  usdText,
+  pastArgument,
+} from "./values.ts";
 
 /** How many movements are listed where nothing is said. */
 const limitDefault = 100;

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { type Balance, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
-import { isUuid } from "../uuid.ts";
+import { isUuid } from "../core/uuid.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";

@@ -8,16 +8,18 @@ import {
   type ModelPrices,
   type PriceVersion,
 } from "../../gen/uas/billing/v1/price_pb.ts";
-import { parseUsd } from "../money.ts";
+import { parseUsd } from "../core/money.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { cell, table } from "./output.ts";
+import { addPriceImportCommand } from "./price-import.ts";
 import { namedUnits, perText, priceJson, priceText, unitAt } from "./price-json.ts";
 import { enumWord, timeText } from "./values.ts";
 
 /** Adds the commands. */
-export function addPriceCommands(program: Command, { context, print }: CliTools): void {
-  const price = program.command("price").description("look at prices");
+export function addPriceCommands(program: Command, tools: CliTools): void {
+  const { context, print } = tools;
+  const price = program.command("price").description("look at prices and import them");
   price
     .command("show")
     .description("show a model's prices, past, current and future, and what its vendors take")
@@ -25,6 +27,7 @@ export function addPriceCommands(program: Command, { context, print }: CliTools)
     .action(async (model: string) => {
       print(await withBackend(context, ({ transport }) => showPrice(transport, model)));
     });
+  addPriceImportCommand(price, tools);
 }
 
 async function showPrice(transport: Transport, modelKey: string): Promise<Output> {

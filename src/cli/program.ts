@@ -1,6 +1,7 @@
 /** The command line: parses arguments, runs one command, returns the exit code. */
 import { Command, CommanderError } from "commander";
 import { addAccountCommands } from "./account.ts";
+import { configOf, settingsOf, warn } from "./backend.ts";
 import { addCallsCommands } from "./calls.ts";
 import { addCheckCommand } from "./check.ts";
 import { addConsoleCommands } from "./console.ts";
@@ -11,7 +12,6 @@ import { addLedgerCommands } from "./ledger.ts";
 import { addModelsCommands } from "./models.ts";
 import { addPriceCommands } from "./price.ts";
 import { addRedeemCommands } from "./redeem.ts";
-import { addServeCommand } from "./serve.ts";
 import { addTaskCommands } from "./task.ts";
 import { addUsageCommand } from "./usage.ts";
 import { addWebhookCommands } from "./webhook.ts";
@@ -86,4 +86,20 @@ function usageLine(text: string): string {
 function written({ json, text }: Output, asJson: boolean): string {
   if (asJson) return `${JSON.stringify(json, null, 2)}\n`;
   return text === "" ? "" : `${text}\n`;
+}
+
+/* `uas serve`. */
+
+/** Adds the command. */
+function addServeCommand(program: Command, { context }: CliTools): void {
+  program
+    .command("serve")
+    .description("run the gateway until SIGTERM or SIGINT, then let running calls finish")
+    .action(async () => {
+      const settings = settingsOf(context);
+      const config = await configOf(context, { unresolved: "refuse" });
+      for (const warning of config.warnings) warn(context, warning);
+      const { serve } = await context.app();
+      await serve({ settings, config });
+    });
 }

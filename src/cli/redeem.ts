@@ -8,10 +8,16 @@ import { RedeemService } from "../../gen/uas/billing/v1/redeem_service_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
-import { cell, table } from "./output.ts";
-import { everyPage } from "./pages.ts";
-import { countArgument, enumWord, orNull, timeText, usdArgument, usdText } from "./values.ts";
-import { whenArgument } from "./when.ts";
+import { cell, table, everyPage } from "./output.ts";
+import {
+  countArgument,
+  enumWord,
+  orNull,
+  timeText,
+  usdArgument,
+  usdText,
+  whenArgument,
+} from "./values.ts";
 
 /** How many codes are listed where nothing is said. */
 const limitDefault = 100;

@@ -5,11 +5,10 @@ import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { type Task, TaskStatus } from "../../gen/uas/task/v1/task_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
-import { statusWord, taskJson } from "../task-json.ts";
+import { statusWord, taskJson } from "../core/task-json.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
-import { cell, facts, table } from "./output.ts";
-import { everyPage } from "./pages.ts";
+import { cell, facts, table, everyPage } from "./output.ts";
 import { countArgument, orNull, usdText } from "./values.ts";
 import { deliveryJson } from "./webhook-output.ts";
 

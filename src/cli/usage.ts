@@ -10,8 +10,7 @@ import {
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { cell, table } from "./output.ts";
-import { timeText, usdText } from "./values.ts";
-import { pastArgument } from "./when.ts";
+import { timeText, usdText, pastArgument } from "./values.ts";
 
 interface Options {
   readonly account: string;

@@ -6,7 +6,7 @@ import { DeliveryState, WebhookStatus } from "../../gen/uas/webhook/v1/webhook_p
 import { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
-import { everyPage } from "./pages.ts";
+import { everyPage } from "./output.ts";
 import { countArgument } from "./values.ts";
 import {
   deliveryFacts,

@@ -1,6 +1,6 @@
 import { accountEntities } from "../account/entity.ts";
 import { billingEntities } from "../billing/entity.ts";
-import { callLogEntities } from "../billing/log/entity.ts";
+import { callLogEntities } from "../billing/calls/entity.ts";
 import { inferenceEntities } from "../inference/entity.ts";
 import { keyEntities } from "../key/entity.ts";
 import { operatorEntities } from "../operator/entity.ts";

@@ -1,10 +1,11 @@
 /** Reads single members of a request body by their place in its bytes; shared by the relaying halves. */
 import { jsonDepthMax } from "../config/limits.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { asBuffer } from "../core/bytes.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { TextRequest } from "./dialect.ts";
-import { type BodySize, type Member, type Outline, scanObject, sliceText } from "./json/outline.ts";
-import { JsonScanError } from "./json/string-scan.ts";
+import { scanObject, sliceText, type BodySize, type Member, type Outline } from "./json/outline.ts";
 import { Splicer } from "./json/splice.ts";
+import { JsonScanError } from "./json/string-scan.ts";
 import { textWeight } from "./json/text-weight.ts";
 
 /** The members that the gateway reads itself, by name. */
@@ -104,7 +105,7 @@ export function readBoolean(bytes: Buffer, members: Members, key: string): boole
 }
 
 /** What a whole number may be. Default: from 1 to 2³¹ − 1. */
-export interface CountRange {
+interface CountRange {
   readonly min?: number;
   readonly max?: number;
 }
@@ -194,4 +195,57 @@ function addedWeight(bytes: Buffer, { start, end, text }: Edit): number {
 /** What a client is told of a body that cannot be served. */
 export function invalid(message: string, param?: string): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, message, param === undefined ? {} : { param });
+}
+
+/* Request bodies of which the gateway needs to know the model and little else. */
+
+/** Such a body. */
+export interface ModelBody {
+  /** The model as the customer named it. */
+  readonly model: string;
+  readonly bytes: Buffer;
+  /** The body for a vendor, in pieces to be sent one after the other: another model name, else the same
+   * bytes. */
+  forVendor(model: string): readonly Buffer[];
+}
+
+/**
+ * The model that a refused body names, as far as it can be read: for its record.
+ *
+ * @param keys the members that name it, the one that counts first
+ * @returns empty where it names none
+ */
+export function namedModel(body: Uint8Array, keys: readonly string[]): string {
+  try {
+    const bytes = asBuffer(body);
+    const { members } = readOutline(bytes);
+    return readModel(bytes, new Map(members.map((member) => [member.key, member])), ...keys);
+  } catch {
+    return "";
+  }
+}
+
+/**
+ * Reads one.
+ *
+ * @param required the members that must be there, beside `model`
+ * @throws GatewayError INVALID_REQUEST, naming the member at fault
+ */
+export function readModelBody(body: Uint8Array, required: readonly string[]): ModelBody {
+  const bytes = asBuffer(body);
+  const members = pickMembers(readOutline(bytes), knownMembers(["model", ...required]));
+  const model = readModel(bytes, members, "model");
+  for (const name of required) {
+    if (textOf(bytes, members, name) === undefined) throw invalid(`"${name}" is missing`, name);
+  }
+  return {
+    model,
+    bytes,
+    forVendor(vendorModel) {
+      const member = members.get("model");
+      if (member === undefined || vendorModel === model) return [bytes];
+      const { valueStart: start, valueEnd: end } = member;
+      return applyEdits(bytes, [{ start, end, text: JSON.stringify(vendorModel) }]);
+    },
+  };
 }

@@ -6,10 +6,11 @@
  * JSON as written; an encoder writes extras of its own style back where `sourceDialect` is its own, and
  * reports every other member that it cannot carry in `dropped`.
  */
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Generation, GenerateEvent, Reply } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import type { GatewayError } from "../errors.ts";
+import type { GatewayError } from "../core/errors.ts";
 import type { Guard } from "./guard.ts";
 import type { Outline } from "./json/outline.ts";
 
@@ -127,3 +128,12 @@ export interface VendorError {
 
 /** A vendor's reply that cannot be read. `message` is for the log. */
 export class UnreadableReplyError extends Error {}
+
+/** The error body that chat completions, responses and platform JSON share:
+ * `{error:{message,type,code,param,details?}}`. */
+export function errorBody(error: GatewayError): JsonObject {
+  const { type, word } = error.meaning;
+  const { details } = error;
+  const told = { message: error.message, type, code: word, param: error.param ?? null };
+  return { error: Object.keys(details).length === 0 ? told : { ...told, details: { ...details } } };
+}

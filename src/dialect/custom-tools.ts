@@ -4,7 +4,7 @@
  */
 
 import type { CustomTool } from "../../gen/uas/inference/v1/conversation_pb.ts";
-import { isRecord, parseRecord, recordAt, textAt } from "./json.ts";
+import { isRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
 /** The JSON Schema of the function that stands for such a tool, as JSON. */
 export const customInputSchema = JSON.stringify({

@@ -1,7 +1,7 @@
 /** What a dialect must offer. One file per dialect implements it; index.ts lists them. Pure: no I/O. */
 import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import type { GatewayError } from "../errors.ts";
+import type { GatewayError } from "../core/errors.ts";
 import type { CallerCodec, VendorCodec } from "./codec.ts";
 import type { BodySize, Outline } from "./json/outline.ts";
 
@@ -106,9 +106,6 @@ export interface RelayOptions {
   readonly hideUsage: boolean;
   /** How many choices were asked for: all of them must finish. */
   readonly choices: number;
-  /** Whether {@link StreamRelay.stop} may be called: a style whose last event repeats the reply keeps what
-   * passes. Default false. */
-  readonly mayStop?: boolean;
 }
 
 /** A whole reply after relaying. */

@@ -3,11 +3,11 @@
  * may use and the price is for, and for what it keeps for somebody. Read in the body as the vendor gets it, so
  * that no door is forgotten. Pure.
  */
-import { asBuffer } from "../bytes.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { asBuffer } from "../core/bytes.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "./body-members.ts";
 import type { Outline } from "./json/outline.ts";
-import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json.ts";
+import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
 /** What a guard is told of a request. */
 export interface GuardOptions {

@@ -27,10 +27,10 @@ import {
   SubmitTaskResponseSchema,
 } from "../../gen/uas/task/v1/task_service_pb.ts";
 import { type Task, type TaskStatus, TaskStatusSchema } from "../../gen/uas/task/v1/task_pb.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { statusWord, submittedJson, taskJson } from "../task-json.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { statusWord, submittedJson, taskJson } from "../core/task-json.ts";
 import type { Dialect } from "./dialect.ts";
-import { errorBody } from "./error-body.ts";
+import { errorBody } from "./codec.ts";
 
 export const platform: Dialect = {
   word: "platform",

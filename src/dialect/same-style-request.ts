@@ -1,6 +1,6 @@
 /** The request half of relaying, where a style asks for usage by itself: the model's name is all that
  * changes. */
-import { asBuffer } from "../bytes.ts";
+import { asBuffer } from "../core/bytes.ts";
 import {
   type Edit,
   type KnownMembers,

@@ -4,7 +4,7 @@
  * Whatever is wrapped is the client's to keep and to send back: it is no secret, and a forged wrap only
  * makes the vendor refuse the request.
  */
-import { asBuffer } from "../bytes.ts";
+import { asBuffer } from "../core/bytes.ts";
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import {

@@ -1,6 +1,6 @@
 /** What OpenAI's styles demand of a schema that is to be followed exactly. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import { isRecord } from "./json.ts";
+import { isRecord } from "./json/value.ts";
 
 /**
  * Whether every object of a schema names all its members, requires them and allows no others: the only

@@ -1,13 +1,13 @@
 /** Gives the tools of a reply back the names and forms that the caller knows them by. Pure. */
 import {
+  ToolType,
   type Part,
   type Tool,
   type ToolCall,
-  ToolType,
 } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent, Reply } from "../../gen/uas/inference/v1/generate_pb.ts";
 import { unwrapCustomInput } from "./custom-tools.ts";
-import { type KnownTool, toolFinder } from "./wire-tools.ts";
+import { restoreToolName } from "./tool-names.ts";
 
 /** Restores the tools of one reply. */
 export class ToolRestorer {
@@ -90,4 +90,26 @@ function inputDelta(index: number, value: string): GenerateEvent {
       },
     },
   };
+}
+
+/* Under which names a vendor knows the tools of a request. */
+
+/** A tool as the caller knows it. */
+interface KnownTool {
+  readonly name: string;
+  readonly namespace: string;
+  readonly type: ToolType;
+}
+
+/** Finds the tool that a vendor's call means, by the name that the vendor was told. */
+function toolFinder(tools: readonly Tool[]): (wireName: string) => KnownTool | undefined {
+  const known = tools.flatMap(({ kind, namespace }): KnownTool[] => {
+    if (kind.case === "function") {
+      return [{ name: kind.value.name, namespace, type: ToolType.FUNCTION }];
+    }
+    return kind.case === "custom"
+      ? [{ name: kind.value.name, namespace, type: ToolType.CUSTOM }]
+      : [];
+  });
+  return (wireName) => restoreToolName(known, wireName);
 }

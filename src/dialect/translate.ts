@@ -2,8 +2,8 @@
 import type { Part } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { nothing } from "../bytes.ts";
-import { ErrorCode, GatewayError, type SentErrorCode } from "../errors.ts";
+import { nothing } from "../core/bytes.ts";
+import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
 import type {
   CallerCodec,
   ReplyOptions,

@@ -1,9 +1,9 @@
 /** `/console/rpc`: the edge for browsers. A cookie says who calls, and pages of other sites are turned away. */
 import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { gatewayStopping } from "../caller.ts";
-import { ErrorCode, GatewayError, toRpcError } from "../errors.ts";
-import { type Visit, visitKey } from "../visit.ts";
+import { gatewayStopping } from "../core/caller.ts";
+import { ErrorCode, GatewayError, toRpcError } from "../core/errors.ts";
+import { type Visit, visitKey } from "../core/browser-session.ts";
 
 /** Where the console's RPCs are. */
 export const consoleRpcPrefix = "/console/rpc";

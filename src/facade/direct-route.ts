@@ -9,10 +9,9 @@ import { dialects, textDialects } from "../dialect/index.ts";
 import { checkBodyForm, notJson } from "./errors.ts";
 import type { FacadeOptions, HandleWire } from "./options.ts";
 import { RestCall, type RestCallDeps, type RestRouteOptions } from "./rest-call.ts";
-import { platformKeyOf } from "./request-head.ts";
+import { platformKeyOf, readWireRequest } from "./request-head.ts";
 import type { RestRoute } from "./route-table.ts";
 import { constraintsOf } from "./when-header.ts";
-import { readWireRequest } from "./wire-request.ts";
 
 /** What a listener's direct routes share. */
 export function createDirectDeps(options: FacadeOptions): RestCallDeps {

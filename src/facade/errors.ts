@@ -10,7 +10,7 @@ import {
   GatewayError,
   internalError,
   type SentErrorCode,
-} from "../errors.ts";
+} from "../core/errors.ts";
 
 /** Reads any failure as one with a documented code. */
 export function toGatewayError(error: unknown): GatewayError {

@@ -8,7 +8,7 @@ import { fastify, type FastifyInstance } from "fastify";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { bodyBytesMax, headerBytesMax } from "../config/limits.ts";
 import { dialects, type DialectId } from "../dialect/index.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { registerCallbacks } from "./callbacks.ts";
 import { createDirectDeps, registerDirect } from "./direct-route.ts";
 import { noSuchPath, sendError, toGatewayError } from "./errors.ts";

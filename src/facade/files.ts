@@ -4,9 +4,9 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import { gatewayStopping } from "../caller.ts";
+import { gatewayStopping } from "../core/caller.ts";
 import { resultReaderIdleMs, resultReadersMax } from "../config/limits.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { dialects } from "../dialect/index.ts";
 import type { FacadeOptions, FindFile, ServedFile } from "./options.ts";
 import { echoRequestId, notAllowed, prepareScope } from "./scope.ts";

@@ -5,10 +5,11 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { anonymous } from "../caller.ts";
+import { anonymous } from "../core/caller.ts";
 import { directly } from "./direct-route.ts";
 import { checkBodyForm } from "./errors.ts";
-import type { FacadeOptions, NativeFields, NativePrefix } from "./options.ts";
+import type { NativePrefix } from "../core/native-prefix.ts";
+import type { FacadeOptions, NativeFields } from "./options.ts";
 import { headerText, platformKeyOf, type PresentedKey, queryKey } from "./request-head.ts";
 import type { RestCallDeps, RestRouteOptions } from "./rest-call.ts";
 

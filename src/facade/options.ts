@@ -1,13 +1,16 @@
 import type { Readable } from "node:stream";
-import type { DescMethod, DescService, JsonObject } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import type { Authenticate, KeyCaller, OnRefusedKey } from "../caller.ts";
-import type { CancelSignal } from "../cancel-signal.ts";
-import type { GatewayError } from "../errors.ts";
-import type { Metrics } from "../metrics.ts";
-import type { Pushed, Sink } from "../sink.ts";
+import type { Authenticate, KeyCaller, OnRefusedKey } from "../core/caller.ts";
+import type { CancelSignal } from "../core/cancel-signal.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { NativePrefix } from "../core/native-prefix.ts";
+import type { Pushed, Sink } from "../core/sink.ts";
+import type { RestRoute } from "./route-table.ts";
+import type { ScopeOptions } from "./scope.ts";
 
 /** A file to serve, whoever keeps it. */
 export type ServedFile =
@@ -34,24 +37,8 @@ export interface CallbackDoor {
   take(this: void, token: string, body: Buffer): Promise<void>;
 }
 
-/** A vendor's own interface under its prefix, as far as HTTP goes. */
-export interface NativePrefix {
-  /** With its leading slash. */
-  readonly prefix: string;
-  /** Where its own clients put their key, after the platform's three places. */
-  readonly keyForms: readonly (
-    | { readonly in: "header"; readonly name: string }
-    | { readonly in: "query"; readonly name: string }
-    | { readonly in: "authorization"; readonly scheme: string }
-  )[];
-  /** Whether a request has a record of its own, and a line in the log with it. @param path below the prefix */
-  isRecorded(this: void, method: string, path: string): boolean;
-  /** A failure in the vendor's own form. */
-  errorBody(error: GatewayError, requestId: string): JsonObject;
-}
-
 /** A request in a wire style, as the contract's messages have it. */
-export interface WireFields {
+interface WireFields {
   readonly dialect: Dialect;
   /** The path of the route. */
   readonly path: string;
@@ -127,4 +114,11 @@ export interface FacadeOptions {
   readonly natives: readonly NativePrefix[];
   /** Addresses and ranges of proxies that are trusted. */
   readonly trustProxy: readonly string[];
+}
+
+/** What registering one route needs. */
+export interface RouteContext extends ScopeOptions {
+  readonly route: RestRoute;
+  /** Resolves the request id and the caller before the body is read. */
+  readonly onRequest: (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 }

@@ -1,6 +1,8 @@
 /** What the head of a request says. */
 import type { IncomingMessage } from "node:http";
-import { presentedKey } from "../caller.ts";
+import { presentedKey } from "../core/caller.ts";
+import { emptyBody } from "./errors.ts";
+import type { RestRoute } from "./route-table.ts";
 
 /** A header that came once or several times, as one text. */
 export function headerText(header: string | string[] | undefined): string | undefined {
@@ -15,7 +17,7 @@ export function queryKey(url: string, name = "api-key"): string | undefined {
 }
 
 /** The query to pass on: without the key. */
-export function passedQuery(url: string): string {
+function passedQuery(url: string): string {
   const at = url.indexOf("?");
   if (at < 0) return "";
   const pairs = url.slice(at + 1).split("&");
@@ -41,4 +43,29 @@ export function platformKeyOf({
     apiKeyQuery: query,
   });
   return { key, isInUrl: query !== undefined };
+}
+
+/** The head of a request. */
+type Head = Pick<IncomingMessage, "headers" | "url">;
+
+/**
+ * The fields that every RPC with a body in a wire style has, and those that only some have.
+ *
+ * @param forwarded the headers to pass on, by lower-case name
+ * @throws GatewayError INVALID_REQUEST where there is no body
+ */
+export function readWireRequest(
+  { headers: sent, url = "" }: Head,
+  body: unknown,
+  { route, forwarded }: { readonly route: RestRoute; readonly forwarded: ReadonlySet<string> },
+) {
+  if (!Buffer.isBuffer(body) || body.length === 0) throw emptyBody();
+  const headers: Record<string, string> = {};
+  for (const name of forwarded) {
+    const value = sent[name];
+    if (typeof value === "string") headers[name] = value;
+  }
+  const { dialect } = route;
+  const { path, alwaysStream, platformAliases } = route.route;
+  return { dialect, path, query: passedQuery(url), headers, body, alwaysStream, platformAliases };
 }

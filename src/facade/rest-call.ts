@@ -1,22 +1,21 @@
 /** One request on a route whose handler is called directly. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { JsonObject } from "@bufbuild/protobuf";
+import { discardedBodyBytesMax, bodyBytesMax } from "../config/limits.ts";
+import { inLaneOf } from "../core/account-context.ts";
 import {
-  type Caller,
   gatewayStopping,
   invalidKey,
-  type KeyCaller,
   missingKey,
   resolveRequestId,
-} from "../caller.ts";
-import { CancelSource, type CancelSignal } from "../cancel-signal.ts";
-import { discardedBodyBytesMax } from "../config/limits.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { inLaneOf } from "../lane.ts";
-import { type Pushed, type Sink, type SinkHead, soon } from "../sink.ts";
-import { errorHeaders, toGatewayError } from "./errors.ts";
+  type Caller,
+  type KeyCaller,
+} from "../core/caller.ts";
+import { CancelSource, type CancelSignal } from "../core/cancel-signal.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { soon, type Pushed, type Sink, type SinkHead } from "../core/sink.ts";
+import { errorHeaders, toGatewayError, bodyTooLarge, wrongLength } from "./errors.ts";
 import type { FacadeOptions } from "./options.ts";
-import { readBody } from "./read-body.ts";
 import { headerText, type PresentedKey } from "./request-head.ts";
 import { stallMs, StreamWriter } from "./stream-writer.ts";
 
@@ -261,4 +260,49 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       "request",
     );
   };
+}
+
+/* Reads the body of a request as bytes. */
+
+/**
+ * The body; empty where there is none. What it is read from is the socket's memory: it is copied.
+ *
+ * @throws GatewayError REQUEST_TOO_LARGE, before it is read where its length is known; INVALID_REQUEST where it was cut
+ */
+function readBody(request: IncomingMessage): Promise<Buffer> {
+  const length = request.headers["content-length"];
+  const announced = length === undefined ? undefined : Number(length);
+  if (announced !== undefined && announced > bodyBytesMax) return Promise.reject(bodyTooLarge());
+  return new Promise((resolve, reject) => {
+    const pieces: Buffer[] = [];
+    let size = 0;
+    const stop = (): void => {
+      request.off("data", onData);
+      request.off("end", onEnd);
+      request.off("error", onCut);
+      request.off("close", onCut);
+    };
+    const onData = (piece: Buffer): void => {
+      size += piece.length;
+      pieces.push(piece);
+      if (size <= bodyBytesMax) return;
+      stop();
+      request.pause();
+      reject(bodyTooLarge());
+    };
+    const onEnd = (): void => {
+      stop();
+      if (announced !== undefined && size !== announced) reject(wrongLength());
+      else resolve(Buffer.concat(pieces, size));
+    };
+    const onCut = (cause?: unknown): void => {
+      stop();
+      const text = "The HTTP request is malformed";
+      reject(new GatewayError(ErrorCode.INVALID_REQUEST, text, { cause }));
+    };
+    request.on("data", onData);
+    request.on("end", onEnd);
+    request.on("error", onCut);
+    request.on("close", onCut);
+  });
 }

@@ -1,14 +1,17 @@
 /** Reads what was sent into the request of an RPC, and tells what is wrong with it in the words of who sent it. */
 import {
+  fromJson,
+  ScalarType,
   type DescField,
   type DescMessage,
   type DescMethod,
-  fromJson,
   type JsonObject,
-  ScalarType,
 } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { createContextValues, type ContextValues } from "@connectrpc/connect";
+import type { FastifyRequest } from "fastify";
+import { callerKey, requestIdKey } from "../core/caller.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 
 /** The request of an RPC. @throws GatewayError INVALID_REQUEST, naming the parameter and what is expected of it */
 export function readInput(method: DescMethod, fields: JsonObject) {
@@ -57,3 +60,23 @@ const scalarTexts: ReadonlyMap<ScalarType, string> = new Map([
   [ScalarType.DOUBLE, "must be a number"],
   [ScalarType.FLOAT, "must be a number"],
 ]);
+
+/* Who calls, as the facade's RPCs are told. */
+
+/** What goes with an RPC beside its message. */
+interface RpcCaller {
+  readonly values: ContextValues;
+  /** A service in another process reads these instead of the values. */
+  readonly header: Readonly<Record<string, string>>;
+}
+
+/** The caller of an authenticated request. A route that answers without a request id gives none. */
+export function rpcCaller({ state }: FastifyRequest): RpcCaller {
+  if (state === undefined) throw new Error("the request was not authenticated");
+  const { caller, key, requestId } = state;
+  const values = createContextValues().set(callerKey, caller);
+  const authorization = `Bearer ${key}`;
+  if (requestId === "") return { values, header: { authorization } };
+  values.set(requestIdKey, requestId);
+  return { values, header: { authorization, "x-request-id": requestId } };
+}

@@ -8,11 +8,11 @@ import {
   invalidKey,
   missingKey,
   resolveRequestId,
-} from "../caller.ts";
+} from "../core/caller.ts";
 import { discardedBodyBytesMax } from "../config/limits.ts";
 import { type DialectId, dialects } from "../dialect/index.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { inLaneOf } from "../lane.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { inLaneOf } from "../core/account-context.ts";
 import { checkBodyForm, sendError, toGatewayError } from "./errors.ts";
 import type { FacadeOptions } from "./options.ts";
 import { headerText, platformKeyOf } from "./request-head.ts";

@@ -3,12 +3,10 @@ import type { DescMethodServerStreaming, Message } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { ExchangeHead } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { textDialects } from "../dialect/index.ts";
-import { abortWith, stopAll } from "./abort.ts";
-import type { RouteContext } from "./route-context.ts";
-import { rpcCaller } from "./rpc-caller.ts";
-import { readInput } from "./rpc-input.ts";
-import { StreamWriter } from "./stream-writer.ts";
-import { pathFields, queryFields } from "./unary-route.ts";
+import { abortWith, stopAll, StreamWriter } from "./stream-writer.ts";
+import type { RouteContext } from "./options.ts";
+import { rpcCaller, readInput } from "./rpc-input.ts";
+import { pathFieldsOf, queryFields } from "./unary-route.ts";
 import { constraintsOf } from "./when-header.ts";
 
 /** Registers one. */
@@ -25,7 +23,7 @@ export function registerStream(scope: FastifyInstance, context: RouteContext): v
     constraints: constraintsOf(route),
     onRequest,
     async handler(request, reply) {
-      const fields = { ...readFields(request, reply), ...pathFields(route, request) };
+      const fields = { ...readFields(request, reply), ...pathFieldsOf(route, request) };
       const message = readInput(method, fields);
       const { signal } = abortWith(reply.raw, running);
       const { values, header } = rpcCaller(request);

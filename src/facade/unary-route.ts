@@ -1,17 +1,26 @@
 /** Routes to RPCs with one answer: fields from path, query and body, the answer in the dialect's form. */
-import { asBuffer } from "../bytes.ts";
-import type { DescMethodUnary, JsonObject } from "@bufbuild/protobuf";
+import {
+  ScalarType,
+  type DescMethodUnary,
+  type JsonObject,
+  type DescField,
+  type DescMessage,
+} from "@bufbuild/protobuf";
+import { StructSchema } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { asBuffer } from "../core/bytes.ts";
+import { resolveRequestId } from "../core/caller.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { matchesEtag } from "../core/partial-update.ts";
+import { readOutline } from "../dialect/body-members.ts";
 import { dialects } from "../dialect/index.ts";
-import { abortWith, stopAll } from "./abort.ts";
-import { noSuchPath } from "./errors.ts";
-import { readJsonBody } from "./json-body.ts";
-import { takeRequestId } from "./request-context.ts";
-import type { RouteContext } from "./route-context.ts";
+import { memberTwice } from "../dialect/json/member-twice.ts";
+import { isRecord, type JsonRecord } from "../dialect/json/value.ts";
+import { noSuchPath, emptyBody } from "./errors.ts";
+import type { RouteContext } from "./options.ts";
 import type { RestRoute } from "./route-table.ts";
-import { rpcCaller } from "./rpc-caller.ts";
-import { readInput } from "./rpc-input.ts";
-import { forwardedHeaders, passHeaders } from "./rpc-headers.ts";
+import { rpcCaller, readInput } from "./rpc-input.ts";
+import { abortWith, stopAll } from "./stream-writer.ts";
 import { constraintsOf } from "./when-header.ts";
 
 /** Registers one. */
@@ -27,7 +36,7 @@ export function registerUnary(scope: FastifyInstance, context: RouteContext): vo
     constraints: constraintsOf(route),
     onRequest,
     async handler(request, reply) {
-      const fields = { ...readFields(request, reply), ...pathFields(route, request) };
+      const fields = { ...readFields(request, reply), ...pathFieldsOf(route, request) };
       const { values, header } = rpcCaller(request);
       const input = readInput(method, fields);
       const { signal } = abortWith(reply.raw, running);
@@ -64,7 +73,7 @@ export function queryFields({ dialect }: RouteContext): ReadFields {
 }
 
 /** The fields of a path. */
-export function pathFields(
+export function pathFieldsOf(
   { restField, restSuffix }: RestRoute,
   request: FastifyRequest,
 ): JsonObject {
@@ -72,4 +81,156 @@ export function pathFields(
   if (restField === undefined) return fields;
   if (!rest.endsWith(restSuffix)) throw noSuchPath(request.method, request.url);
   return { ...fields, [restField]: rest.slice(0, rest.length - restSuffix.length) };
+}
+
+/* The request id that stands in a body: an alternative to the header. */
+
+/**
+ * Takes the request id of `requestContext` for a request that came with none in its headers, or with none that is
+ * valid. From then on it is the request's, in the reply, in errors and in the log.
+ *
+ * @param names the headers that carry it
+ */
+function takeRequestId(
+  body: JsonObject,
+  {
+    request,
+    reply,
+    names,
+  }: {
+    readonly request: FastifyRequest;
+    readonly reply: FastifyReply;
+    readonly names: readonly string[];
+  },
+): void {
+  const { state, headers } = request;
+  const context = body["requestContext"] ?? body["request_context"];
+  if (state === undefined || state.requestId === "" || !isRecord(context)) return;
+  const told = context["requestId"] ?? context["request_id"];
+  const isSent = [headers["x-request-id"], headers["request-id"]].includes(state.requestId);
+  if (isSent || typeof told !== "string" || resolveRequestId(told) !== told) return;
+  request.state = { ...state, requestId: told };
+  for (const name of names) reply.header(name, told);
+}
+
+/* What passes between HTTP and RPCs beside bodies: a few headers that mean the same on both. */
+
+/** Headers of requests that RPCs read. */
+const requestHeaders = ["if-none-match", "idempotency-key"] as const;
+
+/** Headers of replies that RPCs set. Others stay behind: they are of RPCs, or tell what nobody asked for. */
+const replyHeaders = ["etag", "retry-after", "idempotent-replayed"] as const;
+
+/** Those of a request that RPCs read. */
+function forwardedHeaders({ headers }: FastifyRequest): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const name of requestHeaders) {
+    const value = headers[name];
+    if (typeof value === "string") passed[name] = value;
+  }
+  return passed;
+}
+
+/**
+ * Sets the headers that an RPC sent.
+ *
+ * @returns whether the client has the answer already: it is then 304, and without a body
+ */
+function passHeaders(header: Headers, request: FastifyRequest, reply: FastifyReply): boolean {
+  for (const name of replyHeaders) {
+    const value = header.get(name);
+    if (value !== null) reply.header(name, value);
+  }
+  const etag = header.get("etag");
+  if (etag === null) return false;
+  // Without it a cache between us and the client could answer for hours.
+  reply.header("cache-control", "private, no-cache");
+  return request.method === "GET" && matchesEtag(request.headers["if-none-match"], etag);
+}
+
+/* Request bodies that are the contract's own messages as JSON. */
+
+/** What {@link readJsonBody} needs. */
+interface JsonBodyOptions {
+  readonly input: DescMessage;
+  /** The fields that stand in the path, by their names in the contract. */
+  readonly pathFields: ReadonlySet<string>;
+}
+
+/**
+ * Reads the body of a request. Members have the contract's names in camelCase or in snake_case. Where the body can say
+ * nothing that the path does not, it may be left out.
+ *
+ * @throws GatewayError INVALID_REQUEST, naming what is not known, stands twice or has another type
+ */
+function readJsonBody(
+  { body }: FastifyRequest,
+  { input, pathFields }: JsonBodyOptions,
+): JsonObject {
+  const fields = input.fields.filter(({ name }) => !pathFields.has(name));
+  if (!Buffer.isBuffer(body) || body.length === 0) {
+    if (fields.length === 0) return {};
+    throw emptyBody();
+  }
+  readOutline(body);
+  const twice = memberTwice(body);
+  if (twice !== undefined) throw invalid([twice.path], "stands twice in the body; send it once");
+  const record = JSON.parse(body.toString("utf8")) as JsonObject;
+  checkMembers(record, fields, "");
+  return record;
+}
+
+/** Checks names and types as far as the contract's own reader would name neither. */
+function checkMembers(record: JsonRecord, fields: readonly DescField[], path: string): void {
+  const known = new Map(
+    fields.flatMap((each) => [
+      [each.jsonName, each],
+      [each.name, each],
+    ]),
+  );
+  const unknown = Object.keys(record).filter((name) => !known.has(name));
+  if (unknown.length > 0) {
+    const takes = fields.map(({ jsonName }) => path + jsonName).join(", ");
+    const told = unknown.slice(0, namesMax).map((name) => path + name.slice(0, nameCharsMax));
+    throw invalid(
+      told,
+      takes === "" ? "this body takes nothing" : `not known; the body takes ${takes}`,
+    );
+  }
+  const seen = new Set<DescField>();
+  for (const [name, value] of Object.entries(record)) {
+    const field = known.get(name);
+    if (field === undefined) continue;
+    if (seen.has(field)) throw invalid([path + field.jsonName], "stands twice; send it once");
+    seen.add(field);
+    if (value !== null) checkValue(value, field, path);
+  }
+}
+
+function checkValue(value: unknown, field: DescField, path: string): void {
+  const name = path + field.jsonName;
+  if (field.fieldKind === "scalar" && field.scalar === ScalarType.STRING) {
+    if (typeof value !== "string") throw invalid([name], "must be a text");
+    if (!value.isWellFormed()) throw invalid([name], "must be well-formed Unicode");
+    if (value === "" && neverEmpty.has(`${field.parent.typeName}.${field.name}`)) {
+      throw invalid([name], "must not be empty; leave it out where there is none");
+    }
+  }
+  if (field.fieldKind !== "message") return;
+  if (!isRecord(value)) throw invalid([name], "must be an object");
+  const { message } = field;
+  if (message.typeName === StructSchema.typeName) return;
+  checkMembers(value, message.fields, `${name}.`);
+}
+
+/** Texts that promise something by being there: empty ones would promise nothing, and nobody would know. */
+const neverEmpty = new Set(["uas.task.v1.SubmitTaskRequest.callback_id"]);
+
+/** How many unknown names are told, and how much of each. */
+const namesMax = 10;
+const nameCharsMax = 64;
+
+function invalid(names: readonly string[], rule: string): GatewayError {
+  const [param = ""] = names;
+  return new GatewayError(ErrorCode.INVALID_REQUEST, `${names.join(", ")}: ${rule}`, { param });
 }

@@ -4,11 +4,11 @@ import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobu
 import type { FastifyInstance } from "fastify";
 import type { ExchangeHead } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { textDialects } from "../dialect/index.ts";
-import { abortWith, stopAll } from "./abort.ts";
-import type { RouteContext } from "./route-context.ts";
-import { rpcCaller } from "./rpc-caller.ts";
+import { abortWith, stopAll } from "./stream-writer.ts";
+import type { RouteContext } from "./options.ts";
+import { rpcCaller } from "./rpc-input.ts";
 import { constraintsOf } from "./when-header.ts";
-import { readWireRequest } from "./wire-request.ts";
+import { readWireRequest } from "./request-head.ts";
 
 /** What such RPCs answer. */
 type WireResponse = Message & { readonly head?: ExchangeHead; readonly body: Uint8Array };

@@ -3,13 +3,15 @@
  * at the pace of whoever takes it. No redirects, no retries, no decompression.
  */
 import { Readable } from "node:stream";
-import { type Dispatcher, Pool } from "undici";
-import type { CancelSignal } from "../cancel-signal.ts";
+import { Pool, type Dispatcher } from "undici";
 import type { VendorTimeouts } from "../config/config.ts";
-import { HttpExchange, type HttpReply } from "./exchange.ts";
+import { streamBufferBytesMax } from "../config/limits.ts";
+import { join } from "../core/bytes.ts";
+import type { CancelSignal } from "../core/cancel-signal.ts";
+import { HttpFailure, readFailure } from "./failure.ts";
 
 /** A request to an origin. */
-export interface HttpRequest {
+interface HttpRequest {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** The path and query, with a leading slash. */
   readonly path: string;
@@ -75,4 +77,186 @@ function withLength(
 ): Record<string, string> {
   const length = body.reduce((sum, piece) => sum + piece.length, 0);
   return { ...headers, "content-length": String(length) };
+}
+
+/** The head of a reply, and its body as it comes. */
+interface HttpReply {
+  readonly status: number;
+  /** By lower-case name; a header that came twice is joined by a comma. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: HttpBody;
+}
+
+/** The body of a reply, read as `while (await body.ready()) use(body.take())`. */
+interface HttpBody {
+  /** Resolves to whether there is something to take; false at the end. Rejects with {@link HttpFailure}
+   * where the reply broke, once what came before is taken. One reader at a time. */
+  ready(): Promise<boolean>;
+  /** What has arrived, in pieces; empty where nothing has. */
+  take(): Buffer[];
+  /** The whole body. Rejects where it is longer than `bytesMax`. */
+  whole(bytesMax: number): Promise<Buffer>;
+  /** Stops reading: closes the connection where the reply has not ended. */
+  cancel(): void;
+}
+
+/**
+ * One request and its reply: undici's handler, the reply's head and its body are one object, since each call makes one.
+ *
+ * What has arrived by the time it is taken is one batch of pieces: a vendor's events come as many small HTTP chunks in
+ * one read of the socket, and a turn of the event loop for each would cost five times the CPU of all else together.
+ * Takes at most {@link streamBufferBytesMax} ahead of its reader, then pauses the connection.
+ */
+class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
+  status = 0;
+  headers: Readonly<Record<string, string>> = {};
+  /** Resolves at the head of the reply. @throws HttpFailure */
+  readonly answered: Promise<HttpReply>;
+
+  readonly #signal: CancelSignal;
+  #answer: (reply: HttpReply) => void = unreachable;
+  #refuse: (failure: HttpFailure) => void = unreachable;
+  #controller: Dispatcher.DispatchController | undefined;
+  #waiting: Buffer[] = [];
+  #waitingBytes = 0;
+  /** How much may wait before the connection is paused. */
+  #waitingBytesMax = streamBufferBytesMax;
+  #isWhole = false;
+  #isSent = false;
+  #wake: ((isThere: boolean) => void) | undefined;
+  #break: ((failure: HttpFailure) => void) | undefined;
+  #ended = false;
+  #failure: HttpFailure | undefined;
+
+  constructor(signal: CancelSignal) {
+    this.#signal = signal;
+    this.answered = new Promise((resolve, reject) => {
+      this.#answer = resolve;
+      this.#refuse = reject;
+    });
+    if (signal.aborted) this.#refuse(new HttpFailure("aborted", "aborted before it was sent"));
+    else signal.addEventListener("abort", this.#onAbort);
+  }
+
+  get body(): HttpBody {
+    return this;
+  }
+
+  ready(): Promise<boolean> {
+    if (this.#waiting.length > 0) return Promise.resolve(true);
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    if (this.#ended) return Promise.resolve(false);
+    return new Promise((resolve, reject) => {
+      this.#wake = resolve;
+      this.#break = reject;
+    });
+  }
+
+  take(): Buffer[] {
+    const pieces = this.#waiting;
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    const controller = this.#controller;
+    if (controller?.paused === true) controller.resume();
+    return pieces;
+  }
+
+  cancel(): void {
+    if (this.#ended || this.#failure !== undefined) return;
+    this.#controller?.abort(new HttpFailure("aborted", "no longer wanted"));
+  }
+
+  async whole(bytesMax: number): Promise<Buffer> {
+    this.#isWhole = true;
+    this.#waitingBytesMax = bytesMax + 1;
+    if (this.#controller?.paused === true) this.#controller.resume();
+    const isTooLong = (): boolean => this.#waitingBytes > bytesMax;
+    while (!this.#ended && !isTooLong()) {
+      if (this.#failure !== undefined) throw this.#failure;
+      await new Promise<boolean>((resolve, reject) => {
+        this.#wake = resolve;
+        this.#break = reject;
+      });
+    }
+    if (!isTooLong()) return join(this.take());
+    this.cancel();
+    throw new HttpFailure("reset", `the reply is longer than ${bytesMax} bytes`);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#signal.aborted) controller.abort(new HttpFailure("aborted", "aborted"));
+  }
+
+  onRequestSent(): void {
+    this.#isSent = true;
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    // Interim replies (1xx) only say that the final one will come.
+    if (status < 200) return;
+    this.status = status;
+    this.headers = flat(headers);
+    this.#answer(this);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, bytes: Buffer): void {
+    this.#waiting.push(bytes);
+    this.#waitingBytes += bytes.length;
+    if (this.#waitingBytes >= this.#waitingBytesMax) controller.pause();
+    // Who wants all of it has nothing to do yet.
+    else if (this.#isWhole) return;
+    // The reader goes on when the parser has gone through all that this read of the socket brought.
+    this.#tell(true);
+  }
+
+  onResponseEnd(): void {
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#ended = true;
+    this.#tell(false);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    const failure = readFailure(error);
+    failure.isSent = this.#isSent;
+    if (this.status === 0) this.#refuse(failure);
+    // What arrived before is still read.
+    this.#failure = failure;
+    const fail = this.#break;
+    this.#wake = this.#break = undefined;
+    fail?.(failure);
+  }
+
+  readonly #onAbort = (): void => {
+    const failure = new HttpFailure("aborted", "aborted");
+    if (this.#controller === undefined) this.#refuse(failure);
+    else this.#controller.abort(failure);
+  };
+
+  #tell(isThere: boolean): void {
+    const wake = this.#wake;
+    if (wake === undefined) return;
+    this.#wake = this.#break = undefined;
+    wake(isThere);
+  }
+}
+
+function unreachable(): never {
+  throw new Error("a promise runs its executor at once");
+}
+
+function flat(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): Record<string, string> {
+  const flattened: Record<string, string> = {};
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined) flattened[name] = typeof value === "string" ? value : value.join(", ");
+  }
+  return flattened;
 }

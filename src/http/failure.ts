@@ -11,6 +11,8 @@ export type FailureKind = "connect" | "connect_timeout" | "timeout" | "reset" | 
 /** A request that got no whole reply. The message is for the log, not for callers. */
 export class HttpFailure extends Error {
   readonly kind: FailureKind;
+  /** Whether the whole request had been written to the connection: then the vendor may have worked for it. */
+  isSent = false;
 
   constructor(kind: FailureKind, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
@@ -42,4 +44,25 @@ export function readFailure(error: Error): HttpFailure {
   if (error instanceof HttpFailure) return error;
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
   return new HttpFailure(kinds[code] ?? "reset", code || error.message, error);
+}
+
+/* Tells failures before a request was sent from all others. Pure. */
+
+/** No connection can have been made. Others, such as EHOSTUNREACH or ETIMEDOUT, can break one in use. */
+const unsentCodes = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "CERT_HAS_EXPIRED",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+]);
+
+/** Whether it is certain that nothing of the request went out: then nothing runs at the vendor. */
+export function isUnsent({ kind, cause }: HttpFailure): boolean {
+  if (kind !== "connect" && kind !== "connect_timeout") return false;
+  return cause instanceof Error && "code" in cause && unsentCodes.has(String(cause.code));
 }

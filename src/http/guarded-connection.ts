@@ -3,16 +3,16 @@
  * is dialled, and the socket is asked afterwards where it has arrived: a name that answers otherwise the second
  * time gets no second question.
  */
+import { Resolver, lookup } from "node:dns/promises";
 import { connect as connectTcp, type LookupFunction, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
 import { GuardFailure } from "./guard-failure.ts";
 import { canonicalAddress, isPublicAddress } from "./public-address.ts";
 import { literalAddress } from "./public-url.ts";
-import { type Resolve, resolveListed, resolvePublic } from "./resolve.ts";
 
 /** Where a request went, without telling the address. `listed`: a host that the operator exempted. */
-export type AddressClass = "none" | "public_ipv4" | "public_ipv6" | "listed" | "blocked";
+type AddressClass = "none" | "public_ipv4" | "public_ipv6" | "listed" | "blocked";
 
 /** How long the steps took, in milliseconds; 0 for what was not reached. */
 export interface ConnectionTimes {
@@ -120,12 +120,12 @@ interface Dial {
 /** Tries the judged addresses, both families as RFC 8305 says; names are never looked up a second time. */
 function dial({ hostname, port, addresses, signal }: Dial): Promise<Socket> {
   const judged = addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
-  const lookup: LookupFunction = (_hostname, { all }, done) => {
+  const lookupJudged: LookupFunction = (_hostname, { all }, done) => {
     if (all) done(null, judged);
     else done(null, judged[0]?.address ?? "", judged[0]?.family);
   };
   const host = literalAddress(hostname) ?? hostname;
-  const socket = connectTcp({ host, port, lookup, autoSelectFamily: true });
+  const socket = connectTcp({ host, port, lookup: lookupJudged, autoSelectFamily: true });
   return ready(socket, "connect", { kind: "connect", signal });
 }
 
@@ -182,4 +182,52 @@ function unless<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Res
     signal.addEventListener("abort", abort, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
   });
+}
+
+/* Finds the addresses of a name. */
+
+/** Finds every address of a name, both families. Rejects, or resolves to none, where it has none. */
+type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+/** How long name servers may take in all, in milliseconds. */
+const answerMs = 1_500;
+
+/** What a name server says of a name without addresses of one family. */
+const emptyAnswers = new Set(["ENODATA", "ENOTFOUND"]);
+
+/**
+ * Asks the name servers for A and AAAA at once. Not by the system's `getaddrinfo`: that runs on the few threads
+ * which files and cryptography share, so that names whose servers never answer could hold up the process; and
+ * it would add search domains and the hosts file.
+ */
+async function resolvePublic(hostname: string, signal: AbortSignal): Promise<readonly string[]> {
+  const resolver = new Resolver({ timeout: answerMs, tries: 1 });
+  const cancel = (): void => resolver.cancel();
+  signal.addEventListener("abort", cancel);
+  const timer = setTimeout(cancel, answerMs);
+  try {
+    const answers = await Promise.allSettled([
+      resolver.resolve4(hostname),
+      resolver.resolve6(hostname),
+    ]);
+    const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+    if (found.length > 0) return found;
+    for (const answer of answers) {
+      if (answer.status === "rejected" && !isEmpty(answer.reason)) throw answer.reason;
+    }
+    return [];
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", cancel);
+  }
+}
+
+/** As the operating system finds it, hosts file included: for the hosts that the operator listed. */
+async function resolveListed(hostname: string): Promise<readonly string[]> {
+  return (await lookup(hostname, { all: true })).map(({ address }) => address);
+}
+
+function isEmpty(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" && emptyAnswers.has(code);
 }

@@ -1,18 +1,23 @@
 /** The models that customers can call, and who may call them. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  ListModelsRequest,
+  ListModelsResponse,
+} from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import {
   CancelBilling,
-  type Model,
-  type ModelPriceSchema,
   ModelSchema,
   ModelType,
+  type Model,
+  type ModelPriceSchema,
 } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { Caller } from "../caller.ts";
 import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
-import { priceAt } from "../config/price-at.ts";
-import { taskRunMs } from "../config/task-limits.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { formatUsd } from "../money.ts";
+import { pageSizeMax, taskRunMs } from "../config/limits.ts";
+import { priceAt } from "../config/price.ts";
+import type { Caller } from "../core/caller.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { formatUsd } from "../core/money.ts";
+import { nextPageToken, readPage } from "../core/pagination.ts";
 
 /** Looks models up. */
 export interface Catalogue {
@@ -103,4 +108,40 @@ function tokenPrices(prices: TokenPrices): Record<keyof TokenPrices, string> {
 
 function usd(nanos: bigint | undefined): string {
   return nanos === undefined ? "" : formatUsd(nanos);
+}
+
+/* Pages of the model list, in both directions. */
+
+/**
+ * The page that is asked for.
+ *
+ * @param models all that the caller may use, by key
+ * @throws GatewayError INVALID_REQUEST
+ */
+export function modelPage(
+  models: readonly ModelConfig[],
+  request: ListModelsRequest,
+): Omit<ListModelsResponse, "$typeName" | "$unknown"> {
+  const { pageToken, afterKey, beforeKey } = request;
+  if ([pageToken, afterKey, beforeKey].filter((each) => each !== "").length > 1) {
+    throw new GatewayError(
+      ErrorCode.INVALID_REQUEST,
+      "after_key: send only one of page_token, after_key and before_key",
+      { param: "after_key" },
+    );
+  }
+  const { limit, after = afterKey } = readPage(request, { defaultSize: pageSizeMax });
+  if (beforeKey !== "") {
+    const before = models.filter(({ key }) => key < beforeKey);
+    const shown = before.slice(-limit).map(modelMessage);
+    return { models: shown, nextPageToken: "", hasMore: before.length > limit };
+  }
+  const rest = models.filter(({ key }) => key > after);
+  const shown = rest.slice(0, limit);
+  const hasMore = rest.length > limit;
+  return {
+    models: shown.map(modelMessage),
+    nextPageToken: nextPageToken(hasMore ? shown.at(-1)?.key : undefined),
+    hasMore,
+  };
 }

@@ -5,13 +5,13 @@ import {
   type CountTokensResponse,
   CountTokensResponseSchema,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { toAbortSignal } from "../cancel-signal.ts";
+import { toAbortSignal } from "../core/cancel-signal.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { TextDialect, TokenCount } from "../dialect/dialect.ts";
 import { textDialects } from "../dialect/index.ts";
-import { type ModelBody, readModelBody } from "../dialect/model-body.ts";
+import { type ModelBody, readModelBody } from "../dialect/body-members.ts";
 import { textSize } from "../dialect/text-size.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { checkRequest, forwarded, replyHeaders } from "./headers.ts";

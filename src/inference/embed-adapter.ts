@@ -4,7 +4,7 @@ import type { EmbedRequest } from "../../gen/uas/inference/v1/inference_service_
 import type { ModelConfig } from "../config/config.ts";
 import { chatCompletions } from "../dialect/chat-completions/dialect.ts";
 import { relayEmbeddings } from "../dialect/embeddings.ts";
-import { type ModelBody, namedModel, readModelBody } from "../dialect/model-body.ts";
+import { type ModelBody, namedModel, readModelBody } from "../dialect/body-members.ts";
 import {
   type AskedText,
   CallAdapter,

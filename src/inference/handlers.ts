@@ -14,15 +14,15 @@ import {
   type GenerateResponse,
   GenerateResponseSchema,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { newId } from "../uuid.ts";
+import { newId } from "../core/uuid.ts";
 import { asksForBackground } from "./background/request.ts";
 import type { Background } from "./background/submit.ts";
 import { EmbedAdapter } from "./embed-adapter.ts";
 import type { CallAdapter, Chunk } from "./pipeline/adapter.ts";
 import type { CallContext, PipelineDeps } from "./pipeline/context.ts";
 import { runCall } from "./pipeline/pipeline.ts";
-import { type Pushed, type Sink, soon } from "../sink.ts";
-import type { CallState } from "./state/call-state.ts";
+import { type Pushed, type Sink, soon } from "../core/sink.ts";
+import type { CallState } from "./state/responses-memory.ts";
 import { TypedAdapter } from "./typed-adapter.ts";
 import { WireAdapter } from "./wire-adapter.ts";
 

@@ -1,7 +1,7 @@
 /** Which headers pass through the gateway: those named here, and no others. */
 
 import { bodyBytesMax } from "../config/limits.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 
 type Headers = Readonly<Record<string, string>>;
 

@@ -4,14 +4,14 @@
  */
 import type { Logger } from "pino";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { callRecord } from "../billing/call-record.ts";
-import type { Ledger } from "../billing/ledger.ts";
-import { invalidKey, type OnRefusedKey, type RefusedKey } from "../caller.ts";
+import { callRecord } from "../billing/calls/call-record.ts";
+import type { Ledger } from "../billing/ledger/ledger.ts";
+import { invalidKey, type OnRefusedKey, type RefusedKey } from "../core/caller.ts";
 import { refusedKeyRecordsMax, refusedKeysMax, refusedKeyWindowMs } from "../config/limits.ts";
-import type { Metrics } from "../metrics.ts";
-import { newId } from "../uuid.ts";
+import type { Metrics } from "../core/metrics.ts";
+import { newId } from "../core/uuid.ts";
 import { Call } from "./pipeline/call.ts";
-import { reportCall } from "./pipeline/report.ts";
+import { reportCall } from "./pipeline/settle.ts";
 
 const endings: Readonly<Record<RefusedKey["reason"], CallEnding>> = {
   disabled: CallEnding.KEY_DISABLED,

@@ -1,4 +1,4 @@
-import { gatewayBusy, gatewayStopping } from "../caller.ts";
+import { gatewayBusy, gatewayStopping } from "../core/caller.ts";
 
 /**
  * Counts the calls that run: a stopping gateway lets them finish, and an overloaded one refuses more at once rather than

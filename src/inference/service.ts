@@ -10,15 +10,14 @@ import {
   type InferenceService,
   type StreamGenerateResponse,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { anonymous, type Caller, callerKey, requestIdKey } from "../caller.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { type Catalogue, modelMessage } from "./catalogue.ts";
+import { anonymous, type Caller, callerKey, requestIdKey } from "../core/caller.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { modelMessage, modelPage, type Catalogue } from "./catalogue.ts";
 import type { CountTokens } from "./count-tokens.ts";
 import type { InferenceHandlers } from "./handlers.ts";
-import { modelPage } from "./model-page.ts";
 import { admitCaller, admitModel, keyCallerOf } from "./pipeline/admit.ts";
 import type { CallContext } from "./pipeline/context.ts";
-import { asMessages, type Messages, soon } from "../sink.ts";
+import { asMessages, type Messages, soon } from "../core/sink.ts";
 
 export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;

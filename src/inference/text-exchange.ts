@@ -4,12 +4,24 @@
  * and writes the record.
  */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import { StopReason, type GenerateEvent } from "../../gen/uas/inference/v1/generate_pb.ts";
+import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { webhookBodyBytesMax } from "../config/limits.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { UnreadableReplyError } from "../dialect/codec.ts";
+import { EventTooLongError } from "../dialect/sse/event-stream.ts";
 import { HttpFailure } from "../http/failure.ts";
-import { TaskStopped, type TaskTaken } from "../vendor/task.ts";
+import {
+  TaskStopped,
+  TaskRefused,
+  type TaskTaken,
+  type TaskOutcome,
+  type TaskTokens,
+  type TaskFaultCode,
+} from "../vendor/task.ts";
 import { upstreamRequestId } from "./headers.ts";
-import { estimateTokens, type Metered, meter } from "./metering.ts";
+import { estimateTokens, meter, type Metered } from "./metering.ts";
 import type {
   Chunk,
   PlannedRoute,
@@ -17,15 +29,13 @@ import type {
   ReadRequest,
   ReplyStream,
 } from "./pipeline/adapter.ts";
-import { readAnswer } from "./pipeline/read-answer.ts";
-import { brokenText, refusedText, unopenedText } from "./text-failure.ts";
-import { textUsage } from "./text-reply.ts";
+import { readAnswer } from "./pipeline/deliver.ts";
 import { measureRequest } from "./tokens/request-size.ts";
 import { vendorFault } from "./translation.ts";
 import { askInOrder, type OpenReply, type Upstream } from "./upstream.ts";
 
 /** What to ask. */
-export interface TextExchange<Out extends Chunk> {
+interface TextExchange<Out extends Chunk> {
   /** It asks for a stream: so nothing between the vendor and here takes a long silence for a dead connection. */
   readonly request: ReadRequest<Out>;
   readonly model: ModelConfig;
@@ -108,7 +118,7 @@ async function read<Out extends Chunk>(
     throw refusedText(vendorFault({ ...refusal, status: reply.status }, planned.dialect));
   }
   const whole = await readAnswer(reply);
-  const stream = whole === undefined ? request.stream(planned, false, reply) : undefined;
+  const stream = whole === undefined ? request.stream(planned, reply) : undefined;
   const answer = whole === undefined ? undefined : request.whole(whole, planned, reply);
   if (answer !== undefined) take(answer.body);
   if (stream !== undefined) {
@@ -137,4 +147,127 @@ function estimateInput({ body }: PreparedCall): number {
   const bytes = Buffer.concat(body);
   const { mediaBytes, mediaTokens } = measureRequest(bytes);
   return estimateTokens(bytes.length - mediaBytes) + mediaTokens;
+}
+
+/* What a text task takes of a reply: its text, why it ended, and what it is charged by. */
+
+/** Gathers a reply from its events. */
+export class TextReply {
+  /** The vendor's id of the reply; empty: it told none. */
+  id = "";
+  #stopReason: StopReason = StopReason.UNSPECIFIED;
+  #stopDetail = "";
+  /** What was said, by the number of the part, in the order of their beginnings. */
+  readonly #said = new Map<number, string>();
+
+  /** Takes the next events. @throws TaskRefused where the vendor failed */
+  add(events: readonly GenerateEvent[]): void {
+    for (const { kind } of events) {
+      if (kind.case === "start") this.id = kind.value.id;
+      else if (kind.case === "partStart") {
+        const part = kind.value.part?.kind;
+        const isSaid = part?.case === "text" || part?.case === "refusal";
+        if (isSaid) this.#said.set(kind.value.index, part.value.text);
+      } else if (kind.case === "partDelta") {
+        const { index, delta } = kind.value;
+        const said = this.#said.get(index);
+        if (said !== undefined && delta.case === "text") this.#said.set(index, said + delta.value);
+      } else if (kind.case === "end") {
+        this.#stopReason = kind.value.stopReason;
+        this.#stopDetail = kind.value.stopDetail;
+      } else if (kind.case === "error") {
+        const { message } = kind.value;
+        throw new TaskRefused("upstream_error", message || "The model's vendor failed");
+      }
+    }
+  }
+
+  /** What the model said. @throws TaskRefused where it said nothing */
+  text(): string {
+    const text = [...this.#said.values()].join("").toWellFormed();
+    if (text !== "") return text;
+    const reason = this.#stopReason;
+    const isFiltered = reason === StopReason.CONTENT_FILTER || reason === StopReason.REFUSAL;
+    if (!isFiltered) {
+      throw new TaskRefused("upstream_error", "The model answered without a text");
+    }
+    const detail = this.#stopDetail === "" ? "" : `: ${this.#stopDetail}`;
+    const message = `The model's vendor does not want this content${detail}`;
+    throw new TaskRefused("content_rejected", message);
+  }
+}
+
+/** A text that webhooks may be too short for is a file too: that has an address. Half is left for what else they
+ * tell. */
+export function textFiles(text: string): TaskOutcome["files"] {
+  const isShort = Buffer.byteLength(JSON.stringify(text)) <= webhookBodyBytesMax / 2;
+  return isShort ? [] : [{ bytes: Buffer.from(text), contentType: "text/plain" }];
+}
+
+/** What was consumed, as tasks tell it. */
+export function textUsage({ usage, source }: Metered): { readonly usage?: TaskTokens } {
+  if (usage === undefined) return {};
+  const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = usage;
+  const isEstimated = source === UsageSource.ESTIMATED;
+  const tokens = { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens };
+  return { usage: { ...tokens, reasoningTokens, isEstimated } };
+}
+
+/* How the making of a text failed, in the words of tasks. */
+
+/** The vendor's codes for content that it does not want. */
+const contentCodes = new Set([
+  "content_filter",
+  "content_policy_violation",
+  "moderation_blocked",
+  "invalid_prompt",
+]);
+
+/** A vendor's refusal of the request as invalid. */
+function refusedText({ message, details }: GatewayError): TaskRefused {
+  const isContent = contentCodes.has(String(details["upstream_code"] ?? ""));
+  return new TaskRefused(isContent ? "content_rejected" : "invalid_parameters", message);
+}
+
+const codes: ReadonlyMap<ErrorCode, TaskFaultCode> = new Map([
+  [ErrorCode.INVALID_REQUEST, "invalid_parameters"],
+  [ErrorCode.REQUEST_TOO_LARGE, "invalid_parameters"],
+]);
+
+/** What can be accepted later: the vendor has taken nothing. */
+const passing: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  ErrorCode.RATE_LIMIT_EXCEEDED,
+  ErrorCode.UPSTREAM_OVERLOADED,
+  ErrorCode.SERVICE_UNAVAILABLE,
+]);
+
+/** A vendor's own failures. Another one may be asked, as for calls; the same one not again: what it did until
+ * then is paid for, and would be a second time. */
+const failed: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  ErrorCode.UPSTREAM_ERROR,
+  ErrorCode.UPSTREAM_TIMEOUT,
+]);
+
+/** Why there is no reply: the request could not be made, or the vendor did not take it. */
+export function unopenedText(error: unknown): unknown {
+  if (!(error instanceof GatewayError)) return error;
+  const { code, message, cause, retryAfterSeconds } = error;
+  if (cause instanceof HttpFailure) return cause;
+  return new TaskRefused(codes.get(code) ?? "upstream_error", message, passing.has(code), {
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    mayElsewhere: failed.has(code),
+  });
+}
+
+/** Why a reply that had begun is none: nobody is asked again. */
+function brokenText(error: unknown): unknown {
+  if (error instanceof HttpFailure && error.kind !== "aborted") {
+    return new TaskRefused("upstream_error", "The model's vendor broke off its reply");
+  }
+  if (error instanceof UnreadableReplyError || error instanceof EventTooLongError) {
+    return new TaskRefused("upstream_error", "The model's vendor answered something unusable");
+  }
+  if (!(error instanceof GatewayError)) return error;
+  const { code, message } = error;
+  return new TaskRefused(codes.get(code) ?? "upstream_error", message);
 }

@@ -6,8 +6,7 @@ import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import { chatCompletions } from "../dialect/chat-completions/dialect.ts";
 import { type Submitted, TaskRefused } from "../vendor/task.ts";
 import type { PlannedRoute } from "./pipeline/adapter.ts";
-import { exchangeText } from "./text-exchange.ts";
-import { TextReply, textFiles, textUsage } from "./text-reply.ts";
+import { exchangeText, TextReply, textFiles, textUsage } from "./text-exchange.ts";
 import { TypedRequest } from "./typed-adapter.ts";
 import type { Upstream } from "./upstream.ts";
 

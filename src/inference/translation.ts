@@ -4,7 +4,7 @@ import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { VendorDialect } from "../dialect/dialect.ts";
 import { vendorDialects } from "../dialect/index.ts";
 import { ToolRestorer } from "../dialect/tool-restorer.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Refused } from "./pipeline/adapter.ts";
 import { memberList, memberName } from "./headers.ts";
 

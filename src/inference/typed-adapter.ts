@@ -12,7 +12,7 @@ import type { ModelConfig } from "../config/config.ts";
 import { UnreadableReplyError } from "../dialect/codec.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
 import { EventReply, EventStream } from "../dialect/translate.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { toolRestorer, vendorDialect, vendorFault } from "./translation.ts";
 import {
   type AskedText,

@@ -1,5 +1,5 @@
 /** What a vendor's refusal means for the customer: one table by status, R-ERR-3 and R-ERR-4. */
-import { ErrorCode, GatewayError, type SentErrorCode } from "../errors.ts";
+import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
 import type { FailureKind } from "../http/failure.ts";
 
 /** What to do with a refusal. */

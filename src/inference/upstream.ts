@@ -2,14 +2,13 @@
 import type { Logger } from "pino";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelConfig, RouteConfig, VendorConfig } from "../config/config.ts";
-import { refusalBytesMax } from "../config/limits.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { disconnectGraceMs, refusalBytesMax } from "../config/limits.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import type { Metrics } from "../core/metrics.ts";
 import { HttpFailure } from "../http/failure.ts";
-import type { Metrics } from "../metrics.ts";
 import type { OperationName, Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
 import type { PlannedRoute, PreparedCall } from "./pipeline/adapter.ts";
-import { failureError, readRefusal, type Refusal, retryAfterSeconds } from "./upstream-refusal.ts";
-import { type VendorStanding, VendorWatch } from "./vendor-watch.ts";
+import { failureError, readRefusal, retryAfterSeconds, type Refusal } from "./upstream-refusal.ts";
 
 /** Opens replies. */
 export interface Upstream {
@@ -33,7 +32,7 @@ export interface Upstream {
 }
 
 /** What to ask. */
-export interface Ask {
+interface Ask {
   /** What to ask for. Default: a text generation. */
   readonly operation?: OperationName | undefined;
   /** Makes the request, once the vendor has a place for it. */
@@ -41,16 +40,16 @@ export interface Ask {
 }
 
 /** A request for a vendor. */
-export interface AskedCall extends VendorCall {
+interface AskedCall extends VendorCall {
   /** Sends it. Absent: the vendor is asked in the planned dialect, for the operation. @throws HttpFailure */
   readonly send?: PreparedCall["send"];
 }
 
 /** What came of an attempt. */
-export type Attempted = OpenReply | FailedAttempt;
+type Attempted = OpenReply | FailedAttempt;
 
 /** An attempt without an answer that could go to the customer. */
-export interface FailedAttempt {
+interface FailedAttempt {
   readonly error: GatewayError;
   /** Whether the request may be running, or would fail elsewhere, too: no other route is asked. */
   readonly isFinal: boolean;
@@ -67,7 +66,7 @@ export interface OpenReply {
   close(): void;
 }
 
-export interface UpstreamOptions {
+interface UpstreamOptions {
   readonly vendors: ReadonlyMap<string, Vendor>;
   readonly configs: ReadonlyMap<string, VendorConfig>;
   readonly metrics: Metrics;
@@ -96,22 +95,20 @@ class RoutedUpstream implements Upstream {
       const can = ({ vendor }: RouteConfig): boolean =>
         dialect !== undefined &&
         this.#options.vendors.get(vendor)?.[operation]?.dialects.has(dialect) === true;
-      return model.routes.filter(can).map((route) => this.#planned(route, dialect));
+      return model.routes.filter(can).map((route) => this.#planned(model, route, dialect));
     }
     return model.routes.map((route) => {
       const spoken = this.#options.vendors.get(route.vendor)?.dialects;
       const speaksIt = dialect !== undefined && spoken?.has(dialect);
       const [best] = spoken ?? [];
-      return this.#planned(route, speaksIt ? dialect : best);
+      return this.#planned(model, route, speaksIt ? dialect : best);
     });
   }
 
-  #planned(route: RouteConfig, dialect: Dialect | undefined): PlannedRoute {
+  #planned(model: ModelConfig, route: RouteConfig, dialect: Dialect | undefined): PlannedRoute {
     const config = this.#options.configs.get(route.vendor);
-    if (config === undefined) return { route, dialect };
-    const { baseUrl: vendorUrl, onDisconnect } = config;
-    const isDrained = onDisconnect === "drain";
-    return { route, dialect, vendorUrl, ...(isDrained && { isDrained }) };
+    if (config === undefined) return { route, dialect, readOnMs: 0 };
+    return { route, dialect, vendorUrl: config.baseUrl, readOnMs: readOnMs(config, model) };
   }
 
   standingOf(vendor: string): VendorStanding {
@@ -255,6 +252,15 @@ export async function askInOrder(
   throw last ?? upstream.unserved();
 }
 
+/** How long a reply is read on after its client has disconnected, in milliseconds; Infinity: to its end. */
+export function readOnMs(
+  { onDisconnect, disconnectGraceMs: graceMs = disconnectGraceMs }: VendorConfig,
+  { isReasoning = false }: ModelConfig,
+): number {
+  if (onDisconnect === "abort") return 0;
+  return onDisconnect === "drain" || isReasoning ? Number.POSITIVE_INFINITY : graceMs;
+}
+
 function overloaded(): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_OVERLOADED,
@@ -268,4 +274,40 @@ function unserved(route: RouteConfig | undefined): GatewayError {
     "The model cannot be served in this style; try another model",
     { internal: `no vendor for route ${route?.vendor ?? "(none)"}` },
   );
+}
+
+/** How vendors did last, as one process sees it. */
+
+/** What is known of a vendor since the process began. Times in milliseconds since 1970. */
+interface VendorStanding {
+  /** The calls in flight now. */
+  readonly inFlight: number;
+  /** Its last failure. */
+  readonly failure: { readonly atMs: number; readonly what: string } | undefined;
+  /** Its last answer, and how long it took until the head of its reply. */
+  readonly success: { readonly atMs: number; readonly durationMs: number } | undefined;
+}
+
+type Known = Omit<VendorStanding, "inFlight">;
+
+const nothing: Known = { failure: undefined, success: undefined };
+
+/** Notes it. */
+class VendorWatch {
+  readonly #known = new Map<string, Known>();
+
+  /** What is known of a vendor. */
+  of(vendor: string): Known {
+    return this.#known.get(vendor) ?? nothing;
+  }
+
+  /** It answered: with a reply, or with its judgement on the request. */
+  answered(vendor: string, durationMs: number): void {
+    this.#known.set(vendor, { ...this.of(vendor), success: { atMs: Date.now(), durationMs } });
+  }
+
+  /** It did not. @param what in the words of the metrics, without anything that it said */
+  failed(vendor: string, what: string): void {
+    this.#known.set(vendor, { ...this.of(vendor), failure: { atMs: Date.now(), what } });
+  }
 }

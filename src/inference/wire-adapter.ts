@@ -1,5 +1,5 @@
 /** Requests and replies in a wire style: passed on as they are, or translated. */
-import { asBuffer } from "../bytes.ts";
+import { asBuffer } from "../core/bytes.ts";
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
@@ -15,9 +15,9 @@ import {
   translateReply,
   translateToStream,
 } from "../dialect/translate.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Outline } from "../dialect/json/outline.ts";
-import { namedModel } from "../dialect/model-body.ts";
+import { namedModel } from "../dialect/body-members.ts";
 import {
   inWordsOf,
   nameIn,
@@ -39,14 +39,14 @@ import {
 } from "./pipeline/adapter.ts";
 import { checkRequest, forwarded, memberList, replyHeaders } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
-import type { CallState } from "./state/call-state.ts";
-import { ReasoningCollector, recallReasoning } from "./state/reasoning-memory.ts";
 import {
   keepResponse,
   keptElsewhere,
-  type RecalledRequest,
   recallResponses,
+  type CallState,
+  type RecalledRequest,
 } from "./state/responses-memory.ts";
+import { ReasoningCollector, recallReasoning } from "./state/reasoning.ts";
 
 /** What an adapter needs beside the request. */
 export interface WireAdapterOptions {
@@ -193,9 +193,9 @@ export class WireRequest extends ReadRequest<Buffer> {
     return translate(body, this.#translation(planned));
   }
 
-  stream(planned: PlannedRoute, mayStop: boolean): StreamRelay {
+  stream(planned: PlannedRoute): StreamRelay {
     if (planned.dialect === this.dialect) {
-      return this.#style.relayStream({ ...this.#relayOptions(planned), mayStop });
+      return this.#style.relayStream(this.#relayOptions(planned));
     }
     if (!this.text.stream) throw new UnreadableReplyError("a stream, not asked for");
     return new TranslatedStream(this.#translation(planned));

@@ -7,8 +7,8 @@
  * account counts as one of all its keys. A key that expires is remembered until then.
  */
 import type { Pool } from "pg";
-import type { Authenticate, KeyCaller, RefusedKey } from "../caller.ts";
-import { databaseUnavailable } from "../database-lost.ts";
+import type { Authenticate, KeyCaller, RefusedKey } from "../core/caller.ts";
+import { databaseUnavailable } from "../core/database-lost.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { type KeyUse, LastUse } from "./last-use.ts";
 import { lookUpKey, type RefusalReason, type Verdict } from "./look-up.ts";

@@ -3,10 +3,18 @@
  * changes a row per account only, and what one account's rows tell opens no other's.
  */
 import { randomBytes } from "node:crypto";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { MikroORM } from "@mikro-orm/postgresql";
 import type { Pool } from "pg";
-import { answering } from "../database-lost.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { createSealing, type Sealing } from "../sealing.ts";
+import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
+import type { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
+import { requireSession, type RequireStepUp } from "../core/browser-session.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { createSealing, type Sealing } from "../core/sealing.ts";
+import { isUuid } from "../core/uuid.ts";
+import { ApiKeyEntity } from "./entity.ts";
+import { noSuchKey } from "./state.ts";
 
 /** The copies of all keys. */
 export interface KeyCopies {
@@ -21,7 +29,7 @@ export interface KeyCopies {
 }
 
 /** What {@link createKeyCopies} needs. */
-export interface KeyCopiesOptions {
+interface KeyCopiesOptions {
   readonly pool: Pool;
   /** The master key, 32 bytes; asked for when it is first needed. */
   readonly masterKey: () => Uint8Array;
@@ -134,4 +142,52 @@ function cannotOpen(): GatewayError {
     ErrorCode.INTERNAL_ERROR,
     "the copy of the key cannot be opened: it was sealed with another master key; the operator must set UAS_MASTER_KEY to that of the gateway",
   );
+}
+
+/* The RPC that shows a key again (R-KEY-3). */
+
+/** That a key was shown, for the log. */
+export interface RevealedKey {
+  readonly keyId: string;
+  /** To whom. */
+  readonly userId: string;
+}
+
+/** What {@link createRevealRpc} needs. */
+interface RevealOptions {
+  readonly orm: MikroORM;
+  readonly copies: KeyCopies;
+  readonly requireStepUp: RequireStepUp;
+  /** Told of each key that was shown. Default: nobody. */
+  readonly onReveal?: (facts: RevealedKey) => void;
+}
+
+/** Makes it. Only for sessions of the key's own account: operators are no exception. */
+export function createRevealRpc({
+  orm,
+  copies,
+  requireStepUp,
+  onReveal = () => {},
+}: RevealOptions): Pick<ServiceImpl<typeof KeyService>, "revealKey"> {
+  return {
+    async revealKey({ keyId, code }, context) {
+      const { accountId, userId } = requireSession(context);
+      const where = { id: keyId, accountId };
+      const row = isUuid(keyId)
+        ? await answering(orm.em.fork().findOne(ApiKeyEntity, where))
+        : null;
+      if (row === null) throw noSuchKey();
+      // Before the code is used up: where there is nothing to show, it is good for something else.
+      const secret = await copies.open(accountId, keyId);
+      if (secret === undefined) throw noCopy();
+      await requireStepUp(context, { action: CodeAction.REVEAL_KEY, subjectId: keyId, code });
+      onReveal({ keyId, userId });
+      return { secret };
+    },
+  };
+}
+
+function noCopy(): GatewayError {
+  const text = "no copy of this key is kept: create another one, and delete this one";
+  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "key_id" });
 }

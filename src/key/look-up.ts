@@ -2,10 +2,10 @@
 import type { Pool } from "pg";
 import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
-import type { AccountEntity } from "../account/entity.ts";
-import type { KeyCaller, RefusedKey } from "../caller.ts";
-import { databaseUnavailable, isDatabaseLost } from "../database-lost.ts";
+import type { KeyCaller, RefusedKey } from "../core/caller.ts";
+import { databaseUnavailable, isDatabaseLost } from "../core/database-lost.ts";
 import type { RowOf } from "../db/row.ts";
+import type { AccountEntity } from "../account/entity.ts";
 import type { ApiKeyEntity } from "./entity.ts";
 import { digestBytes } from "./secret.ts";
 

@@ -3,11 +3,12 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { InferEntity } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
-import { type Key, KeySchema } from "../../gen/uas/key/v1/key_pb.ts";
-import { answering } from "../database-lost.ts";
-import { money } from "../usd.ts";
+import { KeySchema, type Key } from "../../gen/uas/key/v1/key_pb.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { money } from "../core/money.ts";
 import type { KeyCopies } from "./copies.ts";
-import { type ApiKeyEntity, KeyUseEntity } from "./entity.ts";
+import { KeyUseEntity, type ApiKeyEntity } from "./entity.ts";
 import type { StoredKeyState } from "./state.ts";
 
 /** A stored key. */
@@ -17,14 +18,14 @@ export type KeyRow = InferEntity<typeof ApiKeyEntity>;
 export type SpentOf = (keyIds: readonly string[]) => Promise<ReadonlyMap<string, bigint>>;
 
 /** Writes keys with what other tables know of them. */
-export interface KeyMessages {
+interface KeyMessages {
   /** In the same order. */
   readonly messagesOf: (rows: readonly KeyRow[]) => Promise<Key[]>;
   readonly messageOf: (row: KeyRow) => Promise<Key>;
 }
 
 /** What other rooms and tables know of keys. */
-export interface KeyKnowledge {
+interface KeyKnowledge {
   readonly spentOf: SpentOf;
   readonly copies: Pick<KeyCopies, "keptOf">;
 }
@@ -69,4 +70,38 @@ function keyMessage(row: KeyRow, spentNanos: bigint, useTime: Date | undefined):
     ...(deleteTime && { deleteTime: timestampFromDate(deleteTime) }),
     ...(useTime && { lastUseTime: timestampFromDate(useTime) }),
   });
+}
+
+/* The list of models that a key may use. */
+
+const modelsMax = 1_000;
+const modelCharsMax = 200;
+
+const unprintable = /\p{Cc}/u;
+
+/**
+ * Trims, checks and deduplicates a list of model keys. Whether such models exist is not asked: they come
+ * and go with the configuration.
+ *
+ * @returns `null` where the list is empty: every model.
+ * @throws GatewayError INVALID_REQUEST
+ */
+export function parseModelList(models: readonly string[]): string[] | null {
+  if (models.length > modelsMax) {
+    throw invalidModels(`models has ${models.length} entries: list at most ${modelsMax}`);
+  }
+  const trimmed = models.map((model) => model.trim());
+  for (const model of trimmed) {
+    if (model === "" || model.length > modelCharsMax) {
+      throw invalidModels(`each of models must be 1 to ${modelCharsMax} characters long`);
+    }
+    if (unprintable.test(model) || !model.isWellFormed()) {
+      throw invalidModels("models must not contain control characters");
+    }
+  }
+  return trimmed.length === 0 ? null : [...new Set(trimmed)];
+}
+
+function invalidModels(message: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param: "models" });
 }

@@ -1,29 +1,40 @@
 /** The RPCs of API keys. */
+import { timestampDate, type Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import { LockMode } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
-import type { CreateKeyRequest, KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
-import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/access.ts";
-import { parseDisplayName } from "../account/display-name.ts";
-import { type Caller, callerKey } from "../caller.ts";
-import { answering } from "../database-lost.ts";
-import { changedFacts, type Facts, recordAction } from "../operator-log.ts";
-import { cutPage, readPage } from "../page-token.ts";
-import type { RequireStepUp } from "../visit.ts";
-import { isUuid, newId } from "../uuid.ts";
-import { type ChangedKey, parseExpiry, parseLimit, readKeyChange } from "./change.ts";
-import type { KeyCopies } from "./copies.ts";
+import type {
+  CreateKeyRequest,
+  KeyService,
+  UpdateKeyRequest,
+} from "../../gen/uas/key/v1/key_service_pb.ts";
+import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
+import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/room.ts";
+import type { RequireStepUp } from "../core/browser-session.ts";
+import { callerKey, type Caller } from "../core/caller.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { parsePositiveMoney } from "../core/money.ts";
+import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
+import { cutPage, readPage } from "../core/pagination.ts";
+import { readUpdateMask } from "../core/partial-update.ts";
+import { parseDisplayName } from "../core/text-line.ts";
+import { isUuid, newId } from "../core/uuid.ts";
+import { createRevealRpc, type KeyCopies, type RevealedKey } from "./copies.ts";
 import { ApiKeyEntity, KeyCopyEntity } from "./entity.ts";
-import { createKeyMessages, type KeyRow, type SpentOf } from "./message.ts";
-import { parseModelList } from "./model-list.ts";
-import { keyIsDeleted, noSuchKey } from "./refusals.ts";
-import { createRevealRpc, type RevealedKey } from "./reveal.ts";
+import { createKeyMessages, parseModelList, type KeyRow, type SpentOf } from "./message.ts";
 import { digestBytes, digestSecret, maskSecret, newSecret } from "./secret.ts";
-import { type KeyAction, keyTransitions, type StoredKeyState } from "./state.ts";
+import {
+  keyIsDeleted,
+  noSuchKey,
+  keyTransitions,
+  type KeyAction,
+  type StoredKeyState,
+} from "./state.ts";
 
 /** What {@link createKeyService} needs. */
-export interface KeyServiceOptions {
+interface KeyServiceOptions {
   readonly orm: MikroORM;
   /** Whether there is such an account. The account room knows. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
@@ -202,4 +213,54 @@ function takeAction(row: KeyRow, action: KeyAction): void {
 function requireOwn(caller: Caller | undefined, row: KeyRow | null): KeyRow {
   if (row === null || !maySeeAccount(caller, row.accountId)) throw noSuchKey();
   return row;
+}
+
+/* What a request says of a key's name, models, expiry and limit (R-KEY-4). */
+
+/** The members of a key that are changed, with their new values. */
+type ChangedKey = Partial<Pick<KeyRow, "name" | "models" | "expireTime" | "spendLimit">>;
+
+const changeable = ["name", "models", "expire_time", "spend_limit"] as const;
+
+/** The last moment that a Timestamp can mean, in milliseconds: the end of the year 9999. */
+const timeMsMax = Date.parse("9999-12-31T23:59:59.999Z");
+
+/**
+ * Reads what an UpdateKey request changes.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
+export function readKeyChange({ key, updateMask }: UpdateKeyRequest): ChangedKey {
+  const members = readUpdateMask(updateMask, changeable);
+  return {
+    ...(members.has("name") && { name: parseDisplayName(key?.name ?? "", 0) }),
+    ...(members.has("models") && { models: parseModelList(key?.models ?? []) }),
+    ...(members.has("expire_time") && { expireTime: parseExpiry(key?.expireTime) }),
+    ...(members.has("spend_limit") && { spendLimit: parseLimit(key?.spendLimit) }),
+  };
+}
+
+/**
+ * Reads until when a key is good; `null`: for ever. A time that is past is taken for a mistake: to stop a key,
+ * disable it.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
+function parseExpiry(time: Timestamp | undefined): Date | null {
+  if (time === undefined) return null;
+  const wrong = (message: string): GatewayError =>
+    new GatewayError(ErrorCode.INVALID_REQUEST, message, { param: "expire_time" });
+  const { nanos } = time;
+  const ms = Number(time.seconds) * 1_000;
+  if (nanos < 0 || nanos > 999_999_999 || Math.abs(ms) > timeMsMax) {
+    throw wrong("expire_time is no time between the years 1 and 9999");
+  }
+  const date = timestampDate(time);
+  if (date.getTime() > Date.now()) return date;
+  throw wrong("expire_time must be in the future; to stop a key now, disable it");
+}
+
+/** Reads what a key may spend in its life, in nano-USD; `null`: no limit. @throws GatewayError */
+function parseLimit(limit: Money | undefined): bigint | null {
+  return limit === undefined ? null : parsePositiveMoney("spend_limit", limit);
 }

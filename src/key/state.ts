@@ -1,5 +1,6 @@
 /** The life of a key (R-KEY-2): enabled and disabled change into each other, deleted is final. */
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 
 /** A state that a stored key can have. */
 export type StoredKeyState =
@@ -33,3 +34,16 @@ export const keyTransitions: Readonly<
     [KeyState.DELETED]: KeyState.DELETED,
   },
 };
+
+/* What is said of keys that are not there. */
+
+/** Somebody else's key is not found, as one that does not exist: nobody learns which do. */
+export function noSuchKey(): GatewayError {
+  return new GatewayError(ErrorCode.NOT_FOUND, "there is no such key: check key_id");
+}
+
+/** A deleted key does nothing any more. */
+export function keyIsDeleted(): GatewayError {
+  const text = "this key is deleted, which is final: create another one";
+  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "key_id" });
+}

@@ -2,36 +2,43 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
-import type { CancelSignal } from "../cancel-signal.ts";
 import type { ModelConfig } from "../config/config.ts";
-import { answering } from "../database-lost.ts";
+import type { CancelSignal } from "../core/cancel-signal.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../dialect/body-members.ts";
+import { rewriteAddresses } from "../dialect/json/addresses.ts";
+import { HttpFailure } from "../http/failure.ts";
+import { readOnMs } from "../inference/upstream.ts";
+import { meter, meterInput, type Delivered, type Metered } from "../inference/metering.ts";
 import {
-  type AskedText,
   CallAdapter,
+  ReadRequest,
+  type AskedText,
   type PlannedRoute,
   type PreparedCall,
-  ReadRequest,
   type Recalled,
   type Refused,
   type ReplyHead,
   type ReplyStream,
   type WholeReply,
 } from "../inference/pipeline/adapter.ts";
-import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
 import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
-import type { Vendor, VendorReply } from "../vendor/vendor.ts";
-import { type NativeAsk, type NativeContext, outwardAddresses } from "./context.ts";
+import type { Vendor, VendorReply, VendorBody } from "../vendor/vendor.ts";
+import { outwardAddresses, type NativeAsk, type NativeContext } from "./context.ts";
 import { withoutFault } from "./first-event.ts";
-import { asJob } from "./job-call.ts";
-import { madeUnits, unitsOf } from "./made-units.ts";
-import { checkModel } from "./model-check.ts";
-import { type NamedModel, namedModel, type NativeModel, noSuchModel } from "./models.ts";
-import { checkReferences } from "./ownership.ts";
+import {
+  madeUnits,
+  unitsOf,
+  checkModel,
+  namedModel,
+  noSuchModel,
+  type NamedModel,
+  type NativeModel,
+} from "./models.ts";
 import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
-import { rewriteAddresses } from "../dialect/json/addresses.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
-import { claimObjects } from "./store.ts";
+import { checkReferences, claimObjects } from "./store.ts";
 
 export class NativeAdapter extends CallAdapter<Buffer> {
   override readonly takesAnyModel = true;
@@ -105,9 +112,8 @@ class NativeRequest extends ReadRequest<Buffer> {
 
   override plan(): readonly PlannedRoute[] {
     const { config } = this.#ask.at;
-    const { route } = this.#found;
-    const isDrained = config.onDisconnect === "drain";
-    return [{ route, dialect: this.dialect, ...(isDrained && { isDrained }) }];
+    const { route, model } = this.#found;
+    return [{ route, dialect: this.dialect, readOnMs: readOnMs(config, model) }];
   }
 
   /** Nothing is put in the place of what the request refers to; it only must be the caller's. */
@@ -170,7 +176,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     };
   }
 
-  stream(_planned: PlannedRoute, _mayStop: boolean, reply: VendorReply): ReplyStream<Buffer> {
+  stream(_planned: PlannedRoute, reply: VendorReply): ReplyStream<Buffer> {
     const read = this.#meter(reply);
     if (read === undefined) throw invalid("This is not answered as a stream");
     const onObject = this.#ask.route.creates && ((json: JsonObject): void => this.#claim(json));
@@ -220,4 +226,56 @@ class NativeRequest extends ReadRequest<Buffer> {
 
 function times(value: number | undefined, choices: number): number {
   return (value ?? 0) * choices;
+}
+
+/* Calls that are a job to their vendor: it may go on with one, and bill it, where no answer came (R-ERR-5). */
+
+/** The reply, whose failures tell the client not to ask again: its own repetition would be a second job. */
+async function asJob(sent: Promise<VendorReply>): Promise<VendorReply> {
+  try {
+    const reply = await sent;
+    return { ...reply, body: new JobBody(reply.body) };
+  } catch (error) {
+    throw jobError(error);
+  }
+}
+
+class JobBody implements VendorBody {
+  readonly #body: VendorBody;
+
+  constructor(body: VendorBody) {
+    this.#body = body;
+  }
+
+  ready(): Promise<boolean> {
+    return this.#body.ready();
+  }
+
+  take(): readonly Buffer[] {
+    return this.#body.take();
+  }
+
+  async whole(bytesMax: number): Promise<Buffer> {
+    try {
+      return await this.#body.whole(bytesMax);
+    } catch (error) {
+      throw jobError(error);
+    }
+  }
+
+  cancel(): void {
+    this.#body.cancel();
+  }
+}
+
+function jobError(error: unknown): unknown {
+  if (!(error instanceof HttpFailure)) return error;
+  const { kind } = error;
+  // Nothing was sent, or nobody is there to be told.
+  if (kind === "connect" || kind === "connect_timeout" || kind === "aborted") return error;
+  return new GatewayError(
+    ErrorCode.UPSTREAM_SUBMIT_UNKNOWN,
+    "The model's vendor gave no answer, but may have done what was asked: do not send it again",
+    { cause: error },
+  );
 }

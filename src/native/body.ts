@@ -1,11 +1,11 @@
 /** A request in a vendor's own form, read no further than needed: its bytes are what the vendor gets. */
-import { asBuffer } from "../bytes.ts";
+import { asBuffer } from "../core/bytes.ts";
 import { createHash } from "node:crypto";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { applyEdits, type Edit, invalid, readOutline } from "../dialect/body-members.ts";
 import { type Member, type Outline, sliceText } from "../dialect/json/outline.ts";
 import { memberTwice } from "../dialect/json/member-twice.ts";
-import type { GatewayError } from "../errors.ts";
+import type { GatewayError } from "../core/errors.ts";
 import { requestSize, scanSize } from "../inference/tokens/request-size.ts";
 import type { NativeRequest } from "../vendor/native.ts";
 import { type AddressEdit, rewriteAddresses } from "../dialect/json/addresses.ts";

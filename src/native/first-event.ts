@@ -2,9 +2,9 @@
  * Looks at the first event of a vendor's stream before anything is passed on: some vendors tell of trouble with
  * the operator's account inside a reply of 200 (R-ERR-3).
  */
-import { join } from "../bytes.ts";
+import { join } from "../core/bytes.ts";
 import { nativeFaultWaitMs, refusalBytesMax } from "../config/limits.ts";
-import { EventSplitter } from "../dialect/event-stream.ts";
+import { EventSplitter } from "../dialect/sse/event-stream.ts";
 import type { Vendor, VendorBody, VendorReply } from "../vendor/vendor.ts";
 
 /** The reply; where its first event is such trouble, or it is a refusal in form of an event, that event's JSON. */

@@ -5,8 +5,8 @@
 import type { Pool } from "pg";
 import { nativeKeptBytesMax, nativeRefreshMs, replyBytesMax } from "../config/limits.ts";
 import { HttpFailure } from "../http/failure.ts";
-import { hintTask } from "../task/hints.ts";
-import type { NativeSend } from "../vendor/native-transport.ts";
+import { hintTask } from "../task/vendor-notifications.ts";
+import type { NativeSend } from "../vendor/native-http.ts";
 import type { NativeTask } from "../vendor/native.ts";
 import {
   type CancelAnswer,

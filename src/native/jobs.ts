@@ -8,14 +8,13 @@ import type {
   NativePollRoute,
 } from "../vendor/native.ts";
 import { VendorTrouble } from "../vendor/task.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { NativeAsk, NativeContext } from "./context.ts";
-import { checkOwned, noSuchObject } from "./ownership.ts";
+import { checkOwned, noSuchObject, findJob, listJobs, type NativeJob } from "./store.ts";
 import { pass } from "./pass.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody } from "./send.ts";
-import { findJob, listJobs, type NativeJob } from "./store.ts";
-import { isUuid } from "../uuid.ts";
+import { isUuid } from "../core/uuid.ts";
 
 /** How a job stands: from what is kept. What is no job, but the caller's own, passes. */
 export async function poll(ask: NativeAsk<NativePollRoute>, context: NativeContext): Promise<void> {

@@ -3,8 +3,8 @@
  * nothing, cannot be made up, and end with their time. Nothing is stored for them.
  */
 import { nativeLinkMs } from "../config/limits.ts";
-import { createSealing } from "../sealing.ts";
-import { isUuid } from "../uuid.ts";
+import { createSealing } from "../core/sealing.ts";
+import { isUuid } from "../core/uuid.ts";
 import type { NativeVendor } from "./context.ts";
 
 /** Where a link leads. */

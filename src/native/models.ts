@@ -1,9 +1,12 @@
 /** Which model a request in a vendor's own form means: it may say the platform's name or the vendor's. Pure. */
 import type { JsonValue } from "@bufbuild/protobuf";
+import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { UnitUsage } from "../billing/prices/price.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
+import { modelTypeWord } from "../config/kinds.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../dialect/body-members.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import type { NativeModelAt, NativeRequest } from "../vendor/native.ts";
+import type { NativeModelAt, NativeRequest, NativeMeter } from "../vendor/native.ts";
 
 /** A model, and its route to the vendor. */
 export interface NativeModel {
@@ -67,7 +70,7 @@ export function namedModel(request: NativeRequest, at: NativeModelAt): NamedMode
 }
 
 /** How models are looked up. */
-export interface ModelLookup {
+interface ModelLookup {
   readonly find: (name: string) => NativeModel | undefined;
   /** @throws GatewayError MODEL_NOT_FOUND, ACCESS_DENIED */
   readonly authorize: (key: string) => ModelConfig;
@@ -84,4 +87,27 @@ export function checkedModel(
   if (found === undefined) throw noSuchModel(named.name);
   authorize(found.model.key);
   return { ...found, named };
+}
+
+/* Whether a model can be asked in a certain way. Pure. */
+
+/** @throws GatewayError INVALID_REQUEST where its type cannot be asked so */
+export function checkModel({ key, type }: ModelConfig, types: readonly ModelType[]): void {
+  if (types.includes(type)) return;
+  const can = types.map(modelTypeWord).join(" and ");
+  const text = `The model \`${key}\` is of type ${modelTypeWord(type)}; ${can} models are asked here`;
+  throw invalid(text, "model");
+}
+
+/* What is charged by beside tokens. Pure. */
+
+/** What a reply has made so far; `undefined`: nothing but text. */
+export function madeUnits({ images, seconds = 0 }: NativeMeter): UnitUsage | undefined {
+  const units = unitsOf({ images, seconds });
+  return Object.keys(units).length === 0 ? undefined : units;
+}
+
+/** Those that are not nothing. */
+export function unitsOf({ images, seconds }: Required<UnitUsage>): UnitUsage {
+  return { ...(images ? { images } : {}), ...(seconds ? { seconds } : {}) };
 }

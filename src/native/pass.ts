@@ -1,6 +1,8 @@
 /** What costs nothing: counts of tokens, files, and what else is the caller's own at a vendor. */
 import { replyBytesMax } from "../config/limits.ts";
-import { answering } from "../database-lost.ts";
+import { answering } from "../core/database-lost.ts";
+import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts";
+import { createHttpClient } from "../http/client.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
 import { unusable } from "../inference/pipeline/failures.ts";
@@ -8,22 +10,19 @@ import { failureError } from "../inference/upstream-refusal.ts";
 import type { NativePassRoute } from "../vendor/native.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
 import {
+  outwardAddresses,
   type NativeAsk,
   type NativeContext,
   type NativeSink,
-  outwardAddresses,
 } from "./context.ts";
-import { judge } from "./judge.ts";
 import { checkedModel } from "./models.ts";
-import { checkOwned, checkReferences, referencesOf } from "./ownership.ts";
-import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts";
-import { followed } from "./redirect.ts";
+import { judge } from "./refusal.ts";
 import { parseObject } from "./reply-stream.ts";
-import { customerBody, customerHeaders, isJson, type ModelChange, vendorRequest } from "./send.ts";
-import { claimObjects } from "./store.ts";
+import { customerBody, customerHeaders, isJson, vendorRequest, type ModelChange } from "./send.ts";
+import { checkOwned, checkReferences, referencesOf, claimObjects } from "./store.ts";
 
 /** Told of a JSON body that came whole, before it is passed on. */
-export type OnWhole = (body: Buffer) => Promise<void>;
+type OnWhole = (body: Buffer) => Promise<void>;
 
 /** Passes a request on. A failure before the head is thrown. @param onWhole default: the reply is not looked at */
 export async function pass(
@@ -101,7 +100,7 @@ function claiming(
 }
 
 /** At which vendor a reply is, and whose. */
-export interface Owner extends Pick<NativeAsk, "at"> {
+interface Owner extends Pick<NativeAsk, "at"> {
   readonly caller: Pick<NativeAsk["caller"], "accountId">;
 }
 
@@ -155,4 +154,52 @@ export async function relay(
   }
   const rest = rewriter.end();
   if (rest.length > 0) await sink.chunk(rest);
+}
+
+/* One redirect, for routes whose vendor sends on to where its files lie: to hosts that the table names, and without
+ * the credential. Everywhere else a redirect is a failure, and its address goes to nobody. */
+
+/** The reply that a redirect leads to; a reply that is none stays what it is. */
+async function followed(
+  { at, route, request, signal }: NativeAsk<NativePassRoute>,
+  reply: VendorReply,
+): Promise<VendorReply> {
+  const { status, headers } = reply;
+  const isRedirect = status === 302 || status === 303 || status === 307;
+  if (!isRedirect || route.follows === undefined) return reply;
+  const [{ url: base }] = at.transport.bases;
+  const to = URL.parse(headers["location"] ?? "", base);
+  const isOwn = to?.origin === new URL(base).origin;
+  const isAllowed =
+    to?.protocol === "https:" && route.follows.some((host) => host.test(to.hostname));
+  if (to === null || (!isOwn && !isAllowed)) return reply;
+  reply.body.cancel();
+  const { range } = request.headers;
+  const client = createHttpClient(to.origin, at.config.timeouts);
+  try {
+    const next = await client.send({
+      method: "GET",
+      path: `${to.pathname}${to.search}`,
+      headers: { accept: "*/*", "accept-encoding": "identity", ...(range && { range }) },
+      body: [],
+      signal,
+    });
+    return { ...next, body: closing(next.body, () => client.close()) };
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+}
+
+/** A body that closes its connections with it. */
+function closing(body: VendorReply["body"], close: () => Promise<void>): VendorReply["body"] {
+  return {
+    ready: () => body.ready(),
+    take: () => body.take(),
+    whole: (bytesMax) => body.whole(bytesMax),
+    cancel() {
+      body.cancel();
+      void close();
+    },
+  };
 }

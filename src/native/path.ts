@@ -2,7 +2,7 @@
  * Addresses of vendors' own interfaces, judged as they were sent: decoded, `%2f` and `..` would make a path that
  * was never looked at. Pure.
  */
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 
 /** One slash, segments of plain characters, none of them empty or made of dots. `*` to `~` of RFC 3986. */
 const plainPath = /^(?:\/[\w\-.~!$&'()*+,;=:@]+)+\/?$/;

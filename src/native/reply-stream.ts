@@ -1,14 +1,14 @@
 /** A vendor's stream on its way to the caller: the same bytes but for addresses, read on the side for what it costs. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { join, nothing } from "../bytes.ts";
-import type { UnitUsage } from "../billing/price.ts";
+import { join, nothing } from "../core/bytes.ts";
+import type { UnitUsage } from "../billing/prices/price.ts";
 import { eventBytesMax } from "../config/limits.ts";
-import { EventSplitter } from "../dialect/event-stream.ts";
+import { EventSplitter } from "../dialect/sse/event-stream.ts";
 import type { ReplyStream } from "../inference/pipeline/adapter.ts";
 import type { NativeMeter } from "../vendor/native.ts";
 import { ArraySplitter } from "../dialect/json/array-splitter.ts";
-import { madeUnits } from "./made-units.ts";
+import { madeUnits } from "./models.ts";
 import { type AddressEdit, AddressRewriter } from "../dialect/json/addresses.ts";
 
 /** What a stream is read with. */

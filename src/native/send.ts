@@ -1,13 +1,13 @@
 /** What a vendor is sent of a request, and what a customer gets to see of the reply. */
-import type { NativeSend } from "../vendor/native-transport.ts";
+import type { NativeSend } from "../vendor/native-http.ts";
 import { type BodyChanges } from "./body.ts";
 import {
   inwardAddresses,
+  outwardAddresses,
+  passHeaders,
   type NativeAsk,
   type NativeContext,
-  outwardAddresses,
 } from "./context.ts";
-import { passHeaders } from "./headers.ts";
 import type { NamedModel } from "./models.ts";
 import { withoutParams } from "./path.ts";
 import { rewriteAddresses, rewriteHeader } from "../dialect/json/addresses.ts";

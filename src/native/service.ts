@@ -10,17 +10,16 @@ import {
   FollowLinkResponseSchema,
   type NativeService,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
-import { callerKey, requestIdKey } from "../caller.ts";
-import type { CancelSignal } from "../cancel-signal.ts";
+import { callerKey, requestIdKey } from "../core/caller.ts";
+import type { CancelSignal } from "../core/cancel-signal.ts";
 import { checkRequest } from "../inference/headers.ts";
 import { keyCallerOf, requireActive } from "../inference/pipeline/admit.ts";
 import type { CallContext } from "../inference/pipeline/context.ts";
-import { asMessages, type Messages, type Pushed } from "../sink.ts";
+import { asMessages, type Messages, type Pushed } from "../core/sink.ts";
 import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
-import type { NativeAsk, NativeContext, NativeSink } from "./context.ts";
+import { passHeaders, type NativeAsk, type NativeContext, type NativeSink } from "./context.ts";
 import { cancel, list, poll } from "./jobs.ts";
-import { passHeaders } from "./headers.ts";
 import { asked, pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";
 import { submit } from "./submit.ts";

@@ -1,7 +1,9 @@
 /** Whose objects are, and what vendors said of jobs last. */
 import type { Pool, PoolClient } from "pg";
-import { answering } from "../database-lost.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { TaskUnits } from "../vendor/task.ts";
+import type { NativeAsk, NativeContext } from "./context.ts";
 
 /** A job as it is kept. */
 export interface NativeJob {
@@ -28,7 +30,7 @@ export interface NativeJob {
 }
 
 /** A job that is about to be submitted. */
-export type NewNativeJob = Pick<
+type NewNativeJob = Pick<
   NativeJob,
   "task_id" | "account_id" | "vendor" | "word" | "callback_id" | "wants_progress"
 >;
@@ -73,7 +75,7 @@ export async function claimObjects(
 }
 
 /** Whether all of them are the account's. */
-export async function ownsObjects(
+async function ownsObjects(
   database: Database,
   { vendor, accountId }: { readonly vendor: string; readonly accountId: string },
   names: readonly string[],
@@ -145,4 +147,41 @@ export async function listJobs(
   const { accountId, vendor, word, after, limit } = page;
   const values = [accountId, vendor, word, after ?? null, limit];
   return (await answering(database.query<NativeJob>(sql.list, values))).rows;
+}
+
+/* Whether what a request is about is the caller's: asked before the vendor is (R-VND-3). */
+
+/** What is said of an object that there is not, and of one of somebody else: always the same. */
+export function noSuchObject(): GatewayError {
+  return new GatewayError(
+    ErrorCode.NOT_FOUND,
+    "There is no such object: ids are found by the account that made them, through this gateway",
+  );
+}
+
+/** @throws GatewayError NOT_FOUND */
+export async function checkOwned(
+  { at, caller }: Pick<NativeAsk, "at" | "caller">,
+  { pool }: Pick<NativeContext, "pool">,
+  names: readonly string[],
+): Promise<void> {
+  const owner = { vendor: at.config.name, accountId: caller.accountId };
+  if (!(await ownsObjects(pool, owner, names))) throw noSuchObject();
+}
+
+/** The names of the objects that a request refers to. */
+export function referencesOf({
+  at,
+  request,
+}: Pick<NativeAsk, "at" | "request">): readonly string[] {
+  return at.api.references?.(request) ?? [];
+}
+
+/** What a request refers to must be the caller's. @throws GatewayError NOT_FOUND */
+export async function checkReferences(
+  ask: NativeAsk,
+  context: Pick<NativeContext, "pool">,
+): Promise<void> {
+  const names = referencesOf(ask);
+  if (names.length > 0) await checkOwned(ask, context, names);
 }

@@ -4,31 +4,29 @@
  * that leaves changes nothing: the job runs on.
  */
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { callRecord } from "../billing/calls/call-record.ts";
 import { nativeWaitMs, replyBytesMax } from "../config/limits.ts";
-import { ErrorCode, GatewayError, internalError } from "../errors.ts";
-import { HttpFailure } from "../http/failure.ts";
-import { callRecord } from "../billing/call-record.ts";
-import { neverCancelled } from "../cancel-signal.ts";
+import { neverCancelled } from "../core/cancel-signal.ts";
+import { ErrorCode, GatewayError, internalError } from "../core/errors.ts";
+import { newId } from "../core/uuid.ts";
+import { invalid } from "../dialect/body-members.ts";
+import { HttpFailure, isUnsent } from "../http/failure.ts";
+import { readPublicUrl } from "../http/public-url.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
 import { Call } from "../inference/pipeline/call.ts";
-import { reportCall } from "../inference/pipeline/report.ts";
+import { reportCall } from "../inference/pipeline/settle.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { WholeTask } from "../task/task-row.ts";
-import { isUnsent } from "../task/unsent.ts";
-import { newId } from "../uuid.ts";
 import type { NativeSubmitRoute } from "../vendor/native.ts";
-import { atLeast, secondsLeast } from "../vendor/task-units.ts";
+import { atLeast, secondsLeast } from "../vendor/task-params.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
-import { readCallback } from "./callback.ts";
 import type { NativeAsk, NativeContext } from "./context.ts";
 import { saidOf } from "./following.ts";
-import { judge } from "./judge.ts";
-import { checkModel } from "./model-check.ts";
-import { checkedModel, type NamedModel, type NativeModel } from "./models.ts";
-import { checkReferences, referencesOf } from "./ownership.ts";
+import { checkModel, checkedModel, type NamedModel, type NativeModel } from "./models.ts";
+import { judge } from "./refusal.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, vendorRequest } from "./send.ts";
-import { claimObjects, insertJob, nameJob } from "./store.ts";
+import { checkReferences, referencesOf, claimObjects, insertJob, nameJob } from "./store.ts";
 
 type Ask = NativeAsk<NativeSubmitRoute>;
 
@@ -200,4 +198,35 @@ function unknown(cause: unknown): GatewayError {
     "The vendor did not say whether it has the job: it may run, so do not submit it again at once; nothing was charged",
     { cause },
   );
+}
+
+/* Where a job's news go: the vendor never learns of it, for it would sign with the operator's own secret. Pure. */
+
+/** What is said of a callback. */
+interface Callback {
+  readonly url: string | null;
+  /** What its receiver knows the job by; null: nothing was said. */
+  readonly id: string | null;
+  readonly wantsProgress: boolean;
+}
+
+/** The longest callback id in characters. */
+const idCharsMax = 255;
+
+/** Reads the vendor's own field, else the header. @throws GatewayError INVALID_REQUEST */
+function readCallback(
+  { at, request }: Pick<NativeAsk, "at" | "request">,
+  allowHosts: readonly string[],
+): Callback {
+  const said = at.api.callback?.read(request) ?? {};
+  const written = said.url ?? request.headers["x-callback-url"] ?? "";
+  const id = request.headers["x-callback-id"]?.trim() || null;
+  const { wantsProgress = true } = said;
+  if (id !== null && id.length > idCharsMax) {
+    throw invalid(`x-callback-id must not be longer than ${idCharsMax} characters`);
+  }
+  if (written === "") return { url: null, id, wantsProgress };
+  const read = readPublicUrl(written, allowHosts);
+  if ("url" in read) return { url: read.url.href, id, wantsProgress };
+  throw invalid(`The callback ${read.problem}`);
 }

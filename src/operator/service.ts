@@ -1,13 +1,25 @@
 /** The RPCs of operators: what was done, how it is set up, how it does. */
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { timestampDate, timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
+import type { InferEntity } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
-import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
-import { createAuditRpcs } from "./audit-rpcs.ts";
-import { createSystemRpcs, type SystemRpcOptions } from "./system-rpcs.ts";
+import type { Pool } from "pg";
+import { AuditEntrySchema, type AuditEntry } from "../../gen/uas/operator/v1/operator_pb.ts";
+import type {
+  OperatorService,
+  ListAuditEntriesRequest,
+} from "../../gen/uas/operator/v1/operator_service_pb.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { cutPage, readPage } from "../core/pagination.ts";
+import { parseLine } from "../core/text-line.ts";
+import { isUuid } from "../core/uuid.ts";
+import { AuditEntryEntity } from "./entity.ts";
 import { createVendorRpcs, type VendorRpcOptions } from "./vendor-rpcs.ts";
 
 /** What {@link createOperatorService} needs. */
-export interface OperatorServiceOptions extends SystemRpcOptions, VendorRpcOptions {
+interface OperatorServiceOptions extends SystemRpcOptions, VendorRpcOptions {
   readonly orm: MikroORM;
 }
 
@@ -19,5 +31,160 @@ export function createOperatorService(
     ...createAuditRpcs(options.orm),
     ...createVendorRpcs(options),
     ...createSystemRpcs(options),
+  };
+}
+
+/* The RPC that shows what operators did. */
+
+/** Makes it. */
+function createAuditRpcs(
+  orm: MikroORM,
+): Pick<ServiceImpl<typeof OperatorService>, "listAuditEntries"> {
+  return {
+    async listAuditEntries(request) {
+      const page = readPage(request, { isKey: isUuid });
+      const after = page.after === undefined ? [] : [{ id: { $lt: page.after } }];
+      const where = { $and: [...after, ...conditionsOf(request)] };
+      const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
+      const rows = await answering(orm.em.fork().find(AuditEntryEntity, where, order));
+      const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
+      return { entries: items.map(entryMessage), nextPageToken };
+    },
+  };
+}
+
+function conditionsOf({
+  accountId,
+  action,
+  actor,
+  fromTime,
+  toTime,
+}: ListAuditEntriesRequest): object[] {
+  if (accountId !== "" && !isUuid(accountId)) throw noSuchAccount();
+  const named = { charsMin: 0, charsMax: 200 } as const;
+  const wanted = parseLine(action, { param: "action", ...named });
+  const who = parseLine(actor, { param: "actor", ...named });
+  return [
+    ...(accountId === "" ? [] : [{ accountId }]),
+    ...(who === "" ? [] : [{ actor: who }]),
+    // No name of a room has a dot: a room's actions begin with it and one.
+    ...(wanted === ""
+      ? []
+      : [{ $or: [{ action: wanted }, { action: { $like: roomOf(wanted) } }] }]),
+    ...(fromTime === undefined ? [] : [{ createTime: { $gte: timestampDate(fromTime) } }]),
+    ...(toTime === undefined ? [] : [{ createTime: { $lt: timestampDate(toTime) } }]),
+  ];
+}
+
+function roomOf(action: string): string {
+  return `${action.replaceAll(/[\\%_]/g, "\\$&")}.%`;
+}
+
+function noSuchAccount(): GatewayError {
+  const text = "there is no such account: check account_id";
+  return new GatewayError(ErrorCode.NOT_FOUND, text, { param: "account_id" });
+}
+
+function entryMessage(row: InferEntity<typeof AuditEntryEntity>): AuditEntry {
+  return create(AuditEntrySchema, {
+    auditEntryId: row.id,
+    createTime: timestampFromDate(row.createTime),
+    actor: row.actor,
+    requestId: row.requestId,
+    action: row.action,
+    accountId: row.accountId ?? "",
+    subject: row.subject,
+    ...(row.before && { before: row.before as JsonObject }),
+    ...(row.after && { after: row.after as JsonObject }),
+    reason: row.reason,
+  });
+}
+
+/* The RPC that shows what runs and what waits. */
+
+/** What the RPC needs. */
+interface SystemRpcOptions {
+  readonly pool: Pick<Pool, "query">;
+  /** The version of this program. */
+  readonly version: string;
+}
+
+const sql = {
+  database:
+    "select current_setting('server_version') as version, pg_database_size(current_database()) as bytes",
+  migrations: "select name, executed_at from migration order by id",
+  queues: `
+    select 'tasks' as queue, state, count(*) as count, min(create_time) as oldest from task
+      where state not in ('completed', 'failed', 'cancelled') group by state
+    union all
+    select 'webhooks', case when delivery.state = 2 then 'sending'
+          when endpoint.dead_time is null then 'pending' else 'parked' end as state,
+        count(*), min(event.create_time)
+      from webhook_delivery delivery
+        join webhook_event event on event.id = delivery.id
+        left join webhook_endpoint endpoint on endpoint.id = delivery.endpoint_id
+      where delivery.state in (1, 2) group by 2
+    union all
+    select 'holds', 'open', count(*), null from hold where state = 1
+    order by 1, 2`,
+  processes:
+    "select id, name, start_time, seen_time, ended from node order by start_time desc limit 100",
+} as const;
+
+interface QueueRow {
+  readonly queue: string;
+  readonly state: string;
+  readonly count: string;
+  readonly oldest: Date | null;
+}
+
+interface NodeRow {
+  readonly id: string;
+  readonly name: string;
+  readonly start_time: Date;
+  readonly seen_time: Date;
+  readonly ended: Date | null;
+}
+
+/** Makes it. */
+function createSystemRpcs({
+  pool,
+  version,
+}: SystemRpcOptions): Pick<ServiceImpl<typeof OperatorService>, "getSystemInfo"> {
+  return {
+    async getSystemInfo() {
+      const [database, migrations, queues, processes] = await answering(
+        Promise.all([
+          pool.query<{ version: string; bytes: string }>(sql.database),
+          pool.query<{ name: string; executed_at: Date }>(sql.migrations),
+          pool.query<QueueRow>(sql.queues),
+          pool.query<NodeRow>(sql.processes),
+        ]),
+      );
+      return {
+        version,
+        nodeVersion: process.versions.node,
+        databaseVersion: database.rows[0]?.version ?? "",
+        databaseBytes: BigInt(database.rows[0]?.bytes ?? 0),
+        startTime: timestampFromMs(Math.round(performance.timeOrigin)),
+        migrations: migrations.rows.map((row) => ({
+          name: row.name,
+          time: timestampFromDate(row.executed_at),
+        })),
+        queues: queues.rows.map(({ queue, state, count, oldest }) => ({
+          queue,
+          state,
+          count: BigInt(count),
+          ...(oldest && { oldestTime: timestampFromDate(oldest) }),
+        })),
+        processes: processes.rows.map((row) => ({
+          processId: row.id,
+          name: row.name,
+          startTime: timestampFromDate(row.start_time),
+          seenTime: timestampFromDate(row.seen_time),
+          ended: row.ended !== null,
+        })),
+      };
+    },
   };
 }

@@ -7,10 +7,10 @@ import { CancelBilling, ModelTypeSchema } from "../../gen/uas/inference/v1/model
 import { VendorStateSchema } from "../../gen/uas/operator/v1/operator_pb.ts";
 import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
-import { taskRunMs } from "../config/task-limits.ts";
-import { answering } from "../database-lost.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { cutPage, type PageRequest, readPage } from "../page-token.ts";
+import { taskRunMs } from "../config/limits.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { cutPage, type PageRequest, readPage } from "../core/pagination.ts";
 
 /** How a vendor did last, as one process sees it. Times in milliseconds since 1970. */
 export interface Standing {

@@ -1,7 +1,7 @@
 /** What result files need by themselves: expired ones and unused bytes are removed. SQL: batches of rows under locks. */
 import type { Pool } from "pg";
 import { resultExpireMs, resultMemoryMs } from "../config/limits.ts";
-import { singly } from "../singly.ts";
+import { singly } from "../core/async.ts";
 import { sweepSpool } from "./spool.ts";
 import type { ResultStorage } from "./storage.ts";
 

@@ -5,27 +5,27 @@
  * and blob are written, so that from then on nobody removes the bytes; the bytes are put there, and the token
  * is ready. Whoever dies between leaves a token that nobody knows and that expires within the hour.
  */
+import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { Pool } from "pg";
 import { resultBytesMax, resultPendingMs, resultTtlMs, resultUploadMs } from "../config/limits.ts";
-import { answering } from "../database-lost.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { RowOf } from "../db/row.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
 import type { GuardedClient } from "../http/guarded-client.ts";
-import { type FileKind, fileKind } from "./content-type.ts";
+import { fileKind, type FileKind } from "./content-type.ts";
 import { download, type DownloadLimits } from "./download.ts";
 import type { ResultBlobEntity, ResultFileEntity } from "./entity.ts";
 import {
+  ResultFailure,
   type ByteRange,
   type FoundResult,
   type ResultAbout,
-  ResultFailure,
   type ResultFiles,
   type ResultSource,
 } from "./result.ts";
 import { Spool, type Spooled } from "./spool.ts";
 import type { ResultStorage } from "./storage.ts";
-import { isToken, newToken } from "./token.ts";
 
 /** What {@link createResultFiles} needs. */
 export interface ResultFilesOptions {
@@ -223,4 +223,26 @@ async function open(
       `the store has lost ${sha256}: several machines need one store for all of them`,
     ),
   });
+}
+
+const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** 154 bits: nobody finds one by asking. */
+const tokenChars = 26;
+
+/** Makes a token: letters and digits only, so that no notation changes a letter of the address. */
+export function newToken(): string {
+  let token = "";
+  while (token.length < tokenChars) {
+    for (const byte of randomBytes(tokenChars)) {
+      // 248 is four times 62: the rest would make some letters likelier.
+      if (byte < 248 && token.length < tokenChars) token += letters[byte % 62];
+    }
+  }
+  return token;
+}
+
+/** Whether a text has the form of a token. */
+export function isToken(text: string): boolean {
+  return /^[0-9A-Za-z]{26}$/.test(text);
 }

@@ -1,8 +1,8 @@
 /** Who may call which RPC: the `access` option of the contract, read once at start. */
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
-import { type Caller, missingKey } from "../caller.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { type Caller, missingKey } from "../core/caller.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 
 /**
  * Decides whether a caller may call a method.

@@ -5,12 +5,12 @@
  */
 import {
   create,
+  isMessage,
   type DescMessage,
   type DescMethod,
   type DescMethodStreaming,
   type DescMethodUnary,
   type DescService,
-  isMessage,
   type MessageInitShape,
   type MessageShape,
 } from "@bufbuild/protobuf";
@@ -25,8 +25,7 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import { applyInterceptors } from "./apply-interceptors.ts";
-import type { Service } from "./service.ts";
+import type { Service } from "../core/service.ts";
 
 type AnyRequest = UnaryRequest | StreamRequest;
 type AnyResponse = UnaryResponse | StreamResponse;
@@ -292,4 +291,18 @@ async function first<I extends DescMessage>(
   if (input instanceof Single) return input.value as MessageShape<I>;
   for await (const message of input) return create(schema, message);
   return create(schema);
+}
+
+type Next = Parameters<Interceptor>[0];
+type HandleIntercepted = (request: UnaryRequest | StreamRequest) => ReturnType<Next>;
+
+/** Wraps `handle` in interceptors; the first is the outermost. */
+function applyInterceptors(
+  handle: HandleIntercepted,
+  interceptors: readonly Interceptor[],
+): HandleIntercepted {
+  return interceptors.reduceRight<HandleIntercepted>(
+    (next, interceptor) => interceptor(next),
+    handle,
+  );
 }

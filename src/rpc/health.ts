@@ -7,7 +7,7 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from "../../gen/health/v1/health_pb.ts";
 import { ServerReflection } from "../../gen/reflection_pb.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 
 /** Health as gRPC load balancers ask for it. The empty service name means the whole server. */
 export function createHealthService(

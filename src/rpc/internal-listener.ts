@@ -9,10 +9,10 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import type { ListenAddress } from "../config/config.ts";
 import { headerBytesMax } from "../config/limits.ts";
-import { type RouterOptions, routerOptions } from "./router.ts";
+import { routerOptions, type RouterOptions } from "./router.ts";
 
 /** Answers a plain path such as `/healthz`; `undefined` where there is nothing. */
-export type PlainPage = (path: string) => Promise<PlainAnswer | undefined>;
+type PlainPage = (path: string) => Promise<PlainAnswer | undefined>;
 
 /** A plain answer. */
 export interface PlainAnswer {
@@ -31,7 +31,7 @@ export interface InternalListener {
   destroy(): void;
 }
 
-export interface InternalListenerOptions extends RouterOptions {
+interface InternalListenerOptions extends RouterOptions {
   readonly address: ListenAddress;
   readonly page: PlainPage;
 }
@@ -148,4 +148,33 @@ const notFound: PlainAnswer = {
   status: 404,
   contentType: "text/plain",
   body: "not found: this listener serves gRPC, Connect, /healthz, /readyz and /metrics\n",
+};
+
+/**
+ * Opens a listener, and says in one clear line why it cannot.
+ *
+ * @param variable the environment variable that sets the address
+ */
+export async function listenOn<Result>(
+  address: ListenAddress,
+  variable: string,
+  open: (address: ListenAddress) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await open(address);
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+    const reason = reasons[String(code)];
+    if (reason === undefined) throw cause;
+    const { host, port } = address;
+    throw new Error(`cannot listen on ${host}:${port}: ${reason}; set ${variable}=HOST:PORT`, {
+      cause,
+    });
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is taken by another program",
+  EACCES: "this user may not open that port",
+  EADDRNOTAVAIL: "this machine has no such address",
 };

@@ -1,7 +1,7 @@
 /** Serves the contract over the network: the same services and interceptors on every listener. */
 import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
 import { bodyBytesMax } from "../config/limits.ts";
-import type { Service } from "./service.ts";
+import type { Service } from "../core/service.ts";
 
 /** How a listener serves RPCs. */
 export interface RouterOptions {

@@ -1,6 +1,6 @@
 /** The log of a server: hides the secrets of its settings and configuration. */
 import type { Config, Settings } from "../config/config.ts";
-import { createLog, type LogOptions } from "../log.ts";
+import { createLog, type LogOptions } from "../core/log.ts";
 
 /** Creates it. */
 export function createServerLog(

@@ -6,13 +6,14 @@ import cluster, { type Worker } from "node:cluster";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
-import { newId } from "../uuid.ts";
-import type { MetricSnapshot } from "../metric-types.ts";
+import { AggregatorRegistry, Registry } from "prom-client";
+import { Gauge, type MetricSnapshot } from "../core/metric-types.ts";
+import { workerMetrics } from "../core/metrics.ts";
+import { newId } from "../core/uuid.ts";
 import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "./worker-messages.ts";
-import { WorkerMetrics } from "./worker-metrics.ts";
 
 /** What a {@link Supervisor} needs. */
-export interface SupervisorOptions {
+interface SupervisorOptions {
   /** What all workers serve with. */
   readonly order: Omit<WorkerOrder, "worker">;
   /** The folder of the console's pages; `undefined`: there are none. */
@@ -230,4 +231,59 @@ function forwardLines(from: Readable, write: (lines: string) => void): void {
     if (end > 0) write(rest + text.slice(0, end));
     rest = end > 0 ? text.slice(end) : rest + text;
   });
+}
+
+/* The metrics of several workers as one text: what a worker has counted stays when it dies. */
+
+/**
+ * Adds up what workers have counted.
+ *
+ * A counter must not fall when a worker dies: a monitoring system takes that for a restart of the whole gateway, and
+ * counts everything that the other workers have served once more. So what a dead worker last told is kept.
+ */
+export class WorkerMetrics {
+  readonly #own = new Registry();
+  readonly #restarts = workerMetrics(this.#own).workerRestarts;
+  /** By number of the worker. */
+  readonly #latest = new Map<number, readonly MetricSnapshot[]>();
+  #departed: readonly MetricSnapshot[] = [];
+
+  constructor() {
+    const startSeconds = Date.now() / 1000 - process.uptime();
+    void new Gauge({
+      registry: this.#own,
+      name: "process_start_time_seconds",
+      help: "Start time of the supervisor since unix epoch in seconds.",
+      aggregator: "first",
+      read: () => startSeconds,
+    });
+  }
+
+  /** What a worker says that it has counted since its start. */
+  update(worker: number, metrics: readonly MetricSnapshot[]): void {
+    this.#latest.set(worker, metrics);
+  }
+
+  /** A worker has died, and is started again. */
+  restart(worker: number): void {
+    this.#restarts.inc();
+    const last = this.#latest.get(worker) ?? [];
+    this.#latest.delete(worker);
+    const counted = last.filter(({ type }) => type !== "gauge");
+    // What adding makes has its values in plain sight, beside the methods of a metric.
+    const sum: unknown = add([this.#departed, counted]).getMetricsAsArray();
+    this.#departed = sum as readonly MetricSnapshot[];
+  }
+
+  /** The text for a monitoring system. */
+  async read(): Promise<string> {
+    const own: unknown = await this.#own.getMetricsAsJSON();
+    const all = [own as readonly MetricSnapshot[], ...this.#latest.values(), this.#departed];
+    return add(all).metrics();
+  }
+}
+
+/** How the values of a metric become one is the first one's to say. */
+function add(all: readonly (readonly MetricSnapshot[])[]): Registry {
+  return AggregatorRegistry.aggregate([...all]);
 }

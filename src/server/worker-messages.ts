@@ -1,7 +1,7 @@
 /** What a supervisor and its workers say to each other, over the channel that Node.js opens between them. */
-import type { WorkerName } from "../billing/journal.ts";
+import type { WorkerName } from "../core/worker-name.ts";
 import type { Config, Settings } from "../config/config.ts";
-import type { MetricSnapshot } from "../metric-types.ts";
+import type { MetricSnapshot } from "../core/metric-types.ts";
 
 /** Where a worker listens. */
 export interface ListenUrls {

@@ -3,12 +3,11 @@ import type { BackgroundStanding, BackgroundTasks } from "../inference/backgroun
 import type { Cancel } from "./cancel.ts";
 import { noSuchTask } from "./failures.ts";
 import type { TaskFeed } from "./feed.ts";
-import { fingerprint } from "./fingerprint.ts";
+import { fingerprint, checkIdempotencyKey, idempotencyHeader } from "./submit-form.ts";
 import { isEnded, type TaskState } from "./state.ts";
 import type { SeenTask, TaskStore } from "./store.ts";
-import { checkIdempotencyKey, idempotencyHeader } from "./submit-form.ts";
 import type { Submit } from "./submit.ts";
-import { type Parking, poll } from "./wait.ts";
+import { type Parking, poll } from "./reads.ts";
 
 /** What {@link createBackgroundTasks} needs. */
 export interface BackgroundTasksOptions {

@@ -1,9 +1,9 @@
 /** Takes the callbacks of vendors: each is a hint that there is news of one task, and nothing more. */
 import type { Pool } from "pg";
-import { answering } from "../database-lost.ts";
-import { isUuid } from "../uuid.ts";
+import { answering } from "../core/database-lost.ts";
+import { isUuid } from "../core/uuid.ts";
 import type { VendorTasks } from "../vendor/task.ts";
-import { hintTask } from "./hints.ts";
+import { hintTask } from "./vendor-notifications.ts";
 
 /** What {@link createCallbacks} needs. */
 export interface CallbacksOptions {

@@ -1,10 +1,10 @@
 /** Ends tasks because their client asks for it. */
 import type { Pool } from "pg";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { answering } from "../database-lost.ts";
+import { answering } from "../core/database-lost.ts";
 import { chargeOf } from "./charge.ts";
 import { noSuchTask, notCancellable } from "./failures.ts";
-import { type MoveNeeds, moveTask } from "./move.ts";
+import { type MoveNeeds, moveTask } from "./transition.ts";
 import { isCancellable, isEnded, statesBefore } from "./state.ts";
 import type { SeenTask, TaskStore } from "./store.ts";
 import { seenColumns, type TaskRow, type WholeTask } from "./task-row.ts";

@@ -2,17 +2,20 @@
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
-import { callRecord } from "../billing/call-record.ts";
-import type { CallRow } from "../billing/call-row.ts";
-import { callCost } from "../billing/price.ts";
+import { callRecord } from "../billing/calls/call-record.ts";
+import type { CallRow } from "../billing/calls/call-row.ts";
+import type { LedgerBatch } from "../billing/ledger/apply-in.ts";
+import { callCost } from "../billing/prices/price.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
-import { backgroundOf } from "../inference/background/params.ts";
+import { taskHoldTtlMs } from "../config/limits.ts";
+import type { KeyCaller } from "../core/caller.ts";
+import { backgroundOf } from "../inference/background/request.ts";
 import type { TaskOutcome, TaskTaken, TaskUnits } from "../vendor/task.ts";
-import type { Move } from "./move.ts";
 import type { StoredUsageJson, WholeTask } from "./task-row.ts";
+import type { Move } from "./transition.ts";
 
 /** The path that tasks have in the call log. */
-export const taskPath = "/api/ai/tasks";
+const taskPath = "/api/ai/tasks";
 
 /** What a task ended with, for its money. */
 export interface Ended {
@@ -122,4 +125,16 @@ function recordOf(task: WholeTask, ended: Ended, charged: Charged): CallRow {
 function sourceOf(outcome: TaskOutcome | undefined): UsageSource {
   if (outcome?.usage === undefined) return UsageSource.UNSPECIFIED;
   return outcome.usage.isEstimated ? UsageSource.ESTIMATED : UsageSource.UPSTREAM;
+}
+
+/* The one hold of a task: nobody renews it, for it belongs to no process. */
+
+/** What the ledger is asked for before a task is accepted. @param id the task's, and with it the hold's */
+export function taskHold(
+  { accountId, keyId, keyLimitNanos }: KeyCaller,
+  id: string,
+  amountNanos: bigint,
+): LedgerBatch {
+  const key = keyLimitNanos === undefined ? { keyId } : { keyId, keyLimitNanos };
+  return { accountId, holds: [{ id, amountNanos, ...key }], ttlMs: taskHoldTtlMs };
 }

@@ -1,9 +1,13 @@
 /** Takes tasks for this process: those that wait for their turn, in turns of the accounts, and those that are due. */
 import type { Pool } from "pg";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { VendorTasks } from "../vendor/task.ts";
 import type { RowOf } from "../db/row.ts";
 import type { TaskEntity } from "./entity.ts";
-import { inTransaction } from "./move.ts";
-import { type TaskRow, workColumns } from "./task-row.ts";
+import { textUnits } from "./schema/forms.ts";
+import { workColumns, type TaskRow } from "./task-row.ts";
+import { inTransaction } from "./transition.ts";
+import type { WorkerOptions, WorkerVendor } from "./worker-options.ts";
 
 /** Where a task of a model can go, best first. */
 export interface TaskRoute {
@@ -14,7 +18,7 @@ export interface TaskRoute {
 }
 
 /** What {@link pickUp} needs to know. */
-export interface PickUp {
+interface PickUp {
   /** By model key: only these are taken. */
   readonly routes: ReadonlyMap<string, readonly TaskRoute[]>;
   /** The most tasks that a vendor may have at once; `undefined`: no limit. */
@@ -31,7 +35,7 @@ export interface PickUp {
 }
 
 /** What was taken. */
-export interface PickedUp {
+interface PickedUp {
   readonly tasks: readonly TaskRow[];
   /** The account that was served last. */
   readonly after: string;
@@ -122,7 +126,7 @@ const anythingSql = `select
 type WaitingRow = RowOf<typeof TaskEntity, "id" | "account_id" | "model">;
 
 /** What waits. */
-export interface WaitingWork {
+interface WaitingWork {
   readonly queued: boolean;
   readonly due: boolean;
   /** Tasks that have ended, whose vendors may still charge for them. */
@@ -205,3 +209,33 @@ class Room {
     return this.#load.get(vendor) ?? 0;
   }
 }
+
+/* Who runs a task: the vendor's own way with tasks, or for a text its way with text generation. */
+
+/** What of a task says who runs it. */
+export type TaskPlace = Pick<TaskRow, "type" | "model" | "vendor" | "vendor_model" | "path">;
+
+/** Who runs a task; `undefined`: nobody whom this process knows. */
+export function vendorFor(
+  options: Pick<WorkerOptions, "vendors" | "natives" | "models" | "text">,
+  { type, model: key, vendor, vendor_model: name, path }: TaskPlace,
+): WorkerVendor | undefined {
+  if (path !== null) return options.natives?.get(vendor);
+  if (type !== ModelType.TEXT) return options.vendors.get(vendor);
+  const known = options.text?.vendors.get(vendor);
+  const model = options.models.get(key);
+  const route = model?.routes.find((each) => each.vendor === vendor && each.model === name);
+  const run = options.text?.run;
+  if (!known || !run || !model || !route) return undefined;
+  const tasks: VendorTasks = {
+    // Vendors of text know no repetitions and list nothing: a lost answer stays lost.
+    resubmit: "blind",
+    types: textTypes,
+    canCancel: true,
+    submit: ({ params, signal }) => run({ model, route, params, signal }),
+    units: textUnits,
+  };
+  return { tasks, maxInFlight: known.maxInFlight, baseUrl: "" };
+}
+
+const textTypes: ReadonlySet<ModelType> = new Set([ModelType.TEXT]);

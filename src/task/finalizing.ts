@@ -1,7 +1,7 @@
 /** Fetches what vendors have made, before it is gone there. */
 import { setTimeout as delay } from "node:timers/promises";
-import { taskFetchesMax } from "../config/task-limits.ts";
-import { ErrorCode } from "../errors.ts";
+import { taskFetchesMax } from "../config/limits.ts";
+import { ErrorCode } from "../core/errors.ts";
 import { ResultFailure, type StoredResult } from "../result/result.ts";
 import type { TaskOutcome, VendorFile } from "../vendor/task.ts";
 import type { StoredFileJson } from "./task-row.ts";

@@ -1,7 +1,7 @@
 /** What the task room needs by itself: that old tasks go, and that an operator sees what there is. */
 import type { Pool } from "pg";
-import { taskKeptMs } from "../config/task-limits.ts";
-import { singly } from "../singly.ts";
+import { taskKeptMs } from "../config/limits.ts";
+import { singly } from "../core/async.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";
 
 /** How many tasks there are in each state but the ends, of all processes. */

@@ -4,7 +4,7 @@
  */
 
 /** What {@link PollSlots} need. */
-export interface PollSlotsOptions {
+interface PollSlotsOptions {
   /** How often a vendor may be asked, per second, at least 1; `undefined`: as often as one likes. */
   readonly perSecond: (vendor: string) => number | undefined;
   /** Milliseconds since some moment. Default `performance.now`. */
@@ -77,4 +77,32 @@ export class PollSlots {
     }
     return calendar;
   }
+}
+
+/** How long to wait before a vendor is asked again. Pure. */
+
+/** How far a pause may be from its value, so that what began together does not stay together. */
+const jitter = 0.2;
+
+/** How a pause grows. */
+interface PauseScale {
+  /** The first, in milliseconds. */
+  readonly firstMs: number;
+  /** The longest, in milliseconds, before jitter. */
+  readonly longestMs: number;
+}
+
+/**
+ * The pause before the next time, in milliseconds: half as long again each time.
+ *
+ * @param count how often it was asked before, from 0
+ * @param random from 0 to below 1; decides the jitter
+ */
+export function growingPauseMs(
+  { firstMs, longestMs }: PauseScale,
+  count: number,
+  random: number,
+): number {
+  const pause = Math.min(longestMs, firstMs * 1.5 ** Math.min(count, 60));
+  return Math.round(pause * (1 + jitter * (2 * random - 1)));
 }

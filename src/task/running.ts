@@ -1,11 +1,10 @@
 /** Looks after tasks that vendors have: how they stand, and whether they are to end. */
-import { ErrorCode } from "../errors.ts";
+import { ErrorCode } from "../core/errors.ts";
 import { type TaskNews, VendorTrouble } from "../vendor/task.ts";
 import { stoppedOutcome } from "./charge.ts";
-import { faultCode } from "./fault.ts";
-import { timedOut } from "./ends.ts";
+import { faultCode, timedOut } from "./failures.ts";
 import type { Finalize } from "./submitting.ts";
-import type { Standings } from "./standings.ts";
+import type { Standings } from "./vendor-health.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 import type { TaskRow } from "./task-row.ts";
 

@@ -7,9 +7,9 @@ import {
   type KeyCaller,
   requestIdKey,
   resolveRequestId,
-} from "../caller.ts";
+} from "../core/caller.ts";
 import type { ModelConfig } from "../config/config.ts";
-import { GatewayError } from "../errors.ts";
+import { GatewayError } from "../core/errors.ts";
 import { admitCaller } from "../inference/pipeline/admit.ts";
 import type { Cancel } from "./cancel.ts";
 import { taskMessage } from "./message.ts";

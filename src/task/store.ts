@@ -1,8 +1,8 @@
 /** Reads tasks. */
 import type { Pool } from "pg";
-import { answering } from "../database-lost.ts";
-import type { Page } from "../page-token.ts";
-import { isUuid } from "../uuid.ts";
+import { answering } from "../core/database-lost.ts";
+import type { Page } from "../core/pagination.ts";
+import { isUuid } from "../core/uuid.ts";
 import { seenColumns, taskColumns, type TaskRow, type WholeTask } from "./task-row.ts";
 
 /** A task without what was asked for, which can be long. */

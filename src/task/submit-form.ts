@@ -1,10 +1,10 @@
 /** Reads the request of a submit: what is wrong with it is a 400 that names the member. */
-import type { JsonObject } from "@bufbuild/protobuf";
+import { createHash } from "node:crypto";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { SubmitTaskRequest } from "../../gen/uas/task/v1/task_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { invalid } from "./failures.ts";
-import { fingerprint } from "./fingerprint.ts";
 import { paramsFields } from "./schema/forms.ts";
 import type { TaskModel, TaskSchemas } from "./schema/schemas.ts";
 
@@ -21,7 +21,7 @@ export interface ReadSubmit {
 }
 
 /** What {@link readSubmit} needs. */
-export interface ReadSubmitOptions {
+interface ReadSubmitOptions {
   /** Finds the model. @throws GatewayError MODEL_NOT_FOUND or ACCESS_DENIED */
   readonly authorize: (modelKey: string) => ModelConfig;
   readonly schemas: TaskSchemas;
@@ -116,4 +116,32 @@ function readCallbackUrl(
   const read = readPublicUrl(callbackUrl, allowHosts);
   if ("url" in read) return read.url.href;
   throw invalid("callbackUrl", read.problem);
+}
+
+/* What tells one submit from another under the same callback id. */
+
+/** What was asked for, without what is about the request itself. */
+interface Asked {
+  readonly modelKey: string;
+  readonly callbackUrl: string;
+  /** Which parameter object it is. */
+  readonly field: string;
+  readonly params: JsonObject;
+}
+
+/** The SHA-256 of its canonical JSON: the order of members does not count, and absent is absent. */
+export function fingerprint({ modelKey, callbackUrl, field, params }: Asked): Buffer {
+  return createHash("sha256")
+    .update(canonicalJson({ callbackUrl, modelKey, [field]: params }))
+    .digest();
+}
+
+/** JSON with the members of each object in the order of their names. Nested as deep as a body may be. */
+function canonicalJson(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, member]) => `${JSON.stringify(name)}:${canonicalJson(member)}`);
+  return `{${members.join(",")}}`;
 }

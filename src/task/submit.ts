@@ -3,23 +3,22 @@
  * it: whoever runs it, a text generation too, holds nothing again, and its end settles this hold (R-TSK-6).
  */
 import { DatabaseError, type Pool, type PoolClient } from "pg";
-import { batchValues } from "../billing/apply-in.ts";
-import { applyCall, holdVerdicts } from "../billing/batch.ts";
-import type { KeyCaller } from "../caller.ts";
+import { batchValues } from "../billing/ledger/apply-in.ts";
+import { applyCall, holdVerdicts } from "../billing/ledger/batch.ts";
+import type { KeyCaller } from "../core/caller.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
-import { queuedTasksMax, taskQueueMs } from "../config/task-limits.ts";
-import { answering } from "../database-lost.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { queuedTasksMax, taskQueueMs } from "../config/limits.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { openPool } from "../db/open-pool.ts";
 import type { TaskUnits } from "../vendor/task.ts";
-import { isCancelBilled } from "./charge.ts";
+import { isCancelBilled, taskHold } from "./charge.ts";
 import { callbackIdReused, holdRefused, queueFull } from "./failures.ts";
-import { inTransaction } from "./move.ts";
+import { inTransaction } from "./transition.ts";
 import type { SeenTask } from "./store.ts";
 import type { ReadSubmit } from "./submit-form.ts";
-import { taskHold } from "./task-hold.ts";
 import { seenColumns } from "./task-row.ts";
-import { newId } from "../uuid.ts";
+import { newId } from "../core/uuid.ts";
 
 /** Prices, as billing keeps them. */
 export interface TaskPricing {

@@ -1,18 +1,16 @@
 /** Asks vendors for tasks, never twice for the same one (R-TSK-7). */
-import { taskConnectsMax } from "../config/task-limits.ts";
-import { ErrorCode } from "../errors.ts";
-import { HttpFailure } from "../http/failure.ts";
-import { type Submitted, TaskRefused, type TaskOutcome, TaskStopped } from "../vendor/task.ts";
+import type { RouteConfig } from "../config/config.ts";
+import { taskConnectsMax } from "../config/limits.ts";
+import { limitTime } from "../core/async.ts";
+import { ErrorCode } from "../core/errors.ts";
+import { HttpFailure, isUnsent } from "../http/failure.ts";
+import { TaskRefused, TaskStopped, type Submitted, type TaskOutcome } from "../vendor/task.ts";
+import { timedOut, faultCode } from "./failures.ts";
 import type { TaskRow, WholeTask } from "./task-row.ts";
-import { timedOut } from "./ends.ts";
 import type { Stopped, TaskWork, Work } from "./task-work.ts";
-import { faultCode } from "./fault.ts";
-import { followHint } from "./hinted.ts";
-import type { MoveColumns } from "./move.ts";
-import { limitTime } from "./time-limit.ts";
-import { nextRoute } from "./next-route.ts";
-import type { Standings } from "./standings.ts";
-import { isUnsent } from "./unsent.ts";
+import type { MoveColumns } from "./transition.ts";
+import type { Standings } from "./vendor-health.ts";
+import { followHint } from "./vendor-notifications.ts";
 import type { WorkerVendor } from "./worker-options.ts";
 
 /** What is done with a result once it is there. */
@@ -291,4 +289,15 @@ function stoppedBy(error: unknown): Stopped {
 
 function passing(message: string): TaskRefused {
   return new TaskRefused("upstream_error", message, true);
+}
+
+/* Where a task goes next. */
+
+/** The route of its model after the one that it has; `undefined`: there is none. */
+function nextRoute(work: TaskWork, task: TaskRow): RouteConfig | undefined {
+  const routes = work.options.models.get(task.model)?.routes ?? [];
+  const at = routes.findIndex((r) => r.vendor === task.vendor && r.model === task.vendor_model);
+  const isKnown = ({ vendor, model }: RouteConfig): boolean =>
+    work.vendorOf({ ...task, vendor, vendor_model: model }) !== undefined;
+  return at < 0 ? undefined : routes.slice(at + 1).find(isKnown);
 }

@@ -1,24 +1,28 @@
 /** What every step of a task is made of: changing it, asking its vendor, ending it. */
 import { setTimeout as delay } from "node:timers/promises";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { bookVendorCost } from "../billing/late-vendor-cost.ts";
-import type { Queryable } from "../billing/queryable.ts";
-import { isDatabaseLost } from "../database-lost.ts";
-import { errorMeanings, type SentErrorCode } from "../errors.ts";
+import { bookVendorCost } from "../billing/ledger/apply-in.ts";
+import type { Queryable } from "../db/queryable.ts";
+import { isDatabaseLost } from "../core/database-lost.ts";
+import { errorMeanings, type SentErrorCode } from "../core/errors.ts";
 import type { TaskOutcome, TaskTaken } from "../vendor/task.ts";
-import { askedUnits } from "../vendor/task-units.ts";
+import { askedUnits } from "../vendor/task-params.ts";
 import { chargeOf, type Ended, stoppedOutcome, usageOf } from "./charge.ts";
-import { endingOf, type Failure } from "./ends.ts";
+import { endingOf, type Failure } from "./failures.ts";
 import type { Lease } from "./leases.ts";
-import { hintTask } from "./hints.ts";
-import { inTransaction, type Move, type MoveColumns, moveTask } from "./move.ts";
-import { pauseMs } from "./pause.ts";
-import { PollSlots } from "./poll-slots.ts";
+import { hintTask } from "./vendor-notifications.ts";
+import { inTransaction, type Move, type MoveColumns, moveTask } from "./transition.ts";
+import { growingPauseMs, PollSlots } from "./poll-slots.ts";
 import { transitions } from "./state.ts";
 import { type StoredFileJson, type TaskRow, type WholeTask, workColumns } from "./task-row.ts";
-import { timingsOf } from "./timings.ts";
-import { type TaskPlace, vendorFor } from "./text-vendor.ts";
-import type { WorkerOptions, WorkerPoint, WorkerTimings, WorkerVendor } from "./worker-options.ts";
+import {
+  timingsOf,
+  type WorkerOptions,
+  type WorkerPoint,
+  type WorkerTimings,
+  type WorkerVendor,
+} from "./worker-options.ts";
+import { type TaskPlace, vendorFor } from "./claim.ts";
 
 /** What came too late for a task. */
 export interface LateNews {
@@ -98,7 +102,7 @@ export class TaskWork {
   /** The pause before the next time, in milliseconds; `count`: how often it was tried before. */
   pause(count: number): number {
     const { pollMs, pollMsMax } = this.timings;
-    return pauseMs({ firstMs: pollMs, longestMs: pollMsMax }, count, this.random());
+    return growingPauseMs({ firstMs: pollMs, longestMs: pollMsMax }, count, this.random());
   }
 
   /** The same, before a vendor is asked how a task stands that it has. */

@@ -1,15 +1,28 @@
 /** What a worker needs, and where a process can die in it. */
 import type { Pool } from "pg";
-import type { CallRow } from "../billing/call-row.ts";
-import type { CallUsage } from "../billing/price.ts";
+import type { CallRow } from "../billing/calls/call-row.ts";
+import type { CallUsage } from "../billing/prices/price.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
+import {
+  taskFaultMs,
+  taskFaultPauseMs,
+  taskHeartbeatMs,
+  taskLeaseMs,
+  taskPollMs,
+  taskPollMsMax,
+  taskRunMs,
+  taskScanMs,
+  taskSettleMs,
+  taskTrailMs,
+  taskUnknownMs,
+} from "../config/limits.ts";
 import type { TextRunner } from "../inference/text-task.ts";
 import type { ResultFiles } from "../result/result.ts";
 import type { VendorTasks } from "../vendor/task.ts";
 import type { VendorFault } from "../vendor/vendor.ts";
-import type { MoveNeeds } from "./move.ts";
 import type { TaskEvent } from "./state.ts";
 import type { TaskRow } from "./task-row.ts";
+import type { MoveNeeds } from "./transition.ts";
 
 /** What a worker needs. */
 export interface WorkerOptions extends MoveNeeds {
@@ -94,7 +107,7 @@ export type ResultStore = Pick<ResultFiles, "store">;
  * - `unsent`: there was no connection.
  * - `unknown`: there was no answer; the vendor may have it.
  */
-export type SubmitOutcome = "accepted" | "done" | "refused" | "later" | "unsent" | "unknown";
+type SubmitOutcome = "accepted" | "done" | "refused" | "later" | "unsent" | "unknown";
 
 /** How long things take, in milliseconds: see the limits of the same names. */
 export interface WorkerTimings {
@@ -119,3 +132,23 @@ export type WorkerPoint =
   | "file.stored"
   | `trail.${"sent" | "answered"}`
   | `${TaskEvent | "progress"}.${"sent" | "answered"}`;
+
+/* How long the steps of tasks take where nobody says otherwise. */
+
+/** The timings of a worker. @param given default: those of the limits */
+export function timingsOf(given: Partial<WorkerTimings> = {}): WorkerTimings {
+  return {
+    leaseMs: taskLeaseMs,
+    heartbeatMs: taskHeartbeatMs,
+    scanMs: taskScanMs,
+    runMs: taskRunMs,
+    pollMs: taskPollMs,
+    pollMsMax: taskPollMsMax,
+    settleMs: taskSettleMs,
+    unknownMs: taskUnknownMs,
+    trailMs: taskTrailMs,
+    faultMs: taskFaultMs,
+    faultPauseMs: taskFaultPauseMs,
+    ...given,
+  };
+}

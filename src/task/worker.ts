@@ -15,19 +15,26 @@ import {
   taskChecksMax,
   taskClaimMax,
   taskSubmitsMax,
-} from "../config/task-limits.ts";
-import { singly } from "../singly.ts";
-import { findWork, pickUp, takeDue, takeOverdue, takeTrailing, type TaskRoute } from "./claim.ts";
+} from "../config/limits.ts";
+import { singly } from "../core/async.ts";
+import {
+  findWork,
+  pickUp,
+  takeDue,
+  takeOverdue,
+  takeTrailing,
+  vendorFor,
+  type TaskRoute,
+} from "./claim.ts";
 import { Finalizing } from "./finalizing.ts";
 import { type Lease, Leases } from "./leases.ts";
-import { pauseMs } from "./pause.ts";
+import { growingPauseMs } from "./poll-slots.ts";
 import { Running } from "./running.ts";
-import { Standings } from "./standings.ts";
+import { Standings } from "./vendor-health.ts";
 import { Submitting } from "./submitting.ts";
-import { Trailing } from "./trailing.ts";
-import { vendorFor } from "./text-vendor.ts";
+import { Trailing } from "./late-charges.ts";
 import type { TaskRow } from "./task-row.ts";
-import { timedOut } from "./ends.ts";
+import { timedOut } from "./failures.ts";
 import { TaskWork, type Work } from "./task-work.ts";
 import type { WorkerOptions } from "./worker-options.ts";
 
@@ -248,7 +255,7 @@ function workOf(task: TaskRow, lease: Lease): Work {
 function standingsOf({ options, timings, random, warn }: TaskWork): Standings {
   const scale = { firstMs: timings.pollMs, longestMs: timings.faultPauseMs };
   return new Standings({
-    pause: (count) => pauseMs(scale, count, random()),
+    pause: (count) => growingPauseMs(scale, count, random()),
     onAlarm: (alarm) => options.onAlarm?.(alarm),
     onBack: ({ vendor, vendor_model: model }) =>
       warn("a vendor takes tasks again that it had refused", { vendor, model }),

@@ -1,9 +1,9 @@
 /** What vendors share that are reached by one POST per text generation. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
-import { type VendorDialectId, vendorDialects } from "../dialect/index.ts";
+import { vendorDialects, type VendorDialectId } from "../dialect/index.ts";
 import { createHttpClient } from "../http/client.ts";
-import type { NativeTransport } from "./native-transport.ts";
+import type { NativeTransport } from "./native-http.ts";
 import type { OpenTasks } from "./task.ts";
 import type {
   ResponseStateCall,
@@ -14,7 +14,7 @@ import type {
 } from "./vendor.ts";
 
 /** What one kind does in its own way. */
-export interface HttpVendorOptions {
+interface HttpVendorOptions {
   /** What the kind speaks. The configuration may restrict it. */
   readonly dialects: readonly Dialect[];
   /** The headers that carry the credential. */
@@ -131,4 +131,37 @@ function spoken(dialects: readonly Dialect[], config: VendorConfig): ReadonlySet
   const word = (dialect: Dialect): string => vendorDialects[dialect as VendorDialectId].word;
   const allowed = config.dialects;
   return new Set(dialects.filter((each) => allowed === undefined || allowed.includes(word(each))));
+}
+
+/** Reads vendors' error bodies, which may be anything: a page of a proxy, or cut off. */
+
+/** The body's `error` member where it is an object. Google's streams wrap the whole in a list of one. */
+export function errorMember(body: Buffer): Readonly<Record<string, unknown>> | undefined {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(body.toString("utf8"));
+  } catch {
+    return undefined;
+  }
+  const first: unknown = Array.isArray(parsed) ? parsed[0] : parsed;
+  return isObject(first) && isObject(first["error"]) ? first["error"] : undefined;
+}
+
+/** A member as text; empty where it is none. */
+export function textMember(object: Readonly<Record<string, unknown>>, name: string): string {
+  const value = object[name];
+  return typeof value === "string" ? value : "";
+}
+
+/** The members of a list member that are objects. */
+export function objectsMember(
+  object: Readonly<Record<string, unknown>>,
+  name: string,
+): ReadonlyArray<Readonly<Record<string, unknown>>> {
+  const value = object[name];
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -7,7 +7,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
-import type { GatewayError } from "../errors.ts";
+import type { GatewayError } from "../core/errors.ts";
 import type { TaskNews, TaskUnits } from "./task.ts";
 
 /** A vendor's own interface. */

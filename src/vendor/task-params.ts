@@ -3,12 +3,14 @@
  * on; everything else is refused by name, so that no wish is silently without effect.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { ModelConfig } from "../config/config.ts";
+import type { TaskUnits, VendorTasks } from "./task.ts";
 
 /** The schemas of a parameter object's members, by canonical name. */
 export type Params = Readonly<Record<string, JsonObject>>;
 
 /** What a parameter object is beside its members. */
-export interface ParamsRules {
+interface ParamsRules {
   /** Those that must be there. */
   readonly required?: readonly string[];
   /** Of these exactly one must be there. */
@@ -143,7 +145,7 @@ export function mapped(params: JsonObject, mapping: Mapping): JsonObject {
 }
 
 /** A parameter that is an object; empty where it is none. */
-export function objectParam(params: JsonObject, name: string): JsonObject {
+function objectParam(params: JsonObject, name: string): JsonObject {
   const value = params[name];
   return isObject(value) ? value : {};
 }
@@ -176,3 +178,28 @@ export function dataOf(url: string): { readonly mimeType: string; readonly data:
 function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/* How long what is made is taken for: a model need not heed what is said of its length. Pure. */
+
+type Tasks = Pick<VendorTasks, "units" | "secondsUsual">;
+
+/** What a task is charged by where nobody tells what was made. */
+export function askedUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
+  return atLeast(tasks.units(params, model), model.minSeconds ?? 0);
+}
+
+/** What money is held for. */
+export function mostUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
+  const { secondsUsual = 0 } = tasks;
+  return atLeast(tasks.units(params, model), model.minSeconds ?? secondsUsual);
+}
+
+/** Units of at least so many seconds, where they are of seconds. */
+export function atLeast(units: TaskUnits, least: number): TaskUnits {
+  const { seconds } = units;
+  return seconds === undefined ? units : { ...units, seconds: Math.max(seconds, least) };
+}
+
+/** What a film or a sound is charged for at the least, in seconds, that was asked for in a vendor's own form and of
+ * which nobody tells how long it is: a length there may be any number. */
+export const secondsLeast = 1;

@@ -1,9 +1,9 @@
 /** What a vendor must offer. One file per kind implements it; index.ts lists them. */
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { CancelSignal } from "../cancel-signal.ts";
+import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { VendorConfig } from "../config/config.ts";
-import type { NativeTransport } from "./native-transport.ts";
+import type { NativeTransport } from "./native-http.ts";
 import type { NativeApi } from "./native.ts";
 import type { VendorTasks } from "./task.ts";
 
@@ -17,7 +17,7 @@ export interface VendorKind {
   /** Whether `api_key` must be given. */
   readonly needsApiKey: boolean;
   /** What to do when the client leaves, where the configuration does not say: `drain` for a vendor that
-   * charges for the whole reply whether anybody reads it or not. Default `abort`. */
+   * charges for the whole reply whether anybody reads it or not. Default `grace`. */
   readonly onDisconnect?: "drain";
   /** Its own interface, served where the configuration gives it a prefix. Absent: it is not served. */
   readonly native?: NativeApi;

@@ -1,8 +1,8 @@
 /** Which account a request to the webhook room is about, and whether its caller may ask. */
 import type { HandlerContext } from "@connectrpc/connect";
-import { callerKey } from "../caller.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { isUuid } from "../uuid.ts";
+import { callerKey } from "../core/caller.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { isUuid } from "../core/uuid.ts";
 
 /** Whether the caller may see this account: an operator any, a session its own. */
 export function maySee(context: Pick<HandlerContext, "values">, accountId: string): boolean {

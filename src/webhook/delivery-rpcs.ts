@@ -1,10 +1,10 @@
 /** The RPCs that show deliveries. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListDeliveriesRequest } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
-import { answering } from "../database-lost.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { cutPage, readPage } from "../page-token.ts";
-import { isUuid } from "../uuid.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { cutPage, readPage } from "../core/pagination.ts";
+import { isUuid } from "../core/uuid.ts";
 import { accountCheck, invalid, isOperator, maySee } from "./access.ts";
 import {
   attemptMessage,
@@ -13,7 +13,7 @@ import {
   deliverySql,
   stateConditions,
 } from "./delivery-query.ts";
-import { endpointIdOf } from "./endpoint.ts";
+import { endpointIdOf } from "./enqueue.ts";
 import { WebhookAttemptEntity, WebhookEventEntity } from "./entity.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 

@@ -21,18 +21,22 @@ import {
   webhookSuspectShare,
   webhookUnprovenShare,
 } from "../config/limits.ts";
-import { singly } from "../singly.ts";
+import { singly } from "../core/async.ts";
+import { Listener } from "../db/listener.ts";
 import {
-  type ClaimedRow,
+  Deliverer,
+  type DispatcherOptions,
+  type DispatcherTimings,
+  type DispatchPoint,
+} from "./deliverer.ts";
+import {
   claimStatement,
-  type DueRow,
   recoverLost,
   scanStatement,
+  type ClaimedRow,
+  type DueRow,
 } from "./delivery-store.ts";
-import { Deliverer } from "./deliverer.ts";
-import type { DispatcherOptions, DispatcherTimings, DispatchPoint } from "./dispatcher-options.ts";
-import type { Listener } from "../db/listener.ts";
-import { createDueFeed } from "./due-feed.ts";
+import { dueChannel } from "./enqueue.ts";
 import { Slots } from "./slots.ts";
 
 /** Sends webhooks from {@link start} to {@link stop}. */
@@ -201,4 +205,29 @@ class RunningDispatcher implements Dispatcher {
     });
     this.#sending.add(sending);
   }
+}
+
+/*
+ * Hears at once what has become due. What is missed while the connection is down is found by the dispatcher's
+ * next scan.
+ */
+
+/** What {@link createDueFeed} needs. */
+interface DueFeedOptions {
+  /** The database. Contains a password: never logged. */
+  readonly url: string;
+  readonly onDue: (endpointId: string, accountId: string) => void;
+}
+
+/** Makes the feed; it hears from its start on. */
+function createDueFeed({ url, onDue }: DueFeedOptions): Listener {
+  return new Listener({
+    url,
+    channel: dueChannel,
+    applicationName: "uas-webhooks-due",
+    onNotice: (payload) => {
+      const [endpointId, accountId] = payload.split(" ");
+      if (endpointId && accountId) onDue(endpointId, accountId);
+    },
+  });
 }

@@ -1,23 +1,30 @@
 /** The RPCs that show receivers, and take one for healthy again. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { type InferEntity, raw } from "@mikro-orm/core";
+import type { HandlerContext } from "@connectrpc/connect";
+import { raw, type InferEntity } from "@mikro-orm/core";
 import type { EntityManager } from "@mikro-orm/postgresql";
+import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import {
-  type Endpoint,
   EndpointSchema,
   EndpointState,
+  WebhookSecretSchema,
+  type Endpoint,
+  type WebhookSecret,
 } from "../../gen/uas/webhook/v1/webhook_pb.ts";
-import { answering } from "../database-lost.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { cutPage, readPage } from "../page-token.ts";
-import { recordAction } from "../operator-log.ts";
-import { transact } from "../transact.ts";
-import { isUuid } from "../uuid.ts";
+import { sessionOf } from "../core/browser-session.ts";
+import { callerKey } from "../core/caller.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { recordAction } from "../core/operator-log.ts";
+import { cutPage, readPage } from "../core/pagination.ts";
+import { isUuid } from "../core/uuid.ts";
+import { transact } from "../db/transaction.ts";
 import { accountCheck } from "./access.ts";
 import { endpointOf } from "./delivery-rpcs.ts";
 import { dueChannel } from "./enqueue.ts";
 import { WebhookDeliveryEntity, WebhookEndpointEntity } from "./entity.ts";
+import type { AccountSecrets } from "./secrets.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 
 type EndpointRow = InferEntity<typeof WebhookEndpointEntity>;
@@ -116,4 +123,73 @@ function endpointState({ deadTime, openUntil }: EndpointRow): EndpointState {
 function noSuchEndpoint(): GatewayError {
   const text = "nothing was ever sent to this origin of the account: see ListEndpoints";
   return new GatewayError(ErrorCode.NOT_FOUND, text);
+}
+
+/* The RPCs that show and change an account's secret. */
+
+/** Makes them. */
+export function createSecretRpcs({
+  secrets,
+  accountExists,
+  requireStepUp,
+}: WebhookServiceOptions): Pick<WebhookRpcs, "getSecret" | "rotateSecret" | "promoteSecret"> {
+  const requireAccount = accountCheck(accountExists);
+  const proved = async (
+    { accountId, code }: { readonly accountId: string; readonly code: string },
+    context: HandlerContext,
+    action: CodeAction,
+  ): Promise<string> => {
+    const subjectId = await requireAccount(accountId, context);
+    await requireStepUp(context, { action, subjectId, code });
+    return subjectId;
+  };
+  return {
+    async getSecret(request, context) {
+      const accountId = await requireAccount(request.accountId, context);
+      const found = await secrets.get(accountId);
+      if (request.code === "" && isSession(context)) {
+        return { secret: secretMessage(accountId, masked(found)) };
+      }
+      await proved(request, context, CodeAction.REVEAL_WEBHOOK_SECRET);
+      return { secret: secretMessage(accountId, found) };
+    },
+
+    async rotateSecret(request, context) {
+      const accountId = await proved(request, context, CodeAction.ROTATE_WEBHOOK_SECRET);
+      return { secret: secretMessage(accountId, await secrets.rotate(accountId)) };
+    },
+
+    async promoteSecret(request, context) {
+      const accountId = await proved(request, context, CodeAction.ROTATE_WEBHOOK_SECRET);
+      const promoted = await secrets.promote(accountId, request.dropOld);
+      return { secret: secretMessage(accountId, promoted) };
+    },
+  };
+}
+
+/** Whether somebody who is signed in to the console calls, operators too. */
+function isSession({ values }: HandlerContext): boolean {
+  const caller = values.get(callerKey);
+  return caller?.kind === "session" || sessionOf(caller) !== undefined;
+}
+
+/** The secrets as they are shown to whoever finds a browser open. */
+function masked(secrets: AccountSecrets): AccountSecrets {
+  const { current, other } = secrets;
+  return { ...secrets, current: mask(current), other: other === undefined ? other : mask(other) };
+}
+
+function mask(secret: string): string {
+  return `${secret.slice(0, secret.indexOf("_") + 1)}…${secret.replace(/=+$/, "").slice(-4)}`;
+}
+
+function secretMessage(accountId: string, secrets: AccountSecrets): WebhookSecret {
+  const { current, other = "", isPromoted, rotationEndTime } = secrets;
+  return create(WebhookSecretSchema, {
+    accountId,
+    current,
+    other,
+    isPromoted,
+    ...(rotationEndTime && { rotationEndTime: timestampFromDate(rotationEndTime) }),
+  });
 }

@@ -1,16 +1,12 @@
 /** Puts webhooks where they cannot be lost: beside what they tell of, in its transaction. SQL: on the connection of hot task changes. */
+import { hash } from "node:crypto";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { webhookProgressMs } from "../config/limits.ts";
-import { endpointIdOf, originOf } from "./endpoint.ts";
+import { newId } from "../core/uuid.ts";
+import type { Transaction } from "../db/transaction.ts";
 import { freezePayload, type WebhookPayload } from "./payload.ts";
-import { EventKind, type EventKindValue } from "./schedule.ts";
 import { safeText } from "./safe-json.ts";
-import { newId } from "../uuid.ts";
-
-/** A connection that is inside a transaction. */
-export interface Transaction {
-  query(text: string, values: unknown[]): Promise<{ readonly rows: unknown[] }>;
-}
+import { EventKind, type EventKindValue } from "./schedule.ts";
 
 /** Something to tell a receiver. */
 export interface WebhookEvent extends Omit<WebhookPayload, "facts"> {
@@ -123,4 +119,18 @@ function rowOf(
     url,
     bytes.toString("hex"),
   ];
+}
+
+/* A receiver: what belongs to one account and one origin shares its caps and its breaker. */
+
+/** The origin of a callback address: scheme, host and port. */
+export function originOf(url: string): string {
+  return new URL(url).origin;
+}
+
+/** The id of a receiver. Made of what it is, so that nobody has to look it up. */
+export function endpointIdOf(accountId: string, origin: string): string {
+  const hex = hash("sha256", `${accountId}\n${origin}`);
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)];
+  return [...parts, hex.slice(20, 32)].join("-");
 }

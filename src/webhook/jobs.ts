@@ -1,7 +1,7 @@
 /** What the webhook room does by itself: old events are deleted, waiting ones counted. SQL: sets of rows, in batches. */
 import type { Pool } from "pg";
 import { webhookKeptMs } from "../config/limits.ts";
-import { singly } from "../singly.ts";
+import { singly } from "../core/async.ts";
 
 /** What waits, on all nodes together. */
 export interface WebhookStats {

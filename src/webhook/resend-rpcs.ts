@@ -1,9 +1,9 @@
 /** The RPCs that send deliveries again, and tests. SQL: many rows change and their endpoints are notified in one statement. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { readPublicUrl } from "../http/public-url.ts";
-import { recordActionOn } from "../operator-log.ts";
+import { recordActionOn } from "../core/operator-log.ts";
 import { accountCheck, invalid } from "./access.ts";
 import { deliveryMessage } from "./delivery-query.ts";
 import { endpointOf, findDelivery, noSuchDelivery, readDelivery } from "./delivery-rpcs.ts";
@@ -11,8 +11,8 @@ import { dueChannel, enqueueWebhook } from "./enqueue.ts";
 import { EventKind } from "./schedule.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 import { testEvent } from "./test-event.ts";
-import { transact } from "../transact.ts";
-import { newId } from "../uuid.ts";
+import { transact } from "../db/transaction.ts";
+import { newId } from "../core/uuid.ts";
 
 type Rpcs = Pick<WebhookRpcs, "resendDelivery" | "resendFailed" | "sendTestEvent">;
 

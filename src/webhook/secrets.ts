@@ -1,10 +1,10 @@
 /** The signing secrets of accounts: made when first needed, kept sealed, rotated without a gap. SQL: the database's clock decides. */
 import type { Pool } from "pg";
 import { webhookRotationMs } from "../config/limits.ts";
-import { answering } from "../database-lost.ts";
+import { answering } from "../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { createSealing, type Sealing } from "../core/sealing.ts";
 import type { RowOf } from "../db/row.ts";
-import { ErrorCode, GatewayError } from "../errors.ts";
-import { createSealing, type Sealing } from "../sealing.ts";
 import type { WebhookSecretEntity } from "./entity.ts";
 import { newSecret, type SigningSecrets } from "./signature.ts";
 

@@ -3,11 +3,10 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { MikroORM } from "@mikro-orm/postgresql";
 import type { Pool } from "pg";
 import type { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
-import type { RequireStepUp } from "../visit.ts";
+import type { RequireStepUp } from "../core/browser-session.ts";
 import { createDeliveryRpcs } from "./delivery-rpcs.ts";
-import { createEndpointRpcs } from "./endpoint-rpcs.ts";
+import { createEndpointRpcs, createSecretRpcs } from "./endpoint-rpcs.ts";
 import { createResendRpcs } from "./resend-rpcs.ts";
-import { createSecretRpcs } from "./secret-rpcs.ts";
 import type { Secrets } from "./secrets.ts";
 
 /** What {@link createWebhookService} needs. */

@@ -7,7 +7,7 @@ import type { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import { SessionService } from "../../gen/uas/account/v1/session_service_pb.ts";
 import { UserService } from "../../gen/uas/account/v1/user_service_pb.ts";
 
-import { fromRpcError, type GatewayError } from "../../src/errors.ts";
+import { fromRpcError, type GatewayError } from "../../src/core/errors.ts";
 
 /** One browser. */
 export interface Browser {

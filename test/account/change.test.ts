@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type AccountSchema, AccountState } from "../../gen/uas/account/v1/account_pb.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { codeOf, openRooms, type Rooms } from "../key/rooms.ts";
 
 const unknownId = "0190aaaa-0000-7000-8000-000000000000";

@@ -5,7 +5,7 @@ import { CodeAction, SignInMethod } from "../../gen/uas/account/v1/session_pb.ts
 import { UserRole } from "../../gen/uas/account/v1/user_pb.ts";
 import { UserService } from "../../gen/uas/account/v1/user_service_pb.ts";
 import { totpCode } from "../../src/account/user/totp.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { actionCode, createPhones, failureOf, letMinutePass, signInWithCode } from "./browser.ts";
 import { useConsole } from "./console.ts";
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { createAccountService } from "../../src/account/service.ts";
-import { anonymous } from "../../src/caller.ts";
+import { anonymous } from "../../src/core/caller.ts";
 import { openDatabase } from "../../src/db/database.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { startFaultProxy } from "../support/fault-proxy.ts";
 import { codeOf, openRooms, type Rooms } from "../key/rooms.ts";
 

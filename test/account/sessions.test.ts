@@ -12,9 +12,9 @@ import {
   sessionMs,
   sessionOverlapMs,
   sessionsMax,
-} from "../../src/config/sign-in-limits.ts";
-import { type Database, openDatabase } from "../../src/db/database.ts";
-import type { Visit } from "../../src/visit.ts";
+} from "../../src/config/limits.ts";
+import type { Visit } from "../../src/core/browser-session.ts";
+import { openDatabase, type Database } from "../../src/db/database.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;

@@ -6,7 +6,7 @@ import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { UserRole } from "../../gen/uas/account/v1/user_pb.ts";
 import { UserService } from "../../gen/uas/account/v1/user_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { startGateway } from "../support/gateway.ts";
 import { createPhones, failureOf, letMinutePass, openBrowser, signInWithCode } from "./browser.ts";
 import { useConsole } from "./console.ts";

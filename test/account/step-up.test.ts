@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { createKeyCopies } from "../../src/key/copies.ts";
 import {
   actionCode,

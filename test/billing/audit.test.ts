@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { auditLedger } from "../../src/billing/audit.ts";
-import { createLedger } from "../../src/billing/ledger-writer.ts";
+import { auditLedger } from "../../src/billing/ledger/audit.ts";
+import { createLedger } from "../../src/billing/ledger/ledger-writer.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 describe("R-MON-6: the audit", () => {
   let billing: Billing;

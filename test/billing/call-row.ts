@@ -1,4 +1,4 @@
-import type { CallRow } from "../../src/billing/call-row.ts";
+import type { CallRow } from "../../src/billing/calls/call-row.ts";
 
 /** The record of a call. */
 export function callRow(id: string, accountId: string, rest: Partial<CallRow> = {}): CallRow {

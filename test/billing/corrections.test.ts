@@ -3,13 +3,13 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { createBillingService } from "../../src/billing/service.ts";
-import { operator } from "../../src/caller.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { operator } from "../../src/core/caller.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { codeOf } from "../key/rooms.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { rpcs } from "./rpcs.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 let billing: Billing;
 let accountId: string;

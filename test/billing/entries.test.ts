@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { ListLedgerEntriesRequest } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { createBillingService } from "../../src/billing/service.ts";
-import { operator } from "../../src/caller.ts";
-import { ErrorCode } from "../../src/errors.ts";
-import { newId } from "../../src/uuid.ts";
+import { operator } from "../../src/core/caller.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
+import { newId } from "../../src/core/uuid.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { rpcs } from "./rpcs.ts";
 

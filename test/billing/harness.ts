@@ -1,7 +1,11 @@
 /** A database with billing's tables, and short words for what the tests do with it. */
 import { Pool } from "pg";
 import { expect } from "vitest";
-import { applyIn, type LedgerBatch, type LedgerVerdicts } from "../../src/billing/apply-in.ts";
+import {
+  applyIn,
+  type LedgerBatch,
+  type LedgerVerdicts,
+} from "../../src/billing/ledger/apply-in.ts";
 import {
   applyStatement,
   applyValues,
@@ -9,17 +13,21 @@ import {
   holdVerdicts,
   lowBalance,
   settleVerdicts,
-} from "../../src/billing/batch.ts";
-import type { CallRow } from "../../src/billing/call-row.ts";
-import { extendItem, holdItem, settleItem } from "../../src/billing/lane-items.ts";
-import type { ExtendOperation, HoldOperation, HoldVerdict } from "../../src/billing/ledger.ts";
-import type { Row } from "../../src/billing/link.ts";
+} from "../../src/billing/ledger/batch.ts";
+import type { CallRow } from "../../src/billing/calls/call-row.ts";
+import { extendItem, holdItem, settleItem } from "../../src/billing/ledger/queue-items.ts";
+import type {
+  ExtendOperation,
+  HoldOperation,
+  HoldVerdict,
+} from "../../src/billing/ledger/ledger.ts";
+import type { Row } from "../../src/billing/ledger/connection.ts";
 import { callRow } from "./call-row.ts";
-import { auditLedger } from "../../src/billing/audit.ts";
-import { book } from "../../src/billing/booking.ts";
+import { auditLedger } from "../../src/billing/ledger/audit.ts";
+import { book } from "../../src/billing/ledger/booking.ts";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { createTestDatabase } from "../support/database.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 /** How long holds of tests that are not about time may wait, in milliseconds: machines can be busy. */
 export const holdWaitMs = 60_000;

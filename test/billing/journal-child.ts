@@ -1,7 +1,7 @@
 /** Fills a journal until it cannot be written, in a process of its own: see journal.test.ts. */
-import { Journal } from "../../src/billing/journal.ts";
+import { Journal } from "../../src/billing/ledger/journal.ts";
 import { callRow } from "./call-row.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 // Without a listener the signal of the limit would end the process.
 process.on("SIGXFSZ", () => {});

@@ -3,11 +3,12 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Journal, prefixOf, type WorkerName } from "../../src/billing/journal.ts";
-import type { JournalEntry } from "../../src/billing/journal-format.ts";
-import { JournalReplay, type ReplayOptions } from "../../src/billing/journal-replay.ts";
+import { Journal, prefixOf } from "../../src/billing/ledger/journal.ts";
+import type { WorkerName } from "../../src/core/worker-name.ts";
+import type { JournalEntry } from "../../src/billing/ledger/journal-segment.ts";
+import { JournalReplay, type ReplayOptions } from "../../src/billing/ledger/journal-replay.ts";
 import { callRow } from "./call-row.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 let folder: string;
 let booked: string[];

@@ -5,10 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Journal, type JournalOptions } from "../../src/billing/journal.ts";
-import { decodeJournal, encodeEntry, type JournalEntry } from "../../src/billing/journal-format.ts";
+import { Journal, type JournalOptions } from "../../src/billing/ledger/journal.ts";
+import {
+  decodeJournal,
+  encodeEntry,
+  type JournalEntry,
+} from "../../src/billing/ledger/journal-segment.ts";
 import { callRow } from "./call-row.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 let parent: string;
 let folder: string;

@@ -1,7 +1,7 @@
 /** Operations of the ledger that are there already when they come: batches are sent without asking first. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
-import { newId } from "../../src/uuid.ts";
+import { createLedger, type LedgerWriter } from "../../src/billing/ledger/ledger-writer.ts";
+import { newId } from "../../src/core/uuid.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
 

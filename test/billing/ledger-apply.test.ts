@@ -1,11 +1,11 @@
 import { MikroORM } from "@mikro-orm/postgresql";
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { applyIn } from "../../src/billing/apply-in.ts";
+import { applyIn } from "../../src/billing/ledger/apply-in.ts";
 import { ormOptions } from "../../src/db/database.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 const refused = (availableNanos: bigint) => ({ admitted: false, availableNanos });
 const closed = { admitted: false, availableNanos: 0n, closed: true };

@@ -4,10 +4,10 @@ import { isDeepStrictEqual } from "node:util";
 import * as fc from "fast-check";
 import type { Pool } from "pg";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { applyIn } from "../../src/billing/apply-in.ts";
-import { auditLedger } from "../../src/billing/audit.ts";
-import { type Booking, book } from "../../src/billing/booking.ts";
-import { GatewayError } from "../../src/errors.ts";
+import { applyIn } from "../../src/billing/ledger/apply-in.ts";
+import { auditLedger } from "../../src/billing/ledger/audit.ts";
+import { type Booking, book } from "../../src/billing/ledger/booking.ts";
+import { GatewayError } from "../../src/core/errors.ts";
 import { type KeyName, ModelAccount, type Op } from "./ledger-model.ts";
 import { Rig, Stage } from "./ledger-rig.ts";
 

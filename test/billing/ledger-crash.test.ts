@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
-import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
-import { renewStatement } from "../../src/billing/renewer.ts";
+import { createLedger, type LedgerWriter } from "../../src/billing/ledger/ledger-writer.ts";
+import { renewStatement } from "../../src/billing/ledger/lease-renewal.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling, topUp } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 describe("the ledger under concurrency and crashes", () => {
   let billing: Billing;

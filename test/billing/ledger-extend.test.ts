@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 const admitted = { admitted: true };
 

@@ -3,13 +3,13 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
-import type { LedgerOptions } from "../../src/billing/ledger-options.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { createLedger, type LedgerWriter } from "../../src/billing/ledger/ledger-writer.ts";
+import type { LedgerOptions } from "../../src/billing/ledger/ledger.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 describe("a ledger with a journal", () => {
   let billing: Billing;

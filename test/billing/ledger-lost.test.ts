@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { book } from "../../src/billing/booking.ts";
+import { book } from "../../src/billing/ledger/booking.ts";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 describe("processes that are lost", () => {
   let billing: Billing;

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
-import { createLedger } from "../../src/billing/ledger-writer.ts";
+import { createLedger } from "../../src/billing/ledger/ledger-writer.ts";
 import { startFaultProxy } from "../support/fault-proxy.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 describe("the ledger of a process", () => {
   let billing: Billing;

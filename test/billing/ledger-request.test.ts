@@ -1,7 +1,7 @@
 /** R-ID-4: calls that are lost before they have told of themselves are found by their request ids. */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 

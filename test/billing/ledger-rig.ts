@@ -1,12 +1,12 @@
 /** The real ledger for a property test: writers that crash, an account, and what can be seen of it. */
 import type { Pool } from "pg";
-import type { LedgerBatch } from "../../src/billing/apply-in.ts";
-import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
+import type { LedgerBatch } from "../../src/billing/ledger/apply-in.ts";
+import { createLedger, type LedgerWriter } from "../../src/billing/ledger/ledger-writer.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { callRow } from "./call-row.ts";
 import { holdWaitMs } from "./harness.ts";
 import { type KeyName, keyLimit, type ModelAccount, type Op, vendorCost } from "./ledger-model.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 /** Beats would take the place of the answer that a test means to lose. */
 const heartbeatMs = 1 << 30;

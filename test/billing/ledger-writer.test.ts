@@ -1,12 +1,12 @@
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { createLedger, type LedgerWriter } from "../../src/billing/ledger-writer.ts";
+import { createLedger, type LedgerWriter } from "../../src/billing/ledger/ledger-writer.ts";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
-import { ErrorCode, GatewayError } from "../../src/errors.ts";
+import { ErrorCode, GatewayError } from "../../src/core/errors.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 describe("the ledger", () => {
   let billing: Billing;

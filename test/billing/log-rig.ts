@@ -1,11 +1,11 @@
 /** The service of the call log as one caller. */
 import { createClient } from "@connectrpc/connect";
 import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
-import { CallFeed } from "../../src/billing/log/feed.ts";
-import { createCallService } from "../../src/billing/log/service.ts";
-import { type Caller, callerKey, operator } from "../../src/caller.ts";
+import { CallFeed } from "../../src/billing/calls/feed.ts";
+import { createCallService } from "../../src/billing/calls/service.ts";
+import { type Caller, callerKey, operator } from "../../src/core/caller.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
-import { serve } from "../../src/rpc/service.ts";
+import { serve } from "../../src/core/service.ts";
 import { type Billing, openBilling } from "./harness.ts";
 
 /** A database whose call log can be asked. */

@@ -11,11 +11,11 @@ import {
   CallFilterSchema,
   CallOutcome,
 } from "../../gen/uas/billing/v1/call_pb.ts";
-import { parseFilter } from "../../src/billing/log/filter.ts";
-import { readCalls } from "../../src/billing/log/read.ts";
+import { parseFilter } from "../../src/billing/calls/filter.ts";
+import { readCalls } from "../../src/billing/calls/read.ts";
 import type { StoredCallRow } from "../../src/billing/message.ts";
-import { readPage } from "../../src/page-token.ts";
-import { money } from "../../src/usd.ts";
+import { readPage } from "../../src/core/pagination.ts";
+import { money } from "../../src/core/money.ts";
 import { anyCall, idAt, keyIds, makeCalls } from "./any-calls.ts";
 import { type LogRig, openLog } from "./log-rig.ts";
 

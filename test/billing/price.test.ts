@@ -2,15 +2,15 @@ import { create } from "@bufbuild/protobuf";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { UsageSchema } from "../../gen/uas/type/v1/usage_pb.ts";
-import { callCost, holdAmount, priceLines, tierOf } from "../../src/billing/price.ts";
+import { callCost, holdAmount, priceLines, tierOf } from "../../src/billing/prices/price.ts";
 import {
   type CanonicalPrice,
   canonicalPrice,
   parsePrice,
   priceVersion,
-} from "../../src/billing/price-form.ts";
+} from "../../src/billing/prices/price-form.ts";
 import type { PriceConfig, PriceTier } from "../../src/config/config.ts";
-import { parseUsd } from "../../src/money.ts";
+import { parseUsd } from "../../src/core/money.ts";
 import { calls, discounts, prices } from "./any-price.ts";
 
 /** Prices in USD, as the configuration writes them. */

@@ -3,13 +3,17 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PriceUnit } from "../../gen/uas/billing/v1/receipt_pb.ts";
 import type { StoredCallRow } from "../../src/billing/message.ts";
-import { type CanonicalPrice, canonicalPrice, parsePrice } from "../../src/billing/price-form.ts";
-import { callCost, type CallUsage } from "../../src/billing/price.ts";
-import { receiptMessage } from "../../src/billing/receipt-message.ts";
+import {
+  type CanonicalPrice,
+  canonicalPrice,
+  parsePrice,
+} from "../../src/billing/prices/price-form.ts";
+import { callCost, type CallUsage } from "../../src/billing/prices/price.ts";
+import { receiptMessage } from "../../src/billing/calls/receipt-rpcs.ts";
 import type { PriceConfig } from "../../src/config/config.ts";
 import { calls, discounts, prices } from "./any-price.ts";
 import { callRow } from "./call-row.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 const id = newId();
 

@@ -3,17 +3,17 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { CallEnding, LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { HoldEventKind, PriceUnit } from "../../gen/uas/billing/v1/receipt_pb.ts";
-import { createLedger } from "../../src/billing/ledger-writer.ts";
-import { createPriceBook } from "../../src/billing/price-book.ts";
-import { parsePrice } from "../../src/billing/price-form.ts";
+import { createLedger } from "../../src/billing/ledger/ledger-writer.ts";
+import { createPriceBook } from "../../src/billing/prices/price-book.ts";
+import { parsePrice } from "../../src/billing/prices/price-form.ts";
 import { createBillingService } from "../../src/billing/service.ts";
-import { operator } from "../../src/caller.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { operator } from "../../src/core/caller.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { always } from "../support/gateway.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { rpcs } from "./rpcs.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 describe("GetReceipt", () => {
   let billing: Billing;

@@ -6,12 +6,15 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { RedeemCodeState } from "../../gen/uas/billing/v1/redeem_pb.ts";
 import { RedeemService } from "../../gen/uas/billing/v1/redeem_service_pb.ts";
-import { newRedeemCode, readRedeemCode } from "../../src/billing/redeem-code.ts";
-import { createRedeemService } from "../../src/billing/redeem-service.ts";
-import { type Caller, operator } from "../../src/caller.ts";
+import {
+  newRedeemCode,
+  readRedeemCode,
+  createRedeemService,
+} from "../../src/billing/redeem/service.ts";
+import { type Caller, operator } from "../../src/core/caller.ts";
 import { ormOptions } from "../../src/db/database.ts";
-import { money } from "../../src/usd.ts";
-import { newId } from "../../src/uuid.ts";
+import { money } from "../../src/core/money.ts";
+import { newId } from "../../src/core/uuid.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { rpcsOf } from "./rpcs.ts";
 

@@ -12,7 +12,7 @@ import {
   type ServiceImpl,
 } from "@connectrpc/connect";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
-import { type Caller, callerKey } from "../../src/caller.ts";
+import { type Caller, callerKey } from "../../src/core/caller.ts";
 
 type Handler = (request: unknown, context: HandlerContext) => Promise<unknown>;
 

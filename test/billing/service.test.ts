@@ -2,12 +2,12 @@ import { Pool } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { createBillingService } from "../../src/billing/service.ts";
-import { type Caller, operator } from "../../src/caller.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { type Caller, operator } from "../../src/core/caller.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { rpcs } from "./rpcs.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 const usd = (amountNanos: bigint, currencyCode = "USD") => ({ amountNanos, currencyCode });
 const code = (errorCode: number) => expect.objectContaining({ code: errorCode });

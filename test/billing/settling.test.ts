@@ -3,11 +3,11 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Journal } from "../../src/billing/journal.ts";
-import type { PendingSettle } from "../../src/billing/lane-items.ts";
-import { Settling } from "../../src/billing/settling.ts";
+import { Journal } from "../../src/billing/ledger/journal.ts";
+import type { PendingSettle } from "../../src/billing/ledger/queue-items.ts";
+import { Settling } from "../../src/billing/ledger/pending.ts";
 import { callRow } from "./call-row.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 let parent: string;
 let journal: Journal;

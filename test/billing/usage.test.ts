@@ -10,8 +10,8 @@ import {
   type UsageTotals,
 } from "../../gen/uas/billing/v1/usage_pb.ts";
 import { UsageService } from "../../gen/uas/billing/v1/usage_service_pb.ts";
-import { createUsageService } from "../../src/billing/usage-service.ts";
-import { type Caller, operator } from "../../src/caller.ts";
+import { createUsageService } from "../../src/billing/calls/usage-service.ts";
+import { type Caller, operator } from "../../src/core/caller.ts";
 import { firstId } from "../../src/db/partition.ts";
 import { anyCall, idAt, keyIds, makeCalls } from "./any-calls.ts";
 import { callRow } from "./call-row.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { buildApp } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
-import { servedKinds } from "../../src/served-kinds.ts";
+import { servedKinds } from "../../src/vendor/index.ts";
 import { crashAt, endWithParent, readPlan, readyWord } from "./plan.ts";
 
 const plan = readPlan();

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { auditLedger } from "../../src/billing/audit.ts";
+import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import { createServices } from "../lifecycle/services.ts";
 import { send } from "../support/raw-http.ts";
 import type { Exchange } from "../support/upstream/exchange.ts";

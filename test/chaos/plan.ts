@@ -1,5 +1,5 @@
 /** What a process of the chaos harness is told to do, and the words of its history. */
-import type { LedgerTimings } from "../../src/billing/ledger.ts";
+import type { LedgerTimings } from "../../src/billing/ledger/ledger.ts";
 
 /** Where a process ends itself: at the `hit`-th time that it passes `point`. */
 export interface Crash {

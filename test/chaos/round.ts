@@ -1,6 +1,6 @@
 /** One round: processes work, a fault hits them, others clean up, the books are compared with the history. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { LedgerTimings } from "../../src/billing/ledger.ts";
+import type { LedgerTimings } from "../../src/billing/ledger/ledger.ts";
 import { type Checked, type Findings, noFindings, note } from "./check.ts";
 import type { Child } from "./child.ts";
 import type { Fault } from "./fault.ts";

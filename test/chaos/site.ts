@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { book } from "../../src/billing/booking.ts";
+import { book } from "../../src/billing/ledger/booking.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { createDatabase, withDatabase } from "../support/test-server.ts";
 import { type ChaosServer, run } from "./server.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 /** What the accounts begin with, in nano-USD: enough, some, next to nothing. */
 const balancesNanos = [1_000_000_000n, 50_000n, 500n];

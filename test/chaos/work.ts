@@ -1,6 +1,5 @@
 /** What the processes of a round do, and how it is checked what came of it. */
-import type { Checked, Findings } from "./check.ts";
-import { checkBooks } from "./check.ts";
+import { checkBooks, type Checked, type Findings } from "./check.ts";
 import { Child } from "./child.ts";
 import { join } from "node:path";
 import { readHistory } from "./history.ts";

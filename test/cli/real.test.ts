@@ -25,10 +25,10 @@ async function uas(...line: string[]) {
     version: "",
     out: (text) => void (out += text),
     err: (text) => void (err += text),
-    servedKinds: async () => (await import("../../src/served-kinds.ts")).servedKinds,
+    servedKinds: async () => (await import("../../src/vendor/index.ts")).servedKinds,
     app: async () => ({
       ...(await import("../../src/app.ts")),
-      ...(await import("../../src/server/serve.ts")),
+      ...(await import("../../src/app/serve.ts")),
     }),
   });
   const json = JSON.parse(out === "" ? "null" : out) as Readonly<Record<string, string>>;

@@ -9,9 +9,9 @@ import {
   percentText,
   signedUsdArgument,
   usdText,
+  whenArgument,
 } from "../../src/cli/values.ts";
-import { whenArgument } from "../../src/cli/when.ts";
-import { amountNanosMax, formatUsd } from "../../src/money.ts";
+import { amountNanosMax, formatUsd } from "../../src/core/money.ts";
 
 const nowMs = Date.parse("2026-11-21T09:30:00.000Z");
 

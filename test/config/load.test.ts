@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { servedKinds as realKinds } from "../../src/served-kinds.ts";
+import { servedKinds as realKinds } from "../../src/vendor/index.ts";
 import { ConfigError } from "../../src/config/problems.ts";
 import { allKinds, loadText, problemsOf, servedKinds, withFolder } from "./support.ts";
 
@@ -249,8 +249,8 @@ models:
   it("is warned of and not listed; the rest is served", () => {
     expect(config.warnings).toEqual([
       "uas.yaml:3:11 vendors.claude: this version cannot serve kind anthropic yet: routes to it are not used",
-      "uas.yaml:4:99 vendors.local.dialects[1]: this version cannot speak responses with this kind (it can: chat-completions): it is not used",
-      "uas.yaml:5:80 vendors.mute.dialects[0]: this version cannot speak messages with this kind (it can: chat-completions): it is not used",
+      "uas.yaml:4:99 vendors.local.dialects[1]: this version does not speak responses with this kind (it speaks: chat-completions): the dialect is not used",
+      "uas.yaml:5:80 vendors.mute.dialects[0]: this version does not speak messages with this kind (it speaks: chat-completions): the dialect is not used",
       'uas.yaml:7:32 models.both.routes[0]: not used: this version cannot serve kind anthropic (vendor "claude") yet',
       'uas.yaml:8:9 models.away: not listed, calls answer 404: this version cannot serve kind anthropic (vendor "claude"); TEXT models of vendor "mute" yet',
       'uas.yaml:9:9 models.film: not listed, calls answer 404: this version cannot serve VIDEO models of vendor "local" yet',
@@ -290,8 +290,8 @@ webhook: {}
     'uas.yaml:8:5 vendors.open.timeout: unknown key, did you mean "timeouts"?',
     'uas.yaml:10:19 models.fast-1.type: "text" is not known, did you mean "TEXT"?',
     'uas.yaml:10:44 models.fast-1.routes[0].vendor: no vendor "acmee", did you mean "acme"? (have: acme, open)',
-    'uas.yaml:10:80 models.fast-1.price.input: "-1" is no price: write US dollars as a decimal number such as "0.25", at most 9 digits after the point, without sign or exponent',
-    'uas.yaml:10:92 models.fast-1.price.output: "1e3" is no price: write US dollars as a decimal number such as "0.25", at most 9 digits after the point, without sign or exponent',
+    'uas.yaml:10:80 models.fast-1.price.input: "-1" is not a price: write US dollars as a decimal number such as "0.25", at most 9 digits after the point, without sign or exponent',
+    'uas.yaml:10:92 models.fast-1.price.output: "1e3" is not a price: write US dollars as a decimal number such as "0.25", at most 9 digits after the point, without sign or exponent',
     'uas.yaml:11:12 models["gpt-4.1"]: price is missing: add price: { input: "0.25", output: "2.00" } in USD per 1,000,000 tokens',
     'uas.yaml:11:34 models["gpt-4.1"].routes: name at least one route',
     'uas.yaml:11:57 models["gpt-4.1"].max_output_tokens: must be a whole number from 1 to 2147483647, without quotes, sign or point',

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ErrorCodeSchema } from "../../gen/uas/error/v1/error_pb.ts";
-import { errorMeanings } from "../../src/errors.ts";
+import { errorMeanings } from "../../src/core/errors.ts";
 
 /** R-ERR-2: the documented codes of each status. Also what README and clients rely on. */
 const documented = [

@@ -3,7 +3,7 @@ import { Pool } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ensurePartitions, partitionBounds, partitionName } from "../../src/db/partition.ts";
 import { createEmptyDatabase, type TestDatabase } from "../support/database.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 const now = new Date("2026-11-30T23:59:59.999Z");
 const tables = [{ table: "event", column: "id" }];

@@ -1,14 +1,14 @@
 /** The few connections of a pool, and many who want one. */
 import { Pool, type PoolClient } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Caller } from "../../src/caller.ts";
-import { isDatabaseLost } from "../../src/database-lost.ts";
+import type { Caller } from "../../src/core/caller.ts";
+import { isDatabaseLost } from "../../src/core/database-lost.ts";
 import { openDatabase } from "../../src/db/database.ts";
 import { openPool } from "../../src/db/open-pool.ts";
 import { probeServer, sharePool } from "../../src/db/share-pool.ts";
 import { guardPool } from "../../src/db/guard-pool.ts";
-import { ErrorCode } from "../../src/errors.ts";
-import { inLaneOf } from "../../src/lane.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
+import { inLaneOf } from "../../src/core/account-context.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { startFaultProxy } from "../support/fault-proxy.ts";
 

@@ -7,7 +7,7 @@ import type { Guard } from "../../src/dialect/guard.ts";
 import { gemini } from "../../src/dialect/gemini/dialect.ts";
 import { messages } from "../../src/dialect/messages/dialect.ts";
 import { responses } from "../../src/dialect/responses/dialect.ts";
-import { GatewayError } from "../../src/errors.ts";
+import { GatewayError } from "../../src/core/errors.ts";
 
 /** The member that is refused, whether the body's outline is known or not; empty: none. */
 function refused(guard: Guard | undefined, body: unknown, isVerified = true): string {

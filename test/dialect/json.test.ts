@@ -8,9 +8,9 @@ import {
   recordAt,
   recordsAt,
   textAt,
-} from "../../src/dialect/json.ts";
-import { type JsonReader, parseObject } from "../../src/dialect/json-reader.ts";
-import { GatewayError } from "../../src/errors.ts";
+} from "../../src/dialect/json/value.ts";
+import { type JsonReader, parseObject } from "../../src/dialect/json/reader.ts";
+import { GatewayError } from "../../src/core/errors.ts";
 
 const read = (body: unknown) =>
   parseObject(Buffer.from(typeof body === "string" ? body : JSON.stringify(body)));

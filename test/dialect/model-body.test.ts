@@ -1,8 +1,8 @@
 /** Bodies of which only the model counts: one name changes, no other byte (R-TXT-1). */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readModelBody } from "../../src/dialect/model-body.ts";
-import { ErrorCode, GatewayError } from "../../src/errors.ts";
+import { readModelBody } from "../../src/dialect/body-members.ts";
+import { ErrorCode, GatewayError } from "../../src/core/errors.ts";
 
 function refusal(body: string, required: readonly string[] = []): GatewayError {
   try {

@@ -1,7 +1,7 @@
 /** Passes streams and bodies through a dialect's relay, for its tests. */
 import * as fc from "fast-check";
 import type { RelayOptions, StreamRelay, TextDialect } from "../../src/dialect/dialect.ts";
-import { GatewayError } from "../../src/errors.ts";
+import { GatewayError } from "../../src/core/errors.ts";
 
 /** How a stream is passed. */
 export interface Passing {

@@ -2,8 +2,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { errorMeanings } from "../../src/errors.ts";
-import { createMetrics } from "../../src/metrics.ts";
+import { errorMeanings } from "../../src/core/errors.ts";
+import { createMetrics } from "../../src/core/metrics.ts";
 import { readPage, root, rowsOf } from "./page.ts";
 
 describe("docs/errors.md", () => {
@@ -23,14 +23,14 @@ describe("docs/operations.md", () => {
   it("lists exactly the metrics that there are, with their labels", async () => {
     const { registry } = createMetrics();
     const own = (await registry.getMetricsAsJSON()).filter(({ name }) => name.startsWith("uas_"));
-    const gauges = globSync("src/*.ts", { cwd: root }).flatMap((file) =>
+    const gauges = globSync("src/**/*.ts", { cwd: root }).flatMap((file) =>
       [...readFileSync(join(root, file), "utf8").matchAll(/\.gauge\(\s*"(uas_\w+)"/g)].map(
         ([, name = ""]) => name,
       ),
     );
     const names = [...own.map(({ name }) => name), ...gauges];
     expect(rows.map(([name = ""]) => name).toSorted()).toEqual(names.toSorted());
-    const labels = readFileSync(join(root, "src/metrics.ts"), "utf8");
+    const labels = readFileSync(join(root, "src/core/metrics.ts"), "utf8");
     for (const [name = "", written = ""] of rows) {
       const [, declared = ""] =
         new RegExp(`name: "${name}",[^}]*?labelNames: \\[([^\\]]*)\\]`).exec(labels) ?? [];

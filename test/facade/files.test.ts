@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { StorageConfig } from "../../src/config/config.ts";
-import { openResults, type Results } from "../../src/result/open-results.ts";
+import { openResults, type Results } from "../../src/result/module.ts";
 import type { StoredResult } from "../../src/result/result.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { type RawReply, send } from "../support/raw-http.ts";

@@ -1,5 +1,4 @@
-import { createServer, type Socket } from "node:net";
-import type { AddressInfo } from "node:net";
+import { createServer, type Socket, type AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createGuardedClient, type GuardedResult } from "../../src/http/guarded-client.ts";
 import { GuardFailure } from "../../src/http/guard-failure.ts";

@@ -3,8 +3,7 @@
  * the vendor, however many gateways take them.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type Customer, type Gateway, publicModel, startGateway } from "../support/gateway.ts";
 import { send } from "../support/raw-http.ts";
 import { answer } from "../support/upstream/behaviour.ts";

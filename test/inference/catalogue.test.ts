@@ -1,9 +1,9 @@
 /** Which models a caller sees and may call (R-AUTH-5, R-MDL-1). */
 import { describe, expect, it } from "vitest";
 import { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { Caller } from "../../src/caller.ts";
+import type { Caller } from "../../src/core/caller.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
-import { ErrorCode, GatewayError } from "../../src/errors.ts";
+import { ErrorCode, GatewayError } from "../../src/core/errors.ts";
 import { createCatalogue, modelMessage } from "../../src/inference/catalogue.ts";
 import { always, priceDefault } from "../support/gateway.ts";
 

@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import { ListModelsRequestSchema } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
-import { GatewayError } from "../../src/errors.ts";
-import { modelPage } from "../../src/inference/model-page.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import { modelPage } from "../../src/inference/catalogue.ts";
 import { always, priceDefault } from "../support/gateway.ts";
 
 type Ask = { pageSize?: number; pageToken?: string; afterKey?: string; beforeKey?: string };

@@ -1,11 +1,11 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { CallRow } from "../../src/billing/call-row.ts";
-import type { RefusedKey } from "../../src/caller.ts";
+import type { CallRow } from "../../src/billing/calls/call-row.ts";
+import type { RefusedKey } from "../../src/core/caller.ts";
 import { refusedKeyRecordsMax, refusedKeyWindowMs } from "../../src/config/limits.ts";
 import { createRefusedKeys } from "../../src/inference/refused-keys.ts";
-import { createMetrics } from "../../src/metrics.ts";
-import { newId } from "../../src/uuid.ts";
+import { createMetrics } from "../../src/core/metrics.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

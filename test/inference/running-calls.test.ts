@@ -1,6 +1,6 @@
 /** The count of running calls: what a stopping gateway waits for. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ErrorCode } from "../../src/errors.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { RunningCalls } from "../../src/inference/running-calls.ts";
 
 beforeEach(() => void vi.useFakeTimers());

@@ -1,7 +1,7 @@
 /** Nodes of a cluster, each an authenticator with connections of its own, over the rooms of one database. */
 import { Pool } from "pg";
 import { expect } from "vitest";
-import type { Caller } from "../../src/caller.ts";
+import type { Caller } from "../../src/core/caller.ts";
 import { createAuthenticator } from "../../src/key/authenticate.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { openRooms, type Owner } from "./rooms.ts";

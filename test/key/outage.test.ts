@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ErrorCode } from "../../src/errors.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { newSecret } from "../../src/key/secret.ts";
 import { type Cluster, openCluster, remember, soon, stopped, within1s } from "./cluster.ts";
 import type { Owner, Rooms } from "./rooms.ts";

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { digestBytes, digestSecret, maskSecret, newSecret } from "../../src/key/secret.ts";
 import { type Cluster, openCluster, remember, stopped, soon, within1s } from "./cluster.ts";
 import type { Owner, Rooms } from "./rooms.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 let cluster: Cluster;
 let rooms: Rooms;

@@ -4,16 +4,16 @@ import { pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "../../src/account/service.ts";
-import { spentOfKeys } from "../../src/billing/key-spend.ts";
-import { type Caller, callerKey, operator } from "../../src/caller.ts";
+import { spentOfKeys } from "../../src/billing/service.ts";
+import { type Caller, callerKey, operator } from "../../src/core/caller.ts";
 import { type Database, openDatabase } from "../../src/db/database.ts";
-import { fromRpcError, type SentErrorCode } from "../../src/errors.ts";
+import { fromRpcError, type SentErrorCode } from "../../src/core/errors.ts";
 import { createKeyCopies } from "../../src/key/copies.ts";
 import type { SpentOf } from "../../src/key/message.ts";
 import { createKeyService } from "../../src/key/service.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
 import { createErrorMapping } from "../../src/rpc/interceptor/error.ts";
-import { serve } from "../../src/rpc/service.ts";
+import { serve } from "../../src/core/service.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 /** An account and one of its keys. */

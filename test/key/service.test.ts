@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Key, KeyState } from "../../gen/uas/key/v1/key_pb.ts";
-import { anonymous } from "../../src/caller.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { anonymous } from "../../src/core/caller.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { type KeyAction, keyTransitions } from "../../src/key/state.ts";
 import { codeOf, openRooms, type Rooms } from "./rooms.ts";
 

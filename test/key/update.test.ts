@@ -5,9 +5,9 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type KeySchema, KeyState } from "../../gen/uas/key/v1/key_pb.ts";
 import { UpdateKeyRequestSchema } from "../../gen/uas/key/v1/key_service_pb.ts";
-import { ErrorCode } from "../../src/errors.ts";
-import { readKeyChange } from "../../src/key/change.ts";
-import { amountNanosMax } from "../../src/money.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
+import { readKeyChange } from "../../src/key/service.ts";
+import { amountNanosMax } from "../../src/core/money.ts";
 import { codeOf, openRooms, type Rooms } from "./rooms.ts";
 
 let rooms: Rooms;

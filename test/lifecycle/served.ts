@@ -1,6 +1,6 @@
 /** A real process before a simulated vendor: what the tests of stopping and dying stand on. */
 import { Pool } from "pg";
-import { auditLedger } from "../../src/billing/audit.ts";
+import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { type RawReply, send } from "../support/raw-http.ts";

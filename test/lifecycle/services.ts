@@ -4,7 +4,7 @@ import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { type CallRecord } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
-import { type Backend, openBackend } from "../../src/backend.ts";
+import { type Backend, openBackend } from "../../src/app/backend.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
 

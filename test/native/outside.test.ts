@@ -2,12 +2,11 @@
 import { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import { hintTask } from "../../src/task/hints.ts";
-import { createOutsideTasks, type OutsideTasks } from "../../src/task/outside.ts";
+import { hintTask } from "../../src/task/vendor-notifications.ts";
+import { createOutsideTasks, type OutsideTasks } from "../../src/task/external.ts";
 import type { TaskRow } from "../../src/task/task-row.ts";
 import { claimObjects, insertJob, nameJob } from "../../src/native/store.ts";
-import type { Customer } from "../support/gateway.ts";
-import { always, priceDefault } from "../support/gateway.ts";
+import { always, priceDefault, type Customer } from "../support/gateway.ts";
 import { type ReplicateGateway, startReplicateGateway } from "./replicate-gateway.ts";
 
 let gateway: ReplicateGateway;

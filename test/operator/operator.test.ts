@@ -8,7 +8,7 @@ import { TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { AuditEntry } from "../../gen/uas/operator/v1/operator_pb.ts";
 import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import { migrations } from "../../src/db/migrations.ts";
-import { money } from "../../src/usd.ts";
+import { money } from "../../src/core/money.ts";
 import { bearer, demoModel, operatorToken, useGateway } from "../rpc/harness.ts";
 import { publicModel, startGateway } from "../support/gateway.ts";
 

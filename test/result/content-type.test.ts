@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fileKind, headBytes } from "../../src/result/content-type.ts";
-import { isToken, newToken } from "../../src/result/token.ts";
+import { isToken, newToken } from "../../src/result/result-files.ts";
 
 const bytes = (text: string): Buffer => Buffer.from(text, "latin1");
 const typeOf = (head: Buffer, ...declared: (string | undefined)[]): string =>

@@ -5,10 +5,9 @@ import { join } from "node:path";
 import { Pool } from "pg";
 import { createGuardedClient } from "../../src/http/guarded-client.ts";
 import { createResultJobs, type ResultJobs } from "../../src/result/jobs.ts";
-import { createLocalStorage } from "../../src/result/local-storage.ts";
+import { createLocalStorage, type ResultStorage } from "../../src/result/storage.ts";
 import { createResultFiles, type ResultFilesOptions } from "../../src/result/result-files.ts";
 import type { ResultFiles } from "../../src/result/result.ts";
-import type { ResultStorage } from "../../src/result/storage.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { ca } from "../support/receiver.ts";
 

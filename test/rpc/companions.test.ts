@@ -1,7 +1,7 @@
 /** CountTokens and Embed as internal callers see them: what REST cannot ask for. */
 import { describe, expect, it } from "vitest";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import {
   bearer,
   demoModel,

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { publicModel } from "../support/gateway.ts";
 import { send } from "../support/raw-http.ts";
 import { answer, flood } from "../support/upstream/behaviour.ts";

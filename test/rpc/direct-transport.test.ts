@@ -5,21 +5,23 @@ import {
   createClient,
   createContextKey,
   createContextValues,
+  type HandlerContext,
+  type Interceptor,
+  type ServiceImpl,
 } from "@connectrpc/connect";
-import type { HandlerContext, Interceptor, ServiceImpl } from "@connectrpc/connect";
 import { once } from "node:events";
 import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { type Caller, callerKey, operator, requestIdKey } from "../../src/caller.ts";
-import { ErrorCode, fromRpcError, GatewayError } from "../../src/errors.ts";
+import { type Caller, callerKey, operator, requestIdKey } from "../../src/core/caller.ts";
+import { ErrorCode, fromRpcError, GatewayError } from "../../src/core/errors.ts";
 import { createAccessCheck } from "../../src/rpc/access.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
 import { createAuthenticate } from "../../src/rpc/interceptor/authenticate.ts";
 import { createErrorMapping } from "../../src/rpc/interceptor/error.ts";
 import { requestId } from "../../src/rpc/interceptor/request-id.ts";
-import { serve } from "../../src/rpc/service.ts";
+import { serve } from "../../src/core/service.ts";
 import { bearer, exchangeOf, failureOf, readExchange } from "./harness.ts";
 
 const goodKey = "uas_good";

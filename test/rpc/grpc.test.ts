@@ -2,7 +2,7 @@
 import * as grpc from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { publicModel } from "../support/gateway.ts";
 import { answer, failure, flood, hang } from "../support/upstream/behaviour.ts";
 import { detailsOf, GrpcClient, type Message, refusalOf } from "./grpc-client.ts";

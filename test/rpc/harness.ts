@@ -16,7 +16,7 @@ import {
   type ExchangeResponse,
   InferenceService,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { fromRpcError, type GatewayError } from "../../src/errors.ts";
+import { fromRpcError, type GatewayError } from "../../src/core/errors.ts";
 import {
   type Customer,
   type Gateway,

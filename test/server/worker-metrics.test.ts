@@ -1,8 +1,8 @@
 /** The metrics of several workers as one text. */
 import { beforeEach, expect, it } from "vitest";
-import type { MetricSnapshot } from "../../src/metric-types.ts";
-import { createMetrics, type Metrics } from "../../src/metrics.ts";
-import { WorkerMetrics } from "../../src/server/worker-metrics.ts";
+import type { MetricSnapshot } from "../../src/core/metric-types.ts";
+import { createMetrics, type Metrics } from "../../src/core/metrics.ts";
+import { WorkerMetrics } from "../../src/server/supervisor.ts";
 
 let all: WorkerMetrics;
 let first: Metrics;

@@ -8,16 +8,16 @@ import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import { UsageBucket, UsageGroup } from "../../gen/uas/billing/v1/usage_pb.ts";
 import { UsageService } from "../../gen/uas/billing/v1/usage_service_pb.ts";
 import { billingPartitions } from "../../src/billing/jobs.ts";
-import { CallFeed } from "../../src/billing/log/feed.ts";
-import { createCallService } from "../../src/billing/log/service.ts";
+import { CallFeed } from "../../src/billing/calls/feed.ts";
+import { createCallService } from "../../src/billing/calls/service.ts";
 import { createBillingService } from "../../src/billing/service.ts";
-import { createUsageService } from "../../src/billing/usage-service.ts";
-import { callerKey, operator } from "../../src/caller.ts";
+import { createUsageService } from "../../src/billing/calls/usage-service.ts";
+import { callerKey, operator } from "../../src/core/caller.ts";
 import { ensurePartitions } from "../../src/db/partition.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
-import { serve } from "../../src/rpc/service.ts";
-import { money } from "../../src/usd.ts";
-import { newId } from "../../src/uuid.ts";
+import { serve } from "../../src/core/service.ts";
+import { money } from "../../src/core/money.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 /** A log that is filled. */
 export interface FilledLog {

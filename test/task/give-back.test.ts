@@ -1,7 +1,6 @@
 /** Tasks of which nothing is new: given back as others are, whoever wants something of them meanwhile. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { isGivenBack } from "../../src/task/give-back.ts";
-import { type Move, moveTask } from "../../src/task/move.ts";
+import { isGivenBack, moveTask, type Move } from "../../src/task/transition.ts";
 import { type TaskRow, workColumns } from "../../src/task/task-row.ts";
 import { openTasks, type Tasks } from "./work-harness.ts";
 

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
-import { GatewayError } from "../../src/errors.ts";
+import { GatewayError } from "../../src/core/errors.ts";
 import { snakeCase } from "../../src/task/schema/parts.ts";
 import { createTaskSchemas, type TaskModel } from "../../src/task/schema/schemas.ts";
 import type { VendorTasks } from "../../src/vendor/task.ts";

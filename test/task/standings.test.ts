@@ -1,6 +1,6 @@
 /** Vendors that refuse the operator's own account: who may ask them, and who is told (R-ERR-3). */
 import { expect, test } from "vitest";
-import { Standings } from "../../src/task/standings.ts";
+import { Standings } from "../../src/task/vendor-health.ts";
 import { TaskRefused } from "../../src/vendor/task.ts";
 import type { VendorFault } from "../../src/vendor/vendor.ts";
 

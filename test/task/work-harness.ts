@@ -4,15 +4,15 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { Pool } from "pg";
 import { expect } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import { applyIn } from "../../src/billing/apply-in.ts";
-import { auditLedger } from "../../src/billing/audit.ts";
-import { inTransaction } from "../../src/task/move.ts";
+import { applyIn } from "../../src/billing/ledger/apply-in.ts";
+import { auditLedger } from "../../src/billing/ledger/audit.ts";
+import { inTransaction } from "../../src/task/transition.ts";
 import type { TaskRow } from "../../src/task/task-row.ts";
 import { createTaskWorker, type TaskWorker } from "../../src/task/worker.ts";
 import { topUp } from "../billing/harness.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { imageNanos, type TestWorkerOptions, workerOptions } from "./worker-parts.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 /** See {@link openTasks}. */
 export type Tasks = Awaited<ReturnType<typeof openTasks>>;

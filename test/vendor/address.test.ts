@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import { servedKinds } from "../../src/served-kinds.ts";
-import { vendorKinds } from "../../src/vendor/index.ts";
+import { servedKinds, vendorKinds } from "../../src/vendor/index.ts";
 import type { VendorCall } from "../../src/vendor/vendor.ts";
 import { type Arrived, type Listener, listen, vendorCall, vendorConfig } from "./listener.ts";
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { fileSeconds } from "../../src/vendor/file-length.ts";
+import { fileSeconds } from "../../src/vendor/media-length.ts";
 import { box, film, movieHead } from "./film-file.ts";
 
 let folder: string;

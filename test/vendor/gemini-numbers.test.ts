@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { NativeBody } from "../../src/native/body.ts";
-import { interactionTokens } from "../../src/vendor/gemini-interaction.ts";
-import { GeminiMeter } from "../../src/vendor/gemini-meter.ts";
-import { geminiNative } from "../../src/vendor/gemini-native.ts";
+import { interactionTokens } from "../../src/vendor/gemini/native-jobs.ts";
+import { GeminiMeter } from "../../src/vendor/gemini/meter.ts";
+import { geminiNative } from "../../src/vendor/gemini/native.ts";
 import type { NativeLimits } from "../../src/vendor/native.ts";
 import type { TaskUnits } from "../../src/vendor/task.ts";
 import { modelOf } from "./task/adapters.ts";

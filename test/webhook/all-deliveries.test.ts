@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { ListDeliveriesRequest } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
 import { DeliveryState } from "../../gen/uas/webhook/v1/webhook_pb.ts";
-import { operator } from "../../src/caller.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { operator } from "../../src/core/caller.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
 import { accountId, as, codeOf, otherAccount, type WebhookClient } from "./rpc.ts";
 

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { DispatchPoint } from "../../src/webhook/dispatcher-options.ts";
+import type { DispatchPoint } from "../../src/webhook/deliverer.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 /**
  * Where each process dies, and at which time it comes there. Whoever is to die recovering must follow one that surely

@@ -5,7 +5,7 @@ import { AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { enqueueWebhook } from "../../src/webhook/enqueue.ts";
 import { ok, type Receiver, startReceiver } from "../support/receiver.ts";
 import { eventOf, inTransaction, openWebhooks, type Webhooks } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 const [PENDING, DELIVERED, FAILED] = [1, 3, 4];
 

@@ -5,12 +5,12 @@ import { ormOptions } from "../../src/db/database.ts";
 import { createGuardedClient, type GuardedClient } from "../../src/http/guarded-client.ts";
 import { GuardFailure, type GuardFailureKind } from "../../src/http/guard-failure.ts";
 import { createDispatcher, type Dispatcher } from "../../src/webhook/dispatcher.ts";
-import type { DispatcherOptions, Finished } from "../../src/webhook/dispatcher-options.ts";
+import type { DispatcherOptions, Finished } from "../../src/webhook/deliverer.ts";
 import { enqueueWebhook, type WebhookEvent } from "../../src/webhook/enqueue.ts";
 import { createSecrets, type Secrets } from "../../src/webhook/secrets.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { ca } from "../support/receiver.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 /** See {@link openWebhooks}. */
 export type Webhooks = Awaited<ReturnType<typeof openWebhooks>>;

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 const [PENDING, SENDING, DELIVERED, FAILED, DROPPED] = [1, 2, 3, 4, 5];
 

@@ -1,9 +1,9 @@
 /** How receivers that fail are treated, and that they delay nobody else. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
-import { endpointIdOf } from "../../src/webhook/endpoint.ts";
+import { endpointIdOf } from "../../src/webhook/enqueue.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 const [PENDING, DELIVERED] = [1, 3];
 const origin = "https://a.example";

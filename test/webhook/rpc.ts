@@ -2,14 +2,14 @@
 import { type Client, ConnectError, createClient } from "@connectrpc/connect";
 import { pino } from "pino";
 import { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
-import { type Caller, callerKey } from "../../src/caller.ts";
-import { fromRpcError } from "../../src/errors.ts";
+import { type Caller, callerKey } from "../../src/core/caller.ts";
+import { fromRpcError } from "../../src/core/errors.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
 import { createErrorMapping } from "../../src/rpc/interceptor/error.ts";
-import { serve } from "../../src/rpc/service.ts";
+import { serve } from "../../src/core/service.ts";
 import { createWebhookService } from "../../src/webhook/service.ts";
 import type { Webhooks } from "./harness.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 /** Calls it. */
 export type WebhookClient = Client<typeof WebhookService>;

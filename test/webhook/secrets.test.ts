@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { operator } from "../../src/caller.ts";
+import { operator } from "../../src/core/caller.ts";
 import { createSecrets } from "../../src/webhook/secrets.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
 import { accountId, as, otherAccount, type WebhookClient } from "./rpc.ts";

@@ -5,12 +5,12 @@ import {
   EndpointState,
   WebhookStatus,
 } from "../../gen/uas/webhook/v1/webhook_pb.ts";
-import { type Caller, operator } from "../../src/caller.ts";
-import { ErrorCode } from "../../src/errors.ts";
+import { type Caller, operator } from "../../src/core/caller.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { createWebhookJobs } from "../../src/webhook/jobs.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
 import { accountId, as, codeOf, otherAccount, type WebhookClient } from "./rpc.ts";
-import { newId } from "../../src/uuid.ts";
+import { newId } from "../../src/core/uuid.ts";
 
 const url = "https://a.example/hook";
 let webhooks: Webhooks;

@@ -5,17 +5,24 @@
  */
 import { createHmac, hkdfSync, randomInt, timingSafeEqual } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
-import { codeChecksMax, codeDigits, codeGuessesMax, codeMs } from "../../config/sign-in-limits.ts";
-import { answering } from "../../database-lost.ts";
-import { newId } from "../../uuid.ts";
-import { transact } from "../../transact.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
+import { codeChecksMax, codeDigits, codeGuessesMax, codeMs } from "../../config/limits.ts";
+import { answering } from "../../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { newId } from "../../core/uuid.ts";
+import { transact } from "../../db/transaction.ts";
 import type { Sms, SmsMessage } from "../sms/sms.ts";
-import { addressGroup, type LimitScope, reachedLimit, tooManyCodes } from "./limits.ts";
-import { codeText } from "./text.ts";
+import {
+  addressGroup,
+  reachedLimit,
+  tooManyCodes,
+  CodePurpose,
+  purposeOf,
+  type LimitScope,
+} from "./limits.ts";
 
 /** What a code is bound to. */
-export interface CodeBinding {
+interface CodeBinding {
   /** See purpose.ts. */
   readonly purpose: number;
   /** On what; empty where the purpose has none. */
@@ -54,7 +61,7 @@ export interface CodeObserver {
 }
 
 /** A code that was right. */
-export interface RightCode {
+interface RightCode {
   /** Uses it up. @throws GatewayError INVALID_REQUEST where somebody has done so meanwhile */
   use(): Promise<void>;
 }
@@ -73,7 +80,7 @@ export interface Codes {
 }
 
 /** What {@link createCodes} needs. */
-export interface CodesOptions {
+interface CodesOptions {
   readonly pool: Pool;
   /** The master key, 32 bytes; asked for when it is first needed. */
   readonly masterKey: () => Uint8Array;
@@ -157,7 +164,7 @@ export function createCodes(options: CodesOptions): Codes {
 }
 
 /** What a check comes to. */
-export type CodeVerdict =
+type CodeVerdict =
   | { readonly kind: "right" | "wrong"; readonly id: string }
   | { readonly kind: "expired" | "blocked" };
 
@@ -167,7 +174,7 @@ export type CodeVerdict =
  *
  * @param macFor the keyed hash that the row has if the code is right
  */
-export function judge(row: NewestRow | undefined, macFor: (id: string) => Buffer): CodeVerdict {
+function judge(row: NewestRow | undefined, macFor: (id: string) => Buffer): CodeVerdict {
   if (row === undefined || !row.is_live || row.wrong >= codeChecksMax) return { kind: "expired" };
   if (row.guesses >= codeGuessesMax) return { kind: "blocked" };
   const isRight = row.mac !== null && timingSafeEqual(row.mac, macFor(row.id));
@@ -260,4 +267,38 @@ async function deliver(message: SmsMessage, { sms, observer, alarm }: CodesOptio
     throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text, { retryAfterSeconds: 60, cause });
   }
   observer.onSend("sent");
+}
+
+/* What a message with a code says. */
+
+interface Words {
+  readonly en: string;
+  readonly zh: string;
+}
+
+/** What a code is for, as its message says it. */
+const purposes: ReadonlyMap<number, Words> = new Map([
+  [CodePurpose.SIGN_IN, { en: "sign in", zh: "登录" }],
+  [CodePurpose.SET_PHONE, { en: "use this number", zh: "绑定手机号" }],
+  [purposeOf(CodeAction.REVEAL_KEY), { en: "show an API key", zh: "查看 API 密钥" }],
+  [
+    purposeOf(CodeAction.REVEAL_WEBHOOK_SECRET),
+    { en: "show the webhook secret", zh: "查看 Webhook 密钥" },
+  ],
+  [
+    purposeOf(CodeAction.ROTATE_WEBHOOK_SECRET),
+    { en: "replace the webhook secret", zh: "更换 Webhook 密钥" },
+  ],
+  [purposeOf(CodeAction.SET_PASSWORD), { en: "change your password", zh: "修改密码" }],
+  [purposeOf(CodeAction.CHANGE_PHONE), { en: "change your number", zh: "更换手机号" }],
+]);
+
+const minutes = codeMs / 60_000;
+
+/** The message: what the code is for, so that nobody gives it away for something else. */
+export function codeText(purpose: number, code: string, language: "en" | "zh"): string {
+  const what = purposes.get(purpose)?.[language] ?? "";
+  return language === "zh"
+    ? `验证码 ${code}，用于${what}，${minutes} 分钟内有效。请勿告诉他人。`
+    : `${code} is your code to ${what}. It is good for ${minutes} minutes. Give it to nobody.`;
 }

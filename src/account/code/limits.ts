@@ -1,10 +1,11 @@
 /** How often codes are sent: a limit is the age of the n-th newest row. SQL: all limits are asked about in one statement. */
 import type { PoolClient } from "pg";
-import { codeSendsMax } from "../../config/sign-in-limits.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import type { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
+import { codeSendsMax } from "../../config/limits.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
 /** Whom a code is sent to and for. */
-export interface Sending {
+interface Sending {
   readonly phone: string;
   /** The calling code of the number's country. */
   readonly country: string;
@@ -17,7 +18,7 @@ export interface Sending {
 export type LimitScope = keyof typeof codeSendsMax | "all";
 
 /** A limit that is reached. */
-export interface ReachedLimit {
+interface ReachedLimit {
   readonly scope: LimitScope;
   /** How long until it is no more, in milliseconds. */
   readonly waitMs: number;
@@ -95,4 +96,17 @@ const texts: Readonly<Record<LimitScope, string>> = {
 export function duration(seconds: number): string {
   if (seconds < 120) return `${seconds} s`;
   return seconds < 7_200 ? `${Math.ceil(seconds / 60)} min` : `${Math.ceil(seconds / 3_600)} h`;
+}
+
+/* What codes are for, as it is stored: numbers never change. */
+
+/** Purposes that are no actions. */
+export const CodePurpose = { SIGN_IN: 1, SET_PHONE: 2 } as const;
+
+/** Where the purposes of actions begin. */
+const firstAction = 10;
+
+/** The purpose of an action. */
+export function purposeOf(action: CodeAction): number {
+  return firstAction + action;
 }

@@ -1,6 +1,6 @@
 /** Mobile numbers: read, judged, hidden. */
 import { parsePhoneNumberFromString, type PhoneNumber } from "libphonenumber-js/max";
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
 /** A number that a code can be sent to. */
 export interface Phone {

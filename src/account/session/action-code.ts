@@ -1,16 +1,24 @@
 /** The RPC that sends codes for single actions. */
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { CodeAction, CodeActionSchema } from "../../../gen/uas/account/v1/session_pb.ts";
+import {
+  CodeAction,
+  CodeActionSchema,
+  SentCodeSchema,
+  type SentCode,
+} from "../../../gen/uas/account/v1/session_pb.ts";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
-import { isUuid } from "../../uuid.ts";
-import { requireSession, requireVisit } from "../../visit.ts";
-import { parsePhone } from "../code/phone.ts";
-import { purposeOf } from "../code/purpose.ts";
+import { codeSendsMax } from "../../config/limits.ts";
+import { requireSession, requireVisit } from "../../core/browser-session.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { isUuid } from "../../core/uuid.ts";
+import type { SentFacts } from "../code/codes.ts";
+import { purposeOf } from "../code/limits.ts";
+import { parsePhone, maskPhone } from "../code/phone.ts";
 import type { SignInRoom } from "../room.ts";
-import { noSms } from "../sms/none.ts";
-import { requireUser } from "../user/require-user.ts";
-import { parseLanguage, sentMessage } from "./code-message.ts";
+import { noSms } from "../sms/sms.ts";
+import { requireUser } from "../user/store.ts";
 
 /** Makes it. */
 export function createActionCodeRpc(
@@ -66,4 +74,24 @@ function noPhone(): GatewayError {
     ErrorCode.INVALID_REQUEST,
     "this user has no mobile number to send a code to: add one in the profile first",
   );
+}
+
+/* Codes that were sent as messages of the contract, and the language to send them in. */
+
+/** The message. */
+export function sentMessage(phone: string, { expireTime, shown = "" }: SentFacts): SentCode {
+  return create(SentCodeSchema, {
+    maskedPhone: maskPhone(phone),
+    expireTime: timestampFromDate(expireTime),
+    resendSeconds: codeSendsMax.phone[0].withinMs / 1_000,
+    developmentCode: shown,
+  });
+}
+
+/** Reads a language; empty: none is said. @throws GatewayError INVALID_REQUEST */
+export function parseLanguage(language: string): "" | "en" | "zh" {
+  if (language === "" || language === "en" || language === "zh") return language;
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, "language is en or zh, or empty", {
+    param: "language",
+  });
 }

@@ -1,11 +1,11 @@
 /** Wrong passwords and authenticator codes: so many, then nobody is asked for a while. SQL: counted under advisory locks. */
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
-import { failuresMax } from "../../config/sign-in-limits.ts";
-import { answering } from "../../database-lost.ts";
-import { transact } from "../../transact.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
-import { newId } from "../../uuid.ts";
+import { failuresMax } from "../../config/limits.ts";
+import { answering } from "../../core/database-lost.ts";
+import { transact } from "../../db/transaction.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { newId } from "../../core/uuid.ts";
 import { addressGroup, duration } from "../code/limits.ts";
 
 /** What an attempt is counted by. */

@@ -3,19 +3,18 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { SignInMethod } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
-import { visitMs } from "../../config/sign-in-limits.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
-import { requireVisit, type Visit } from "../../visit.ts";
-import { CodePurpose } from "../code/purpose.ts";
+import { visitMs } from "../../config/limits.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { requireVisit, type Visit } from "../../core/browser-session.ts";
+import { CodePurpose } from "../code/limits.ts";
 import { maskPhone, parsePhone } from "../code/phone.ts";
 import type { SignInRoom } from "../room.ts";
-import { noSms } from "../sms/none.ts";
+import { noSms } from "../sms/sms.ts";
 import { userMessage } from "../user/message.ts";
 import { isPassword } from "../user/password.ts";
 import type { UserRow } from "../user/store.ts";
-import { parseLanguage, sentMessage } from "./code-message.ts";
-import { sessionMessage } from "./message.ts";
-import { digestToken, isToken, newToken } from "./token.ts";
+import { parseLanguage, sentMessage } from "./action-code.ts";
+import { sessionMessage, digestToken, isToken, newToken } from "./store.ts";
 
 type Rpcs = ServiceImpl<typeof SessionService>;
 

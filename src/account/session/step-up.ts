@@ -1,10 +1,10 @@
 /** Actions that need a code of their own (R-KEY-3, R-HOOK-6): who has the session alone cannot do them. */
-import { callerKey } from "../../caller.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
-import { type RequireStepUp, requireSession, requireVisit } from "../../visit.ts";
-import { purposeOf } from "../code/purpose.ts";
+import { callerKey } from "../../core/caller.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { type RequireStepUp, requireSession, requireVisit } from "../../core/browser-session.ts";
+import { purposeOf } from "../code/limits.ts";
 import type { SignInRoom } from "../room.ts";
-import { requireUser } from "../user/require-user.ts";
+import { requireUser } from "../user/store.ts";
 
 /** Makes it. */
 export function createStepUp({

@@ -3,14 +3,18 @@
  *
  * Sessions are opened, found by their token, rotated, ended. All times are the database's.
  */
+import { hash, randomBytes } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type InferEntity, raw } from "@mikro-orm/core";
 import type { EntityManager } from "@mikro-orm/postgresql";
 import {
-  type SignInMethod,
   SignInMethod as Method,
+  SessionSchema,
+  type SignInMethod,
+  type Session,
 } from "../../../gen/uas/account/v1/session_pb.ts";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
-import { anonymous, type Caller, type SessionRef } from "../../caller.ts";
 import {
   linkProofMs,
   sessionIdleMs,
@@ -18,21 +22,21 @@ import {
   sessionOverlapMs,
   sessionSeenMs,
   sessionsMax,
-} from "../../config/sign-in-limits.ts";
-import { answering } from "../../database-lost.ts";
+} from "../../config/limits.ts";
+import type { Visit } from "../../core/browser-session.ts";
+import { anonymous, type Caller, type SessionRef } from "../../core/caller.ts";
+import { answering } from "../../core/database-lost.ts";
+import { newId } from "../../core/uuid.ts";
 import type { Database } from "../../db/database.ts";
 import type { RowOf } from "../../db/row.ts";
-import { transact } from "../../transact.ts";
-import { newId } from "../../uuid.ts";
-import type { Visit } from "../../visit.ts";
+import { transact } from "../../db/transaction.ts";
 import { SessionEntity, UserEntity } from "../entity.ts";
-import { digestToken, isToken, newToken } from "./token.ts";
 
 /** A stored session. */
-export type SessionRow = InferEntity<typeof SessionEntity>;
+type SessionRow = InferEntity<typeof SessionEntity>;
 
 /** Which of a user's sessions to list. */
-export interface SessionPage {
+interface SessionPage {
   readonly userId: string;
   /** The id of the last session of the page before. */
   readonly after: string | undefined;
@@ -182,4 +186,40 @@ function callerOf({ id, user_id, account_id, role, is_fresh_link }: FoundRow): C
   };
   if (role === UserRole.OPERATOR) return { kind: "operator", session };
   return { kind: "session", accountId: account_id, session };
+}
+
+/* The secrets that cookies and links hold. */
+
+const form = /^[A-Za-z0-9_-]{43}$/;
+
+/** Makes one: 32 random bytes as 43 characters. */
+export function newToken(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+/** Whether a text has the form of one: what has not needs no look-up. */
+export function isToken(text: string): boolean {
+  return form.test(text);
+}
+
+/** What is stored of one: its SHA-256. A plain hash is enough for 256 random bits. */
+export function digestToken(token: string): Buffer {
+  return Buffer.from(hash("sha256", token, "hex"), "hex");
+}
+
+/* Sessions as messages of the contract. */
+
+/** @param currentId the session that asks; `undefined`: none does */
+export function sessionMessage(row: SessionRow, currentId: string | undefined): Session {
+  return create(SessionSchema, {
+    sessionId: row.id,
+    userId: row.userId,
+    method: row.method as SignInMethod,
+    createTime: timestampFromDate(row.createTime),
+    seenTime: timestampFromDate(row.seenTime),
+    expireTime: timestampFromDate(row.expireTime),
+    ipAddress: row.ipAddress,
+    userAgent: row.userAgent,
+    isCurrent: row.id === currentId,
+  });
 }

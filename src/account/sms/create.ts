@@ -1,10 +1,8 @@
 /** The provider that is configured. */
-import type { SmsConfig } from "../../config/config.ts";
+import type { SmsConfig, HttpSmsConfig } from "../../config/config.ts";
 import { createAliyunSms } from "./aliyun.ts";
-import { createConsoleSms } from "./console.ts";
-import { createHttpSms } from "./http.ts";
-import { createNoSms } from "./none.ts";
-import type { Sms } from "./sms.ts";
+import { createSmsPoster, refusedBy } from "./post.ts";
+import { createNoSms, type Sms } from "./sms.ts";
 import { createTwilioSms } from "./twilio.ts";
 
 /**
@@ -18,4 +16,42 @@ export function createSms(config: SmsConfig | undefined, show: (message: string)
   if (config.provider === "http") return createHttpSms(config);
   if (config.provider === "twilio") return createTwilioSms(config);
   return config.provider === "aliyun" ? createAliyunSms(config) : createConsoleSms(show);
+}
+
+/* The provider of development: it sends nothing. */
+
+/** Makes it. @param show gets each message; the pages show the code too */
+function createConsoleSms(show: (message: string) => void): Sms {
+  return {
+    isDevelopment: true,
+    async send({ text }) {
+      show(`development: an SMS would say: ${text}`);
+    },
+    confirmed() {},
+    async close() {},
+  };
+}
+
+/* A server of the operator's own: each message is a POST of JSON, and any 2xx is its promise to send it. */
+
+/** Makes it. */
+function createHttpSms({ url, token }: HttpSmsConfig): Sms {
+  const poster = createSmsPoster(url);
+  const path = `${new URL(url).pathname}${new URL(url).search}`;
+  const headers = {
+    "content-type": "application/json",
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
+  return {
+    isDevelopment: false,
+    async send({ to, code, language, text }) {
+      const body = JSON.stringify({ to, code, language, text });
+      const answer = await poster.post({ path, headers, body });
+      if (answer.status < 200 || answer.status > 299) {
+        throw refusedBy("the SMS server", answer, undefined);
+      }
+    },
+    confirmed() {},
+    close: () => poster.close(),
+  };
 }

@@ -1,5 +1,5 @@
 /** One POST to a provider. */
-import { smsAnswerMs } from "../../config/sign-in-limits.ts";
+import { smsAnswerMs } from "../../config/limits.ts";
 import { createHttpClient } from "../../http/client.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import { SmsFailure } from "./sms.ts";

@@ -1,3 +1,5 @@
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+
 /** What sends codes. Providers differ in nothing else. */
 
 /** A message with a code. */
@@ -24,3 +26,23 @@ export interface Sms {
 
 /** A message that was not taken. The message is for the log: it holds neither number nor code. */
 export class SmsFailure extends Error {}
+
+/* Where no provider is configured. */
+
+/** What is said where a code is asked for that nobody can send. */
+export function noSms(): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    "this gateway sends no SMS: its operator configures a provider under sms in uas.yaml",
+  );
+}
+
+/** Refuses every message. */
+export function createNoSms(): Sms {
+  return {
+    isDevelopment: false,
+    send: () => Promise.reject(noSms()),
+    confirmed() {},
+    async close() {},
+  };
+}

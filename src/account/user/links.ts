@@ -1,11 +1,11 @@
 /** One-time links that sign a user in. */
 import { raw } from "@mikro-orm/core";
 import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
-import { signInLinkMs } from "../../config/sign-in-limits.ts";
-import { answering } from "../../database-lost.ts";
-import { transact } from "../../transact.ts";
+import { signInLinkMs } from "../../config/limits.ts";
+import { answering } from "../../core/database-lost.ts";
+import { transact } from "../../db/transaction.ts";
 import { SignInLinkEntity } from "../entity.ts";
-import { digestToken, isToken, newToken } from "../session/token.ts";
+import { digestToken, isToken, newToken } from "../session/store.ts";
 
 /** A link that was made. */
 export interface NewLink {

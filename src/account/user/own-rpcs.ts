@@ -2,20 +2,24 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import type { SessionRef } from "../../caller.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
-import { readUpdateMask } from "../../field-mask.ts";
-import { type Calling, type RequireStepUp, requireSession, requireVisit } from "../../visit.ts";
+import type { SessionRef } from "../../core/caller.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { readUpdateMask } from "../../core/partial-update.ts";
+import {
+  type Calling,
+  type RequireStepUp,
+  requireSession,
+  requireVisit,
+} from "../../core/browser-session.ts";
 import { parsePhone } from "../code/phone.ts";
-import { CodePurpose } from "../code/purpose.ts";
-import { parseDisplayName } from "../display-name.ts";
+import { CodePurpose } from "../code/limits.ts";
+import { parseDisplayName } from "../../core/text-line.ts";
 import type { SignInRoom } from "../room.ts";
-import { parseLanguage, sentMessage } from "../session/code-message.ts";
-import { noSms } from "../sms/none.ts";
+import { parseLanguage, sentMessage } from "../session/action-code.ts";
+import { noSms } from "../sms/sms.ts";
 import { userMessage } from "./message.ts";
 import { checkPassword, hashPassword, isPassword } from "./password.ts";
-import { requireUser } from "./require-user.ts";
-import type { UserRow } from "./store.ts";
+import { requireUser, type UserRow } from "./store.ts";
 
 type Rpcs = ServiceImpl<typeof UserService>;
 

@@ -1,6 +1,6 @@
 /** Passwords: what one may be, and how it is kept. */
 import { argon2, type Argon2Parameters, randomBytes, timingSafeEqual } from "node:crypto";
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
 const charsMin = 10;
 const charsMax = 256;

@@ -1,9 +1,9 @@
 /** What a user proves beside a first factor: an authenticator, and that a change of credentials is the user's own. */
-import { ErrorCode, GatewayError } from "../../errors.ts";
-import type { Sealing } from "../../sealing.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import type { Sealing } from "../../core/sealing.ts";
 import type { Failures } from "../session/failures.ts";
 import type { UserRow, Users } from "./store.ts";
-import { totpStep } from "./totp.ts";
+import { totpPeriod } from "./totp.ts";
 
 /** What the sealed secrets of authenticators are bound to, beside their account. */
 export function totpContext(userId: string): Buffer {
@@ -33,8 +33,8 @@ export function createTotpCheck({ users, failures, sealing }: TotpCheckOptions):
     const forgive = await failures.begin(attempt);
     const secret = sealing().open(user.accountId, totpContext(user.id), Buffer.from(user.totp));
     if (secret === undefined) throw cannotOpen();
-    const step = totpStep(secret, code.replace(/\s/g, ""), Date.now());
-    if (step !== undefined && (await users.takeTotpStep(user.id, step))) return forgive();
+    const period = totpPeriod(secret, code.replace(/\s/g, ""), Date.now());
+    if (period !== undefined && (await users.takeTotpStep(user.id, period))) return forgive();
     throw badTotp("totp_code is wrong or was used before: send the 6 digits that are shown now");
   };
 }

@@ -1,7 +1,7 @@
 /** The RPCs of users. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import type { RequireStepUp } from "../../visit.ts";
+import type { RequireStepUp } from "../../core/browser-session.ts";
 import type { SignInRoom } from "../room.ts";
 import { createUserManagement } from "./operator-rpcs.ts";
 import { createOwnUserRpcs } from "./own-rpcs.ts";

@@ -2,22 +2,24 @@
 import type { InferEntity } from "@mikro-orm/core";
 import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
-import { answering } from "../../database-lost.ts";
-import { newId } from "../../uuid.ts";
-import { transact } from "../../transact.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import { notSignedIn } from "../../core/browser-session.ts";
+import type { SessionRef } from "../../core/caller.ts";
+import { answering } from "../../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { newId } from "../../core/uuid.ts";
+import { transact } from "../../db/transaction.ts";
 import { AccountEntity, SessionEntity, SignInLinkEntity, UserEntity } from "../entity.ts";
 
 /** A stored user; secrets as they are kept. */
 export type UserRow = InferEntity<typeof UserEntity>;
 
 /** Members that change, with their new values. */
-export type UserChange = Partial<
+type UserChange = Partial<
   Pick<UserRow, "name" | "phone" | "email" | "passwordHash" | "totp" | "totpPending" | "language">
 >;
 
 /** What a new user is made of. */
-export interface NewUser {
+interface NewUser {
   /** `undefined`: a new account of this name. */
   readonly accountId: string | undefined;
   readonly accountName: string;
@@ -27,7 +29,7 @@ export interface NewUser {
 }
 
 /** Which users to list. */
-export interface UserPage {
+interface UserPage {
   /** `undefined`: of all accounts. */
   readonly accountId: string | undefined;
   readonly after: string | undefined;
@@ -150,4 +152,16 @@ async function unique<Result>(work: Promise<Result>): Promise<Result> {
     if (taken === undefined) throw error;
     throw new GatewayError(ErrorCode.INVALID_REQUEST, taken.text, { param: taken.param });
   }
+}
+
+/* Who is signed in. */
+
+/** The user of a session. @throws GatewayError UNAUTHENTICATED where there is none any more */
+export async function requireUser(
+  { users }: { readonly users: Users },
+  { userId }: SessionRef,
+): Promise<UserRow> {
+  const user = await users.get(userId);
+  if (user === undefined) throw notSignedIn();
+  return user;
 }

@@ -1,11 +1,11 @@
 /** The RPCs by which users set up and remove an authenticator. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
-import { requireSession, requireVisit } from "../../visit.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { requireSession, requireVisit } from "../../core/browser-session.ts";
 import type { SignInRoom } from "../room.ts";
 import { userMessage } from "./message.ts";
-import { requireUser } from "./require-user.ts";
+import { requireUser } from "./store.ts";
 import { totpContext } from "./proof.ts";
 import { newTotpSecret, totpUri } from "./totp.ts";
 

@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type Citation, CitationSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { countAt, type JsonRecord, parseRecord, recordAt, textAt } from "../json.ts";
+import { countAt, type JsonRecord, parseRecord, recordAt, textAt } from "../json/value.ts";
 
 /** Reads one of a vendor's `annotations`. */
 export function decodeCitation(annotation: JsonRecord): Citation {

@@ -10,12 +10,19 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type Reply, ReplySchema, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { UnreadableReplyError, type VendorError } from "../codec.ts";
-import { countAt, type JsonRecord, parseReply, recordAt, recordsAt, textAt } from "../json.ts";
+import {
+  countAt,
+  type JsonRecord,
+  parseReply,
+  recordAt,
+  recordsAt,
+  textAt,
+} from "../json/value.ts";
 import { decodeCitation } from "./citation.ts";
 import { decodeFinishReason, isFailure } from "./finish-reason.ts";
-import { readInput, readReasoning, readText } from "./message-content.ts";
+import { readInput, readReasoning, readText } from "./decode-content.ts";
 import { decodeUsage } from "./usage.ts";
-import { readVendorError } from "./vendor-error.ts";
+import { readVendorError } from "./wire.ts";
 
 /** See {@link VendorCodec.decodeReply}. */
 export function decodeChatReply(body: Buffer): Reply {

@@ -18,8 +18,8 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
 import { keepTexts } from "../json/long-texts.ts";
-import { type JsonReader, parseObject } from "../json-reader.ts";
-import { decodeMessages } from "./decode-messages.ts";
+import { type JsonReader, parseObject } from "../json/reader.ts";
+import { decodeMessages } from "./decode-content.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 
 /** See {@link CallerCodec.decodeRequest}. */

@@ -11,7 +11,7 @@ import {
   ToolSchema,
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { JsonReader } from "../json-reader.ts";
+import type { JsonReader } from "../json/reader.ts";
 
 /** Reads `tools`, the deprecated `functions`, and `web_search_options`. @throws GatewayError INVALID_REQUEST */
 export function decodeTools(body: JsonReader): Tool[] {

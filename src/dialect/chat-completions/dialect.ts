@@ -1,16 +1,21 @@
 /** Chat completions: request bodies, replies, stream events and errors, between bytes and meaning. */
-import { guardChat } from "./guard.ts";
-import { readChatRequest } from "./read-request.ts";
-import { ChatStreamRelay, relayChatReply } from "./relay.ts";
+import { isMessage, type DescMessage, type JsonObject, type Message } from "@bufbuild/protobuf";
+import {
+  GetModelResponseSchema,
+  ListModelsResponseSchema,
+} from "../../../gen/uas/inference/v1/inference_service_pb.ts";
+import { errorBody } from "../codec.ts";
 import type { RelayOptions, TextDialect } from "../dialect.ts";
-import { errorBody } from "../error-body.ts";
+import { modelJson, modelListJson } from "../json/model-json.ts";
 import { decodeChatError, decodeChatReply } from "./decode-reply.ts";
 import { decodeChatRequest } from "./decode-request.ts";
 import { ChatStreamDecoder } from "./decode-stream.ts";
 import { encodeChatReply } from "./encode-reply.ts";
 import { encodeChatRequest } from "./encode-request.ts";
 import { ChatStreamEncoder } from "./encode-stream.ts";
-import { chatReplyBody } from "./reply-body.ts";
+import { guardChat } from "./guard.ts";
+import { readChatRequest } from "./read-request.ts";
+import { ChatStreamRelay, relayChatReply } from "./relay.ts";
 
 export const chatCompletions: TextDialect = {
   word: "chat-completions",
@@ -43,3 +48,12 @@ export const chatCompletions: TextDialect = {
   errorBody,
   replyBody: chatReplyBody,
 };
+
+/** The bodies of RPCs that are no text generation: models. */
+function chatReplyBody(schema: DescMessage, message: Message): JsonObject {
+  if (isMessage(message, ListModelsResponseSchema)) return modelListJson(message);
+  if (isMessage(message, GetModelResponseSchema) && message.model !== undefined) {
+    return modelJson(message.model);
+  }
+  throw new TypeError(`chat completions have no form for ${schema.typeName}`);
+}

@@ -6,10 +6,10 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
-import type { JsonRecord } from "../json.ts";
+import type { JsonRecord } from "../json/value.ts";
 import { encodeCitation } from "./citation.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
-import { LostMembers, replyId } from "./reply-members.ts";
+import { LostMembers, replyId } from "./wire.ts";
 import { encodeUsage } from "./usage.ts";
 
 /** See {@link CallerCodec.encodeReply}. */

@@ -11,9 +11,9 @@ import {
 import { invalid } from "../body-members.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
 import { strictFor } from "../strict-schema.ts";
-import { encodeMessages } from "./encode-messages.ts";
+import { encodeMessages } from "./encode-content.ts";
 import { encodeTools } from "./encode-tools.ts";
-import { parseJson, WireBody } from "./wire-body.ts";
+import { parseJson, WireBody } from "./wire.ts";
 
 /** The most stop texts that vendors of this style take. */
 const stopMax = 4;

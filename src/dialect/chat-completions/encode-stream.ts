@@ -13,12 +13,11 @@ import type {
   ReplyError,
   ReplyStart,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { ErrorCode, errorMeanings, GatewayError, type SentErrorCode } from "../../errors.ts";
-import type { ReplyOptions, StreamEncoder } from "../codec.ts";
-import { errorBody } from "../error-body.ts";
+import { ErrorCode, errorMeanings, GatewayError, type SentErrorCode } from "../../core/errors.ts";
+import { errorBody, type ReplyOptions, type StreamEncoder } from "../codec.ts";
 import { encodeCitation } from "./citation.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
-import { LostMembers, replyId } from "./reply-members.ts";
+import { LostMembers, replyId } from "./wire.ts";
 import { encodeUsage } from "./usage.ts";
 
 /** A part under way. */

@@ -15,7 +15,7 @@ import { invalid } from "../body-members.ts";
 import { customFormat } from "../custom-tools.ts";
 import { strictFor } from "../strict-schema.ts";
 import { toolNameFor } from "../tool-names.ts";
-import { parseJson, type WireBody } from "./wire-body.ts";
+import { parseJson, type WireBody } from "./wire.ts";
 
 /** What this style calls a tool. */
 export const chatToolName = toolNameFor({ charsMax: 64, dots: false });

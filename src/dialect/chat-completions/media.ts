@@ -6,8 +6,8 @@ import {
   MediaType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
-import type { JsonRecord } from "../json.ts";
-import type { JsonReader } from "../json-reader.ts";
+import type { JsonRecord } from "../json/value.ts";
+import type { JsonReader } from "../json/reader.ts";
 
 /** Reads the part whose `type` is `image_url`. Some clients send the address alone in place of an object. */
 export function decodeImage(part: JsonReader): MediaPart {

@@ -1,5 +1,5 @@
 /** The request half of relaying chat completions. */
-import { asBuffer } from "../../bytes.ts";
+import { asBuffer } from "../../core/bytes.ts";
 import {
   type Edit,
   invalid,

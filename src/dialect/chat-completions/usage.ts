@@ -1,7 +1,7 @@
 /** The figures of a call's consumption, both ways. */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { countAt, type JsonRecord, recordAt } from "../json.ts";
+import { countAt, type JsonRecord, recordAt } from "../json/value.ts";
 
 /** The vendor's figures; `undefined` where the two totals are not whole numbers from 0 on. */
 export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {

@@ -1,12 +1,12 @@
 /** What the encoder's parts share: what the model can, and what could not be carried. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import type { Extra, ReasoningSeal } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { RequestTarget } from "../codec.ts";
-import type { JsonRecord } from "../json.ts";
+import type { JsonRecord } from "../json/value.ts";
 
 /** How a model's series differs, by its name. */
-export interface ModelTraits {
+interface ModelTraits {
   /** Whether it takes a thinking level (from Gemini 3 on) or a budget (2.5); `undefined`: neither. */
   readonly thinking: "level" | "budget" | undefined;
   /** Whether it refuses a function call without the signature that it came with: from Gemini 3 on. */
@@ -19,7 +19,7 @@ export interface ModelTraits {
 
 /** Reads the series from the model's name. Names without one (`gemini-flash-latest`, a tuned model) are
  * taken for the newest where they say so, else for 2.5. */
-export function traitsOf(model: string): ModelTraits {
+function traitsOf(model: string): ModelTraits {
   const [, major, minor = "0"] = /gemini-(\d+)(?:\.(\d+))?/.exec(model) ?? [];
   const isLatest = model.endsWith("-latest");
   const series = major === undefined ? (isLatest ? 3 : 2.5) : Number(`${major}.${minor}`);
@@ -68,4 +68,37 @@ export class EncodeContext {
 /** The error for what cannot be left out without changing what is asked for. */
 export function refused(message: string, param?: string): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, message, param === undefined ? {} : { param });
+}
+
+/*
+ * Where a signature stood: Gemini wants it back there. Elsewhere a seal belongs to reasoning; here it may
+ * come with any part, so the seal says which. Google's signatures are base64 and have no dot.
+ */
+
+/** `call`: on the function call that follows the reasoning; `thought`: on the thought itself; `content`: on
+ * the text or picture before the reasoning. */
+export type SealPlace = "call" | "thought" | "content";
+
+const marks = { thought: "thought.", content: "content." } as const;
+
+/** Gemini's seal: for a call, nearly all there are, it is the signature as it came. */
+export function sealOf(signature: string, place: SealPlace): ReasoningSeal {
+  return {
+    $typeName: "uas.inference.v1.ReasoningSeal",
+    dialect: Dialect.GEMINI,
+    signature: place === "call" ? signature : marks[place] + signature,
+    data: "",
+  };
+}
+
+/** What {@link sealOf} made a seal of. */
+export function openPlace({ signature }: ReasoningSeal): {
+  readonly signature: string;
+  readonly place: SealPlace;
+} {
+  for (const place of ["thought", "content"] as const) {
+    const mark = marks[place];
+    if (signature.startsWith(mark)) return { signature: signature.slice(mark.length), place };
+  }
+  return { signature, place: "call" };
 }

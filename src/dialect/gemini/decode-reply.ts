@@ -7,8 +7,8 @@ import {
   ReplySchema,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { UnreadableReplyError, type VendorError } from "../codec.ts";
-import { isRecord, parseReply, recordAt, textAt } from "../json.ts";
-import { ReplyReader } from "./reply-reader.ts";
+import { isRecord, parseReply, recordAt, textAt } from "../json/value.ts";
+import { ReplyReader } from "./decode-parts.ts";
 
 /** See {@link VendorCodec.decodeReply}. */
 export function decodeGeminiReply(body: Buffer): Reply {

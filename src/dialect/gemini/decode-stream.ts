@@ -1,9 +1,9 @@
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
-import { EventDataReader } from "../event-data.ts";
-import { parseRecord } from "../json.ts";
-import { ReplyReader } from "./reply-reader.ts";
+import { EventDataReader } from "../sse/event-stream.ts";
+import { parseRecord } from "../json/value.ts";
+import { ReplyReader } from "./decode-parts.ts";
 
 /** See {@link VendorCodec.decodeStream}: events of one `data:` each, and no end mark. */
 export class GeminiStreamDecoder implements StreamDecoder {

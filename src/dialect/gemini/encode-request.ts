@@ -1,13 +1,19 @@
 /** A generation, as the body of generateContent. */
-import { jsonBody, textsOf } from "../json/long-texts.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import {
+  ReasoningMode,
+  ResponseFormatType,
+  type Generation,
+  type ReasoningOptions,
+  type ResponseFormat,
+} from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
+import { jsonBody, textsOf } from "../json/long-texts.ts";
+import { parseRecord } from "../json/value.ts";
 import { EncodeContext, refused } from "./context.ts";
-import { encodeConfig } from "./encode-config.ts";
-import { encodeContents } from "./encode-contents.ts";
+import { encodeContents } from "./encode-content.ts";
 import { encodeTools } from "./encode-tools.ts";
-import type { GeminiRequest } from "./wire.ts";
+import type { GeminiRequest, GenerationConfig, ThinkingConfig } from "./wire.ts";
 
 /** See {@link VendorCodec.encodeRequest}. The model and whether to stream are told by the address. */
 export function encodeGeminiRequest(generation: Generation, target: RequestTarget): EncodedRequest {
@@ -71,4 +77,147 @@ function encodeTier({ serviceTier }: Generation, context: EncodeContext): string
   const tier = tiers.get(serviceTier);
   if (tier === undefined) context.drop("service_tier");
   return tier ?? "";
+}
+
+/* How to generate, as `generationConfig`. */
+
+/** The most stop sequences that Gemini takes. */
+const stopMax = 5;
+
+/** Writes the settings. @throws GatewayError INVALID_REQUEST where one cannot be carried nor left out */
+function encodeConfig(generation: Generation, context: EncodeContext): GenerationConfig {
+  const { maxOutputTokens, temperature, topP, topK, stop } = generation;
+  const { presencePenalty, frequencyPenalty, responseFormat, reasoning } = generation;
+  if (stop.length > stopMax) {
+    throw refused(`this model takes at most ${stopMax} stop sequences: send fewer`, "stop");
+  }
+  const seed = encodeSeed(generation, context);
+  return {
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(topK !== undefined && { topK }),
+    ...(stop.length > 0 && { stopSequences: stop }),
+    ...(seed !== undefined && { seed }),
+    ...(presencePenalty !== undefined && { presencePenalty }),
+    ...(frequencyPenalty !== undefined && { frequencyPenalty }),
+    ...(responseFormat && encodeFormat(responseFormat, context)),
+    ...(reasoning && encodeReasoning(reasoning, context)),
+  };
+}
+
+/** Gemini's seed has 32 bits. */
+function encodeSeed({ seed }: Generation, context: EncodeContext): number | undefined {
+  if (seed === undefined) return undefined;
+  if (BigInt.asIntN(32, seed) === seed) return Number(seed);
+  context.drop("seed");
+  return undefined;
+}
+
+/** The name is a label; that the schema is followed is always so here. */
+function encodeFormat(
+  { type, description, schemaJson }: ResponseFormat,
+  context: EncodeContext,
+): Pick<GenerationConfig, "responseMimeType" | "responseJsonSchema"> {
+  const responseMimeType = "application/json";
+  if (type === ResponseFormatType.JSON_OBJECT) return { responseMimeType };
+  if (type !== ResponseFormatType.JSON_SCHEMA) return {};
+  const schema = parseRecord(schemaJson);
+  if (schema === undefined) {
+    throw refused("the schema of the response format must be a JSON object", "response_format");
+  }
+  if (description !== "") context.drop("response_format.description");
+  return { responseMimeType, responseJsonSchema: schema };
+}
+
+function encodeReasoning(
+  reasoning: ReasoningOptions,
+  context: EncodeContext,
+): Pick<GenerationConfig, "thinkingConfig"> {
+  const { thinking } = context.traits;
+  if (thinking === undefined) {
+    // A model that does not think does what is asked for where that is not to think.
+    if (!isOff(reasoning)) context.drop("reasoning");
+    return {};
+  }
+  const amount = thinking === "level" ? level(reasoning, context) : budget(reasoning, context);
+  const config = { ...amount, ...(isShown(reasoning) && { includeThoughts: true }) };
+  return Object.keys(config).length === 0 ? {} : { thinkingConfig: config };
+}
+
+/** Whether the thoughts are asked for: by a summary, or by the styles that show them unless told not to. */
+function isShown({ mode, summary }: ReasoningOptions): boolean {
+  if (summary !== "") return summary !== "omitted";
+  return mode === ReasoningMode.ADAPTIVE || mode === ReasoningMode.BUDGET;
+}
+
+function isOff({ mode, effort }: ReasoningOptions): boolean {
+  return (
+    mode === ReasoningMode.DISABLED || (mode === ReasoningMode.UNSPECIFIED && effort === "none")
+  );
+}
+
+/** From Gemini 3 on: a level, or a budget as before. It always thinks; the lowest level comes next to not. */
+function level(reasoning: ReasoningOptions, context: EncodeContext): ThinkingConfig {
+  const { mode, effort, budgetTokens } = reasoning;
+  const lowest = context.traits.isPro ? "LOW" : "MINIMAL";
+  if (isOff(reasoning)) {
+    context.drop(effort === "none" ? "reasoning.effort" : "reasoning.mode");
+    return { thinkingLevel: lowest };
+  }
+  if (mode === ReasoningMode.BUDGET) {
+    if (effort !== "") context.drop("reasoning.effort");
+    return { thinkingBudget: budgetTokens };
+  }
+  switch (effort) {
+    case "none":
+    case "minimal":
+      return { thinkingLevel: lowest };
+    case "low":
+      return { thinkingLevel: "LOW" };
+    case "medium":
+      return { thinkingLevel: "MEDIUM" };
+    case "high":
+    case "xhigh":
+    case "max":
+      return { thinkingLevel: "HIGH" };
+    default:
+      if (effort !== "") context.drop("reasoning.effort");
+      return {};
+  }
+}
+
+/** Google's own budgets for the efforts of other styles, in tokens. */
+const budgets: ReadonlyMap<string, number> = new Map([
+  ["none", 0],
+  ["minimal", 1_024],
+  ["low", 1_024],
+  ["medium", 8_192],
+  ["high", 24_576],
+  ["xhigh", 24_576],
+  ["max", 24_576],
+]);
+
+/** The least that Gemini 2.5 Pro can be told to think, in tokens. */
+const proBudgetMin = 128;
+
+/** The model decides how much. */
+const dynamicBudget = -1;
+
+/** Gemini 2.5: a budget in tokens. */
+function budget(reasoning: ReasoningOptions, context: EncodeContext): ThinkingConfig {
+  const { mode, effort, budgetTokens } = reasoning;
+  if (isOff(reasoning)) {
+    if (!context.traits.isPro) return { thinkingBudget: 0 };
+    context.drop(effort === "none" ? "reasoning.effort" : "reasoning.mode");
+    return { thinkingBudget: proBudgetMin };
+  }
+  if (mode === ReasoningMode.BUDGET) {
+    if (effort !== "") context.drop("reasoning.effort");
+    return { thinkingBudget: budgetTokens };
+  }
+  const known = budgets.get(effort);
+  if (known !== undefined) return { thinkingBudget: known };
+  if (effort !== "") context.drop("reasoning.effort");
+  return mode === ReasoningMode.ADAPTIVE ? { thinkingBudget: dynamicBudget } : {};
 }

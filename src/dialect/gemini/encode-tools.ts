@@ -10,7 +10,7 @@ import {
   ToolChoiceMode,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { customInputSchema } from "../custom-tools.ts";
-import { type JsonRecord, parseRecord } from "../json.ts";
+import { type JsonRecord, parseRecord } from "../json/value.ts";
 import { toolNameFor } from "../tool-names.ts";
 import { dropWebSearch, readWebSearch, refuseDomains, type WebSearch } from "../web-search.ts";
 import { type EncodeContext, refused } from "./context.ts";

@@ -1,6 +1,6 @@
 /** See {@link Guard}. */
 import { guardOf, refuseDearer, refuseKept } from "../guard.ts";
-import { isRecord, type JsonRecord, recordsAt } from "../json.ts";
+import { isRecord, type JsonRecord, recordsAt } from "../json/value.ts";
 
 const suspects = {
   members: ["serviceTier"],

@@ -2,7 +2,14 @@
 import { ErrorCode } from "../../../gen/uas/error/v1/error_pb.ts";
 import { type ReplyError, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { countAt, type JsonRecord, protoCountAt, recordAt, recordsAt, textAt } from "../json.ts";
+import {
+  countAt,
+  type JsonRecord,
+  protoCountAt,
+  recordAt,
+  recordsAt,
+  textAt,
+} from "../json/value.ts";
 
 /** How a reply ended. */
 export interface Finish {

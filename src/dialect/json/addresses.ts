@@ -3,7 +3,7 @@
  * where the member is one of those named, and nothing else changes. Parsed and written again, 64-bit numbers,
  * `-0.10` and white space would not be what they were; and what a model says about an address is its own text.
  */
-import { join, nothing } from "../../bytes.ts";
+import { join, nothing } from "../../core/bytes.ts";
 
 /** One address that stands in place of another. Both without a trailing slash. */
 export interface AddressEdit {

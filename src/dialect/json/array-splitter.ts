@@ -1,6 +1,6 @@
 /** Finds the objects of a JSON array in bytes that arrive in any pieces. Trusts the bytes to be JSON. */
-import { join, nothing } from "../../bytes.ts";
-import { EventTooLongError } from "../event-stream.ts";
+import { join, nothing } from "../../core/bytes.ts";
+import { EventTooLongError } from "../sse/event-stream.ts";
 
 const quote = 0x22;
 const backslash = 0x5c;

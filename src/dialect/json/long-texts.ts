@@ -3,8 +3,8 @@
  * megabyte of prose with its escapes, and longer where it is not all Latin-1; copying what the client wrote takes a
  * tenth of that.
  */
-import { join } from "../../bytes.ts";
-import type { JsonRecord } from "../json.ts";
+import { join } from "../../core/bytes.ts";
+import type { JsonRecord } from "./value.ts";
 import { longTextBytes, type Outline, scanObject, type TextSpan } from "./outline.ts";
 import type { KnownText } from "./string-scan.ts";
 import { textWeight } from "./text-weight.ts";

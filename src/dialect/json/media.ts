@@ -6,7 +6,7 @@
  * schema, in `metadata` or in a text are text, or a client could send a million tokens under the name of a
  * picture.
  */
-import { asBuffer } from "../../bytes.ts";
+import { asBuffer } from "../../core/bytes.ts";
 import { type NamedRole, Role } from "./roles.ts";
 import { type JsonText, stringEnd, weightUpTo } from "./string-scan.ts";
 

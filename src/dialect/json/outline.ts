@@ -6,19 +6,18 @@
  * that.
  */
 import { isUtf8 } from "node:buffer";
-import { asBuffer } from "../../bytes.ts";
-import { KeySet, placeOfBytes } from "./key-set.ts";
-import { type FoundMedia, isLookedAt, type Level, MediaScan, newLevel, Place } from "./media.ts";
-import { type NamedRole, nestedNames, noRole, topNames } from "./roles.ts";
-import { scalarEnd, spaceEnd } from "./scalar-scan.ts";
+import { asBuffer } from "../../core/bytes.ts";
+import { isLookedAt, MediaScan, newLevel, Place, type FoundMedia, type Level } from "./media.ts";
+import { KeySet, placeOfBytes } from "./member-twice.ts";
+import { nestedNames, noRole, topNames, type NamedRole } from "./roles.ts";
 import {
   failure,
   jsonText,
   JsonScanError,
-  type JsonText,
-  type KnownText,
   stringEnd,
   weightUpTo,
+  type JsonText,
+  type KnownText,
 } from "./string-scan.ts";
 
 /** A top-level member. All numbers are byte offsets; ends are exclusive. */
@@ -254,4 +253,57 @@ function utf8(bytes: Uint8Array, start: number, end: number): string {
 /** The text of a slice of JSON. */
 export function sliceText(bytes: Uint8Array, member: Member): string {
   return utf8(bytes, member.valueStart, member.valueEnd);
+}
+
+/* Finds the end of numbers, words and white space in JSON, checking their grammar. Strings: string-scan.ts. */
+
+/** Behind a number or a word. */
+function scalarEnd(bytes: Uint8Array, at: number, first: number | undefined): number {
+  if (first === 0x74) return wordEnd(bytes, at, "true");
+  if (first === 0x66) return wordEnd(bytes, at, "false");
+  if (first === 0x6e) return wordEnd(bytes, at, "null");
+  return numberEnd(bytes, at);
+}
+
+function wordEnd(bytes: Uint8Array, at: number, word: string): number {
+  for (let i = 0; i < word.length; i++) {
+    if (bytes[at + i] !== word.charCodeAt(i)) throw noValue(bytes, at);
+  }
+  return at + word.length;
+}
+
+function numberEnd(bytes: Uint8Array, at: number): number {
+  let i = bytes[at] === 0x2d ? at + 1 : at;
+  const first = i;
+  while (isDigit(bytes[i])) i++;
+  if (i === first || (bytes[first] === 0x30 && i > first + 1)) throw noValue(bytes, at);
+  if (bytes[i] === 0x2e) i = digitsEnd(bytes, i + 1);
+  if (bytes[i] === 0x65 || bytes[i] === 0x45) {
+    const sign = bytes[i + 1] === 0x2b || bytes[i + 1] === 0x2d ? 2 : 1;
+    i = digitsEnd(bytes, i + sign);
+  }
+  return i;
+}
+
+function digitsEnd(bytes: Uint8Array, from: number): number {
+  let i = from;
+  while (isDigit(bytes[i])) i++;
+  if (i === from) throw failure(bytes, from, "expected a digit");
+  return i;
+}
+
+/** The first place from `from` on where no white space stands. */
+function spaceEnd(bytes: Uint8Array, from: number): number {
+  let at = from;
+  let byte = bytes[at];
+  while (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) byte = bytes[++at];
+  return at;
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+function noValue(bytes: Uint8Array, at: number): JsonScanError {
+  return failure(bytes, at, "expected a value");
 }

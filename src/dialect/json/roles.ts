@@ -1,5 +1,5 @@
 /** Names of members that lead to pictures and the like, found by their bytes: no string is made of them. */
-import { placeOfName } from "./key-set.ts";
+import { placeOfName } from "./member-twice.ts";
 import { spells } from "./object-scan.ts";
 
 /** What a name may mean, as bits. */

@@ -1,5 +1,5 @@
 /** Edits of bytes that leave everything else as it is. */
-import { asBuffer, nothing } from "../../bytes.ts";
+import { asBuffer, nothing } from "../../core/bytes.ts";
 
 /** Collects replacements in one buffer, in ascending order, and applies them in one copy. Reusable. */
 export class Splicer {

@@ -4,10 +4,17 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type Part, PartSchema, ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type Reply, ReplySchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { UnreadableReplyError, type VendorError } from "../codec.ts";
-import { type JsonRecord, parseRecord, parseReply, recordAt, recordsAt, textAt } from "../json.ts";
+import {
+  type JsonRecord,
+  parseRecord,
+  parseReply,
+  recordAt,
+  recordsAt,
+  textAt,
+} from "../json/value.ts";
 import { readCitation } from "./citation.ts";
-import { readServedTier } from "./service-tier.ts";
-import { readEnding } from "./stop-reason.ts";
+import { readServedTier } from "./wire.ts";
+import { readEnding } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 
 /** See {@link VendorCodec.decodeReply}. */

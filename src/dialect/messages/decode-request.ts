@@ -16,11 +16,11 @@ import {
 import type { DecodeRequestOptions } from "../codec.ts";
 import { threadUnsupported } from "../guard.ts";
 import { keepTexts } from "../json/long-texts.ts";
-import { type JsonReader, parseObject } from "../json-reader.ts";
+import { type JsonReader, parseObject } from "../json/reader.ts";
 import { newExtra, newTurn } from "../parts.ts";
-import { decodeContent } from "./decode-blocks.ts";
+import { decodeContent } from "./decode-content.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
-import { readServiceTier } from "./service-tier.ts";
+import { readServiceTier } from "./wire.ts";
 
 const roles = { system: Role.SYSTEM, user: Role.USER, assistant: Role.ASSISTANT } as const;
 const roleWords = ["user", "assistant", "system"] as const;

@@ -10,8 +10,8 @@ import {
   ToolChoiceSchema,
   ToolSchema,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { JsonReader } from "../json-reader.ts";
-import { decodeCacheHint } from "./decode-blocks.ts";
+import type { JsonReader } from "../json/reader.ts";
+import { decodeCacheHint } from "./decode-content.ts";
 
 /** The tools that the model may call. */
 export function decodeTools(reader: JsonReader): Tool[] {

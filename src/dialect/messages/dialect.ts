@@ -1,7 +1,14 @@
 /** Messages: request bodies, replies, stream events and errors, between bytes and meaning. */
+import { isMessage, type DescMessage, type JsonObject, type Message } from "@bufbuild/protobuf";
+import {
+  GetModelResponseSchema,
+  ListModelsResponseSchema,
+} from "../../../gen/uas/inference/v1/inference_service_pb.ts";
+import { pageSizeMax } from "../../config/limits.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { TextDialect } from "../dialect.ts";
+import { modelJson, modelListJson } from "../json/model-json.ts";
 import { carriesSeals } from "../seal.ts";
-import { guardMessages } from "./guard.ts";
 import { decodeMessagesError, decodeMessagesReply } from "./decode-reply.ts";
 import { decodeMessagesRequest } from "./decode-request.ts";
 import { MessagesStreamDecoder } from "./decode-stream.ts";
@@ -9,10 +16,9 @@ import { encodeMessagesReply } from "./encode-reply.ts";
 import { encodeMessagesRequest } from "./encode-request.ts";
 import { MessagesStreamEncoder } from "./encode-stream.ts";
 import { messagesErrorBody } from "./error-body.ts";
-import { messagesQueryFields } from "./query-fields.ts";
+import { guardMessages } from "./guard.ts";
 import { readMessagesRequest } from "./read-request.ts";
 import { MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
-import { messagesReplyBody } from "./reply-body.ts";
 
 /** What this style calls the contract's fields. */
 const memberNames: Readonly<Record<string, string>> = {
@@ -37,7 +43,7 @@ export const messages: TextDialect = {
   forwardedHeaders: new Set(["accept", "anthropic-version", "anthropic-beta"]),
   isLimitRequired: true,
   keepAlive: Buffer.from('event: ping\ndata: {"type": "ping"}\n\n'),
-  tokenCount: { required: ["messages"], body: (count) => ({ input_tokens: count }) },
+  tokenCount: { required: ["messages"], body: (tokens) => ({ input_tokens: tokens }) },
   memberNames,
   carriesSeals,
   readRequest: readMessagesRequest,
@@ -55,3 +61,45 @@ export const messages: TextDialect = {
   queryFields: messagesQueryFields,
   replyBody: messagesReplyBody,
 };
+
+/** The bodies of RPCs that are no text generation: models. */
+function messagesReplyBody(schema: DescMessage, message: Message): JsonObject {
+  if (isMessage(message, ListModelsResponseSchema)) return modelListJson(message);
+  if (isMessage(message, GetModelResponseSchema) && message.model !== undefined) {
+    return modelJson(message.model);
+  }
+  throw new TypeError(`messages have no form for ${schema.typeName}`);
+}
+
+/**
+ * The fields of a List request that the style's `limit`, `after_id` and `before_id` set.
+ *
+ * @throws GatewayError INVALID_REQUEST, naming the parameter
+ */
+function messagesQueryFields(query: JsonObject): JsonObject {
+  const { limit, after_id: afterId, before_id: beforeId } = query;
+  const fields: JsonObject = {};
+  if (limit !== undefined) fields["page_size"] = count(limit);
+  if (afterId !== undefined) fields["after_key"] = text("after_id", afterId);
+  if (beforeId !== undefined) fields["before_key"] = text("before_id", beforeId);
+  if (afterId && beforeId) {
+    throw invalid("after_id: send either after_id or before_id, not both", "after_id");
+  }
+  return fields;
+}
+
+function count(value: unknown): number {
+  const size = typeof value === "string" && /^\d{1,9}$/.test(value) ? Number(value) : 0;
+  if (size >= 1 && size <= pageSizeMax) return size;
+  throw invalid(`limit: send a whole number from 1 to ${pageSizeMax}`, "limit");
+}
+
+/** One that stands twice in the query is a list. */
+function text(name: string, value: unknown): string {
+  if (typeof value === "string") return value;
+  throw invalid(`${name}: send it once`, name);
+}
+
+function invalid(message: string, param: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
+}

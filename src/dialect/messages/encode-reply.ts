@@ -3,13 +3,11 @@ import type { Citation, Part, TextPart } from "../../../gen/uas/inference/v1/con
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
 import { writeCitation } from "./citation.ts";
-import { toolInput } from "./encode-blocks.ts";
+import { toolInput } from "./encode-content.ts";
 import { type JsonBranch, JsonText, type JsonTree, writeJson } from "./json-text.ts";
-import { clientOpaque, messageId } from "./reply-parts.ts";
+import { clientOpaque, messageId, writeServedTier, legalToolId } from "./wire.ts";
 import { clientData, clientSignature, isRedacted, shownThinking } from "./reasoning.ts";
-import { writeServedTier } from "./service-tier.ts";
-import { type Said, writeEnding } from "./stop-reason.ts";
-import { legalToolId } from "./tool-id.ts";
+import { type Said, writeEnding } from "./finish-reason.ts";
 import { estimatedUsage, writeUsage } from "./usage.ts";
 
 /** See {@link CallerCodec.encodeReply}. */

@@ -6,13 +6,12 @@ import type {
   ReplyEnd,
   ReplyStart,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { ErrorCode, GatewayError, type SentErrorCode } from "../../errors.ts";
+import { ErrorCode, GatewayError, type SentErrorCode } from "../../core/errors.ts";
 import type { ReplyOptions, StreamEncoder } from "../codec.ts";
-import { type BlockWriter, blockWriterFor } from "./block-writer.ts";
+import { type BlockWriter, blockWriterFor } from "./encode-stream-items.ts";
 import { messagesErrorBody } from "./error-body.ts";
-import { messageId } from "./reply-parts.ts";
-import { writeServedTier } from "./service-tier.ts";
-import { writeEnding } from "./stop-reason.ts";
+import { messageId, writeServedTier } from "./wire.ts";
+import { writeEnding } from "./finish-reason.ts";
 import { estimatedUsage, type WireUsage, writeUsage } from "./usage.ts";
 
 /** A part that has begun. */

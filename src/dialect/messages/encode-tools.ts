@@ -10,7 +10,7 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { customDescription, customInputSchema } from "../custom-tools.ts";
-import { parseRecord, textAt } from "../json.ts";
+import { parseRecord, textAt } from "../json/value.ts";
 import { toolNameFor } from "../tool-names.ts";
 import { dropWebSearch, readWebSearch } from "../web-search.ts";
 import { type JsonBranch, JsonText, type JsonTree } from "./json-text.ts";

@@ -1,13 +1,13 @@
 /** The reply half of messages on a relayed hop: bytes in, the same bytes out but for the model name. */
-import type { GatewayError } from "../../errors.ts";
+import type { GatewayError } from "../../core/errors.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
-import { EventRelay, restoreReplyModel } from "../event-relay.ts";
-import { isRecord, type JsonRecord, recordAt } from "../json.ts";
+import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
+import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 import { ObjectScan, openBrace } from "../json/object-scan.ts";
-import { reportedUsage, tokenCount } from "../reported-usage.ts";
+import { reportedUsage, tokenCount } from "../usage.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { messagesErrorBody } from "./error-body.ts";
-import { lengthEnding, writeEnding } from "./stop-reason.ts";
+import { lengthEnding, writeEnding } from "./finish-reason.ts";
 import { estimatedUsage, writeUsage } from "./usage.ts";
 
 /** See {@link TextDialect.relayReply}. */

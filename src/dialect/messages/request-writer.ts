@@ -5,7 +5,7 @@ import type {
   Extra,
   OpaquePart,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { type JsonBranch, JsonText } from "./json-text.ts";
 
 /** The most blocks that may end a cached prefix: the vendor refuses a request with more. */

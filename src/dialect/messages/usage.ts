@@ -1,7 +1,7 @@
 /** Usage: this style counts tokens read from and written to the cache beside the input, ours within it. */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { countAt, type JsonRecord, recordAt } from "../json.ts";
+import { countAt, type JsonRecord, recordAt } from "../json/value.ts";
 
 /** The largest count that the contract can carry. */
 const countMax = 2 ** 31 - 1;

@@ -1,7 +1,7 @@
 /** A vendor's whole response. */
 import { create } from "@bufbuild/protobuf";
 import { type Reply, ReplySchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { GatewayError } from "../../errors.ts";
+import { GatewayError } from "../../core/errors.ts";
 import { UnreadableReplyError, type VendorError } from "../codec.ts";
 import {
   countAt,
@@ -11,9 +11,9 @@ import {
   recordAt,
   recordsAt,
   textAt,
-} from "../json.ts";
-import { failureOf, saidBy, stopReasonOf } from "./ending.ts";
-import { decodeOutputItem } from "./output-items.ts";
+} from "../json/value.ts";
+import { failureOf, saidBy, stopReasonOf } from "./finish-reason.ts";
+import { decodeOutputItem } from "./output.ts";
 import { readUsage } from "./usage.ts";
 
 /**

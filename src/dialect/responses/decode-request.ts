@@ -18,9 +18,9 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
 import { keepTexts } from "../json/long-texts.ts";
-import { type JsonReader, parseObject } from "../json-reader.ts";
+import { type JsonReader, parseObject } from "../json/reader.ts";
 import { newTurn, textPart } from "../parts.ts";
-import { decodeItem, instructionsTurn } from "./decode-items.ts";
+import { decodeItem, instructionsTurn } from "./decode-content.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 
 /** What asks a vendor to hand reasoning out in unreadable form. */

@@ -6,11 +6,18 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
-import { EventDataReader } from "../event-data.ts";
-import { countAt, type JsonRecord, parseRecord, recordAt, recordsAt, textAt } from "../json.ts";
+import { EventDataReader } from "../sse/event-stream.ts";
+import {
+  countAt,
+  type JsonRecord,
+  parseRecord,
+  recordAt,
+  recordsAt,
+  textAt,
+} from "../json/value.ts";
 import { createdAt } from "./decode-reply.ts";
-import { failureOf, stopReasonOf } from "./ending.ts";
-import { itemOf, StreamItems } from "./stream-items.ts";
+import { failureOf, stopReasonOf } from "./finish-reason.ts";
+import { itemOf, StreamItems } from "./decode-stream-items.ts";
 import { readUsage } from "./usage.ts";
 
 /** See {@link VendorCodec.decodeStream}. Events of unknown types are passed over. */

@@ -13,7 +13,7 @@ import {
   ToolSchema,
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { JsonReader } from "../json-reader.ts";
+import type { JsonReader } from "../json/reader.ts";
 
 /** Reads `tools`. The tools of a namespace follow each other, each with the namespace's name. */
 export function decodeTools(body: JsonReader): Tool[] {

@@ -1,18 +1,31 @@
 /** Responses: request bodies, replies, stream events and errors, between bytes and meaning. */
+import {
+  isMessage,
+  type DescMessage,
+  type JsonObject,
+  type Message,
+  type JsonValue,
+} from "@bufbuild/protobuf";
+import {
+  CancelResponseResponseSchema,
+  DeleteResponseResponseSchema,
+  GetResponseResponseSchema,
+  ListInputItemsResponseSchema,
+} from "../../../gen/uas/inference/v1/response_service_pb.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { chatCompletions } from "../chat-completions/dialect.ts";
+import { errorBody } from "../codec.ts";
 import type { TextDialect } from "../dialect.ts";
 import { carriesSeals } from "../seal.ts";
-import { guardResponses } from "./guard.ts";
-import { errorBody } from "../error-body.ts";
 import { decodeResponsesError, decodeResponsesReply } from "./decode-reply.ts";
 import { decodeResponsesRequest } from "./decode-request.ts";
 import { ResponsesStreamDecoder } from "./decode-stream.ts";
 import { encodeResponsesReply } from "./encode-reply.ts";
 import { encodeResponsesRequest } from "./encode-request.ts";
 import { ResponsesStreamEncoder } from "./encode-stream.ts";
-import { responsesQueryFields } from "./query-fields.ts";
+import { guardResponses } from "./guard.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import { relayResponsesReply, ResponsesStreamRelay } from "./relay.ts";
-import { responsesReplyBody } from "./reply-body.ts";
 
 export const responses: TextDialect = {
   word: "responses",
@@ -21,7 +34,7 @@ export const responses: TextDialect = {
   keepAlive: Buffer.from(": keep-alive\n\n"),
   tokenCount: {
     required: [],
-    body: (count) => ({ object: "response.input_tokens", input_tokens: count }),
+    body: (tokens) => ({ object: "response.input_tokens", input_tokens: tokens }),
   },
   memberNames: {
     turns: "input",
@@ -51,3 +64,57 @@ export const responses: TextDialect = {
   queryFields: responsesQueryFields,
   replyBody: responsesReplyBody,
 };
+
+/** The bodies of RPCs that are no text generation: responses that are kept. Their JSON goes out as it is;
+ * models and the like look as in chat completions. */
+function responsesReplyBody(schema: DescMessage, message: Message): JsonObject | Uint8Array {
+  if (isMessage(message, GetResponseResponseSchema)) return message.response;
+  if (isMessage(message, CancelResponseResponseSchema)) return message.response;
+  if (isMessage(message, ListInputItemsResponseSchema)) return message.page;
+  if (isMessage(message, DeleteResponseResponseSchema)) {
+    return { id: message.responseId, object: "response", deleted: true };
+  }
+  return chatCompletions.replyBody(schema, message);
+}
+
+/**
+ * The fields that the parameters of a query set. SDKs write lists as `include[]`; a parameter that stands
+ * twice is none of ours.
+ *
+ * @throws GatewayError INVALID_REQUEST, naming the parameter
+ */
+function responsesQueryFields(query: JsonObject): JsonObject {
+  const { limit, after, order, stream, starting_after: startingAfter } = query;
+  if (stream !== undefined && stream !== "false" && stream !== "true") {
+    const text = "stream: send true or false, once";
+    throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "stream" });
+  }
+  const fields: JsonObject = { include: listOf(query["include[]"] ?? query["include"]) };
+  if (limit !== undefined) fields["limit"] = count(limit);
+  if (after !== undefined) fields["after"] = single("after", after);
+  if (startingAfter !== undefined) fields["starting_after"] = eventNumber(startingAfter);
+  if (order !== undefined) fields["order"] = single("order", order);
+  return fields;
+}
+
+function listOf(value: JsonValue | undefined): JsonValue[] {
+  if (value === undefined) return [];
+  return Array.isArray(value) ? value : [value];
+}
+
+function count(value: JsonValue): number {
+  if (typeof value === "string" && /^[1-9]\d{0,2}$/.test(value)) return Number(value);
+  const text = "limit: send a whole number from 1 to 100";
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "limit" });
+}
+
+function eventNumber(value: JsonValue): number {
+  if (typeof value === "string" && /^\d{1,9}$/.test(value)) return Number(value);
+  const text = "starting_after: send the sequence_number of an event";
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "starting_after" });
+}
+
+function single(name: string, value: JsonValue): string {
+  if (typeof value === "string") return value;
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, `${name}: send it once`, { param: name });
+}

@@ -1,20 +1,26 @@
 /** The content of responses messages and tool results, written for a vendor. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
+  Role,
+  ToolType,
   type Citation,
   type Part,
-  Role,
   type TextPart,
   type ToolResult,
+  type Extra,
+  type Reasoning,
+  type ToolCall,
+  type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
-import type { JsonRecord } from "../json.ts";
+import type { JsonRecord } from "../json/value.ts";
 import { contentType } from "./decode-content.ts";
-import { type EncodeContext, parsedJson } from "./encode-context.ts";
+import { parsedJson, type EncodeContext } from "./encode-context.ts";
+import { callIdFor } from "./item-ids.ts";
 import { encodeMedia } from "./media.ts";
 
 /** Whether a part stands inside a message; all others are items of their own. */
-export function isContent({ kind }: Part): boolean {
+function isContent({ kind }: Part): boolean {
   switch (kind.case) {
     case "text":
     case "media":
@@ -32,12 +38,15 @@ export function isContent({ kind }: Part): boolean {
 }
 
 /** Writes one part of a message. */
-export function encodePart(part: Part, role: Role, context: EncodeContext): JsonRecord {
+function encodePart(part: Part, role: Role, context: EncodeContext): JsonRecord {
   const breakpoint = context.breakpoint(part.cacheHint, role);
-  return context.withExtras({ ...content(part, role, context), ...breakpoint }, part.extras);
+  return context.withExtras(
+    { ...encodeContentPart(part, role, context), ...breakpoint },
+    part.extras,
+  );
 }
 
-function content({ kind }: Part, role: Role, context: EncodeContext): JsonRecord {
+function encodeContentPart({ kind }: Part, role: Role, context: EncodeContext): JsonRecord {
   const isAssistant = role === Role.ASSISTANT;
   switch (kind.case) {
     case "text":
@@ -64,7 +73,7 @@ function content({ kind }: Part, role: Role, context: EncodeContext): JsonRecord
 }
 
 /** What is said of a part that only another style knows. */
-export function foreign(type: string): Error {
+function foreign(type: string): Error {
   return invalid(`"${type}" is not supported with this model: leave it out of the conversation`);
 }
 
@@ -104,7 +113,7 @@ export function annotationJson(citation: Citation, length: number): unknown {
 
 /** What a tool answered: a string where it is text only, else parts. A failure is told in words: this
  * style has no other place for it. */
-export function resultOutput(result: ToolResult, context: EncodeContext): unknown {
+function resultOutput(result: ToolResult, context: EncodeContext): unknown {
   const { parts, plain } = result;
   const texts = parts.map(({ kind }) => (kind.case === "text" ? kind.value.text : undefined));
   const isText = texts.every((text) => text !== undefined);
@@ -116,4 +125,194 @@ export function resultOutput(result: ToolResult, context: EncodeContext): unknow
   }
   const written = parts.map((part) => encodePart(part, Role.USER, context));
   return result.isError ? [{ type: "input_text", text: "Error: " }, ...written] : written;
+}
+
+/* The turns of a conversation as the items of a responses request. */
+
+/** A conversation as this style has it. */
+interface EncodedTurns {
+  /** `undefined`: none. */
+  readonly instructions: string | undefined;
+  readonly input: readonly JsonRecord[];
+}
+
+/**
+ * Writes turns. What the developer says first becomes the instructions where it came so, or from a style
+ * that has one such place; what stands later stays where it is.
+ */
+export function encodeTurns(turns: readonly Turn[], context: EncodeContext): EncodedTurns {
+  const [first] = turns;
+  const instructions = first && instructionsOf(first, context);
+  const rest = instructions === undefined ? turns : turns.slice(1);
+  refusePrefill(rest, context);
+  const writer = new ItemWriter(context);
+  return { instructions, input: rest.flatMap((turn) => writer.turn(turn)) };
+}
+
+function instructionsOf(turn: Turn, context: EncodeContext): string | undefined {
+  const { role, roleWord, parts } = turn;
+  if (role !== Role.SYSTEM || (roleWord !== "instructions" && roleWord !== "")) return undefined;
+  const texts = parts.map(({ kind }) => (kind.case === "text" ? kind.value.text : undefined));
+  if (texts.length === 0 || texts.includes(undefined)) return undefined;
+  for (const part of parts) encodePart(part, Role.SYSTEM, context);
+  dropTurnExtras(turn, context);
+  return texts.join("\n\n");
+}
+
+function dropTurnExtras({ extras, name }: Turn, context: EncodeContext): void {
+  if (name !== "") context.drop("turns.name");
+  for (const extra of extras) context.drop(extra.name);
+}
+
+/** In messages the model goes on with a last turn of its own; here it would begin anew. */
+function refusePrefill(turns: readonly Turn[], { source }: EncodeContext): void {
+  const last = turns.at(-1);
+  if (source !== Dialect.MESSAGES || last?.role !== Role.ASSISTANT) return;
+  if (last.parts.at(-1)?.kind.case !== "text") return;
+  throw invalid(
+    "This model cannot continue a message of the assistant: end the conversation with a user message",
+    "messages",
+  );
+}
+
+/** Writes the turns of one conversation, in order. */
+class ItemWriter {
+  readonly #context: EncodeContext;
+  /** The ids of calls that take free text: some styles do not tell with the result. */
+  readonly #customCalls = new Set<string>();
+
+  constructor(context: EncodeContext) {
+    this.#context = context;
+  }
+
+  turn(turn: Turn): JsonRecord[] {
+    const items: JsonRecord[] = [];
+    let content: Part[] = [];
+    let hasMessage = false;
+    const endMessage = (): void => {
+      if (content.length === 0) return;
+      items.push(this.#message(turn, content));
+      hasMessage = true;
+      content = [];
+    };
+    for (const part of turn.parts) {
+      if (isContent(part)) {
+        content.push(part);
+        continue;
+      }
+      endMessage();
+      const item = this.#item(part);
+      if (item !== undefined) items.push(item);
+    }
+    endMessage();
+    if (turn.parts.length === 0 && this.#context.isOwn) items.push(this.#message(turn, []));
+    else if (!hasMessage) dropTurnExtras(turn, this.#context);
+    return items;
+  }
+
+  #message(turn: Turn, parts: readonly Part[]): JsonRecord {
+    const context = this.#context;
+    if (turn.name !== "") context.drop("turns.name");
+    const id = context.identity("message", turn.itemId);
+    const isAssistant = turn.role === Role.ASSISTANT;
+    const message = {
+      type: "message",
+      role: wireRole(turn),
+      ...id,
+      ...(isAssistant && "id" in id && { status: "completed" }),
+      content: plainText(turn, parts) ?? parts.map((each) => encodePart(each, turn.role, context)),
+    };
+    return context.withExtras(message, turn.extras);
+  }
+
+  #item(part: Part): JsonRecord | undefined {
+    const { kind, extras, cacheHint } = part;
+    if (cacheHint !== undefined) this.#context.drop("cache_hint");
+    switch (kind.case) {
+      case "toolCall":
+        return this.#call(kind.value, extras);
+      case "toolResult":
+        return this.#result(kind.value, extras);
+      case "reasoning": {
+        const item = this.#reasoning(kind.value);
+        return item && this.#context.withExtras(item, extras);
+      }
+      case "opaque":
+        if (kind.value.dialect !== Dialect.RESPONSES) throw foreign(kind.value.type);
+        return parsedJson(kind.value.json, "turns.parts.opaque.json") as JsonRecord;
+      case "text":
+      case "media":
+      case "refusal":
+      case undefined:
+      default:
+        throw invalid("A part must tell what it is");
+    }
+  }
+
+  #call(call: ToolCall, extras: readonly Extra[]): JsonRecord {
+    const isCustom = call.type === ToolType.CUSTOM;
+    if (isCustom) this.#customCalls.add(call.id);
+    const type = isCustom ? "custom_tool_call" : "function_call";
+    const id = this.#context.identity(type, call.itemId);
+    const item = {
+      type,
+      ...id,
+      call_id: callIdFor(call.id),
+      ...(call.namespace && { namespace: call.namespace }),
+      name: this.#context.toolName(call.name),
+      ...(isCustom ? { input: call.input } : { arguments: call.input || "{}" }),
+      ...("id" in id && { status: "completed" }),
+    };
+    return this.#context.withExtras(item, extras);
+  }
+
+  #result(result: ToolResult, extras: readonly Extra[]): JsonRecord {
+    const isCustom = result.type === ToolType.CUSTOM || this.#customCalls.has(result.toolCallId);
+    const type = isCustom ? "custom_tool_call_output" : "function_call_output";
+    const item = {
+      type,
+      ...this.#context.identity(type, result.itemId),
+      call_id: callIdFor(result.toolCallId),
+      output: resultOutput(result, this.#context),
+    };
+    return this.#context.withExtras(item, extras);
+  }
+
+  /** Only what the vendor itself sealed goes back to it; other reasoning it would refuse. */
+  #reasoning({ text, summaries, seal, itemId }: Reasoning): JsonRecord | undefined {
+    const isSealed = seal?.dialect === Dialect.RESPONSES && seal.data !== "";
+    if (!isSealed && (!this.#context.isOwn || seal !== undefined)) {
+      this.#context.drop("turns.reasoning");
+      return undefined;
+    }
+    return {
+      type: "reasoning",
+      ...this.#context.identity("reasoning", itemId),
+      summary: summaries.map((each) => ({ type: "summary_text", text: each })),
+      ...(text && { content: [{ type: "reasoning_text", text }] }),
+      ...(isSealed && { encrypted_content: seal.data }),
+    };
+  }
+}
+
+function wireRole({ role, roleWord: word }: Turn): string {
+  switch (role) {
+    case Role.USER:
+      return "user";
+    case Role.ASSISTANT:
+      return "assistant";
+    case Role.SYSTEM:
+      return word === "developer" ? "developer" : "system";
+    case Role.UNSPECIFIED:
+    default:
+      throw invalid("A turn must tell its role: system, user or assistant");
+  }
+}
+
+/** The text of a message that can be written as a plain string. */
+function plainText(turn: Turn, [part, ...more]: readonly Part[]): string | undefined {
+  if (!turn.plain || part?.kind.case !== "text" || more.length > 0) return undefined;
+  const hasMore =
+    part.extras.length > 0 || part.cacheHint !== undefined || part.kind.value.citations.length > 0;
+  return hasMore ? undefined : part.kind.value.text;
 }

@@ -2,7 +2,7 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type CacheHint, type Extra, Role } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
-import type { JsonRecord } from "../json.ts";
+import type { JsonRecord } from "../json/value.ts";
 import { toolNameFor } from "../tool-names.ts";
 import { itemIdFor, type ItemType } from "./item-ids.ts";
 

@@ -4,8 +4,8 @@ import type { Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
 import { contentType } from "./decode-content.ts";
-import type { JsonRecord } from "../json.ts";
-import { endingOf, lostOf, saidBy } from "./ending.ts";
+import type { JsonRecord } from "../json/value.ts";
+import { endingOf, lostOf, saidBy } from "./finish-reason.ts";
 import {
   callItem,
   callType,
@@ -17,7 +17,7 @@ import {
   reasoningItem,
   refusalContent,
   textContent,
-} from "./output-json.ts";
+} from "./output.ts";
 import { ResponseWriter } from "./response-json.ts";
 
 /** See {@link CallerCodec.encodeReply}. */

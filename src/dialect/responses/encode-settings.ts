@@ -7,7 +7,7 @@ import {
   type ResponseFormat,
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import type { JsonRecord } from "../json.ts";
+import type { JsonRecord } from "../json/value.ts";
 import { strictFor } from "../strict-schema.ts";
 import { type EncodeContext, parsedJson } from "./encode-context.ts";
 

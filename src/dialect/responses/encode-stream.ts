@@ -12,17 +12,22 @@ import type {
   ReplyStart,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { ErrorCode, GatewayError, type SentErrorCode } from "../../errors.ts";
+import { ErrorCode, GatewayError, type SentErrorCode } from "../../core/errors.ts";
 import type { ReplyOptions, StreamEncoder } from "../codec.ts";
-import { type JsonRecord, parseRecord } from "../json.ts";
+import { type JsonRecord, parseRecord } from "../json/value.ts";
 import { contentType } from "./decode-content.ts";
-import { endingOf, lostOf } from "./ending.ts";
-import { EventWriter } from "./event-writer.ts";
-import { MessageWriter } from "./message-writer.ts";
+import { endingOf, lostOf } from "./finish-reason.ts";
+import {
+  EventWriter,
+  CallWriter,
+  itemAdded,
+  itemDone,
+  type ItemPlace,
+  type PartWriter,
+} from "./event-writer.ts";
+import { MessageWriter, ReasoningWriter } from "./encode-stream-items.ts";
 import type { ItemType } from "./item-ids.ts";
-import { callType, dropExtras, type ItemStatus, OutputNames, phaseIn } from "./output-json.ts";
-import { CallWriter, itemAdded, itemDone, type ItemPlace, type PartWriter } from "./part-writer.ts";
-import { ReasoningWriter } from "./reasoning-writer.ts";
+import { callType, dropExtras, type ItemStatus, OutputNames, phaseIn } from "./output.ts";
 import { ResponseWriter } from "./response-json.ts";
 
 /** See {@link CallerCodec.encodeStream}. */

@@ -12,7 +12,7 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
 import { customFormat } from "../custom-tools.ts";
-import type { JsonRecord } from "../json.ts";
+import type { JsonRecord } from "../json/value.ts";
 import { strictFor } from "../strict-schema.ts";
 import { dropWebSearch, readWebSearch, refuseDomains, type WebSearch } from "../web-search.ts";
 import { type EncodeContext, parsedJson } from "./encode-context.ts";

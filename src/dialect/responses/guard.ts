@@ -7,7 +7,7 @@ import {
   guardOf,
   refuseKept,
 } from "../guard.ts";
-import { isRecord, type JsonRecord, recordAt } from "../json.ts";
+import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 
 const suspects = {
   members: ["conversation", "prompt", "moderation", "service_tier"],

@@ -6,9 +6,9 @@ import {
   MediaType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../body-members.ts";
-import type { JsonRecord } from "../json.ts";
-import type { JsonReader } from "../json-reader.ts";
-import { unescaped } from "../unescaped.ts";
+import type { JsonRecord } from "../json/value.ts";
+import type { JsonReader } from "../json/reader.ts";
+import { unescaped } from "../json/escapes.ts";
 
 type MediaInit = MessageInitShape<typeof MediaPartSchema>;
 

@@ -9,7 +9,7 @@ import {
   textOf,
 } from "../body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
-import { parseRecord } from "../json.ts";
+import { parseRecord } from "../json/value.ts";
 import { findMembers, sameStyleRequest } from "../same-style-request.ts";
 
 const quote = 0x22;

@@ -1,17 +1,17 @@
 /** The response object, which repeats what was asked for. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import { type Extra, Role } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { Role, type Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
-import type { JsonRecord } from "../json.ts";
+import type { JsonRecord } from "../json/value.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeReasoning, encodeText } from "./encode-settings.ts";
 import { encodeTooling } from "./encode-tools.ts";
 import { usageJson } from "./usage.ts";
 
 /** What a response says of itself beside what was asked for. */
-export interface ResponseState {
+interface ResponseState {
   readonly status: "in_progress" | "completed" | "incomplete";
   /** Why it is incomplete. `null`: it is not. */
   readonly details: JsonRecord | null;
@@ -98,4 +98,72 @@ function instructionsOf({ conversation }: Generation): string | undefined {
 function extra({ extras }: { readonly extras: readonly Extra[] }, name: string, other: unknown) {
   const found = extras.find((each) => each.name === name);
   return found === undefined ? other : (JSON.parse(found.json) as unknown);
+}
+
+/* A response that is not made yet, or never will be: what its request says of it, and how it stands. */
+
+/** What is known of a response from its first moment. */
+interface BegunResponse {
+  readonly id: string;
+  /** The public name of the model. */
+  readonly model: string;
+  /** In seconds since 1970. */
+  readonly created: number;
+}
+
+/** The response to a request in the background, as it is answered at once. */
+export function begunResponse(
+  request: JsonRecord,
+  { id, model, created }: BegunResponse,
+): JsonRecord {
+  const { reasoning, text } = request as Readonly<Record<string, object | undefined>>;
+  const given = (name: string, other: unknown): unknown => request[name] ?? other;
+  return {
+    id,
+    object: "response",
+    created_at: created,
+    status: "queued",
+    background: true,
+    error: null,
+    incomplete_details: null,
+    instructions: given("instructions", null),
+    max_output_tokens: given("max_output_tokens", null),
+    max_tool_calls: given("max_tool_calls", null),
+    metadata: given("metadata", {}),
+    model,
+    output: [],
+    parallel_tool_calls: given("parallel_tool_calls", true),
+    previous_response_id: given("previous_response_id", null),
+    prompt_cache_key: given("prompt_cache_key", null),
+    reasoning: { effort: null, summary: null, ...reasoning },
+    safety_identifier: given("safety_identifier", null),
+    service_tier: given("service_tier", "auto"),
+    store: true,
+    temperature: given("temperature", 1),
+    text: { format: { type: "text" }, ...text },
+    tool_choice: given("tool_choice", "auto"),
+    tools: given("tools", []),
+    top_logprobs: given("top_logprobs", 0),
+    top_p: given("top_p", 1),
+    truncation: given("truncation", "disabled"),
+    usage: null,
+  };
+}
+
+/** How a response stands that has no output. */
+interface Standing {
+  readonly status: string;
+  /** Why it failed. Absent: it has not. */
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+/** The same response as it stands now. */
+export function standingResponse(begun: JsonRecord, { status, error }: Standing): JsonRecord {
+  return { ...begun, status, error: error ?? null };
+}
+
+/** What was made for a request in the background, as the response that was promised. */
+export function finishedResponse(begun: JsonRecord, made: JsonRecord): JsonRecord {
+  const { id, created_at, background, previous_response_id, model } = begun;
+  return { ...made, id, created_at, background, previous_response_id, model };
 }

@@ -1,7 +1,7 @@
 /** Usage as responses have it: cached and written tokens are among those read. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type JsonRecord, recordAt } from "../json.ts";
-import { reportedUsage } from "../reported-usage.ts";
+import { type JsonRecord, recordAt } from "../json/value.ts";
+import { reportedUsage } from "../usage.ts";
 
 /** Reads `usage`; `undefined` where there is nothing usable. */
 export function readUsage(response: JsonRecord): Usage | undefined {

@@ -1,17 +1,17 @@
 /** Requests of the responses style that ask to be answered in the background. */
-import { asBuffer } from "../../bytes.ts";
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
-  type ExchangeRequest,
   ExchangeRequestSchema,
+  type ExchangeRequest,
 } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { storedResponseBytesMax } from "../../config/limits.ts";
+import { asBuffer } from "../../core/bytes.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { applyEdits } from "../../dialect/body-members.ts";
 import { hasEscapedAscii } from "../../dialect/json/escapes.ts";
-import { type JsonRecord, parseRecord } from "../../dialect/json.ts";
+import { parseRecord, textAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { responses } from "../../dialect/responses/dialect.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
 
 const reading = { alwaysStream: false, platformAliases: false } as const;
 
@@ -29,7 +29,7 @@ export function asksForBackground({ dialect, body }: ExchangeRequest): boolean {
 }
 
 /** What a request in the background comes to. */
-export interface BackgroundRequest {
+interface BackgroundRequest {
   /** The exchange that makes the response later: streamed, and not in the background of its vendor, which could
    * not be stopped there and would run on unpaid. */
   readonly exchange: ExchangeRequest;
@@ -65,4 +65,40 @@ function tooLong(): GatewayError {
     ErrorCode.REQUEST_TOO_LARGE,
     `A request in the background has at most ${storedResponseBytesMax} bytes; refer to large files by URL, or wait for the reply`,
   );
+}
+
+/* What the task of a response in the background carries: where its request is, and what its record says. */
+
+/** See {@link backgroundOf}. */
+export interface BackgroundParams {
+  readonly accountId: string;
+  /** The id of the response. */
+  readonly responseId: string;
+  /** Our id of the call, which the response's is made of. */
+  readonly callId: string;
+  /** The path that was called. */
+  readonly path: string;
+  /** Whether its events are kept, for those who want to read it as a stream. */
+  readonly isStreamed: boolean;
+}
+
+/** Parameters of tasks that callers submit have closed schemas, none of which knows this name. */
+const member = "response";
+
+/** As the parameters of a task. */
+export function backgroundParams(params: BackgroundParams): JsonObject {
+  return { [member]: { ...params } };
+}
+
+/** What is in the parameters of a task; `undefined`: it makes no response in the background. */
+export function backgroundOf(params: JsonObject): BackgroundParams | undefined {
+  const found = params[member];
+  if (typeof found !== "object" || found === null || Array.isArray(found)) return undefined;
+  return {
+    accountId: textAt(found, "accountId"),
+    responseId: textAt(found, "responseId"),
+    callId: textAt(found, "callId"),
+    path: textAt(found, "path"),
+    isStreamed: found["isStreamed"] === true,
+  };
 }

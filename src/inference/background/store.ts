@@ -2,17 +2,20 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Pool } from "pg";
 import {
-  type ExchangeRequest,
   ExchangeRequestSchema,
+  type ExchangeRequest,
 } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { storedResponseTtlMs } from "../../config/limits.ts";
-import { answering } from "../../database-lost.ts";
-import { type JsonRecord, parseRecord, recordsAt, textAt } from "../../dialect/json.ts";
-import { inputItems, listedItems } from "../state/input-items.ts";
-import { keptItemIds } from "../state/kept-items.ts";
+import { answering } from "../../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { parseRecord, recordsAt, textAt, type JsonRecord } from "../../dialect/json/value.ts";
+import { standingResponse } from "../../dialect/responses/response-json.ts";
+import type { Transaction } from "../../vendor/task.ts";
+import { noSuchResponse } from "../state/failures.ts";
+import { inputItems, listedItems, keptItemIds } from "../state/input-items.ts";
 import { finishSql, rememberSql, requestSql, saveSql } from "../state/response-sql.ts";
 import type { ResponseStore } from "../state/response-store.ts";
-import type { Transaction } from "../../vendor/task.ts";
+import type { BackgroundTasks } from "./tasks.ts";
 
 /** Keeps them. */
 export interface BackgroundStore {
@@ -25,7 +28,7 @@ export interface BackgroundStore {
 }
 
 /** A response to make. */
-export interface NewBackground {
+interface NewBackground {
   readonly accountId: string;
   readonly responseId: string;
   readonly taskId: string;
@@ -50,7 +53,7 @@ export interface FoundBackground {
 }
 
 /** A response that was made. */
-export interface FinishedBackground {
+interface FinishedBackground {
   readonly accountId: string;
   readonly responseId: string;
   readonly response: JsonRecord;
@@ -122,4 +125,47 @@ interface Row {
 
 function jsonBytes(value: JsonRecord | readonly JsonRecord[]): Buffer {
   return Buffer.from(JSON.stringify(value));
+}
+
+/* How responses in the background stand. */
+
+/** See {@link createBackgroundState}. */
+export interface BackgroundState {
+  /** The response as it stands, as JSON in UTF-8. @throws GatewayError NOT_FOUND */
+  standing(accountId: string, responseId: string): Promise<Buffer>;
+  /** Asks to end one that is being made, and waits a moment for its end. One that has ended otherwise, or ends
+   * soon, stays as it is. */
+  cancel(accountId: string, taskId: string): Promise<void>;
+}
+
+/** Makes it. */
+export function createBackgroundState(
+  tasks: Pick<BackgroundTasks, "find" | "cancel">,
+  responses: Pick<ResponseStore, "find">,
+): BackgroundState {
+  return {
+    async standing(accountId, responseId) {
+      const found = await responses.find(accountId, responseId);
+      if (found?.kind !== "here") throw noSuchResponse(responseId);
+      const { response, background } = found;
+      if (background?.isPending !== true) return response;
+      const standing = await tasks.find(accountId, background.taskId);
+      if (standing === undefined) throw noSuchResponse(responseId);
+      // Its end and its response are one transaction: it came between the two questions.
+      if (standing.status === "completed") return this.standing(accountId, responseId);
+      const begun = parseRecord(response.toString()) ?? {};
+      return Buffer.from(JSON.stringify(standingResponse(begun, standing)));
+    },
+
+    async cancel(accountId, taskId) {
+      try {
+        await tasks.cancel(accountId, taskId);
+      } catch (error) {
+        // What was made is being written down, or its task is older than tasks are kept.
+        const { code } = error instanceof GatewayError ? error : { code: undefined };
+        const isOver = code === ErrorCode.TASK_NOT_CANCELLABLE || code === ErrorCode.TASK_NOT_FOUND;
+        if (!isOver) throw error;
+      }
+    },
+  };
 }

@@ -1,12 +1,11 @@
 /** Accepts responses in the background: what is wrong with a request is told now, the rest by its task. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ExchangeRequest } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
-import { toAbortSignal } from "../../cancel-signal.ts";
-import { type JsonRecord, textAt } from "../../dialect/json.ts";
-import { responseId } from "../../dialect/responses/response-json.ts";
-import { begunResponse } from "../../dialect/responses/standing-response.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
-import { newId } from "../../uuid.ts";
+import { toAbortSignal } from "../../core/cancel-signal.ts";
+import { type JsonRecord, textAt } from "../../dialect/json/value.ts";
+import { responseId, begunResponse } from "../../dialect/responses/response-json.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { newId } from "../../core/uuid.ts";
 import type { Transaction } from "../../vendor/task.ts";
 import { memberList, replyHeaders } from "../headers.ts";
 import { admit, type Admitted } from "../pipeline/admit.ts";
@@ -15,17 +14,13 @@ import { toldOf } from "../pipeline/failures.ts";
 import { Connection } from "../pipeline/open.ts";
 import { quote } from "../pipeline/quote.ts";
 import { read } from "../pipeline/read.ts";
-import { explainFailure } from "../pipeline/report.ts";
-import { settle } from "../pipeline/settle.ts";
-import type { Pushed, Sink } from "../../sink.ts";
-import type { CallState } from "../state/call-state.ts";
+import { explainFailure, settle } from "../pipeline/settle.ts";
+import type { Pushed, Sink } from "../../core/sink.ts";
+import type { CallState } from "../state/responses-memory.ts";
 import { WireAdapter } from "../wire-adapter.ts";
-import { begunEvents, type EventLog } from "./event-log.ts";
-import { follow, requireStreamed } from "./follow.ts";
-import { backgroundParams } from "./params.ts";
-import { readBackground } from "./request.ts";
-import type { BackgroundState } from "./standing.ts";
-import type { BackgroundStore } from "./store.ts";
+import { begunEvents, follow, requireStreamed, type EventLog } from "./event-log.ts";
+import { backgroundParams, readBackground } from "./request.ts";
+import type { BackgroundState, BackgroundStore } from "./store.ts";
 import type { BackgroundStarted, BackgroundTasks } from "./tasks.ts";
 
 /** What {@link createBackground} needs. */
@@ -178,6 +173,9 @@ async function refused(error: unknown, admitted: Admitted<Buffer>): Promise<Gate
   const connection = new Connection(admitted);
   connection.client.endFailed(told, false);
   explainFailure(call, told, deps.log);
-  await settle(admitted, { connection, delivery: { isDone: false, monitor: undefined } });
+  await settle(admitted, {
+    connection,
+    delivery: { isDone: false, isWithheld: false, monitor: undefined },
+  });
   return told;
 }

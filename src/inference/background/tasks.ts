@@ -1,6 +1,6 @@
 /** What responses in the background need of whoever runs tasks: app.ts hands it in. */
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { KeyCaller } from "../../caller.ts";
+import type { KeyCaller } from "../../core/caller.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import type { Transaction } from "../../vendor/task.ts";
 

@@ -1,11 +1,11 @@
 /** The caller's side of a call: bytes in a wire style, the contract's own messages, or a vendor's own form. */
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/price.ts";
-import type { CancelSignal } from "../../cancel-signal.ts";
+import type { UnitUsage } from "../../billing/prices/price.ts";
+import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { ModelConfig, RouteConfig } from "../../config/config.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
-import type { GatewayError } from "../../errors.ts";
+import type { GatewayError } from "../../core/errors.ts";
 import type { OperationName, Vendor, VendorReply } from "../../vendor/vendor.ts";
 import { type Delivered, meter, type Metered } from "../metering.ts";
 
@@ -32,8 +32,9 @@ export interface PlannedRoute {
   readonly route: RouteConfig;
   /** The dialect that its vendor is asked in; `undefined`: it has none, or is not configured. */
   readonly dialect: Dialect | undefined;
-  /** Whether its vendor's reply is read on after the client has disconnected, to learn its usage. Default false. */
-  readonly isDrained?: boolean;
+  /** How long the reply is read on after the client has disconnected, to learn its usage, in milliseconds (R-MON-11):
+   * 0 stops the vendor at once, Infinity reads to the end. */
+  readonly readOnMs: number;
   /** Its vendor's configured address. Absent: it has none. */
   readonly vendorUrl?: string;
 }
@@ -160,8 +161,8 @@ export abstract class ReadRequest<Out extends Chunk> {
   /** Reads a complete reply. @throws UnreadableReplyError */
   abstract whole(body: Buffer, planned: PlannedRoute, reply: VendorReply): WholeReply<Out>;
 
-  /** Reads a streamed reply. @param mayStop whether it may be stopped before its end */
-  abstract stream(planned: PlannedRoute, mayStop: boolean, reply: VendorReply): ReplyStream<Out>;
+  /** Reads a streamed reply. */
+  abstract stream(planned: PlannedRoute, reply: VendorReply): ReplyStream<Out>;
 
   /** The headers of a reply, by lower-case name. */
   abstract headers(reply: ReplyHead): Record<string, string>;

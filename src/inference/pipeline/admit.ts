@@ -2,9 +2,9 @@
  * The only place that decides whether a caller may call: account state, key, model access, and whether the gateway
  * takes calls at all. Limits of rate, concurrency and budget belong here.
  */
-import type { Caller, KeyCaller } from "../../caller.ts";
+import type { Caller, KeyCaller } from "../../core/caller.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Catalogue } from "../catalogue.ts";
 import type { CallAdapter, Chunk } from "./adapter.ts";
 import { Call } from "./call.ts";

@@ -1,9 +1,9 @@
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { CallFacts } from "../../billing/call-record.ts";
-import type { AttemptRow } from "../../billing/call-row.ts";
-import type { UnitUsage } from "../../billing/price.ts";
-import { ErrorCode, type GatewayError } from "../../errors.ts";
+import type { CallFacts } from "../../billing/calls/call-record.ts";
+import type { AttemptRow } from "../../billing/calls/call-row.ts";
+import type { UnitUsage } from "../../billing/prices/price.ts";
+import { ErrorCode, type GatewayError } from "../../core/errors.ts";
 
 /** What is known of a call from its first moment. */
 export interface CallStart {

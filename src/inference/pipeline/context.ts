@@ -1,14 +1,15 @@
 /** What every phase of a call can reach: who calls, and the parts of the gateway that calls share. */
 import type { Logger } from "pino";
-import type { Ledger } from "../../billing/ledger.ts";
-import type { CallUsage, UnitUsage } from "../../billing/price.ts";
-import type { KeyCaller } from "../../caller.ts";
-import type { CancelSignal } from "../../cancel-signal.ts";
+import type { Ledger } from "../../billing/ledger/ledger.ts";
+import type { CallUsage, UnitUsage } from "../../billing/prices/price.ts";
+import type { KeyCaller } from "../../core/caller.ts";
+import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { ModelConfig, PriceConfig, RouteConfig } from "../../config/config.ts";
-import type { Metrics } from "../../metrics.ts";
+import type { Metrics } from "../../core/metrics.ts";
 import type { Catalogue } from "../catalogue.ts";
 import type { RunningCalls } from "../running-calls.ts";
 import type { TokenCounter } from "../tokens/counter.ts";
+import type { UnlimitedRoutes } from "../unlimited-routes.ts";
 import type { Upstream } from "../upstream.ts";
 import type { DetachedReplies } from "./disconnect.ts";
 import type { MonitoredStreams } from "./hold-monitor.ts";
@@ -55,6 +56,7 @@ export interface PipelineDeps {
   readonly upstream: Upstream;
   readonly calls: RunningCalls;
   readonly streams: MonitoredStreams;
+  readonly unlimitedRoutes: Pick<UnlimitedRoutes, "has" | "add">;
   readonly detached: DetachedReplies;
   readonly metrics: Metrics;
   readonly log: Logger;

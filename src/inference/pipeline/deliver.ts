@@ -1,20 +1,28 @@
 /** Passes a reply on to its caller: relayed or translated, metered, and monitored against its hold. */
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { stateWaitMs } from "../../config/limits.ts";
-import { withTimeout } from "../with-timeout.ts";
-import type { Chunk } from "./adapter.ts";
-import { toldOf } from "./failures.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { UnitUsage } from "../../billing/prices/price.ts";
+import { stateWaitMs, replyBytesMax } from "../../config/limits.ts";
+import { withTimeout } from "../../core/async.ts";
+import type { GatewayError } from "../../core/errors.ts";
+import type { Sink, SinkHead } from "../../core/sink.ts";
+import { HttpFailure } from "../../http/failure.ts";
+import type { VendorBody, VendorReply } from "../../vendor/vendor.ts";
+import { failureError } from "../upstream-refusal.ts";
+import type { Chunk, ReplyStream } from "./adapter.ts";
+import type { Call } from "./call.ts";
+import { toldOf, unusable } from "./failures.ts";
 import { HoldMonitor } from "./hold-monitor.ts";
 import type { Connection, Opened } from "./open.ts";
-import { explainFailure, explainUnkept } from "./report.ts";
-import { chargeToDate } from "./settle.ts";
-import type { Sink, SinkHead } from "../../sink.ts";
-import type { StreamReply } from "./stream-reply.ts";
+import { coverReply } from "./overrun.ts";
+import { explainFailure, explainUnkept, chargeToDate } from "./settle.ts";
 
 /** How far the delivery of a reply is: what its settlement needs to know. */
 export interface Delivery {
   /** Whether the client has the whole reply. */
   isDone: boolean;
+  /** Whether a whole reply is kept back because it cannot be paid for: nothing is charged. */
+  isWithheld: boolean;
   /** The monitor of a stream; `undefined`: the reply is none. */
   monitor: HoldMonitor | undefined;
 }
@@ -51,10 +59,26 @@ export async function deliver<Out extends Chunk>(
   const out = reply.kind === "whole" ? reply.whole.body : reply.body;
   const head = headOf(opened, { length: out.length, dropped, isDetached: client.isDetached });
   if (client.isDetached) return;
-  if (reply.kind === "whole") await keep(opened, out);
+  if (reply.kind === "whole") {
+    await cover(opened, reply.whole.usage, delivery);
+    await keep(opened, out);
+  }
   sink.whole(head, out);
   call.passed();
   delivery.isDone = true;
+}
+
+/** A reply within its limit is covered by its hold; one that is longer must be before it goes out (R-MON-12). */
+async function cover<Out extends Chunk>(
+  opened: Opened<Out>,
+  usage: Usage | undefined,
+  delivery: Delivery,
+): Promise<void> {
+  if (usage === undefined || usage.outputTokens <= opened.plan.mostTokens) return;
+  chargeToDate(opened);
+  delivery.isWithheld = true;
+  await coverReply(opened, opened.call.costNanos);
+  delivery.isWithheld = false;
 }
 
 function monitored<Out extends Chunk>(opened: Opened<Out>, reply: StreamReply<Out>): HoldMonitor {
@@ -183,4 +207,156 @@ function headOf<Out extends Chunk>(
   const isRelayed = planned.dialect === request.dialect;
   const headers = request.headers({ upstream, length, dropped, isRelayed });
   return { status, headers, dropped };
+}
+
+/* A vendor's streamed reply on its way to the caller. */
+
+/** What a {@link StreamReply} needs. */
+interface StreamReplyOptions<Out> {
+  readonly call: Call;
+  readonly stream: ReplyStream<Out>;
+  readonly body: VendorBody;
+}
+
+/** How the gateway ended a reply: with which usage, or with which failure. */
+type Cut = { readonly usage: Usage | undefined } | { readonly failure: GatewayError };
+
+/**
+ * Reads the vendor, and ends the reply before its vendor does where it must. Read as
+ * `while (await reply.ready()) use(reply.take())`, then {@link rest}.
+ */
+export class StreamReply<Out extends Chunk> {
+  readonly #call: Call;
+  readonly #stream: ReplyStream<Out>;
+  readonly #body: VendorBody;
+  #cut: Cut | undefined;
+  #isStopTold = false;
+
+  constructor({ call, stream, body }: StreamReplyOptions<Out>) {
+    this.#call = call;
+    this.#stream = stream;
+    this.#body = body;
+  }
+
+  /** What the vendor reported so far. */
+  get usage(): Usage | undefined {
+    return this.#stream.usage;
+  }
+
+  /** Bytes of generated text so far. */
+  get textBytes(): number {
+    return this.#stream.textBytes;
+  }
+
+  /** Billable units other than tokens so far. */
+  get units(): UnitUsage | undefined {
+    return this.#stream.units;
+  }
+
+  /** Whether its terminal event is out: nothing can be missing any more. */
+  get isDone(): boolean {
+    return this.#stream.done;
+  }
+
+  /** Whether the vendor ended the reply itself, well or not. */
+  get isOver(): boolean {
+    return this.#stream.finished || this.#stream.failed;
+  }
+
+  /** Whether all of it has come from the vendor. */
+  get isComplete(): boolean {
+    return this.#stream.finished;
+  }
+
+  /** Whether the gateway ended it as one that reached its limit. */
+  get isStopped(): boolean {
+    return this.#cut !== undefined && "usage" in this.#cut;
+  }
+
+  /** Why the gateway broke it off; `undefined`: it did not. */
+  get failure(): GatewayError | undefined {
+    return this.#cut !== undefined && "failure" in this.#cut ? this.#cut.failure : undefined;
+  }
+
+  /** Ends it as one that reached its token limit: the vendor is stopped, {@link rest} ends the reply. */
+  stop(usage: Usage | undefined): void {
+    this.#end({ usage });
+  }
+
+  /** Ends it as one that failed: {@link ready} rejects. */
+  fail(failure: GatewayError): void {
+    this.#end({ failure });
+  }
+
+  /** Resolves to whether there is something to {@link take}; false at the end. */
+  ready(): Promise<boolean> {
+    if (this.#cut !== undefined) {
+      return this.failure ? Promise.reject(this.failure) : Promise.resolve(false);
+    }
+    if (this.#stream.failed) {
+      this.#call.end(CallEnding.UPSTREAM_FAILED, failureError("reset", undefined));
+      return Promise.resolve(false);
+    }
+    return this.#body.ready();
+  }
+
+  /** What has come for the client; empty where no event is complete yet. */
+  take(): Out {
+    const passed = this.#stream.push(this.#body.take());
+    if (passed.length > 0) this.#call.answered();
+    return passed;
+  }
+
+  /** What is left for the client once {@link ready} has said no; `undefined`: nothing. Throws where the
+   * stream was cut. */
+  rest(): Out | undefined {
+    const stream = this.#stream;
+    if (this.#cut !== undefined && "usage" in this.#cut) {
+      if (this.#isStopTold) return undefined;
+      this.#isStopTold = true;
+      return stream.stop(this.#cut.usage);
+    }
+    if (stream.failed) return undefined;
+    const last = stream.end();
+    if (last.length > 0) return last;
+    // The connection closed in good order, but had the vendor said that it was done?
+    if (!stream.finished) throw new HttpFailure("reset", "the stream was cut");
+    return undefined;
+  }
+
+  /** The event that ends a stream which failed; empty: the caller is told by the failure itself. */
+  errorEvent(told: GatewayError): Out {
+    return this.#stream.errorEvent(told);
+  }
+
+  #end(cut: Cut): void {
+    if (this.#cut !== undefined || this.isOver) return;
+    this.#cut = cut;
+    // Wakes whoever waits for the vendor.
+    this.#body.cancel();
+  }
+}
+
+/**
+ * The body of a vendor's complete reply; `undefined`: it is streamed. A complete one is read before its head is passed
+ * on, so that a broken one is still an error and not half a reply.
+ *
+ * @param isStreamed default: where its content type is that of a stream of events
+ * @throws GatewayError UPSTREAM_ERROR where it is neither JSON nor a stream of events
+ * @throws HttpFailure where it was cut
+ */
+export async function readAnswer(
+  { headers, body }: VendorReply,
+  isStreamed = (headers["content-type"] ?? "").startsWith("text/event-stream"),
+): Promise<Buffer | undefined> {
+  const type = headers["content-type"] ?? "";
+  const encoding = headers["content-encoding"] ?? "identity";
+  if (encoding !== "identity") throw unusable(`content-encoding ${encoding}, not asked for`);
+  if (isStreamed) return undefined;
+  if (!type.includes("json")) throw unusable(`content-type ${type || "(none)"}`);
+  const whole = await body.whole(replyBytesMax);
+  if (whole[0] !== 0x7b && !whole.toString("latin1", 0, 64).trimStart().startsWith("{")) {
+    throw unusable("a body that is no JSON object");
+  }
+  return whole;
 }

@@ -1,12 +1,12 @@
 /** What callers are told where a call cannot be made. */
-import type { HoldVerdict } from "../../billing/ledger.ts";
-import { GatewayStopping } from "../../caller.ts";
+import type { HoldVerdict } from "../../billing/ledger/ledger.ts";
+import { GatewayStopping } from "../../core/caller.ts";
 import { UnreadableReplyError } from "../../dialect/codec.ts";
-import { EventTooLongError } from "../../dialect/event-stream.ts";
-import type { CancelSignal } from "../../cancel-signal.ts";
-import { ErrorCode, GatewayError, internalError } from "../../errors.ts";
+import { EventTooLongError } from "../../dialect/sse/event-stream.ts";
+import type { CancelSignal } from "../../core/cancel-signal.ts";
+import { ErrorCode, GatewayError, internalError } from "../../core/errors.ts";
 import { HttpFailure } from "../../http/failure.ts";
-import { formatUsd } from "../../money.ts";
+import { formatUsd } from "../../core/money.ts";
 import { failureError } from "../upstream-refusal.ts";
 
 /** The balance does not cover the call. */

@@ -1,10 +1,11 @@
 /**
- * Monitors a stream against its hold (R-MON-5): the hold grows ahead of what is generated, or the stream ends. From time
- * to time it tells the ledger what the call would cost if it ended now.
+ * Monitors a stream against its hold, whatever output limit its request named (R-MON-5, R-MON-12): the hold grows ahead
+ * of what is generated, or the stream ends. From time to time it tells the ledger what the call would cost if it ended now.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { ExtendVerdict, Ledger } from "../../billing/ledger.ts";
+import { callRecord } from "../../billing/calls/call-record.ts";
+import type { ExtendVerdict, Ledger } from "../../billing/ledger/ledger.ts";
 import {
   bytesPerToken,
   checkpointFirstMs,
@@ -12,16 +13,14 @@ import {
   streamLookMs,
   streamOutageMs,
 } from "../../config/limits.ts";
-import { databaseUnavailable } from "../../database-lost.ts";
-import type { GatewayError } from "../../errors.ts";
-import { callRecord } from "../../billing/call-record.ts";
-import { clampToBalance } from "./clamp-to-balance.ts";
+import { databaseUnavailable } from "../../core/database-lost.ts";
+import type { GatewayError } from "../../core/errors.ts";
 import type { Call } from "./call.ts";
-import { HoldGrowth, type HoldPlan } from "./hold-growth.ts";
 import { outOfBalance } from "./failures.ts";
+import { HoldGrowth, type HoldPlan } from "./hold-plan.ts";
 
 /** The reply that is monitored. */
-export interface MonitoredReply {
+interface MonitoredReply {
   readonly textBytes: number;
   readonly isOver: boolean;
   stop(usage: Usage | undefined): void;
@@ -29,7 +28,7 @@ export interface MonitoredReply {
 }
 
 /** What a {@link HoldMonitor} needs. */
-export interface HoldMonitorOptions {
+interface HoldMonitorOptions {
   readonly call: Call;
   readonly reply: MonitoredReply;
   readonly plan: HoldPlan;
@@ -61,7 +60,7 @@ export class HoldMonitor {
     this.#growth = new HoldGrowth(options.plan);
     this.#nowMs = options.nowMs ?? performance.now();
     this.#dueMs = this.#nowMs + checkpointFirstMs;
-    this.#checkAgain(this.#inputNanos);
+    this.#checkAgain(options.plan.inputNanos);
   }
 
   /** Whether the reply was stopped because its hold is used up: the call is charged already. */
@@ -109,12 +108,7 @@ export class HoldMonitor {
   #cost(): bigint {
     const { call, charge } = this.#options;
     charge();
-    return call.isCharged ? call.costNanos : this.#inputNanos;
-  }
-
-  get #inputNanos(): bigint {
-    const { firstNanos, stepNanos } = this.#options.plan;
-    return firstNanos - stepNanos;
+    return call.isCharged ? call.costNanos : this.#options.plan.inputNanos;
   }
 
   #checkAgain(costNanos: bigint): void {
@@ -165,7 +159,7 @@ export class HoldMonitor {
 
   /** The database is away for too long to go on without knowing who pays. */
   #giveUp(): void {
-    if (!this.#growth.mayRunOut || this.#cost() < this.#growth.heldNanos) return;
+    if (!this.#growth.isUsedUp(this.#cost())) return;
     this.#fail();
   }
 
@@ -200,4 +194,27 @@ export class MonitoredStreams {
   look(nowMs: number): void {
     for (const monitor of this.#monitors) monitor.look(nowMs);
   }
+}
+
+/**
+ * The usage as far as `nanos` pay for it: with fewer tokens of output where it costs more. What was read is
+ * never less.
+ *
+ * @param cost what a usage costs: more tokens never cost less
+ */
+export function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage) => bigint): Usage {
+  const withOutput = (outputTokens: number): Usage => ({
+    ...usage,
+    outputTokens,
+    reasoningTokens: Math.min(usage.reasoningTokens, outputTokens),
+  });
+  if (cost(usage) <= nanos) return usage;
+  let paid = 0;
+  let dear = usage.outputTokens;
+  while (dear - paid > 1) {
+    const middle = Math.floor((paid + dear) / 2);
+    if (cost(withOutput(middle)) <= nanos) paid = middle;
+    else dear = middle;
+  }
+  return withOutput(paid);
 }

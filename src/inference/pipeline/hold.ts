@@ -1,7 +1,7 @@
 /** Sets money aside for a call, durably, before its vendor is asked. */
 import type { Chunk } from "./adapter.ts";
 import { holdRefused } from "./failures.ts";
-import type { HoldPlan } from "./hold-growth.ts";
+import type { HoldPlan } from "./hold-plan.ts";
 import type { Quoted } from "./quote.ts";
 
 /** A call whose money is held: it must be settled. */

@@ -12,7 +12,7 @@
  * | deliver | relay or translate, metered and monitored | deliver.ts |
  * | settle | usage, charge, record, ledger, log, metrics: always | settle.ts |
  */
-import type { GatewayError } from "../../errors.ts";
+import type { GatewayError } from "../../core/errors.ts";
 import type { CallAdapter, Chunk } from "./adapter.ts";
 import { admit, type CallToAdmit } from "./admit.ts";
 import { deliver } from "./deliver.ts";
@@ -22,9 +22,8 @@ import { hold } from "./hold.ts";
 import { Connection, open } from "./open.ts";
 import { quote } from "./quote.ts";
 import { read } from "./read.ts";
-import { explainFailure } from "./report.ts";
-import { type Ended, type Reached, settle } from "./settle.ts";
-import { type Sink, soon } from "../../sink.ts";
+import { explainFailure, settle, type Ended, type Reached } from "./settle.ts";
+import { type Sink, soon } from "../../core/sink.ts";
 
 /** A call whose reply is out. */
 export interface Delivered {
@@ -47,7 +46,7 @@ export async function runCall<Out extends Chunk>(
   const admitted = admit(adapter, begin);
   const ended: Ended = {
     connection: new Connection(admitted),
-    delivery: { isDone: false, monitor: undefined },
+    delivery: { isDone: false, isWithheld: false, monitor: undefined },
   };
   let reached: Reached<Out> = admitted;
   try {
@@ -71,6 +70,7 @@ function failed<Out extends Chunk>(
   { connection, delivery }: Ended,
 ): GatewayError {
   const told = toldOf(error, context.signal);
+  connection.failed(error);
   connection.client.endFailed(told, delivery.isDone);
   explainFailure(call, told, deps.log);
   return told;

@@ -1,15 +1,21 @@
 /**
  * Settles a call, however it ended: usage, charge, record, ledger; then the log and the metrics. R-MON-8.
  */
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { callRecord } from "../../billing/call-record.ts";
+import type { Logger } from "pino";
+import { CallEnding, CallEndingSchema } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { callRecord } from "../../billing/calls/call-record.ts";
+import type { GatewayError } from "../../core/errors.ts";
+import { writeInfoLine } from "../../core/log.ts";
+import type { Metrics } from "../../core/metrics.ts";
+import { formatUsd, nanosPerUsd } from "../../core/money.ts";
 import type { Estimate } from "../tokens/request-tokens.ts";
-import type { Admitted } from "./admit.ts";
 import type { Chunk } from "./adapter.ts";
+import type { Admitted } from "./admit.ts";
+import type { Call } from "./call.ts";
+import { clampToKeyLimit, markOverrun } from "./overrun.ts";
 import type { Delivery } from "./deliver.ts";
 import type { Held } from "./hold.ts";
 import type { Connection, Opened, Reply } from "./open.ts";
-import { reportCall } from "./report.ts";
 
 /** A call as far as it has come: at least admitted. */
 export type Reached<Out extends Chunk> = Admitted<Out> &
@@ -51,7 +57,17 @@ export async function settle<Out extends Chunk>(
     return;
   }
   // What the stop of a reply has told is what is charged.
-  if (monitor?.isUsedUp !== true) chargeToDate(reached, await estimate(reached, connection));
+  if (monitor?.isUsedUp !== true) {
+    const isInputOwed = call.ending === CallEnding.CLIENT_GONE && connection.isAccepted;
+    const estimated = await estimate(reached, { connection, isInputOwed });
+    chargeToDate(reached, { estimated, isInputOwed });
+    if (delivery.isWithheld) {
+      call.isCharged = false;
+      call.costNanos = 0n;
+    }
+    await clampToKeyLimit(reached);
+  }
+  markOverrun(reached);
   reportCall(call, deps);
   const { id, accountId, costNanos } = call;
   await deps.ledger.settle({ id, accountId, costNanos, record: callRecord(call) });
@@ -61,16 +77,17 @@ function isHeld<Out extends Chunk>(reached: Reached<Out>): reached is Reached<Ou
   return reached.plan !== undefined;
 }
 
-/** What is charged for where the vendor reported nothing; `undefined`: it did, or delivered nothing. */
+/** What is charged for where the vendor reported nothing; `undefined`: it did, or nothing is charged. */
 async function estimate<Out extends Chunk>(
-  { tokens, reply }: Chargeable<Out>,
-  connection: Connection,
+  { tokens, reply, routes }: Chargeable<Out>,
+  { connection, isInputOwed }: { readonly connection: Connection; readonly isInputOwed: boolean },
 ): Promise<Estimate | undefined> {
-  if (reply === undefined || reply.kind === "refusal") return undefined;
-  const reported = reply.kind === "whole" ? reply.whole.usage : reply.stream.usage;
+  const hasContent = reply !== undefined && reply.kind !== "refusal";
+  if (!hasContent && !isInputOwed) return undefined;
+  const { usage: reported } = deliveredOf(reply);
   if (reported !== undefined) return undefined;
-  const vendorModel = connection.planned?.route.model;
-  const body = reply.kind === "whole" ? reply.body : undefined;
+  const vendorModel = (connection.planned ?? routes[0])?.route.model;
+  const body = reply?.kind === "whole" ? reply.body : undefined;
   return tokens.estimate({ reported, vendorModel, reply: body });
 }
 
@@ -78,11 +95,15 @@ async function estimate<Out extends Chunk>(
  * Writes on the call what it consumed so far, and what that costs; may be repeated while it runs. What a vendor takes
  * for a call that its customer has for nothing is still known.
  *
- * @param estimated the gateway's own figures; default: the size of the request
+ * @param options `estimated`: the gateway's own figures; default: the size of the request. `isInputOwed`: see
+ * {@link Delivered}; default false
  */
 export function chargeToDate<Out extends Chunk>(
   { call, request, price, tokens, planned, reply, deps: { pricing } }: Chargeable<Out>,
-  estimated?: Estimate,
+  {
+    estimated,
+    isInputOwed = false,
+  }: { estimated?: Estimate | undefined; isInputOwed?: boolean } = {},
 ): void {
   const { usage: reported, textBytes, units, isComplete } = deliveredOf(reply);
   const metered = request.meter({
@@ -92,6 +113,7 @@ export function chargeToDate<Out extends Chunk>(
     units,
     isWhole: isComplete || call.ending === CallEnding.COMPLETED,
     wantsText: request.text.maxOutputTokens !== 0,
+    isInputOwed,
   });
   call.usage = metered.usage;
   call.units = metered.units;
@@ -113,3 +135,71 @@ function deliveredOf<Out extends Chunk>(reply: Reply<Out> | undefined) {
 }
 
 const nothing = { usage: undefined, textBytes: 0, units: undefined, isComplete: false } as const;
+
+/* Tells the log and the metrics what became of a call: one line each. */
+
+/** `COMPLETED` → `completed`, by number. */
+const endingWords = new Map(
+  CallEndingSchema.values.map((value) => [value.number, value.localName.toLowerCase()]),
+);
+
+/** Reports a call that has ended. */
+export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics: Metrics }): void {
+  const ending = endingWords.get(call.ending) ?? "";
+  const { usage, model, vendor } = call;
+  writeInfoLine(log, lineOf(call, ending));
+  // Without a hold the model's name may be the client's invention: it must not become a label.
+  if (call.heldNanos === undefined) return;
+  const series = metrics.callSeries(model, vendor, ending);
+  series.duration.observe(call.durationMs / 1000);
+  metrics.overhead.observe(call.overheadMs / 1000);
+  if (call.firstByteMs > 0) series.firstByte.observe(call.firstByteMs / 1000);
+  if (call.costNanos > 0n) series.charged.inc(Number(call.costNanos) / Number(nanosPerUsd));
+  const { vendorCostNanos = 0n } = call;
+  if (vendorCostNanos > 0n) series.vendorCost.inc(Number(vendorCostNanos) / Number(nanosPerUsd));
+  if (usage !== undefined) {
+    series.inputTokens.inc(usage.inputTokens);
+    series.outputTokens.inc(usage.outputTokens);
+  }
+}
+
+/** The members of a call's line in the log. */
+function lineOf(call: Call, ending: string): string {
+  const { usage, costNanos, vendorCostNanos, errorCode } = call;
+  let line =
+    `,"requestId":${json(call.requestId)},"callId":"${call.id}","accountId":"${call.accountId}"` +
+    `,"keyId":"${call.keyId}","path":${json(call.path)},"model":${json(call.model.slice(0, 256))}` +
+    `,"vendor":${json(call.vendor)},"stream":${call.stream},"status":${call.status}`;
+  if (errorCode !== "") line += `,"errorCode":"${errorCode}"`;
+  line += `,"ending":"${ending}"`;
+  if (usage !== undefined) {
+    line +=
+      `,"inputTokens":${usage.inputTokens},"cachedInputTokens":${usage.cachedInputTokens}` +
+      `,"outputTokens":${usage.outputTokens}`;
+  }
+  line += `,"cost":"${formatUsd(costNanos)}"`;
+  if (vendorCostNanos !== undefined) line += `,"vendorCost":"${formatUsd(vendorCostNanos)}"`;
+  const durationMs = Math.round(call.durationMs);
+  return `${line},"durationMs":${durationMs},"firstByteMs":${Math.round(call.firstByteMs)},"msg":"call"`;
+}
+
+/** A text in JSON. Nearly all are plain. */
+function json(text: string): string {
+  return /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/.test(text) ? `"${text}"` : JSON.stringify(text);
+}
+
+/** Tells the operator why a call failed: what its client is not told. */
+export function explainFailure(call: Call, told: GatewayError, log: Logger): void {
+  const { ending, start, vendor } = call;
+  const { internal, cause, meaning } = told;
+  const fields = { requestId: start.requestId, callId: start.id, vendor, internal, err: cause };
+  if (ending === CallEnding.GATEWAY_FAILED) log.error(fields, "a call failed");
+  else if (ending === CallEnding.UPSTREAM_FAILED) log.warn(fields, "a vendor failed a call");
+  else if (meaning.source === "gateway") log.warn(fields, "a call could not be served");
+}
+
+/** Tells the operator that a later request cannot refer to this reply. */
+export function explainUnkept({ start }: Call, error: unknown, log: Logger): void {
+  const fields = { requestId: start.requestId, callId: start.id, err: error };
+  log.warn(fields, "a reply could not be kept");
+}

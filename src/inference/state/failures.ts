@@ -1,5 +1,5 @@
 /** What callers are told of responses that are not there. */
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
 /** The caller's account has no response by this id. Somebody else's is told no different. */
 export function noSuchResponse(id: string): GatewayError {

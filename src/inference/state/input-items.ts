@@ -1,5 +1,6 @@
 /** The input of a response as it is kept, and as it is listed. */
-import { isRecord, type JsonRecord } from "../../dialect/json.ts";
+import { responseIdCharsMax } from "../../config/limits.ts";
+import { isRecord, type JsonRecord } from "../../dialect/json/value.ts";
 
 /** The `input` member of a request as a list of items; a text alone is one message of the user. */
 export function inputItems(input: unknown): readonly JsonRecord[] {
@@ -49,4 +50,22 @@ function textPart(role: unknown, text: string): JsonRecord {
   return role === "assistant"
     ? { type: "output_text", text, annotations: [] }
     : { type: "input_text", text };
+}
+
+/* Which ids can be asked for, and which items are found by theirs. Pure. */
+
+/** A reference is no item: it only names one. */
+export function isItem({ type }: JsonRecord): boolean {
+  return type !== "item_reference";
+}
+
+/** What can be asked for: PostgreSQL fails on some other texts, and the router takes no longer ones. */
+export function isResponseId(id: string): boolean {
+  return id.length <= responseIdCharsMax && /^[\x21-\x7e]+$/.test(id);
+}
+
+/** The ids by which items can be found, each once. */
+export function keptItemIds(items: readonly JsonRecord[]): readonly string[] {
+  const ids = items.filter(isItem).flatMap((item) => itemId(item) ?? []);
+  return [...new Set(ids)].filter(isResponseId);
 }

@@ -4,17 +4,17 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type {
   ListInputItemsRequest,
   StreamResponseResponseSchema,
+  ResponseService,
 } from "../../../gen/uas/inference/v1/response_service_pb.ts";
-import type { ResponseService } from "../../../gen/uas/inference/v1/response_service_pb.ts";
-import { type Caller, callerKey } from "../../caller.ts";
-import type { JsonRecord } from "../../dialect/json.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import { type Caller, callerKey } from "../../core/caller.ts";
+import type { JsonRecord } from "../../dialect/json/value.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import {
   type Followed,
   type FollowOptions,
   follow,
   requireStreamed,
-} from "../background/follow.ts";
+} from "../background/event-log.ts";
 import { streamHeaders } from "../background/submit.ts";
 import { admitCaller } from "../pipeline/admit.ts";
 import { noSuchResponse, notInBackground, notStreamed } from "./failures.ts";

@@ -1,15 +1,22 @@
 /** What one request of the responses style refers to, and what is kept of its reply. */
-import { asBuffer } from "../../bytes.ts";
 import { itemReferencesMax, bytesPerToken } from "../../config/limits.ts";
+import { asBuffer } from "../../core/bytes.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { applyEdits } from "../../dialect/body-members.ts";
 import { hasEscapedAscii } from "../../dialect/json/escapes.ts";
-import { countAt, type JsonRecord, parseRecord, recordAt, recordsAt } from "../../dialect/json.ts";
-import { type Outline, sliceText } from "../../dialect/json/outline.ts";
-import { isReference } from "../../dialect/responses/guard.ts";
 import { ObjectScan, quote } from "../../dialect/json/object-scan.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import { sliceText, type Outline } from "../../dialect/json/outline.ts";
+import {
+  countAt,
+  parseRecord,
+  recordAt,
+  recordsAt,
+  type JsonRecord,
+} from "../../dialect/json/value.ts";
+import { isReference } from "../../dialect/responses/guard.ts";
 import { noSuchItem, noSuchPrevious, tooManyReferences } from "./failures.ts";
 import { inputItems, itemId } from "./input-items.ts";
+import type { ReasoningCarry } from "./reasoning.ts";
 import type { ResponseStore } from "./response-store.ts";
 
 /** A request with what it refers to put in its place. */
@@ -125,7 +132,7 @@ function hasUntypedItem(bytes: Buffer): boolean {
 }
 
 /** A reply that may have to be kept. */
-export interface RepliedTo {
+interface RepliedTo {
   readonly accountId: string;
   /** The public name of the model. */
   readonly model: string;
@@ -203,4 +210,10 @@ export function keptElsewhere(vendor: string): GatewayError {
     "The response that `previous_response_id` names is kept by a vendor that does not serve this model; use the model that it was made with, or send the conversation in `input`",
     { param: "previous_response_id", internal: `kept by ${vendor}` },
   );
+}
+
+/** What is kept between calls. */
+export interface CallState {
+  readonly responses: ResponseStore;
+  readonly reasoning: ReasoningCarry;
 }

@@ -1,5 +1,5 @@
 /** The tokens of one call's request: bounded before it is asked, counted or estimated where it decides. */
-import { join } from "../../bytes.ts";
+import { join } from "../../core/bytes.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { TextRequest } from "../../dialect/dialect.ts";
@@ -7,8 +7,13 @@ import type { AskedText, PlannedRoute } from "../pipeline/adapter.ts";
 import { estimateTokens } from "../metering.ts";
 import type { CountQuestion, TokenCounter } from "./counter.ts";
 import { type Encoding, familyOf } from "./family.ts";
-import { mediaTokens, type TokenRange } from "./media-tokens.ts";
-import { type RequestSize, requestSize, scanSize } from "./request-size.ts";
+import {
+  mediaTokens,
+  requestSize,
+  scanSize,
+  type TokenRange,
+  type RequestSize,
+} from "./request-size.ts";
 
 /** What {@link RequestTokens} needs. */
 export interface RequestTokensOptions {

@@ -1,22 +1,23 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import { getOption, type DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { ContextValues, Interceptor } from "@connectrpc/connect";
 import { Access, access } from "../../../gen/uas/http/v1/http_pb.ts";
+import { inLaneOf } from "../../core/account-context.ts";
+import { notSignedIn, visitKey } from "../../core/browser-session.ts";
 import {
   anonymous,
-  type Authenticate,
-  type Caller,
   callerKey,
   invalidKey,
-  type OnRefusedKey,
   presentedKey,
   requestIdKey,
-} from "../../caller.ts";
-import { inLaneOf } from "../../lane.ts";
+  type Authenticate,
+  type Caller,
+  type OnRefusedKey,
+} from "../../core/caller.ts";
 import type { CheckAccess } from "../access.ts";
 
-export interface AuthenticateOptions {
+interface AuthenticateOptions {
   readonly authenticate: Authenticate;
   readonly checkAccess: CheckAccess;
   /** The token that makes its bearer an operator. `undefined`: none does. Internal listener only. */
@@ -78,4 +79,25 @@ function isCall(method: DescMethod): boolean {
 
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
+}
+
+/** What {@link createSessionAuthenticate} needs. */
+interface SessionAuthenticateOptions {
+  /** Who presents the token of a cookie; nobody in particular where it is no good. */
+  readonly identify: (token: string) => Promise<Caller>;
+  readonly checkAccess: CheckAccess;
+}
+
+/** Finds out by the cookie alone who calls from the console, and whether they may: no key counts here. */
+export function createSessionAuthenticate({
+  identify,
+  checkAccess,
+}: SessionAuthenticateOptions): Interceptor {
+  return (next) => async (request) => {
+    const token = request.contextValues.get(visitKey)?.token;
+    const caller = token === undefined ? anonymous : await identify(token);
+    request.contextValues.set(callerKey, caller);
+    checkAccess(request.method, caller, notSignedIn);
+    return inLaneOf(caller, () => next(request));
+  };
 }

@@ -1,8 +1,13 @@
-import { ConnectError, type Interceptor } from "@connectrpc/connect";
+import { ConnectError, type Interceptor, type StreamResponse } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { requestIdKey } from "../../caller.ts";
-import { withMessage } from "../with-message.ts";
-import { ErrorCode, fromRpcError, GatewayError, internalError, toRpcError } from "../../errors.ts";
+import { requestIdKey } from "../../core/caller.ts";
+import {
+  ErrorCode,
+  fromRpcError,
+  GatewayError,
+  internalError,
+  toRpcError,
+} from "../../core/errors.ts";
 
 /** Turns every failure into a ConnectError with exactly one ErrorDetail; logs what nobody foresaw. */
 export function createErrorMapping(log: Logger): Interceptor {
@@ -54,4 +59,14 @@ const end: IteratorResult<never> = { done: true, value: undefined };
 function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   return error instanceof ConnectError ? fromRpcError(error) : internalError(error);
+}
+
+/** The response with another stream of messages. Put in its place: each call has a response of its own, and a copy
+ * would make headers that nobody asks for. */
+export function withMessage(
+  response: StreamResponse,
+  message: StreamResponse["message"],
+): StreamResponse {
+  (response as { message: StreamResponse["message"] }).message = message;
+  return response;
 }

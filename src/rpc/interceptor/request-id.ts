@@ -1,5 +1,5 @@
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
-import { requestIdKey, resolveRequestId } from "../../caller.ts";
+import { requestIdKey, resolveRequestId } from "../../core/caller.ts";
 
 /** Gives every RPC a request id, the caller's where it sent a good one, and echoes it. */
 export const requestId: Interceptor = (next) => async (request) => {

@@ -2,6 +2,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
+import { measureRequest, mediaTokens } from "../../inference/tokens/request-size.ts";
+import type { TaskUnits } from "../../vendor/task.ts";
 import {
   common,
   file,
@@ -9,12 +11,12 @@ import {
   flag,
   formed,
   number,
-  type ParamsForm,
   paramsSchema,
   shape,
   text,
   whole,
   word,
+  type ParamsForm,
 } from "./parts.ts";
 
 /** The longest prompt of a picture, film or sound, in characters. */
@@ -168,3 +170,17 @@ export const examples: Readonly<Record<keyof typeof paramsFields, JsonObject>> =
   [ModelType.VIDEO]: { prompt: "Waves roll onto a beach at sunset" },
   [ModelType.AUDIO]: { text: "Good morning, and welcome aboard." },
 };
+
+/* What a TEXT task can be charged for at most. */
+
+/** The bound of its parameters, and as many tokens of output as it may make. */
+export function textUnits(params: JsonObject, { maxOutputTokens }: ModelConfig): TaskUnits {
+  const { imageUrls, maxTokens, ...rest } = params;
+  const named = Array.isArray(imageUrls) ? imageUrls.length : 0;
+  const picture = mediaTokens({ kind: "picture", bytes: undefined }).bound;
+  const { bound } = measureRequest(Buffer.from(JSON.stringify(rest)));
+  return {
+    inputTokens: bound + named * picture,
+    outputTokens: typeof maxTokens === "number" ? maxTokens : maxOutputTokens,
+  };
+}

@@ -1,14 +1,15 @@
 /** What the models of this installation take as parameters of tasks. */
-import type { JsonObject } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, RouteConfig } from "../../config/config.ts";
-import { ErrorCode, GatewayError } from "../../errors.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { readPublicUrl } from "../../http/public-url.ts";
 import { textGeneration } from "../../inference/text-task.ts";
+import { mostUnits } from "../../vendor/task-params.ts";
 import type { TaskUnits, VendorTasks } from "../../vendor/task.ts";
-import { mostUnits } from "../../vendor/task-units.ts";
-import { createParamsCheck } from "./check.ts";
-import { baseSchema, examples, paramsFields } from "./forms.ts";
-import { textUnits } from "./text-units.ts";
+import { baseSchema, examples, paramsFields, textUnits } from "./forms.ts";
+import { snakeCase } from "./parts.ts";
 
 /** What a model's tasks are asked with. */
 export interface TaskModel {
@@ -31,7 +32,7 @@ export interface TaskSchemas {
 }
 
 /** What {@link createTaskSchemas} needs. */
-export interface TaskSchemasOptions {
+interface TaskSchemasOptions {
   /** How the vendor of a route runs tasks; `undefined`: it does not. */
   readonly tasksOf: (route: RouteConfig) => VendorTasks | undefined;
   /** Hosts of files that need not be public. Default: none. */
@@ -112,4 +113,134 @@ function exampleOf(schema: JsonObject, usual: JsonObject): JsonObject {
 function notATask({ key }: ModelConfig): GatewayError {
   const text = `modelKey: \`${key}\` does not run tasks; choose another one of those that GET /api/ai/models lists`;
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "modelKey" });
+}
+
+/* Checks parameters by the schema that is also served: one source for both. */
+
+/** Checks parameter objects. */
+interface ParamsCheck {
+  /**
+   * Reads parameters into canonical names: snake_case is accepted for all of them.
+   *
+   * @returns a new object
+   * @throws GatewayError INVALID_REQUEST, naming the parameter
+   */
+  read(params: JsonObject): JsonObject;
+}
+
+/** What {@link createParamsCheck} needs. */
+interface ParamsCheckOptions {
+  /** See {@link VendorTasks.paramsSchema}. */
+  readonly schema: JsonObject;
+  /** What callers know the object by, for example `imageParams`. */
+  readonly field: string;
+  /** Hosts of files that need not be public. Default: none. */
+  readonly allowHosts?: readonly string[];
+}
+
+/** Makes one; the schema is compiled here, once. @throws where it is none */
+function createParamsCheck(options: ParamsCheckOptions): ParamsCheck {
+  const { schema, field, allowHosts = [] } = options;
+  const names = Object.keys((schema["properties"] ?? {}) as JsonObject);
+  const canonical = new Map(
+    names.flatMap((name) => [
+      [snakeCase(name), name],
+      [name, name],
+    ]),
+  );
+  const validate = compile(schema, allowHosts);
+  return {
+    read(params) {
+      const read = rename(params, { canonical, field });
+      if (validate(read)) return read;
+      throw refusal(validate.errors?.[0], field);
+    },
+  };
+}
+
+/** The form of files: an https address that may be asked, or a file itself. */
+const dataUrl = /^data:[\w.+-]+\/[\w.+-]+(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/]+={0,2}$/;
+
+function compile(schema: JsonObject, allowHosts: readonly string[]): ValidateFunction {
+  const ajv = new Ajv2020({ strict: true });
+  const isFile = (text: string): boolean =>
+    text.startsWith("data:") ? dataUrl.test(text) : "url" in readPublicUrl(text, allowHosts);
+  ajv.addFormat("uri", { type: "string", validate: isFile });
+  return ajv.compile(schema);
+}
+
+interface Names {
+  /** The canonical name by every name that is accepted. */
+  readonly canonical: ReadonlyMap<string, string>;
+  readonly field: string;
+}
+
+function rename(params: JsonObject, { canonical, field }: Names): JsonObject {
+  const read: JsonObject = {};
+  const unknown = Object.keys(params).filter((name) => !canonical.has(name));
+  if (unknown.length > 0) throw unknownParams(unknown, field, canonical);
+  for (const [given, value] of Object.entries(params)) {
+    const name = canonical.get(given) ?? given;
+    // A null is as good as absent, as everywhere.
+    if (value === null) continue;
+    if (name in read)
+      throw invalid(`${field}.${name}`, `stands twice, once as ${given}; send it once`);
+    read[name] = value;
+  }
+  return read;
+}
+
+/** How many unknown names are told, and how much of each. */
+const namesMax = 10;
+const nameCharsMax = 64;
+
+function unknownParams(
+  unknown: readonly string[],
+  field: string,
+  canonical: Names["canonical"],
+): GatewayError {
+  const shown = unknown.slice(0, namesMax).map((name) => `${field}.${name.slice(0, nameCharsMax)}`);
+  const known = [...new Set(canonical.values())].join(", ");
+  const text = `${shown.join(", ")}: not known to this model; it takes ${known}`;
+  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: shown[0] ?? field });
+}
+
+/** What to tell of a schema's refusal. */
+function refusal(error: ErrorObject | undefined, field: string): GatewayError {
+  if (error === undefined) return invalid(field, "is not as the model's schema says");
+  const { keyword, instancePath, params } = error;
+  const at = `${field}${pathOf(instancePath)}`;
+  if (keyword === "required") {
+    return invalid(`${at}.${String(params["missingProperty"])}`, "is missing");
+  }
+  if (keyword === "additionalProperties") {
+    return invalid(
+      `${at}.${String(params["additionalProperty"]).slice(0, nameCharsMax)}`,
+      "is not known",
+    );
+  }
+  return invalid(at, ruleText(error));
+}
+
+const ruleTexts: Readonly<Record<string, (error: ErrorObject) => string>> = {
+  enum: ({ params }) =>
+    `must be one of ${(params["allowedValues"] as readonly JsonValue[]).map(String).join(", ")}`,
+  format: () => "must be an https address with a public host, or a data: address in base64",
+  pattern: ({ params }) => `must match ${String(params["pattern"])}`,
+  not: () => "may not have a parameter that has a place of its own: send that there",
+};
+
+function ruleText(error: ErrorObject): string {
+  return ruleTexts[error.keyword]?.(error) ?? error.message ?? "is not as the model's schema says";
+}
+
+/** `/messages/0/role` as `.messages[0].role`. */
+function pathOf(pointer: string): string {
+  const steps = pointer.split("/").slice(1);
+  const names = steps.map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+  return names.map((name) => (/^\d+$/.test(name) ? `[${name}]` : `.${name}`)).join("");
+}
+
+function invalid(param: string, rule: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${rule}`, { param });
 }

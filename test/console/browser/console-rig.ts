@@ -14,7 +14,7 @@ import { demoYaml } from "../../../src/config/demo.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import { buildPages, readPages } from "../../../src/console/built.ts";
-import { servedKinds } from "../../../src/served-kinds.ts";
+import { servedKinds } from "../../../src/vendor/index.ts";
 import { letMinutePass } from "../../account/browser.ts";
 import { createTestDatabase } from "../../support/database.ts";
 

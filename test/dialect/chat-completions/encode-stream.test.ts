@@ -8,7 +8,7 @@ import {
   StopReason,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
-import { ErrorCode, GatewayError } from "../../../src/errors.ts";
+import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
 import { replyOptions } from "./support.ts";
 
 const event = (kind: string, value: unknown) =>

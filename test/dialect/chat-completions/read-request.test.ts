@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
-import { GatewayError } from "../../../src/errors.ts";
+import { GatewayError } from "../../../src/core/errors.ts";
 
 const plain = { alwaysStream: false, platformAliases: false };
 const messages = [{ role: "user", content: "hi" }];

@@ -8,7 +8,7 @@ import {
   GenerationSchema,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
-import { GatewayError } from "../../../src/errors.ts";
+import { GatewayError } from "../../../src/core/errors.ts";
 import { decode, decodeStream, encode, eventStream, replyOptions } from "./support.ts";
 import { anyBody, anyReply } from "./bodies.ts";
 

@@ -8,7 +8,7 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../../../src/dialect/codec.ts";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
-import { GatewayError } from "../../../src/errors.ts";
+import { GatewayError } from "../../../src/core/errors.ts";
 
 export function decode(body: unknown, platformAliases = false): Generation {
   return chatCompletions.decodeRequest(Buffer.from(JSON.stringify(body)), { platformAliases });

@@ -19,7 +19,7 @@ import {
   translateReply,
   translateToStream,
 } from "../../../src/dialect/translate.ts";
-import { GatewayError } from "../../../src/errors.ts";
+import { GatewayError } from "../../../src/core/errors.ts";
 import { inWordsOf } from "../../../src/inference/translation.ts";
 
 /** A style that clients speak. */

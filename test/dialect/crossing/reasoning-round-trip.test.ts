@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import {
   ReasoningCollector,
   recallReasoning,
-} from "../../../src/inference/state/reasoning-memory.ts";
-import type { ReasoningCarry } from "../../../src/inference/state/reasoning-carry.ts";
+  type ReasoningCarry,
+} from "../../../src/inference/state/reasoning.ts";
 import {
   answer,
   answerStreamed,

@@ -4,7 +4,7 @@ import { MediaType, ToolType } from "../../../gen/uas/inference/v1/conversation_
 import { type Reply, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { UnreadableReplyError } from "../../../src/dialect/codec.ts";
 import { gemini } from "../../../src/dialect/gemini/dialect.ts";
-import { ErrorCode } from "../../../src/errors.ts";
+import { ErrorCode } from "../../../src/core/errors.ts";
 import { bytes, chunk, endOf, sse, streamed, whole } from "./reply.ts";
 
 const kindsOf = ({ parts }: Reply): unknown[] => parts.map(({ kind }) => kind);

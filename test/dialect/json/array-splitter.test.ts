@@ -1,7 +1,7 @@
 /** The objects of an array that grows, however its bytes are cut. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { EventTooLongError } from "../../../src/dialect/event-stream.ts";
+import { EventTooLongError } from "../../../src/dialect/sse/event-stream.ts";
 import { ArraySplitter } from "../../../src/dialect/json/array-splitter.ts";
 
 test("every object is told once and whole, and all bytes come out", () => {

@@ -5,7 +5,7 @@ import { ReasoningSealSchema, Role } from "../../../gen/uas/inference/v1/convers
 import { decodeMessagesRequest } from "../../../src/dialect/messages/decode-request.ts";
 import { messagesErrorBody } from "../../../src/dialect/messages/error-body.ts";
 import { wrapSeal } from "../../../src/dialect/seal.ts";
-import { GatewayError } from "../../../src/errors.ts";
+import { GatewayError } from "../../../src/core/errors.ts";
 
 const messages: unknown[] = [{ role: "user", content: "hi" }];
 

@@ -1,13 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { StopReason, type GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { UnreadableReplyError } from "../../../src/dialect/codec.ts";
 import {
   decodeMessagesError,
   decodeMessagesReply,
 } from "../../../src/dialect/messages/decode-reply.ts";
 import { MessagesStreamDecoder } from "../../../src/dialect/messages/decode-stream.ts";
-import { ErrorCode } from "../../../src/errors.ts";
+import { ErrorCode } from "../../../src/core/errors.ts";
 
 function frames(...events: { readonly type: string }[]): string {
   return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("");

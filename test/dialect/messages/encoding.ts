@@ -9,7 +9,7 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { GenerationSchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { encodeMessagesRequest } from "../../../src/dialect/messages/encode-request.ts";
-import { GatewayError } from "../../../src/errors.ts";
+import { GatewayError } from "../../../src/core/errors.ts";
 
 /** The init of a request. */
 export type Init = MessageInitShape<typeof GenerationSchema>;

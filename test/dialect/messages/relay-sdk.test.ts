@@ -5,7 +5,7 @@ import { streamText } from "ai";
 import AnthropicV0 from "anthropic-sdk-v0";
 import { describe, expect, it } from "vitest";
 import { messages as style } from "../../../src/dialect/messages/dialect.ts";
-import { ErrorCode, GatewayError } from "../../../src/errors.ts";
+import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
 import { event, relayed } from "../relaying.ts";
 
 const lost = new GatewayError(ErrorCode.UPSTREAM_OVERLOADED, "The model's vendor is overloaded");

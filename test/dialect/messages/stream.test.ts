@@ -12,7 +12,7 @@ import {
   ReplySchema,
   StopReason,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { ErrorCode, GatewayError } from "../../../src/errors.ts";
+import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
 import type { ReplyOptions } from "../../../src/dialect/codec.ts";
 import { openSeal } from "../../../src/dialect/seal.ts";
 import { replyEvents } from "../../../src/dialect/reply-events.ts";

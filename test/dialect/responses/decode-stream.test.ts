@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { ErrorCode } from "../../../src/errors.ts";
+import { ErrorCode } from "../../../src/core/errors.ts";
 import {
   decodeResponsesError,
   decodeResponsesReply,

@@ -5,7 +5,7 @@ import OpenAIV6 from "openai-v6";
 import { describe, expect, it } from "vitest";
 import { ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type GenerateEvent, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { ErrorCode, GatewayError } from "../../../src/errors.ts";
+import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
 import { openSeal } from "../../../src/dialect/seal.ts";
 import { ResponsesStreamEncoder } from "../../../src/dialect/responses/encode-stream.ts";
 import {

@@ -5,7 +5,7 @@ import OpenAI from "openai";
 import OpenAIV6 from "openai-v6";
 import { describe, expect, it } from "vitest";
 import { responses as style } from "../../../src/dialect/responses/dialect.ts";
-import { ErrorCode, GatewayError } from "../../../src/errors.ts";
+import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
 import { event, relayed } from "../relaying.ts";
 
 const lost = new GatewayError(ErrorCode.UPSTREAM_ERROR, "The model's vendor broke off");

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { responses as style } from "../../../src/dialect/responses/dialect.ts";
-import { ErrorCode, GatewayError } from "../../../src/errors.ts";
+import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
 import { cuts, event, interludes, optionsOf, relayed, unknownMembers } from "../relaying.ts";
 
 const usage = {

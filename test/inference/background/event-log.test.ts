@@ -7,10 +7,10 @@ import {
   type EventLog,
   eventText,
 } from "../../../src/inference/background/event-log.ts";
-import { Recorder } from "../../../src/inference/background/recorder.ts";
-import { createStateJobs } from "../../../src/inference/state/jobs.ts";
+import { Recorder } from "../../../src/inference/background/runner.ts";
+import { createStateJobs } from "../../../src/inference/state/state.ts";
 import { createResponseStore } from "../../../src/inference/state/response-store.ts";
-import { newId } from "../../../src/uuid.ts";
+import { newId } from "../../../src/core/uuid.ts";
 import { newAccount, response, useDatabase } from "../state/harness.ts";
 
 const fixture = useDatabase();

@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import { expect, test, vi } from "vitest";
-import { createStateJobs } from "../../../src/inference/state/jobs.ts";
-import { createReasoningCarry } from "../../../src/inference/state/reasoning-carry.ts";
+import { createStateJobs } from "../../../src/inference/state/state.ts";
+import { createReasoningCarry } from "../../../src/inference/state/reasoning.ts";
 import { createResponseStore } from "../../../src/inference/state/response-store.ts";
 import { expire, newAccount, response, useDatabase } from "./harness.ts";
 

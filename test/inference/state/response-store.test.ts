@@ -1,7 +1,7 @@
 import { Pool } from "pg";
 import { describe, expect, it } from "vitest";
 import { storedResponseBytesMax } from "../../../src/config/limits.ts";
-import { ErrorCode } from "../../../src/errors.ts";
+import { ErrorCode } from "../../../src/core/errors.ts";
 import {
   createResponseStore,
   type ResponseStore,

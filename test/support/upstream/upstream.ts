@@ -5,8 +5,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { answer, bytes } from "./behaviour.ts";
-import type { Behaviour, ChatBody, Exchange, RecordedRequest } from "./exchange.ts";
-import { isObject } from "./exchange.ts";
+import {
+  isObject,
+  type Behaviour,
+  type ChatBody,
+  type Exchange,
+  type RecordedRequest,
+} from "./exchange.ts";
 import { platformMembers, refusalOf, type Rules, violationsOf } from "./rules.ts";
 import type { StrictStyle } from "./strict.ts";
 

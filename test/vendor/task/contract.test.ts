@@ -2,8 +2,7 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { HttpFailure } from "../../../src/http/failure.ts";
-import { isUnsent } from "../../../src/task/unsent.ts";
+import { HttpFailure, isUnsent } from "../../../src/http/failure.ts";
 import {
   type Submitted,
   type TaskNews,

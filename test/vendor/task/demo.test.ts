@@ -2,8 +2,8 @@
 import { crc32, inflateSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import { createDemoTasks } from "../../../src/vendor/demo-tasks.ts";
-import { soundSeconds } from "../../../src/vendor/sound-length.ts";
+import { createDemoTasks } from "../../../src/vendor/demo/tasks.ts";
+import { soundSeconds } from "../../../src/vendor/media-length.ts";
 import {
   type OpenTasks,
   type TaskOutcome,

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { playTune } from "../../../src/vendor/demo-tune.ts";
-import { type SoundFormat, soundSeconds } from "../../../src/vendor/sound-length.ts";
+import { playTune } from "../../../src/vendor/demo/audio.ts";
+import { type SoundFormat, soundSeconds } from "../../../src/vendor/media-length.ts";
 
 const formats: readonly SoundFormat[] = ["mp3", "opus", "aac", "flac", "wav", "pcm"];
 

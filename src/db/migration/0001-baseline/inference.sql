@@ -50,3 +50,14 @@ create table kept_reasoning (
   constraint kept_reasoning_sealed_check check ((digest = first_digest) = (sealed is not null))
 );
 create index kept_reasoning_expires_at_index on kept_reasoning (expires_at);
+
+-- Routes whose vendors ignore the output limit of a request (R-MON-12), each with the first reply that showed it.
+create table unlimited_route (
+  vendor text not null,
+  model text not null,
+  call_id uuid not null,
+  limit_tokens bigint not null,
+  output_tokens bigint not null,
+  create_time timestamptz not null default now(),
+  constraint unlimited_route_pkey primary key (vendor, model)
+);

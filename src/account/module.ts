@@ -1,0 +1,119 @@
+/** Puts signing in together: users, sessions, codes and what sends them. */
+import type { Logger } from "pino";
+import { SignInMethodSchema } from "../../gen/uas/account/v1/session_pb.ts";
+import { SessionService } from "../../gen/uas/account/v1/session_service_pb.ts";
+import { UserService } from "../../gen/uas/account/v1/user_service_pb.ts";
+import { type CodeObserver, createCodes } from "./code/codes.ts";
+import { type AccountJobs, createAccountJobs } from "./jobs.ts";
+import type { SignInRoom } from "./room.ts";
+import type { Accounts } from "./service.ts";
+import { createFailures } from "./session/failures.ts";
+import { createSessionService } from "./session/service.ts";
+import { createStepUp } from "./session/step-up.ts";
+import { createSessions } from "./session/store.ts";
+import { createSms } from "./sms/create.ts";
+import { createLinks } from "./user/links.ts";
+import { createTotpCheck } from "./user/proof.ts";
+import { createUserService } from "./user/service.ts";
+import { createUsers } from "./user/store.ts";
+import type { Caller } from "../core/caller.ts";
+import type { Config } from "../config/config.ts";
+import type { Database } from "../db/database.ts";
+import type { Metrics } from "../core/metrics.ts";
+import { type Service, serve } from "../core/service.ts";
+import { createSealing, type Sealing } from "../core/sealing.ts";
+import type { RequireStepUp } from "../core/browser-session.ts";
+
+/** What is told of signing in, for metrics. */
+export interface SignInObserver extends CodeObserver {
+  onSignIn(method: string): void;
+}
+
+/** What {@link createSignIn} needs. */
+export interface SignInOptions {
+  readonly database: Database;
+  readonly config: Config;
+  readonly accounts: Accounts;
+  /** The master key, asked for when it is first needed. */
+  readonly masterKey: () => Uint8Array;
+  readonly log: Logger;
+  readonly observer: SignInObserver;
+  /** Removes the copies of keys where none shall be kept. */
+  readonly sweepCopies: () => Promise<void>;
+}
+
+/** Signing in. */
+export interface SignIn {
+  readonly services: readonly Service[];
+  /** Who presents the token of a cookie. */
+  readonly identify: (token: string) => Promise<Caller>;
+  readonly requireStepUp: RequireStepUp;
+  /** Whether there is an operator who has a password, and so needs no link. */
+  readonly hasOperator: () => Promise<boolean>;
+  readonly jobs: AccountJobs;
+  close(): Promise<void>;
+}
+
+/** Puts it together. */
+export function createSignIn(options: SignInOptions): SignIn {
+  const { database, config, accounts, masterKey, log, observer } = options;
+  const { orm, pool } = database;
+  const alarm = (message: string, fields: object): void => log.error(fields, message);
+  const sms = createSms(config.sms, (message) => log.info(message));
+  const users = createUsers(orm);
+  const sessions = createSessions(database);
+  const failures = createFailures(pool);
+  const sealing = keepingSealing(masterKey);
+  const dailyMax = config.sms?.dailyMax ?? 0;
+  const room: SignInRoom = {
+    users,
+    sessions,
+    failures,
+    sealing,
+    links: createLinks(orm),
+    codes: createCodes({ pool, masterKey, sms, dailyMax, observer, alarm }),
+    checkTotp: createTotpCheck({ users, failures, sealing }),
+    accountOf: accounts.messageOf,
+    rules: {
+      hasCodes: config.sms !== undefined,
+      isDevelopment: sms.isDevelopment,
+      countries: config.sms?.countries ?? [],
+      hasSignUp: config.console.signUp,
+      canRevealKeys: config.console.copyAgain,
+    },
+    onSignIn(method, userId, ipAddress) {
+      const word = SignInMethodSchema.value[method]?.localName.toLowerCase() ?? "";
+      observer.onSignIn(word);
+      log.info({ userId, ipAddress, method: word }, "signed in to the console");
+    },
+  };
+  const requireStepUp = createStepUp(room);
+  const userService = createUserService({ room, requireStepUp, accountExists: accounts.exists });
+  return {
+    services: [serve(SessionService, createSessionService(room)), serve(UserService, userService)],
+    identify: (token) => sessions.identify(token),
+    requireStepUp,
+    hasOperator: async () => (await users.firstOperator())?.passwordHash != null,
+    jobs: createAccountJobs({
+      pool,
+      warn: (message, fields) => log.warn(fields, message),
+      also: options.sweepCopies,
+    }),
+    close: () => sms.close(),
+  };
+}
+
+/** Counts what is told of signing in. */
+export function createSignInObserver(metrics: Metrics): SignInObserver {
+  return {
+    onSend: (outcome) => metrics.codesSent.inc({ outcome }),
+    onCheck: (outcome) => metrics.codeChecks.inc({ outcome }),
+    onSignIn: (method) => metrics.signIns.inc({ method }),
+  };
+}
+
+/** Seals the secrets of authenticators, from when it is first needed. */
+function keepingSealing(masterKey: () => Uint8Array): () => Sealing {
+  let kept: Sealing | undefined;
+  return () => (kept ??= createSealing(masterKey(), "authenticator"));
+}

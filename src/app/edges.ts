@@ -1,0 +1,261 @@
+/** The edges: the public listener (REST, Connect, gRPC-web) and the internal one (gRPC, Connect). */
+import type { DescService, DescMethod } from "@bufbuild/protobuf";
+import type { Interceptor } from "@connectrpc/connect";
+import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
+import type { FastifyInstance } from "fastify";
+import type { Logger } from "pino";
+import { Health } from "../../gen/health/v1/health_pb.ts";
+import { ServerReflection } from "../../gen/reflection_pb.ts";
+import {
+  EmbedRequestSchema,
+  ExchangeRequestSchema,
+  InferenceService,
+} from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import {
+  FollowLinkRequestSchema,
+  ExchangeRequestSchema as NativeRequestSchema,
+} from "../../gen/uas/native/v1/native_service_pb.ts";
+import type { Settings } from "../config/config.ts";
+import { registerPages, type Pages } from "../console/serve.ts";
+import {
+  GatewayStopping,
+  type Authenticate,
+  type Caller,
+  type OnRefusedKey,
+} from "../core/caller.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { NativePrefix } from "../core/native-prefix.ts";
+import { serve, type Service } from "../core/service.ts";
+import { consoleRpcPrefix, prepareConsole } from "../facade/console-rpc.ts";
+import { createFacade } from "../facade/facade.ts";
+import type {
+  CallbackDoor,
+  DirectHandlers,
+  FindFile,
+  DirectCall,
+  HandleWire,
+} from "../facade/options.ts";
+import type { InferenceHandlers } from "../inference/handlers.ts";
+import type { CallContext } from "../inference/pipeline/context.ts";
+import type { RunningCalls } from "../inference/running-calls.ts";
+import type { NativeHandlers } from "../native/service.ts";
+import { createAccessCheck, type CheckAccess } from "../rpc/access.ts";
+import { createDirectTransport } from "../rpc/direct-transport.ts";
+import { createHealthService, createReflectionService } from "../rpc/health.ts";
+import { createAuthenticate, createSessionAuthenticate } from "../rpc/interceptor/authenticate.ts";
+import { readerGone } from "../rpc/interceptor/disconnect.ts";
+import { createErrorMapping } from "../rpc/interceptor/error.ts";
+import { requestId as requestIdInterceptor } from "../rpc/interceptor/request-id.ts";
+import {
+  openInternalListener,
+  listenOn,
+  type InternalListener,
+  type PlainAnswer,
+} from "../rpc/internal-listener.ts";
+import { routerOptions } from "../rpc/router.ts";
+
+/** What the edges need of the rest. */
+export interface EdgeOptions {
+  readonly settings: Settings;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly calls: RunningCalls;
+  readonly authenticate: Authenticate;
+  /** Told of calls with keys that are known and no good. */
+  readonly onRefusedKey: OnRefusedKey;
+  /** Whether calls can be served. Never asks a vendor. */
+  readonly isReady: () => Promise<boolean>;
+  readonly services: readonly Service[];
+  /** The handlers of calls to models, for routes that call them directly. */
+  readonly direct: DirectHandlers;
+  /** Finds result files by their tokens. */
+  readonly results: { find: FindFile };
+  /** Takes vendors' callbacks. */
+  readonly tasks: { readonly callbacks: CallbackDoor };
+  /** The pages of the console; `undefined` beside them: they cannot be served. Default: there is no console. */
+  readonly pages?: Promise<Pages | undefined> | undefined;
+  /** Who presents the token of a console's cookie. */
+  readonly signIn: { readonly identify: (token: string) => Promise<Caller> };
+  /** The vendors' own interfaces that are served. */
+  readonly native: { readonly prefixes: readonly NativePrefix[] };
+  /** Writes the metrics of all workers. Default: those of this process, which is the only one. */
+  readonly readMetrics?: (() => Promise<string>) | undefined;
+}
+
+/** The two listeners. */
+export interface Edges {
+  /** Begins to serve. @throws where a port is taken, naming it */
+  listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
+  /** Ends what still runs, tells its clients why, and closes both listeners. */
+  close(): Promise<void>;
+}
+
+/** Builds them; they do not listen yet. */
+export async function createEdges(options: EdgeOptions): Promise<Edges> {
+  const { settings, log, metrics, calls, services, authenticate, onRefusedKey, isReady } = options;
+  const stopping = new AbortController();
+  const descriptions = services.map(({ service }) => service);
+  const checkAccess = createAccessCheck(descriptions, [Health, ServerReflection]);
+  const interceptors = (operatorToken: string | undefined): Interceptor[] => [
+    requestIdInterceptor,
+    createErrorMapping(log),
+    createAuthenticate({ authenticate, onRefusedKey, checkAccess, operatorToken }),
+  ];
+  const publicInterceptors = interceptors(undefined);
+  const facade = await createFacade({
+    services: descriptions,
+    transport: createDirectTransport(services, publicInterceptors),
+    ...{ authenticate, onRefusedKey, metrics, log },
+    isOpen: () => calls.isOpen,
+    requireRoom: () => calls.requireRoom(),
+    stopping: stopping.signal,
+    isReady,
+    direct: options.direct,
+    findFile: options.results.find,
+    callbacks: options.tasks.callbacks,
+    natives: options.native.prefixes,
+    trustProxy: settings.trustProxy,
+  });
+  const shutdownSignal = stopping.signal;
+  const publicOnes = [readerGone, ...publicInterceptors];
+  await facade.register(fastifyConnectPlugin, {
+    ...routerOptions({ services, interceptors: publicOnes, shutdownSignal }),
+    grpc: false,
+  });
+  await registerConsole(facade, options, { checkAccess, shutdownSignal });
+  const standard = standardServices(descriptions, isReady);
+  let internal: InternalListener | undefined;
+  return {
+    async listen() {
+      const publicUrl = await listenOn(settings.listen, "UAS_LISTEN", (address) =>
+        facade.listen(address),
+      );
+      internal = await listenOn(settings.internalListen, "UAS_INTERNAL_LISTEN", (address) =>
+        openInternalListener({
+          address,
+          services: [...services, ...standard],
+          interceptors: [readerGone, ...interceptors(settings.operatorToken)],
+          shutdownSignal,
+          page: pages(options),
+        }),
+      );
+      return { publicUrl, internalUrl: internal.url };
+    },
+    async close(): Promise<void> {
+      stopping.abort(new GatewayStopping("the gateway is stopping"));
+      await calls.drain(endMs);
+      await closeWithin(facade, internal);
+      // Calls whose clients did not read have heard only now that nobody will.
+      await calls.drain(endMs);
+    },
+  };
+}
+
+/** The longest message of a page, in bytes: forms, of whom anybody can send some. */
+const consoleMessageBytesMax = 1024 * 1024;
+
+/** The same services for browsers, under a prefix of their own, where a cookie says who calls; and the pages. */
+async function registerConsole(
+  facade: FastifyInstance,
+  { settings, log, calls, services, signIn, pages: built }: EdgeOptions,
+  { checkAccess, shutdownSignal }: { checkAccess: CheckAccess; shutdownSignal: AbortSignal },
+): Promise<void> {
+  const { identify } = signIn;
+  const session = createSessionAuthenticate({ identify, checkAccess });
+  const interceptors = [readerGone, requestIdInterceptor, createErrorMapping(log), session];
+  const served = {
+    ...routerOptions({ services, interceptors, shutdownSignal }),
+    readMaxBytes: consoleMessageBytesMax,
+  };
+  await facade.register(
+    async (scope) => {
+      const contextValues = prepareConsole(scope, { ...settings, isOpen: () => calls.isOpen });
+      await scope.register(fastifyConnectPlugin, { ...served, contextValues, grpc: false });
+    },
+    { prefix: consoleRpcPrefix },
+  );
+  if (built !== undefined) await facade.register((scope) => registerPages(scope, built));
+}
+
+/** Closes both listeners; cuts what is still connected after {@link endMs}. */
+async function closeWithin(
+  facade: FastifyInstance,
+  internal: InternalListener | undefined,
+): Promise<void> {
+  const cut = setTimeout(() => {
+    facade.server.closeAllConnections();
+    internal?.destroy();
+  }, endMs);
+  await Promise.all([facade.close(), internal?.close()]);
+  clearTimeout(cut);
+}
+
+/** What gRPC expects beside the contract. */
+function standardServices(
+  descriptions: readonly DescService[],
+  isReady: () => Promise<boolean>,
+): Service[] {
+  return [
+    serve(Health, createHealthService(descriptions, isReady)),
+    serve(ServerReflection, createReflectionService([...descriptions, Health])),
+  ];
+}
+
+/** How long ended calls may take to say so, in milliseconds. */
+const endMs = 2_000;
+
+function pages({ metrics: { registry }, isReady, readMetrics }: EdgeOptions) {
+  const text = (status: number, body: string): PlainAnswer => ({
+    status,
+    contentType: "text/plain",
+    body,
+  });
+  return async (path: string): Promise<PlainAnswer | undefined> => {
+    if (path === "/healthz") return text(200, "ok\n");
+    if (path === "/readyz")
+      return (await isReady()) ? text(200, "ready\n") : text(503, "not ready\n");
+    if (path !== "/metrics") return undefined;
+    const body = await (readMetrics?.() ?? registry.metrics());
+    return { status: 200, contentType: registry.contentType, body };
+  };
+}
+
+/* The handlers that REST calls directly, by the contract's methods. */
+
+/** Connects the facade with the handlers. Messages are made without `create`: each call makes one, and it costs 2 µs. */
+export function directHandlers(
+  inference: InferenceHandlers,
+  native: NativeHandlers,
+): DirectHandlers {
+  const { exchange, embed } = InferenceService.method;
+  return {
+    wire: new Map<DescMethod, HandleWire>([
+      [
+        exchange,
+        (fields, call) => {
+          const message = { $typeName: ExchangeRequestSchema.typeName, ...fields };
+          return inference.exchange(message, contextOf(call), call);
+        },
+      ],
+      [
+        embed,
+        ({ path, query, headers, body }, call) => {
+          const message = { $typeName: EmbedRequestSchema.typeName, path, query, headers, body };
+          return inference.embed(message, contextOf(call), call);
+        },
+      ],
+    ]),
+    native(fields, call) {
+      const message = { $typeName: NativeRequestSchema.typeName, ...fields };
+      return native.exchange(message, contextOf(call), call);
+    },
+    followLink(fields, call) {
+      const message = { $typeName: FollowLinkRequestSchema.typeName, ...fields };
+      return native.followLink(message, call.signal, call);
+    },
+  };
+}
+
+function contextOf({ keyCaller, requestId, idempotencyKey, signal }: DirectCall): CallContext {
+  return { caller: keyCaller, requestId, idempotencyKey, signal };
+}

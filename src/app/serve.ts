@@ -1,0 +1,106 @@
+/** The life of a server: start, say where it is, wait for a signal, drain, end. */
+import type { Logger } from "pino";
+import { buildApp } from "../app.ts";
+import type { Config, Settings } from "../config/config.ts";
+import { startEmbedded, type Embedded } from "../db/embedded.ts";
+import { firstSignal } from "../server/first-signal.ts";
+import { createServerLog } from "../server/server-log.ts";
+import { Supervisor } from "../server/supervisor.ts";
+import { setV8Flags } from "../server/v8-flags.ts";
+import { openBackend } from "./backend.ts";
+import { openPages, findPages } from "./pages.ts";
+import { announce } from "./welcome.ts";
+
+/** What says how this installation is set up. */
+interface ServeOptions {
+  readonly settings: Settings;
+  readonly config: Config;
+}
+
+/** Runs a gateway until SIGTERM or SIGINT; resolves when it has drained. A second signal ends at once. */
+export async function serve(options: ServeOptions): Promise<void> {
+  setV8Flags();
+  if (options.settings.workers > 1) return supervise(options);
+  const signal = firstSignal();
+  const stopping = new AbortController();
+  const logging = createServerLog(options);
+  const { log } = logging;
+  try {
+    const pages = openPages(log, stopping.signal);
+    const app = await buildApp({ ...options, log, pages });
+    try {
+      await announce(app, { ...options, log, urls: await app.listen() });
+      log.info({ signal: await signal }, "draining");
+    } finally {
+      stopping.abort();
+      await app.close();
+    }
+    log.info("stopped");
+  } finally {
+    logging.flush();
+  }
+}
+
+/* The life of a server of several workers: what serves calls is in them, what there is once is here. */
+
+/** What says how this installation is set up. */
+interface SuperviseOptions {
+  readonly settings: Settings;
+  readonly config: Config;
+}
+
+/** Clients of the database beside those of workers: command lines, the supervisor. */
+const otherConnections = 20;
+
+/** The most connections that one worker opens, rounded up. */
+const workerConnections = 45;
+
+/** Runs a gateway of several workers until SIGTERM or SIGINT; resolves when all have drained. A second signal ends at
+ * once. @throws the first failure at the start, or where a worker died while it drained */
+async function supervise(options: SuperviseOptions): Promise<void> {
+  const write = (lines: string): void => void process.stdout.write(lines);
+  const { log } = createServerLog(options, { sink: { write } });
+  let workers: Supervisor | undefined;
+  const signal = firstSignal(() => workers?.kill());
+  const embedded = await startDatabase(options, log);
+  const stopping = new AbortController();
+  try {
+    const pages = findPages(log, stopping.signal);
+    const order = { ...options, embeddedUrl: embedded?.url };
+    workers = new Supervisor({ order, pages, log, write });
+    try {
+      await start(workers, { ...order, log });
+      log.info({ signal: await signal }, "draining");
+    } finally {
+      stopping.abort();
+      await workers.stop();
+    }
+  } finally {
+    await embedded?.stop();
+  }
+  log.info("stopped");
+}
+
+/** Brings the schema up to date, starts the workers, and says so. */
+async function start(
+  workers: Supervisor,
+  options: SuperviseOptions & { readonly log: Logger; readonly embeddedUrl: string | undefined },
+): Promise<void> {
+  const backend = await openBackend(options);
+  try {
+    await announce(backend, { ...options, urls: await workers.start() });
+  } finally {
+    await backend.close();
+  }
+}
+
+/** Starts the embedded PostgreSQL where no other is set, with room for all workers. */
+async function startDatabase(
+  { settings: { databaseUrl, dataDir, workers } }: SuperviseOptions,
+  log: Logger,
+): Promise<Embedded | undefined> {
+  if (databaseUrl !== undefined) return undefined;
+  const connections = Math.max(100, otherConnections + workerConnections * workers);
+  const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
+  return startEmbedded({ dataDir, log: lines, connections });
+}

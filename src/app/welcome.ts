@@ -1,0 +1,140 @@
+/** Says that the gateway serves: to a person what to do next, and in the log where it listens. */
+import { createClient, type Transport } from "@connectrpc/connect";
+import type { Logger } from "pino";
+import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
+import { UserService } from "../../gen/uas/account/v1/user_service_pb.ts";
+import { TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
+import type { Config, Settings } from "../config/config.ts";
+import { canServePages } from "../console/built.ts";
+import { nanosPerUsd } from "../core/money.ts";
+import type { SignIn } from "../account/module.ts";
+
+/** What the welcome asks and makes accounts with. */
+interface Services {
+  /** Calls as the operator. */
+  readonly transport: Transport;
+  readonly signIn: SignIn;
+}
+
+/** What is said, and where. */
+export interface WelcomeOptions {
+  readonly settings: Settings;
+  readonly config: Config;
+  readonly log: Logger;
+  readonly urls: { readonly publicUrl: string; readonly internalUrl: string };
+}
+
+/** Writes the welcome to standard output and a line to the log. On a fresh demo it makes an account and a key. */
+export async function announce(services: Services, options: WelcomeOptions): Promise<void> {
+  const { settings, config, log, urls } = options;
+  await welcome(services, { config, url: settings.publicUrl ?? urls.publicUrl });
+  const { workers } = settings;
+  log.info({ ...urls, config: config.source, ...(workers > 1 && { workers }) }, "listening");
+  warnOfShownCodes(options);
+}
+
+/** Where codes are shown to whoever asks for them, nobody else should be able to ask. */
+function warnOfShownCodes({ settings, config, log }: WelcomeOptions): void {
+  const { host } = settings.listen;
+  const isLocal = ["127.0.0.1", "::1", "localhost"].includes(host);
+  if (config.sms?.provider !== "console" || (isLocal && settings.publicUrl === undefined)) return;
+  const text =
+    "sms: { provider: console } shows codes to whoever asks, so anybody who reaches this gateway can sign in with any number: configure another provider";
+  log.warn({ host }, text);
+}
+
+/** What the demo account may spend. */
+const demoBalanceNanos = 10n * nanosPerUsd;
+
+async function welcome(
+  services: Services,
+  { config, url }: { config: Config; url: string },
+): Promise<void> {
+  const { transport } = services;
+  const accounts = createClient(AccountService, transport);
+  const { accounts: found } = await accounts.listAccounts({ pageSize: 1 });
+  if (found.length > 0) {
+    say([
+      "",
+      `UAS Gateway listens on ${url}`,
+      `  Base URL  ${url}/v1`,
+      "  API keys  npx uas key create --account ID",
+      ...(await consoleLines(services, { config, url, accountId: "" })),
+      "",
+    ]);
+  } else if (config.isDemo) {
+    const { accountId, key } = await createDevAccount(transport);
+    say(firstCall(url, key, await consoleLines(services, { config, url, accountId })));
+  } else {
+    say([
+      "",
+      `UAS Gateway listens on ${url}`,
+      "  There is no account yet. Create one, and a key:",
+      "    npx uas account create --name NAME --balance 10.00",
+      "    npx uas key create --account ID",
+      ...(await consoleLines(services, { config, url, accountId: "" })),
+      "",
+    ]);
+  }
+}
+
+/**
+ * How the operator gets into the console: on a demo, until there is a password, by a link. Elsewhere nothing is printed
+ * that lets anybody in, for what is printed is often kept.
+ */
+async function consoleLines(
+  { signIn, transport }: Services,
+  { config, url, accountId }: { config: Config; url: string; accountId: string },
+): Promise<string[]> {
+  if (!(await canServePages())) {
+    return ["  Console   has no pages yet: stop, run `npm ci && npm run console`, and start again"];
+  }
+  if (await signIn.hasOperator()) return [`  Console   ${url}/console`];
+  if (!config.isDemo) return ["  Console   npx uas console link"];
+  const { token } = await createClient(UserService, transport).createSignInLink({ accountId });
+  return [
+    `  Console   ${url}/console/welcome#${token}`,
+    "            (signs you in once, within an hour; `npx uas console link` makes another)",
+  ];
+}
+
+async function createDevAccount(
+  transport: Transport,
+): Promise<{ readonly accountId: string; readonly key: string }> {
+  const { account } = await createClient(AccountService, transport).createAccount({ name: "dev" });
+  const accountId = account?.accountId ?? "";
+  await createClient(BillingService, transport).topUp({
+    accountId,
+    amount: { currencyCode: "USD", amountNanos: demoBalanceNanos },
+    reference: `account-create:${accountId}`,
+    source: TopUpSource.PROMO,
+  });
+  const keys = createClient(KeyService, transport);
+  const { secret: key } = await keys.createKey({ accountId, name: "first key" });
+  return { accountId, key };
+}
+
+function firstCall(url: string, key: string, consoleLink: readonly string[]): string[] {
+  return [
+    "",
+    `UAS Gateway listens on ${url}`,
+    "  Account   dev, with a demo balance of 10 USD",
+    `  Base URL  ${url}/v1`,
+    `  API key   ${key}`,
+    "            (shown once; `npx uas key create` makes another)",
+    ...consoleLink,
+    "",
+    "  Try it:",
+    `    curl ${url}/v1/chat/completions \\`,
+    `      -H "authorization: Bearer ${key}" \\`,
+    '      -H "content-type: application/json" \\',
+    `      -d '{"model":"demo-chat","messages":[{"role":"user","content":"Hello"}]}'`,
+    "",
+  ];
+}
+
+function say(lines: readonly string[]): void {
+  process.stdout.write(`${lines.join("\n")}\n`);
+}

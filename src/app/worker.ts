@@ -1,0 +1,144 @@
+/** The life of one of several workers: it serves until its supervisor has it stop, or is gone. */
+import cluster, { type Worker } from "node:cluster";
+import { type App, buildApp } from "../app.ts";
+import { failureMessage } from "../core/failure-message.ts";
+import type { MetricSnapshot } from "../core/metric-types.ts";
+import { readFound } from "./pages.ts";
+import { createServerLog } from "../server/server-log.ts";
+import { setV8Flags } from "../server/v8-flags.ts";
+import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "../server/worker-messages.ts";
+
+/** Runs this process as a worker. Never rejects: a failed start is told to the supervisor, and the exit code is 1. */
+export async function runWorker(): Promise<void> {
+  // A terminal sends its signals to the workers, too: when they end is for the supervisor to say.
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.on(name, () => {});
+  const supervisor = new SupervisorLink(thisWorker());
+  try {
+    const order = await supervisor.order;
+    if (order !== undefined) await serveUntilStopped(order, supervisor);
+  } catch (error) {
+    process.exitCode = 1;
+    supervisor.send({ kind: "failed", reason: failureMessage(error) });
+  }
+  supervisor.leave();
+}
+
+async function serveUntilStopped(order: WorkerOrder, supervisor: SupervisorLink): Promise<void> {
+  setV8Flags();
+  const logging = createServerLog(order, { worker: order.worker.number });
+  const { log } = logging;
+  try {
+    const app = await buildApp({
+      ...order,
+      log,
+      pages: supervisor.pagesFolder.then((folder) => readFound(folder, log)),
+      readMetrics: () => supervisor.readAllMetrics(),
+    });
+    try {
+      supervisor.serve(app, await app.listen());
+      await supervisor.stopped;
+    } finally {
+      await app.close();
+    }
+  } finally {
+    logging.flush();
+  }
+}
+
+function thisWorker(): Worker {
+  if (cluster.worker === undefined) throw new Error("this program is started by `uas serve`");
+  return cluster.worker;
+}
+
+/** The supervisor, as a worker sees it. */
+class SupervisorLink {
+  /** What to serve with; `undefined`: it is stopped before it has been told. */
+  readonly order: Promise<WorkerOrder | undefined>;
+  /** The folder of the console's pages, once it is known; `undefined`: there is none. */
+  readonly pagesFolder: Promise<string | undefined>;
+  /** Resolves when this process is to drain: by the supervisor's word, or because it is gone. */
+  readonly stopped: Promise<void>;
+  readonly #worker: Worker;
+  readonly #order = Promise.withResolvers<WorkerOrder | undefined>();
+  readonly #pages = Promise.withResolvers<string | undefined>();
+  readonly #stopped = Promise.withResolvers<void>();
+  readonly #asked = new Map<number, (text: string) => void>();
+  #askedCount = 0;
+  #app: App | undefined;
+
+  constructor(worker: Worker) {
+    this.#worker = worker;
+    this.order = this.#order.promise;
+    this.pagesFolder = this.#pages.promise;
+    this.stopped = this.#stopped.promise;
+    worker.on("message", (message: ToWorker) => this.#onMessage(message));
+    // What was said to a supervisor that has just died: its end says the rest.
+    worker.on("error", () => {});
+    worker.on("disconnect", () => {
+      // Node.js would end this process here, and with it the calls that run.
+      worker.exitedAfterDisconnect = true;
+      this.#stop();
+      for (const answer of this.#asked.values()) answer("");
+    });
+    this.send({ kind: "here" });
+  }
+
+  send(message: FromWorker): void {
+    // Without a supervisor there is nobody to tell.
+    if (this.#worker.isConnected()) this.#worker.send(message);
+  }
+
+  /** Says that this worker serves. */
+  serve(app: App, urls: ListenUrls): void {
+    this.#app = app;
+    this.send({ kind: "listening", urls });
+  }
+
+  /** The metrics of all workers, as text. Without a supervisor, those of this one. */
+  readAllMetrics(): Promise<string> {
+    if (!this.#worker.isConnected())
+      return this.#app?.metrics.registry.metrics() ?? Promise.resolve("");
+    const id = ++this.#askedCount;
+    const answer = Promise.withResolvers<string>();
+    this.#asked.set(id, answer.resolve);
+    this.send({ kind: "readAll", id });
+    return answer.promise;
+  }
+
+  /** Ends the connection, which keeps this process alive. */
+  leave(): void {
+    if (this.#worker.isConnected()) this.#worker.disconnect();
+  }
+
+  #onMessage(message: ToWorker): void {
+    switch (message.kind) {
+      case "start":
+        this.#order.resolve(message.order);
+        break;
+      case "pages":
+        this.#pages.resolve(message.folder);
+        break;
+      case "readOwn":
+        void this.#tellOwn(message.id);
+        break;
+      case "all":
+        this.#asked.get(message.id)?.(message.text);
+        this.#asked.delete(message.id);
+        break;
+      case "stop":
+        this.#stop();
+        break;
+    }
+  }
+
+  #stop(): void {
+    this.#order.resolve(undefined);
+    this.#pages.resolve(undefined);
+    this.#stopped.resolve();
+  }
+
+  async #tellOwn(id: number): Promise<void> {
+    const metrics = await this.#app?.metrics.registry.getMetricsAsJSON();
+    this.send({ kind: "own", id, metrics: (metrics ?? []) as unknown as MetricSnapshot[] });
+  }
+}

@@ -1,0 +1,98 @@
+/** The record of a call or a task among the calls: built here and nowhere else. Pure. */
+import type { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { callText } from "./call-columns.ts";
+import type { AttemptRow, CallRow } from "./call-row.ts";
+import { secondMicros, type UnitUsage } from "../prices/price.ts";
+
+/** What is known of a call or a task when its record is written. */
+export interface CallFacts {
+  readonly id: string;
+  /** The client's, as it was sent. */
+  readonly requestId: string;
+  readonly accountId: string;
+  readonly keyId: string;
+  /** As the client named it: may be an invention of the client where the call was refused. */
+  readonly model: string;
+  /** The vendor that was asked last; empty: none was. */
+  readonly vendor: string;
+  readonly path: string;
+  readonly stream: boolean;
+  readonly status: number;
+  /** The documented word; empty: none. */
+  readonly errorCode: string;
+  readonly ending: CallEnding;
+  readonly usageSource: UsageSource;
+  /** `undefined`: nothing is known to have been consumed. */
+  readonly usage: RecordedTokens | undefined;
+  /** Billable units other than tokens; `undefined`: none. */
+  readonly units: UnitUsage | undefined;
+  readonly costNanos: bigint;
+  /** Whether the usage is charged. */
+  readonly isCharged: boolean;
+  /** What the vendor takes of the operator; `undefined`: not known. */
+  readonly vendorCostNanos: bigint | undefined;
+  /** `undefined`: nothing was held. */
+  readonly heldNanos: bigint | undefined;
+  readonly priceVersion: string;
+  readonly startedAt: Date;
+  readonly durationMs: number;
+  /** 0 where no content came. */
+  readonly firstByteMs: number;
+  /** The vendor's own id of the request; empty: it told none. */
+  readonly upstreamRequestId: string;
+  /** Members that could not be carried between two styles. */
+  readonly dropped: readonly string[];
+  /** The account's discount in hundredths of a percent. */
+  readonly discountBp: number;
+  /** Attempts that failed; `undefined`, as for nearly every call: none. */
+  readonly attempts: readonly AttemptRow[] | undefined;
+}
+
+/** Consumed tokens, as records have them. */
+export interface RecordedTokens {
+  readonly inputTokens: number;
+  readonly cachedInputTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly outputTokens: number;
+  readonly reasoningTokens: number;
+}
+
+/** Builds the record. Texts of the client are cut here already: a record may wait a while for the database. */
+export function callRecord(facts: CallFacts): CallRow {
+  const { usage, units, attempts } = facts;
+  const row: CallRow = {
+    id: facts.id,
+    request_id: facts.requestId,
+    account_id: facts.accountId,
+    key_id: facts.keyId,
+    model: callText(facts.model),
+    vendor: facts.vendor,
+    path: callText(facts.path),
+    stream: facts.stream,
+    status: facts.status,
+    error_code: facts.errorCode,
+    ending: facts.ending,
+    usage_source: facts.usageSource,
+    input_tokens: usage?.inputTokens ?? 0,
+    cached_input_tokens: usage?.cachedInputTokens ?? 0,
+    cache_write_tokens: usage?.cacheWriteTokens ?? 0,
+    output_tokens: usage?.outputTokens ?? 0,
+    reasoning_tokens: usage?.reasoningTokens ?? 0,
+    cost: facts.costNanos.toString(),
+    held: (facts.heldNanos ?? 0n).toString(),
+    price_version: facts.priceVersion,
+    start_time: facts.startedAt.toISOString(),
+    duration_ms: Math.round(facts.durationMs),
+    first_byte_ms: Math.round(facts.firstByteMs),
+    upstream_request_id: callText(facts.upstreamRequestId),
+    dropped: callText(facts.dropped.join(",")),
+    discount_bp: facts.discountBp,
+    charged: facts.isCharged,
+    images: units?.images ?? null,
+    second_micros: units?.seconds === undefined ? null : secondMicros(units.seconds),
+    vendor_cost: facts.vendorCostNanos?.toString() ?? null,
+  };
+  // Left out where there are none: records of calls that one vendor took are not longer for it.
+  return attempts === undefined ? row : { ...row, attempts };
+}

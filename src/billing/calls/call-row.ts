@@ -1,0 +1,32 @@
+import type { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { CallEntity } from "./entity.ts";
+
+/**
+ * One row of the `call` table, in its column names: it goes to the database as JSON, as it is. Amounts are decimal digits,
+ * because JSON numbers would lose precision.
+ */
+export type CallRow = Omit<
+  RowOf<typeof CallEntity>,
+  "start_time" | "second_micros" | "vendor_cost" | "attempts"
+> & {
+  readonly ending: CallEnding;
+  readonly usage_source: UsageSource;
+  /** ISO 8601 UTC with milliseconds. */
+  readonly start_time: string;
+  /** A number: JSON keeps microseconds of less than 285 years. */
+  readonly second_micros: number | null;
+  /** Null or left out where no cost is configured. */
+  readonly vendor_cost?: string | null;
+  /** In their order. Null or left out where there are none. */
+  readonly attempts?: readonly AttemptRow[] | null;
+};
+
+/** A vendor that could not take a call. */
+export interface AttemptRow {
+  readonly vendor: string;
+  /** The documented word. */
+  readonly error_code: string;
+  readonly duration_ms: number;
+}

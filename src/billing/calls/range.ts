@@ -1,0 +1,69 @@
+/** Members of requests that look into the past: ranges of time, choices, texts to look for. */
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { hourMs } from "./buckets.ts";
+import { invalid } from "../../core/validation.ts";
+
+/** A range of time, in milliseconds since 1970. */
+export interface Range {
+  /** Inclusive. */
+  readonly fromMs: number;
+  /** Exclusive. */
+  readonly toMs: number;
+}
+
+/** The longest text that can be looked for, in characters: no record has a longer one. */
+const textCharsMax = 256;
+
+/**
+ * Reads a range of time; without an end it ends now.
+ *
+ * @throws GatewayError INVALID_REQUEST where it has no beginning, or ends before it
+ */
+export function parseRange(
+  request: { readonly fromTime?: Timestamp | undefined; readonly toTime?: Timestamp | undefined },
+  nowMs: number,
+): Range {
+  const { fromTime, toTime } = request;
+  if (fromTime === undefined) throw invalid("from_time", "from_time is required");
+  const [fromMs, toMs] = [momentOf(fromTime), toTime ? momentOf(toTime) : nowMs];
+  if (fromMs >= toMs) throw invalid("to_time", "to_time must be later than from_time");
+  return { fromMs, toMs };
+}
+
+/** A moment as ids have it: whole milliseconds, not before 1970. */
+export function momentOf(time: Timestamp): number {
+  return Math.max(0, timestampMs(time));
+}
+
+/** The end of a range for sums by the hour: no call is younger than now, so the running hour can be taken whole. */
+export function summedUntilMs(toMs: number, nowMs: number): number {
+  return toMs >= nowMs ? Math.ceil(toMs / hourMs) * hourMs : toMs;
+}
+
+/** Checks a value of an enum that a later version may know. @throws GatewayError INVALID_REQUEST */
+export function parseEnum<Value extends number>(
+  param: string,
+  value: Value,
+  known: Readonly<Record<string, Value>>,
+): Value {
+  if (Object.values(known).includes(value)) return value;
+  throw invalid(param, `${param} is none of ${Object.keys(known).join(", ")}`);
+}
+
+/** A text to look for; `undefined`: none is. @throws GatewayError INVALID_REQUEST where no record can have it */
+export function parseText(param: string, text: string): string | undefined {
+  if (text.length > textCharsMax || text.includes("\0") || !text.isWellFormed()) {
+    throw invalid(param, `${param} must be text of at most ${textCharsMax} characters`);
+  }
+  return text || undefined;
+}
+
+/** A count of which there is a usual and a largest one. @throws GatewayError INVALID_REQUEST where it is negative */
+export function parseLimit(
+  param: string,
+  limit: number,
+  { usual, most }: { readonly usual: number; readonly most: number },
+): number {
+  if (limit < 0) throw invalid(param, `${param} must not be negative`);
+  return limit === 0 ? usual : Math.min(limit, most);
+}

@@ -1,0 +1,217 @@
+/** The RPC that shows what a call cost and why. */
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import {
+  GetReceiptResponseSchema,
+  type BillingService,
+} from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import {
+  HoldEventKind,
+  HoldEventSchema,
+  PriceUnit as UnitWord,
+  ReceiptEntrySchema,
+  ReceiptLineSchema,
+  ReceiptSchema,
+  type Receipt,
+  type HoldEvent,
+  type ReceiptEntry,
+  type ReceiptLine,
+} from "../../../gen/uas/billing/v1/receipt_pb.ts";
+import type { PriceConfig } from "../../config/config.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { formatDecimal, formatUsd, money } from "../../core/money.ts";
+import { invalid, parseId } from "../../core/validation.ts";
+import type { Queryable } from "../../db/queryable.ts";
+import { callMessage, type StoredCallRow } from "../message.ts";
+import { parsePrice } from "../prices/price-form.ts";
+import { priceMessage } from "../prices/price-rpcs.ts";
+import {
+  callCost,
+  priceLines,
+  partsPerPrice,
+  tierOf,
+  tokenUnits,
+  type CallUsage,
+  type PriceLine,
+  type PriceUnit,
+} from "../prices/price.ts";
+import { isOperator, parseScope } from "../scope.ts";
+import { readReceipt, type ReceiptEntryRow, type ReceiptRows } from "./receipt.ts";
+
+/** Which call: in an account, or for operators in all; by one of its ids. */
+interface ReceiptRequest {
+  readonly accountId: string;
+  readonly callId: string;
+  readonly requestId: string;
+}
+
+/** Makes it. */
+export function createReceiptRpcs(
+  pool: Queryable,
+): Pick<ServiceImpl<typeof BillingService>, "getReceipt"> {
+  return {
+    async getReceipt(request, context) {
+      return create(GetReceiptResponseSchema, {
+        receipt: await getReceipt(pool, request, context),
+      });
+    },
+  };
+}
+
+/** Reads a receipt for whoever asks. @throws GatewayError INVALID_REQUEST; NOT_FOUND */
+export async function getReceipt(
+  pool: Queryable,
+  request: ReceiptRequest,
+  context: Pick<HandlerContext, "values">,
+): Promise<Receipt> {
+  const accountId = parseScope(request.accountId, context);
+  const { requestId } = request;
+  if ((request.callId === "") === (requestId === "")) {
+    throw invalid("call_id", "send one of call_id and request_id");
+  }
+  const callId = request.callId === "" ? undefined : parseId("call_id", request.callId);
+  // No call has such an id, and the database would not even compare it.
+  const rows = requestId.includes("\0")
+    ? undefined
+    : await readReceipt(pool, { accountId, callId, requestId });
+  if (rows === undefined) {
+    throw new GatewayError(ErrorCode.NOT_FOUND, "there is no such call");
+  }
+  return receiptMessage(rows, isOperator(context));
+}
+
+/* A receipt made of what is stored: pure. */
+
+const unitWords: Readonly<Record<PriceUnit, UnitWord>> = {
+  input: UnitWord.INPUT,
+  cachedInput: UnitWord.CACHED_INPUT,
+  cacheWrite: UnitWord.CACHE_WRITE,
+  output: UnitWord.OUTPUT,
+  reasoning: UnitWord.REASONING,
+  image: UnitWord.IMAGE,
+  second: UnitWord.SECOND,
+  request: UnitWord.REQUEST,
+};
+
+/** Line amounts are millionths of a nano-USD: so many digits after the point. */
+const linePlaces = 15;
+
+/** A discount takes ten-thousandths of them. */
+const discountPlaces = linePlaces + 4;
+
+/** The receipt. @param withCost whether its reader may know what the vendor takes */
+export function receiptMessage(rows: ReceiptRows, withCost: boolean): Receipt {
+  const { call } = rows;
+  const price = rows.price && parsePrice(rows.price);
+  const { isCharged, lines, recomputed } = recompute(call, price);
+  const parts = lines.reduce((sum, { amountParts }) => sum + amountParts, 0n);
+  const vendorCost = withCost ? (call.vendor_cost ?? undefined) : undefined;
+  return create(ReceiptSchema, {
+    call: callMessage(call),
+    charged: isCharged,
+    price: price && priceMessage(price),
+    tierAbove: (price && tierOf(price, call.input_tokens)?.above) ?? 0,
+    lines: lines.map(lineMessage),
+    subtotal: formatDecimal(parts, linePlaces),
+    discount: formatDecimal(parts * BigInt(call.discount_bp ?? 0), discountPlaces),
+    amount: money(BigInt(call.cost)),
+    recomputed: recomputed === undefined ? undefined : money(recomputed),
+    shortfall: money(shortfallOf(rows.entries)),
+    holds: holdEvents(rows),
+    entries: rows.entries.filter(({ account }) => account === 1).map(entryMessage),
+    vendorCost: vendorCost === undefined ? undefined : money(BigInt(vendorCost)),
+  });
+}
+
+interface Recomputed {
+  readonly isCharged: boolean;
+  readonly lines: readonly PriceLine[];
+  /** `undefined`: the price is not known. */
+  readonly recomputed: bigint | undefined;
+}
+
+const nothing: Recomputed = { isCharged: false, lines: [], recomputed: 0n };
+
+function recompute(call: StoredCallRow, price: PriceConfig | undefined): Recomputed {
+  // Records of older versions do not say it: what they charged is not 0 for all but free models.
+  const isCharged = call.charged ?? call.cost !== "0";
+  if (!isCharged) return nothing;
+  if (price === undefined) return { isCharged, lines: [], recomputed: undefined };
+  const usage = usageOf(call);
+  const recomputed = callCost(price, usage, call.discount_bp ?? 0);
+  // The settlement of a hold that had never been made charges nothing, whatever its record said.
+  if (call.cost === "0" && call.held === "0" && recomputed > 0n) return nothing;
+  return { isCharged, lines: priceLines(price, usage), recomputed };
+}
+
+function usageOf(call: StoredCallRow): CallUsage {
+  return {
+    inputTokens: call.input_tokens,
+    cachedInputTokens: call.cached_input_tokens,
+    cacheWriteTokens: call.cache_write_tokens,
+    outputTokens: call.output_tokens,
+    reasoningTokens: call.reasoning_tokens,
+    images: call.images ?? 0,
+    seconds: Number(call.second_micros ?? 0) / 1_000_000,
+  };
+}
+
+function lineMessage({ unit, parts, priceNanos, amountParts }: PriceLine): ReceiptLine {
+  const isTokens = tokenUnits.has(unit);
+  return create(ReceiptLineSchema, {
+    unit: unitWords[unit],
+    quantity: isTokens ? parts.toString() : formatDecimal(parts, 6),
+    price: formatUsd(priceNanos),
+    per: isTokens ? Number(partsPerPrice) : 1,
+    amount: formatDecimal(amountParts, linePlaces),
+  });
+}
+
+/** What account 6 gave: its entries are negative where it paid. */
+function shortfallOf(entries: readonly ReceiptEntryRow[]): bigint {
+  return entries
+    .filter(({ account }) => account === 6)
+    .reduce((sum, { amount }) => sum - BigInt(amount), 0n);
+}
+
+const endKinds: Readonly<Record<number, HoldEventKind>> = {
+  2: HoldEventKind.SETTLED,
+  3: HoldEventKind.RELEASED,
+  4: HoldEventKind.EXPIRED,
+};
+
+function holdEvents({ call, hold, steps, entries }: ReceiptRows): HoldEvent[] {
+  if (hold === undefined) return [];
+  const growth = steps.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
+  let held = BigInt(hold.amount) - growth;
+  const startMs = call.start_time.getTime();
+  const events = [holdEvent(HoldEventKind.HELD, held, startMs)];
+  for (const { amount, create_time: time } of steps) {
+    held += BigInt(amount);
+    events.push(holdEvent(HoldEventKind.GROWN, held, time.getTime()));
+  }
+  const kind = endKinds[hold.state];
+  if (kind === undefined) return events;
+  const charged = entries.find(({ txn_id: id }) => id === call.id)?.create_time.getTime();
+  return [...events, holdEvent(kind, 0n, charged ?? startMs + call.duration_ms)];
+}
+
+function holdEvent(kind: HoldEventKind, held: bigint, timeMs: number): HoldEvent {
+  return create(HoldEventSchema, { kind, held: money(held), time: timestampFromMs(timeMs) });
+}
+
+function entryMessage(row: ReceiptEntryRow): ReceiptEntry {
+  const amount = BigInt(row.amount);
+  const after = row.balance_after === null ? undefined : BigInt(row.balance_after);
+  return create(ReceiptEntrySchema, {
+    transactionId: row.txn_id,
+    kind: row.kind as LedgerKind,
+    amount: money(amount),
+    balanceBefore: after === undefined ? undefined : money(after - amount),
+    balanceAfter: after === undefined ? undefined : money(after),
+    createTime: timestampFromDate(row.create_time),
+    reference: row.reference ?? "",
+  });
+}

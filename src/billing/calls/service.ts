@@ -1,0 +1,163 @@
+/** The RPCs that look into the call log. Its lists are among those of billing. */
+import { setTimeout as delay } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs, timestampMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { LedgerKind, type CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import {
+  ExportFormat,
+  CallEventKind,
+  CallEventSchema,
+  type CallEvent,
+} from "../../../gen/uas/billing/v1/call_pb.ts";
+import {
+  ExportCallsResponseSchema,
+  GetCallResponseSchema,
+  TailCallsResponseSchema,
+  type CallService,
+  type ExportCallsRequest,
+  type TailCallsRequest,
+  type TailCallsResponse,
+} from "../../../gen/uas/billing/v1/call_service_pb.ts";
+import { HoldEventKind, type Receipt } from "../../../gen/uas/billing/v1/receipt_pb.ts";
+import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
+import { tailMs, tailPauseMs, tailQuietMs } from "../../config/limits.ts";
+import { answering, type Queryable } from "../../db/queryable.ts";
+import { Where } from "../../db/where.ts";
+import { callMessage, type StoredCallRow } from "../message.ts";
+import { parseScope } from "../scope.ts";
+import { exportCalls } from "./export.ts";
+import type { CallFeed } from "./feed.ts";
+import { addFound, addSought, parseFilter, type CallQuery } from "./filter.ts";
+import { countCalls } from "./histogram.ts";
+import { parseEnum, parseLimit, parseRange } from "./range.ts";
+import { getReceipt } from "./receipt-rpcs.ts";
+
+/** What {@link createCallService} needs. */
+interface CallServiceOptions {
+  /** The plain pool of the database. */
+  readonly pool: Queryable;
+  /** Tells which calls are written. */
+  readonly feed: CallFeed;
+  /** How long a live view says nothing, in milliseconds. Default: see limits. */
+  readonly quietMs?: number;
+}
+
+/** How many bars a histogram has, where the request does not say; and at most. */
+const barLimits = { usual: 60, most: 200 };
+
+/** Makes the implementation of `uas.billing.v1.CallService`. */
+export function createCallService(options: CallServiceOptions): ServiceImpl<typeof CallService> {
+  const pool = answering(options.pool);
+  return {
+    async getCall(request, context) {
+      const receipt = await getReceipt(pool, request, context);
+      const { call } = receipt;
+      if (call === undefined) throw new Error("a receipt without its call");
+      return create(GetCallResponseSchema, { call, receipt, events: callEvents(call, receipt) });
+    },
+
+    async getCallHistogram(request, context) {
+      const accountId = parseScope(request.accountId, context);
+      const calls = parseFilter(accountId, request.filter);
+      const nowMs = Date.now();
+      const range = parseRange(request.filter ?? {}, nowMs);
+      const bars = parseLimit("bar_limit", request.barLimit, barLimits);
+      return countCalls(pool, { ...range, calls, bars, nowMs });
+    },
+
+    tailCalls: (request, context) => tail({ ...options, pool }, request, context),
+
+    exportCalls: (request, context) => writeExport(pool, request, context),
+  };
+}
+
+async function* tail(
+  { pool, feed, quietMs = tailQuietMs }: CallServiceOptions,
+  request: TailCallsRequest,
+  context: HandlerContext,
+): AsyncGenerator<TailCallsResponse> {
+  const accountId = parseScope(request.accountId, context);
+  const query = { ...parseFilter(accountId, request.filter), fromMs: undefined, toMs: undefined };
+  const { signal } = context;
+  using watch = await feed.watch(accountId, signal);
+  yield create(TailCallsResponseSchema);
+  const endMs = performance.now() + tailMs;
+  while (!signal.aborted && performance.now() < endMs) {
+    const { ids, skipped } = await watch.next(quietMs);
+    const calls = await readWritten(pool, query, ids);
+    yield create(TailCallsResponseSchema, {
+      calls: calls.map(callMessage),
+      skippedCount: skipped,
+    });
+    // What comes meanwhile is one message.
+    if (ids.length > 0) await delay(tailPauseMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+async function readWritten(
+  pool: Queryable,
+  query: CallQuery,
+  ids: readonly string[],
+): Promise<readonly StoredCallRow[]> {
+  if (ids.length === 0) return [];
+  const where = new Where().and("id = any(?)", ids);
+  addFound(where, query);
+  addSought(where, query);
+  const text = `select * from call where ${where.text} order by id`;
+  return (await pool.query<StoredCallRow>(text, where.values)).rows;
+}
+
+async function* writeExport(pool: Queryable, request: ExportCallsRequest, context: HandlerContext) {
+  const accountId = parseScope(request.accountId, context);
+  const query = parseFilter(accountId, request.filter);
+  const format = parseEnum("format", request.format, ExportFormat);
+  const { pageToken } = request;
+  const pieces = exportCalls(pool, { query, format, pageToken }, context.signal);
+  const encoder = new TextEncoder();
+  for await (const { text, nextPageToken } of pieces) {
+    yield create(ExportCallsResponseSchema, { data: encoder.encode(text), nextPageToken });
+  }
+}
+
+/* What happened to a call, in the order of time. Pure. */
+
+const holdKinds: Readonly<Partial<Record<HoldEventKind, CallEventKind>>> = {
+  [HoldEventKind.HELD]: CallEventKind.HELD,
+  [HoldEventKind.GROWN]: CallEventKind.HOLD_GROWN,
+};
+
+const entryKinds: Readonly<Partial<Record<LedgerKind, CallEventKind>>> = {
+  [LedgerKind.CHARGE]: CallEventKind.CHARGED,
+  [LedgerKind.LATE_SETTLEMENT]: CallEventKind.CORRECTED,
+  [LedgerKind.REFUND]: CallEventKind.REFUNDED,
+};
+
+/** Tells them from the record and the receipt. Events of the same moment stand in the order of a call's life. */
+function callEvents(call: CallRecord, receipt: Receipt): CallEvent[] {
+  const startMs = call.startTime === undefined ? 0 : timestampMs(call.startTime);
+  const after = (ms: number): Timestamp => timestampFromMs(startMs + ms);
+  const events = [
+    event(CallEventKind.STARTED, after(0)),
+    ...receipt.holds.map(({ kind, time, held }) => event(holdKinds[kind], time, held)),
+    event(call.firstByteMs > 0 ? CallEventKind.FIRST_CONTENT : undefined, after(call.firstByteMs)),
+    event(CallEventKind.ENDED, after(call.durationMs)),
+    ...receipt.entries.map(({ kind, createTime }) => event(entryKinds[kind], createTime)),
+  ];
+  return events
+    .filter((each) => each !== undefined)
+    .toSorted((a, b) => timeMs(a) - timeMs(b) || a.kind - b.kind);
+}
+
+function event(
+  kind: CallEventKind | undefined,
+  time: Timestamp | undefined,
+  held?: Money,
+): CallEvent | undefined {
+  if (kind === undefined || time === undefined) return undefined;
+  return create(CallEventSchema, { kind, time, ...(held && { held }) });
+}
+
+function timeMs({ time }: CallEvent): number {
+  return time === undefined ? 0 : timestampMs(time);
+}

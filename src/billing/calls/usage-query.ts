@@ -1,0 +1,123 @@
+/** Adds the usage of a range of time up: whole hours from their sums, the rest from the call log. */
+import { UsageGroup, UsageMetric } from "../../../gen/uas/billing/v1/usage_pb.ts";
+import { firstId } from "../../db/partition.ts";
+import { hourMs } from "./buckets.ts";
+import type { Queryable } from "../../db/queryable.ts";
+import { Where } from "../../db/where.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { UsageHourEntity } from "./entity.ts";
+
+/** Which usage. */
+export interface UsageQuery {
+  /** `undefined`: of all accounts. */
+  readonly accountId: string | undefined;
+  /** `undefined`: of all models. */
+  readonly model: string | undefined;
+  /** `undefined`: with all keys. */
+  readonly keyId: string | undefined;
+  /** Milliseconds since 1970: inclusive. */
+  readonly fromMs: number;
+  /** Milliseconds since 1970: exclusive. */
+  readonly toMs: number;
+  /** When each bucket begins, in milliseconds since 1970. */
+  readonly startsMs: readonly number[];
+  readonly group: UsageGroup;
+  readonly groupLimit: number;
+  readonly metric: UsageMetric;
+}
+
+/** The sums of a group in a bucket. Integers as decimal digits. `group`: null for the rest. */
+export type UsageRow = RowOf<typeof UsageHourEntity, (typeof sumNames)[number]> & {
+  readonly bucket: number;
+  readonly group: string | null;
+};
+
+/** What failed, as SQL: see CallOutcome of the contract. */
+export const isFailed = "ending not in (1, 5, 10)";
+
+/** What is added up, as columns. */
+export const sumNames = [
+  "calls",
+  "failed_calls",
+  "input_tokens",
+  "cached_input_tokens",
+  "cache_write_tokens",
+  "output_tokens",
+  "reasoning_tokens",
+  "images",
+  "second_micros",
+  "cost",
+  "vendor_cost",
+] as const;
+
+/** The members of a row of the sums, told from a call. */
+const ofCall = `uuid_hour(id) as hour, key_id, model, 1 as calls, (${isFailed})::int as failed_calls,
+  input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
+  coalesce(images, 0) as images, coalesce(second_micros, 0) as second_micros, cost,
+  coalesce(vendor_cost, 0) as vendor_cost`;
+
+const groupColumns: Readonly<Record<UsageGroup, string>> = {
+  [UsageGroup.UNSPECIFIED]: "''",
+  [UsageGroup.NONE]: "''",
+  [UsageGroup.MODEL]: "model",
+  [UsageGroup.KEY]: "key_id",
+};
+
+const metricTerms: Readonly<Record<UsageMetric, string>> = {
+  [UsageMetric.UNSPECIFIED]: "sum(cost)",
+  [UsageMetric.COST]: "sum(cost)",
+  [UsageMetric.CALLS]: "sum(calls)",
+  [UsageMetric.FAILED_CALLS]: "sum(failed_calls)",
+  [UsageMetric.TOKENS]: "sum(input_tokens + output_tokens)",
+};
+
+/** Reads it. Rows of buckets without calls are left out. */
+export async function queryUsage(pool: Queryable, query: UsageQuery): Promise<UsageRow[]> {
+  const where = new Where();
+  const { group, groupLimit, metric, startsMs } = query;
+  const sums = sumNames.map((name) => `sum(${name})::bigint as ${name}`).join(", ");
+  const counted = countedSql(query, where);
+  const starts = where.value(startsMs.map((ms) => new Date(ms)));
+  const bucket = `greatest(width_bucket(hour, ${starts}::timestamptz[]) - 1, 0)`;
+  // By hour first: there are few, and each has its bucket to be looked up.
+  const hours = `select hour, ${groupColumns[group]} as name, ${sums} from (${counted}) c group by 1, 2`;
+  const buckets = `select ${bucket} as bucket, name, ${sums} from (${hours}) h group by 1, 2`;
+  const text = isGrouped(group)
+    ? `with summed as materialized (${buckets}), largest as (
+         select name from summed group by name
+           order by ${metricTerms[metric]} desc, name limit ${where.value(groupLimit)}
+       )
+       select bucket, l.name as "group", ${sums}
+         from summed s left join largest l on l.name = s.name group by 1, 2 order by 1`
+    : `select bucket, name as "group", ${sumNames.join(", ")} from (${buckets}) s order by 1`;
+  return (await pool.query<UsageRow>(text, where.values)).rows;
+}
+
+function isGrouped(group: UsageGroup): boolean {
+  return group === UsageGroup.MODEL || group === UsageGroup.KEY;
+}
+
+/** The hours that lie wholly within the range, and the calls of those at its ends that do not. */
+function countedSql(query: UsageQuery, where: Where): string {
+  const { accountId, model, keyId, fromMs, toMs } = query;
+  const firstMs = Math.min(Math.ceil(fromMs / hourMs) * hourMs, toMs);
+  const lastMs = Math.max(Math.floor(toMs / hourMs) * hourMs, firstMs);
+  const own = where
+    .and("account_id = ?", accountId)
+    .and("model = ?", model)
+    .and("key_id = ?", keyId).text;
+  const parts = [
+    [fromMs, firstMs],
+    [lastMs, toMs],
+  ] as const;
+  const hours =
+    `select hour, key_id, model, ${sumNames.join(", ")} from usage_hour where ${own} and calls > 0 ` +
+    `and hour >= ${where.value(new Date(firstMs))} and hour < ${where.value(new Date(lastMs))}`;
+  const calls = parts
+    .filter(([startMs, endMs]) => startMs < endMs)
+    .map(([startMs, endMs]) => {
+      const [low, high] = [startMs, endMs].map((ms) => where.value(firstId(new Date(ms))));
+      return `select ${ofCall} from call where ${own} and id >= ${low} and id < ${high}`;
+    });
+  return [hours, ...calls].join(" union all ");
+}

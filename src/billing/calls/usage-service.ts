@@ -1,0 +1,150 @@
+/** The RPC of usage statistics. */
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  UsageBucket,
+  UsageGroup,
+  UsageMetric,
+  UsagePointSchema,
+  UsageSeriesSchema,
+  UsageTotalsSchema,
+  type UsageSeries,
+  type UsageTotals,
+} from "../../../gen/uas/billing/v1/usage_pb.ts";
+import {
+  GetUsageSeriesResponseSchema,
+  type UsageService,
+} from "../../../gen/uas/billing/v1/usage_service_pb.ts";
+import { money } from "../../core/money.ts";
+import { answering, type Queryable } from "../../db/queryable.ts";
+import { isOperator as isOperatorCall, parseScope } from "../scope.ts";
+import { bucketStarts, parseTimeZone } from "./buckets.ts";
+import { parseEnum, parseLimit, parseRange, parseText, summedUntilMs } from "./range.ts";
+import { queryUsage, sumNames, type UsageRow } from "./usage-query.ts";
+
+/** What {@link createUsageService} needs. */
+interface UsageServiceOptions {
+  /** The plain pool of the database. */
+  readonly pool: Queryable;
+}
+
+/** How many groups have a series of their own, where the request does not say; and at most. */
+const groupLimits = { usual: 10, most: 100 };
+
+/** Makes the implementation of `uas.billing.v1.UsageService`. */
+export function createUsageService(options: UsageServiceOptions): ServiceImpl<typeof UsageService> {
+  const pool = answering(options.pool);
+  return {
+    async getUsageSeries(request, context) {
+      const accountId = parseScope(request.accountId, context);
+      const nowMs = Date.now();
+      const { fromMs, toMs } = parseRange(request, nowMs);
+      const timeZone = parseTimeZone(request.timeZone);
+      const bucket = parseEnum("bucket", request.bucket, UsageBucket);
+      const group = parseEnum("group", request.group, UsageGroup);
+      const metric = parseEnum("metric", request.metric, UsageMetric);
+      const startsMs = bucketStarts({ fromMs, toMs, bucket, timeZone });
+      const rows = await queryUsage(pool, {
+        accountId,
+        model: parseText("model", request.model),
+        keyId: parseText("key_id", request.keyId),
+        fromMs,
+        toMs: summedUntilMs(toMs, nowMs),
+        startsMs,
+        group,
+        groupLimit: parseLimit("group_limit", request.groupLimit, groupLimits),
+        metric,
+      });
+      return create(GetUsageSeriesResponseSchema, {
+        bucketTimes: startsMs.map(timestampFromMs),
+        ...usageSeries(rows, { isOperator: isOperatorCall(context), metric }),
+        toTime: timestampFromMs(toMs),
+      });
+    },
+  };
+}
+
+/* Sums of usage as messages of the contract. */
+
+/** How sums are told. */
+interface UsageView {
+  /** Whether what vendors take is told. */
+  readonly isOperator: boolean;
+  readonly metric: UsageMetric;
+}
+
+type Sums = Record<(typeof sumNames)[number], bigint>;
+
+interface Group {
+  readonly name: string | null;
+  readonly sums: Sums;
+  readonly message: UsageSeries;
+}
+
+/** The rows as one series for each group, the largest first, the rest last; and the sums of all. A chart by the hour
+ * has thousands of rows: each is read once. */
+function usageSeries(
+  rows: readonly UsageRow[],
+  { isOperator, metric }: UsageView,
+): { readonly series: UsageSeries[]; readonly totals: UsageTotals } {
+  const all = sumsOf();
+  const groups = new Map<string | null, Group>();
+  for (const row of rows) {
+    const group = groups.get(row.group) ?? newGroup(row.group);
+    groups.set(row.group, group);
+    const sums = sumsOf(row);
+    add(all, sums);
+    add(group.sums, sums);
+    const point = create(UsagePointSchema);
+    point.bucket = row.bucket;
+    point.totals = totalsOf(sums, isOperator);
+    group.message.points.push(point);
+  }
+  const byRank = (a: Group, b: Group): number =>
+    Number(a.name === null) - Number(b.name === null) ||
+    Number(sizeOf(b.sums, metric) - sizeOf(a.sums, metric));
+  const series = [...groups.values()].toSorted(byRank).map(({ message, sums }) => {
+    message.totals = totalsOf(sums, isOperator);
+    return message;
+  });
+  return { series, totals: totalsOf(all, isOperator) };
+}
+
+function newGroup(name: string | null): Group {
+  const message = create(UsageSeriesSchema, { group: name ?? "", rest: name === null });
+  return { name, sums: sumsOf(), message };
+}
+
+/** The sums of a row; without one of nothing. */
+function sumsOf(row?: UsageRow): Sums {
+  const sums = {} as Sums;
+  for (const name of sumNames) sums[name] = row === undefined ? 0n : BigInt(row[name]);
+  return sums;
+}
+
+function add(to: Sums, more: Sums): void {
+  for (const name of sumNames) to[name] += more[name];
+}
+
+function totalsOf(sums: Sums, isOperator: boolean): UsageTotals {
+  const totals = create(UsageTotalsSchema);
+  totals.callCount = sums.calls;
+  totals.failedCallCount = sums.failed_calls;
+  totals.inputTokens = sums.input_tokens;
+  totals.cachedInputTokens = sums.cached_input_tokens;
+  totals.cacheWriteTokens = sums.cache_write_tokens;
+  totals.outputTokens = sums.output_tokens;
+  totals.reasoningTokens = sums.reasoning_tokens;
+  totals.imageCount = sums.images;
+  totals.secondMicros = sums.second_micros;
+  totals.cost = money(sums.cost);
+  if (isOperator) totals.vendorCost = money(sums.vendor_cost);
+  return totals;
+}
+
+function sizeOf(sums: Sums, metric: UsageMetric): bigint {
+  if (metric === UsageMetric.CALLS) return sums.calls;
+  if (metric === UsageMetric.FAILED_CALLS) return sums.failed_calls;
+  return metric === UsageMetric.TOKENS ? sums.input_tokens + sums.output_tokens : sums.cost;
+}

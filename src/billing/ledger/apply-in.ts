@@ -1,0 +1,142 @@
+/** The second door to the money: inside a transaction of somebody else. */
+import type { EntityManager } from "@mikro-orm/postgresql";
+import { holdTtlMs } from "../../config/limits.ts";
+import type { Queryable } from "../../db/queryable.ts";
+import type { CallRow } from "../calls/call-row.ts";
+import {
+  applyStatement,
+  applyValues,
+  holdVerdicts,
+  lowBalance,
+  settleVerdicts,
+  type SettleVerdict,
+} from "./batch.ts";
+import type { Row, Statement } from "./connection.ts";
+import type { HoldVerdict } from "./ledger.ts";
+
+/** A transaction that is open: an entity manager inside `transactional`, or a driver's connection. */
+export type LedgerTransaction =
+  | Pick<EntityManager, "execute" | "isInTransaction">
+  | { query(statement: Prepared): Promise<{ rows: NonNullable<Row>[] }> };
+
+/** A statement that the server keeps, with its parameters. */
+interface Prepared extends Statement {
+  readonly values: unknown[];
+}
+
+/** Operations of one account. Settlements come first: a hold cannot be ended in the batch that makes it. */
+export interface LedgerBatch {
+  readonly accountId: string;
+  /** Default: none. `keyId`: the key that pays, a UUID; default: none. `keyLimitNanos`: what it may
+   * spend in its life; default: no limit. */
+  readonly holds?: readonly {
+    readonly id: string;
+    readonly amountNanos: bigint;
+    readonly keyId?: string;
+    readonly keyLimitNanos?: bigint;
+  }[];
+  /** Default: none. Without a record no call is written. */
+  readonly settles?: readonly {
+    readonly id: string;
+    readonly costNanos: bigint;
+    readonly record?: CallRow;
+  }[];
+  /** How long the holds live, in milliseconds. Nobody renews them, and they belong to no process. Default `holdTtlMs`. */
+  readonly ttlMs?: number;
+}
+
+/** What came of a batch, in the order of its operations. */
+export interface LedgerVerdicts {
+  readonly holds: readonly HoldVerdict[];
+  readonly settles: readonly SettleVerdict[];
+  /** What the account has, where the batch takes it below its threshold. Counts once committed. */
+  readonly lowBalanceNanos: bigint | undefined;
+}
+
+/**
+ * Applies a batch inside a transaction (READ COMMITTED), which then holds the account's lock: call it
+ * last before the commit, and for several accounts in the order of their ids.
+ *
+ * @throws the driver's error; the transaction is then aborted.
+ */
+export async function applyIn(
+  transaction: LedgerTransaction,
+  batch: LedgerBatch,
+): Promise<LedgerVerdicts> {
+  const { holds = [], settles = [] } = batch;
+  const row = await execute(transaction, batchValues(batch));
+  return {
+    holds: holdVerdicts(row) ?? holds.map(() => ({ admitted: true })),
+    settles: settleVerdicts(row) ?? settles.map(() => "settled" as const),
+    lowBalanceNanos: lowBalance(row),
+  };
+}
+
+/** The parameters of a batch, for a statement that has `applyCall` in it; the account is the first. */
+export function batchValues({
+  accountId,
+  holds = [],
+  settles = [],
+  ttlMs = holdTtlMs,
+}: LedgerBatch): (string | number | null)[] {
+  return applyValues(
+    accountId,
+    {
+      holds: holds.map(({ id, amountNanos, keyId = "", keyLimitNanos }) => ({
+        id,
+        amount: amountNanos.toString(),
+        keyId,
+        keyLimit: keyLimitNanos?.toString(),
+        // Whoever holds so has a row of its own that says it, in the same transaction.
+        requestId: "",
+      })),
+      extends: [],
+      settles: settles.map(({ id, costNanos, record }) => ({
+        id,
+        cost: costNanos.toString(),
+        record: record && { ...record, id, cost: costNanos.toString(), account_id: accountId },
+      })),
+    },
+    { nodeId: null, nodeName: null, holdTtlMs: ttlMs },
+  );
+}
+
+async function execute(transaction: LedgerTransaction, values: unknown[]): Promise<Row> {
+  if ("query" in transaction) {
+    return (await transaction.query({ ...applyStatement, values })).rows[0];
+  }
+  if (!transaction.isInTransaction()) throw new Error("applyIn needs an open transaction");
+  const text = applyStatement.text.replaceAll(/\$\d+/g, "?");
+  const rows: NonNullable<Row>[] = await transaction.execute(text, values);
+  return rows[0];
+}
+
+/* What a vendor took for a call that was over already: the operator's cost, never its customer's. */
+
+/** What is to be booked. */
+interface LateVendorCost {
+  readonly accountId: string;
+  /** The call's id, which is that of its hold. */
+  readonly callId: string;
+  /** Above 0. */
+  readonly costNanos: bigint;
+}
+
+/**
+ * - `booked`: it is in the books now.
+ * - `replayed`: what the vendor took for this call was there before; nothing changed.
+ * - `unknown`: no such call has ended; nothing changed.
+ */
+type LateVerdict = "booked" | "replayed" | "unknown";
+
+/** Books it, once for each call. In a transaction it goes last: it locks the account. */
+export async function bookVendorCost(
+  database: Queryable,
+  { accountId, callId, costNanos }: LateVendorCost,
+): Promise<LateVerdict> {
+  const { rows } = await database.query<{ verdict: LateVerdict }>(
+    "select verdict from ledger_vendor_late($1, $2, $3)",
+    [accountId, callId, costNanos.toString()],
+  );
+  return rows[0]?.verdict ?? "unknown";
+}

@@ -1,0 +1,175 @@
+/** The invariants of the books, in one SQL statement: one snapshot, also while calls are running. */
+import type { Pool } from "pg";
+import type { Queryable } from "../../db/queryable.ts";
+
+/** A broken rule and the rows concerned. */
+export interface AuditBreach {
+  /** I1 to I12, see {@link auditSql}. */
+  readonly rule: string;
+  readonly detail: string;
+}
+
+/** The most breaches that one audit names. */
+const breachesMax = 100;
+
+/**
+ * - I1 the entries of every transaction add up to 0
+ * - I2 available + held = the customer entries of the account
+ * - I3 held = the open holds of the account
+ * - I4 nothing is negative
+ * - I5 what a hold was settled with is what its charge and the corrections of it say, and nothing else charges
+ * - I6 no hold is open that is overdue by more than 60 s, or whose process has been silent for as long
+ * - I7 a call that held money has its hold, and that hold is ended: its one terminal event
+ * - I8 a call's cost is what its hold was settled with, and its vendor's cost what was booked
+ * - I9 the refunds of a charge do not exceed what the customer paid for it
+ * - I10 what a key has spent and holds is what its holds say
+ * - I11 only open holds have a checkpoint, and the steps of a hold are as many and no more than it has
+ * - I12 what an account used in an hour is what its calls say
+ *
+ * A single statement sees one snapshot: what commits meanwhile is seen everywhere or nowhere.
+ */
+export const auditSql = `
+with txn as (
+  select txn_id, sum(amount) as total from ledger_entry group by txn_id
+), event as (
+  select coalesce(call_id, txn_id) as id,
+      sum(amount) filter (where account = 2) as charged,
+      -sum(amount) filter (where account = 1) as paid,
+      sum(amount) filter (where account = 8) as vendor
+    from ledger_entry where kind in (2, 6) group by coalesce(call_id, txn_id)
+), customer as (
+  select account_id, sum(amount) as total from ledger_entry where account = 1 group by account_id
+), open_hold as (
+  select account_id, sum(amount) as total from hold where state = 1 group by account_id
+), key_hold as (
+  select key_id, coalesce(sum(settled) filter (where state <> 1), 0) as spent,
+      coalesce(sum(amount) filter (where state = 1), 0) as held
+    from hold where key_id is not null group by key_id
+), step as (
+  select hold_id, count(*) as count, sum(amount) as total from hold_step group by hold_id
+), used_hour as (
+  select account_id, hour, key_id, model,
+      (calls, failed_calls, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
+        reasoning_tokens, images, second_micros, cost, vendor_cost)::text as used
+    from usage_hour where calls > 0
+), call_hour as (
+  select account_id, uuid_hour(id) as hour, key_id, model,
+      (count(*), count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
+        sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens), sum(reasoning_tokens),
+        coalesce(sum(images), 0), coalesce(sum(second_micros), 0), sum(cost),
+        coalesce(sum(vendor_cost), 0))::text as used
+    from call group by account_id, uuid_hour(id), key_id, model
+)
+select 'I1' as rule, format('transaction %s adds up to %s', txn_id, total) as detail
+  from txn where total <> 0
+union all
+select 'I2', format('account %s has %s but its entries say %s',
+    account_id, coalesce(b.available + b.held, 0), coalesce(c.total, 0))
+  from balance b full join customer c using (account_id)
+  where coalesce(b.available + b.held, 0) <> coalesce(c.total, 0)
+union all
+select 'I3', format('account %s has %s held but its open holds say %s',
+    account_id, coalesce(b.held, 0), coalesce(o.total, 0))
+  from balance b full join open_hold o using (account_id)
+  where coalesce(b.held, 0) <> coalesce(o.total, 0)
+union all
+select 'I4', format('account %s has %s available and %s held', account_id, available, held)
+  from balance where available < 0 or held < 0
+union all
+select 'I4', format('hold %s of %s was settled with %s', id, amount, settled)
+  from hold where amount < 0 or settled < 0
+union all
+select 'I5', format('hold %s (state %s) was settled with %s but its entries say %s',
+    h.id, h.state, h.settled, e.charged)
+  from hold h left join event e on e.id = h.id
+  where h.state <> 1 and (coalesce(h.settled, 0) <> coalesce(e.charged, 0)
+    or (h.state = 2) <> (h.settled > 0) and h.state <> 4)
+union all
+select 'I5', format('charge %s has no ended hold', e.id)
+  from event e left join hold h on h.id = e.id and h.state <> 1
+  where h.id is null
+union all
+select 'I6', format('hold %s of account %s expired at %s and is still open', id, account_id, expires_at)
+  from hold where state = 1 and expires_at < now() - interval '60 s'
+union all
+select 'I6', format('hold %s of account %s is open but process %s has been silent since %s',
+    h.id, h.account_id, n.name, n.seen_time)
+  from hold h join node n on n.id = h.node_id
+  where h.state = 1 and n.seen_time < now() - interval '60 s'
+union all
+select 'I7', format('call %s held %s but its hold is %s', c.id, c.held,
+    case h.state when 1 then 'open' else 'missing' end)
+  from call c left join hold h on h.id = c.id and h.account_id = c.account_id
+  where c.held > 0 and (h.id is null or h.state = 1)
+union all
+select 'I8', format('call %s says it cost %s but its hold was settled with %s', c.id, c.cost, h.settled)
+  from call c left join hold h on h.id = c.id and h.account_id = c.account_id
+  where c.cost <> coalesce(h.settled, 0)
+union all
+select 'I8', format('call %s says its vendor took %s but its entries say %s',
+    c.id, c.vendor_cost, coalesce(e.vendor, 0))
+  from call c left join event e on e.id = c.id
+  where c.vendor_cost <> coalesce(e.vendor, 0)
+union all
+select 'I9', format('refunds of charge %s are %s of %s', k.call_id, sum(k.amount), coalesce(max(e.paid), 0))
+  from booking k left join event e on e.id = k.call_id
+  where k.call_id is not null
+  group by k.call_id having sum(k.amount) > coalesce(max(e.paid), 0)
+union all
+select 'I10', format('key %s has spent %s and holds %s but its holds say %s and %s',
+    key_id, k.spent, k.held, k.carried + coalesce(h.spent, 0), coalesce(h.held, 0))
+  from key_spend k full join key_hold h using (key_id)
+  where k.spent is distinct from k.carried + coalesce(h.spent, 0)
+    or k.held is distinct from coalesce(h.held, 0)
+union all
+select 'I11', format('hold %s is not open but has a checkpoint', c.hold_id)
+  from hold_checkpoint c left join hold h on h.id = c.hold_id and h.state = 1
+  where h.id is null
+union all
+select 'I11', format('hold %s of %s says it grew %s times but its steps are %s of %s',
+    coalesce(h.id, s.hold_id), h.amount, h.steps, coalesce(s.count, 0), coalesce(s.total, 0))
+  from (select id, amount, steps from hold where steps > 0) h full join step s on s.hold_id = h.id
+  where h.steps is distinct from s.count or s.total > h.amount
+union all
+select 'I12', format('account %s used %s in the hour %s with key %s and model %s but its calls say %s',
+    account_id, u.used, hour, key_id, model, c.used)
+  from used_hour u full join call_hour c using (account_id, hour, key_id, model)
+  where u.used is distinct from c.used
+limit ${breachesMax}`;
+
+/**
+ * Checks the books. An empty list: they are right. Reads every row: for people and for an hourly job.
+ *
+ * @throws the driver's error where the database is away.
+ */
+export async function auditLedger(pool: Queryable): Promise<AuditBreach[]> {
+  const { rows } = await pool.query<{ rule: string; detail: string }>(auditSql);
+  return rows;
+}
+
+/** The lock of whoever checks the books: any fixed number. */
+const auditLock = 0x7561_6175;
+
+/**
+ * As {@link auditLedger}, where no other process is at it: for the job that all of them have.
+ *
+ * @returns `undefined` where one is.
+ */
+export async function auditAlone(pool: Pool): Promise<AuditBreach[] | undefined> {
+  const client = await pool.connect();
+  try {
+    await client.query("begin");
+    const { rows } = await client.query<{ locked: boolean }>(
+      "select pg_try_advisory_xact_lock($1) as locked",
+      [auditLock],
+    );
+    const breaches = rows[0]?.locked ? await auditLedger(client) : undefined;
+    await client.query("commit");
+    client.release();
+    return breaches;
+  } catch (error) {
+    // Closes the connection, and with it the transaction.
+    client.release(true);
+    throw error;
+  }
+}

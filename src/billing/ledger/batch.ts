@@ -1,0 +1,201 @@
+/** The words of the SQL function `ledger_apply`: its parameters and its verdicts. */
+import {
+  callColumns,
+  callColumnsCount,
+  checkpointsJson,
+  arrayText,
+  quotedText,
+} from "../calls/call-columns.ts";
+import type { CallRow } from "../calls/call-row.ts";
+import type { ExtendVerdict, HoldVerdict } from "./ledger.ts";
+import type { Row, Statement } from "./connection.ts";
+
+/** How many parameters `ledger_apply` has after the account. */
+const applyParameters = 15 + callColumnsCount;
+
+/** Its call, for `from`. @param account its SQL @param first the number of the first parameter after the account */
+export function applyCall(account: string, first: number): string {
+  const others = Array.from({ length: applyParameters }, (_, index) => `$${first + index}`);
+  return `ledger_apply(${[account, ...others].join(", ")})`;
+}
+
+/** The one statement that moves money of calls. */
+export const applyStatement: Statement = {
+  name: "ledger_apply",
+  text: `select * from ${applyCall("$1", 2)}`,
+};
+
+/** A hold as the statement takes it. */
+export interface BatchHold {
+  readonly id: string;
+  /** Nano-USD in decimal digits. */
+  readonly amount: string;
+  /** Empty where there is none. */
+  readonly keyId: string;
+  /** Nano-USD in decimal digits; `undefined`: no limit. */
+  readonly keyLimit: string | undefined;
+  /** Empty where it is not known. */
+  readonly requestId: string;
+}
+
+/** An extension as the statement takes it. A hold comes once in a batch. */
+export interface BatchExtend {
+  readonly id: string;
+  /** Nano-USD in decimal digits. */
+  readonly amount: string;
+  readonly checkpoint: Checkpoint | undefined;
+}
+
+/** What a call is ended with if its process dies. */
+export interface Checkpoint {
+  /** Nano-USD in decimal digits. */
+  readonly cost: string;
+  readonly record: CallRow | undefined;
+}
+
+/** A settlement as the statement takes it. */
+export interface BatchSettle {
+  readonly id: string;
+  /** Nano-USD in decimal digits. */
+  readonly cost: string;
+  readonly record: CallRow | undefined;
+}
+
+/**
+ * - `settled`: charged or released now.
+ * - `already`: it had been before; nothing changed.
+ * - `unknown`: there never was such a hold of this account. Nothing was charged.
+ */
+export type SettleVerdict = "settled" | "already" | "unknown";
+
+const admitted: HoldVerdict = { admitted: true };
+const settleWords: Readonly<Record<string, SettleVerdict>> = {
+  s: "settled",
+  a: "already",
+  u: "unknown",
+};
+
+/** Operations of one account. */
+export interface Batch {
+  readonly settles: readonly BatchSettle[];
+  readonly extends: readonly BatchExtend[];
+  readonly holds: readonly BatchHold[];
+}
+
+/** Who sends a batch, and how long its holds live. */
+export interface Sender {
+  /** The process that the holds are ended for when it dies; null: they only expire. */
+  readonly nodeId: string | null;
+  /** Set until the database has answered: the process is then made known with its first batch. */
+  readonly nodeName: string | null;
+  readonly holdTtlMs: number;
+}
+
+/**
+ * The parameters of {@link applyStatement}. `isFresh`: nobody has sent these operations before; the statement then fails where
+ * one is there already, for it does not look. Default: it does.
+ * Arrays are written by hand: the driver takes 3 times as long. */
+export function applyValues(
+  accountId: string,
+  { settles, extends: grown, holds }: Batch,
+  { nodeId, nodeName, holdTtlMs }: Sender,
+  isFresh = false,
+): (string | number | null)[] {
+  return [
+    accountId,
+    nodeId,
+    nodeName,
+    ...settleValues(settles),
+    ...extendValues(grown),
+    ...holdValues(holds),
+    holdTtlMs,
+    requestIdsOf(holds),
+    isFresh ? "t" : "f",
+  ];
+}
+
+function settleValues(settles: readonly BatchSettle[]): readonly (string | null)[] {
+  if (settles.length === 0) return noSettles;
+  const hasVendorCosts = settles.some(({ record }) => record?.vendor_cost);
+  return [
+    arrayText(settles, (settle) => settle.id),
+    arrayText(settles, (settle) => settle.cost),
+    hasVendorCosts ? arrayText(settles, ({ record }) => record?.vendor_cost || "NULL") : null,
+    ...callColumns(settles),
+  ];
+}
+
+const noSettles: readonly null[] = Array.from({ length: 3 + callColumnsCount }, () => null);
+
+function extendValues(grown: readonly BatchExtend[]): (string | null)[] {
+  if (grown.length === 0) return [null, null, null];
+  return [
+    arrayText(grown, (extend) => extend.id),
+    arrayText(grown, (extend) => extend.amount),
+    checkpointsJson(grown),
+  ];
+}
+
+function holdValues(holds: readonly BatchHold[]): (string | null)[] {
+  if (holds.length === 0) return [null, null, null, null];
+  const isLimited = holds.some((hold) => hold.keyLimit !== undefined);
+  return [
+    arrayText(holds, (hold) => hold.id),
+    arrayText(holds, (hold) => hold.amount),
+    keyIdsOf(holds, isLimited),
+    isLimited ? arrayText(holds, (hold) => hold.keyLimit ?? "NULL") : null,
+  ];
+}
+
+/** One stands for all where they are the same. */
+function keyIdsOf(holds: readonly BatchHold[], isLimited: boolean): string | null {
+  const keyId = holds[0]?.keyId ?? "";
+  if (isLimited || holds.some((hold) => hold.keyId !== keyId)) {
+    return arrayText(holds, (hold) => hold.keyId || "NULL");
+  }
+  return keyId === "" ? null : `{${keyId}}`;
+}
+
+function requestIdsOf(holds: readonly BatchHold[]): string | null {
+  if (!holds.some(({ requestId }) => requestId !== "")) return null;
+  return arrayText(holds, ({ requestId }) => (requestId === "" ? "NULL" : quotedText(requestId)));
+}
+
+/** The verdicts of the holds in their order; `undefined`: all were admitted. */
+export function holdVerdicts(row: Row): readonly HoldVerdict[] | undefined {
+  const text = row?.["hold_verdicts"];
+  return typeof text === "string" ? text.split(",").map(holdVerdict) : undefined;
+}
+
+/** The verdicts of the settlements in their order; `undefined`: all were settled now. */
+export function settleVerdicts(row: Row): readonly SettleVerdict[] | undefined {
+  const text = row?.["settle_verdicts"];
+  return typeof text === "string"
+    ? text.split(",").map((word) => settleWords[word] ?? "unknown")
+    : undefined;
+}
+
+/** The verdicts of the extensions in their order; `undefined`: each hold is now what was asked for. */
+export function extendVerdicts(row: Row): readonly ExtendVerdict[] | undefined {
+  const text = row?.["extend_verdicts"];
+  if (typeof text !== "string") return undefined;
+  return text
+    .split(",")
+    .map((word) => (word === "c" ? { heldNanos: 0n, closed: true } : { heldNanos: BigInt(word) }));
+}
+
+/** What the account has, where the batch took it below its threshold. */
+export function lowBalance(row: Row): bigint | undefined {
+  const low = row?.["low_balance"];
+  return typeof low === "string" ? BigInt(low) : undefined;
+}
+
+function holdVerdict(word: string): HoldVerdict {
+  if (word === "a" || word === "d") return admitted;
+  if (word === "c") return { admitted: false, availableNanos: 0n, closed: true };
+  const [available = "0", keyRemaining] = word.split("/");
+  const refused = { admitted: false, availableNanos: BigInt(available) } as const;
+  return keyRemaining === undefined
+    ? refused
+    : { ...refused, keyRemainingNanos: BigInt(keyRemaining) };
+}

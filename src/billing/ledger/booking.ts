@@ -1,0 +1,190 @@
+/** Top-ups, grants, refunds and corrections: money that moves once per account and reference (R-MON-9). */
+import { LedgerKind, TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import {
+  formatUsd,
+  nanosPerUsd,
+  currency,
+  parseMoney,
+  parsePositiveMoney,
+} from "../../core/money.ts";
+import { withAction } from "../../core/operator-log.ts";
+import { parseLine } from "../../core/text-line.ts";
+import { invalid } from "../../core/validation.ts";
+import type { BalanceRow } from "../message.ts";
+import type { Queryable } from "../../db/queryable.ts";
+import { newId } from "../../core/uuid.ts";
+
+/** Money to book on an account. */
+export interface Booking {
+  readonly kind: BookingKind;
+  readonly accountId: string;
+  /** Negative only where a correction takes money away. */
+  readonly amountNanos: bigint;
+  readonly reference: string;
+  /** The charge that a refund gives back. Default: none. */
+  readonly callId?: string | undefined;
+  /** Why a correction is made. Default: none. */
+  readonly reason?: string | undefined;
+}
+
+/** What can be booked, beside what calls cost. */
+export type BookingKind =
+  | typeof LedgerKind.TOP_UP
+  | typeof LedgerKind.REFUND
+  | typeof LedgerKind.ADJUSTMENT
+  | typeof LedgerKind.PROMO;
+
+/** What added money is booked as. @throws GatewayError INVALID_REQUEST for a source of a later version */
+export function kindOf(source: TopUpSource): BookingKind {
+  if (source === TopUpSource.PROMO) return LedgerKind.PROMO;
+  if (source === TopUpSource.PAYMENT || source === TopUpSource.UNSPECIFIED)
+    return LedgerKind.TOP_UP;
+  throw invalid("source", "source must be PAYMENT or PROMO");
+}
+
+/** Where money comes from that is booked as this. */
+export function sourceOf(kind: number): TopUpSource {
+  return kind === LedgerKind.PROMO ? TopUpSource.PROMO : TopUpSource.PAYMENT;
+}
+
+/** What came of a booking. */
+export interface Booked {
+  readonly balance: BalanceRow;
+  /** It had been booked before; nothing changed. */
+  readonly replayed: boolean;
+}
+
+/** Told which account has fallen below its threshold, and what it has: available and held. */
+export type OnLowBalance = (accountId: string, balanceNanos: bigint) => void;
+
+interface BookRow extends BalanceRow {
+  readonly verdict: "booked" | "replayed" | "reused" | "missing" | "exceeded" | "short" | "full";
+  readonly remaining: string | null;
+  readonly low_balance: string | null;
+}
+
+/** The largest single booking in nano-USD: a million USD, so that a slip of the unit is noticed. */
+export const bookingNanosMax = 1_000_000n * nanosPerUsd;
+
+/** The longest reference in characters. */
+const referenceCharsMax = 200;
+
+/** The longest reason in characters. */
+const reasonCharsMax = 500;
+
+const bookSql =
+  "select verdict, available, held, remaining, low_balance " +
+  "from ledger_book($1, $2::smallint, $3, $4, $5, $6, $7)";
+
+/**
+ * Books it. `onLowBalance` is told where that takes the account below its threshold; default: nobody. `audit`: the
+ * values of an entry of what operators do (`actionValues`), written with it; default: none is.
+ *
+ * @throws GatewayError IDEMPOTENCY_KEY_REUSED where the reference stands for something else; NOT_FOUND
+ * where the account has no such charge; INSUFFICIENT_BALANCE where less is left of the charge, or available.
+ */
+export async function book(
+  pool: Queryable,
+  booking: Booking,
+  onLowBalance?: OnLowBalance,
+  audit?: unknown[],
+): Promise<Booked> {
+  const { kind, accountId, amountNanos, reference, callId = null, reason = null } = booking;
+  const values = [accountId, kind, newId(), amountNanos.toString(), reference, callId, reason];
+  const { text, parameters } = withAction(bookSql, { parameters: values, values: audit });
+  const { rows } = await pool.query<BookRow>(text, parameters);
+  const row = rows[0];
+  if (!row) throw new Error("ledger_book returned no row");
+  if (row.low_balance !== null) onLowBalance?.(accountId, BigInt(row.low_balance));
+  if (row.verdict === "booked") return { balance: row, replayed: false };
+  if (row.verdict === "replayed") return { balance: row, replayed: true };
+  throw refusal(row.verdict, booking, row.remaining ?? "0");
+}
+
+/**
+ * Checks the amount of a booking.
+ *
+ * @throws GatewayError INVALID_REQUEST where it is missing, not in USD, not positive or too large.
+ */
+export function parseAmount(amount: Money | undefined): bigint {
+  const amountNanos = parsePositiveMoney("amount", amount);
+  if (amountNanos > bookingNanosMax) {
+    throw invalid("amount", `amount must be at most ${formatUsd(bookingNanosMax)} ${currency}`);
+  }
+  return amountNanos;
+}
+
+/**
+ * Checks the amount of a correction, which may take money away.
+ *
+ * @throws GatewayError INVALID_REQUEST where it is missing, not in USD, zero or too large.
+ */
+export function parseSignedAmount(amount: Money | undefined): bigint {
+  const amountNanos = parseMoney("amount", amount);
+  if (amountNanos === 0n) throw invalid("amount", "amount must not be zero");
+  if (amountNanos > bookingNanosMax || amountNanos < -bookingNanosMax) {
+    const most = `${formatUsd(bookingNanosMax)} ${currency}`;
+    throw invalid("amount", `amount must be at most ${most}, up or down`);
+  }
+  return amountNanos;
+}
+
+/** Checks why a correction is made. @throws GatewayError INVALID_REQUEST */
+export function parseReason(reason: string): string {
+  return parseLine(reason, { param: "reason", charsMin: 1, charsMax: reasonCharsMax });
+}
+
+/**
+ * Checks the reference of a booking.
+ *
+ * @throws GatewayError INVALID_REQUEST where it is empty, too long or cannot be stored as text.
+ */
+export function parseReference(reference: string): string {
+  const { length } = reference;
+  if (length === 0 || length > referenceCharsMax) {
+    throw invalid("reference", `reference must have 1 to ${referenceCharsMax} characters`);
+  }
+  if (reference.includes("\0") || !reference.isWellFormed()) {
+    throw invalid("reference", "reference must be text without NUL characters");
+  }
+  return reference;
+}
+
+function refusal(
+  verdict: Exclude<BookRow["verdict"], "booked" | "replayed">,
+  { reference, callId, amountNanos }: Booking,
+  remaining: string,
+): GatewayError {
+  if (verdict === "missing") {
+    return new GatewayError(
+      ErrorCode.NOT_FOUND,
+      `the account has no charge ${callId ?? ""}; nothing was refunded`,
+    );
+  }
+  if (verdict === "exceeded") {
+    return new GatewayError(
+      ErrorCode.INSUFFICIENT_BALANCE,
+      `a refund of ${formatUsd(amountNanos)} ${currency} exceeds what is left of the charge: ` +
+        `${formatUsd(BigInt(remaining))} ${currency}`,
+      { param: "amount" },
+    );
+  }
+  if (verdict === "short") {
+    return new GatewayError(
+      ErrorCode.INSUFFICIENT_BALANCE,
+      `taking ${formatUsd(-amountNanos)} ${currency} exceeds what is available: ` +
+        `${formatUsd(BigInt(remaining))} ${currency}`,
+      { param: "amount" },
+    );
+  }
+  if (verdict === "full") {
+    return invalid("amount", "the balance would exceed what an account can hold");
+  }
+  return new GatewayError(
+    ErrorCode.IDEMPOTENCY_KEY_REUSED,
+    `reference "${reference}" was used for another booking of this account; choose a new one`,
+    { param: "reference" },
+  );
+}

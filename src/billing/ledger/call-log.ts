@@ -1,0 +1,78 @@
+/** Records the calls that were refused before a hold: in batches, bounded, best effort. */
+import { callsJson } from "../calls/call-columns.ts";
+import type { CallRow } from "../calls/call-row.ts";
+import type { Source, Work } from "./dispatcher.ts";
+import type { Statement } from "./connection.ts";
+
+/** How many records may wait: an outage must not fill the memory with refusals. */
+export const callLogMax = 10_000;
+
+/** The most records of one statement. */
+const batchMax = 500;
+
+const recordStatement: Statement = {
+  name: "call_record",
+  text:
+    "insert into call select * from json_populate_recordset(null::call, $1::json) " +
+    "on conflict (id) do nothing",
+};
+
+/** The queue of records. */
+export class CallLog implements Source {
+  readonly #onWork: () => void;
+  #rows: CallRow[] = [];
+  /** Parts of a batch that was refused as a whole. */
+  #parts: CallRow[][] = [];
+  #underWay = 0;
+  #dropped = 0;
+
+  constructor(onWork: () => void) {
+    this.#onWork = onWork;
+  }
+
+  /** How many records wait. */
+  get size(): number {
+    return this.#rows.length + this.#underWay;
+  }
+
+  /** How many records were lost because the queue was full or the database refused them. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Adds a record; drops it where too many wait. Money never moves here. */
+  add(row: CallRow): void {
+    if (this.size >= callLogMax) {
+      this.#dropped++;
+      return;
+    }
+    const isFree = row.cost === "0" && row.held === "0" && !row.vendor_cost;
+    this.#rows.push(isFree ? row : { ...row, cost: "0", held: "0", vendor_cost: null });
+    this.#onWork();
+  }
+
+  take(): Work | undefined {
+    const part = this.#parts.shift();
+    const rows = part ?? this.#rows.splice(0, batchMax);
+    if (rows.length === 0) return undefined;
+    if (!part) this.#underWay += rows.length;
+    if (this.#rows.length + this.#parts.length > 0) this.#onWork();
+    return {
+      statement: recordStatement,
+      values: [callsJson(rows)],
+      done: () => void (this.#underWay -= rows.length),
+      refused: () => this.#refused(rows),
+    };
+  }
+
+  #refused(rows: CallRow[]): void {
+    if (rows.length > 1) {
+      const middle = rows.length >> 1;
+      this.#parts.push(rows.slice(0, middle), rows.slice(middle));
+      this.#onWork();
+    } else {
+      this.#underWay--;
+      this.#dropped++;
+    }
+  }
+}

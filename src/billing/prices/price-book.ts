@@ -1,0 +1,81 @@
+/** Remembers every price that was ever charged, so that each charge can be computed again. */
+import type { ModelConfig, PriceConfig } from "../../config/config.ts";
+import { callCost, type CallUsage } from "./price.ts";
+import { type CanonicalPrice, canonicalPrice, parsePrice, priceVersion } from "./price-form.ts";
+import type { Queryable } from "../../db/queryable.ts";
+
+/** The prices of this installation, now and before. */
+export interface PriceBook {
+  /** The version of a price that this process has loaded; computed once per price object. */
+  version(price: PriceConfig): string;
+  /**
+   * Stores the prices of models that are new, those of later too, and when it first saw them. Safe to
+   * repeat, and on many nodes at once.
+   *
+   * @throws the driver's error where the database is away.
+   */
+  load(models: Iterable<Pick<ModelConfig, "key" | "prices">>): Promise<void>;
+  /** A stored price; `undefined` where there is no such version. */
+  find(version: string): Promise<PriceConfig | undefined>;
+  /** What a usage cost in nano-USD at a stored price, as {@link callCost}; `undefined` where there is no such
+   * version. */
+  recompute(version: string, usage: CallUsage, discountBp?: number): Promise<bigint | undefined>;
+}
+
+/** What {@link createPriceBook} needs. */
+export interface PriceBookOptions {
+  /** The plain pool of the database. */
+  readonly pool: Queryable;
+}
+
+/** A price that a model has twice is noted once, with the later moment. */
+const noteSql =
+  "insert into model_price as m (model, version, from_time) " +
+  "select model, version, max(from_time) " +
+  "from unnest($1::text[], $2::text[], $3::timestamptz[]) as n(model, version, from_time) " +
+  "group by model, version " +
+  "on conflict (model, version) do update set from_time = excluded.from_time " +
+  "where m.from_time is distinct from excluded.from_time";
+
+/** Opens the price book. */
+export function createPriceBook({ pool }: PriceBookOptions): PriceBook {
+  const versions = new WeakMap<PriceConfig, string>();
+  const version = (price: PriceConfig): string => {
+    const known = versions.get(price) ?? priceVersion(price);
+    versions.set(price, known);
+    return known;
+  };
+  const find = async (wanted: string): Promise<PriceConfig | undefined> => {
+    const { rows } = await pool.query<{ price: CanonicalPrice }>(
+      "select price from price_version where version = $1",
+      [wanted],
+    );
+    return rows[0] && parsePrice(rows[0].price);
+  };
+  return {
+    version,
+    find,
+    async load(models) {
+      const list = [...models].flatMap(({ key, prices }) =>
+        prices.map(({ fromMs, price }) => ({ key, fromMs, price, version: version(price) })),
+      );
+      await pool.query(
+        "insert into price_version (version, price) select * from unnest($1::text[], $2::jsonb[]) " +
+          "on conflict (version) do nothing",
+        [
+          list.map((each) => each.version),
+          list.map(({ price }) => JSON.stringify(canonicalPrice(price))),
+        ],
+      );
+      await pool.query(noteSql, [
+        list.map(({ key }) => key),
+        list.map((each) => each.version),
+        list.map(({ fromMs }) => (Number.isFinite(fromMs) ? new Date(fromMs) : null)),
+      ]);
+    },
+    async recompute(wanted, usage, discountBp) {
+      const price = await find(wanted);
+      return price && callCost(price, usage, discountBp);
+    },
+  };
+}

@@ -1,0 +1,82 @@
+/** The form in which prices are stored for ever, and the version that is made of it. */
+import { createHash } from "node:crypto";
+import type { PriceConfig, PriceTier, TokenPrices } from "../../config/config.ts";
+
+/** Prices as they are stored: decimal digits of nano-USD, members that are not charged left out. */
+export type CanonicalUnits = Readonly<Record<string, string>>;
+
+/** A price as it is stored. `above` of a tier is decimal digits too. */
+export interface CanonicalPrice {
+  readonly tiers?: readonly CanonicalUnits[];
+  readonly [member: string]: string | readonly CanonicalUnits[] | undefined;
+}
+
+const tokenMembers = [
+  "input",
+  "cachedInput",
+  "cacheWrite",
+  "output",
+  "reasoning",
+] as const satisfies readonly (keyof TokenPrices)[];
+
+/** In the order of the canonical form. It is hashed: what is added must be left out where it is absent. */
+const members = [...tokenMembers, "image", "second", "request"] as const;
+
+/** The content hash of a price: 16 hexadecimal digits. Equal prices have equal versions, everywhere. */
+export function priceVersion(price: PriceConfig): string {
+  return createHash("sha256")
+    .update(JSON.stringify(canonicalPrice(price)))
+    .digest("hex")
+    .slice(0, 16);
+}
+
+/** A price as it is stored. */
+export function canonicalPrice(price: PriceConfig): CanonicalPrice {
+  const units = canonicalUnits(price, members);
+  if (price.tiers === undefined || price.tiers.length === 0) return units;
+  const tiers = price.tiers.map((tier) => ({
+    above: String(tier.above),
+    ...canonicalUnits(tier, tokenMembers),
+  }));
+  return { ...units, tiers };
+}
+
+function canonicalUnits<Member extends string>(
+  prices: Readonly<Partial<Record<Member, bigint | undefined>>>,
+  names: readonly Member[],
+): CanonicalUnits {
+  const canonical: Record<string, string> = {};
+  for (const name of names) {
+    const nanos = prices[name];
+    if (nanos !== undefined) canonical[name] = nanos.toString();
+  }
+  return canonical;
+}
+
+/** The price back from its stored form. */
+export function parsePrice({ tiers, ...units }: CanonicalPrice): PriceConfig {
+  const canonical = units as CanonicalUnits;
+  return {
+    ...parseTokens(canonical),
+    image: nanosOf(canonical["image"]),
+    second: nanosOf(canonical["second"]),
+    request: nanosOf(canonical["request"]),
+    tiers: tiers?.map(
+      (tier): PriceTier => ({ above: Number(tier["above"]), ...parseTokens(tier) }),
+    ),
+  };
+}
+
+function parseTokens(canonical: CanonicalUnits): TokenPrices {
+  return {
+    input: nanosOf(canonical["input"]),
+    cachedInput: nanosOf(canonical["cachedInput"]),
+    cacheWrite: nanosOf(canonical["cacheWrite"]),
+    output: nanosOf(canonical["output"]),
+    reasoning: nanosOf(canonical["reasoning"]),
+  };
+}
+
+function nanosOf(digits: string | undefined): bigint | undefined {
+  return digits === undefined ? undefined : BigInt(digits);
+}

@@ -1,0 +1,272 @@
+/** The RPCs of codes that are worth money. */
+import { hash, randomBytes } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate, timestampDate } from "@bufbuild/protobuf/wkt";
+import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
+import { LockMode, type InferEntity } from "@mikro-orm/core";
+import type { MikroORM } from "@mikro-orm/postgresql";
+import { TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import {
+  RedeemCodeSchema,
+  RedeemCodeState,
+  type RedeemCode,
+} from "../../../gen/uas/billing/v1/redeem_pb.ts";
+import type {
+  RedeemService,
+  CreateRedeemCodesRequest,
+} from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
+import { redeemCodesMax } from "../../config/limits.ts";
+import { answering } from "../../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { formatUsd, money } from "../../core/money.ts";
+import { actionValues, recordAction, withAction } from "../../core/operator-log.ts";
+import { cutPage, readPage } from "../../core/pagination.ts";
+import { parseLine } from "../../core/text-line.ts";
+import { isUuid, newId } from "../../core/uuid.ts";
+import { invalid, parseId } from "../../core/validation.ts";
+import { answering as answeringPool, type Queryable } from "../../db/queryable.ts";
+import { parseEnum } from "../calls/range.ts";
+import { RedeemCodeEntity } from "../entity.ts";
+import { kindOf, sourceOf, parseAmount } from "../ledger/booking.ts";
+import { balanceMessage } from "../message.ts";
+import { noSuchAccount, parseAccount } from "../scope.ts";
+
+/** What {@link createRedeemService} needs. */
+interface RedeemServiceOptions {
+  readonly orm: MikroORM;
+  /** The plain pool of the database. */
+  readonly pool: Queryable;
+  /** Whether there is such an account. The account room knows. */
+  readonly accountExists: (accountId: string) => Promise<boolean>;
+}
+
+type Rpcs = ServiceImpl<typeof RedeemService>;
+type CodeRow = InferEntity<typeof RedeemCodeEntity>;
+
+/** Makes the implementation of `uas.billing.v1.RedeemService`. */
+export function createRedeemService(options: RedeemServiceOptions): Rpcs {
+  return { ...operatorRpcs(options), redeem: redeemRpc(options) };
+}
+
+function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
+  return {
+    async createRedeemCodes(request, { values }) {
+      const wanted = parseWantedCodes(request, new Date());
+      const codes = Array.from({ length: wanted.count }, newRedeemCode);
+      const rows = await answering(makeCodes(orm, { codes, wanted, values }));
+      return { codes, redeemCodes: rows.map(codeMessage) };
+    },
+
+    async listRedeemCodes(request) {
+      const page = readPage(request, { isKey: isUuid });
+      const state = parseEnum("state", request.state, RedeemCodeState);
+      const { accountId } = request;
+      const conditions = [
+        page.after === undefined ? {} : { id: { $lt: page.after } },
+        accountId === "" ? {} : { accountId: parseId("account_id", accountId) },
+        conditionOf(state, new Date()),
+      ];
+      const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
+      const em = orm.em.fork();
+      const rows = await answering(em.find(RedeemCodeEntity, { $and: conditions }, order));
+      const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
+      return { redeemCodes: items.map(codeMessage), nextPageToken };
+    },
+
+    async revokeRedeemCode({ redeemCodeId }, { values }) {
+      const row = await answering(revoke(orm, parseId("redeem_code_id", redeemCodeId), values));
+      return { redeemCode: codeMessage(row) };
+    },
+  };
+}
+
+interface Making {
+  readonly codes: readonly string[];
+  readonly wanted: WantedCodes;
+  readonly values: ContextValues;
+}
+
+function makeCodes(orm: MikroORM, { codes, wanted, values }: Making): Promise<CodeRow[]> {
+  const { amountNanos, source, note, expireTime } = wanted;
+  return orm.em.fork().transactional(async (em) => {
+    const rows = codes.map((code) =>
+      em.create(RedeemCodeEntity, {
+        id: newId(),
+        codeHash: redeemCodeHash(readRedeemCode(code) ?? ""),
+        hint: redeemCodeHint(code),
+        kind: kindOf(source),
+        amount: amountNanos,
+        note,
+        expireTime,
+      }),
+    );
+    await em.flush();
+    for (const { id, hint } of rows) {
+      const after = { amount: formatUsd(amountNanos), hint, note, expireTime };
+      await recordAction(em, values, { action: "redeem.create", subject: id, after });
+    }
+    return rows;
+  });
+}
+
+function revoke(orm: MikroORM, id: string, values: ContextValues): Promise<CodeRow> {
+  return orm.em.fork().transactional(async (em) => {
+    const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
+    const row = await em.findOne(RedeemCodeEntity, { id }, lock);
+    if (row === null) throw noSuchCode("redeem_code_id");
+    if (row.redeemTime != null) {
+      const text = "this code has been redeemed: adjust the balance of the account instead";
+      throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "redeem_code_id" });
+    }
+    if (row.revokeTime != null) return row;
+    row.revokeTime = new Date();
+    await em.flush();
+    const facts = { amount: formatUsd(row.amount), hint: row.hint };
+    await recordAction(em, values, { action: "redeem.revoke", subject: id, before: facts });
+    return row;
+  });
+}
+
+interface RedeemedRow {
+  readonly verdict: string;
+  readonly amount: string;
+  readonly available: string;
+  readonly held: string;
+}
+
+function redeemRpc({ pool, accountExists }: RedeemServiceOptions): Rpcs["redeem"] {
+  const answered = answeringPool(pool);
+  return async (request, context) => {
+    const accountId = parseAccount(request.accountId, context);
+    const code = readRedeemCode(request.code);
+    if (code === undefined) {
+      throw invalid("code", "code has 20 letters and digits: check that none is missing");
+    }
+    if (!(await accountExists(accountId))) throw noSuchAccount();
+    const hint = redeemCodeHint(code);
+    const action = { action: "redeem.use", accountId, subject: accountId, after: { hint } };
+    const { text, parameters } = withAction(
+      "select verdict, amount, available, held from ledger_redeem($1, $2, $3)",
+      {
+        parameters: [accountId, redeemCodeHash(code), newId()],
+        values: actionValues(context.values, action),
+      },
+    );
+    const [row] = (await answered.query<RedeemedRow>(text, parameters)).rows;
+    if (row?.verdict === "full") {
+      throw invalid("code", "the balance would exceed what an account can hold");
+    }
+    if (row?.verdict !== "booked" && row?.verdict !== "replayed") throw noSuchCode("code");
+    const balance = balanceMessage(accountId, row);
+    return { amount: money(BigInt(row.amount)), balance, replayed: row.verdict === "replayed" };
+  };
+}
+
+function conditionOf(state: RedeemCodeState, now: Date) {
+  const open = { redeemTime: null, revokeTime: null };
+  if (state === RedeemCodeState.REDEEMED) return { redeemTime: { $ne: null } };
+  if (state === RedeemCodeState.REVOKED) return { revokeTime: { $ne: null } };
+  if (state === RedeemCodeState.EXPIRED) return { ...open, expireTime: { $lte: now } };
+  if (state === RedeemCodeState.OPEN) {
+    return { ...open, $or: [{ expireTime: null }, { expireTime: { $gt: now } }] };
+  }
+  return {};
+}
+
+function codeMessage(row: CodeRow): RedeemCode {
+  const { redeemTime, revokeTime, expireTime } = row;
+  const endTime = redeemTime ?? revokeTime;
+  return create(RedeemCodeSchema, {
+    redeemCodeId: row.id,
+    hint: row.hint,
+    amount: money(row.amount),
+    source: sourceOf(row.kind),
+    note: row.note,
+    state: stateOf(row),
+    createTime: timestampFromDate(row.createTime),
+    ...(expireTime && { expireTime: timestampFromDate(expireTime) }),
+    ...(endTime && { endTime: timestampFromDate(endTime) }),
+    accountId: row.accountId ?? "",
+  });
+}
+
+function stateOf({ redeemTime, revokeTime, expireTime }: CodeRow): RedeemCodeState {
+  if (redeemTime != null) return RedeemCodeState.REDEEMED;
+  if (revokeTime != null) return RedeemCodeState.REVOKED;
+  const isOver = expireTime != null && expireTime.getTime() <= Date.now();
+  return isOver ? RedeemCodeState.EXPIRED : RedeemCodeState.OPEN;
+}
+
+/** The same of a code that never was, of one that somebody else has redeemed, and of one that is over. */
+function noSuchCode(param: string): GatewayError {
+  const text = "there is no such code, or it cannot be redeemed any more: check it";
+  return new GatewayError(ErrorCode.NOT_FOUND, text, { param });
+}
+
+/* What redeem codes an operator wants. */
+
+/** What each of them is. */
+interface WantedCodes {
+  readonly amountNanos: bigint;
+  readonly count: number;
+  readonly source: TopUpSource;
+  readonly note: string;
+  /** Null: never. */
+  readonly expireTime: Date | null;
+}
+
+/** The longest note, in characters. */
+const noteCharsMax = 200;
+
+/** Checks it. @throws GatewayError INVALID_REQUEST */
+function parseWantedCodes(request: CreateRedeemCodesRequest, now: Date): WantedCodes {
+  const { count, expireTime, source } = request;
+  if (count < 0 || count > redeemCodesMax) {
+    throw invalid("count", `count must be 1 to ${redeemCodesMax}`);
+  }
+  const ends = expireTime === undefined ? null : timestampDate(expireTime);
+  if (ends !== null && !(ends > now)) {
+    throw invalid("expire_time", "expire_time must be in the future");
+  }
+  return {
+    amountNanos: parseAmount(request.amount),
+    count: count || 1,
+    source: parseEnum("source", source, TopUpSource) || TopUpSource.PROMO,
+    note: parseLine(request.note, { param: "note", charsMin: 0, charsMax: noteCharsMax }),
+    expireTime: ends,
+  };
+}
+
+/* Codes that are worth money, as texts: how they are made, read and found. */
+
+/** Crockford's base 32: no letter that looks like a digit. */
+const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/** 20 characters of 5 bits: 100 random bits are beyond any guessing, also of a million open codes. */
+const codeChars = 20;
+
+const groupChars = 4;
+
+/** Makes a code: `7Q2M-K0VX-9D3T-PWHA-64ZE`. */
+export function newRedeemCode(): string {
+  const chars = Array.from(randomBytes(codeChars), (byte) => alphabet.charAt(byte % 32));
+  return (chars.join("").match(new RegExp(`.{${groupChars}}`, "g")) ?? []).join("-");
+}
+
+/** A code as somebody typed it, in its one form without dashes; `undefined`: it is none. */
+export function readRedeemCode(text: string): string | undefined {
+  // Spaces and dashes are for the eye; O, I and L are read for what they look like.
+  const plain = text.slice(0, 100).toUpperCase().replaceAll(/[\s-]/g, "");
+  const read = plain.replaceAll("O", "0").replaceAll(/[IL]/g, "1");
+  return new RegExp(`^[${alphabet}]{${codeChars}}$`).test(read) ? read : undefined;
+}
+
+/** What a code is found by: of so many random bits a plain hash is enough. */
+function redeemCodeHash(plain: string): Buffer {
+  return hash("sha256", plain, "buffer");
+}
+
+/** The end of a code, by which people tell it from others. */
+function redeemCodeHint(code: string): string {
+  return code.slice(-groupChars);
+}

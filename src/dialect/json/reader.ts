@@ -1,0 +1,279 @@
+/**
+ * Reads parsed bodies of clients by member: whatever is wrong becomes a 400 that names the member, and what was
+ * not read is left over as extras.
+ */
+import { asBuffer } from "../../core/bytes.ts";
+import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type { GatewayError } from "../../core/errors.ts";
+import { invalid, readOutline } from "../body-members.ts";
+import { isRecord, type JsonRecord } from "./value.ts";
+import { type LongTexts, parseBody } from "./long-texts.ts";
+import { type Outline, sliceText } from "./outline.ts";
+import { newExtra } from "../parts.ts";
+
+/**
+ * Reads a request body; with its outline, where that is known.
+ *
+ * @throws GatewayError INVALID_REQUEST where it is not one JSON object in UTF-8 of the allowed depth, or
+ * has a member twice: it could mean one thing here and another to the vendor
+ */
+export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
+  const bytes = asBuffer(body);
+  const spelled = new Map<string, string>();
+  const known = outline ?? readOutline(bytes);
+  for (const member of known.members) {
+    if (spelled.has(member.key)) {
+      throw invalid(`"${member.key}" stands twice in the body; send it once`, member.key);
+    }
+    // Of a long list nobody wants the text; of a number its spelling may be more than JavaScript keeps.
+    const short = member.valueEnd - member.valueStart <= spelledBytesMax;
+    spelled.set(member.key, short ? sliceText(bytes, member) : "");
+  }
+  const { record, texts } = parseBody(bytes, known.longTexts);
+  return new JsonReader(record, undefined, { spelled, texts });
+}
+
+/** Where an object stands: in a member of another, or in a list there. */
+interface Place {
+  readonly parent: JsonReader;
+  readonly name: string;
+  readonly index: number | undefined;
+}
+
+/** How the body is written. */
+interface Written {
+  /** By the names of its members. */
+  readonly spelled: ReadonlyMap<string, string>;
+  readonly texts: LongTexts | undefined;
+}
+
+/** Up to this length, in bytes, a member of the top level is kept as it is spelled. */
+const spelledBytesMax = 4096;
+
+/** What a number may be. */
+export interface NumberRange {
+  readonly min: number;
+  readonly max: number;
+}
+
+/**
+ * One object of a request body. Reading a member marks it as known; `extras` tells what was never read.
+ * A null is as good as absent everywhere. All readers throw a GatewayError INVALID_REQUEST where the member
+ * has another type than asked for; its `param` is the member's path, for example `messages[1].content[0].text`.
+ */
+export class JsonReader {
+  /** Of the body itself: its long texts as they are written, for {@link keepTexts}. */
+  readonly longTexts: LongTexts | undefined;
+  readonly #record: JsonRecord;
+  readonly #place: Place | undefined;
+  readonly #spelled: ReadonlyMap<string, string> | undefined;
+  /** The names of members that are there and have been read, each once. A request can have many thousand
+   * objects, and few have more than five members: a Set for each was most of the garbage. */
+  #read: string[] | "all" = [];
+  #children: [string, JsonReader][] | undefined;
+
+  /** @param place undefined: it is the body itself */
+  constructor(record: JsonRecord, place?: Place, written?: Written) {
+    this.#record = record;
+    this.#place = place;
+    this.#spelled = written?.spelled;
+    this.longTexts = written?.texts;
+  }
+
+  /** Where the object stands in the body; empty for the body itself. */
+  get path(): string {
+    if (this.#place === undefined) return "";
+    const { parent, name, index } = this.#place;
+    return parent.pathOf(index === undefined ? name : `${name}[${index}]`);
+  }
+
+  /** Where a member stands in the body. */
+  pathOf(name: string): string {
+    return [this.path, name].filter((step) => step !== "").join(".");
+  }
+
+  /** The error that is to be thrown for a member; without a name, for the object. */
+  invalid(message: string, name = ""): GatewayError {
+    const path = this.pathOf(name);
+    return path === "" ? invalid(message) : invalid(`"${path}" ${message}`, path);
+  }
+
+  /** Whether the member is there and not null. Does not mark it as known. */
+  has(name: string): boolean {
+    return this.#peek(name) !== undefined;
+  }
+
+  /** Any value; `undefined` where it is absent or null. */
+  value(name: string): unknown {
+    const value = this.#peek(name);
+    if (value !== undefined && this.#read !== "all" && !this.#read.includes(name)) {
+      this.#read.push(name);
+    }
+    return value;
+  }
+
+  #peek(name: string): unknown {
+    // Most are absent: only the others pay for asking whose they are.
+    const value = this.#record[name] ?? undefined;
+    return value !== undefined && Object.hasOwn(this.#record, name) ? value : undefined;
+  }
+
+  /** Marks all members as known: nothing is left over. */
+  readAll(): void {
+    this.#read = "all";
+  }
+
+  /** The member's JSON; of a short top-level member as it is spelled. Empty: absent. */
+  json(name: string): string {
+    const value = this.value(name);
+    if (value === undefined) return "";
+    return this.#spelled?.get(name) || JSON.stringify(value);
+  }
+
+  /** A string; empty where it is absent. */
+  text(name: string): string {
+    return this.optionalText(name) ?? "";
+  }
+
+  /** A string; `undefined` where it is absent. */
+  optionalText(name: string): string | undefined {
+    const value = this.value(name);
+    if (value === undefined || typeof value === "string") return value;
+    throw this.invalid("must be a string", name);
+  }
+
+  /** A string that must be there and not be empty. */
+  requiredText(name: string): string {
+    const value = this.value(name);
+    if (typeof value === "string" && value !== "") return value;
+    throw this.invalid("must be a non-empty string", name);
+  }
+
+  /** One of `words`; `undefined` where it is absent. */
+  word<Word extends string>(name: string, words: readonly Word[]): Word | undefined {
+    const value = this.value(name);
+    if (value === undefined) return undefined;
+    const found = words.find((word) => word === value);
+    if (found !== undefined) return found;
+    throw this.invalid(`must be one of ${words.map((word) => `"${word}"`).join(", ")}`, name);
+  }
+
+  /** A flag; `undefined` where it is absent. */
+  flag(name: string): boolean | undefined {
+    const value = this.value(name);
+    if (value === undefined || typeof value === "boolean") return value;
+    throw this.invalid("must be true or false", name);
+  }
+
+  /** A number; `undefined` where it is absent. */
+  number(name: string, { min, max }: NumberRange): number | undefined {
+    const value = this.value(name);
+    if (value === undefined) return undefined;
+    if (typeof value === "number" && value >= min && value <= max) return value;
+    throw this.invalid(`must be a number from ${min} to ${max}`, name);
+  }
+
+  /** A whole number, by default from 1 to 2³¹ − 1; `undefined` where it is absent. */
+  count(name: string, { min = 1, max = 2 ** 31 - 1 }: Partial<NumberRange> = {}) {
+    const value = this.value(name);
+    if (value === undefined) return undefined;
+    if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
+      return value;
+    }
+    throw this.invalid(`must be a whole number from ${min} to ${max}`, name);
+  }
+
+  /** A whole number of 64 bits, exact at the top level; `undefined` where it is absent. */
+  int64(name: string): bigint | undefined {
+    const text = this.json(name);
+    if (text === "") return undefined;
+    if (/^-?\d{1,19}$/.test(text)) {
+      const value = BigInt(text);
+      if (BigInt.asIntN(64, value) === value) return value;
+    }
+    throw this.invalid("must be a whole number of 64 bits", name);
+  }
+
+  /** An object; `undefined` where it is absent. */
+  object(name: string): JsonReader | undefined {
+    const value = this.value(name);
+    if (value === undefined) return undefined;
+    if (!isRecord(value)) throw this.invalid("must be an object", name);
+    const child = new JsonReader(value, { parent: this, name, index: undefined });
+    (this.#children ??= []).push([name, child]);
+    return child;
+  }
+
+  /** An object that must be there. */
+  requiredObject(name: string): JsonReader {
+    const object = this.object(name);
+    if (object === undefined) throw this.invalid("is missing", name);
+    return object;
+  }
+
+  /** Whether the member is an array. Does not mark it as known. */
+  isArray(name: string): boolean {
+    return Array.isArray(this.#record[name]);
+  }
+
+  /** Whether the member is an object. Does not mark it as known. */
+  isObject(name: string): boolean {
+    return isRecord(this.#record[name]);
+  }
+
+  /** Whether the member is a string. Does not mark it as known. */
+  isText(name: string): boolean {
+    return typeof this.#record[name] === "string";
+  }
+
+  /** An array of objects; empty where it is absent. */
+  objects(name: string): JsonReader[] {
+    return this.#array(name, "an array of objects").map((item, index) => {
+      if (isRecord(item)) return new JsonReader(item, { parent: this, name, index });
+      throw this.invalid("must be an object", `${name}[${index}]`);
+    });
+  }
+
+  /** An array of strings; empty where it is absent. */
+  texts(name: string): string[] {
+    return this.#array(name, "an array of strings").map((item, i) => {
+      if (typeof item === "string") return item;
+      throw this.invalid("must be a string", `${name}[${i}]`);
+    });
+  }
+
+  /** The whole object as JSON. */
+  toJson(): string {
+    return JSON.stringify(this.#record);
+  }
+
+  /** What was never read: for the contract's `extras`. */
+  extras(): Extra[] {
+    const read = this.#read;
+    if (read === "all") return [];
+    const names = Object.keys(this.#record);
+    // What was read is there, each once: as many are all of them.
+    if (names.length === read.length) return [];
+    const known = new Set(read);
+    return names
+      .filter((name) => this.has(name) && !known.has(name))
+      .map((name) => newExtra(name, this.json(name)));
+  }
+
+  /** The same with those of the objects that `object` gave: `function.x` for `x` in `function`. */
+  deepExtras(): Extra[] {
+    const own = this.extras();
+    if (this.#children === undefined) return own;
+    const inner = this.#children.flatMap(([name, child]) =>
+      child.deepExtras().map((extra) => ({ ...extra, name: `${name}.${extra.name}` })),
+    );
+    return [...own, ...inner];
+  }
+
+  #array(name: string, what: string): readonly unknown[] {
+    const value = this.value(name);
+    if (value === undefined) return [];
+    if (Array.isArray(value)) return value as unknown[];
+    throw this.invalid(`must be ${what}`, name);
+  }
+}

@@ -1,0 +1,64 @@
+/** Reads parsed JSON by member, for bodies of vendors: what has not the expected type is as good as absent. */
+import { UnreadableReplyError } from "../codec.ts";
+
+/** A JSON object as JSON.parse makes it. */
+export type JsonRecord = Readonly<Record<string, unknown>>;
+
+/**
+ * A vendor's whole reply.
+ *
+ * @throws UnreadableReplyError where it is no JSON object
+ */
+export function parseReply(body: Buffer): JsonRecord {
+  const value = parseRecord(body.toString("utf8"));
+  if (value !== undefined) return value;
+  throw new UnreadableReplyError("the vendor's reply is not a JSON object");
+}
+
+/** An object from JSON text; `undefined` where it is none. */
+export function parseRecord(text: string): JsonRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a value is a JSON object. */
+export function isRecord(value: unknown): value is JsonRecord {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A member that is an object; `undefined` where it is none. */
+export function recordAt(record: JsonRecord, name: string): JsonRecord | undefined {
+  const value = record[name];
+  return isRecord(value) ? value : undefined;
+}
+
+/** The objects of a member that is an array; empty where it is none. */
+export function recordsAt(record: JsonRecord, name: string): JsonRecord[] {
+  const value = record[name];
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+/** A member that is a string; empty where it is none. */
+export function textAt(record: JsonRecord, name: string): string {
+  const value = record[name];
+  return typeof value === "string" ? value : "";
+}
+
+/** A member that is a whole number from 0 to 2³¹ − 1; `undefined` where it is none. */
+export function countAt(record: JsonRecord, name: string): number | undefined {
+  const value = record[name];
+  const isCount =
+    typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 31;
+  return isCount ? value : undefined;
+}
+
+/** The same as Google writes it: its messages take and tell numbers of 64 bits as texts, and small ones in either form. */
+export function protoCountAt(record: JsonRecord, name: string): number | undefined {
+  const value = record[name];
+  const isText = typeof value === "string" && /^\d{1,10}$/.test(value);
+  return isText ? countAt({ [name]: Number(value) }, name) : countAt(record, name);
+}

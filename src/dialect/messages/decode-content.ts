@@ -1,0 +1,176 @@
+/** Content blocks of a request, into parts. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  CacheHintSchema,
+  OpaquePartSchema,
+  ReasoningSchema,
+  ToolType,
+  MediaPartSchema,
+  MediaType,
+  type CacheHint,
+  type Citation,
+  type Part,
+  type MediaPart,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type { JsonReader } from "../json/reader.ts";
+import { parseRecord, isRecord } from "../json/value.ts";
+import { newPart, newText, newToolCall, newToolResult, textPart } from "../parts.ts";
+import { readCitation } from "./citation.ts";
+import { readRedacted, readThinking } from "./reasoning.ts";
+
+/** What stands in a part. */
+type PartKind = Part["kind"];
+
+/** Content: parts, and whether they came as one string. */
+interface Content {
+  readonly parts: Part[];
+  readonly plain: boolean;
+}
+
+/** Reads a member that is a string or an array of blocks. Absent, it is empty. */
+export function decodeContent(reader: JsonReader, name: string): Content {
+  if (reader.has(name) && !reader.isArray(name)) {
+    return { parts: [textPart(reader.text(name))], plain: true };
+  }
+  return { parts: reader.objects(name).map(decodeBlock), plain: false };
+}
+
+function decodeBlock(block: JsonReader): Part {
+  const type = block.requiredText("type");
+  const kind = decodeKind(block, type);
+  // What only this style knows stays whole, its cache hint included.
+  if (kind === undefined) return newPart(opaqueKind(block, type));
+  const cacheHint = decodeCacheHint(block);
+  const part = newPart(kind, block.extras());
+  if (cacheHint !== undefined) part.cacheHint = cacheHint;
+  return part;
+}
+
+function decodeKind(block: JsonReader, type: string): PartKind | undefined {
+  switch (type) {
+    case "text":
+      return { case: "text", value: newText(block.text("text"), decodeCitations(block)) };
+    case "image":
+      return decodeImage(block);
+    case "document":
+      return decodeDocument(block);
+    case "tool_use":
+      return decodeToolUse(block);
+    case "tool_result":
+      return decodeToolResult(block);
+    case "thinking":
+      return reasoning(readThinking(block.text("thinking"), block.text("signature")));
+    case "redacted_thinking":
+      return reasoning(readRedacted(block.text("data")));
+    default:
+      return undefined;
+  }
+}
+
+function reasoning(init: MessageInitShape<typeof ReasoningSchema>): PartKind {
+  return { case: "reasoning", value: create(ReasoningSchema, init) };
+}
+
+function opaqueKind(block: JsonReader, type: string): PartKind {
+  const init = { dialect: Dialect.MESSAGES, type, json: block.toJson() };
+  return { case: "opaque", value: create(OpaquePartSchema, init) };
+}
+
+function decodeCitations(block: JsonReader): Citation[] {
+  return block
+    .objects("citations")
+    .map((citation) => readCitation(parseRecord(citation.toJson()) ?? {}));
+}
+
+function decodeToolUse(block: JsonReader): PartKind {
+  // The SDK sends replies back as they came; that the model called it itself goes without saying.
+  if (block.has("caller") && block.object("caller")?.text("type") !== "direct") {
+    return opaqueKind(block, "tool_use");
+  }
+  const id = block.requiredText("id");
+  const name = block.requiredText("name");
+  const input = block.json("input") || "{}";
+  return { case: "toolCall", value: newToolCall(ToolType.FUNCTION, { id, name, input }) };
+}
+
+function decodeToolResult(block: JsonReader): PartKind {
+  const { parts, plain } = decodeContent(block, "content");
+  const toolCallId = block.requiredText("tool_use_id");
+  const isError = block.flag("is_error") ?? false;
+  const result = { toolCallId, parts, plain, isError, type: ToolType.FUNCTION };
+  return { case: "toolResult", value: newToolResult(result) };
+}
+
+/** The hint of a block or a tool; `undefined`: none. */
+export function decodeCacheHint(block: JsonReader): CacheHint | undefined {
+  const control = block.object("cache_control");
+  return control && create(CacheHintSchema, { ttl: control.text("ttl") });
+}
+
+/* Pictures and documents of a request, into parts. */
+
+type Source = MediaPart["source"];
+
+/** A picture; `undefined` where its source is of a type that is not known here. */
+function decodeImage(block: JsonReader): PartKind | undefined {
+  const found = decodeSource(block.requiredObject("source"));
+  if (found === undefined) return undefined;
+  const value = create(MediaPartSchema, { type: MediaType.IMAGE, ...found });
+  return { case: "media", value };
+}
+
+/** A document; `undefined` where its source is of a type that is not known here. */
+function decodeDocument(block: JsonReader): PartKind | undefined {
+  const found = decodeSource(block.requiredObject("source"));
+  if (found === undefined) return undefined;
+  const value = create(MediaPartSchema, {
+    type: MediaType.DOCUMENT,
+    ...found,
+    title: block.text("title"),
+    context: block.text("context"),
+    citations: block.object("citations")?.flag("enabled") ?? false,
+  });
+  return { case: "media", value };
+}
+
+interface Found {
+  readonly mimeType?: string;
+  readonly source: Source;
+}
+
+function decodeSource(source: JsonReader): Found | undefined {
+  switch (source.text("type")) {
+    case "base64": {
+      const value = source.requiredText("data");
+      const mimeType = source.requiredText("media_type");
+      return { mimeType, source: { case: "base64", value } };
+    }
+    case "url":
+      return { source: { case: "url", value: source.requiredText("url") } };
+    case "file":
+      return { source: { case: "fileId", value: source.requiredText("file_id") } };
+    case "text":
+      return plainText(source.text("data"));
+    case "content":
+      return decodeContentSource(source);
+    default:
+      return undefined;
+  }
+}
+
+/** A document in blocks. Where they are nothing but texts, it is as good as plain text. */
+function decodeContentSource(source: JsonReader): Found | undefined {
+  if (!source.isArray("content")) return plainText(source.text("content"));
+  const value = source.value("content") as readonly unknown[];
+  const texts = value.map((block) =>
+    isRecord(block) && block["type"] === "text" && typeof block["text"] === "string"
+      ? block["text"]
+      : undefined,
+  );
+  return texts.every((text) => text !== undefined) ? plainText(texts.join("\n\n")) : undefined;
+}
+
+function plainText(value: string): Found {
+  return { mimeType: "text/plain", source: { case: "text", value } };
+}

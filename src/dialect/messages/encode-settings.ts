@@ -1,0 +1,293 @@
+/** How words are chosen, for a vendor; and what of other styles cannot be asked for here. */
+import { ToolChoiceMode, type Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import {
+  ReasoningMode,
+  type Generation,
+  type ReasoningOptions,
+} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { JsonBranch } from "./json-text.ts";
+import type { ModelTraits } from "./model-traits.ts";
+import { refused, type RequestWriter } from "./request-writer.ts";
+
+/** The least `top_p` that the vendor takes while the model thinks. */
+const thinkingTopPMin = 0.95;
+
+/** What the model takes of it. */
+interface SamplingModel {
+  /** Whether it will think: it takes no temperature and no `top_k` then. */
+  readonly thinks: boolean;
+  /** Whether it takes any at all. */
+  readonly takes: boolean;
+}
+
+/**
+ * The members, as far as the vendor takes them. A temperature above 1 becomes 1 and is reported as dropped,
+ * since what is sent is not what was asked for.
+ *
+ */
+export function encodeSampling(
+  generation: Generation,
+  model: SamplingModel,
+  writer: RequestWriter,
+): JsonBranch {
+  dropUnknown(generation, writer);
+  const stop = encodeStop(generation, writer);
+  const sampling = writer.isOwn ? ownSampling(generation) : fitting(generation, model, writer);
+  if (Object.keys(sampling).length > 0) writer.needsOldVersion = true;
+  return { ...sampling, ...(stop.length > 0 && { stop_sequences: stop }) };
+}
+
+function ownSampling({ temperature, topP, topK }: Generation): JsonBranch {
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(topK !== undefined && { top_k: topK }),
+  };
+}
+
+function fitting(
+  generation: Generation,
+  { thinks, takes }: SamplingModel,
+  writer: RequestWriter,
+): JsonBranch {
+  if (!takes) {
+    const { temperature = 1, topP = 1, topK } = generation;
+    if (temperature !== 1) writer.drop("temperature");
+    if (topP !== 1) writer.drop("top_p");
+    if (topK !== undefined) writer.drop("top_k");
+    return {};
+  }
+  const temperature = fittingTemperature(generation, thinks, writer);
+  const topP = fittingTopP(generation, { thinks, hasTemperature: temperature !== undefined });
+  if (topP === undefined && (generation.topP ?? 1) !== 1) writer.drop("top_p");
+  const topK = thinks ? undefined : generation.topK;
+  if (topK === undefined && generation.topK !== undefined) writer.drop("top_k");
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(topK !== undefined && { top_k: topK }),
+  };
+}
+
+function fittingTemperature(
+  { temperature }: Generation,
+  thinks: boolean,
+  writer: RequestWriter,
+): number | undefined {
+  if (temperature === undefined) return undefined;
+  // 1 is the vendor's own: without it the newer version of the wire will do, too.
+  if (thinks && temperature === 1) return undefined;
+  if (thinks || temperature > 1) writer.drop("temperature");
+  return thinks ? undefined : Math.min(temperature, 1);
+}
+
+/** Models of this style refuse it beside a temperature. */
+function fittingTopP(
+  { topP }: Generation,
+  { thinks, hasTemperature }: { thinks: boolean; hasTemperature: boolean },
+): number | undefined {
+  if (topP === undefined || hasTemperature || topP === 1) return undefined;
+  return thinks && topP < thinkingTopPMin ? undefined : topP;
+}
+
+/** The vendor refuses stop texts of nothing but white space. */
+function encodeStop({ stop }: Generation, writer: RequestWriter): readonly string[] {
+  if (writer.isOwn) return stop;
+  const fit = stop.filter((text) => text.trim() !== "");
+  if (fit.length < stop.length) writer.drop("stop");
+  return fit;
+}
+
+/** What the style has no member for. */
+function dropUnknown(generation: Generation, writer: RequestWriter): void {
+  const { seed, presencePenalty, frequencyPenalty, verbosity } = generation;
+  if (seed !== undefined) writer.drop("seed");
+  if (presencePenalty) writer.drop("presence_penalty");
+  if (frequencyPenalty) writer.drop("frequency_penalty");
+  if (verbosity !== "" && verbosity !== "medium") writer.drop("verbosity");
+}
+
+/** Members of other styles whose loss would change what is asked for, and the values that ask for nothing. */
+const unservable: readonly (readonly [name: string, harmless: RegExp])[] = [
+  ["n", /^1$/],
+  ["modalities", /^\["text"\]$/],
+  ["audio", /^null$/],
+  ["web_search_options", /^null$/],
+  ["previous_response_id", /^null$/],
+  ["conversation", /^null$/],
+  ["prompt", /^null$/],
+  ["background", /^false$/],
+];
+
+/** @throws GatewayError INVALID_REQUEST naming the member */
+export function refuseForeignExtras(extras: readonly Extra[]): void {
+  for (const { name, json } of extras) {
+    const found = unservable.find(([each]) => each === name);
+    if (found !== undefined && !found[1].test(json)) {
+      throw refused(`"${name}": ${json.slice(0, 40)} is not available for this model`, name);
+    }
+  }
+}
+
+/* How much to think, for a vendor. */
+
+/** The smallest budget that the vendor takes. */
+const budgetTokensMin = 1024;
+
+/** What the style knows of reasoning. */
+interface EncodedReasoning {
+  /** `thinking`; `undefined`: not said. */
+  readonly thinking: JsonBranch | undefined;
+  /** `output_config.effort`; `undefined`: not said. */
+  readonly effort: string | undefined;
+  /** Whether the model will think: it takes no sampling parameters then. */
+  readonly isOn: boolean;
+}
+
+/** What {@link encodeReasoning} goes by beside the options themselves. */
+interface ReasoningContext {
+  readonly generation: Generation;
+  /** What the model takes. */
+  readonly traits: ModelTraits;
+  /** The `max_tokens` of the request. */
+  readonly maxTokens: number;
+  /** Whether the conversation allows it: see {@link EncodedTurns}. */
+  readonly canThink: boolean;
+  readonly writer: RequestWriter;
+}
+
+/**
+ * Reasoning is dropped, and reported, where the vendor would refuse the request for it: beside a tool that
+ * must be called, in the middle of a turn whose reasoning did not come back, and at a model that has none.
+ */
+export function encodeReasoning(context: ReasoningContext): EncodedReasoning {
+  const { generation, canThink, writer } = context;
+  const { reasoning } = generation;
+  if (reasoning === undefined) return { thinking: undefined, effort: undefined, isOn: false };
+  if (writer.isOwn) return encodeOwn(reasoning);
+  const effort = writeEffort(reasoning, context);
+  const thinking = encodeThinking(reasoning, context);
+  const isOn = thinking !== undefined && thinking["type"] !== "disabled";
+  if (isOn && (!canThink || isForced(generation))) {
+    writer.drop("reasoning");
+    return { thinking: undefined, effort, isOn: false };
+  }
+  return { thinking, effort, isOn };
+}
+
+function isForced({ conversation }: Generation): boolean {
+  const mode = conversation?.toolChoice?.mode;
+  return mode === ToolChoiceMode.REQUIRED || mode === ToolChoiceMode.NAMED;
+}
+
+/** As it came. Effort alone is no word about thinking here. */
+function encodeOwn({ mode, effort, budgetTokens, summary }: ReasoningOptions): EncodedReasoning {
+  const display = summary === "" ? {} : { display: summary };
+  const thinking = ((): JsonBranch | undefined => {
+    switch (mode) {
+      case ReasoningMode.DISABLED:
+        return { type: "disabled" };
+      case ReasoningMode.ADAPTIVE:
+        return { type: "adaptive", ...display };
+      case ReasoningMode.BUDGET:
+        return { type: "enabled", budget_tokens: budgetTokens, ...display };
+      case ReasoningMode.UNSPECIFIED:
+      default:
+        return undefined;
+    }
+  })();
+  const isOn = thinking !== undefined && mode !== ReasoningMode.DISABLED;
+  return { thinking, effort: effort || undefined, isOn };
+}
+
+function isRest({ mode, effort }: ReasoningOptions): boolean {
+  return (
+    mode === ReasoningMode.DISABLED || (mode === ReasoningMode.UNSPECIFIED && effort === "none")
+  );
+}
+
+/** The style's own words, and `minimal`, which is the least of others. */
+function writeEffort(reasoning: ReasoningOptions, { traits, writer }: ReasoningContext) {
+  const { effort, mode } = reasoning;
+  if (!traits.effort) return undefined;
+  // What thinks in any case thinks least so.
+  if (isRest(reasoning)) return traits.rest === undefined ? "low" : undefined;
+  // A budget says how much already.
+  if (effort === "" || effort === "none" || mode === ReasoningMode.BUDGET) return undefined;
+  if (effort === "minimal") return "low";
+  if (effort !== "xhigh" || traits.xhigh) return effort;
+  writer.drop("reasoning.effort");
+  return "high";
+}
+
+function encodeThinking(
+  reasoning: ReasoningOptions,
+  context: ReasoningContext,
+): JsonBranch | undefined {
+  const { mode, effort, summary } = reasoning;
+  const { traits, writer } = context;
+  const asks = mode !== ReasoningMode.UNSPECIFIED || effort !== "" || summary !== "";
+  if (!asks) return undefined;
+  if (isRest(reasoning)) return encodeRest(reasoning, context);
+  if (!traits.thinks) {
+    writer.drop("reasoning");
+    return undefined;
+  }
+  if (mode === ReasoningMode.BUDGET && traits.budgets) return encodeBudget(reasoning, context);
+  if (mode === ReasoningMode.BUDGET) writer.drop("reasoning.budget_tokens");
+  if (traits.adaptive) return { type: "adaptive", ...writeDisplay(summary) };
+  return encodeBudget(
+    { ...reasoning, budgetTokens: budgets.get(effort) ?? budgetTokensDefault },
+    context,
+  );
+}
+
+/** Some models cannot be told not to think: the nearest is reported. */
+function encodeRest({ effort }: ReasoningOptions, { traits, writer }: ReasoningContext) {
+  if (!traits.thinks) return undefined;
+  if (traits.rest !== "disabled") {
+    writer.drop(effort === "none" ? "reasoning.effort" : "reasoning.mode");
+  }
+  return traits.rest && { type: traits.rest };
+}
+
+/** What stands for an effort at models that know none, in tokens. */
+const budgets: ReadonlyMap<string, number> = new Map([
+  ["minimal", budgetTokensMin],
+  ["low", budgetTokensMin],
+  ["medium", 8_192],
+  ["high", 24_576],
+  ["xhigh", 24_576],
+  ["max", 24_576],
+]);
+
+/** Where only a summary is asked for. */
+const budgetTokensDefault = 8_192;
+
+/** How much of `max_tokens` an effort may take: the rest is for the reply. */
+const effortShareMax = 0.8;
+
+/**
+ * A budget below `max_tokens`. It is lowered rather than `max_tokens` raised: that is the most that the
+ * customer pays for. Where even the smallest does not fit, there is no reasoning.
+ */
+function encodeBudget(
+  { mode, budgetTokens, summary }: ReasoningOptions,
+  { maxTokens, writer }: ReasoningContext,
+): JsonBranch | undefined {
+  const isExact = mode === ReasoningMode.BUDGET;
+  const most = isExact ? maxTokens - 1 : Math.floor(maxTokens * effortShareMax);
+  if (most < budgetTokensMin) {
+    writer.drop("reasoning");
+    return undefined;
+  }
+  const budget_tokens = Math.max(budgetTokensMin, Math.min(budgetTokens, most));
+  if (isExact && budget_tokens !== budgetTokens) writer.drop("reasoning.budget_tokens");
+  return { type: "enabled", budget_tokens, ...writeDisplay(summary) };
+}
+
+/** What to show: other styles ask for summaries in several lengths. */
+function writeDisplay(summary: string): JsonBranch {
+  if (summary === "") return {};
+  return { display: summary === "omitted" ? summary : "summarized" };
+}

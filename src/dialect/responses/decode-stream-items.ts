@@ -1,0 +1,330 @@
+/** The items of a vendor's stream while they are produced, as parts of a reply. */
+import { create } from "@bufbuild/protobuf";
+import {
+  PartSchema,
+  type Part,
+  type ReasoningSeal,
+  type Citation,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type { GenerateEvent, PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { recordAt, recordsAt, textAt, type JsonRecord } from "../json/value.ts";
+import { decodeCitation } from "./decode-content.ts";
+import type { Said } from "./finish-reason.ts";
+import {
+  decodeCall,
+  decodeOutputContent,
+  decodeOutputItem,
+  decodeReasoning,
+  sealOf,
+} from "./output.ts";
+
+/** A part that is under way. */
+interface OpenPart {
+  readonly index: number;
+  /** Whether any of its text or input has come. */
+  begun: boolean;
+  /** How many annotations, or summaries, it has so far. */
+  count: number;
+  /** Whether any of a reasoning's text has come. */
+  hasText: boolean;
+}
+
+/** An item that is under way. */
+interface OpenItem {
+  readonly item: JsonRecord;
+  readonly type: string;
+  /** By content index; calls and reasoning have one part, under 0. */
+  readonly parts: Map<number, OpenPart>;
+}
+
+/** Turns the events of items into those of parts. Whatever a vendor leaves out of its deltas is taken from
+ * the events that tell the whole. */
+export class StreamItems {
+  readonly #items = new Map<number, OpenItem>();
+  #events: GenerateEvent[] = [];
+  #next = 0;
+  #calls = false;
+  #refusal = false;
+
+  /** What has come so far, as far as it tells why a reply ends. */
+  get said(): Said {
+    return { calls: this.#calls, refusal: this.#refusal };
+  }
+
+  /** Whether any part has come. */
+  get isEmpty(): boolean {
+    return this.#next === 0;
+  }
+
+  /** The events since the last call. */
+  take(): GenerateEvent[] {
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+
+  /** An item begins. */
+  add(at: number, item: JsonRecord): void {
+    const type = textAt(item, "type");
+    const open: OpenItem = { item, type, parts: new Map() };
+    this.#items.set(at, open);
+    if (type === "function_call" || type === "custom_tool_call") {
+      const value = decodeCall(item);
+      const part = this.#begin(open, 0, { case: "toolCall", value: { ...value, input: "" } });
+      if (value.input !== "") this.#input(part, value.input);
+    } else if (type === "reasoning") {
+      const { itemId } = decodeReasoning(item);
+      const value = create(PartSchema, { kind: { case: "reasoning", value: { itemId } } });
+      this.#begin(open, 0, value.kind);
+    }
+  }
+
+  /** A content part of a message begins; reasoning has its own. */
+  addContent(at: number, index: number, content: JsonRecord): void {
+    const open = this.#items.get(at);
+    if (open !== undefined && open.type === "message") this.#content(open, index, content);
+  }
+
+  /** A text or refusal goes on. */
+  text(at: number, index: number, delta: string, type: "output_text" | "refusal"): void {
+    const open = this.#message(at);
+    const part = open.parts.get(index) ?? this.#content(open, index, { type });
+    part.begun = true;
+    if (delta !== "") this.#events.push(textDelta(part.index, delta));
+  }
+
+  /** A text refers to a source. */
+  annotation(at: number, index: number, annotation: JsonRecord): void {
+    const open = this.#message(at);
+    const part = open.parts.get(index) ?? this.#content(open, index, { type: "output_text" });
+    this.#cite(part, annotation);
+  }
+
+  /** A content part is complete. */
+  endContent(at: number, index: number, content: JsonRecord): void {
+    const open = this.#items.get(at);
+    if (open === undefined || open.type !== "message") return;
+    this.#endContent(open, index, content);
+  }
+
+  /** A call's input goes on. */
+  input(at: number, delta: string): void {
+    const part = this.#items.get(at)?.parts.get(0);
+    if (part !== undefined) this.#input(part, delta);
+  }
+
+  /** A summary of a reasoning begins. */
+  addSummary(at: number): void {
+    const part = this.#reasoning(at);
+    if (part !== undefined) this.#summaryStart(part);
+  }
+
+  /** A summary of a reasoning goes on. */
+  summary(at: number, index: number, delta: string): void {
+    const part = this.#reasoning(at);
+    if (part === undefined) return;
+    while (part.count <= index) this.#summaryStart(part);
+    if (delta !== "") this.#events.push(summaryDelta(part.index, delta));
+  }
+
+  /** A reasoning's text goes on. */
+  reasoningText(at: number, delta: string): void {
+    const part = this.#reasoning(at);
+    if (part === undefined) return;
+    part.hasText = true;
+    if (delta !== "") this.#events.push(textDelta(part.index, delta));
+  }
+
+  /** An item is complete. */
+  done(at: number, item: JsonRecord): void {
+    if (!this.#items.has(at)) this.add(at, item);
+    const open = this.#items.get(at);
+    this.#items.delete(at);
+    if (open === undefined) return;
+    switch (open.type) {
+      case "message":
+        recordsAt(item, "content").forEach((content, i) => this.#endContent(open, i, content));
+        this.#endAll(open);
+        break;
+      case "function_call":
+      case "custom_tool_call": {
+        const part = open.parts.get(0);
+        if (part !== undefined && !part.begun) this.#input(part, decodeCall(item).input);
+        this.#endAll(open);
+        break;
+      }
+      case "reasoning":
+        this.#endReasoning(open, item);
+        break;
+      default:
+        for (const part of decodeOutputItem(item)) this.#whole(part);
+    }
+  }
+
+  /** Nothing follows: ends what is still under way. */
+  endItems(): void {
+    for (const open of this.#items.values()) this.#endAll(open);
+    this.#items.clear();
+  }
+
+  #begin(open: OpenItem, key: number, kind: Part["kind"], extras: Part["extras"] = []): OpenPart {
+    const part: OpenPart = { index: this.#next++, begun: false, count: 0, hasText: false };
+    open.parts.set(key, part);
+    if (kind.case === "toolCall") this.#calls = true;
+    if (kind.case === "refusal") this.#refusal = true;
+    this.#events.push(
+      partStart(part.index, { $typeName: "uas.inference.v1.Part", kind, extras: [...extras] }),
+    );
+    return part;
+  }
+
+  #content(open: OpenItem, index: number, content: JsonRecord): OpenPart {
+    const type = textAt(content, "type");
+    const { kind, extras } = decodeOutputContent({ type }, open.item);
+    const part = this.#begin(open, index, kind, extras);
+    const text = textAt(content, type === "refusal" ? "refusal" : "text");
+    if (text !== "") {
+      part.begun = true;
+      this.#events.push(textDelta(part.index, text));
+    }
+    return part;
+  }
+
+  #endContent(open: OpenItem, index: number, content: JsonRecord): void {
+    const type = textAt(content, "type");
+    if (type !== "output_text" && type !== "refusal") return;
+    const key = ended(index);
+    if (open.parts.has(key)) return;
+    const part = open.parts.get(index) ?? this.#content(open, index, { type });
+    const text = textAt(content, type === "refusal" ? "refusal" : "text");
+    if (!part.begun && text !== "") this.#events.push(textDelta(part.index, text));
+    for (const annotation of recordsAt(content, "annotations").slice(part.count)) {
+      this.#cite(part, annotation);
+    }
+    this.#events.push(partEnd(part.index));
+    open.parts.delete(index);
+    open.parts.set(key, part);
+  }
+
+  #endReasoning(open: OpenItem, item: JsonRecord): void {
+    const part = open.parts.get(0);
+    if (part === undefined) return;
+    const { text, summaries } = decodeReasoning(item);
+    for (const summary of summaries.slice(part.count)) {
+      this.#summaryStart(part);
+      if (summary !== "") this.#events.push(summaryDelta(part.index, summary));
+    }
+    if (!part.hasText && text !== "") this.#events.push(textDelta(part.index, text));
+    const seal: ReasoningSeal | undefined = sealOf(item);
+    if (seal !== undefined) this.#events.push(sealDelta(part.index, seal));
+    this.#endAll(open);
+  }
+
+  #endAll(open: OpenItem): void {
+    for (const [key, part] of open.parts) {
+      if (key >= 0) this.#events.push(partEnd(part.index));
+    }
+    open.parts.clear();
+  }
+
+  #whole(part: Part): void {
+    const index = this.#next++;
+    this.#events.push(partStart(index, part), partEnd(index));
+  }
+
+  #input(part: OpenPart, delta: string): void {
+    part.begun = true;
+    if (delta !== "") this.#events.push(inputDelta(part.index, delta));
+  }
+
+  #cite(part: OpenPart, annotation: JsonRecord): void {
+    part.count++;
+    this.#events.push(citationDelta(part.index, decodeCitation(JSON.stringify(annotation))));
+  }
+
+  #summaryStart(part: OpenPart): void {
+    part.count++;
+    this.#events.push(summaryStart(part.index));
+  }
+
+  /** Vendors that send deltas only are served all the same. */
+  #message(at: number): OpenItem {
+    const open = this.#items.get(at);
+    if (open !== undefined) return open;
+    const made: OpenItem = { item: {}, type: "message", parts: new Map() };
+    this.#items.set(at, made);
+    return made;
+  }
+
+  #reasoning(at: number): OpenPart | undefined {
+    if (!this.#items.has(at)) this.add(at, { type: "reasoning" });
+    const open = this.#items.get(at);
+    return open?.type === "reasoning" ? open.parts.get(0) : undefined;
+  }
+}
+
+/** Where a content part is kept once it is complete. */
+function ended(index: number): number {
+  return -1 - index;
+}
+
+/** The item of an event. */
+export function itemOf(event: JsonRecord): JsonRecord {
+  return recordAt(event, "item") ?? {};
+}
+
+/* Events of a streamed reply, made by hand: through the schema each would cost a microsecond. */
+
+/** A part begins. */
+function partStart(index: number, part: Part): GenerateEvent {
+  return replyEvent({
+    case: "partStart",
+    value: { $typeName: "uas.inference.v1.PartStart", index, part },
+  });
+}
+
+/** A part is complete. */
+function partEnd(index: number): GenerateEvent {
+  return replyEvent({ case: "partEnd", value: { $typeName: "uas.inference.v1.PartEnd", index } });
+}
+
+/** A text, refusal or reasoning goes on. */
+function textDelta(index: number, value: string): GenerateEvent {
+  return partDelta(index, { case: "text", value });
+}
+
+/** A call's input goes on. */
+function inputDelta(index: number, value: string): GenerateEvent {
+  return partDelta(index, { case: "input", value });
+}
+
+/** A new summary of a reasoning begins. */
+function summaryStart(index: number): GenerateEvent {
+  return partDelta(index, { case: "summaryStart", value: true });
+}
+
+/** The last summary of a reasoning goes on. */
+function summaryDelta(index: number, value: string): GenerateEvent {
+  return partDelta(index, { case: "summary", value });
+}
+
+/** A text refers to a source. */
+function citationDelta(index: number, value: Citation): GenerateEvent {
+  return partDelta(index, { case: "citation", value });
+}
+
+/** The seal of a reasoning. */
+function sealDelta(index: number, value: ReasoningSeal): GenerateEvent {
+  return partDelta(index, { case: "seal", value });
+}
+
+function partDelta(index: number, delta: PartDelta["delta"]): GenerateEvent {
+  return replyEvent({
+    case: "partDelta",
+    value: { $typeName: "uas.inference.v1.PartDelta", index, delta },
+  });
+}
+
+function replyEvent(kind: GenerateEvent["kind"]): GenerateEvent {
+  return { $typeName: "uas.inference.v1.GenerateEvent", kind };
+}

@@ -1,0 +1,139 @@
+/** What the relays of styles with named events have in common: bytes in, the same bytes out but for the
+ * places that a style replaces. */
+import { eventBytesMax } from "../../config/limits.ts";
+import { nothing } from "../../core/bytes.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { GatewayError } from "../../core/errors.ts";
+import type { RelayOptions, StreamRelay } from "../dialect.ts";
+import { type EventPlace, EventSplitter, missingEnd } from "./event-stream.ts";
+import { EventMould } from "../json/event-mould.ts";
+import { type ObjectScan, quote } from "../json/object-scan.ts";
+import { Splicer } from "../json/splice.ts";
+
+/** See {@link StreamRelay}. A style reads events in `onData` and sets the public members. */
+export abstract class EventRelay implements StreamRelay {
+  usage: Usage | undefined;
+  textBytes = 0;
+  finished = false;
+  done = false;
+  failed = false;
+
+  readonly #splitter = new EventSplitter(eventBytesMax);
+  readonly #splicer = new Splicer();
+  readonly #model: Buffer | undefined;
+  #source: Buffer = nothing;
+  #place: EventPlace | undefined;
+  /** Where the bytes that `onData` sees stand in the source. */
+  #shift = 0;
+  /** The form of the last event of which only a text counts; `undefined`: none has come. */
+  #mould: EventMould | undefined;
+
+  constructor(options: RelayOptions) {
+    this.#model = modelJson(options);
+  }
+
+  /** Reads the JSON of one event, from `start` to `end`. */
+  protected abstract onData(bytes: Buffer, start: number, end: number): void;
+
+  abstract errorEvent(error: GatewayError): Buffer;
+
+  abstract stop(usage: Usage | undefined): Buffer;
+
+  push(pieces: readonly Buffer[]): Buffer {
+    const source = this.#splitter.begin(pieces);
+    this.#source = source;
+    let at = 0;
+    while (at < source.length) {
+      at = this.#passAlike(source, at);
+      const place = at < source.length ? this.#splitter.next(at) : undefined;
+      if (place === undefined) break;
+      this.#place = place;
+      if (place.dataLines === 1) this.onData(source, place.dataStart, place.dataEnd);
+      else if (place.dataLines > 1) this.#onSplitData(source, place);
+      at = place.end;
+    }
+    this.#source = nothing;
+    const passed = this.#splicer.apply(source, at);
+    this.#splitter.finish(at, passed);
+    return passed;
+  }
+
+  end(): Buffer {
+    const missing = missingEnd(this.#splitter.rest);
+    return missing === undefined ? nothing : this.push([missing]);
+  }
+
+  /** The name on the event's `event` line; empty: it has none. */
+  protected eventName(): string {
+    const { start = 0, end = 0 } = this.#place ?? {};
+    const text = this.#source.toString("latin1", start, end);
+    return /^event: ?(.*)$/m.exec(text)?.[1] ?? "";
+  }
+
+  /**
+   * Notes that the event changes nothing but {@link textBytes}, by the length of the one text that stands from `start`
+   * to `end` (exclusive): others that differ from it in that text only are not read.
+   */
+  protected learn(start: number, end: number): void {
+    if (this.#place === undefined || this.#place.dataLines !== 1) return;
+    const first = this.#place.start;
+    const event = Buffer.from(this.#source.subarray(first, this.#place.end));
+    this.#mould = new EventMould({ event, text: { start: start - first, end: end - first } });
+  }
+
+  #passAlike(source: Buffer, start: number): number {
+    if (this.#mould === undefined || this.failed) return start;
+    const { end, textBytes } = this.#mould.pass(source, start);
+    this.textBytes += textBytes;
+    return end;
+  }
+
+  /** Takes the whole event out. */
+  protected hideEvent(): void {
+    if (this.#place !== undefined) this.#splicer.replace(this.#place.start, this.#place.end);
+  }
+
+  /** Puts the public name where the vendor wrote a string; a null stays. */
+  protected restoreModel(scan: ObjectScan): void {
+    if (this.#model === undefined || scan.kind("model") !== quote) return;
+    const member = scan.find("model");
+    this.#splicer.replace(
+      scan.start(member) + this.#shift,
+      scan.end(member) + this.#shift,
+      this.#model,
+    );
+  }
+
+  /**
+   * Data over several lines: legal, though no vendor does it. Read with everything else blanked out, so
+   * that places stay the same: between two lines of JSON, white space means nothing.
+   */
+  #onSplitData(source: Buffer, { start, end }: EventPlace): void {
+    const text = source.toString("latin1", start, end);
+    const blanked = text.replaceAll(/(^data: ?)?(.*)(\r\n|\n|\r|$)/gm, blankLine);
+    this.#shift = start;
+    this.onData(Buffer.from(blanked, "latin1"), 0, blanked.length);
+    this.#shift = 0;
+  }
+}
+
+/** A line with nothing but the value of its `data` left. */
+function blankLine(line: string, data: string | undefined, value: string): string {
+  if (data === undefined) return " ".repeat(line.length);
+  return (" ".repeat(data.length) + value).padEnd(line.length);
+}
+
+/** The public model name as it stands in JSON; `undefined`: leave what the vendor wrote. */
+export function modelJson({ publicModel }: RelayOptions): Buffer | undefined {
+  return publicModel === undefined ? undefined : Buffer.from(JSON.stringify(publicModel));
+}
+
+/** Puts the public model name into a whole reply. */
+export function restoreReplyModel(body: Buffer, scan: ObjectScan, options: RelayOptions): Buffer {
+  const model = modelJson(options);
+  if (model === undefined || scan.kind("model") !== quote) return body;
+  const member = scan.find("model");
+  const splicer = new Splicer();
+  splicer.replace(scan.start(member), scan.end(member), model);
+  return splicer.apply(body, body.length);
+}

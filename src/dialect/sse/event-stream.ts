@@ -1,0 +1,234 @@
+/**
+ * Finds the events of a `text/event-stream` in bytes that arrive in any pieces, as places in those bytes. Knows nothing
+ * of JSON. Lines end with LF, CRLF or CR; an event ends with an empty line.
+ *
+ * Not by eventsource-parser: it returns decoded texts without their places, so a relay would have to write each event
+ * again, and would lose the vendor's line ends, comments and unknown fields. It finds events as fast (3.1, 230-byte
+ * events, CPU per event: 0.09 to 0.12 µs in reads of 64 KB, as ours; 0.19 µs in reads of one event, ours 0.22), but
+ * with only their data made into bytes again it takes 0.19 and 0.32 µs.
+ */
+import { eventBytesMax } from "../../config/limits.ts";
+import { nothing, join } from "../../core/bytes.ts";
+
+/** One complete event, as places in the buffer that is being read. Valid until the next one. */
+export interface EventPlace {
+  /** Where the event's first byte stands. */
+  start: number;
+  /** Behind the event's empty line. */
+  end: number;
+  /** The value of its only or last `data` line; both 0 where it has none. */
+  dataStart: number;
+  dataEnd: number;
+  /** How many `data` lines it has. */
+  dataLines: number;
+}
+
+/** Raised where an event grows beyond the limit. */
+export class EventTooLongError extends Error {}
+
+/**
+ * Walks through the events of a stream, and keeps the incomplete rest of a read for the next one:
+ * `begin` with the bytes that arrived, `next` for each event, `finish`.
+ */
+export class EventSplitter {
+  readonly #place: EventPlace = { start: 0, end: 0, dataStart: 0, dataEnd: 0, dataLines: 0 };
+  readonly #eventBytesMax: number;
+  readonly #gather = new Gather();
+  #rest: Buffer | undefined;
+  #source: Buffer = nothing;
+  #hasCr: boolean | undefined;
+
+  constructor(bytesMax: number) {
+    this.#eventBytesMax = bytesMax;
+  }
+
+  /** What has arrived of an event that is not complete. */
+  get rest(): Buffer | undefined {
+    return this.#rest;
+  }
+
+  /** Takes the next bytes, in pieces; returns the buffer that places refer to. */
+  begin(pieces: readonly Buffer[]): Buffer {
+    this.#source = this.#gather.join(this.#rest === undefined ? pieces : [this.#rest, ...pieces]);
+    this.#hasCr = undefined;
+    return this.#source;
+  }
+
+  /** The event that begins at `from`, or `undefined` where it is not complete. One object is reused. */
+  next(from: number): EventPlace | undefined {
+    const source = this.#source;
+    const place = this.#place;
+    reset(place, from);
+    // Streams with CR are rare: one native search tells whether to look for it at all.
+    this.#hasCr ??= source.includes(0x0d);
+    for (let lineStart = from; ; ) {
+      const lineEnd = this.#hasCr ? endOfLine(source, lineStart) : source.indexOf(0x0a, lineStart);
+      if (lineEnd < 0) return undefined;
+      const after = afterLine(source, lineEnd);
+      if (after < 0) return undefined;
+      if (lineEnd === lineStart) {
+        place.end = after;
+        return place;
+      }
+      readLine(source, lineStart, lineEnd, place);
+      lineStart = after;
+    }
+  }
+
+  /**
+   * Keeps what stands behind `end` for the next read.
+   *
+   * @param passed what goes on to the client, which may be a part of the source
+   * @throws EventTooLongError
+   */
+  finish(end: number, passed: Buffer): void {
+    const source = this.#source;
+    this.#gather.keep(passed);
+    this.#rest = end === source.length ? undefined : Buffer.from(source.subarray(end));
+    this.#source = nothing;
+    if (source.length - end > this.#eventBytesMax) {
+      throw new EventTooLongError(`an event is longer than ${this.#eventBytesMax} bytes`);
+    }
+  }
+}
+
+function reset(place: EventPlace, start: number): void {
+  place.start = start;
+  place.dataStart = 0;
+  place.dataEnd = 0;
+  place.dataLines = 0;
+}
+
+/** Where the line's terminator stands, or -1 where it has not arrived. */
+function endOfLine(source: Buffer, from: number): number {
+  for (let i = from; i < source.length; i++) {
+    if (source[i] === 0x0a || source[i] === 0x0d) return i;
+  }
+  return -1;
+}
+
+/** Behind the terminator, or -1 for a CR at the very end: an LF may belong to it. */
+function afterLine(source: Buffer, lineEnd: number): number {
+  if (source[lineEnd] === 0x0a) return lineEnd + 1;
+  if (lineEnd + 1 === source.length) return -1;
+  return source[lineEnd + 1] === 0x0a ? lineEnd + 2 : lineEnd + 1;
+}
+
+function readLine(source: Buffer, start: number, end: number, place: EventPlace): void {
+  const isData =
+    source[start] === 0x64 &&
+    source[start + 1] === 0x61 &&
+    source[start + 2] === 0x74 &&
+    source[start + 3] === 0x61 &&
+    source[start + 4] === 0x3a;
+  if (!isData) return;
+  place.dataStart = source[start + 5] === 0x20 ? start + 6 : start + 5;
+  place.dataEnd = end;
+  place.dataLines++;
+}
+
+/**
+ * What a stream that has ended lacks to make its last bytes an event: the empty line. `undefined`: nothing is
+ * left, or it was cut in its middle.
+ */
+export function missingEnd(rest: Buffer | undefined): Buffer | undefined {
+  if (rest === undefined) return undefined;
+  const lines = rest.toString("utf8").split(/\r\n|\n|\r/);
+  const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5));
+  if (!isWhole(data.join("\n").trim())) return undefined;
+  return Buffer.from(rest.at(-1) === 0x0a || rest.at(-1) === 0x0d ? "\n" : "\n\n");
+}
+
+function isWhole(data: string): boolean {
+  if (data === "[DONE]") return true;
+  try {
+    JSON.parse(data);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/* Joins the pieces of a read in memory that is used again for the next one. */
+
+/** From how many bytes on memory is used again: smaller buffers come from Node's own pool. */
+const reusedBytesMin = 8 * 1024;
+
+/** How much memory is taken first, in bytes: two full reads of a socket. */
+const firstBytes = 128 * 1024;
+
+/**
+ * Memory for one stream. A flood of events comes in reads of 64 KiB: fresh memory for each of them costs
+ * an eighth of what relaying them costs, most of it in the system, which must clear its pages.
+ */
+class Gather {
+  #memory: Buffer | undefined;
+  /** Whether the last read was: the next one will be, too, and no memory is taken ahead of it. */
+  #isKept = false;
+
+  /** The pieces as one, valid until the next call; for longer, say {@link keep}. */
+  join(pieces: readonly Buffer[]): Buffer {
+    if (pieces.length <= 1) return join(pieces);
+    let size = 0;
+    for (const piece of pieces) size += piece.length;
+    if (size < reusedBytesMin) return join(pieces);
+    if (this.#memory === undefined || this.#memory.length < size) {
+      this.#memory = Buffer.allocUnsafeSlow(this.#isKept ? size : Math.max(firstBytes, size));
+    }
+    let at = 0;
+    for (const piece of pieces) {
+      this.#memory.set(piece, at);
+      at += piece.length;
+    }
+    return this.#memory.subarray(0, size);
+  }
+
+  /** Leaves `bytes` as they are for good, where they lie in this memory. */
+  keep(bytes: Buffer): void {
+    this.#isKept = bytes.buffer === this.#memory?.buffer;
+    if (this.#isKept) this.#memory = undefined;
+  }
+}
+
+/* The data of a stream's events as text: what the decoders read. */
+
+/** Reads a stream piece by piece. Keeps the incomplete rest of a read for the next one. */
+export class EventDataReader {
+  readonly #splitter = new EventSplitter(eventBytesMax);
+
+  /** What has arrived of an event that is not complete. */
+  get rest(): Buffer | undefined {
+    return this.#splitter.rest;
+  }
+
+  /**
+   * Gives the data of each event that `pieces` complete, in order. Events without data are passed over.
+   *
+   * @throws EventTooLongError
+   */
+  read(pieces: readonly Buffer[], onData: (data: string) => void): void {
+    const source = this.#splitter.begin(pieces);
+    let at = 0;
+    while (at < source.length) {
+      const place = this.#splitter.next(at);
+      if (place === undefined) break;
+      at = place.end;
+      if (place.dataLines > 0) onData(dataOf(source, place));
+    }
+    this.#splitter.finish(at, nothing);
+  }
+}
+
+function dataOf(source: Buffer, { dataLines, dataStart, dataEnd, start, end }: EventPlace): string {
+  return dataLines === 1
+    ? source.toString("utf8", dataStart, dataEnd)
+    : dataLinesOf(source.toString("utf8", start, end)).join("\n");
+}
+
+/** The values of an event's `data` lines. More than one is legal, though no vendor does it. */
+export function dataLinesOf(event: string): string[] {
+  return event
+    .split(/\r\n|\n|\r/)
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => line.slice(line[5] === " " ? 6 : 5));
+}

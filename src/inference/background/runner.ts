@@ -1,0 +1,280 @@
+/** Makes responses in the background, for whoever runs their tasks. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { eventBytesMax } from "../../config/limits.ts";
+import { ErrorCode } from "../../core/errors.ts";
+import { textAt, parseRecord, recordAt, type JsonRecord } from "../../dialect/json/value.ts";
+import { failureOf } from "../../dialect/responses/finish-reason.ts";
+import { finishedResponse } from "../../dialect/responses/response-json.ts";
+import { EventSplitter } from "../../dialect/sse/event-stream.ts";
+import { TaskRefused, type TaskOutcome, type Transaction } from "../../vendor/task.ts";
+import type { PlannedRoute, ReadRequest } from "../pipeline/adapter.ts";
+import { contextBytes, type CallState } from "../state/responses-memory.ts";
+import { exchangeText, unopenedText, textUsage, type MadeText } from "../text-exchange.ts";
+import { plannedRoute, type TextAsk, type TextRunner } from "../text-task.ts";
+import type { Upstream } from "../upstream.ts";
+import { WireAdapter } from "../wire-adapter.ts";
+import {
+  begunEvents,
+  eventText,
+  type EventLog,
+  type EventBatch,
+  type LoggedResponse,
+} from "./event-log.ts";
+import { backgroundOf, type BackgroundParams } from "./request.ts";
+import type { BackgroundStore, FoundBackground } from "./store.ts";
+
+/** What {@link createBackgroundRunner} needs. */
+interface BackgroundRunnerOptions {
+  readonly upstream: Upstream;
+  readonly store: BackgroundStore;
+  /** What is kept between calls. */
+  readonly state: CallState;
+  /** Keeps the events of responses that are read as streams. */
+  readonly log: EventLog;
+  readonly warn: (message: string, fields: object) => void;
+}
+
+/** Makes a runner of tasks whose parameters are of a response in the background. */
+export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRunner {
+  const { upstream, store, state } = options;
+  return async (ask) => {
+    const params = backgroundOf(ask.params);
+    if (params === undefined) throw new Error("no response in the background");
+    const { accountId, responseId, callId } = params;
+    const found = await store.find(accountId, responseId);
+    if (found === undefined) throw new TaskRefused("invalid_parameters", "It was deleted");
+    const adapter = new WireAdapter({ request: found.request, callId, accountId, state });
+    const { request, planned } = await planOf(upstream, adapter, ask);
+    const recorder = await recorderOf(params, options);
+    recorder?.begin(found.begun);
+    const events = new ResponseEvents((event) => recorder?.add(event));
+    const { model, signal } = ask;
+    const take = (bytes: Buffer): void => events.add(bytes);
+    try {
+      const made = await exchangeText(upstream, { request, model, planned, signal, take });
+      const done = outcomeOf({ params, found, planned, events, made, store, recorder });
+      const vendorTaskId = made.upstreamId || events.id;
+      return { ...(vendorTaskId !== "" && { vendorTaskId }), done };
+    } finally {
+      await recorder?.close();
+    }
+  };
+}
+
+/** `undefined`: nobody reads the response as a stream. */
+async function recorderOf(
+  { isStreamed, accountId, responseId, callId: taskId }: BackgroundParams,
+  { log, warn }: BackgroundRunnerOptions,
+): Promise<Recorder | undefined> {
+  if (!isStreamed) return undefined;
+  const of = { accountId, responseId, taskId };
+  return new Recorder({ log, of, warn }, await log.last(of));
+}
+
+interface Plan {
+  readonly request: ReadRequest<Buffer>;
+  readonly planned: PlannedRoute;
+}
+
+/** Reads the request again, and finds whether this route can serve it. @throws TaskRefused */
+async function planOf(upstream: Upstream, adapter: WireAdapter, ask: TextAsk): Promise<Plan> {
+  const { model, route } = ask;
+  const planned = plannedRoute(upstream, { model, route, dialect: Dialect.RESPONSES });
+  try {
+    const request = adapter.read();
+    const recalled = await request.recall(upstream.plan(model, Dialect.RESPONSES));
+    if (recalled === undefined) return { request, planned };
+    const isAble = recalled.routes.some((each) => each.route === route);
+    if (isAble) return { request: recalled.request, planned };
+  } catch (error) {
+    throw unopenedText(error);
+  }
+  // What it goes on from is kept by another of the model's vendors.
+  throw new TaskRefused("upstream_error", `vendor ${route.vendor} cannot continue it`, true);
+}
+
+interface Made {
+  readonly params: BackgroundParams;
+  readonly found: FoundBackground;
+  readonly planned: PlannedRoute;
+  readonly events: ResponseEvents;
+  readonly made: MadeText;
+  readonly store: BackgroundStore;
+  readonly recorder: Recorder | undefined;
+}
+
+function outcomeOf({ params, found, planned, events, made, store, recorder }: Made): TaskOutcome {
+  const ended = events.ended();
+  const { accountId, responseId } = params;
+  const { vendor } = planned.route;
+  const isKept = planned.dialect === Dialect.RESPONSES && events.id !== "";
+  const bytes = contextBytes(ended);
+  const keeper = isKept ? { vendor, responseId: events.id, bytes } : undefined;
+  const response = finishedResponse(found.begun, ended);
+  const finished = { accountId, responseId, response, input: found.input, keeper };
+  return {
+    files: [],
+    ...textUsage(made.metered),
+    dropped: made.dropped,
+    async within(transaction) {
+      await store.finish(transaction, finished);
+      await recorder?.finish(transaction, response);
+    },
+  };
+}
+
+/* Writes the events of a response down while it is made, a few times a second. */
+
+/** How long events wait for others, in milliseconds: each writing is a commit, and wakes readers. */
+const gatherMs = 100;
+
+/** Those that begin a response: it has begun long before its vendor says so. Those that end it are told with what
+ * is kept of it. */
+const own = new Set([
+  "response.created",
+  "response.queued",
+  "response.in_progress",
+  "response.completed",
+  "response.incomplete",
+  "response.failed",
+  "error",
+]);
+
+/** What a {@link Recorder} needs. */
+interface RecorderOptions {
+  readonly log: EventLog;
+  readonly of: LoggedResponse & { readonly taskId: string };
+  /** Told where events could not be written: they are tried again with the next. */
+  readonly warn: (message: string, fields: object) => void;
+}
+
+/** Numbers events and writes them. {@link close} it. */
+export class Recorder {
+  readonly #options: RecorderOptions;
+  #next: number;
+  /** What is not written yet. */
+  #pending: string[] = [];
+  #writing: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param last the number of the last event that is written */
+  constructor(options: RecorderOptions, last: number) {
+    this.#options = options;
+    this.#next = last + 1;
+  }
+
+  /** The response is being made; told once, however many vendors are asked. */
+  begin(begun: JsonRecord): void {
+    if (this.#next > begunEvents(begun).last + 1) return;
+    const response = { ...begun, status: "in_progress" };
+    this.#add({ type: "response.in_progress", response });
+  }
+
+  /** Takes an event of the vendor's. */
+  add(event: JsonRecord): void {
+    const type = textAt(event, "type");
+    if (type !== "" && !own.has(type)) this.#add({ ...event, type });
+  }
+
+  /** Writes what is left, and the end, in the transaction that ends the response; it may be repeated. */
+  async finish(transaction: Transaction, response: JsonRecord): Promise<void> {
+    await this.#written();
+    const type = `response.${textAt(response, "status")}`;
+    const events = [...this.#pending, eventText(this.#next, { type, response })];
+    const { log, of } = this.#options;
+    await log.writeIn(transaction, of, { last: this.#next, events });
+  }
+
+  /** Writes what is left. Never fails. */
+  async close(): Promise<void> {
+    await this.#written();
+    await this.#write();
+  }
+
+  #add(event: JsonRecord & { readonly type: string }): void {
+    this.#pending.push(eventText(this.#next++, event));
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#writing = this.#writing.then(() => this.#write());
+    }, gatherMs).unref();
+  }
+
+  async #written(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const events = this.#pending;
+    if (events.length === 0) return;
+    const batch: EventBatch = { last: this.#next - 1, events: [...events] };
+    const { log, of, warn } = this.#options;
+    try {
+      await log.write(of, batch);
+      this.#pending = this.#pending.slice(batch.events.length);
+    } catch (error) {
+      warn("events of a response could not be written", { responseId: of.responseId, err: error });
+    }
+  }
+}
+
+/* The events of a response in the background, as its vendor or its translation sends them. */
+
+const endings = new Set(["response.completed", "response.incomplete"]);
+const failures = new Set(["response.failed", "error"]);
+
+/** Gathers what becomes of a response. */
+class ResponseEvents {
+  readonly #splitter = new EventSplitter(eventBytesMax);
+  readonly #onEvent: (event: JsonRecord) => void;
+  #ended: JsonRecord | undefined;
+
+  /** @param onEvent told of each event, in order */
+  constructor(onEvent: (event: JsonRecord) => void) {
+    this.#onEvent = onEvent;
+  }
+
+  /** Takes whole events, or a whole response. @throws TaskRefused where the vendor failed */
+  add(bytes: Buffer): void {
+    // A vendor that was asked for a stream and does not know how.
+    if (bytes[0] === 0x7b) return this.#end(parseRecord(bytes.toString("utf8")) ?? {});
+    const source = this.#splitter.begin([bytes]);
+    let at = 0;
+    for (let place = this.#splitter.next(at); place; place = this.#splitter.next(at)) {
+      at = place.end;
+      this.#event(parseRecord(source.toString("utf8", place.dataStart, place.dataEnd)) ?? {});
+    }
+    this.#splitter.finish(at, bytes);
+  }
+
+  /** The vendor's own id of the response; empty: it told none, or it has not ended. */
+  get id(): string {
+    return this.#ended === undefined ? "" : textAt(this.#ended, "id");
+  }
+
+  /** The response. @throws TaskRefused where none came */
+  ended(): JsonRecord {
+    if (this.#ended !== undefined) return this.#ended;
+    throw new TaskRefused("upstream_error", "The model's vendor answered something unusable");
+  }
+
+  #event(event: JsonRecord): void {
+    const type = textAt(event, "type");
+    const response = recordAt(event, "response");
+    if (endings.has(type) && response !== undefined) this.#ended = response;
+    if (failures.has(type)) throw failed(response ?? event);
+    this.#onEvent(event);
+  }
+
+  #end(response: JsonRecord): void {
+    if (textAt(response, "status") === "failed") throw failed(response);
+    this.#ended = response;
+  }
+}
+
+function failed(record: JsonRecord): TaskRefused {
+  const { code, message } = failureOf(record);
+  const isCallers = code === ErrorCode.INVALID_REQUEST;
+  return new TaskRefused(isCallers ? "invalid_parameters" : "upstream_error", message);
+}

@@ -1,0 +1,78 @@
+/** Puts inference together. */
+import type { Logger } from "pino";
+import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { ResponseService } from "../../gen/uas/inference/v1/response_service_pb.ts";
+import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
+import type { PriceBook } from "../billing/prices/price-book.ts";
+import { callCost, holdAmount } from "../billing/prices/price.ts";
+import type { Config } from "../config/config.ts";
+import { priceAt } from "../config/price.ts";
+import type { Metrics } from "../core/metrics.ts";
+import { serve } from "../core/service.ts";
+import type { Vendor } from "../vendor/vendor.ts";
+import { createBackgroundState } from "./background/store.ts";
+import { createBackground } from "./background/submit.ts";
+import type { BackgroundTasks } from "./background/tasks.ts";
+import { createCatalogue } from "./catalogue.ts";
+import { createCountTokens } from "./count-tokens.ts";
+import { createHandlers } from "./handlers.ts";
+import type { Pricing } from "./pipeline/context.ts";
+import type { DetachedReplies } from "./pipeline/disconnect.ts";
+import { MonitoredStreams } from "./pipeline/hold-monitor.ts";
+import { createRefusedKeys } from "./refused-keys.ts";
+import type { RunningCalls } from "./running-calls.ts";
+import { createInferenceService } from "./service.ts";
+import { createResponseService } from "./state/response-service.ts";
+import type { InferenceState } from "./state/state.ts";
+import type { TokenCounter } from "./tokens/counter.ts";
+import type { UnlimitedRoutes } from "./unlimited-routes.ts";
+import type { Upstream } from "./upstream.ts";
+
+/** What inference needs of the rest. */
+interface InferenceParts {
+  readonly config: Config;
+  readonly vendors: ReadonlyMap<string, Vendor>;
+  readonly ledger: LedgerWriter;
+  readonly pricing: Pricing;
+  readonly calls: RunningCalls;
+  readonly detached: DetachedReplies;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly state: InferenceState;
+  readonly counter: TokenCounter;
+  readonly upstream: Upstream;
+  readonly unlimitedRoutes: UnlimitedRoutes;
+  /** Runs responses in the background. */
+  readonly background: BackgroundTasks;
+}
+
+/** Makes the services, and what other rooms need of inference. */
+export function createInference(parts: InferenceParts) {
+  const { config, calls, state, counter, upstream, background: tasks } = parts;
+  const catalogue = createCatalogue(config.models);
+  const exchanging = { ...parts, catalogue, streams: new MonitoredStreams() };
+  const background = createBackgroundState(tasks, state.responses);
+  const following = { tasks, background, events: state.events };
+  const accept = { ...exchanging, ...following, store: state.background };
+  const handlers = createHandlers(exchanging, createBackground(accept));
+  const countTokens = createCountTokens({ catalogue, upstream, calls, counter });
+  const inference = createInferenceService({ catalogue, handlers, countTokens });
+  const { responses: store, vendorState } = state;
+  const responses = createResponseService({ store, vendorState, following });
+  const services = [serve(InferenceService, inference), serve(ResponseService, responses)];
+  return { services, catalogue, handlers, refusedKeys: createRefusedKeys(parts) };
+}
+
+/* What calls cost, as the operator's configuration says. */
+
+/** Makes it. */
+export function createPricing(prices: PriceBook): Pricing {
+  return {
+    priceAt: (model, startMs) => priceAt(model.prices, startMs),
+    version: (price) => prices.version(price),
+    hold: (price, { input, output, ...units }, discountBp) =>
+      holdAmount({ price, inputTokens: input, outputTokens: output, ...units, discountBp }),
+    cost: callCost,
+    vendorCost: ({ costs }, usage, startMs) => costs && callCost(priceAt(costs, startMs), usage),
+  };
+}

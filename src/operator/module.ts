@@ -1,0 +1,50 @@
+/** The operator's room, put together with what it needs of the others. */
+import packageFacts from "../../package.json" with { type: "json" };
+import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
+import type { Config } from "../config/config.ts";
+import type { Database } from "../db/database.ts";
+import { createTextRunner } from "../inference/text-task.ts";
+import type { Upstream } from "../inference/upstream.ts";
+import { createOperatorService } from "./service.ts";
+import type { Tested, VendorRpcOptions } from "./vendor-rpcs.ts";
+import { type Service, serve } from "../core/service.ts";
+
+/** What it needs. */
+export interface OperatorRoomOptions {
+  readonly database: Database;
+  readonly config: Config;
+  readonly upstream: Upstream;
+}
+
+/** How long a vendor may take to answer a test, in milliseconds. */
+const testMs = 30_000;
+
+/** What a vendor is asked: little, and an answer that needs no thought. */
+const testParams = { prompt: "Reply with the single word OK.", maxTokens: 64 };
+
+/** Makes it. */
+export function createOperatorRoom({ database, config, upstream }: OperatorRoomOptions): Service {
+  const { pool, orm } = database;
+  const { version } = packageFacts;
+  const standingOf = (vendor: string) => upstream.standingOf(vendor);
+  const test = createTest(upstream);
+  return serve(
+    OperatorService,
+    createOperatorService({ pool, orm, config, version, standingOf, test }),
+  );
+}
+
+function createTest(upstream: Upstream): VendorRpcOptions["test"] {
+  const run = createTextRunner(upstream);
+  return async (model, vendor): Promise<Tested> => {
+    const route = model.routes.find((each) => each.vendor === vendor);
+    if (route === undefined) return { text: undefined, error: `no route to ${vendor}` };
+    try {
+      const signal = AbortSignal.timeout(testMs);
+      const made = await run({ model, route, params: testParams, signal });
+      return { text: "done" in made ? (made.done.text ?? "") : "", error: "" };
+    } catch (error) {
+      return { text: undefined, error: error instanceof Error ? error.message : String(error) };
+    }
+  };
+}

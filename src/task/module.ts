@@ -1,0 +1,361 @@
+/** Puts the task room together: its reads for whoever has the database, all of it for a server. */
+import type { Logger } from "pino";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
+import type { CallRow } from "../billing/calls/call-row.ts";
+import type { PriceBook } from "../billing/prices/price-book.ts";
+import { holdAmount, callCost } from "../billing/prices/price.ts";
+import type { Config, Settings } from "../config/config.ts";
+import { priceAt } from "../config/price.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import type { Metrics } from "../core/metrics.ts";
+import { formatUsd, nanosPerUsd } from "../core/money.ts";
+import { serve, type Service } from "../core/service.ts";
+import type { Database } from "../db/database.ts";
+import { openPool } from "../db/open-pool.ts";
+import { backgroundOf } from "../inference/background/request.ts";
+import { createBackgroundRunner } from "../inference/background/runner.ts";
+import type { BackgroundTasks } from "../inference/background/tasks.ts";
+import { createCatalogue } from "../inference/catalogue.ts";
+import { admitModel } from "../inference/pipeline/admit.ts";
+import type { InferenceState } from "../inference/state/state.ts";
+import { createTextRunner } from "../inference/text-task.ts";
+import type { Upstream } from "../inference/upstream.ts";
+import type { Vendor } from "../vendor/vendor.ts";
+import { createBackgroundTasks } from "./background.ts";
+import { createCallbacks, type Callbacks } from "./callbacks.ts";
+import { createCancel } from "./cancel.ts";
+import { TaskFeed } from "./feed.ts";
+import { createTaskJobs } from "./jobs.ts";
+import { createTaskReads, Parking } from "./reads.ts";
+import { createTaskSchemas } from "./schema/schemas.ts";
+import { createTaskService } from "./service.ts";
+import { createTaskStore } from "./store.ts";
+import { createSubmit, openSubmitPool, type TaskPricing } from "./submit.ts";
+import type { TaskRow } from "./task-row.ts";
+import type {
+  WorkerOptions,
+  ResultStore,
+  WorkerText,
+  WorkerTimings,
+  WorkerVendor,
+} from "./worker-options.ts";
+import { createTaskWorker } from "./worker.ts";
+
+/** What a server needs of the rest. */
+interface TaskOptions {
+  readonly database: Database;
+  readonly config: Config;
+  readonly vendors: ReadonlyMap<string, Vendor>;
+  readonly prices: PriceBook;
+  readonly metrics: Metrics;
+  /** Called when there is something new to work on. Default: who works on tasks finds it by itself. */
+  readonly onNews?: () => void;
+  /** Called when a task that runs is asked to end. Default: who works on it finds it by itself. */
+  readonly onCancel?: (taskId: string) => void;
+  /** Tasks that were submitted in their vendor's own form. Default: there are none. */
+  readonly native?: Pick<WorkerOptions, "natives" | "tell">;
+}
+
+/** The task room of a server. */
+export interface TaskRoom {
+  readonly service: Service;
+  /** Takes what vendors tell of tasks by themselves. */
+  readonly callbacks: Callbacks;
+  /** Runs responses in the background. */
+  readonly background: BackgroundTasks;
+  start(): Promise<void>;
+  /** Answers polls that wait, and closes what was opened. */
+  stop(): Promise<void>;
+}
+
+/** Makes it. */
+export function createTaskRoom(options: TaskOptions): TaskRoom {
+  const { database, config, vendors, prices, metrics, onNews, onCancel } = options;
+  const { pool, url } = database;
+  const { allowHosts } = config.webhooks;
+  const store = createTaskStore(pool);
+  const submits = openSubmitPool(url);
+  const feed = new TaskFeed({ url });
+  const parking = new Parking();
+  const tasksOf = (vendor: string) => vendors.get(vendor)?.tasks;
+  const canStop = ({ type, vendor, path }: TaskRow): boolean => {
+    if (path !== null) return options.native?.natives?.get(vendor)?.tasks.canCancel ?? false;
+    return type === ModelType.TEXT || (tasksOf(vendor)?.canCancel ?? false);
+  };
+  const tell = options.native?.tell;
+  const onAsked = ({ id }: Pick<TaskRow, "id">): void => {
+    onCancel?.(id);
+    onNews?.();
+  };
+  const catalogue = createCatalogue(config.models);
+  const submit = createSubmit({
+    pool: submits,
+    pricing: createTaskPricing(prices),
+    onAccepted: onNews,
+  });
+  const cancel = createCancel({ pool, store, canStop, onAsked, ...(tell && { tell }) });
+  const service = createTaskService({
+    store,
+    feed,
+    parking,
+    allowHosts,
+    authorize: (caller, modelKey) => admitModel(catalogue, caller, modelKey),
+    schemas: createTaskSchemas({ tasksOf: ({ vendor }) => tasksOf(vendor), allowHosts }),
+    submit,
+    cancel,
+  });
+  metrics.gauge(
+    "uas_task_polls_waiting",
+    "Polls and watches of tasks that wait for a change.",
+    () => parking.count,
+  );
+  return {
+    service: serve(TaskService, service),
+    callbacks: createCallbacks({ pool, tasksOf, onNews }),
+    background: createBackgroundTasks({ submit, cancel, store, feed, parking }),
+    start: () => feed.start(),
+    async stop() {
+      await Promise.all([feed.close(), submits.end()]);
+    },
+  };
+}
+
+/** What can be read of tasks without a running server. The rest refuses. */
+export function createTaskReading({ pool }: Database): Service {
+  const reads = createTaskReads({ store: createTaskStore(pool) });
+  const refuse = (): never => {
+    throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, "This needs a running gateway");
+  };
+  return serve(TaskService, {
+    ...reads,
+    submitTask: refuse,
+    cancelTask: refuse,
+    getModelSchema: refuse,
+  });
+}
+
+/** Prices, as tasks are held by them. */
+export function createTaskPricing(prices: PriceBook): TaskPricing {
+  return {
+    priceAt: (model, timeMs) => priceAt(model.prices, timeMs),
+    version: (price) => prices.version(price),
+    holdUnits: (price, units, discountBp) => holdAmount({ price, ...units, discountBp }),
+  };
+}
+
+/* Puts the work on tasks together, for a server. */
+
+/** What a server works on tasks with. */
+export interface WorkingOptions {
+  readonly database: Database;
+  readonly config: Pick<Config, "models" | "vendors">;
+  readonly settings: Pick<Settings, "publicUrl" | "workers">;
+  /** Tasks that were submitted in their vendor's own form. */
+  readonly native: Pick<WorkerOptions, "natives" | "tell">;
+  /** By name. */
+  readonly vendors: ReadonlyMap<string, Vendor>;
+  /** Who asks vendors for texts. */
+  readonly upstream: Upstream;
+  /** What inference keeps between calls. */
+  readonly state: InferenceState;
+  readonly results: ResultStore;
+  readonly prices: PriceBook;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** Told when the end of a task takes an account below its threshold. */
+  readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
+  /** For tests. Default: those of the limits. */
+  readonly taskTimings?: Partial<WorkerTimings>;
+}
+
+/** The work of a server on tasks. */
+export interface TaskWorking {
+  start(): void;
+  /** There is a new task: it is looked for now. Cheap, never fails. */
+  readonly wake: () => void;
+  /** A task is to end: see {@link TaskWorker.cancel}. */
+  readonly cancel: (taskId: string) => void;
+  /** Hands over; a vendor that is being asked for a task may answer for `graceMs`. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** How many connections the work may open: bursts of it must not hold up what callers wait for. */
+const poolMax = 6;
+
+/** Makes it; it does not work yet. */
+export function createTaskWorking(options: WorkingOptions): TaskWorking {
+  const { database, metrics, log, prices, results, config, onLowBalance } = options;
+  const pool = openPool(database.url, { max: poolMax, for: "jobs" });
+  const warn = (message: string, fields: object): void => log.warn(fields, message);
+  const jobs = createTaskJobs({
+    pool,
+    warn,
+    onCount: (counts) => {
+      for (const [state, count] of counts) metrics.tasks.set({ state }, count);
+    },
+  });
+  const worker = createTaskWorker({
+    pool,
+    results,
+    warn,
+    onLowBalance,
+    models: config.models,
+    vendors: workerVendors(options),
+    ...pickNative(options.native),
+    text: { run: textRunner(options), vendors: textVendors(options) },
+    findPrice: (version) => prices.find(version),
+    vendorCost: vendorCostOf(config),
+    timings: options.taskTimings ?? {},
+    ...callbackAt(options.settings),
+    onSubmit: (vendor, outcome) => metrics.taskSubmits.inc({ vendor, outcome }),
+    ...reports(options),
+  });
+  metrics.gauge(
+    "uas_tasks_under_way",
+    "Tasks that this process works on at this moment; those that wait for their vendors are not among them.",
+    worker.underWay,
+  );
+  return {
+    wake: () => worker.wake(),
+    cancel: (taskId) => worker.cancel(taskId),
+    start() {
+      worker.start();
+      jobs.start();
+    },
+    async stop(graceMs) {
+      await Promise.all([worker.stop({ graceMs }), jobs.stop()]);
+      await pool.end();
+    },
+  };
+}
+
+function pickNative({
+  natives,
+  tell,
+}: WorkingOptions["native"]): Pick<WorkerOptions, "natives" | "tell"> {
+  return { ...(natives && { natives }), ...(tell && { tell }) };
+}
+
+/** Texts of tasks, and responses in the background. */
+function textRunner({
+  upstream,
+  state,
+  log,
+}: Pick<WorkingOptions, "upstream" | "state" | "log">): WorkerText["run"] {
+  const text = createTextRunner(upstream);
+  const { background: store, events } = state;
+  const warn = (message: string, fields: object): void => log.warn(fields, message);
+  const response = createBackgroundRunner({ upstream, state, store, log: events, warn });
+  return (ask) => (backgroundOf(ask.params) === undefined ? text : response)(ask);
+}
+
+function workerVendors({
+  vendors,
+  config,
+  settings: { workers },
+}: Pick<WorkingOptions, "vendors" | "config" | "settings">): ReadonlyMap<string, WorkerVendor> {
+  return new Map(
+    [...vendors].flatMap(([name, { tasks }]) => {
+      if (tasks === undefined) return [];
+      const set = config.vendors.get(name);
+      const { maxInFlight, baseUrl = "" } = set ?? {};
+      const allPolls = set?.pollsPerSecond ?? tasks.pollsPerSecond;
+      // Each worker asks its share: any of them may have any task.
+      const pollsPerSecond = allPolls && Math.max(1, Math.floor(allPolls / workers));
+      return [[name, { tasks, maxInFlight, pollsPerSecond, baseUrl }] as const];
+    }),
+  );
+}
+
+function textVendors({
+  vendors,
+  config,
+}: Pick<WorkingOptions, "vendors" | "config">): WorkerText["vendors"] {
+  const names = [...vendors.values()].filter(({ dialects }) => dialects.size > 0);
+  return new Map(
+    names.map(({ name }) => [name, { maxInFlight: config.vendors.get(name)?.maxInFlight }]),
+  );
+}
+
+function vendorCostOf({
+  models,
+}: Pick<Config, "models">): NonNullable<WorkerOptions["vendorCost"]> {
+  return ({ model, vendor, vendor_model: name, create_time: time }, usage) => {
+    const routes = models.get(model)?.routes ?? [];
+    const costs = routes.find((each) => each.vendor === vendor && each.model === name)?.costs;
+    return costs && callCost(priceAt(costs, time.getTime()), usage);
+  };
+}
+
+/** Where vendors may call back: at an address of the public internet that is known, with TLS, as they want it. */
+function callbackAt({
+  publicUrl,
+}: Pick<Settings, "publicUrl">): Pick<WorkerOptions, "callbackUrl"> {
+  if (!publicUrl?.startsWith("https:")) return {};
+  return { callbackUrl: (token) => `${publicUrl}/callbacks/${token}` };
+}
+
+/** How much of a vendor's failure is shown, in characters. */
+const shownChars = 200;
+
+/** What an operator is told of tasks, in log and metrics, and where vendors are shown. */
+function reports({
+  metrics,
+  log,
+  upstream,
+}: Pick<WorkingOptions, "metrics" | "log" | "upstream">): Required<
+  Pick<WorkerOptions, "onAlarm" | "onSilent" | "onEnd" | "onLateCost">
+> {
+  return {
+    onSilent(vendor, error) {
+      const what = error instanceof Error ? error.message : String(error);
+      upstream.noteFailure(vendor, `tasks: ${what}`.slice(0, shownChars).toWellFormed());
+    },
+    onAlarm({ vendor, model, fault, isNew }) {
+      metrics.upstreamAlarms.inc({ vendor, reason: fault });
+      upstream.noteFailure(vendor, `tasks: refuses the gateway's own ${fault}`);
+      if (!isNew) return;
+      log.error(
+        { vendor, model, alarm: fault },
+        "a vendor refuses the gateway itself: act on its account or route",
+      );
+    },
+    onEnd(task, record) {
+      // The words of ends are those of their states.
+      metrics.tasksEnded.inc({ status: task.state, error_code: task.error_code ?? "" });
+      countMoney(metrics, task, record);
+      log.info(endFields(task, record), "task");
+    },
+    onLateCost({ id: taskId, model, vendor }, vendorCostNanos) {
+      metrics.vendorCost.inc({ model, vendor }, Number(vendorCostNanos) / Number(nanosPerUsd));
+      const vendorCost = formatUsd(vendorCostNanos);
+      log.warn({ taskId, model, vendor, vendorCost }, "a vendor charged for a task that had ended");
+    },
+  };
+}
+
+function countMoney(metrics: Metrics, { model, vendor }: TaskRow, record?: CallRow): void {
+  const usdOf = (nanos: string | null | undefined): number =>
+    Number(nanos ?? 0) / Number(nanosPerUsd);
+  const [cost, vendorCost] = [usdOf(record?.cost), usdOf(record?.vendor_cost)];
+  if (cost > 0) metrics.charged.inc({ model }, cost);
+  if (vendorCost > 0) metrics.vendorCost.inc({ model, vendor }, vendorCost);
+}
+
+function endFields(task: TaskRow, record?: CallRow): Readonly<Record<string, unknown>> {
+  const { vendor_cost: vendorCost } = record ?? {};
+  return {
+    requestId: task.request_id,
+    taskId: task.id,
+    accountId: task.account_id,
+    keyId: task.key_id,
+    model: task.model,
+    vendor: task.vendor,
+    status: task.state,
+    errorCode: task.error_code ?? undefined,
+    cost: formatUsd(BigInt(task.cost ?? 0)),
+    vendorCost: vendorCost ? formatUsd(BigInt(vendorCost)) : undefined,
+    durationMs: record?.duration_ms,
+  };
+}

@@ -1,0 +1,49 @@
+/** Anthropic: messages. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { VendorConfig } from "../../config/config.ts";
+import { errorMember, textMember, createHttpVendor, endsWith } from "../http-vendor.ts";
+import type { Vendor, VendorFault, VendorKind } from "../vendor.ts";
+
+export const anthropic: VendorKind = {
+  dialects: [Dialect.MESSAGES],
+  modelTypes: [ModelType.TEXT],
+  needsBaseUrl: true,
+  needsApiKey: true,
+  create,
+};
+
+/** The version for callers that name none: the later one refuses `temperature`, `top_p` and `top_k`. */
+const versionDefault = "2023-06-01";
+
+function create(config: VendorConfig): Vendor {
+  const { apiKey } = config;
+  // SDKs of this style want the address without the version, those of the others with it: both are met.
+  const path = endsWith(config, "/v1") ? "/messages" : "/v1/messages";
+  return createHttpVendor(config, {
+    dialects: anthropic.dialects,
+    credential: apiKey === undefined ? {} : { "x-api-key": apiKey },
+    defaultHeaders: { "anthropic-version": versionDefault },
+    target: ({ query }) => ({ path, query }),
+    countTokens: new Map([[Dialect.MESSAGES, `${path}/count_tokens`]]),
+    faultOf: anthropicFault,
+  });
+}
+
+/**
+ * See {@link Vendor.faultOf}. An empty account, a spending limit and a closed organization come as
+ * `invalid_request_error` with status 400, as a request's own faults do: only the text tells.
+ */
+export function anthropicFault(_status: number, body: Buffer): VendorFault | undefined {
+  const error = errorMember(body);
+  if (error === undefined) return undefined;
+  const type = textMember(error, "type");
+  if (type === "billing_error") return "money";
+  if (type === "authentication_error") return "credential";
+  if (type !== "invalid_request_error") return undefined;
+  const message = textMember(error, "message");
+  if (/^Your credit balance is too low\b/.test(message)) return "money";
+  if (/^You have reached your specified (\w+ )?API usage limits\b/.test(message)) return "money";
+  if (/^This organization has been disabled\b/.test(message)) return "credential";
+  return undefined;
+}

@@ -1,0 +1,42 @@
+/** Alibaba's DashScope (Model Studio): Qwen's text, in its own form and in the one of OpenAI, pictures and films. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { VendorConfig } from "../../config/config.ts";
+import { dashscopeFault } from "./faults.ts";
+import { dashscopeNative } from "./native.ts";
+import { createDashscopeTasks } from "./tasks.ts";
+import { bearer, createHttpVendor } from "../http-vendor.ts";
+import { createNativeTransport, nativeBaseUrl } from "../native-http.ts";
+import type { Vendor, VendorKind } from "../vendor.ts";
+
+/** Where it speaks as OpenAI does. */
+const compatible = "/compatible-mode/v1";
+
+export const dashscope: VendorKind = {
+  dialects: [Dialect.CHAT_COMPLETIONS],
+  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO],
+  needsBaseUrl: true,
+  needsApiKey: true,
+  native: dashscopeNative,
+  create,
+};
+
+function create(config: VendorConfig): Vendor {
+  const credential = bearer(config.apiKey);
+  const baseUrl = nativeBaseUrl(config, "/api/v1", compatible);
+  return createHttpVendor(
+    { ...config, baseUrl },
+    {
+      dialects: dashscope.dialects,
+      credential,
+      target: ({ query }) => ({ path: `${compatible}/chat/completions`, query }),
+      embed: `${compatible}/embeddings`,
+      faultOf: dashscopeFault,
+      tasks: createDashscopeTasks({ ...config, baseUrl }),
+      native: createNativeTransport(config, {
+        credential,
+        bases: [{ name: "api", url: baseUrl, below: "" }],
+      }),
+    },
+  );
+}

@@ -1,0 +1,204 @@
+/** DashScope's own interface: what exists of it under its prefix, and what of that costs money. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelConfig } from "../../config/config.ts";
+import { refuseKept } from "../../dialect/guard.ts";
+import { isRecord } from "../../dialect/json/value.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { DashscopeMeter } from "./meter.ts";
+import { dashscopeKeptMs, dashscopeNews, dashscopeStatus, dashscopeTaskId } from "./tasks.ts";
+import { secondsUsual } from "./params.ts";
+import { numberSaid } from "../native-http.ts";
+import type { NativeApi, NativeLimits, NativeRequest, NativeRoute, NativeTask } from "../native.ts";
+import type { TaskUnits } from "../task.ts";
+
+const inModel = { in: "body", members: ["model"] } as const;
+const services = "/api/v1/services";
+const idForm = "(?<id>[\\w-]{1,200})";
+const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
+
+const tasks: NativeTask = {
+  word: "tasks",
+  idOf: dashscopeTaskId,
+  path: (id) => `/api/v1/tasks/${id}`,
+  cancel: { method: "POST", path: (id) => `/api/v1/tasks/${id}/cancel` },
+  statusOf: (json, before) => dashscopeStatus(json) || before,
+  newsOf: dashscopeNews,
+  keptMs: dashscopeKeptMs,
+};
+
+const routes: readonly NativeRoute[] = [
+  {
+    kind: "submit",
+    method: "POST",
+    path: new RegExp(
+      `^${services}/aigc/(?:text2image|image2image)/image-synthesis$|^${services}/aigc/image-generation/generation$`,
+    ),
+    model: inModel,
+    types: [ModelType.IMAGE],
+    units: imageUnits,
+    task: tasks,
+  },
+  {
+    kind: "submit",
+    method: "POST",
+    path: new RegExp(`^${services}/aigc/(?:video-generation|image2video)/video-synthesis$`),
+    model: inModel,
+    types: [ModelType.VIDEO],
+    units: (request) => ({ seconds: countOf(asynchronous(request), "duration") ?? secondsUsual }),
+    secondsUsual,
+    task: tasks,
+  },
+  {
+    kind: "poll",
+    method: "GET",
+    path: new RegExp(`^/api/v1/tasks/${idForm}$`),
+    id: idOf,
+    task: tasks,
+  },
+  {
+    kind: "cancel",
+    method: "POST",
+    path: new RegExp(`^/api/v1/tasks/${idForm}/cancel$`),
+    id: idOf,
+    task: tasks,
+  },
+  {
+    kind: "call",
+    method: "POST",
+    path: new RegExp(`^${services}/aigc/text-generation/generation$`),
+    model: inModel,
+    types: [ModelType.TEXT],
+    limits: textLimits,
+    reply,
+    meter,
+  },
+  {
+    kind: "submit",
+    method: "POST",
+    path: new RegExp(`^${services}/aigc/multimodal-generation/generation$`),
+    when: isAsynchronous,
+    model: inModel,
+    types: [ModelType.IMAGE],
+    units: imageUnits,
+    task: tasks,
+  },
+  {
+    kind: "call",
+    method: "POST",
+    path: new RegExp(`^${services}/aigc/multimodal-generation/generation$`),
+    model: inModel,
+    types: [ModelType.TEXT, ModelType.IMAGE],
+    limits: (request, model) =>
+      model.type === ModelType.IMAGE ? imageLimits(request) : textLimits(request, model),
+    reply,
+    meter,
+  },
+  {
+    kind: "call",
+    method: "POST",
+    path: new RegExp(`^${services}/embeddings/text-embedding/text-embedding$`),
+    model: inModel,
+    types: [ModelType.TEXT],
+    limits: embedLimits,
+    reply: () => "whole",
+    meter,
+    isInputCharged: true,
+  },
+];
+
+/** Both headers ask for events, says Alibaba; its clients send both. */
+function reply({ headers }: NativeRequest): "whole" | "events" {
+  const isWanted = headers["x-dashscope-sse"]?.toLowerCase() === "enable";
+  return isWanted || (headers["accept"] ?? "").includes("text/event-stream") ? "events" : "whole";
+}
+
+function meter({ request }: { readonly request: NativeRequest }): DashscopeMeter {
+  return new DashscopeMeter(parametersOf(request)["incremental_output"] === true);
+}
+
+function imageUnits(request: NativeRequest): TaskUnits {
+  return { images: countOf(asynchronous(request), "n") ?? imagesUsual };
+}
+
+/** How many pictures Alibaba's models make where the request does not say. */
+const imagesUsual = 4;
+
+/** The parameters of a job. @throws GatewayError where it is asked for as if it was answered at once */
+function asynchronous(request: NativeRequest): JsonObject {
+  if (isAsynchronous(request)) return parametersOf(request);
+  const text = "This is answered as a task only: send the header X-DashScope-Async: enable";
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, text);
+}
+
+/** The parameters of what is answered at once. @throws GatewayError where it is asked for as a task */
+function synchronous(request: NativeRequest): JsonObject {
+  if (!isAsynchronous(request)) return parametersOf(request);
+  const text = "This is answered at once only: leave the header X-DashScope-Async out";
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, text);
+}
+
+function isAsynchronous({ headers }: NativeRequest): boolean {
+  return headers["x-dashscope-async"]?.trim().toLowerCase() === "enable";
+}
+
+/** `max_tokens` limits the answer only: what the model thinks before has a limit of its own. */
+function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
+  const parameters = synchronous(request);
+  refuseFiles(request);
+  const most = countOf(parameters, "max_tokens");
+  const choices = countOf(parameters, "n") ?? 1;
+  if (most === undefined) return { maxOutputTokens: undefined, choices };
+  const isThinking = parameters["enable_thinking"] === true;
+  const budget = countOf(parameters, "thinking_budget") ?? model.maxOutputTokens;
+  return { maxOutputTokens: isThinking ? most + budget : most, choices };
+}
+
+/** Refuses what names files of the account at Alibaba, whoever sent them: a text that begins with their address. */
+function refuseFiles(request: NativeRequest): void {
+  if (!request.mentions("content", "text").some((text) => /^\s*fileid:/i.test(text))) return;
+  throw refuseKept("input.messages", "send the text itself");
+}
+
+function embedLimits(request: NativeRequest): NativeLimits {
+  synchronous(request);
+  return { maxOutputTokens: 0 };
+}
+
+function imageLimits(request: NativeRequest): NativeLimits {
+  return { maxOutputTokens: 0, images: countOf(synchronous(request), "n") ?? 1 };
+}
+
+/** The parameters of a request; empty: it has none. */
+function parametersOf(request: NativeRequest): JsonObject {
+  const parameters = request.member("parameters");
+  return isRecord(parameters) ? parameters : {};
+}
+
+/** A number from 1 on; `undefined`: Alibaba takes its default. @throws GatewayError where it is none */
+function countOf(parameters: JsonObject, name: string): number | undefined {
+  const count = Math.ceil(numberSaid(parameters[name], name) ?? 0);
+  return count > 0 ? count : undefined;
+}
+
+/** Its form, which has no place for the status. */
+function errorBody({ message, meaning }: GatewayError, requestId: string): JsonObject {
+  return { code: meaning.word, message, request_id: requestId };
+}
+
+export const dashscopeNative: NativeApi = {
+  // Its clients send `Authorization: Bearer`.
+  keyForms: [],
+  requestHeaders: [
+    "accept",
+    "content-type",
+    "x-dashscope-sse",
+    "x-dashscope-async",
+    "x-dashscope-datainspection",
+  ],
+  responseHeaders: ["content-type", "retry-after"],
+  // Its bodies name no address of its own, and files lie elsewhere, under signed addresses.
+  urlMembers: [],
+  errorBody,
+  routes,
+};

@@ -1,0 +1,194 @@
+/** fal's own interface: its queue and its direct calls, below one prefix. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelConfig } from "../../config/config.ts";
+import { isRecord } from "../../dialect/json/value.ts";
+import type { GatewayError } from "../../core/errors.ts";
+import { FalMeter } from "./meter.ts";
+import { falApp, falJobId, falNews, falResult, falStatus } from "./tasks.ts";
+import { falCountNames, falMegapixels, falSecondsNames, secondsUsual } from "./params.ts";
+import type {
+  NativeApi,
+  NativeCallbackSaid,
+  NativeLimits,
+  NativeMeterContext,
+  NativeRequest,
+  NativeRoute,
+  NativeTask,
+} from "../native.ts";
+import { numberSaid } from "../native-http.ts";
+import type { TaskUnits } from "../task.ts";
+import { atLeast, secondsLeast } from "../task-params.ts";
+
+/** `owner/app`, and often a path that is part of the model's name. */
+const segment = "[\\w-][\\w.-]{0,127}";
+const modelName = `(?<model>${segment}(?:/${segment}){0,7})`;
+const inModel = { in: "path", group: "model" } as const;
+const types = [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO] as const;
+
+const appName = `${segment}(?:/${segment}){0,2}`;
+const idForm = "(?<id>[\\w-]{1,200})";
+const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
+
+/** How long a job may wait and run, in milliseconds. */
+const keptMs = 24 * 60 * 60 * 1_000;
+
+const jobs: NativeTask = {
+  word: "requests",
+  idOf: falJobId,
+  // With its log: who does not want it has a member more.
+  path: (id, model) => `/${falApp(model)}/requests/${id}/status?logs=1`,
+  cancel: { method: "PUT", path: (id, model) => `/${falApp(model)}/requests/${id}/cancel` },
+  statusOf: falStatus,
+  httpStatusOf: ({ status }) => (status === "COMPLETED" ? 200 : 202),
+  newsOf: falNews,
+  result: { path: (id, model) => `/${falApp(model)}/requests/${id}`, newsOf: falResult },
+  keptMs,
+};
+
+function ofJob(method: "GET" | "PUT", rest: string) {
+  const path = new RegExp(`^/queue(?<path>/${appName}/requests/${idForm}${rest})$`);
+  return { method, path, target: toQueue, id: idOf, task: jobs } as const;
+}
+
+const routes: readonly NativeRoute[] = [
+  { kind: "poll", ...ofJob("GET", "/status") },
+  {
+    kind: "poll",
+    ...ofJob("GET", "/status/stream"),
+    livePath: (id, model) => `/${falApp(model)}/requests/${id}/status/stream`,
+  },
+  {
+    kind: "poll",
+    ...ofJob("GET", ""),
+    livePath: (id, model) => `/${falApp(model)}/requests/${id}`,
+    // Clients compare the text.
+    pending: { status: 400, json: { detail: "Request is still in progress" } },
+  },
+  { kind: "cancel", ...ofJob("PUT", "/cancel") },
+  {
+    kind: "submit",
+    method: "POST",
+    path: new RegExp(`^/queue(?<path>/${modelName})$`),
+    target: toQueue,
+    model: inModel,
+    types,
+    units: falAsked,
+    secondsUsual,
+    task: jobs,
+  },
+  {
+    kind: "call",
+    method: "POST",
+    path: new RegExp(`^/run(?<path>/${modelName}/stream)$`),
+    target,
+    model: inModel,
+    types,
+    limits,
+    reply: () => "events",
+    meter,
+    isJob: true,
+  },
+  {
+    kind: "call",
+    method: "POST",
+    path: new RegExp(`^/run(?<path>/${modelName})$`),
+    target,
+    model: inModel,
+    types,
+    limits,
+    reply: () => "whole",
+    meter,
+    isJob: true,
+  },
+];
+
+function toQueue({ groups }: NativeRequest): { readonly base: string; readonly path: string } {
+  return { base: "queue", path: groups["path"] ?? "" };
+}
+
+function target({ groups }: NativeRequest): { readonly base: string; readonly path: string } {
+  return { base: "run", path: groups["path"] ?? "" };
+}
+
+function limits(request: NativeRequest, model: ModelConfig): NativeLimits {
+  const most = atLeast(falAsked(request, model), model.minSeconds ?? secondsUsual);
+  return { maxOutputTokens: 0, ...most };
+}
+
+function meter({ request, model, headers }: NativeMeterContext): FalMeter {
+  const asked = atLeast(falAsked(request, model), model.minSeconds ?? secondsLeast);
+  return new FalMeter({ type: model.type, asked, headers });
+}
+
+/** What a request asks for: the most that it can be charged by. */
+export function falAsked(request: NativeRequest, { type }: Pick<ModelConfig, "type">): TaskUnits {
+  if (type !== ModelType.IMAGE) return { seconds: secondsIn(request) };
+  const counts = falCountNames.map((name) => numberSaid(request.member(name), name) ?? 1);
+  return { images: Math.ceil(Math.max(1, ...counts)) * megapixelsIn(request) };
+}
+
+/** Sizes that go by a name have at most one. */
+function megapixelsIn(request: NativeRequest): number {
+  const size = request.member("image_size");
+  const { width, height } = isRecord(size)
+    ? size
+    : { width: request.member("width"), height: request.member("height") };
+  const pixels = (numberSaid(width, "width") ?? 0) * (numberSaid(height, "height") ?? 0);
+  return falMegapixels(pixels);
+}
+
+/** How many pictures a second has at the least where a request counts them and does not say. */
+const framesPerSecondLeast = 8;
+
+/** The most that the request says, for a model takes one name and overlooks the others. */
+function secondsIn(request: NativeRequest): number {
+  const said = falSecondsNames.map((name) => lengthIn(request, name, "s"));
+  const rates = ["frames_per_second", "fps"].map((name) => lengthIn(request, name));
+  const rate = Math.min(...rates.filter((each) => each > 0));
+  const frames = lengthIn(request, "num_frames");
+  const shown = frames / (Number.isFinite(rate) ? rate : framesPerSecondLeast);
+  return Math.max(...said, shown) || secondsUsual;
+}
+
+/** `5`, `"5"` or `"5s"`; 0 where it does not say. Models have words of their own, too: `auto`. */
+function lengthIn(request: NativeRequest, name: string, unit?: string): number {
+  const value = request.member(name);
+  const isWord = typeof value === "string" && /^[a-z]+$/i.test(value);
+  return isWord ? 0 : (numberSaid(value, name, unit) ?? 0);
+}
+
+/** `detail` is fal's own member; its client and others show `message`. */
+function errorBody({ message, meaning }: GatewayError, requestId: string): JsonObject {
+  return { detail: message, message, code: meaning.word, request_id: requestId };
+}
+
+/** `?fal_webhook=`. */
+function readCallback({ query }: NativeRequest): NativeCallbackSaid {
+  const url = query.get("fal_webhook") ?? "";
+  return url === "" ? {} : { url };
+}
+
+export const falNative: NativeApi = {
+  keyForms: [{ in: "authorization", scheme: "Key" }],
+  requestHeaders: [
+    "accept",
+    "content-type",
+    "x-fal-queue-priority",
+    "x-fal-request-timeout",
+    "x-fal-runner-hint",
+    "x-fal-object-lifecycle-preference",
+    "x-fal-store-io",
+  ],
+  responseHeaders: [
+    "content-type",
+    "retry-after",
+    "x-fal-request-id",
+    "x-fal-request-timeout-type",
+    "x-fal-billable-units",
+  ],
+  urlMembers: ["status_url", "response_url", "cancel_url"],
+  callback: { members: [], params: ["fal_webhook"], read: readCallback },
+  errorBody,
+  routes,
+};

@@ -1,0 +1,233 @@
+/** What jobs of fal take. Each of its models has an input of its own: these are the names that most have. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelConfig } from "../../config/config.ts";
+import {
+  aspectRatioParam,
+  extraParam,
+  fileParam,
+  mapped,
+  negativePromptParam,
+  numberParam,
+  ownParam,
+  type Params,
+  paramsObject,
+  promptParam,
+  seedParam,
+  sizeParam,
+  stringParam,
+  stringsParam,
+  wholeParam,
+  wordParam,
+} from "../task-params.ts";
+import type { TaskUnits } from "../task.ts";
+
+const promptMax = 32_000;
+
+/** What each type takes, and how it is called there. */
+interface Form {
+  readonly title: string;
+  readonly members: Params;
+  readonly names: ReadonlyMap<string, string>;
+  readonly required?: readonly string[];
+  readonly oneOf?: readonly string[];
+}
+
+const image: Form = {
+  title: "imageParams",
+  required: ["prompt"],
+  members: {
+    prompt: promptParam(promptMax),
+    negativePrompt: negativePromptParam(promptMax),
+    imageUrls: {
+      type: "array",
+      description: "A picture to start from; more than one under the model's own name, in extra",
+      items: fileParam("A picture"),
+      minItems: 1,
+      maxItems: 1,
+    },
+    maskUrl: fileParam("Which part of the picture to change"),
+    strength: {
+      type: "number",
+      description: "How far to go from the picture",
+      minimum: 0,
+      maximum: 1,
+    },
+    size: sizeParam,
+    aspectRatio: aspectRatioParam,
+    n: wholeParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
+    steps: wholeParam("How many steps to take", { least: 1, most: 200 }),
+    guidanceScale: {
+      type: "number",
+      description: "How closely to follow the prompt",
+      minimum: 0,
+      maximum: 50,
+    },
+    outputFormat: wordParam("The form of the file", ["png", "jpeg", "webp"]),
+    seed: seedParam,
+  },
+  names: new Map([
+    ["prompt", "prompt"],
+    ["negativePrompt", "negative_prompt"],
+    ["maskUrl", "mask_url"],
+    ["strength", "strength"],
+    ["aspectRatio", "aspect_ratio"],
+    ["n", "num_images"],
+    ["steps", "num_inference_steps"],
+    ["guidanceScale", "guidance_scale"],
+    ["outputFormat", "output_format"],
+    ["seed", "seed"],
+  ]),
+};
+
+const video: Form = {
+  title: "videoParams",
+  required: ["prompt"],
+  members: {
+    prompt: promptParam(promptMax),
+    negativePrompt: negativePromptParam(promptMax),
+    imageUrl: fileParam("The first frame"),
+    duration: wholeParam("How long, in seconds", { least: 1, most: 60 }),
+    aspectRatio: aspectRatioParam,
+    resolution: ownParam("How fine, such as 720p or 1080p", 16),
+    seed: seedParam,
+  },
+  names: new Map([
+    ["prompt", "prompt"],
+    ["negativePrompt", "negative_prompt"],
+    ["imageUrl", "image_url"],
+    ["aspectRatio", "aspect_ratio"],
+    ["resolution", "resolution"],
+    ["seed", "seed"],
+  ]),
+};
+
+const audio: Form = {
+  title: "audioParams",
+  oneOf: ["text", "prompt"],
+  members: {
+    text: { ...promptParam(promptMax), description: "What to say" },
+    prompt: promptParam(promptMax),
+    lyrics: { ...promptParam(promptMax), description: "What to sing" },
+    audioUrl: fileParam("A recording to start from"),
+    voice: ownParam("Whose voice, in the model's words", 128),
+    speed: { type: "number", description: "How fast; 1 is as usual", minimum: 0.25, maximum: 4 },
+    duration: wholeParam("How long, in seconds", { least: 1, most: 600 }),
+    seed: seedParam,
+  },
+  names: new Map([
+    ["text", "text"],
+    ["prompt", "prompt"],
+    ["lyrics", "lyrics"],
+    ["audioUrl", "audio_url"],
+    ["voice", "voice"],
+    ["speed", "speed"],
+    ["seed", "seed"],
+  ]),
+};
+
+/** Names by which models make more than one picture. */
+export const falCountNames: readonly string[] = [
+  "num_images",
+  "num_outputs",
+  "num_samples",
+  "batch_size",
+  "max_images",
+  "n",
+];
+
+/** Names by which models are told how long a film or a sound is to be. */
+export const falSecondsNames: readonly string[] = [
+  "duration",
+  "seconds_total",
+  "duration_seconds",
+  "seconds",
+];
+
+/** What else makes a model produce more than is paid for: what a task costs is computed from `n`, `size`
+ * and `duration`. */
+const multipliers = [
+  ...falCountNames,
+  ...falSecondsNames,
+  "image_size",
+  "width",
+  "height",
+  "image_url",
+  "num_frames",
+  "frames_per_second",
+  "fps",
+  "video_length",
+  "audio_length",
+  "generate_audio",
+  "upscale_factor",
+  "fal_webhook",
+];
+
+function formOf(type: ModelType): Form {
+  if (type === ModelType.VIDEO) return video;
+  return type === ModelType.AUDIO ? audio : image;
+}
+
+/** Where a second has a price, one must say how many: models have defaults that are not known here. */
+export function falSchema({ type, prices }: ModelConfig): JsonObject {
+  const { title, members, names, required = [], oneOf = [] } = formOf(type);
+  const isTimed =
+    type !== ModelType.IMAGE && prices.some(({ price }) => price.second !== undefined);
+  return paramsObject(
+    title,
+    { ...members, extra: extraParam([...names.values(), ...multipliers]) },
+    {
+      required: isTimed ? [...required, "duration"] : required,
+      oneOf,
+      example: exampleOf(type, isTimed),
+    },
+  );
+}
+
+function exampleOf(type: ModelType, isTimed: boolean): JsonObject {
+  const said = type === ModelType.AUDIO ? { text: "Good morning." } : { prompt: "A lighthouse" };
+  return isTimed ? { ...said, duration: 5 } : said;
+}
+
+/** The body of a job. @param model fal's name of it */
+export function falInput(type: ModelType, model: string, params: JsonObject): JsonObject {
+  const input = mapped(params, formOf(type).names);
+  const [picture] = stringsParam(params, "imageUrls");
+  const seconds = numberParam(params, "duration", 0);
+  const size = sizeOf(params);
+  return {
+    ...input,
+    ...(picture !== undefined && { image_url: picture }),
+    ...(size !== undefined && { image_size: size }),
+    ...(seconds > 0 && { duration: durationOf(model, seconds) }),
+  };
+}
+
+/** Most models want a text, Google's one with a unit, some a number. */
+function durationOf(model: string, seconds: number): string | number {
+  if (/^fal-ai\/veo/.test(model)) return `${seconds}s`;
+  return /^fal-ai\/(?:sora|ltx)/.test(model) ? seconds : String(seconds);
+}
+
+/** `undefined`: the model may choose. */
+function sizeOf(
+  params: JsonObject,
+): { readonly width: number; readonly height: number } | undefined {
+  const [width, height] = (stringParam(params, "size") ?? "").split(/[x*×]/).map(Number);
+  return width && height ? { width, height } : undefined;
+}
+
+/** How many seconds a film or a sound is taken for where the request does not say, or its model overlooks it. */
+export const secondsUsual = 10;
+
+/** See {@link VendorTasks.units}. Pictures of more than a megapixel are billed as several. */
+export function falUnitsAsked(params: JsonObject, { type }: ModelConfig): TaskUnits {
+  if (type !== ModelType.IMAGE) return { seconds: numberParam(params, "duration", 0) };
+  const { width, height } = sizeOf(params) ?? { width: 0, height: 0 };
+  return { images: numberParam(params, "n", 1) * falMegapixels(width * height) };
+}
+
+/** For how many pictures one of so many pixels counts. */
+export function falMegapixels(pixels: number): number {
+  return Math.max(1, Math.ceil(pixels / 1_000_000));
+}

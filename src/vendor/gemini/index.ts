@@ -1,0 +1,48 @@
+/** Google's Gemini API: generateContent, for text and pictures; Veo's films. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { VendorConfig } from "../../config/config.ts";
+import { geminiFault, geminiRetryAfter } from "./faults.ts";
+import { geminiNative } from "./native.ts";
+import { createGeminiTasks } from "./tasks.ts";
+import { createHttpVendor, endsWith, type Target } from "../http-vendor.ts";
+import { createNativeTransport, nativeBaseUrl } from "../native-http.ts";
+import type { Vendor, VendorCall, VendorKind } from "../vendor.ts";
+
+export const gemini: VendorKind = {
+  dialects: [Dialect.GEMINI],
+  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO],
+  needsBaseUrl: true,
+  needsApiKey: true,
+  onDisconnect: "drain",
+  native: geminiNative,
+  create,
+};
+
+function create(config: VendorConfig): Vendor {
+  const { apiKey } = config;
+  const credential = apiKey === undefined ? {} : { "x-goog-api-key": apiKey };
+  const version = endsWith(config, "/v1beta") || endsWith(config, "/v1") ? "" : "/v1beta";
+  return createHttpVendor(config, {
+    dialects: gemini.dialects,
+    credential,
+    target: (call) => target(version, call),
+    faultOf: geminiFault,
+    retryAfterOf: geminiRetryAfter,
+    tasks: createGeminiTasks(config),
+    native: createNativeTransport(config, {
+      credential,
+      bases: [{ name: "api", url: nativeBaseUrl(config, "/v1beta", "/v1"), below: "" }],
+    }),
+  });
+}
+
+/** The caller's query is of another style, and none of it means anything here. */
+function target(version: string, { model, stream }: VendorCall): Target {
+  // `tunedModels/x` and the like name their collection themselves.
+  const name = model.includes("/") ? model : `models/${model}`;
+  const path = `${version}/${name.split("/").map(encodeURIComponent).join("/")}`;
+  return stream
+    ? { path: `${path}:streamGenerateContent`, query: "alt=sse" }
+    : { path: `${path}:generateContent`, query: "" };
+}

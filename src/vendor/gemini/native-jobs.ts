@@ -1,0 +1,328 @@
+/** What goes on after its answer at Gemini: films, and interactions in the background. */
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { ModelConfig } from "../../config/config.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { ObjectScan, openBrace } from "../../dialect/json/object-scan.ts";
+import { parseRecord, protoCountAt, recordAt, type JsonRecord } from "../../dialect/json/value.ts";
+import { reportedUsage } from "../../dialect/usage.ts";
+import { numberMax, wrongNumber } from "../native-http.ts";
+import type {
+  NativeModelAt,
+  NativeRequest,
+  NativeRoute,
+  NativeTask,
+  NativeMeter,
+} from "../native.ts";
+import { faultText } from "../task-http.ts";
+import { VendorTrouble, type TaskNews, type TaskUnits, type TaskTokens } from "../task.ts";
+import { filmSeconds } from "./params.ts";
+import { operationNews } from "./tasks.ts";
+
+/** A model in a path, as `models/<name>`. Names that need escapes are none of Google's. */
+export const modelPath = "/v1(?:beta)?/models/(?<model>[\\w.@+-]{1,200}(?:/[\\w.@+-]{1,200})*)";
+
+/** Google keeps what its jobs make for two days. */
+const keptMs = 48 * 60 * 60 * 1_000;
+
+const operationForm = /^(?:models\/[\w.@+-]{1,200}\/)?operations\/[\w-]{1,200}$/;
+
+const operations: NativeTask = {
+  word: "operations",
+  idOf: ({ name }) => (typeof name === "string" && operationForm.test(name) ? name : undefined),
+  path: (id) => `/v1beta/${id}`,
+  statusOf: ({ done, error }) => {
+    if (done !== true) return "running";
+    return error === undefined ? "done" : "error";
+  },
+  newsOf: operationNews,
+  creates: (operation) => filesIn(operation),
+  keptMs,
+};
+
+const interactions: NativeTask = {
+  word: "interactions",
+  idOf: ({ id }) => (typeof id === "string" && /^[\w.-]{1,256}$/.test(id) ? id : undefined),
+  path: (id) => `/v1beta/interactions/${id}`,
+  cancel: { method: "POST", path: (id) => `/v1beta/interactions/${id}/cancel` },
+  statusOf: ({ status }) => textOf(status),
+  newsOf: interactionNews,
+  keptMs,
+};
+
+const named: NativeModelAt = { in: "body", members: ["model", "agent"], prefix: "models/" };
+const idPath = "(?<id>[\\w.-]{1,256})";
+const interactionId = ({ groups }: NativeRequest): string => groups["id"] ?? "";
+const isStreamed = ({ query }: NativeRequest): boolean => query.get("stream") === "true";
+const types = [ModelType.TEXT, ModelType.IMAGE];
+
+/** Google may take texts for these too: what is no boolean would be one thing here and another there. */
+function isAsked(request: NativeRequest, name: string): boolean {
+  const value = request.member(name) ?? false;
+  if (typeof value === "boolean") return value;
+  const text = `"${name}" must be true or false`;
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: name });
+}
+
+/** Their routes. */
+export const geminiJobs: readonly NativeRoute[] = [
+  {
+    kind: "submit",
+    method: "POST",
+    path: new RegExp(`^${modelPath}:predictLongRunning$`),
+    model: { in: "path", group: "model" },
+    types: [ModelType.VIDEO],
+    units: filmUnits,
+    task: operations,
+  },
+  {
+    kind: "poll",
+    method: "GET",
+    path: /^\/v1(?:beta)?\/(?<id>(?:models\/[\w.@+-]{1,200}\/)?operations\/[\w-]{1,200})$/,
+    id: interactionId,
+    task: operations,
+  },
+  {
+    kind: "submit",
+    method: "POST",
+    path: /^\/v1(?:beta)?\/interactions$/,
+    when: (request) => isAsked(request, "background") && !isAsked(request, "stream"),
+    model: named,
+    types,
+    units: interactionUnits,
+    task: interactions,
+  },
+  {
+    kind: "call",
+    method: "POST",
+    path: /^\/v1(?:beta)?\/interactions$/,
+    model: named,
+    types,
+    limits: (request, model) => ({
+      maxOutputTokens: outputTokensAsked(request),
+      ...(model.type === ModelType.IMAGE && { images: 1 }),
+    }),
+    reply: (request) => (isAsked(request, "stream") ? "events" : "whole"),
+    meter: () => new GeminiInteractionMeter(),
+    creates: ({ id, interaction }) => {
+      const made = id ?? objectOf(interaction)["id"];
+      return typeof made === "string" ? [`interactions/${made}`] : [];
+    },
+  },
+  {
+    kind: "pass",
+    method: "GET",
+    path: new RegExp(`^/v1(?:beta)?/interactions/${idPath}$`),
+    when: isStreamed,
+    owns: (request) => `interactions/${interactionId(request)}`,
+  },
+  {
+    kind: "poll",
+    method: "GET",
+    path: new RegExp(`^/v1(?:beta)?/interactions/${idPath}$`),
+    id: interactionId,
+    task: interactions,
+  },
+  {
+    kind: "cancel",
+    method: "POST",
+    path: new RegExp(`^/v1(?:beta)?/interactions/${idPath}/cancel$`),
+    id: interactionId,
+    task: interactions,
+  },
+  {
+    kind: "pass",
+    method: "DELETE",
+    path: new RegExp(`^/v1(?:beta)?/interactions/${idPath}$`),
+    owns: (request) => `interactions/${interactionId(request)}`,
+  },
+];
+
+/** Every instance is a film, or as many as are asked for. */
+function filmUnits(
+  request: NativeRequest,
+  { minSeconds = filmSecondsLeast }: ModelConfig,
+): TaskUnits {
+  const parameters = objectOf(request.member("parameters"));
+  const instances = request.member("instances");
+  const films = Array.isArray(instances) ? Math.max(1, instances.length) : 1;
+  const samples = mostOf(parameters, "sampleCount", "sample_count", "numberOfVideos") ?? 1;
+  const seconds = mostOf(parameters, "durationSeconds", "duration_seconds") ?? filmSeconds;
+  return { seconds: films * Math.max(1, samples) * Math.max(seconds, minSeconds) };
+}
+
+/** No film of Google's is shorter, in seconds: it refuses who asks for one. */
+const filmSecondsLeast = 4;
+
+/** What a model makes at the most where neither request nor configuration says it. */
+const outputTokensMax = 65_536;
+
+function interactionUnits(
+  request: NativeRequest,
+  { type, maxOutputTokens }: ModelConfig,
+): TaskUnits {
+  return {
+    inputTokens: request.inputTokens,
+    outputTokens: outputTokensAsked(request) ?? (maxOutputTokens || outputTokensMax),
+    ...(type === ModelType.IMAGE && { images: 1 }),
+  };
+}
+
+function outputTokensAsked(request: NativeRequest): number | undefined {
+  const config = objectOf(request.member("generation_config", "generationConfig"));
+  return mostOf(config, "max_output_tokens", "maxOutputTokens");
+}
+
+/** How an interaction stands. @throws VendorTrouble */
+function interactionNews(interaction: JsonObject): TaskNews {
+  const status = textOf(interaction["status"]);
+  switch (status) {
+    case "queued":
+    case "in_progress":
+    case "requires_continuation":
+      return { status: "running" };
+    // The model's turn is over: its caller answers with a new interaction.
+    case "requires_action":
+    case "completed":
+    case "incomplete": {
+      const usage = interactionTokens(objectOf(interaction["usage"]));
+      const text = interactionText(interaction);
+      return { status: "completed", outcome: { files: [], text, ...(usage && { usage }) } };
+    }
+    case "failed":
+    case "budget_exceeded": {
+      const { message } = objectOf(interaction["error"]);
+      const said = textOf(message) || status;
+      const error = { code: "upstream_error", message: faultText("upstream_error", said) } as const;
+      return { status: "failed", error };
+    }
+    case "cancelled": {
+      const usage = interactionTokens(objectOf(interaction["usage"]));
+      const isTaken = usage !== undefined && usage.inputTokens + usage.outputTokens > 0;
+      return { status: "cancelled", ...(isTaken && { taken: { usage } }) };
+    }
+    default:
+      throw new VendorTrouble(200, `told the unknown status ${status}`);
+  }
+}
+
+/** The films of an operation, by the names of their files. */
+function filesIn(value: JsonValue): readonly string[] {
+  if (typeof value === "string") {
+    const [, name] = /\/(files\/[a-z0-9-]+)(?::download)?(?:\?.*)?$/.exec(value) ?? [];
+    return name === undefined ? [] : [name];
+  }
+  if (typeof value !== "object" || value === null) return [];
+  return Object.values(value).flatMap((each) => filesIn(each));
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** An object; empty where it is none. */
+export function objectOf(value: unknown): JsonObject {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject ? (value as JsonObject) : {};
+}
+
+/**
+ * The most of a figure that Google takes under several names; `undefined`: it is not there, or 0, by which Google's
+ * messages say the same: held must be what the vendor's own default can come to.
+ *
+ * @throws GatewayError INVALID_REQUEST where it is no number
+ */
+export function mostOf(object: JsonObject, ...names: readonly string[]): number | undefined {
+  const most = Math.max(...names.map((name) => figureOf(object[name], name)));
+  return most === 0 ? undefined : Math.ceil(most);
+}
+
+/** Google takes texts for numbers, also such as `1e2`. @throws GatewayError INVALID_REQUEST where it is none */
+function figureOf(value: JsonValue | undefined, name: string): number {
+  if (value === undefined || value === null || value === "") return 0;
+  const number = typeof value === "string" ? Number(value) : value;
+  if (typeof number === "number" && number >= 0 && number <= numberMax) return number;
+  throw wrongNumber(name);
+}
+
+/* What an interaction of Gemini costs, and says. */
+
+/** Reads a whole interaction, or the events of one: the last usage counts. */
+class GeminiInteractionMeter implements NativeMeter {
+  usage: Usage | undefined;
+  textBytes = 0;
+  images = 0;
+  isDone = false;
+  readonly #scan = new ObjectScan();
+  readonly #inner = new ObjectScan();
+
+  read(bytes: Buffer, start: number, end: number): void {
+    const scan = this.#scan.scan(bytes, start, end);
+    if (scan.find("event_type") < 0) {
+      const interaction = parseRecord(bytes.toString("utf8", start, end));
+      if (interaction === undefined) return;
+      this.#readUsage(recordAt(interaction, "usage"));
+      this.textBytes += Buffer.byteLength(interactionText(interaction as JsonObject));
+      return;
+    }
+    const delta = scan.find("delta");
+    if (delta >= 0) {
+      const inner = this.#inner.scan(bytes, scan.start(delta), scan.end(delta));
+      this.textBytes += inner.stringBytes("text") + inner.stringBytes("arguments");
+    }
+    if (scan.kind("interaction") !== openBrace) return;
+    this.#readUsage(recordAt(parseRecord(scan.json("interaction")) ?? {}, "usage"));
+    this.isDone ||= scan.is("event_type", "interaction.completed");
+  }
+
+  stop(usage: Usage | undefined): string {
+    const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
+    return JSON.stringify({
+      event_type: "interaction.completed",
+      interaction: {
+        status: "incomplete",
+        usage: {
+          total_input_tokens: inputTokens,
+          total_output_tokens: outputTokens,
+          total_tokens: inputTokens + outputTokens,
+        },
+      },
+    });
+  }
+
+  #readUsage(usage: JsonRecord | undefined): void {
+    if (usage === undefined) return;
+    const told = interactionTokens(usage);
+    if (told === undefined) return;
+    const { inputTokens: input, cachedInputTokens: cached, outputTokens: output } = told;
+    const { reasoningTokens: reasoning } = told;
+    this.usage = reportedUsage({ input, cached, written: 0, output, reasoning }) ?? this.usage;
+  }
+}
+
+/** Thoughts are output, and what tools have brought in is input. */
+export function interactionTokens(usage: JsonRecord): TaskTokens | undefined {
+  const input = protoCountAt(usage, "total_input_tokens");
+  if (input === undefined) return undefined;
+  const thought = protoCountAt(usage, "total_thought_tokens") ?? 0;
+  return {
+    inputTokens: input + (protoCountAt(usage, "total_tool_use_tokens") ?? 0),
+    cachedInputTokens: protoCountAt(usage, "total_cached_tokens") ?? 0,
+    outputTokens: (protoCountAt(usage, "total_output_tokens") ?? 0) + thought,
+    reasoningTokens: thought,
+  };
+}
+
+/** The texts of what it came to, without its thoughts. */
+function interactionText({ outputs, steps }: JsonObject): string {
+  return [outputs, steps].flatMap((each) => textsIn(each ?? null)).join("");
+}
+
+function textsIn(value: JsonValue): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap((each) => textsIn(each));
+  if (typeof value !== "object" || value === null) return [];
+  const { type, text, content } = value;
+  if (type === "thought" || type === "user_input") return [];
+  return [...(typeof text === "string" ? [text] : []), ...textsIn(content ?? null)];
+}

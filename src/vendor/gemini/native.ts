@@ -1,0 +1,156 @@
+/** Gemini's own interface: what exists of it under its prefix, and what of that costs money. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelConfig } from "../../config/config.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { GeminiMeter } from "./meter.ts";
+import { geminiFiles, geminiReferences } from "./native-files.ts";
+import { geminiJobs, modelPath, mostOf, objectOf } from "./native-jobs.ts";
+import type {
+  NativeApi,
+  NativeCallbackSaid,
+  NativeLimits,
+  NativeRequest,
+  NativeRoute,
+} from "../native.ts";
+
+const inModel = { in: "path", group: "model" } as const;
+const textAndPictures = [ModelType.TEXT, ModelType.IMAGE] as const;
+
+/** What a picture can come to in tokens where the model's configuration does not say: the longest reply that
+ * Google lists for a model that draws. */
+const imageTokensMax = 32_768;
+
+const routes: readonly NativeRoute[] = [
+  {
+    kind: "call",
+    method: "POST",
+    path: new RegExp(`^${modelPath}:generateContent$`),
+    model: inModel,
+    types: textAndPictures,
+    limits: generateLimits,
+    reply: () => "whole",
+    meter: () => new GeminiMeter(),
+  },
+  {
+    kind: "call",
+    method: "POST",
+    path: new RegExp(`^${modelPath}:streamGenerateContent$`),
+    model: inModel,
+    types: textAndPictures,
+    limits: generateLimits,
+    reply: ({ query }) => (query.getAll("alt").includes("sse") ? "events" : "array"),
+    meter: () => new GeminiMeter(),
+  },
+  {
+    kind: "pass",
+    method: "POST",
+    path: new RegExp(`^${modelPath}:countTokens$`),
+    model: inModel,
+  },
+  {
+    kind: "call",
+    method: "POST",
+    path: new RegExp(`^${modelPath}:(?:embedContent|batchEmbedContents)$`),
+    model: inModel,
+    types: [ModelType.TEXT],
+    limits: embedLimits,
+    reply: () => "whole",
+  },
+];
+
+/** The tables of what goes on after its answer, and of files. */
+const allRoutes: readonly NativeRoute[] = [...routes, ...geminiJobs, ...geminiFiles];
+
+/** `generationConfig` in either spelling: Google takes both. */
+function generateLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
+  const config = objectOf(request.member("generationConfig", "generation_config"));
+  const most = mostOf(config, "maxOutputTokens", "max_output_tokens");
+  const choices = mostOf(config, "candidateCount", "candidate_count") ?? 1;
+  if (model.type !== ModelType.IMAGE) return { maxOutputTokens: most, choices };
+  return { maxOutputTokens: most ?? (model.maxOutputTokens || imageTokensMax), choices, images: 1 };
+}
+
+/** Each request of a batch names its model again: it must be the one that is priced. */
+function embedLimits(request: NativeRequest): NativeLimits {
+  const { model = "" } = request.groups;
+  const other = request
+    .mentions("model")
+    .find((each) => each !== model && each !== `models/${model}`);
+  if (other === undefined) return { maxOutputTokens: 0 };
+  throw new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `"model": name \`models/${model}\` as the path does`,
+    {
+      param: "model",
+    },
+  );
+}
+
+/** Google's words for our codes; else its word for the status. */
+const statusWords: ReadonlyMap<number, string> = new Map([
+  [400, "INVALID_ARGUMENT"],
+  [401, "UNAUTHENTICATED"],
+  [402, "FAILED_PRECONDITION"],
+  [403, "PERMISSION_DENIED"],
+  [404, "NOT_FOUND"],
+  [409, "ABORTED"],
+  [413, "INVALID_ARGUMENT"],
+  [429, "RESOURCE_EXHAUSTED"],
+  [503, "UNAVAILABLE"],
+  [504, "DEADLINE_EXCEEDED"],
+]);
+
+/** `google.rpc.Status`, with our code as the reason of its details. */
+function errorBody(error: GatewayError, requestId: string): JsonObject {
+  const { status, message, meaning, retryAfterSeconds, code } = error;
+  const reason = {
+    "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+    reason: meaning.word,
+    metadata: { request_id: requestId },
+  };
+  const isLater = retryAfterSeconds !== undefined && code !== ErrorCode.INTERNAL_ERROR;
+  const later = {
+    "@type": "type.googleapis.com/google.rpc.RetryInfo",
+    retryDelay: `${retryAfterSeconds}s`,
+  };
+  const details = isLater ? [reason, later] : [reason];
+  return {
+    error: { code: status, message, status: statusWords.get(status) ?? "INTERNAL", details },
+  };
+}
+
+export const geminiNative: NativeApi = {
+  keyForms: [
+    { in: "header", name: "x-goog-api-key" },
+    { in: "query", name: "key" },
+  ],
+  requestHeaders: [
+    "accept",
+    "content-type",
+    "range",
+    "x-goog-api-client",
+    "x-server-timeout",
+    "x-goog-upload-*",
+  ],
+  responseHeaders: [
+    "content-type",
+    "retry-after",
+    "content-range",
+    "accept-ranges",
+    "x-goog-upload-*",
+  ],
+  urlHeaders: ["x-goog-upload-url"],
+  urlMembers: ["uri", "fileUri", "downloadUri"],
+  callback: { members: ["webhook_config", "webhookConfig"], params: [], read: readCallback },
+  references: geminiReferences,
+  errorBody,
+  routes: allRoutes,
+};
+
+/** `webhook_config` of interactions: the first of its addresses. */
+function readCallback(request: NativeRequest): NativeCallbackSaid {
+  const { uris } = objectOf(request.member("webhook_config", "webhookConfig"));
+  const [url] = Array.isArray(uris) ? uris : [];
+  return typeof url === "string" ? { url } : {};
+}

@@ -1,0 +1,214 @@
+/** How long a film or a sound is, told by its file: what it is charged by where its vendor does not say. */
+import { open, readFile, type FileHandle } from "node:fs/promises";
+
+/** A file on disk. */
+interface MadeFile {
+  readonly path: string;
+  readonly contentType: string;
+  readonly bytes: number;
+}
+
+/** Seconds; `undefined`: the file does not tell. Trusts nothing in it. @throws where it cannot be read */
+export async function fileSeconds(file: MadeFile): Promise<number | undefined> {
+  const { path, contentType, bytes } = file;
+  if (boxTypes.has(contentType)) return movieSeconds(path, bytes);
+  const format = soundFormats.get(contentType);
+  if (format === undefined || bytes > soundBytesMax) return undefined;
+  return soundSeconds(await readFile(path), format);
+}
+
+/** Of these the length stands in a box of the file. */
+const boxTypes: ReadonlySet<string> = new Set(["video/mp4", "video/quicktime", "audio/mp4"]);
+
+const soundFormats: ReadonlyMap<string, SoundFormat> = new Map([
+  ["audio/wav", "wav"],
+  ["audio/mpeg", "mp3"],
+  ["audio/flac", "flac"],
+  ["audio/ogg", "opus"],
+  ["audio/aac", "aac"],
+]);
+
+/** Longer ones are not read: an hour of sound is less. */
+const soundBytesMax = 64 * 1_024 * 1_024;
+
+/** A file of more boxes side by side is none that a vendor makes. */
+const boxesMax = 4_096;
+
+/** A box, from its content to its end. */
+interface Box {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The head of the movie: how long it is, in a unit of its own. A fragmented one says 0 there, and its length beside
+ * its fragments. */
+async function movieSeconds(path: string, bytes: number): Promise<number | undefined> {
+  const handle = await open(path, "r");
+  try {
+    const movie = await findBox(handle, { start: 0, end: bytes }, "moov");
+    const head = movie && (await findBox(handle, movie, "mvhd"));
+    if (movie === undefined || head === undefined) return undefined;
+    const fields = await read(handle, head.start, 32);
+    const isLong = fields[0] === 1;
+    const scale = fields.readUInt32BE(isLong ? 20 : 12);
+    const said = isLong ? Number(fields.readBigUInt64BE(24)) : fields.readUInt32BE(16);
+    const units = isKnown(said) ? said : await fragmentsUnits(handle, movie);
+    return scale === 0 || units === undefined ? undefined : units / scale;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function fragmentsUnits(handle: FileHandle, movie: Box): Promise<number | undefined> {
+  const rest = await findBox(handle, movie, "mvex");
+  const head = rest && (await findBox(handle, rest, "mehd"));
+  if (head === undefined) return undefined;
+  const fields = await read(handle, head.start, 12);
+  const said = fields[0] === 1 ? Number(fields.readBigUInt64BE(4)) : fields.readUInt32BE(4);
+  return isKnown(said) ? said : undefined;
+}
+
+/** All ones stand for a length that is not known. */
+function isKnown(units: number): boolean {
+  return units > 0 && units < 0xffff_ffff;
+}
+
+/** The first box of a type among those side by side. */
+async function findBox(handle: FileHandle, within: Box, type: string): Promise<Box | undefined> {
+  let at = within.start;
+  for (let count = 0; count < boxesMax && at + 8 <= within.end; count++) {
+    const head = await read(handle, at, 16);
+    const short = head.readUInt32BE(0);
+    const start = at + (short === 1 ? 16 : 8);
+    // 0 stands for the rest of the file, 1 for a length of 64 bits behind the type.
+    const long = short === 1 ? Number(head.readBigUInt64BE(8)) : short;
+    const end = short === 0 ? within.end : at + long;
+    if (end < start || end > within.end) return undefined;
+    if (head.toString("latin1", 4, 8) === type) return { start, end };
+    at = end;
+  }
+  return undefined;
+}
+
+/** So many bytes; zeros stand for those behind the file's end. */
+async function read(handle: FileHandle, position: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(length);
+  await handle.read(bytes, 0, length, position);
+  return bytes;
+}
+
+/** How long sound is, told by its file: what a task costs that is charged by the second. */
+
+/** Files of sound that can be measured. `pcm` is 16 bits, one channel, 24,000 samples a second. */
+export type SoundFormat = "mp3" | "opus" | "aac" | "flac" | "wav" | "pcm";
+
+/** Seconds of sound; `undefined`: the file does not tell. */
+export function soundSeconds(file: Buffer, format: SoundFormat): number | undefined {
+  const seconds = measures[format](file);
+  return seconds !== undefined && Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined;
+}
+
+const measures: Readonly<Record<SoundFormat, (file: Buffer) => number | undefined>> = {
+  mp3: mp3Seconds,
+  opus: opusSeconds,
+  aac: aacSeconds,
+  flac: flacSeconds,
+  wav: wavSeconds,
+  pcm: (file) => file.length / 2 / 24_000,
+};
+
+/** The samples after the `fmt ` chunk; the length of `data` counts only where the file has it: streams do not. */
+function wavSeconds(file: Buffer): number | undefined {
+  if (file.toString("latin1", 0, 4) !== "RIFF" || file.toString("latin1", 8, 12) !== "WAVE") {
+    return undefined;
+  }
+  let bytesPerSecond = 0;
+  for (let at = 12; at + 8 <= file.length; ) {
+    const type = file.toString("latin1", at, at + 4);
+    const length = file.readUInt32LE(at + 4);
+    const start = at + 8;
+    if (type === "fmt " && start + 12 <= file.length) bytesPerSecond = file.readUInt32LE(start + 8);
+    if (type === "data") return Math.min(length, file.length - start) / bytesPerSecond;
+    at = start + length + (length % 2);
+  }
+  return undefined;
+}
+
+/** The samples of the stream information; 0 there means that they were not known. */
+function flacSeconds(file: Buffer): number | undefined {
+  if (file.toString("latin1", 0, 4) !== "fLaC" || file.length < 26) return undefined;
+  const rate = file.readUIntBE(18, 3) >> 4;
+  const samples = (file.readUInt8(21) & 0x0f) * 2 ** 32 + file.readUInt32BE(22);
+  return samples === 0 ? undefined : samples / rate;
+}
+
+/** The position of the last page of Ogg, at 48,000 samples a second whatever was encoded, less what is skipped. */
+function opusSeconds(file: Buffer): number | undefined {
+  const last = file.lastIndexOf("OggS");
+  const head = file.indexOf("OpusHead");
+  if (last < 0 || head < 0 || last + 14 > file.length || head + 12 > file.length) return undefined;
+  const samples = file.readUInt32LE(last + 6) + file.readUInt32LE(last + 10) * 2 ** 32;
+  return Math.max(0, samples - file.readUInt16LE(head + 10)) / 48_000;
+}
+
+const aacRates = [
+  96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
+  7_350,
+];
+
+/** 1,024 samples for each block of each ADTS frame. */
+function aacSeconds(file: Buffer): number | undefined {
+  let seconds = 0;
+  for (let at = 0; at + 7 <= file.length; ) {
+    const isFrame = file[at] === 0xff && ((file[at + 1] ?? 0) & 0xf6) === 0xf0;
+    const rate = aacRates[((file[at + 2] ?? 0) >> 2) & 0x0f];
+    const length = (file.readUInt32BE(at + 3) >>> 13) & 0x1fff;
+    if (!isFrame || rate === undefined || length < 7) break;
+    seconds += (1_024 * (((file[at + 6] ?? 0) & 0x03) + 1)) / rate;
+    at += length;
+  }
+  return seconds === 0 ? undefined : seconds;
+}
+
+const bitRates = {
+  1: [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
+  2: [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
+} as const;
+const sampleRates = [44_100, 48_000, 32_000];
+
+/** The frames of layer III, after a tag of ID3v2. A frame names its own rates, so files of changing ones count
+ * right. */
+function mp3Seconds(file: Buffer): number | undefined {
+  let seconds = 0;
+  for (let at = afterTag(file); at + 4 <= file.length; ) {
+    const frame = mp3Frame(file.readUInt32BE(at));
+    if (frame === undefined) break;
+    seconds += frame.seconds;
+    at += frame.bytes;
+  }
+  return seconds === 0 ? undefined : seconds;
+}
+
+function afterTag(file: Buffer): number {
+  if (file.length < 10 || file.toString("latin1", 0, 3) !== "ID3") return 0;
+  // Its length is in bytes of seven bits.
+  const bytes = [...file.subarray(6, 10)];
+  return 10 + bytes.reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
+}
+
+/** Reads a frame's head; `undefined`: it is none. */
+function mp3Frame(head: number): { readonly bytes: number; readonly seconds: number } | undefined {
+  const versionBits = (head >>> 19) & 3;
+  const isLayer3 = head >>> 21 === 0x7ff && ((head >>> 17) & 3) === 1 && versionBits !== 1;
+  const isVersion1 = versionBits === 3;
+  const kilobits = bitRates[isVersion1 ? 1 : 2][(head >>> 12) & 0x0f];
+  const baseRate = sampleRates[(head >>> 10) & 3];
+  if (!isLayer3 || kilobits === undefined || kilobits === 0 || baseRate === undefined) {
+    return undefined;
+  }
+  const rate = isVersion1 ? baseRate : versionBits === 2 ? baseRate / 2 : baseRate / 4;
+  const samples = isVersion1 ? 1_152 : 576;
+  const padding = (head >>> 9) & 1;
+  const bytes = Math.floor((samples / 8) * ((kilobits * 1_000) / rate)) + padding;
+  return { bytes, seconds: samples / rate };
+}

@@ -1,0 +1,167 @@
+/**
+ * Pictures and speech as OpenAI makes them: each is one request that is answered when it is done, with no key
+ * by which a repetition could be known.
+ */
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { VendorConfig } from "../../config/config.ts";
+import { errorMember, textMember, bearer } from "../http-vendor.ts";
+import { openaiFault } from "./faults.ts";
+import { type SoundFormat, soundSeconds } from "../media-length.ts";
+import {
+  createTaskHttp,
+  faultText,
+  jsonOf,
+  type RefusalWords,
+  submitTask,
+  type TaskHttp,
+} from "../task-http.ts";
+import { imageSchema, mappedImage, mappedSpeech, speechFormat, speechSchema } from "./params.ts";
+import { numberParam, stringParam } from "../task-params.ts";
+import {
+  type OpenTasks,
+  type Submitted,
+  TaskRefused,
+  type TaskSubmission,
+  type TaskTokens,
+  type TaskUnits,
+  type VendorFile,
+} from "../task.ts";
+
+/** @param isOpenai whether it is OpenAI itself, whose parameters are all known; others may have more */
+export function createOpenaiTasks(config: VendorConfig, isOpenai: boolean): OpenTasks {
+  const http = createTaskHttp(config, { credential: bearer(config.apiKey), isSynchronous: true });
+  return {
+    resubmit: "blind",
+    types: new Set([ModelType.IMAGE, ModelType.AUDIO]),
+    canCancel: false,
+    submit: (task) => (task.type === ModelType.AUDIO ? speak(http, task) : draw(http, task)),
+    paramsSchema: ({ type }) =>
+      type === ModelType.AUDIO ? speechSchema(isOpenai) : imageSchema(isOpenai),
+    units: (params, { type, maxOutputTokens }) =>
+      type === ModelType.AUDIO ? speechUnits(params) : imageUnits(params, maxOutputTokens),
+    close: () => http.close(),
+  };
+}
+
+const words: RefusalWords = {
+  faultOf: openaiFault,
+  messageOf(body) {
+    const error = errorMember(body);
+    return error && textMember(error, "message");
+  },
+  isContent(body) {
+    const error = errorMember(body);
+    const code = error === undefined ? "" : textMember(error, "code");
+    return code === "moderation_blocked" || code === "content_policy_violation";
+  },
+  isSynchronous: true,
+};
+
+/** OpenAI's support finds a request by it; nobody knows a repetition by it. */
+function trace({ attemptToken }: TaskSubmission): Readonly<Record<string, string>> {
+  return { "x-client-request-id": attemptToken };
+}
+
+async function draw(http: TaskHttp, task: TaskSubmission): Promise<Submitted> {
+  const { model, params, signal } = task;
+  const json = { ...mappedImage(params), model };
+  const path = "/images/generations";
+  const reply = await submitTask(
+    http,
+    { method: "POST", path, json, headers: trace(task), signal },
+    words,
+  );
+  const answer = jsonOf(reply) ?? {};
+  const contentType = `image/${stringMember(answer, "output_format") ?? stringParam(params, "outputFormat") ?? "png"}`;
+  const data = Array.isArray(answer["data"]) ? answer["data"] : [];
+  const files = data.flatMap((item) => fileOf(item, contentType) ?? []);
+  if (files.length === 0) throw unreadable("no picture");
+  const usage = usageOf(answer["usage"]);
+  return { done: { files, units: { images: files.length }, ...(usage && { usage }) } };
+}
+
+function fileOf(item: unknown, contentType: string): VendorFile | undefined {
+  if (typeof item !== "object" || item === null) return undefined;
+  const { b64_json: base64, url } = item as JsonObject;
+  if (typeof base64 === "string" && base64 !== "") {
+    return { bytes: Buffer.from(base64, "base64"), contentType };
+  }
+  return typeof url === "string" && URL.canParse(url) ? { url, contentType } : undefined;
+}
+
+async function speak(http: TaskHttp, task: TaskSubmission): Promise<Submitted> {
+  const { model, params, signal } = task;
+  const json = { ...mappedSpeech(params), model };
+  const path = "/audio/speech";
+  const { headers, body } = await submitTask(
+    http,
+    { method: "POST", path, json, headers: trace(task), signal },
+    words,
+  );
+  const isSound = body.length > 0 && !/json|html/.test(headers["content-type"] ?? "");
+  if (!isSound) throw unreadable("no sound");
+  const format = speechFormat(params);
+  const bound = speechUnits(params).seconds ?? 0;
+  const measured = soundSeconds(body, format) ?? bound / usualPace;
+  const contentType = soundTypes[format];
+  const seconds = Math.min(bound, Math.max(1, Math.ceil(measured)));
+  return { done: { files: [{ bytes: body, contentType }], units: { seconds } } };
+}
+
+const soundTypes: Readonly<Record<SoundFormat, string>> = {
+  mp3: "audio/mpeg",
+  opus: "audio/ogg",
+  aac: "audio/aac",
+  flac: "audio/flac",
+  wav: "audio/wav",
+  pcm: "audio/L16;rate=24000;channels=1",
+};
+
+/** What a picture can come to in tokens where the model's configuration does not say: the largest of the best
+ * quality that OpenAI lists, and as much again. */
+const imageTokensMax = 16_384;
+
+function imageUnits(params: JsonObject, maxOutputTokens: number): TaskUnits {
+  const images = numberParam(params, "n", 1);
+  return {
+    images,
+    // No tokenizer makes more of a text than its bytes.
+    inputTokens: Buffer.byteLength(stringParam(params, "prompt") ?? "") + 64,
+    outputTokens: images * (maxOutputTokens === 0 ? imageTokensMax : maxOutputTokens),
+  };
+}
+
+/** The slowest that speech gets, in characters a second: digits, abbreviations. */
+const slowestPace = 2;
+
+/** How many times faster it usually is: some 12 characters a second. */
+const usualPace = 6;
+
+function speechUnits(params: JsonObject): TaskUnits {
+  const said = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
+  const speed = numberParam(params, "speed", 1);
+  return {
+    seconds: 2 + Math.ceil(said.length / slowestPace / speed),
+    inputTokens: Buffer.byteLength(said),
+  };
+}
+
+function usageOf(usage: unknown): TaskTokens | undefined {
+  if (typeof usage !== "object" || usage === null) return undefined;
+  const { input_tokens: inputTokens, output_tokens: outputTokens } = usage as JsonObject;
+  const areCounts = [inputTokens, outputTokens].every((each) => Number.isSafeInteger(each));
+  return areCounts
+    ? { inputTokens: Number(inputTokens), outputTokens: Number(outputTokens) }
+    : undefined;
+}
+
+function stringMember(object: JsonObject, name: string): string | undefined {
+  const value = object[name];
+  return typeof value === "string" && /^[a-z]{3,5}$/.test(value) ? value : undefined;
+}
+
+/** It has answered: nothing more will come, whatever it has made. */
+function unreadable(what: string): TaskRefused {
+  return new TaskRefused("upstream_error", `${faultText("upstream_error", undefined)} (${what})`);
+}

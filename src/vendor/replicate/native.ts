@@ -1,0 +1,230 @@
+/** Replicate's own interface: what exists of it under its prefix, and what of that costs money. */
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelConfig } from "../../config/config.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import type {
+  NativeApi,
+  NativeCallbackSaid,
+  NativeModelAt,
+  NativeRequest,
+  NativeRoute,
+  NativeTask,
+} from "../native.ts";
+import { numberSaid } from "../native-http.ts";
+import { fileIn, secondsUsual } from "./params.ts";
+import { predictionNews } from "./tasks.ts";
+import type { TaskUnits } from "../task.ts";
+
+const modelPath = "/v1/models/(?<model>[\\w.-]{1,100}/[\\w.-]{1,100})";
+const idForm = "(?<id>[\\w-]{1,200})";
+const inModel = { in: "path", group: "model" } as const;
+const inVersion: NativeModelAt = { in: "body", members: ["version"] };
+const types = [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO];
+
+const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
+
+/** Replicate deletes what a prediction made an hour after its end; one may run for a day. */
+const keptMs = 24 * 60 * 60 * 1_000;
+
+const predictions: NativeTask = {
+  word: "predictions",
+  idOf: ({ id }) => (typeof id === "string" && /^[\w-]{1,200}$/.test(id) ? id : undefined),
+  path: (id) => `/v1/predictions/${id}`,
+  cancel: { method: "POST", path: (id) => `/v1/predictions/${id}/cancel` },
+  statusOf: ({ status }) => (typeof status === "string" ? status : ""),
+  newsOf: predictionNews,
+  keptMs,
+};
+
+const routes: readonly NativeRoute[] = [
+  {
+    kind: "submit",
+    method: "POST",
+    path: new RegExp(`^${modelPath}/predictions$`),
+    model: inModel,
+    types,
+    units,
+    secondsUsual,
+    task: predictions,
+  },
+  {
+    kind: "submit",
+    method: "POST",
+    path: /^\/v1\/predictions$/,
+    model: inVersion,
+    types,
+    units,
+    secondsUsual,
+    task: predictions,
+  },
+  {
+    kind: "list",
+    method: "GET",
+    path: /^\/v1\/predictions$/,
+    task: predictions,
+    pageSize: 100,
+    cursor: "cursor",
+    body: (jobs, next) =>
+      `{"previous":null,"next":${JSON.stringify(next ?? null)},"results":[${jobs.join(",")}]}`,
+  },
+  {
+    kind: "poll",
+    method: "GET",
+    path: new RegExp(`^/v1/predictions/${idForm}$`),
+    id: idOf,
+    task: predictions,
+  },
+  {
+    kind: "cancel",
+    method: "POST",
+    path: new RegExp(`^/v1/predictions/${idForm}/cancel$`),
+    id: idOf,
+    task: predictions,
+  },
+  { kind: "pass", method: "GET", path: new RegExp(`^${modelPath}$`), model: inModel },
+  {
+    kind: "pass",
+    method: "POST",
+    path: /^\/v1\/files$/,
+    creates: ({ json }) => (typeof json?.["id"] === "string" ? [`files/${json["id"]}`] : []),
+  },
+  {
+    kind: "pass",
+    method: "GET",
+    path: new RegExp(`^/v1/files/${idForm}$`),
+    owns: (request) => `files/${idOf(request)}`,
+  },
+  {
+    kind: "pass",
+    method: "DELETE",
+    path: new RegExp(`^/v1/files/${idForm}$`),
+    owns: (request) => `files/${idOf(request)}`,
+  },
+];
+
+/** Names by which models are asked for more than one picture, and for a length. */
+const countNames = [
+  "num_outputs",
+  "num_images",
+  "number_of_images",
+  "num_samples",
+  "batch_size",
+  "max_images",
+];
+const lengthNames = ["duration", "seconds", "length", "video_length", "audio_length"];
+
+/** Every model has an input of its own: what is known to make more of something is held for. */
+function units(request: NativeRequest, { type, prices }: ModelConfig): TaskUnits {
+  const input = request.member("input");
+  if (!isObject(input)) throw invalid('"input" must be an object', "input");
+  if (type === ModelType.IMAGE) {
+    const counts = countNames.map((name) => numberIn(input, name) ?? 1);
+    return { images: Math.ceil(counts.reduce((all, count) => all * Math.max(1, count), 1)) };
+  }
+  const isTimed = prices.some(({ price }) => price.second !== undefined);
+  if (!isTimed) return { inputTokens: request.inputTokens };
+  const said = Math.max(...lengthNames.map((name) => numberIn(input, name) ?? 0));
+  const seconds = Math.max(said, framesIn(input));
+  if (seconds === 0) {
+    throw invalid(
+      '"input.duration" is missing: this model is charged by the second, so say how many',
+      "input",
+    );
+  }
+  return { seconds, inputTokens: request.inputTokens };
+}
+
+/** How many pictures a second has at the least where a request counts them and does not say. */
+const framesPerSecondLeast = 8;
+
+/** How long so many pictures are, in seconds; 0: none are counted. A model takes one name and overlooks the others. */
+function framesIn(input: JsonObject): number {
+  const frames = ["num_frames", "frames", "max_frames"].map((name) => numberIn(input, name) ?? 0);
+  const rates = ["fps", "frames_per_second", "frame_rate"].map(
+    (name) => numberIn(input, name) ?? 0,
+  );
+  const rate = Math.min(...rates.filter((each) => each > 0));
+  return Math.max(...frames) / (Number.isFinite(rate) ? rate : framesPerSecondLeast);
+}
+
+/** Some models take a length as a text, such as `5s`, or have words of their own. @throws GatewayError where it is
+ * no number */
+function numberIn(input: JsonObject, name: string): number | undefined {
+  const value = input[name];
+  if (typeof value === "string" && /^[a-z]*$/i.test(value)) return undefined;
+  return numberSaid(value, `input.${name}`, "s");
+}
+
+/** `webhook`, and which events it wants. */
+function readCallback(request: NativeRequest): NativeCallbackSaid {
+  const url = request.member("webhook") ?? null;
+  const filter = request.member("webhook_events_filter") ?? null;
+  if (url !== null && typeof url !== "string") throw invalid('"webhook" must be a URL', "webhook");
+  if (filter !== null && !isFilter(filter)) {
+    const text = `"webhook_events_filter" must be a list of ${[...eventWords].join(", ")}`;
+    throw invalid(text, "webhook_events_filter");
+  }
+  const isNarrow = Array.isArray(filter) && !filter.some((each) => each !== "completed");
+  return { ...(url !== null && { url }), wantsProgress: !isNarrow };
+}
+
+/** What happens to a prediction, in Replicate's words. */
+const eventWords: ReadonlySet<string> = new Set(["start", "output", "logs", "completed"]);
+
+function isFilter(filter: JsonValue): boolean {
+  return (
+    Array.isArray(filter) &&
+    filter.every((each) => typeof each === "string" && eventWords.has(each))
+  );
+}
+
+/** Files that were uploaded, wherever in the input their addresses stand. */
+function references(request: NativeRequest): readonly string[] {
+  return request.mentions().flatMap((text) => {
+    const id = fileIn(text)?.id;
+    return id === undefined ? [] : [`files/${id}`];
+  });
+}
+
+/** What a customer of Replicate knows, with our code beside it. */
+function errorBody(error: GatewayError, requestId: string): JsonObject {
+  const { status, message, meaning } = error;
+  const title = titles.get(error.code) ?? "Request failed";
+  return { title, detail: message, status, code: meaning.word, request_id: requestId };
+}
+
+const titles = new Map<ErrorCode, string>([
+  [ErrorCode.UNAUTHENTICATED, "Unauthenticated"],
+  [ErrorCode.INSUFFICIENT_BALANCE, "Insufficient balance"],
+  [ErrorCode.ACCESS_DENIED, "Permission denied"],
+  [ErrorCode.INVALID_REQUEST, "Invalid request"],
+  [ErrorCode.NOT_FOUND, "Not found"],
+  [ErrorCode.MODEL_NOT_FOUND, "Model not found"],
+  [ErrorCode.RATE_LIMIT_EXCEEDED, "Request was throttled"],
+]);
+
+/** The table. */
+export const replicateNative: NativeApi = {
+  keyForms: [{ in: "authorization", scheme: "Token" }],
+  requestHeaders: ["accept", "content-type", "prefer", "cancel-after", "last-event-id", "range"],
+  responseHeaders: ["content-type", "retry-after", "content-range", "accept-ranges"],
+  urlMembers: ["get", "cancel", "next", "previous", "url"],
+  linkMembers: ["stream"],
+  callback: {
+    members: ["webhook", "webhook_events_filter"],
+    params: [],
+    read: readCallback,
+  },
+  references,
+  errorBody,
+  routes,
+};
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function invalid(message: string, param: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
+}

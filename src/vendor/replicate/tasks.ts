@@ -1,0 +1,288 @@
+/**
+ * Predictions of Replicate. A prediction carries no reference of ours that it could be found by, and nobody
+ * knows a repetition: what got no answer is never asked again.
+ */
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { VendorConfig } from "../../config/config.ts";
+import { bearer, endsWith } from "../http-vendor.ts";
+import {
+  refuseFiles,
+  replicateInput,
+  replicateSchema,
+  replicateUnits,
+  secondsUsual,
+} from "./params.ts";
+import {
+  contentTypes,
+  createTaskHttp,
+  faultText,
+  isOk,
+  jsonOf,
+  type RefusalWords,
+  submitTask,
+  type TaskHttp,
+  type TaskReply,
+  troubleOf,
+} from "../task-http.ts";
+import { stringParam } from "../task-params.ts";
+import {
+  type CancelAnswer,
+  type OpenTasks,
+  type Submitted,
+  type TaskFault,
+  type TaskNews,
+  type TaskSubmission,
+  type VendorFile,
+  VendorTrouble,
+} from "../task.ts";
+import type { VendorFault } from "../vendor.ts";
+
+/** Makes them. */
+export function createReplicateTasks(config: VendorConfig): OpenTasks {
+  const http = createTaskHttp(config, {
+    credential: bearer(config.apiKey),
+    isSynchronous: false,
+  });
+  const version = endsWith(config, "/v1") ? "" : "/v1";
+  const apiHost = new URL(config.baseUrl).hostname;
+  const at = (vendorTaskId: string): string =>
+    `${version}/predictions/${encodeURIComponent(vendorTaskId)}`;
+  return {
+    resubmit: "blind",
+    types: new Set([ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO]),
+    canCancel: true,
+    // 3,000 requests a minute, but for those that create predictions.
+    pollsPerSecond: 50,
+    submit: (task) => submit(http, task, version),
+    async poll(vendorTaskId, signal) {
+      const reply = await http.ask({ method: "GET", path: at(vendorTaskId), signal });
+      return newsOf(predictionIn(reply));
+    },
+    async cancel(vendorTaskId, signal) {
+      const path = `${at(vendorTaskId)}/cancel`;
+      return cancelAnswer(await http.ask({ method: "POST", path, signal }));
+    },
+    callbacks: {
+      taskIdIn: (body) => idIn(jsonOf({ body })),
+      // A prediction says where its callbacks go, and only its submit can have said so.
+      async isOurs(vendorTaskId, attemptToken, signal) {
+        const reply = await http.ask({ method: "GET", path: at(vendorTaskId), signal });
+        if (reply.status === 404) return false;
+        const webhook = stringParam(predictionIn(reply), "webhook") ?? "";
+        return webhook.endsWith(`/${attemptToken}`);
+      },
+    },
+    paramsSchema: replicateSchema,
+    checkParams: (params, field) => refuseFiles(params, field, apiHost),
+    units: replicateUnits,
+    secondsUsual,
+    close: () => http.close(),
+  };
+}
+
+async function submit(http: TaskHttp, task: TaskSubmission, version: string): Promise<Submitted> {
+  const { model, type, params, signal, callbackUrl } = task;
+  const target = targetOf(model);
+  const json: JsonObject = {
+    ...target.body,
+    input: replicateInput(type, params),
+    ...(callbackUrl !== undefined && {
+      webhook: callbackUrl,
+      webhook_events_filter: ["completed"],
+    }),
+  };
+  const path = `${version}${target.path}`;
+  const reply = await submitTask(http, { method: "POST", path, json, signal }, words);
+  const vendorTaskId = idIn(jsonOf(reply));
+  if (vendorTaskId !== undefined) return { vendorTaskId };
+  throw new VendorTrouble(reply.status, "answered a prediction without its id");
+}
+
+function idIn(prediction: JsonObject | undefined): string | undefined {
+  const id = prediction?.["id"];
+  return typeof id === "string" && /^[\w-]{1,128}$/.test(id) ? id : undefined;
+}
+
+/** `owner/name` runs its newest version; `owner/name:version` or a version alone runs that one. */
+function targetOf(model: string): { readonly path: string; readonly body: JsonObject } {
+  const [name = "", version] = model.split(":");
+  if (version !== undefined) return { path: "/predictions", body: { version } };
+  if (!name.includes("/")) return { path: "/predictions", body: { version: name } };
+  return {
+    path: `/models/${name.split("/").map(encodeURIComponent).join("/")}/predictions`,
+    body: {},
+  };
+}
+
+const words: RefusalWords = {
+  faultOf: replicateFault,
+  retryAfterOf: replicateRetryAfter,
+  messageOf: detailOf,
+  isContent: (body) => isContent(detailOf(body) ?? ""),
+  isSynchronous: false,
+};
+
+/** See {@link Vendor.faultOf}: a version that is not there, or not for us, comes as a wrong parameter. */
+export function replicateFault(status: number, body: Buffer): VendorFault | undefined {
+  const text = `${titleOf(body)} ${detailOf(body) ?? ""}`;
+  if (status === 422 && /\bversion does not exist\b|\bnot permitted\b/i.test(text)) return "model";
+  return status === 402 || /\binsufficient credit\b/i.test(text) ? "money" : undefined;
+}
+
+/** See {@link Vendor.retryAfterOf}: `"retry_after": 12`, or told in words. */
+export function replicateRetryAfter(body: Buffer): number | undefined {
+  const told = jsonOf({ body })?.["retry_after"];
+  const [, worded] = /\bresets in ~?(\d{1,5})s\b/.exec(detailOf(body) ?? "") ?? [];
+  const seconds = typeof told === "number" ? told : Number(worded);
+  return Number.isFinite(seconds) ? Math.min(Math.max(Math.ceil(seconds), 1), 86_400) : undefined;
+}
+
+function detailOf(body: Buffer): string | undefined {
+  const detail = jsonOf({ body })?.["detail"];
+  return typeof detail === "string" ? detail : undefined;
+}
+
+function titleOf(body: Buffer): string {
+  const title = jsonOf({ body })?.["title"];
+  return typeof title === "string" ? title : "";
+}
+
+function isContent(text: string): boolean {
+  return /\bNSFW\b|\(E005\)|flagged as sensitive|\bcontent (policy|moderation)\b/i.test(text);
+}
+
+/** @throws VendorTrouble where it is none */
+function predictionIn(reply: TaskReply): JsonObject {
+  if (!isOk(reply)) throw troubleOf(reply, words);
+  const prediction = jsonOf(reply);
+  if (typeof prediction?.["status"] === "string") return prediction;
+  throw new VendorTrouble(reply.status, "answered with something else than a prediction");
+}
+
+/** How a prediction stands. A status that is not known says nothing. @throws VendorTrouble */
+function newsOf(prediction: JsonObject): TaskNews {
+  const status = stringParam(prediction, "status") ?? "";
+  switch (status) {
+    case "starting":
+    case "processing": {
+      const progress = progressIn(prediction["logs"]);
+      return { status: "running", ...(progress !== undefined && { progress }) };
+    }
+    case "succeeded":
+      return succeeded(prediction);
+    case "failed":
+      return { status: "failed", error: failureOf(prediction["error"]) };
+    case "canceled":
+      return cancelled(prediction);
+    // It never ran: nothing is taken for it.
+    case "aborted":
+      return { status: "cancelled" };
+    default:
+      throw new VendorTrouble(200, `told the unknown status ${status}`);
+  }
+}
+
+/**
+ * How a prediction stands whose output may be anything: texts are its text, and what is neither file nor text is
+ * still a result. @throws VendorTrouble
+ */
+export function predictionNews(prediction: JsonObject): TaskNews {
+  if (prediction["status"] !== "succeeded") return newsOf(prediction);
+  const { output = null } = prediction;
+  const files = filesIn(output, 0);
+  const news = files.length > 0 ? succeeded(prediction) : undefined;
+  if (news?.status === "completed") {
+    const images = files.length;
+    return {
+      status: "completed",
+      outcome: { ...news.outcome, units: { images, ...news.outcome.units } },
+    };
+  }
+  const pieces = Array.isArray(output) ? output : [output];
+  const isText = pieces.length > 0 && pieces.every((piece) => typeof piece === "string");
+  return {
+    status: "completed",
+    outcome: { files: [], ...(isText && { text: pieces.join("") }) },
+  };
+}
+
+function succeeded({ output = null, metrics = null }: JsonObject): TaskNews {
+  const files = filesIn(output, 0);
+  if (files.length === 0) {
+    const message = `${faultText("upstream_error", undefined)} (no file came of it)`;
+    return { status: "failed", error: { code: "upstream_error", message } };
+  }
+  const seconds = isObject(metrics) ? metrics["video_output_duration_seconds"] : undefined;
+  const isTold = typeof seconds === "number" && seconds > 0;
+  return { status: "completed", outcome: { files, ...(isTold && { units: { seconds } }) } };
+}
+
+/** Replicate takes its money for the time that it ran: what of that is counted in a price's units is charged by. */
+function cancelled({ output = null, metrics = null }: JsonObject): TaskNews {
+  const told = isObject(metrics) ? metrics : {};
+  if (numberAt(told, "predict_time") === 0) return { status: "cancelled" };
+  const images = filesIn(output, 0).length;
+  const seconds = numberAt(told, "video_output_duration_seconds");
+  const inputTokens = numberAt(told, "input_token_count");
+  const outputTokens = numberAt(told, "output_token_count");
+  const isCounted = inputTokens + outputTokens > 0;
+  const taken = {
+    units: { images, seconds },
+    ...(isCounted && { usage: { inputTokens, outputTokens } }),
+  };
+  return { status: "cancelled", taken };
+}
+
+/** 0 where it does not say. */
+function numberAt(object: JsonObject, name: string): number {
+  const value = object[name];
+  return typeof value === "number" && value > 0 ? value : 0;
+}
+
+function failureOf(error: JsonValue | undefined): TaskFault {
+  const said = typeof error === "string" ? error : undefined;
+  const code = said !== undefined && isContent(said) ? "content_rejected" : "upstream_error";
+  return { code, message: faultText(code, said) };
+}
+
+/** How deep the files may be in an output: models answer with one address, a list, or an object of them. */
+const depthMax = 4;
+
+function filesIn(output: JsonValue, depth: number): readonly VendorFile[] {
+  if (typeof output === "string") return fileOf(output);
+  if (typeof output !== "object" || output === null || depth === depthMax) return [];
+  return Object.values(output).flatMap((each) => filesIn(each, depth + 1));
+}
+
+function fileOf(text: string): readonly VendorFile[] {
+  const [, type, data] = /^data:([\w.+-]+\/[\w.+-]+)[^,]*;base64,([\s\S]+)$/.exec(text) ?? [];
+  if (type !== undefined && data !== undefined) {
+    return [{ bytes: Buffer.from(data, "base64"), contentType: type }];
+  }
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) return [];
+  const ending = /\.([a-z0-9]{1,5})$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? "";
+  return [{ url: text, contentType: contentTypes[ending] ?? "application/octet-stream" }];
+}
+
+/** The last bar of progress in the log, as the usual library draws it: ` 40%|████      | 4/10`. */
+function progressIn(logs: JsonValue | undefined): number | undefined {
+  if (typeof logs !== "string") return undefined;
+  const bars = logs.slice(-4_096).match(/(?:^|[\r\n])[^|\r\n]{0,64}?\b\d{1,3}%\s?\|/g);
+  const percent = Number(/(\d{1,3})%/.exec(bars?.at(-1) ?? "")?.[1]);
+  return Number.isNaN(percent) ? undefined : Math.min(percent, 100);
+}
+
+/** @throws VendorTrouble where it does not say */
+function cancelAnswer(reply: TaskReply): CancelAnswer {
+  // One that is not there any more has ended long ago.
+  if (reply.status === 404) return "too_late";
+  const { status } = predictionIn(reply);
+  if (status === "canceled" || status === "aborted") return "cancelled";
+  return status === "succeeded" || status === "failed" ? "too_late" : "requested";
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

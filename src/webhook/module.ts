@@ -1,0 +1,132 @@
+/** Puts the webhook room together: its service for whoever has the database, its sending for a server. */
+import { readFileSync } from "node:fs";
+import { rootCertificates } from "node:tls";
+import type { Logger } from "pino";
+import { type AttemptOutcome, AttemptOutcomeSchema } from "../../gen/uas/webhook/v1/webhook_pb.ts";
+import { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
+import type { WebhookConfig } from "../config/config.ts";
+import { webhookDeadMs } from "../config/limits.ts";
+import type { Database } from "../db/database.ts";
+import { openPool } from "../db/open-pool.ts";
+import { createGuardedClient, type GuardedClient } from "../http/guarded-client.ts";
+import type { Metrics } from "../core/metrics.ts";
+import { type Service, serve } from "../core/service.ts";
+import { createDispatcher } from "./dispatcher.ts";
+import { createWebhookJobs } from "./jobs.ts";
+import { createSecrets, type Secrets } from "./secrets.ts";
+import { createWebhookService, type WebhookServiceOptions } from "./service.ts";
+
+/** What both parts need. */
+export interface WebhookOptions {
+  readonly database: Database;
+  readonly config: WebhookConfig;
+  /** The master key, asked for when it is first needed. */
+  readonly masterKey: () => Uint8Array;
+}
+
+/** The service, and the secrets that a server signs with. */
+export interface WebhookRoom {
+  readonly service: Service;
+  readonly secrets: Secrets;
+}
+
+/** Makes the service. */
+export function createWebhookRoom(
+  { database: { orm, pool }, config, masterKey }: WebhookOptions,
+  checks: Pick<WebhookServiceOptions, "accountExists" | "requireStepUp">,
+): WebhookRoom {
+  const secrets = createSecrets({ pool, masterKey });
+  const { allowHosts } = config;
+  const service = createWebhookService({ orm, pool, secrets, allowHosts, ...checks });
+  return { secrets, service: serve(WebhookService, service) };
+}
+
+/** What a server sends with. */
+export interface SendingOptions {
+  /** The open database, and what is signed with. */
+  readonly backend: { readonly database: Database; readonly webhookSecrets: Secrets };
+  readonly config: { readonly webhooks: WebhookConfig };
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}
+
+/** The sending of a server. */
+export interface WebhookSending {
+  start(): Promise<void>;
+  /** Waits for what is under way, one attempt at most, and closes what was opened. */
+  stop(): Promise<void>;
+}
+
+/** How many connections the sending may open: bursts of it must not hold up what callers wait for. */
+const poolMax = 4;
+
+/** Makes it; it does not send yet. */
+export function createWebhookSending(options: SendingOptions): WebhookSending {
+  const { config, metrics, log } = options;
+  const { database, webhookSecrets: secrets } = options.backend;
+  const pool = openPool(database.url, { max: poolMax, for: "jobs" });
+  const warn = (message: string, fields: object): void => log.warn(fields, message);
+  const jobs = createWebhookJobs({ pool, warn });
+  const dispatcher = createDispatcher({
+    pool,
+    url: database.url,
+    client: clientOf(config.webhooks),
+    secrets,
+    warn,
+    onAttempt({ accountId, origin, result: { outcome }, isDead }) {
+      metrics.webhookAttempts.inc({ outcome: outcomeWord(outcome) });
+      if (isDead) {
+        const hours = webhookDeadMs / 3_600_000;
+        log.warn(
+          { accountId, origin },
+          `a webhook receiver has failed for ${hours} hours: its deliveries are parked`,
+        );
+      }
+    },
+  });
+  watch(metrics, { sending: dispatcher.underWay, stats: jobs.stats });
+  return {
+    async start() {
+      await dispatcher.start();
+      jobs.start();
+    },
+    async stop() {
+      await Promise.all([dispatcher.stop(), jobs.stop()]);
+      await pool.end();
+    },
+  };
+}
+
+function clientOf({ allowHosts, caFile }: WebhookConfig): GuardedClient {
+  if (caFile === undefined) return createGuardedClient({ allowHosts });
+  const ca = [...rootCertificates, readFileSync(caFile, "utf8")];
+  return createGuardedClient({ allowHosts, ca });
+}
+
+/** The lower-case word of an outcome. */
+function outcomeWord(outcome: AttemptOutcome): string {
+  const name = AttemptOutcomeSchema.value[outcome]?.name ?? "";
+  return name.slice(AttemptOutcomeSchema.sharedPrefix?.length ?? 0).toLowerCase();
+}
+
+function watch(
+  metrics: Metrics,
+  read: {
+    readonly sending: () => number;
+    readonly stats: () => { readonly pending: number; readonly deadEndpoints: number };
+  },
+): void {
+  metrics.gauge("uas_webhooks_sending", "Webhooks that this process is sending.", read.sending);
+  metrics.gauge(
+    "uas_webhooks_pending",
+    "Webhooks that wait, of all processes.",
+    () => read.stats().pending,
+    "max",
+  );
+  metrics.gauge(
+    "uas_webhook_endpoints_dead",
+    "Webhook receivers that are given up until somebody enables them again, of all processes.",
+    () => read.stats().deadEndpoints,
+    "max",
+  );
+}
