@@ -57,11 +57,11 @@ export interface SignIn {
 /** Assembles sign-in. */
 export function createSignIn(options: SignInOptions): SignIn {
   const { database, config, accounts, masterKey, log, observer } = options;
-  const { pool } = database;
+  const { orm, pool } = database;
   const alarm = (message: string, fields: object): void => log.error(fields, message);
   const sms = createSms(config.sms, (message) => log.info(message));
-  const users = createUsers(pool);
-  const sessions = createSessions(pool);
+  const users = createUsers(orm);
+  const sessions = createSessions(database);
   const failures = createFailures(pool);
   const sealing = keepingSealing(masterKey);
   const dailyMax = config.sms?.dailyMax ?? 0;
@@ -70,7 +70,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     sessions,
     failures,
     sealing,
-    links: createLinks(pool),
+    links: createLinks(orm),
     codes: createCodes({ pool, masterKey, sms, dailyMax, observer, alarm }),
     checkTotp: createTotpCheck({ users, failures, sealing }),
     accountOf: accounts.messageOf,
@@ -93,7 +93,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     services: [serve(SessionService, createSessionService(room)), serve(UserService, userService)],
     identify: (token) => sessions.identify(token),
     requireStepUp,
-    hasOperator: async () => (await users.firstOperator())?.password_hash != null,
+    hasOperator: async () => (await users.firstOperator())?.passwordHash != null,
     jobs: createAccountJobs({
       pool,
       warn: (message, fields) => log.warn(fields, message),

@@ -17,6 +17,7 @@ import { cutPage, readPage } from "../core/pagination.ts";
 import { readUpdateMask } from "../core/partial-update.ts";
 import { parseDisplayName, parseLine } from "../core/line-parser.ts";
 import { isUuid, newId } from "../core/uuid.ts";
+import { transact } from "../db/transaction.ts";
 import { AccountEntity } from "./entity.ts";
 import { accountMessage, type AccountRow } from "./message.ts";
 import { noSuchAccount, parseAccountId } from "./room.ts";
@@ -72,14 +73,13 @@ function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccoun
     async createAccount(request, { values }) {
       const name = parseDisplayName(request.name, 1);
       const id = newId();
-      const work = orm.em.fork().transactional(async (em) => {
+      const row = await transact(orm, async (em) => {
         const created = em.create(AccountEntity, { id, name });
         await em.flush();
         const action = { action: "account.create", accountId: id, subject: id, after: { name } };
         await recordAction(em, values, action);
         return created;
       });
-      const row = await mapDatabaseLoss(work);
       return { account: accountMessage(row, values.get(callerKey)) };
     },
   };
@@ -133,7 +133,7 @@ interface Change {
 /** Changes an account under its row lock, so that concurrent changes see each other. */
 function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
   const { id, values, action, reason } = change;
-  const work = orm.em.fork().transactional(async (em) => {
+  return transact(orm, async (em) => {
     const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
     const row = await em.findOne(AccountEntity, { id }, lock);
     if (row === null) throw noSuchAccount();
@@ -144,7 +144,6 @@ function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
     await recordAction(em, values, { action, accountId: id, subject: id, ...changed, reason });
     return row;
   });
-  return mapDatabaseLoss(work);
 }
 
 /** The changeable facts of an account, for the operator log. */

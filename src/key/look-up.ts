@@ -3,6 +3,9 @@ import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
 import type { KeyCaller, RefusedKey } from "../core/caller.ts";
 import { databaseUnavailable, isDatabaseLost } from "../core/database-lost.ts";
+import type { RowOf } from "../db/row.ts";
+import type { AccountEntity } from "../account/entity.ts";
+import type { ApiKeyEntity } from "./entity.ts";
 import { digestBytes } from "./secret.ts";
 
 /** Why a key is refused. Callers never learn it (R-AUTH-2). */
@@ -38,16 +41,11 @@ const statement = {
     "from api_key k join account a on a.id = k.account_id where k.digest = $1",
 };
 
-interface KeyRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly models: readonly string[] | null;
-  readonly state: number;
-  readonly spend_limit: string | null;
-  readonly discount_bp: number;
-  readonly account_state: number;
-  readonly expires_in_ms: number | null;
-}
+type KeyRow = RowOf<typeof ApiKeyEntity, "id" | "account_id" | "models" | "state" | "spend_limit"> &
+  RowOf<typeof AccountEntity, "discount_bp"> & {
+    readonly account_state: number;
+    readonly expires_in_ms: number | null;
+  };
 
 /**
  * Looks a key up by its digest.

@@ -1,6 +1,7 @@
 /**
- * Sends, checks and consumes one-time codes (R-KEY-3). A code is valid for one purpose, subject, phone number and
- * browser.
+ * One-time codes: sent, checked, used up (R-KEY-3). SQL: sending and checking count rows under advisory locks.
+ *
+ * A code is good for one purpose, subject, number and browser only.
  */
 import { createHmac, hkdfSync, randomInt, timingSafeEqual } from "node:crypto";
 import type { Pool, PoolClient } from "pg";

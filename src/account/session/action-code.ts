@@ -31,7 +31,7 @@ export function createActionCodeRpc(
       if (!rules.hasCodes) throw noSms();
       checkAction(action, subjectId);
       const user = await requireUser(room, own);
-      if (user.phone === null) throw noPhone();
+      if (user.phone == null) throw noPhone();
       const sent = await room.codes.send({
         purpose: purposeOf(action),
         subject: subjectId,
@@ -40,7 +40,7 @@ export function createActionCodeRpc(
         // Only new numbers are restricted to the served countries; numbers accepted earlier remain valid.
         country: parsePhone(user.phone, []).callingCode,
         ipAddress: requireBrowserSession(context).ipAddress,
-        accountId: user.account_id,
+        accountId: user.accountId,
         language: parseLanguage(user.language) || "en",
         isWanted: true,
         isAwaited: true,

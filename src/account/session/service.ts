@@ -1,6 +1,6 @@
 /** The RPCs of sessions. */
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { PoolClient } from "pg";
+import type { EntityManager } from "@mikro-orm/postgresql";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import {
   notSignedIn,
@@ -10,7 +10,7 @@ import {
   type RpcContext,
 } from "../../core/browser-session.ts";
 import { callerKey, type SessionRef } from "../../core/caller.ts";
-import { recordActionOn } from "../../core/operator-log.ts";
+import { recordAction } from "../../core/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
 import type { SignInRoom } from "../room.ts";
@@ -87,11 +87,11 @@ function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
   };
 }
 
-/** Records that an operator ended somebody's session. */
+/** Writes down that an operator ends somebody's session. */
 function notedEnd({ values }: RpcContext, sessionId: string) {
-  return (client: PoolClient, userId: string): Promise<void> => {
+  return (em: EntityManager, userId: string): Promise<void> => {
     const action = { action: "session.revoke", subject: sessionId, before: { userId } };
-    return recordActionOn(client, values, action);
+    return recordAction(em, values, action);
   };
 }
 

@@ -37,7 +37,7 @@ export function createSignInRpcs(
       const attempt = { subject: `password ${address}`, ipAddress: browser.ipAddress };
       const forgive = await failures.begin(attempt);
       const user = address.length > 320 ? undefined : await users.byEmail(address);
-      const isRight = await isPassword(password, user?.password_hash ?? null);
+      const isRight = await isPassword(password, user?.passwordHash ?? null);
       if (!isRight || user === undefined) {
         throw refused("wrong e-mail address or password: check both");
       }
@@ -115,7 +115,7 @@ async function requireSecond(
   totpCode: string,
   visit: BrowserSession,
 ): Promise<void> {
-  if (user.role === UserRole.OPERATOR && user.totp === null) {
+  if (user.role === UserRole.OPERATOR && user.totp == null) {
     throw refused(
       "operators sign in with e-mail and password, or with a link of `npx uas console link`; with an authenticator also with a code",
     );

@@ -44,11 +44,11 @@ export function createOwnUserRpcs(
       const own = requireSession(context);
       const user = await requireUser(room, own);
       const email = request.email === "" ? user.email : parseEmail(request.email);
-      if (email === null) throw badEmail("email is required: there is none yet");
+      if (email == null) throw badEmail("email is required: there is none yet");
       checkPassword(request.password, email);
       await requireProof({ room, requireStepUp, context, user }, request);
-      const password_hash = await hashPassword(request.password);
-      const changed = await users.change(user.id, { email, password_hash });
+      const passwordHash = await hashPassword(request.password);
+      const changed = await users.change(user.id, { email, passwordHash });
       await sessions.endOthers(user.id, own.sessionId);
       return { user: userMessage(changed) };
     },
@@ -62,7 +62,7 @@ export function createOwnUserRpcs(
         ...phoneCode(number, own),
         country: callingCode,
         ipAddress: requireBrowserSession(context).ipAddress,
-        accountId: user.account_id,
+        accountId: user.accountId,
         language: parseLanguage(user.language) || "en",
         isWanted: true,
         isAwaited: true,
@@ -75,7 +75,7 @@ export function createOwnUserRpcs(
       const { number } = parsePhone(phone, rules.countries);
       const user = await requireUser(room, own);
       const right = await codes.check(phoneCode(number, own), code.trim());
-      if (user.phone !== null && !own.isFreshLink) {
+      if (user.phone != null && !own.isFreshLink) {
         const action = CodeAction.CHANGE_PHONE;
         const proof = { action, subjectId: "", code: currentCode, param: "current_code" };
         await requireStepUp(context, proof);
@@ -104,7 +104,7 @@ async function requireProof(
   { currentPassword, code }: { readonly currentPassword: string; readonly code: string },
 ): Promise<void> {
   const { isFreshLink } = requireSession(context);
-  if (isFreshLink || (user.password_hash === null && user.phone === null)) return;
+  if (isFreshLink || (user.passwordHash == null && user.phone == null)) return;
   if (code !== "") {
     return requireStepUp(context, { action: CodeAction.SET_PASSWORD, subjectId: "", code });
   }
@@ -113,7 +113,7 @@ async function requireProof(
     ipAddress: requireBrowserSession(context).ipAddress,
   };
   const forgive = await room.failures.begin(attempt);
-  if (await isPassword(currentPassword, user.password_hash)) return forgive();
+  if (await isPassword(currentPassword, user.passwordHash ?? null)) return forgive();
   throw new GatewayError(
     ErrorCode.INVALID_REQUEST,
     "current_password is wrong: send it, or a code for SET_PASSWORD",

@@ -17,17 +17,21 @@ export interface TotpCheckOptions {
   readonly sealing: () => Sealing;
 }
 
-/** Checks an authenticator code; accepts users without an authenticator. @throws GatewayError INVALID_REQUEST */
-export type CheckTotp = (user: UserRow, code: string, ipAddress: string) => Promise<void>;
+/** Checks the code of a user's authenticator; of one without it asks nothing. @throws GatewayError INVALID_REQUEST */
+export type CheckTotp = (
+  user: Pick<UserRow, "id" | "accountId" | "totp">,
+  code: string,
+  ipAddress: string,
+) => Promise<void>;
 
 /** Creates the check. Each code is accepted once, so that an observed code is useless. */
 export function createTotpCheck({ users, failures, sealing }: TotpCheckOptions): CheckTotp {
   return async (user, code, ipAddress) => {
-    if (user.totp === null) return;
+    if (user.totp == null) return;
     if (code === "") throw badTotp("totp_code is needed: send the 6 digits of your authenticator");
     const attempt = { subject: `totp ${user.id}`, ipAddress };
     const forgive = await failures.begin(attempt);
-    const secret = sealing().open(user.account_id, totpContext(user.id), user.totp);
+    const secret = sealing().open(user.accountId, totpContext(user.id), Buffer.from(user.totp));
     if (secret === undefined) throw cannotOpen();
     const period = totpPeriod(secret, code.replace(/\s/g, ""), Date.now());
     if (period !== undefined && (await users.takeTotpStep(user.id, period))) return forgive();
