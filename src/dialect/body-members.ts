@@ -2,6 +2,7 @@
 import { jsonDepthMax } from "../config/limits.ts";
 import { asBuffer } from "../core/bytes.ts";
 import { invalid } from "../core/validation.ts";
+import type { VendorModel } from "./codec.ts";
 import type { TextRequest } from "./dialect.ts";
 import { type BodySize, type Member, type Outline, scanObject, sliceText } from "./json/outline.ts";
 import { Splicer } from "./json/splice.ts";
@@ -173,19 +174,19 @@ function editedCopy(bytes: Buffer, edits: readonly Edit[]): Buffer {
 export function vendorBodies(
   bytes: Buffer,
   { weight, media }: BodySize,
-  editsFor: (vendorModel: string) => readonly Edit[],
+  editsFor: (target: VendorModel) => readonly Edit[],
 ): Pick<TextRequest, "forVendor" | "sizeFor"> {
-  let model: string | undefined;
+  let last: VendorModel | undefined;
   let edits: readonly Edit[] = [];
-  const known = (vendorModel: string): readonly Edit[] => {
-    if (model !== vendorModel) edits = editsFor((model = vendorModel));
+  const known = (target: VendorModel): readonly Edit[] => {
+    if (last !== target) edits = editsFor((last = target));
     return edits;
   };
   return {
-    forVendor: (vendorModel) => applyEdits(bytes, known(vendorModel)),
-    sizeFor: (vendorModel) => ({
+    forVendor: (target) => applyEdits(bytes, known(target)),
+    sizeFor: (target) => ({
       media,
-      weight: known(vendorModel).reduce((sum, edit) => sum + addedWeight(bytes, edit), weight),
+      weight: known(target).reduce((sum, edit) => sum + addedWeight(bytes, edit), weight),
     }),
   };
 }

@@ -21,6 +21,9 @@ export interface VendorKind {
    * whole reply whether it is read or not. Default `grace`.
    */
   readonly onDisconnect?: "drain";
+  /** The member of chat completions that limits a reply, where the configuration names none (R-TXT-11). Absent: the
+   * kind does not speak chat completions. */
+  readonly limitParameter?: "max_tokens" | "max_completion_tokens";
   /** The native API, served where the configuration has a prefix for it. Absent: none. */
   readonly native?: NativeApi;
   create(config: VendorConfig): Vendor;

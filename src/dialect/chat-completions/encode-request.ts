@@ -26,7 +26,7 @@ export function encodeChatRequest(generation: Generation, target: RequestTarget)
     model: target.model,
     messages: encodeMessages(conversation?.turns ?? [], context),
     ...(conversation && encodeTools(conversation, context)),
-    ...encodeSampling(generation, context),
+    ...encodeSampling(generation, target, context),
     ...encodeEffort(generation.reasoning, context),
     ...(generation.responseFormat && encodeFormat(generation.responseFormat, context)),
     ...encodeLabels(generation),
@@ -36,7 +36,11 @@ export function encodeChatRequest(generation: Generation, target: RequestTarget)
   return { ...jsonBody(body, textsOf(generation)), headers: {}, dropped: context.dropped };
 }
 
-function encodeSampling(generation: Generation, context: EncodeContext): object {
+function encodeSampling(
+  generation: Generation,
+  { limitParameter = "max_completion_tokens" }: RequestTarget,
+  context: EncodeContext,
+): object {
   const { maxOutputTokens, temperature, topP, topK, stop, seed } = generation;
   const { presencePenalty, frequencyPenalty } = generation;
   if (stop.length > stopMax) {
@@ -47,7 +51,7 @@ function encodeSampling(generation: Generation, context: EncodeContext): object 
   }
   if (topK !== undefined) context.drop("top_k");
   return {
-    ...(maxOutputTokens !== undefined && { max_completion_tokens: maxOutputTokens }),
+    ...(maxOutputTokens !== undefined && { [limitParameter]: maxOutputTokens }),
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { top_p: topP }),
     ...(stop.length > 0 && { stop }),

@@ -13,6 +13,7 @@ import {
   textOf,
   vendorBodies,
 } from "../body-members.ts";
+import type { LimitParameter, VendorModel } from "../codec.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { type Member, type Outline, sliceText } from "../json/outline.ts";
 
@@ -43,8 +44,8 @@ export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): 
   // Read in any case: a route that always streams refuses nonsense like the others.
   const asksForStream = readBoolean(bytes, members, "stream");
   const stream = options.alwaysStream || asksForStream;
-  const { forVendor, sizeFor } = vendorBodies(bytes, outline, (vendorModel) =>
-    editsFor({ bytes, outline, members, stream, model }, vendorModel),
+  const { forVendor, sizeFor } = vendorBodies(bytes, outline, (target) =>
+    editsFor({ bytes, outline, members, stream, model }, target),
   );
   return {
     model,
@@ -98,9 +99,10 @@ interface ReadBody {
   readonly model: string;
 }
 
-function editsFor(body: ReadBody, vendorModel: string): readonly Edit[] {
+function editsFor(body: ReadBody, { model, limitParameter }: VendorModel): readonly Edit[] {
   const edits: Edit[] = [];
-  addModelEdits(body, vendorModel, edits);
+  addModelEdits(body, model, edits);
+  if (limitParameter !== undefined) addLimitEdit(body, limitParameter, edits);
   addPromptEdit(body, edits);
   addStreamEdits(body, edits);
   return edits;
@@ -125,6 +127,14 @@ function addModelEdits(
   }
   // Both names are there: the vendor would refuse the one that it does not know.
   if (alias !== undefined) edits.push(removal(outline, alias));
+}
+
+/** Names the limit as the vendor knows it. Where the client sent both names, each vendor finds its own. */
+function addLimitEdit({ members }: ReadBody, name: LimitParameter, edits: Edit[]): void {
+  const other = name === "max_tokens" ? "max_completion_tokens" : "max_tokens";
+  const member = members.get(other);
+  if (member === undefined || members.has(name)) return;
+  edits.push({ start: member.keyStart, end: member.valueStart, text: `"${name}":` });
 }
 
 /** Takes a member out together with the comma that joins it; there is at least one other member. */

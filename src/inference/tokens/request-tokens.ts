@@ -102,10 +102,10 @@ export class RequestTokens {
 
   /** `undefined`: what goes to the vendor has not been scanned. */
   #scanned(): BodySize | undefined {
-    const { source, text, size } = this.#options;
+    const { source, text, size, routes } = this.#options;
     if (size !== undefined) return size();
-    const [model] = this.#vendorModels;
-    return source && model !== undefined ? text.sizeFor?.(model) : undefined;
+    const [first] = routes;
+    return source && first !== undefined ? text.sizeFor?.(first.route) : undefined;
   }
 
   #body(): Buffer | undefined {

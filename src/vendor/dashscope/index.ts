@@ -14,6 +14,7 @@ const compatible = "/compatible-mode/v1";
 
 export const dashscope: VendorKind = {
   dialects: [Dialect.CHAT_COMPLETIONS],
+  limitParameter: "max_tokens",
   modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO],
   needsBaseUrl: true,
   needsApiKey: true,
