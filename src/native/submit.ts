@@ -71,7 +71,7 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
       model: found.model,
       route: found.route,
       units: atLeast(units, minSeconds ?? secondsLeast),
-      most: atLeast(units, minSeconds ?? route.secondsUsual ?? secondsLeast),
+      maxUnits: atLeast(units, minSeconds ?? route.secondsUsual ?? secondsLeast),
       path,
       fingerprint: request.fingerprint,
       callbackUrl: callback.url,
