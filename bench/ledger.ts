@@ -168,7 +168,7 @@ async function makeWalSegments(url: string): Promise<void> {
 async function topUp(url: string, accountId: string): Promise<void> {
   const client = new Client(url);
   await client.connect();
-  await client.query("select ledger_book($1, 1::smallint, $2, $3, 'bench', null)", [
+  await client.query("select ledger_book($1, 1::smallint, $2, $3, 'bench', null, null)", [
     accountId,
     newId(),
     "1000000000000000",

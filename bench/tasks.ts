@@ -7,7 +7,7 @@ import { Pool } from "pg";
 import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
 import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
-import { taskAccountRunningMax } from "../src/config/task-limits.ts";
+import { taskAccountRunningMax } from "../src/config/limits.ts";
 import { caFile } from "../test/support/receiver.ts";
 import type { ProcessFigures } from "./answer.ts";
 import type { Child } from "./child.ts";

@@ -1,6 +1,6 @@
 /**
- * The wiring: with backend.ts and edges.ts the only place that knows every room. Here a server is put
- * together: the money's hot door, keys, vendors, background jobs; and taken apart in the right order.
+ * The wiring: with backend.ts and edges.ts the only code that knows every room. It builds a server (ledger, keys,
+ * vendors, background jobs) and closes it in the right order.
  */
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
@@ -44,28 +44,31 @@ import { createWebhookSending } from "./webhook/module.ts";
 
 export { openBackend };
 
-/** How long calls may take to be settled that were stopped, in milliseconds. */
+/** Time for stopped calls to be settled, in milliseconds. */
 const drainEndMs = 5_000;
 
-/** A gateway that is built. */
+/** A complete gateway. */
 export interface App {
-  /** Reaches accounts, keys and billing in this process, as the operator. */
+  /** Calls accounts, keys and billing within this process, as the operator. */
   readonly transport: Transport;
   readonly metrics: Metrics;
   readonly signIn: SignIn;
-  /** Begins to serve. @throws where a port is taken, naming it */
+  /** Starts listening. @throws where a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
   /**
-   * Stops: no new calls, running ones may finish for `drainMs` (default: see limits), then they are
-   * ended; every hold is settled; everything that was opened is closed. Safe to call twice.
+   * Stops the gateway. New calls are refused; running ones may finish for `drainMs` (default: see limits) and are
+   * then cancelled. Every hold is settled and every resource closed. Safe to call twice.
    */
   close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
-/** What building needs. `pages`: of the console; default: none. For tests: `timings`, how long the ledger's things take;
- * default: see {@link LedgerTimings}; `taskTimings`, the same for tasks; `at`, told of each point that an operation on money passes; default: nobody. */
+/**
+ * Options of {@link buildApp}. `pages`: the console's pages; default: none. For tests: `timings` of the ledger
+ * (default {@link LedgerTimings}), `taskTimings` of tasks, and `at`, a failpoint called at each step of a money
+ * operation (default: none).
+ */
 export interface BuildOptions extends OpenOptions, Pick<EdgeOptions, "pages" | "readMetrics"> {
-  /** Which of several workers this process is. Default: it is alone. */
+  /** This worker among several. Default: the only process. */
   readonly worker?: WorkerName | undefined;
   readonly timings?: Partial<LedgerTimings>;
   readonly taskTimings?: TaskProcessingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
@@ -81,8 +84,8 @@ export async function buildApp(options: BuildOptions): Promise<App> {
     const balance = formatUsd(balanceNanos);
     log.warn({ accountId, balance }, "an account has fallen below its low-balance threshold");
   };
-  const told = { onLowBalance, signInObserver: createSignInObserver(metrics) };
-  const backend = await openBackend({ ...options, ...told });
+  const observers = { onLowBalance, signInObserver: createSignInObserver(metrics) };
+  const backend = await openBackend({ ...options, ...observers });
   try {
     return await assemble({ ...options, log, metrics, onLowBalance, backend });
   } catch (error) {
@@ -121,7 +124,7 @@ async function assemble(built: Parts): Promise<App> {
   const work = { database, config, vendors, prices, metrics, upstream, state };
   const common = { ...work, settings, log, onLowBalance, masterKey, results };
   const { native, working, tasks } = createTaskRooms(common);
-  const inference = createInference({ ...parts, upstream, background: tasks.background });
+  const inference = createInference({ ...parts, database, upstream, background: tasks.background });
   const natives = native.serve({ ...parts, ...inference });
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });
@@ -164,7 +167,7 @@ interface Closing extends Ending {
   readonly backend: Backend;
 }
 
-/** Takes a server apart: calls first, then what works by itself, then the books, then what all of them use. */
+/** Closes a server: first calls, then background jobs, then the ledger, then shared resources. */
 async function closeAll(closing: Closing, limitMs: number): Promise<void> {
   const { working, stopping, ledger, open, backend } = closing;
   await Promise.all([endCalls(closing, limitMs), working.stop(limitMs)]);
@@ -199,16 +202,16 @@ interface Ending {
   readonly edges: Edges;
 }
 
-/** Lets running calls end by themselves, at most for `limitMs`; then ends them. */
+/** Waits up to `limitMs` for running calls to end, then cancels them. */
 async function endCalls({ calls, detached, edges }: Ending, limitMs: number): Promise<void> {
   await calls.drain(limitMs);
   detached.stop();
   await edges.close();
-  // Replies that nobody reads have no connection that was waited for.
+  // Detached replies have no connection to wait for.
   await calls.drain(drainEndMs);
 }
 
-/** The count of running calls, and what is told of those that are refused. */
+/** Counts running calls and those refused at the limit. */
 function createRunningCalls({ settings, metrics }: Parts): RunningCalls {
   return new RunningCalls(settings.maxConcurrentCalls, () =>
     metrics.limitRefusals.inc({ limit: "concurrent_calls" }),

@@ -1,20 +1,33 @@
 /**
- * Writes the next migration: what the entities say and the migrated database has not.
+ * Writes the next migration: what the entities and the functions of `src/db/sql/` say and the migrated database has not.
  *
  * `npm run migration -- <name>` makes `src/db/migration/NNNN-<name>.ts` and says which line to add to
  * `src/db/migrations.ts`; without a name it prints the statements. They are a proposal: read them, put
- * partitions, checks and functions in by hand.
+ * partitions, checks and triggers in by hand. Functions that changed are copied into the folder
+ * `src/db/migration/NNNN-<name>/`, from which the migration installs them: the text of its time, whatever
+ * `src/db/sql/` says later.
  */
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
 import { startEmbedded } from "../src/db/embedded.ts";
+import { findFunctionDrift } from "./function-drift.ts";
 
 const folder = join(import.meta.dirname, "../src/db/migration");
+const functionFolder = join(import.meta.dirname, "../src/db/sql");
+
+/** What a migrated database lacks. */
+interface Drift {
+  /** Statements: for tables by their entities, and for functions that no file makes any more. */
+  readonly statements: readonly string[];
+  /** The functions whose files are new or changed. */
+  readonly functions: readonly string[];
+}
 
 /** Compares on a server of its own, so that it needs and changes nobody's database. */
-async function findDrift(): Promise<string[]> {
+async function findDrift(): Promise<Drift> {
   const dataDir = mkdtempSync(join(tmpdir(), "uas-migration-"));
   const log = { info: () => {}, warn: print };
   try {
@@ -23,12 +36,30 @@ async function findDrift(): Promise<string[]> {
       const database = await openDatabase(embedded.url);
       const sql = await database.orm.schema.getUpdateSchemaSQL({ wrap: false });
       await database.close();
-      return sql.split("\n").filter((line) => line.trim() !== "");
+      const tables = sql.split("\n").filter((line) => line.trim() !== "");
+      const { statements, functions } = await findFunctions(embedded.url);
+      return { statements: [...tables, ...statements], functions };
     } finally {
       await embedded.stop();
     }
   } finally {
     rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+async function findFunctions(url: string): Promise<Drift> {
+  const client = new Client(url);
+  await client.connect();
+  try {
+    const drift = await findFunctionDrift(client);
+    return {
+      statements: drift
+        .filter(({ kind }) => kind === "extra")
+        .map(({ signature }) => `drop routine ${signature};`),
+      functions: drift.filter(({ kind }) => kind !== "extra").map(({ name }) => name),
+    };
+  } finally {
+    await client.end();
   }
 }
 
@@ -38,23 +69,41 @@ function nextNumber(): string {
   return String(Math.max(0, ...used.filter(Number.isInteger)) + 1).padStart(4, "0");
 }
 
-function write(name: string, statements: readonly string[]): void {
+function write(name: string, { statements, functions }: Drift): void {
   const number = nextNumber();
-  const className = `${pascalCase(name)}${number}`;
+  const file = `${number}-${name}`;
+  writeFileSync(join(folder, `${file}.ts`), migrationText(file, { statements, functions }), {
+    flag: "wx",
+  });
+  if (functions.length > 0) mkdirSync(join(folder, file));
+  for (const changed of functions.map((routine) => `${routine}.sql`)) {
+    copyFileSync(join(functionFolder, changed), join(folder, file, changed));
+  }
+  print(`made src/db/migration/${file}.ts; add to src/db/migrations.ts, then run npm run format:`);
+  print(`  { name: "${file}", class: ${className(file)} },`);
+}
+
+function migrationText(file: string, { statements, functions }: Drift): string {
   const lines = statements.map((statement) => `    this.addSql(${JSON.stringify(statement)});`);
-  const text = `import { Migration } from "@mikro-orm/migrations";
+  const imports = [`import { Migration } from "@mikro-orm/migrations";`];
+  if (functions.length > 0) {
+    imports.push(`import { readFunctions } from "../sql.ts";`);
+    lines.push(`    for (const text of readFunctions("migration/${file}/")) this.addSql(text);`);
+  }
+  return `${imports.join("\n")}
 
 /** Why this change. */
-export class ${className} extends Migration {
+export class ${className(file)} extends Migration {
   override up(): void {
 ${lines.join("\n")}
   }
 }
 `;
-  const file = `${number}-${name}`;
-  writeFileSync(join(folder, `${file}.ts`), text, { flag: "wx" });
-  print(`made src/db/migration/${file}.ts; add to src/db/migrations.ts, then run npm run format:`);
-  print(`  { name: "${file}", class: ${className} },`);
+}
+
+/** `0002-key-name` becomes `KeyName0002`. */
+function className(file: string): string {
+  return `${pascalCase(file.slice(5))}${file.slice(0, 4)}`;
 }
 
 function pascalCase(name: string): string {
@@ -73,10 +122,14 @@ async function main(name: string | undefined): Promise<void> {
     process.exitCode = 2;
     return;
   }
-  const statements = await findDrift();
-  if (statements.length === 0) print("nothing to do: the migrations make what the entities say");
-  else if (name === undefined) for (const statement of statements) print(statement);
-  else write(name, statements);
+  const drift = await findDrift();
+  if (drift.statements.length === 0 && drift.functions.length === 0) {
+    print("nothing to do: the migrations make what the entities and src/db/sql say");
+  } else if (name !== undefined) write(name, drift);
+  else {
+    for (const statement of drift.statements) print(statement);
+    for (const changed of drift.functions) print(`install src/db/sql/${changed}.sql`);
+  }
 }
 
 await main(process.argv[2]);

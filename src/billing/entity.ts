@@ -29,7 +29,6 @@ export const HoldEntity = defineEntity({
     settled: p.bigint().nullable(),
     expiresAt: p.datetime().columnType("timestamptz"),
     state: p.smallint().default(1),
-    swept: p.boolean().default(false),
     nodeId: p.uuid().nullable(),
     keyId: p.uuid().nullable(),
     keyLimit: p.bigint().nullable(),
@@ -101,7 +100,7 @@ export const NodeEntity = defineEntity({
   },
 });
 
-/** One side of a transaction. Append-only. `account`: see the migration; `kind`: LedgerKind. */
+/** One side of a transaction. Append-only. `account`: see `src/db/migration/0001-baseline/billing.sql`; `kind`: LedgerKind. */
 export const LedgerEntryEntity = defineEntity({
   name: "LedgerEntryEntity",
   tableName: "ledger_entry",
@@ -128,7 +127,7 @@ export const LedgerEntryEntity = defineEntity({
       where: "account = 1",
     },
     {
-      name: "ledger_entry_moved_index",
+      name: "ledger_entry_no_charge_index",
       properties: ["accountId", "txnId"],
       where: "account = 1 and kind <> 2",
     },

@@ -167,7 +167,7 @@ async function recoverAccount(
   ids: string[],
 ): Promise<number> {
   const answer = pool.query<{ ended: number; low_balance: string | null }>(
-    "select ended, low_balance from ledger_sweep_holds($1, $2)",
+    "select ended, low_balance from ledger_recover_holds($1, $2)",
     [accountId, ids],
   );
   failpoint?.("recovery.begun");

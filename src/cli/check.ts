@@ -1,9 +1,10 @@
-/** `uas check`: from the configuration alone. */
+/** `uas check`, which needs only the configuration. */
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/problems.ts";
 import { configOf, warn } from "./backend.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
+import { lossWarnings } from "./price-below-cost.ts";
 
 /** Adds the command. */
 export function addCheckCommand(program: Command, { context, print }: CliTools): void {
@@ -28,7 +29,8 @@ async function check(context: CliContext, path: string | undefined): Promise<Out
 }
 
 function accepted(context: CliContext, config: Config): Output {
-  const { source, warnings } = config;
+  const { source } = config;
+  const warnings = [...config.warnings, ...lossWarnings(config, Date.now())];
   for (const warning of warnings) warn(context, warning);
   const vendors = config.vendors.size;
   const models = config.models.size;

@@ -12,12 +12,14 @@ import { parseUsd } from "../core/money.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { cell, table } from "./output.ts";
+import { addPriceImportCommand } from "./price-import.ts";
 import { namedUnits, perText, priceJson, priceText, unitAt } from "./price-json.ts";
 import { enumWord, timeText } from "./values.ts";
 
 /** Adds the commands. */
-export function addPriceCommands(program: Command, { context, print }: CliTools): void {
-  const price = program.command("price").description("look at prices");
+export function addPriceCommands(program: Command, tools: CliTools): void {
+  const { context, print } = tools;
+  const price = program.command("price").description("look at prices and import them");
   price
     .command("show")
     .description("show a model's prices, past, current and future, and what its vendors take")
@@ -25,6 +27,7 @@ export function addPriceCommands(program: Command, { context, print }: CliTools)
     .action(async (model: string) => {
       print(await withBackend(context, ({ transport }) => showPrice(transport, model)));
     });
+  addPriceImportCommand(price, tools);
 }
 
 async function showPrice(transport: Transport, modelKey: string): Promise<Output> {
@@ -57,7 +60,7 @@ function versionJson({ version, state, fromTime, loadTime, price }: PriceVersion
   };
 }
 
-/** The current price, unit by unit, beside what each vendor takes; nothing where no price counts. */
+/** The current price by unit next to each vendor's cost; empty where no price is in force. */
 function marginText(prices: ModelPrices): string[] {
   const now = current(prices.versions);
   if (now === undefined) return [];
@@ -82,11 +85,11 @@ function current(versions: readonly PriceVersion[]): PriceVersion | undefined {
   return versions.find(({ state }) => state === PriceState.CURRENT);
 }
 
-/** What a vendor takes for a unit, and how much of its price is left. */
+/** A vendor's cost for a unit, and the remaining margin. */
 function costCell(price = "0", cost: string | undefined): string {
   if (cost === undefined) return "-";
   const [priceNanos = 0n, costNanos = 0n] = [parseUsd(price), parseUsd(cost)];
   if (priceNanos === 0n) return cost;
-  const left = Number(((priceNanos - costNanos) * 1_000n) / priceNanos) / 10;
-  return `${cost} (${left} % left)`;
+  const marginPercent = Number(((priceNanos - costNanos) * 1_000n) / priceNanos) / 10;
+  return `${cost} (${marginPercent} % left)`;
 }

@@ -1,11 +1,11 @@
-/** Reads addresses of the environment: where to listen, what to trust, how the outside calls us. */
+/** Parses addresses of the environment: listen addresses, trusted proxies, the public origin. */
 import { isIP } from "node:net";
 import type { ListenAddress } from "./config.ts";
 
-/** A value, or what is wrong with it and how to mend it. */
+/** A parsed value, or what is wrong with it and how to correct it. */
 export type Parsed<Value> = { readonly value: Value } | { readonly problem: string };
 
-/** Reads `host:port` or `[::1]:8080`. Port 0: any free one. */
+/** Parses `host:port` or `[::1]:8080`. Port 0: any free one. */
 export function parseListen(text: string): Parsed<ListenAddress> {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
   const host = match?.[1] ?? match?.[2] ?? "";
@@ -22,7 +22,7 @@ export function parseListen(text: string): Parsed<ListenAddress> {
   return { problem: "must be host:port with a port from 0 to 65535, such as 127.0.0.1:8080" };
 }
 
-/** Reads an origin: scheme, host and port, nothing after it but one slash, which is dropped. */
+/** Parses an origin: scheme, host and port. One trailing slash is dropped. */
 export function parseOrigin(text: string): Parsed<string> {
   const url = URL.parse(text);
   const isWeb = url !== null && (url.protocol === "http:" || url.protocol === "https:");
@@ -34,7 +34,7 @@ export function parseOrigin(text: string): Parsed<string> {
 
 const namedRanges: ReadonlySet<string> = new Set(["loopback", "linklocal", "uniquelocal"]);
 
-/** Reads a comma separated list of addresses, ranges such as `10.0.0.0/8`, and names of ranges. */
+/** Parses a comma separated list of addresses, ranges such as `10.0.0.0/8`, and names of ranges. */
 export function parseProxies(text: string): Parsed<readonly string[]> {
   const entries = text
     .split(",")
@@ -43,7 +43,9 @@ export function parseProxies(text: string): Parsed<readonly string[]> {
   const wrong = entries.find((entry) => !namedRanges.has(entry) && !isRange(entry));
   if (wrong === undefined) return { value: entries };
   const example = "10.0.0.0/8,192.0.2.1 or loopback";
-  return { problem: `${JSON.stringify(wrong)} is no address or range: write such as ${example}` };
+  return {
+    problem: `${JSON.stringify(wrong)} is not an address or range: write for example ${example}`,
+  };
 }
 
 function isRange(entry: string): boolean {

@@ -1,12 +1,28 @@
 /**
- * The shape of a valid configuration: what `uas.yaml` says (vendors, models, prices) and what the
- * environment says (addresses, secrets, folders). load.ts and settings.ts make them.
+ * The types of a valid configuration: of `uas.yaml` (vendors, models, prices) and of the environment (addresses,
+ * secrets, folders). load.ts and settings.ts create them.
+ *
+ * Sections whose values are used as written have the type of their schema. Vendors, models and prices are described
+ * here: their schema is only a step, since names, defaults and what this version serves are added to them.
  */
 import type { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { ConsoleConfig, SmsConfig } from "./sign-in.ts";
+import type { StorageConfig } from "./storage.ts";
+import type { WebhookConfig } from "./webhooks.ts";
 
-/** What `uas.yaml` says, checked and resolved. Immutable. */
+export type {
+  AliyunSmsConfig,
+  ConsoleConfig,
+  HttpSmsConfig,
+  SmsConfig,
+  TwilioSmsConfig,
+} from "./sign-in.ts";
+export type { S3StorageConfig, StorageConfig } from "./storage.ts";
+export type { WebhookConfig } from "./webhooks.ts";
+
+/** The content of `uas.yaml`, checked and resolved. Immutable. */
 export interface Config {
-  /** Where it was read: a file path, or `built-in demo`. */
+  /** The file it was read from, or `built-in demo`. */
   readonly source: string;
   /** Whether this is the built-in demo configuration. */
   readonly isDemo: boolean;
@@ -17,45 +33,48 @@ export interface Config {
   readonly webhooks: WebhookConfig;
   readonly storage: StorageConfig;
   readonly console: ConsoleConfig;
-  /** What sends codes; `undefined`: nothing does. */
+  /** The provider of one-time codes; `undefined`: none. */
   readonly sms: SmsConfig | undefined;
-  /** The line of the file that each vendor and model begins in, by its path such as `models.fast-1`. Default: not of
-   * a file. */
+  /** The line where each vendor and model begins, by its path such as `models.fast-1`. Absent where the configuration
+   * does not come from a file. */
   readonly lines?: ReadonlyMap<string, number>;
-  /** What is accepted but not served: `file:line:col path: message`. */
+  /** Settings without effect in this version: `file:line:col path: message`. */
   readonly warnings: readonly string[];
 }
 
-/** A vendor: one upstream company's API, as one installation uses it. */
+/** A vendor: an upstream API with the credential and limits of this installation. */
 export interface VendorConfig {
   readonly name: string;
-  /** One of the kinds of vendor/index.ts. */
+  /** One of the kinds in vendor/index.ts. */
   readonly kind: string;
   /** Without a trailing slash. Empty for kinds without an address (`demo`). */
   readonly baseUrl: string;
   /** The credential, resolved from the environment or a file. Never logged. */
   readonly apiKey: string | undefined;
-  /** The only dialects to use, as words such as `chat-completions`, all of them among those that its kind
-   * speaks; maybe none. `undefined`: all its kind speaks. */
+  /** The only dialects to use, as words such as `chat-completions`, each one that its kind speaks; may be empty.
+   * `undefined`: all that its kind speaks. */
   readonly dialects: readonly string[] | undefined;
   readonly timeouts: VendorTimeouts;
-  /** The most calls in flight at once; `undefined`: no limit. */
+  /** Maximum number of concurrent calls; `undefined`: no limit. */
   readonly maxInFlight: number | undefined;
-  /** How often it is asked, per second, how tasks stand that it has; `undefined`: as its kind allows. */
+  /** Maximum number of status polls of tasks per second; `undefined`: the limit of its kind. */
   readonly pollsPerSecond: number | undefined;
-  /** What to do upstream when the client leaves. */
-  readonly onDisconnect: "abort" | "drain";
+  /** What becomes of a reply whose client disconnected (R-MON-11): `grace` reads on for `disconnectGraceMs` once content
+   * has come, `drain` reads to the end, `abort` stops the vendor at once. */
+  readonly onDisconnect: "grace" | "drain" | "abort";
+  /** In milliseconds. Default `disconnectGraceMs` of limits.ts. */
+  readonly disconnectGraceMs?: number | undefined;
   /** The path prefix of its native interface, with a leading slash; `undefined`: none. */
   readonly nativePrefix: string | undefined;
   /** Kind `fal` only: the address of its synchronous interface. */
   readonly runBaseUrl: string | undefined;
 }
 
-/** How long to wait for a vendor, in milliseconds. */
+/** Timeouts of a vendor, in milliseconds. */
 export interface VendorTimeouts {
-  /** For the connection. Default 5,000. */
+  /** Until the connection is established. Default 5,000. */
   readonly connectMs: number;
-  /** From the request to the reply's head. Default 120,000. */
+  /** From the request to the head of the reply. Default 120,000. */
   readonly firstByteMs: number;
   /** Between two reads of the reply. Default 60,000. */
   readonly idleMs: number;
@@ -69,39 +88,42 @@ export interface ModelConfig {
   readonly type: ModelType;
   /** Tried in order; at least one. */
   readonly routes: readonly RouteConfig[];
-  /** The most tokens of one reply; what is held where the body sets no limit. 0 where it has none. */
+  /** Maximum output tokens of one reply, which the hold covers where the body sets no limit. 0: not a text model. */
   readonly maxOutputTokens: number;
-  /** How many tokens of output a stream holds in advance that may become as long as the model can make it;
-   * the hold grows with the stream. At most `maxOutputTokens`. */
+  /** Output tokens that the first hold of a stream without a limit covers; the hold grows with the stream. At most
+   * `maxOutputTokens`. */
   readonly holdOutputTokens: number;
-  /** How long a task of it may take from when its vendor is asked first, in milliseconds. Default `taskRunMs`. */
+  /** Maximum duration of a task since its vendor was first asked, in milliseconds. Default `taskRunMs`. */
   readonly deadlineMs?: number | undefined;
-  /** How long a film or a sound of it is at the least, in seconds, whatever is asked for. Default: not known. */
+  /** Minimum length of a video or audio result in seconds, whatever was requested. `undefined`: not known. */
   readonly minSeconds?: number | undefined;
-  /** What a task of it costs that is cancelled. Default NONE. */
+  /** Whether it reasons before it answers: its replies are read to their end after a disconnect, because only the end
+   * reports the reasoning that the vendor charges. Default false. */
+  readonly isReasoning?: boolean;
+  /** The billing of cancelled tasks. Default NONE. */
   readonly cancelBilling?: CancelBilling | undefined;
-  /** Its prices by time, at least one: which of them counts is {@link priceAt}'s to say. */
+  /** Its prices by time, at least one. `priceAt` selects the current one. */
   readonly prices: readonly DatedPrice[];
 }
 
-/** Where a model's calls go. */
+/** A vendor and its model that calls of a model can go to. */
 export interface RouteConfig {
   /** A vendor's name. */
   readonly vendor: string;
-  /** The vendor's own name of the model. */
+  /** The vendor's name of the model. */
   readonly model: string;
-  /** What its vendor takes of the operator, by time. Absent: not known. */
+  /** The prices that the vendor charges the operator, by time. Absent: not known. */
   readonly costs?: readonly DatedPrice[] | undefined;
 }
 
-/** A price and since when it counts: until the next one of its list does. */
+/** A price and the time from which it applies, until the next one of its list does. */
 export interface DatedPrice {
   /** Milliseconds since 1970; `-Infinity`: always. */
   readonly fromMs: number;
   readonly price: PriceConfig;
 }
 
-/** Prices of tokens in nano-USD per 1,000,000. `undefined`: as the one it belongs to, see each. */
+/** Prices of tokens in nano-USD per 1,000,000. */
 export interface TokenPrices {
   /** `undefined`: not charged. */
   readonly input: bigint | undefined;
@@ -120,91 +142,17 @@ export interface PriceConfig extends TokenPrices {
   readonly image: bigint | undefined;
   readonly second: bigint | undefined;
   readonly request: bigint | undefined;
-  /** What long calls cost instead, by `above`. Absent: whatever the length. */
+  /** Prices of long calls, by `above`. Absent: one price for every length. */
   readonly tiers?: readonly PriceTier[] | undefined;
 }
 
-/** Prices of a whole call that reads many tokens. What it leaves `undefined` is as in its price. */
+/** Prices of a whole call with many input tokens. Where one is `undefined`, that of the model's price applies. */
 export interface PriceTier extends TokenPrices {
-  /** It counts for calls that read more tokens than this. At least 1. */
+  /** Applies to calls with more input tokens than this. At least 1. */
   readonly above: number;
 }
 
-/** Webhook settings for tests. */
-export interface WebhookConfig {
-  /** Exact hosts that are exempt from the public-address rule. */
-  readonly allowHosts: readonly string[];
-  /** A CA certificate file to trust beside the system's. */
-  readonly caFile: string | undefined;
-}
-
-/** Where result files are kept. */
-export type StorageConfig = { readonly kind: "local" } | S3StorageConfig;
-
-/** A bucket of S3, or of a server that speaks like it. */
-export interface S3StorageConfig {
-  readonly kind: "s3";
-  /** Its address; `undefined`: Amazon's for the region. */
-  readonly endpoint: string | undefined;
-  readonly region: string;
-  readonly bucket: string;
-  /** Never logged, as the next one. */
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-  /** Whether the bucket stands in the path, not in the host's name. */
-  readonly forcePathStyle: boolean;
-}
-
-/** Who may use the console, and what for. */
-export interface ConsoleConfig {
-  /** Whether the first sign-in with a mobile number makes an account. Default: it does. */
-  readonly signUp: boolean;
-  /** Whether keys are kept, sealed, so that their owners can have them shown again. Default: they are. */
-  readonly copyAgain: boolean;
-}
-
-/** What sends codes to mobile numbers. */
-export type SmsConfig = SmsRules &
-  ({ readonly provider: "console" } | HttpSmsConfig | TwilioSmsConfig | AliyunSmsConfig);
-
-/** A server of the operator's own that takes messages as JSON. */
-export interface HttpSmsConfig {
-  readonly provider: "http";
-  readonly url: string;
-  /** Sent as a bearer token. Never logged. `undefined`: none is. */
-  readonly token: string | undefined;
-}
-
-/** Twilio Verify. */
-export interface TwilioSmsConfig {
-  readonly provider: "twilio";
-  readonly baseUrl: string;
-  readonly accountSid: string;
-  /** Never logged. */
-  readonly authToken: string;
-  readonly serviceSid: string;
-}
-
-/** The SMS service of Alibaba Cloud. */
-export interface AliyunSmsConfig {
-  readonly provider: "aliyun";
-  readonly baseUrl: string;
-  readonly accessKeyId: string;
-  /** Never logged. */
-  readonly accessKeySecret: string;
-  readonly signName: string;
-  readonly templateCode: string;
-}
-
-/** What does not depend on the provider. */
-export interface SmsRules {
-  /** The countries whose numbers are served, as ISO 3166-1 alpha-2 codes; empty: all. */
-  readonly countries: readonly string[];
-  /** The most codes in a day, to whomever. */
-  readonly dailyMax: number;
-}
-
-/** What the environment says. */
+/** The settings of the environment. */
 export interface Settings {
   /** `UAS_CONFIG`; `undefined`: `uas.yaml` in the working directory, else the built-in demo. */
   readonly configPath: string | undefined;
@@ -216,20 +164,20 @@ export interface Settings {
   readonly internalListen: ListenAddress;
   /** `DATABASE_URL`; `undefined`: the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined;
-  /** `UAS_PUBLIC_URL`, an origin without a trailing slash; `undefined`: made from `listen`. */
+  /** `UAS_PUBLIC_URL`, an origin without a trailing slash; `undefined`: derived from `listen`. */
   readonly publicUrl: string | undefined;
   /** `UAS_TRUST_PROXY`: addresses and ranges of proxies whose `x-forwarded-*` count. Default none. */
   readonly trustProxy: readonly string[];
-  /** `UAS_MASTER_KEY`: 32 bytes, what the keys of stored secrets are made from. `undefined`: the one of the
-   * data folder, see master-key.ts. */
+  /** `UAS_MASTER_KEY`: 32 bytes, from which the keys of stored secrets derive. `undefined`: that of the data folder,
+   * see master-key.ts. */
   readonly masterKey: Buffer | undefined;
   /** `UAS_OPERATOR_TOKEN`; `undefined`: operator RPCs are refused. */
   readonly operatorToken: string | undefined;
-  /** `UAS_WORKERS`: how many processes serve. Default 1: no supervisor beside it. */
+  /** `UAS_WORKERS`: number of serving processes. Default 1: without a supervisor. */
   readonly workers: number;
-  /** `UAS_MAX_CONCURRENT_CALLS`: how many calls to models a process runs at once. Default {@link concurrentCallsMax}. */
+  /** `UAS_MAX_CONCURRENT_CALLS`: maximum number of concurrent calls to models per process. Default `concurrentCallsMax`. */
   readonly maxConcurrentCalls: number;
-  /** `UAS_WARM_UP`: whether a server is ready only once the path of a call is compiled. Default true. */
+  /** `UAS_WARM_UP`: whether a server becomes ready only when the path of a call is compiled. Default true. */
   readonly isWarmedUp: boolean;
 }
 

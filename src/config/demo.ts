@@ -1,9 +1,9 @@
-/** The configuration of an installation that has none: replies are made up here, nothing is asked. */
+/** The configuration of an installation without a file: a vendor inside the gateway that makes up its replies. */
 
-/** How the built-in configuration is called in messages. */
+/** The name of the built-in configuration in messages. */
 export const demoSource = "built-in demo";
 
-/** The built-in configuration, in the words of `uas.yaml`. */
+/** The built-in configuration, as a `uas.yaml`. */
 export const demoYaml = `version: 1
 vendors:
   demo: { kind: demo }
@@ -23,12 +23,12 @@ models:
     price: { input: "0.25", cached_input: "0.025", output: "2.00" }
   demo-image:
     type: IMAGE
-    name: Demo, pictures
+    name: Demo, images
     routes: [{ vendor: demo, model: image }]
     price: { image: "0.003" }
   demo-audio:
     type: AUDIO
-    name: Demo, sound
+    name: Demo, audio
     routes: [{ vendor: demo, model: audio }]
     price: { second: "0.0005" }
 `;

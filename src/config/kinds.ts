@@ -1,4 +1,4 @@
-/** The closed lists of words of `uas.yaml`, and what of them this version can serve. */
+/** The closed lists of words of `uas.yaml`: kinds, dialects, model types; and the kinds that this version serves. */
 import { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 
 /** Every kind of vendor that a configuration may name, served by this version or not. */
@@ -29,38 +29,38 @@ export const modelTypes: ReadonlyMap<string, ModelType> = new Map([
   ["AUDIO", ModelType.AUDIO],
 ]);
 
-/** The word of a model type. */
+/** Names a model type as the configuration does. */
 export function modelTypeWord(type: ModelType): string {
   for (const [word, value] of modelTypes) if (value === type) return word;
   return "UNSPECIFIED";
 }
 
-/** What cancelled tasks cost, by its word. */
+/** The billing of cancelled tasks, by its word. */
 export const cancelBillings: ReadonlyMap<string, CancelBilling> = new Map([
   ["none", CancelBilling.NONE],
   ["upstream", CancelBilling.UPSTREAM],
 ]);
 
-/** The word of what cancelled tasks cost. */
+/** Names the billing of cancelled tasks as the configuration does. */
 export function cancelBillingWord(billing: CancelBilling): string {
   for (const [word, value] of cancelBillings) if (value === billing) return word;
   return "none";
 }
 
-/** What this version can serve of a kind of vendor. */
+/** The abilities of one kind of vendor in this version. */
 export interface ServedKind {
-  /** The dialects that it speaks, as words. */
+  /** The dialects that it speaks, by their words. */
   readonly dialects: readonly string[];
   readonly modelTypes: readonly ModelType[];
-  /** Whether `base_url` must be given; where not, it has no address at all. */
+  /** Whether `base_url` is required. A kind that does not require it has no address at all. */
   readonly needsBaseUrl: boolean;
-  /** Whether `api_key` must be given. */
+  /** Whether `api_key` is required. */
   readonly needsApiKey: boolean;
-  /** Its own interface. Absent: it has none that this version serves. */
+  /** Its native interface. Absent: this version serves none. */
   readonly native?: object;
-  /** What to do when the client leaves, where the configuration does not say. Default `abort`. */
+  /** The default of `on_disconnect`, where it is not `grace`. */
   readonly onDisconnect?: "drain";
 }
 
-/** The kinds that this version can serve, by their words. */
+/** The kinds that this version serves, by their words. */
 export type ServedKinds = ReadonlyMap<string, ServedKind>;

@@ -1,304 +1,366 @@
-/** Every fixed limit of the gateway, with its unit and its reason. Settings of an installation are in config.ts. */
+/**
+ * Every fixed limit of the gateway, with its unit and its reason, so that none is overlooked. Settings of an
+ * installation are in config.ts. Times are in milliseconds and sizes in bytes where nothing else is said.
+ */
 
-/** The longest request body in bytes: 20 MiB, room for a few pictures in base64. */
-export const bodyBytesMax = 20 * 1024 * 1024;
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const day = 24 * hour;
+const kib = 1_024;
+const mib = 1_024 * kib;
 
-/** The longest body that, refused as too long, is still read to its end and thrown away, in bytes: 128 MiB. Its
- * client would see a broken connection otherwise, not the refusal. */
-export const discardedBodyBytesMax = 128 * 1024 * 1024;
+// Requests and replies
 
-/** How many calls of one key that is disabled, deleted or expired are recorded in {@link refusedKeyWindowMs}: enough to
- * see what calls with it. The rest is counted. */
-export const refusedKeyRecordsMax = 10;
-
-/** See {@link refusedKeyRecordsMax}; in milliseconds. */
-export const refusedKeyWindowMs = 60_000;
-
-/** Calls of how many such keys are recorded in {@link refusedKeyWindowMs}. */
-export const refusedKeysMax = 10_000;
-
-/** The longest request head in bytes. */
-export const headerBytesMax = 16 * 1024;
-
-/** How deep a JSON body may nest: the outermost value is level 1. */
+/** Maximum request body: room for a few images in base64. */
+export const bodyBytesMax = 20 * mib;
+/** A body above {@link bodyBytesMax} is still read up to here and discarded: otherwise its client would see a broken
+ * connection instead of the error. */
+export const discardedBodyBytesMax = 128 * mib;
+/** Maximum request head. */
+export const headerBytesMax = 16 * kib;
+/** Maximum nesting of a JSON body; the outermost value is level 1. */
 export const jsonDepthMax = 64;
-
-/** The longest request id in characters. */
+/** Maximum length of a request id, in characters. */
 export const requestIdCharsMax = 256;
-
-/** The longest reply that is not streamed, in bytes: it is read whole before the head is sent, so that
- * a cut reply can still become an error. */
-export const replyBytesMax = 64 * 1024 * 1024;
-
-/** The most of a vendor's refusal that is read, in bytes. */
-export const refusalBytesMax = 1024 * 1024;
-
-/** The longest single stream event in bytes. A longer one fails the stream. */
-export const eventBytesMax = 16 * 1024 * 1024;
-
-/** How much of a stream may wait for a slow client, in bytes; beyond it the vendor is paused. */
-export const streamBufferBytesMax = 256 * 1024;
-
-/** How long a vendor may work on a task before it answers, in milliseconds, where its timeouts are shorter: there
- * are vendors that make a whole picture first, and what they make is paid for. The task's deadline ends it. */
-export const vendorWorkMs = 30 * 60_000;
-
-/** How often a process tells the database that it lives, in milliseconds. */
-export const nodeHeartbeatMs = 5_000;
-
-/** How long a process is silent before it is taken for dead, in milliseconds. With {@link holdSweepMs} it
- * bounds how long money of a dead process stays held: under 60 s. Four beats: one that is late, and a turn of
- * the event loop that is long, do no harm. */
-export const nodeSilentMs = 20_000;
-
-/** How long a hold lives without renewal, in milliseconds: for those that no process is known to have. */
-export const holdTtlMs = 15 * 60_000;
-
-/** How often a living process renews the holds of its running calls, in milliseconds. */
-export const holdRenewMs = 60_000;
-
-/** How often holds of dead processes and expired ones are swept, in milliseconds. */
-export const holdSweepMs = 5_000;
-
-/** How long a call waits for its hold before it is answered with 503, in milliseconds. */
-export const holdWaitMs = 900;
-
-/** How long the end of a process waits for a database that is away where a journal keeps everything, in
- * milliseconds. */
-export const awayCloseMs = 1_000;
-
-/** The most operations in one ledger batch. */
-export const ledgerBatchMax = 1_000;
-
-/** The most ledger batches in flight at once, each on its own connection. */
-export const ledgerConnections = 4;
-
-/** How long a settlement waits for the database before it goes to the journal, in milliseconds: long for a
- * database that works, short for a caller whose reply ends only then. */
-export const journalAfterMs = 250;
-
-/** The most settlements in the journal of a process. Running calls only can add to it while the database is
- * away, for new ones are refused. */
-export const journalEntriesMax = 100_000;
-
-/** The most bytes of a process's journal: 128 MiB, over 100,000 settlements. */
-export const journalBytesMax = 128 * 1024 * 1024;
-
-/** The length from which a file of the journal gets a successor, in bytes: 8 MiB. One settlement that stays
- * keeps its file. */
-export const journalSegmentBytesMax = 8 * 1024 * 1024;
-
-/** The pause after a failed write to the journal, in milliseconds. */
-export const journalRetryMs = 1_000;
-
-/** How often a process says that it uses its journal, and looks for those that nobody uses, in milliseconds. */
-export const journalLookMs = 5_000;
-
-/** How long nobody may have said that he uses a journal before it is taken over, in milliseconds. At its
- * start a process takes all at once. */
-export const journalSilentMs = 20_000;
-
-/** Bytes of text that count as one token where a call is charged and nobody counted. What is held is
- * bounded otherwise: dialect/json/text-weight.ts. */
-export const bytesPerToken = 4;
-
-/** The longest text whose tokens are counted exactly, in bytes, and how long that may take, in milliseconds:
- * the worst text of that length takes 2 s. */
-export const countBytesMax = 2 * 1024 * 1024;
-export const countTimeoutMs = 5_000;
-
-/** How many texts may wait to be counted; the next one is estimated. */
-export const countQueueMax = 256;
-
-/** How long the thread that counts stays without work, and how long none is started after one failed, in
- * milliseconds. */
-export const countIdleMs = 60_000;
-export const countRestMs = 10_000;
-
-/** How many tokens of output a stream holds in advance where its model's configuration does not say: as many
- * as nearly every reply has, so that few holds have to grow. */
-export const holdOutputTokensDefault = 2_048;
-
-/** How often the running streams are looked through, in milliseconds. */
-export const streamLookMs = 1_000;
-
-/** When a stream tells first how far it is, and how often after that, in milliseconds: what is lost with a
- * process is what came since. Most streams have ended before the first. */
-export const checkpointFirstMs = 1_000;
-export const checkpointMs = 5_000;
-
-/** How long a stream goes on whose hold is used up and cannot grow because the database does not answer, in
- * milliseconds. */
-export const streamOutageMs = 60_000;
-
-/** How long a vendor's reply is read whose client has left, where its work is charged either way, in
- * milliseconds; and how many such replies at once. Over it their vendors are stopped. */
-export const drainReplyMs = 60_000;
-export const drainRepliesMax = 64;
-
-/** The default and the largest page of a list. */
+/** Maximum reply that is not streamed. It is read whole before its head is sent, so a cut reply can become an error. */
+export const replyBytesMax = 64 * mib;
+/** How much of a vendor's error reply is read. */
+export const refusalBytesMax = mib;
+/** Maximum stream event. A longer one fails the stream. */
+export const eventBytesMax = 16 * mib;
+/** How much of a stream may wait for a slow client before the vendor is paused. */
+export const streamBufferBytesMax = 256 * kib;
+/** Default maximum of concurrent calls to models per process. About as many paced streams as one core serves (50 events
+ * a second each, about 20 µs per event). More JSON calls would only wait: 2,000 of them for seconds. */
+export const concurrentCallsMax = 1_000;
+/** How long running calls may continue after SIGTERM. */
+export const drainMs = minute;
+/** Default of `disconnect_grace`: how long a reply is read on after its client disconnected. Within 5 s nearly every reply
+ * that has begun is complete, with the vendor's own usage. */
+export const disconnectGraceMs = 5 * second;
+/** Maximum for replies that are read to their end after a disconnect. */
+export const detachedReplyMs = hour;
+/** Maximum number of replies that a process reads after a disconnect: each keeps a connection and up to
+ * {@link streamBufferBytesMax}. The vendors of further ones are stopped. */
+export const detachedRepliesMax = 256;
+/** Default and maximum page size of lists. */
 export const pageSizeDefault = 100;
 export const pageSizeMax = 1_000;
+/** Maximum number of buckets in a usage series: 41 days by the hour, more than a chart can show. */
+export const bucketsMax = 1_000;
+/** Maximum number of redeem codes that are created at once. */
+export const redeemCodesMax = 1_000;
 
-/** How long a running call may go on after SIGTERM, in milliseconds. */
-export const drainMs = 60_000;
+/** How many calls of one recognised key that is disabled, deleted or expired are recorded in
+ * {@link refusedKeyWindowMs}: enough to identify the caller. The rest is counted. */
+export const refusedKeyRecordsMax = 10;
+/** The window of {@link refusedKeyRecordsMax} and {@link refusedKeysMax}. */
+export const refusedKeyWindowMs = minute;
+/** How many such keys have calls recorded in {@link refusedKeyWindowMs}. */
+export const refusedKeysMax = 10_000;
 
-/** How long a response that is kept here lives after it, or one built on it, was made, in milliseconds:
- * 30 days. */
-export const storedResponseTtlMs = 30 * 24 * 60 * 60 * 1_000;
+// Holds and the ledger
 
-/** How long the events of a response in the background can be read again, in milliseconds after it was asked for or
- * made: a little longer than a day, in which it is made at the latest. They are ten times as long as what they say. */
-export const storedEventsTtlMs = 26 * 60 * 60 * 1_000;
+/** How often a process sends its heartbeat to the database. */
+export const nodeHeartbeatMs = 5 * second;
+/** A process without a heartbeat for this long counts as dead. Four heartbeats: a late one and a long turn of the event
+ * loop do no harm. With {@link holdSweepMs} it keeps money of a dead process held for less than 60 s. */
+export const nodeSilentMs = 20 * second;
+/** How long a hold lives without renewal: for holds of no known process. */
+export const holdTtlMs = 15 * minute;
+/** How often a live process renews the holds of its running calls. */
+export const holdRenewMs = minute;
+/** How often holds of dead processes and expired holds are swept. */
+export const holdSweepMs = 5 * second;
+/** How long a call waits for its hold before it gets 503. */
+export const holdWaitMs = 900;
+/** How long the shutdown of a process waits for a lost database, where a journal keeps all settlements. */
+export const awayCloseMs = second;
+/** Maximum number of operations in one ledger batch. */
+export const ledgerBatchMax = 1_000;
+/** Maximum number of concurrent ledger batches, each on its own connection. */
+export const ledgerConnections = 4;
+/** Output tokens that the first hold of a stream covers, where the model's configuration does not say: as many as nearly
+ * every reply has, so that few holds have to grow. */
+export const holdOutputTokensDefault = 2_048;
+/** How often running streams are compared with their holds. */
+export const streamLookMs = second;
+/** When a stream writes its first checkpoint, and the interval of later ones. A killed process loses only what came
+ * since. Most streams end before the first. */
+export const checkpointFirstMs = second;
+export const checkpointMs = 5 * second;
+/** How long a stream continues whose hold is used up and cannot grow because the database does not answer. */
+export const streamOutageMs = minute;
 
-/** The longest response that is kept, with its input, in bytes: 8 MiB. A longer one is answered as any
- * other, but cannot be read or continued by its id. */
-export const storedResponseBytesMax = 8 * 1024 * 1024;
+/** How long a settlement waits for the database before it goes to the journal: long for a database that works, short
+ * for a caller whose reply ends only then. */
+export const journalAfterMs = 250;
+/** Maximum number of settlements in the journal of a process. Only running calls can add to it: without a database new
+ * calls are refused. */
+export const journalEntriesMax = 100_000;
+/** Maximum size of a process's journal: over 100,000 settlements. */
+export const journalBytesMax = 128 * mib;
+/** A journal file of this size gets a successor. One settlement that stays keeps its file. */
+export const journalSegmentBytesMax = 8 * mib;
+/** Pause after a failed write to the journal. */
+export const journalRetryMs = second;
+/** How often a process marks its journal as used, and looks for journals without a process. */
+export const journalLookMs = 5 * second;
+/** A journal that was not marked for this long is taken over. A process that starts takes over all at once. */
+export const journalSilentMs = 20 * second;
 
-/** How much an account may have kept, in bytes: 1 GiB. Beyond it those go first that would end first. */
-export const storedAccountBytesMax = 1024 * 1024 * 1024;
+// Token counting
 
-/** The most responses of one conversation that a request can continue by id: each one is looked up. */
+/** Bytes per token where a call is charged by an estimate. Holds use a stricter bound, see dialect/json. */
+export const bytesPerToken = 4;
+/** Maximum text whose tokens are counted exactly, and the timeout of the count: the worst such text takes 2 s. */
+export const countBytesMax = 2 * mib;
+export const countTimeoutMs = 5 * second;
+/** How many texts may wait for the counting thread. Further ones are estimated. */
+export const countQueueMax = 256;
+/** How long the counting thread stays idle before it ends, and the pause before a new one after a failure. */
+export const countIdleMs = minute;
+export const countRestMs = 10 * second;
+
+// Stored responses
+
+/** How long a stored response lives after it, or a response that continues it, was created. */
+export const storedResponseTtlMs = 30 * day;
+/** How long the events of a background response can be read again after it was requested: a little more than the day
+ * within which it ends. Events take ten times the space of the response. */
+export const storedEventsTtlMs = 26 * hour;
+/** Maximum stored response with its input. A longer one is answered, but cannot be read or continued by its id. */
+export const storedResponseBytesMax = 8 * mib;
+/** Maximum storage per account. Beyond it the responses that would expire first are deleted. */
+export const storedAccountBytesMax = 1_024 * mib;
+/** Maximum number of responses that a request can continue by id: each is one look-up. */
 export const storedChainMax = 1_000;
-
-/** How long a call waits for what is kept between calls, in milliseconds: to find it, and before its last
- * byte to keep it. As long as for its hold. */
+/** How long a call waits for stored state: to read it, and to store it before its last byte. Equal to
+ * {@link holdWaitMs}. */
 export const stateWaitMs = 900;
-
-/** The most items that one request can refer to by id: each one is looked up. */
+/** Maximum number of items that a request can refer to by id: each is one look-up. */
 export const itemReferencesMax = 5_000;
-
-/** The longest id of a response, in characters: the router takes no longer one. */
+/** Maximum length of a response id in characters: the router accepts no longer ones. */
 export const responseIdCharsMax = 100;
+/** How long reasoning is kept for a chat client that returns with a tool result. */
+export const keptReasoningTtlMs = day;
+/** Maximum reasoning that is kept of one turn. */
+export const keptReasoningBytesMax = mib;
 
-/** How long reasoning is kept for a chat client that comes back with a tool's result, in milliseconds: a
- * day. */
-export const keptReasoningTtlMs = 24 * 60 * 60 * 1_000;
+// Tasks
 
-/** The most reasoning that is kept of one turn, in bytes. */
-export const keptReasoningBytesMax = 1024 * 1024;
+/** How long a task belongs to a process without renewal. After a kill another process continues it within 30 s. */
+export const taskLeaseMs = 25 * second;
+/** How often a process renews the leases of its tasks. */
+export const taskHeartbeatMs = 8 * second;
+/** How often a process looks for due tasks. It starts its own ones at once. */
+export const taskScanMs = 500;
+/** Maximum number of running tasks per account. Others are queued. */
+export const taskAccountRunningMax = 20;
+/** Maximum number of queued tasks per account. */
+export const queuedTasksMax = 1_000;
+/** Maximum number of concurrent submissions to vendors per process. */
+export const taskSubmitsMax = 256;
+/** Maximum number of concurrent status polls of vendors per process. */
+export const taskChecksMax = 256;
+/** Maximum number of tasks that one statement claims. */
+export const taskClaimMax = 64;
+/** Pause before the first status poll; later ones grow by half each time, up to {@link taskPollMsMax}. */
+export const taskPollMs = second;
+export const taskPollMsMax = 15 * second;
+/** How long a vendor may take to show a submitted task. Only then its "not found" is believed. */
+export const taskSettleMs = 10 * second;
+/** How long a vendor that cannot be polled may take to report a task. */
+export const taskUnknownMs = 10 * minute;
+/** How long a vendor is asked for the cost of a task that ended without a charge: vendors forget tasks after a day. */
+export const taskTrailMs = day;
+/** Maximum number of consecutive connection failures before a task fails: about four minutes. */
+export const taskConnectsMax = 20;
+/** How long a task waits for its operator where every vendor refuses the operator's account, counted from its first
+ * submission; at most half of its deadline. Then it fails. */
+export const taskFaultMs = 2 * minute;
+/** Maximum pause before such a vendor is asked again; it grows from {@link taskPollMs}. */
+export const taskFaultPauseMs = minute;
+/** Maximum number of attempts to fetch a result before the task fails. */
+export const taskFetchesMax = 6;
+/** How long a task is kept after its end: as long as its callback id is valid. */
+export const taskKeptMs = 30 * day;
+/** How long a task may be queued. */
+export const taskQueueMs = day;
+/** How long the hold of a task lives: longer than any task, since a task ends its hold itself. */
+export const taskHoldTtlMs = 3 * taskQueueMs;
+/** Maximum wait of a poll by a client, in seconds. */
+export const pollWaitSecondsMax = 60;
+/** Maximum number of waiting polls and watches per account and process. */
+export const parkedPollsMax = 100;
+/** Default deadline of a task since its vendor was first asked. */
+export const taskRunMs = 30 * minute;
+/** How long a vendor may take to answer a task, where its own timeouts are shorter: some vendors create a whole image
+ * first and charge it in any case. The deadline of the task ends it. */
+export const vendorWorkMs = 30 * minute;
 
-/** The longest address that a customer may give for us to ask, in characters. */
+// Webhooks
+
+/** Maximum length of a URL that a customer gives us to call, in characters. */
 export const publicUrlCharsMax = 4_096;
-
-/** The longest body of a webhook in bytes: 256 KiB. A longer result is left to the poll and to `result_url`. */
-export const webhookBodyBytesMax = 256 * 1024;
-
-/** The longest error message in a webhook, in characters. */
+/** Maximum body of a webhook. A longer result is available by poll and by `result_url`. */
+export const webhookBodyBytesMax = 256 * kib;
+/** Maximum length of an error message in a webhook, in characters. */
 export const webhookErrorCharsMax = 8_192;
-
-/** How long a receiver may take to answer a webhook, name, connection and TLS included, in milliseconds: the
- * specification's 5 seconds. */
-export const webhookAnswerMs = 5_000;
-
-/** How many webhooks may be under way at once: to one receiver, of one account, and in one process. */
+/** Timeout of a delivery, with DNS, connection and TLS: the 5 seconds of the specification. */
+export const webhookAnswerMs = 5 * second;
+/** Maximum number of concurrent deliveries: to one endpoint, of one account, and of one process. */
 export const webhookEndpointMax = 8;
 export const webhookAccountMax = 50;
 export const webhookNodeMax = 500;
-
-/** The share of {@link webhookNodeMax} for receivers that failed or are slow, and the share for those and the
- * ones of which nothing is known yet: the rest is for those that answer, however many others hang. */
+/** The share of {@link webhookNodeMax} for endpoints that failed or are slow; and the share for those together with
+ * endpoints of unknown health. The rest is for endpoints that answer, however many others hang. */
 export const webhookSuspectShare = 0.5;
 export const webhookUnprovenShare = 0.85;
-
-/** How long a webhook may be under way before its receiver counts as one of those, in milliseconds. */
-export const webhookSlowMs = 1_000;
-
-/** How long a webhook that a process has taken stays its own, in milliseconds: an attempt and some reserve. Its
- * process dead, another one sends it after this time. */
-export const webhookLeaseMs = 15_000;
-
-/** How often due webhooks are looked for that no notice told of (retries, other processes' notices lost), in
- * milliseconds. */
+/** An endpoint whose delivery takes longer counts as slow. */
+export const webhookSlowMs = second;
+/** How long a delivery belongs to the process that claimed it: one attempt and some reserve. Then another process sends
+ * it. */
+export const webhookLeaseMs = 15 * second;
+/** How often a process looks for due deliveries without a notification: retries, and lost notifications. */
 export const webhookScanMs = 500;
-
-/** The shortest time between two progress webhooks of a task, in milliseconds. */
-export const webhookProgressMs = 1_000;
-
-/** How many failures in a row open a receiver's breaker. */
+/** Minimum interval of progress webhooks of a task. */
+export const webhookProgressMs = second;
+/** Number of consecutive failures that opens the breaker of an endpoint. */
 export const webhookBreakerFailures = 5;
+/** Wait of an open breaker before its first probe, and the maximum before later ones. */
+export const webhookProbeMs = 30 * second;
+export const webhookProbeMsMax = 10 * minute;
+/** How long an endpoint may fail before its deliveries are parked. */
+export const webhookDeadMs = 120 * hour;
+/** How long webhooks and their attempts are kept. */
+export const webhookKeptMs = 30 * day;
+/** How long a replaced secret stays valid. */
+export const webhookRotationMs = day;
+/** How much of an endpoint's response is kept. */
+export const webhookAnswerBytesKept = 2 * kib;
 
-/** How long an open breaker waits before the first probe, and the most before a later one, in milliseconds. */
-export const webhookProbeMs = 30_000;
-export const webhookProbeMsMax = 10 * 60 * 1_000;
+// Result files
 
-/** How long a receiver may fail before its deliveries are parked, in milliseconds: 120 hours. */
-export const webhookDeadMs = 120 * 60 * 60 * 1_000;
-
-/** How long webhooks and their attempts are kept, in milliseconds: 30 days. */
-export const webhookKeptMs = 30 * 24 * 60 * 60 * 1_000;
-
-/** How long a replaced secret stays valid, in milliseconds: a day. */
-export const webhookRotationMs = 24 * 60 * 60 * 1_000;
-
-/** How much of a receiver's answer is kept, in bytes. */
-export const webhookAnswerBytesKept = 2 * 1024;
-
-/** The longest result file in bytes: 512 MiB. */
-export const resultBytesMax = 512 * 1024 * 1024;
-
-/** How long result files are kept, in milliseconds: 7 days (R-TSK-8). */
-export const resultTtlMs = 7 * 24 * 60 * 60 * 1_000;
-
-/** How long it is remembered that a file has expired, in milliseconds: 30 days, of 410 in place of 404. */
-export const resultMemoryMs = 30 * 24 * 60 * 60 * 1_000;
-
-/** How long a file that is being stored may take before what is there of it is removed, in milliseconds:
- * longer than {@link resultFetchMs} and {@link resultUploadMs} together. */
-export const resultPendingMs = 60 * 60 * 1_000;
-
-/** How long a vendor's result may take: to its head, between two reads, and in all, in milliseconds. */
-export const resultHeadMs = 30_000;
-export const resultIdleMs = 60_000;
-export const resultFetchMs = 15 * 60_000;
-
-/** How long a file may take to the store, in milliseconds. */
-export const resultUploadMs = 30 * 60_000;
-
-/** How many redirects of a result are followed: storage of vendors is often one away. */
+/** Maximum result file. */
+export const resultBytesMax = 512 * mib;
+/** How long result files are kept (R-TSK-8). */
+export const resultTtlMs = 7 * day;
+/** How long an expired file answers 410 instead of 404. */
+export const resultMemoryMs = 30 * day;
+/** An unfinished file of this age is removed: older than {@link resultFetchMs} and {@link resultUploadMs} together. */
+export const resultPendingMs = hour;
+/** Timeouts of a download from a vendor: until its head, between two reads, and in total. */
+export const resultHeadMs = 30 * second;
+export const resultIdleMs = minute;
+export const resultFetchMs = 15 * minute;
+/** Timeout of an upload to the storage. */
+export const resultUploadMs = 30 * minute;
+/** Maximum number of redirects of a result: the storage of a vendor is often one away. */
 export const resultRedirectsMax = 3;
-
-/** The most result files that a process sends at once; the next reader gets 503. Each holds a descriptor or a
- * connection to the store. */
+/** Maximum number of result files that a process sends at once. Further readers get 503. Each takes a file descriptor or
+ * a connection to the storage. */
 export const resultReadersMax = 500;
+/** How long a reader of a result file may read nothing. */
+export const resultReaderIdleMs = minute;
+/** How often expired result files are deleted. They are not served meanwhile. */
+export const resultExpireMs = 10 * minute;
 
-/** How long a reader of a result file may take nothing, in milliseconds. */
-export const resultReaderIdleMs = 60_000;
+// Native interfaces
 
-/** How often expired result files are removed, in milliseconds. They are not given out meanwhile. */
-export const resultExpireMs = 10 * 60_000;
+/** How long a vendor may take to answer where a client may ask it to wait (`Prefer: wait` is at most 60 s). */
+export const nativeWaitMs = 75 * second;
+/** How long the head of a vendor's stream waits for the first event, which may report a problem with the operator's
+ * account. Such an event comes at once. */
+export const nativeFaultWaitMs = second;
+/** Maximum age of a job's reported state: all customers share one rate limit of their vendor. */
+export const nativeRefreshMs = second;
+/** Maximum state of a job that is kept. A longer one is asked for each time. */
+export const nativeKeptBytesMax = mib;
+/** How long the owner of a vendor's object is remembered: longer than any served vendor keeps one. */
+export const nativeObjectTtlMs = 60 * day;
+/** How long a URL works that needs no key: as long as the vendor keeps its target. */
+export const nativeLinkMs = hour;
+/** Maximum state of a job in its webhook (R-HOOK-7). */
+export const nativePayloadBytesMax = 64 * kib;
 
-/** The most buckets of a usage series: 41 days by the hour, beyond what a chart can show. */
-export const bucketsMax = 1_000;
+// The call log
 
-/** How long a vendor may take to answer where a client may ask it to wait for the work to be done (`Prefer: wait`
- * is at most 60 s), in milliseconds. */
-export const nativeWaitMs = 75_000;
+/** How many calls a filtered list reads at first, and at most, at once; and for how long. A list answers in 200 ms, with
+ * a next page where it has not read everything. */
+export const logWindowRows = 1_000;
+export const logWindowRowsMax = 32_000;
+export const logWindowsMs = 80;
+/** Maximum number of calls that a histogram reads where hourly sums do not suffice. */
+export const histogramRowsMax = 100_000;
+/** Maximum number of calls in an export. */
+export const exportRowsMax = 100_000;
+/** Maximum number of live views of an account, and of a process. */
+export const tailsPerAccountMax = 10;
+export const tailsMax = 500;
+/** How long a live view lasts, and how long it may be silent: then permission is checked again and disconnected viewers
+ * are noticed. */
+export const tailMs = 15 * minute;
+export const tailQuietMs = 15 * second;
+/** Maximum number of calls in one message of a live view, and the pause between two messages. */
+export const tailRowsMax = 200;
+export const tailPauseMs = 200;
+/** How long a process counts as a watcher of the call log, and how often it renews that. */
+export const watchTtlMs = 30 * second;
+export const watchRenewMs = 10 * second;
 
-/** How long the head of a vendor's stream waits for its first event, which may be trouble with the operator's
- * account, in milliseconds: that comes at once. */
-export const nativeFaultWaitMs = 1_000;
+// Sign-in to the console
 
-/** How old what is told of a vendor's job may be, in milliseconds: all customers share one limit of questions at
- * their vendor. */
-export const nativeRefreshMs = 1_000;
-
-/** The longest state of a vendor's job that is kept, in bytes: 1 MiB. A longer one is asked for each time. */
-export const nativeKeptBytesMax = 1024 * 1024;
-
-/** How long it is remembered whose an object of a vendor is, in milliseconds: 60 days, longer than any vendor that
- * is served keeps one. */
-export const nativeObjectTtlMs = 60 * 24 * 60 * 60 * 1_000;
-
-/** How long an address works that is a key for itself, in milliseconds: as long as the vendor keeps what it leads
- * to. */
-export const nativeLinkMs = 60 * 60 * 1_000;
-
-/** The longest state of a vendor's job that its webhook carries, in bytes: 64 KiB (R-HOOK-7). */
-export const nativePayloadBytesMax = 64 * 1024;
-
-/**
- * How many calls to models a process runs at once by default. About as many paced streams as one core serves (50 events a
- * second each, some 20 µs each); JSON calls beyond that would only wait, 2,000 of them for seconds.
- */
-export const concurrentCallsMax = 1_000;
+/** How long a session lives after its last use, and after its sign-in. */
+export const sessionIdleMs = 12 * hour;
+export const sessionMs = 7 * day;
+/** Precision of a session's last use, so that not every call writes. */
+export const sessionSeenMs = minute;
+/** How long the previous token of a session stays valid after rotation: for calls that a page has in flight. */
+export const sessionOverlapMs = 10 * second;
+/** Maximum number of sessions per user. A new one ends the oldest. */
+export const sessionsMax = 50;
+/** How long a browser may take from requesting a code to signing in. */
+export const visitMs = 15 * minute;
+/** How long a sign-in link is valid, and how long its session needs no other proof. */
+export const signInLinkMs = hour;
+export const linkProofMs = 15 * minute;
+/** A one-time code (R-KEY-3): number of digits, how long it is valid, and how many checks it allows. */
+export const codeDigits = 7;
+export const codeMs = 5 * minute;
+export const codeChecksMax = 5;
+/** Maximum number of wrong codes per number and day, whatever is sent meanwhile: guessing one of ten million then takes
+ * centuries. */
+export const codeGuessesMax = 15;
+/** Maximum number of codes per window: to one number (R-KEY-3), for one account, to one IP address, and to the numbers
+ * of one country. The total per day is configured. */
+export const codeSendsMax = {
+  phone: [
+    { max: 1, withinMs: minute },
+    { max: 5, withinMs: hour },
+    { max: 10, withinMs: day },
+  ],
+  account: [
+    { max: 10, withinMs: hour },
+    { max: 20, withinMs: day },
+  ],
+  address: [
+    { max: 10, withinMs: hour },
+    { max: 30, withinMs: day },
+  ],
+  country: [{ max: 200, withinMs: hour }],
+} as const;
+/** Maximum number of codes per day where the configuration does not say. */
+export const codesDailyDefault = 1_000;
+/** Maximum number of wrong passwords, authenticator codes or links per window: for one user, and from one IP address. */
+export const failuresMax = {
+  subject: { max: 10, withinMs: 15 * minute },
+  address: { max: 50, withinMs: 15 * minute },
+} as const;
+/** How long codes and failures are kept: longer than any of these windows. */
+export const signInTracesMs = 2 * day;
+/** How often expired sign-in data is deleted. */
+export const signInSweepMs = 10 * minute;
+/** Timeout of an SMS provider. */
+export const smsAnswerMs = 10 * second;

@@ -1,41 +1,33 @@
-/** Reads the configuration file: strict, and with everything that is wrong reported at once. */
+/** Reads the configuration file: strict, with all problems reported at once. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Config, VendorConfig, WebhookConfig } from "./config.ts";
+import type { Parsed } from "./address.ts";
+import type { Config, VendorConfig } from "./config.ts";
 import { demoSource, demoYaml } from "./demo.ts";
+import { ConfigDocument, pathText } from "./document.ts";
 import type { ServedKinds } from "./kinds.ts";
-import { readModels } from "./model-section.ts";
+import { modelsSchema, servedModels } from "./models.ts";
 import { ConfigError } from "./problems.ts";
-import {
-  type Entry,
-  type Reader,
-  fields,
-  items,
-  members,
-  report,
-  required,
-  rootEntry,
-  scalarText,
-} from "./reader.ts";
 import { type ReferenceSource, readProblem } from "./references.ts";
-import { readStorage } from "./storage-section.ts";
-import { readConsole, readSms } from "./sign-in-section.ts";
-import { shown, text } from "./values.ts";
-import { type VendorEntry, readVendors } from "./vendor-section.ts";
-import { parseYaml } from "./yaml-file.ts";
+import { scalar } from "./scalars.ts";
+import { readDocument, section } from "./schema.ts";
+import { consoleSchema, smsSchema } from "./sign-in.ts";
+import { storageSchema } from "./storage.ts";
+import { type VendorEntry, checkPrefixes, servedVendors, vendorsSchema } from "./vendors.ts";
+import { webhooksSchema } from "./webhooks.ts";
 
-/** What {@link loadConfig} reads from. */
+/** The sources of {@link loadConfig}. */
 export interface LoadOptions {
   /** The file, absolute or relative to `cwd`. Default: `UAS_CONFIG`, else `uas.yaml` in `cwd`, else the
    * built-in demo. */
   readonly path?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** What this version can serve. The rest of what the file may name becomes warnings. */
+  /** The kinds that this version serves. Other kinds that the file may name become warnings. */
   readonly kinds: ServedKinds;
   /**
-   * What to do where `${env:…}` or `${file:…}` cannot be resolved. Default `refuse`. `placeholder` is for
-   * commands that ask no vendor: they also work in a shell that lacks the vendors' secrets.
+   * How to treat `${env:…}` or `${file:…}` that cannot be resolved. Default `refuse`. `placeholder` is for commands
+   * that call no vendor: they also work in a shell that lacks the vendors' secrets.
    */
   readonly unresolved?: "refuse" | "placeholder";
 }
@@ -43,7 +35,7 @@ export interface LoadOptions {
 /** The largest configuration file, in bytes. */
 const fileBytesMax = 4 * 1024 * 1024;
 
-/** Stands for what cannot be resolved: a name that no resolver finds. */
+/** The value of references that cannot be resolved: a host name that no DNS resolver finds. */
 const placeholder = "unresolved.invalid";
 
 /**
@@ -58,104 +50,73 @@ export function loadConfig(options: LoadOptions): Config {
     folder,
     placeholder: options.unresolved === "placeholder" ? placeholder : undefined,
   };
-  const reader: Reader = { ...parseYaml(source, content), references };
-  const parts = readParts(reader, options.kinds);
-  reader.problems.failIfAny();
+  const document = new ConfigDocument(source, content);
+  const sections = mapAt(document.tree);
+  const vendorNames = [...mapAt(sections.get("vendors")).keys()];
+  const schema = fileSchema(references, { kinds: options.kinds, vendorNames });
+  const file = readDocument(document, schema);
+  checkPrefixes(document, sections.get("vendors"));
+  document.problems.failIfAny();
+  if (file === undefined) throw new Error("a file without problems was refused");
+  const vendors = servedVendors(document, file.vendors, options.kinds);
+  const models = servedModels(document, file.models, vendors);
   return {
     source,
     isDemo: source === demoSource,
-    ...parts,
-    warnings: reader.problems.warnings(),
-  };
-}
-
-const sections = ["vendors", "models", "webhooks", "storage", "console", "sms"] as const;
-
-function readParts(
-  reader: Reader,
-  kinds: ServedKinds,
-): Pick<Config, (typeof sections)[number] | "lines"> {
-  const root = rootEntry(reader);
-  const given = fields(reader, root, ["version", ...sections]);
-  const versionFix = "add version: 1";
-  const version = required(reader, root, { from: given, name: "version", fix: versionFix });
-  if (version !== undefined && scalarText(reader, version, "1") !== "1") {
-    report(reader, version, "this program reads version 1 only; write version: 1");
-  }
-  const vendorsFix = "add the upstream APIs to use";
-  const modelsFix = "add the models that customers can call";
-  const vendorSection = required(reader, root, { from: given, name: "vendors", fix: vendorsFix });
-  const modelSection = required(reader, root, { from: given, name: "models", fix: modelsFix });
-  const vendors = vendorSection ? readVendors(reader, vendorSection, kinds) : new Map();
-  const models = modelSection ? readModels(reader, modelSection, vendors) : new Map();
-  if (modelSection !== undefined && models.size === 0) {
-    const message = "no model can be called: every call will answer 404";
-    reader.problems.warn(modelSection.place, modelSection.path, message);
-  }
-  return {
-    vendors: servedVendors(vendors),
+    vendors: configsOf(vendors),
     models,
-    webhooks: readWebhooks(reader, given.webhooks),
-    storage: readStorage(reader, given.storage),
-    console: readConsole(reader, given.console),
-    sms: given.sms && readSms(reader, given.sms),
-    lines: new Map([vendorSection, modelSection].flatMap((each) => linesOf(reader, each))),
+    webhooks: file.webhooks,
+    storage: file.storage,
+    console: file.console,
+    sms: file.sms,
+    lines: linesOf(document, file),
+    warnings: document.problems.warnings(),
   };
 }
 
-/** Where the members of a section begin. */
-function linesOf(reader: Reader, section: Entry | undefined): [path: string, line: number][] {
-  if (section === undefined) return [];
-  return members(reader, section, "entries").map(({ value, keyPlace }) => [
-    value.path,
-    reader.problems.lineOf(keyPlace),
-  ]);
+function mapAt(tree: unknown): ReadonlyMap<string, unknown> {
+  return tree instanceof Map ? (tree as ReadonlyMap<string, unknown>) : new Map();
 }
 
-function servedVendors(
-  vendors: ReadonlyMap<string, VendorEntry>,
-): ReadonlyMap<string, VendorConfig> {
-  const served = new Map<string, VendorConfig>();
-  for (const [name, { config }] of vendors) if (config !== undefined) served.set(name, config);
-  return served;
+function fileSchema(
+  references: ReferenceSource,
+  { kinds, vendorNames }: { readonly kinds: ServedKinds; readonly vendorNames: readonly string[] },
+) {
+  return section({
+    version: scalar("1", parseVersion, "add version: 1"),
+    vendors: vendorsSchema(references, kinds),
+    models: modelsSchema(references, vendorNames),
+    webhooks: webhooksSchema(references).default({ allowHosts: [], caFile: undefined }),
+    storage: storageSchema(references).default({ kind: "local" }),
+    console: consoleSchema.default({ signUp: true, copyAgain: true }),
+    sms: smsSchema(references).optional(),
+  });
 }
 
-function readWebhooks(reader: Reader, entry: Entry | undefined): WebhookConfig {
-  if (entry === undefined) return { allowHosts: [], caFile: undefined };
-  const given = fields(reader, entry, ["allow_hosts", "ca_file"]);
-  const hosts = given.allow_hosts ? items(reader, given.allow_hosts, "host names") : [];
-  return {
-    allowHosts: hosts.flatMap((host) => readHost(reader, host) ?? []),
-    caFile: given.ca_file && readCaFile(reader, given.ca_file),
-  };
+function parseVersion(written: string): Parsed<1> {
+  if (written === "1") return { value: 1 };
+  return { problem: "this program reads version 1 only; write version: 1" };
 }
 
-function readHost(reader: Reader, entry: Entry): string | undefined {
-  const host = text(reader, entry, 253)?.toLowerCase();
-  if (host === undefined || /^([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])$/.test(host))
-    return host;
-  report(
-    reader,
-    entry,
-    `${shown(host)} is no exact host: write its name or address only, such as hooks.test`,
+/** The lines of all vendors and models, also of those that are not served. */
+function linesOf(
+  document: ConfigDocument,
+  sections: Readonly<Record<"vendors" | "models", ReadonlyMap<string, unknown>>>,
+): ReadonlyMap<string, number> {
+  const paths = (["vendors", "models"] as const).flatMap((name) =>
+    [...sections[name].keys()].map((key) => [name, key]),
   );
-  return undefined;
+  return new Map(paths.map((path) => [pathText(path), document.lineOf(path)]));
 }
 
-function readCaFile(reader: Reader, entry: Entry): string | undefined {
-  const written = text(reader, entry, 4_000);
-  if (written === undefined || written.includes(placeholder)) return written;
-  const file = resolve(reader.references.folder, written);
-  try {
-    readFileSync(file);
-  } catch (error) {
-    report(reader, entry, `file ${file} ${readProblem(error)}`);
-  }
-  return file;
+function configsOf(vendors: ReadonlyMap<string, VendorEntry>): ReadonlyMap<string, VendorConfig> {
+  const configs = new Map<string, VendorConfig>();
+  for (const [name, { config }] of vendors) if (config !== undefined) configs.set(name, config);
+  return configs;
 }
 
 interface Source {
-  /** How the file is called in messages: as it was named. */
+  /** The file's name in messages, as the user wrote it. */
   readonly source: string;
   readonly content: string;
   readonly folder: string;

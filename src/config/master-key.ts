@@ -1,4 +1,4 @@
-/** The key that the keys of stored secrets are made from, where the environment gives none. */
+/** Keeps the master key in the data folder, where the environment gives none. Keys of stored secrets derive from it. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,10 +10,10 @@ const keyBytes = 32;
 const fileName = "master.key";
 
 /**
- * The key of a data folder; makes one where there is none, readable by this user only. Two processes that
- * come at once get the same.
+ * Reads the master key of a data folder, or creates one, readable by this user only. Two processes that start at the
+ * same time get the same key.
  *
- * @throws where the file cannot be read or made, or holds no key; the message says what to do
+ * @throws where the file cannot be read or created, or contains no key; the message says what to do
  */
 export function keepMasterKey(dataDir: string): Buffer {
   const file = join(dataDir, fileName);
@@ -25,12 +25,14 @@ export function keepMasterKey(dataDir: string): Buffer {
   } catch (cause) {
     throw new Error(`Cannot keep a master key in ${file}; ${advice}`, { cause });
   }
-  throw new Error(`${file} holds no 32 bytes in base64; restore it from a backup, or ${advice}`);
+  throw new Error(
+    `${file} does not contain 32 bytes in base64; restore it from a backup, or ${advice}`,
+  );
 }
 
 const advice = "set UAS_MASTER_KEY (make one with `openssl rand -base64 32`)";
 
-/** Reads a key from base64; `undefined` where the text is none. */
+/** Decodes a key from base64; `undefined` where the text is not 32 bytes in base64. */
 export function decodeMasterKey(text: string): Buffer | undefined {
   if (!/^[A-Za-z0-9+/]{43}=?$/.test(text)) return undefined;
   const key = Buffer.from(text, "base64");
@@ -46,7 +48,7 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-/** Written aside and linked: nobody reads half a key, and of two that are made at once the first stays. */
+/** Writes a temporary file and links it: no process reads half a key, and the first of two that write at once wins. */
 function make(file: string): string {
   const aside = `${file}.${randomUUID()}`;
   const text = `${randomBytes(keyBytes).toString("base64")}\n`;

@@ -1,9 +1,9 @@
 /** Collects everything that is wrong with a configuration, so that all of it is reported at once. */
-import { type LineCounter, isNode } from "yaml";
+import type { LineCounter } from "yaml";
 
 /** A configuration that cannot be used. `message` is all problems, one a line. */
 export class ConfigError extends Error {
-  /** What is wrong and how to mend it, in the order of the file; never the text of a secret. */
+  /** Each problem with its remedy, in the order of the file; never the text of a secret. */
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {
@@ -13,56 +13,48 @@ export class ConfigError extends Error {
   }
 }
 
-/** A place in the file: an offset in characters, or something of the syntax tree that has one. */
-export type Place = number | object;
-
 interface Problem {
   readonly offset: number;
   readonly path: string;
   readonly message: string;
 }
 
-/** The errors and warnings of one file. */
+/** The errors and warnings of one file. Places are offsets in characters. */
 export class Problems {
   readonly #source: string;
   readonly #lines: LineCounter;
   readonly #errors: Problem[] = [];
   readonly #warnings: Problem[] = [];
 
-  /** @param source how the file is called in messages */
+  /** @param source the file's name in messages */
   constructor(source: string, lines: LineCounter) {
     this.#source = source;
     this.#lines = lines;
   }
 
-  /** Whether there is any error so far. */
-  get hasErrors(): boolean {
-    return this.#errors.length > 0;
-  }
-
-  /** Adds an error. The path is empty where the problem is no particular value's. */
-  error(place: Place, path: string, message: string): void {
-    this.#errors.push({ offset: offsetOf(place), path, message });
+  /** Adds an error. The path is empty where the problem belongs to no particular value. */
+  error(offset: number, path: string, message: string): void {
+    this.#errors.push({ offset, path, message });
   }
 
   /** Adds a warning: accepted, but without effect in this version. */
-  warn(place: Place, path: string, message: string): void {
-    this.#warnings.push({ offset: offsetOf(place), path, message });
+  warn(offset: number, path: string, message: string): void {
+    this.#warnings.push({ offset, path, message });
   }
 
-  /** The line of a place, from 1. */
-  lineOf(place: Place): number {
-    return Math.max(this.#lines.linePos(offsetOf(place)).line, 1);
+  /** The line of an offset, counted from 1. */
+  lineOf(offset: number): number {
+    return Math.max(this.#lines.linePos(offset).line, 1);
   }
 
-  /** The warnings, in the order of the file. */
+  /** The warnings as `file:line:col path: message`, in the order of the file. */
   warnings(): string[] {
     return this.#written(this.#warnings);
   }
 
   /** @throws ConfigError with all errors, in the order of the file, where there is any */
   failIfAny(): void {
-    if (this.hasErrors) throw new ConfigError(this.#written(this.#errors));
+    if (this.#errors.length > 0) throw new ConfigError(this.#written(this.#errors));
   }
 
   #written(problems: readonly Problem[]): string[] {
@@ -76,9 +68,4 @@ export class Problems {
     const where = `${this.#source}:${Math.max(line, 1)}:${Math.max(col, 1)}`;
     return path === "" ? `${where} ${message}` : `${where} ${path}: ${message}`;
   }
-}
-
-function offsetOf(place: Place): number {
-  if (typeof place === "number") return place;
-  return (isNode(place) ? place.range?.[0] : undefined) ?? 0;
 }

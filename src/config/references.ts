@@ -1,18 +1,16 @@
-/** Replaces `${env:NAME}` and `${file:/path}` by what they stand for. */
+/** Replaces `${env:NAME}` and `${file:/path}` by the value of the variable or the content of the file. */
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
+import type { Parsed } from "./address.ts";
 
-/** What references are resolved with. */
+/** The environment and the files that references are resolved from. */
 export interface ReferenceSource {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Relative file paths count from here: the configuration file's folder. */
   readonly folder: string;
-  /** What to put for a reference that cannot be resolved; `undefined`: it is an error. */
+  /** The value of a reference that cannot be resolved; `undefined`: such a reference is an error. */
   readonly placeholder: string | undefined;
 }
-
-/** A text, or why there is none. */
-export type Resolved = { readonly text: string } | { readonly problem: string };
 
 /** The largest file that a secret is read from, in bytes. */
 const secretFileBytesMax = 64 * 1024;
@@ -26,55 +24,57 @@ const secretForm = "${env:NAME} or ${file:/path}";
 
 /**
  * Resolves a secret. It must be one reference and nothing else, so that no secret stands in the file;
- * the text of a literal one is not repeated in the problem.
+ * the problem never repeats the text of a literal one.
  */
-export function resolveSecret(text: string, source: ReferenceSource): Resolved {
+export function resolveSecret(text: string, source: ReferenceSource): Parsed<string> {
   const match = whole.exec(text);
   if (match === null) {
     return { problem: `put the secret in the environment or a file and write "${secretForm}"` };
   }
   const resolved = resolveOne(match[1] ?? "", match[2] ?? "", source);
   if ("problem" in resolved) return resolved;
-  const secret = resolved.text.trim();
-  // It goes into a header: anything else would break each request, or split it.
-  if (/^[\x21-\x7e]+$/.test(secret)) return { text: secret };
+  const secret = resolved.value.trim();
+  // It goes into a header: any other character would break each request, or split it in two.
+  if (/^[\x21-\x7e]+$/.test(secret)) return { value: secret };
   return {
-    problem: `what ${match[0]} stands for is no key: it holds spaces, line breaks or other characters that cannot be sent`,
+    problem: `the value of ${match[0]} is not a credential: it contains spaces, line breaks or other characters that cannot be sent`,
   };
 }
 
-/** Resolves every `${env:NAME}` inside a text that is no secret. */
-export function resolveText(text: string, source: ReferenceSource): Resolved {
+/** Resolves every `${env:NAME}` inside a text that is not a secret. */
+export function resolveText(text: string, source: ReferenceSource): Parsed<string> {
   let problem: string | undefined;
   const resolved = text.replace(reference, (_all, inner: string) => {
     const [kind, ...rest] = inner.split(":");
-    const one: Resolved =
+    const one: Parsed<string> =
       kind === "env"
         ? resolveOne("env", rest.join(":"), source)
         : { problem: 'only "${env:NAME}" can be used here' };
-    if ("text" in one) return one.text;
+    if ("value" in one) return one.value;
     problem ??= one.problem;
     return "";
   });
-  return problem === undefined ? { text: resolved } : { problem };
+  return problem === undefined ? { value: resolved } : { problem };
 }
 
-function resolveOne(kind: string, name: string, source: ReferenceSource): Resolved {
+function resolveOne(kind: string, name: string, source: ReferenceSource): Parsed<string> {
   if (kind === "env" && !variableName.test(name)) {
     return { problem: 'write "${env:NAME}" with the name of an environment variable' };
   }
   const found = kind === "env" ? fromEnv(name, source) : fromFile(name, source.folder);
-  if ("text" in found || source.placeholder === undefined) return found;
-  return { text: source.placeholder };
+  if ("value" in found || source.placeholder === undefined) return found;
+  return { value: source.placeholder };
 }
 
-function fromEnv(name: string, source: ReferenceSource): Resolved {
+function fromEnv(name: string, source: ReferenceSource): Parsed<string> {
   const text = source.env[name];
   if (text === undefined) return { problem: `environment variable ${name} is not set` };
-  return text.trim() === "" ? { problem: `environment variable ${name} is empty` } : { text };
+  return text.trim() === ""
+    ? { problem: `environment variable ${name} is empty` }
+    : { value: text };
 }
 
-function fromFile(path: string, folder: string): Resolved {
+function fromFile(path: string, folder: string): Parsed<string> {
   if (path === "") return { problem: 'write "${file:/path}" with the path of a file' };
   const file = resolve(folder, path);
   try {
@@ -83,13 +83,13 @@ function fromFile(path: string, folder: string): Resolved {
     if (!facts.isFile()) return { problem: `${file} is not a file` };
     if (facts.size > secretFileBytesMax) return { problem: `${file} is too large for a secret` };
     const text = readFileSync(file, "utf8");
-    return text.trim() === "" ? { problem: `file ${file} is empty` } : { text };
+    return text.trim() === "" ? { problem: `file ${file} is empty` } : { value: text };
   } catch (error) {
     return { problem: `file ${file} ${readProblem(error)}` };
   }
 }
 
-/** Why a file cannot be read, without the stack of words that Node.js puts around it. */
+/** Why a file cannot be read, without the wording of Node.js. Completes "file /path …". */
 export function readProblem(error: unknown): string {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   if (code === "ENOENT" || code === "ENOTDIR") return "does not exist";

@@ -1,4 +1,4 @@
-/** Reads what the environment says: addresses, folders, secrets. */
+/** Reads the settings of a process from environment variables: addresses, folders, secrets. */
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { type Parsed, parseListen, parseOrigin, parseProxies } from "./address.ts";
@@ -10,13 +10,13 @@ import { nearest } from "./suggest.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The settings, and what in the environment has no effect. */
+/** The settings, and warnings about variables without effect. */
 export interface ReadSettings extends Settings {
-  /** `NAME: message`: variables that look like ours but are not. */
+  /** `NAME: message`, for variables that begin with `UAS_` but do not exist. */
   readonly warnings: readonly string[];
 }
 
-/** Every variable that starts with `UAS_` and means something. `UAS_API_KEY` is what SDK examples read. */
+/** Every known variable that starts with `UAS_`. Only SDK examples read `UAS_API_KEY`. */
 export const knownVariables: readonly string[] = [
   "UAS_CONFIG",
   "UAS_DATA_DIR",
@@ -35,8 +35,8 @@ export const knownVariables: readonly string[] = [
 /**
  * Reads the environment. An empty variable counts as not set.
  *
- * @param cwd where relative paths count from
- * @throws ConfigError with all problems, as `NAME: message`; values are not repeated where they may be secret
+ * @param cwd the folder that relative paths start from
+ * @throws ConfigError with all problems, as `NAME: message`; values that may be secret are not repeated
  */
 export function readSettings(env: Environment, cwd: string): ReadSettings {
   const problems: string[] = [];
@@ -64,7 +64,7 @@ export function readSettings(env: Environment, cwd: string): ReadSettings {
     warnings: unknownVariables(env),
   };
   if (sameAddress(settings.listen, settings.internalListen)) {
-    problems.push("UAS_INTERNAL_LISTEN: is the address of UAS_LISTEN too; choose another port");
+    problems.push("UAS_INTERNAL_LISTEN: is the same address as UAS_LISTEN; choose another port");
   }
   if (problems.length > 0) throw new ConfigError(problems);
   return settings;
@@ -93,7 +93,7 @@ function parseToken(text: string): Parsed<string> {
   return { problem: "must be visible ASCII characters without spaces: it is sent in a header" };
 }
 
-/** More of them than this on one machine is a mistake: each has its own connections to the database. */
+/** More workers on one machine are a mistake: each has its own connections to the database. */
 const workersMax = 64;
 
 function parseWorkers(text: string): Parsed<number> {
@@ -101,11 +101,11 @@ function parseWorkers(text: string): Parsed<number> {
   const value = Number(text);
   if (/^[1-9]\d*$/.test(text) && value <= workersMax) return { value };
   return {
-    problem: `must be a number of processes from 1 to ${workersMax}, or auto for one of each core`,
+    problem: `must be a number of processes from 1 to ${workersMax}, or auto for one per core`,
   };
 }
 
-/** More would not fit into the memory of any machine. */
+/** More calls would not fit into the memory of any machine. */
 const callsMax = 1_000_000;
 
 function parseCalls(text: string): Parsed<number> {

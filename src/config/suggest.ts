@@ -1,10 +1,10 @@
-/** "Did you mean": the words of error messages. */
+/** "Did you mean" in error messages. */
 import { closest, distance } from "fastest-levenshtein";
 
 /**
- * The candidate that a mistyped word most likely stands for.
+ * Finds the candidate that a mistyped word most likely stands for.
  *
- * @returns `undefined` where none is near: a wrong guess misleads more than none
+ * @returns `undefined` where none is near: a wrong guess misleads more than no guess
  */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   if (candidates.length === 0) return undefined;
@@ -18,7 +18,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return distance(lower, found) <= allowed ? match : undefined;
 }
 
-/** `, did you mean "x"?` where a candidate is near, else the list of what there is. */
+/** Ends a message about an unknown word: `, did you mean "x"?`, or the list of candidates where none is near. */
 export function hint(word: string, candidates: readonly string[]): string {
   const near = nearest(word, candidates);
   if (near !== undefined) return `, did you mean "${near}"?`;

@@ -106,9 +106,6 @@ export interface RelayOptions {
   readonly hideUsage: boolean;
   /** How many choices were asked for: all of them must finish. */
   readonly choices: number;
-  /** Whether {@link StreamRelay.stop} may be called: a style whose last event repeats the reply keeps what
-   * passes. Default false. */
-  readonly mayStop?: boolean;
 }
 
 /** A whole reply after relaying. */

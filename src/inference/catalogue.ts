@@ -12,9 +12,8 @@ import {
   type ModelPriceSchema,
 } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
-import { pageSizeMax } from "../config/limits.ts";
-import { priceAt } from "../config/price-at.ts";
-import { taskRunMs } from "../config/task-limits.ts";
+import { pageSizeMax, taskRunMs } from "../config/limits.ts";
+import { priceAt } from "../config/price.ts";
 import type { Caller } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd } from "../core/money.ts";

@@ -80,9 +80,27 @@ export const ResponseEventEntity = defineEntity({
   },
 });
 
+/**
+ * A route whose vendor ignores output limits, with the first reply that showed it. `limitTokens`: what the request of
+ * `callId` allowed; `outputTokens`: what came.
+ */
+export const UnlimitedRouteEntity = defineEntity({
+  name: "UnlimitedRouteEntity",
+  tableName: "unlimited_route",
+  properties: {
+    vendor: p.text().primary(),
+    model: p.text().primary(),
+    callId: p.uuid(),
+    limitTokens: p.bigint(),
+    outputTokens: p.bigint(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+  },
+});
+
 /** The tables of inference. */
 export const inferenceEntities = [
   StoredResponseEntity,
   KeptReasoningEntity,
   ResponseEventEntity,
+  UnlimitedRouteEntity,
 ] as const;

@@ -18,6 +18,9 @@ export interface Delivered {
   readonly isWhole: boolean;
   /** What was made beside text. Default: nothing. */
   readonly units?: UnitUsage | undefined;
+  /** Whether the vendor reads the input for a client that has disconnected: it is charged also where no content came
+   * (R-MON-11). Default false. */
+  readonly isInputOwed?: boolean;
   /** Whether any text was asked for: a request may only warm the vendor's prompt cache. Default true. */
   readonly wantsText?: boolean;
 }
@@ -34,10 +37,11 @@ export interface Metered {
 
 /**
  * The vendor's figures where it reported any; else those of the gateway. A reply without any content is
- * free, whatever was read for it, unless none was asked for.
+ * free, whatever was read for it, unless none was asked for or its client has disconnected.
  */
 export function meter(delivery: Delivered): Metered {
   const { reported, inputTokens = 0, textBytes, isWhole, wantsText = true } = delivery;
+  const { isInputOwed = false } = delivery;
   if (reported !== undefined) {
     // A vendor that sent text and counted nothing has not counted.
     const isCounted = isWhole && reported.outputTokens > 0;
@@ -46,10 +50,11 @@ export function meter(delivery: Delivered): Metered {
       const usage = { ...reported, outputTokens: delivered };
       return { usage, source: UsageSource.ESTIMATED, isCharged: true };
     }
-    const isCharged = reported.outputTokens > 0 || textBytes > 0 || (isWhole && !wantsText);
+    const isEmpty = reported.outputTokens === 0 && textBytes === 0;
+    const isCharged = !isEmpty || isInputOwed || (isWhole && !wantsText);
     return { usage: reported, source: UsageSource.UPSTREAM, isCharged };
   }
-  if (textBytes === 0) {
+  if (textBytes === 0 && !isInputOwed) {
     return { usage: undefined, source: UsageSource.UNSPECIFIED, isCharged: false };
   }
   const usage = create(UsageSchema, {
@@ -66,11 +71,13 @@ export function estimateTokens(bytes: number): number {
 }
 
 /** What embeddings are charged for: what was read for them, once they are there. */
-export function meterInput({ reported, inputTokens = 0, isWhole }: Delivered): Metered {
+export function meterInput(delivered: Delivered): Metered {
+  const { reported, inputTokens = 0, isWhole, isInputOwed = false } = delivered;
   if (reported !== undefined) {
     return { usage: reported, source: UsageSource.UPSTREAM, isCharged: true };
   }
-  if (!isWhole) return { usage: undefined, source: UsageSource.UNSPECIFIED, isCharged: false };
+  if (!isWhole && !isInputOwed)
+    return { usage: undefined, source: UsageSource.UNSPECIFIED, isCharged: false };
   const usage = create(UsageSchema, { inputTokens });
   return { usage, source: UsageSource.ESTIMATED, isCharged: true };
 }

@@ -6,9 +6,10 @@ import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
 import type { PriceBook } from "../billing/prices/price-book.ts";
 import { callCost, holdAmount } from "../billing/prices/price.ts";
 import type { Config } from "../config/config.ts";
-import { priceAt } from "../config/price-at.ts";
+import { priceAt } from "../config/price.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { serve } from "../core/service.ts";
+import type { Database } from "../db/database.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import { createBackgroundState } from "./background/store.ts";
 import { createBackground } from "./background/submit.ts";
@@ -25,6 +26,7 @@ import { createInferenceService } from "./service.ts";
 import { createResponseService } from "./state/response-service.ts";
 import type { InferenceState } from "./state/state.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
+import { createUnlimitedRoutes } from "./unlimited-routes.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** What inference needs of the rest. */
@@ -40,6 +42,7 @@ interface InferenceParts {
   readonly state: InferenceState;
   readonly counter: TokenCounter;
   readonly upstream: Upstream;
+  readonly database: Pick<Database, "pool" | "url">;
   /** Runs responses in the background. */
   readonly background: BackgroundTasks;
 }
@@ -48,7 +51,10 @@ interface InferenceParts {
 export function createInference(parts: InferenceParts) {
   const { config, calls, state, counter, upstream, background: tasks } = parts;
   const catalogue = createCatalogue(config.models);
-  const exchanging = { ...parts, catalogue, streams: new MonitoredStreams() };
+  const { pool, url } = parts.database;
+  const { metrics, log } = parts;
+  const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
+  const exchanging = { ...parts, catalogue, streams: new MonitoredStreams(), unlimitedRoutes };
   const background = createBackgroundState(tasks, state.responses);
   const following = { tasks, background, events: state.events };
   const accept = { ...exchanging, ...following, store: state.background };
@@ -58,7 +64,8 @@ export function createInference(parts: InferenceParts) {
   const { responses: store, vendorState } = state;
   const responses = createResponseService({ store, vendorState, following });
   const services = [serve(InferenceService, inference), serve(ResponseService, responses)];
-  return { services, catalogue, handlers, refusedKeys: createRefusedKeys(parts) };
+  const refusedKeys = createRefusedKeys(parts);
+  return { services, catalogue, handlers, refusedKeys, unlimitedRoutes };
 }
 
 /* What calls cost, as the operator's configuration says. */

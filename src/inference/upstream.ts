@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelConfig, RouteConfig, VendorConfig } from "../config/config.ts";
-import { refusalBytesMax } from "../config/limits.ts";
+import { disconnectGraceMs, refusalBytesMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { HttpFailure } from "../http/failure.ts";
@@ -95,22 +95,20 @@ class RoutedUpstream implements Upstream {
       const can = ({ vendor }: RouteConfig): boolean =>
         dialect !== undefined &&
         this.#options.vendors.get(vendor)?.[operation]?.dialects.has(dialect) === true;
-      return model.routes.filter(can).map((route) => this.#planned(route, dialect));
+      return model.routes.filter(can).map((route) => this.#planned(model, route, dialect));
     }
     return model.routes.map((route) => {
       const spoken = this.#options.vendors.get(route.vendor)?.dialects;
       const speaksIt = dialect !== undefined && spoken?.has(dialect);
       const [best] = spoken ?? [];
-      return this.#planned(route, speaksIt ? dialect : best);
+      return this.#planned(model, route, speaksIt ? dialect : best);
     });
   }
 
-  #planned(route: RouteConfig, dialect: Dialect | undefined): PlannedRoute {
+  #planned(model: ModelConfig, route: RouteConfig, dialect: Dialect | undefined): PlannedRoute {
     const config = this.#options.configs.get(route.vendor);
-    if (config === undefined) return { route, dialect };
-    const { baseUrl: vendorUrl, onDisconnect } = config;
-    const isDrained = onDisconnect === "drain";
-    return { route, dialect, vendorUrl, ...(isDrained && { isDrained }) };
+    if (config === undefined) return { route, dialect, readOnMs: 0 };
+    return { route, dialect, vendorUrl: config.baseUrl, readOnMs: readOnMs(config, model) };
   }
 
   standingOf(vendor: string): VendorStanding {
@@ -252,6 +250,15 @@ export async function askInOrder(
     last = attempted.error;
   }
   throw last ?? upstream.unserved();
+}
+
+/** How long a reply is read on after its client has disconnected, in milliseconds; Infinity: to its end. */
+export function readOnMs(
+  { onDisconnect, disconnectGraceMs: graceMs = disconnectGraceMs }: VendorConfig,
+  { isReasoning = false }: ModelConfig,
+): number {
+  if (onDisconnect === "abort") return 0;
+  return onDisconnect === "drain" || isReasoning ? Number.POSITIVE_INFINITY : graceMs;
 }
 
 function overloaded(): GatewayError {

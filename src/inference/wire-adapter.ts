@@ -193,9 +193,9 @@ export class WireRequest extends ReadRequest<Buffer> {
     return translate(body, this.#translation(planned));
   }
 
-  stream(planned: PlannedRoute, mayStop: boolean): StreamRelay {
+  stream(planned: PlannedRoute): StreamRelay {
     if (planned.dialect === this.dialect) {
-      return this.#style.relayStream({ ...this.#relayOptions(planned), mayStop });
+      return this.#style.relayStream(this.#relayOptions(planned));
     }
     if (!this.text.stream) throw new UnreadableReplyError("a stream, not asked for");
     return new TranslatedStream(this.#translation(planned));

@@ -6,38 +6,39 @@ import type { ModelConfig } from "../config/config.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { invalid } from "../dialect/body-members.ts";
+import { invalid } from "../core/validation.ts";
 import { rewriteAddresses } from "../dialect/json/addresses.ts";
 import { HttpFailure } from "../http/failure.ts";
-import { meter, meterInput, type Delivered, type Metered } from "../inference/metering.ts";
+import { readOnMs } from "../inference/upstream.ts";
+import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
 import {
-  CallAdapter,
-  ReadRequest,
   type AskedText,
+  CallAdapter,
   type PlannedRoute,
   type PreparedCall,
+  ReadRequest,
   type Recalled,
   type Refused,
   type ReplyHead,
   type ReplyStream,
   type WholeReply,
 } from "../inference/pipeline/adapter.ts";
-import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
 import type { Vendor, VendorReply, VendorBody } from "../vendor/vendor.ts";
 import { outwardAddresses, type NativeExchange, type NativeContext } from "./context.ts";
 import { unwrapFirstEventError } from "./first-event.ts";
 import {
-  madeUnits,
-  unitsOf,
   checkModel,
+  madeUnits,
   namedModel,
-  noSuchModel,
   type NamedModel,
   type NativeModel,
+  noSuchModel,
+  unitsOf,
 } from "./models.ts";
 import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
 import { checkReferences, claimObjects } from "./store.ts";
+import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
 
 /** A native call for the pipeline. Reads the request as its vendor's route declares it. */
 export class NativeAdapter extends CallAdapter<Buffer> {
@@ -112,9 +113,8 @@ class NativeRequest extends ReadRequest<Buffer> {
 
   override plan(): readonly PlannedRoute[] {
     const { config } = this.#exchange.mount;
-    const { route } = this.#found;
-    const isDrained = config.onDisconnect === "drain";
-    return [{ route, dialect: this.dialect, ...(isDrained && { isDrained }) }];
+    const { route, model } = this.#found;
+    return [{ route, dialect: this.dialect, readOnMs: readOnMs(config, model) }];
   }
 
   /** Checks that referenced objects are the caller's; nothing is inserted in their place. */
@@ -177,9 +177,9 @@ class NativeRequest extends ReadRequest<Buffer> {
     };
   }
 
-  stream(_planned: PlannedRoute, _mayStop: boolean, reply: VendorReply): ReplyStream<Buffer> {
+  stream(_planned: PlannedRoute, reply: VendorReply): ReplyStream<Buffer> {
     const read = this.#meter(reply);
-    if (read === undefined) throw invalid("This is not answered as a stream");
+    if (read === undefined) throw invalid(undefined, "This is not answered as a stream");
     const onObject =
       this.#exchange.route.creates && ((json: JsonObject): void => this.#claim(json));
     const options = { meter: read, addresses: this.#addresses(), onObject };

@@ -1,14 +1,15 @@
 /** A native request, parsed no further than needed: the vendor gets its bytes. */
-import { asBuffer } from "../core/bytes.ts";
-import { createHash } from "node:crypto";
 import type { JsonValue } from "@bufbuild/protobuf";
-import { applyEdits, type Edit, invalid, readOutline } from "../dialect/body-members.ts";
-import { type Member, type Outline, sliceText } from "../dialect/json/outline.ts";
-import { memberTwice } from "../dialect/json/member-twice.ts";
+import { createHash } from "node:crypto";
+import { asBuffer } from "../core/bytes.ts";
 import type { GatewayError } from "../core/errors.ts";
+import { invalid } from "../core/validation.ts";
+import { applyEdits, type Edit, readOutline } from "../dialect/body-members.ts";
+import { type AddressEdit, rewriteAddresses } from "../dialect/json/addresses.ts";
+import { findDuplicateMember } from "../dialect/json/duplicate-member.ts";
+import { type Member, type Outline, sliceText } from "../dialect/json/outline.ts";
 import { requestSize, scanSize } from "../inference/tokens/request-size.ts";
 import type { NativeRequest } from "../vendor/native.ts";
-import { type AddressEdit, rewriteAddresses } from "../dialect/json/addresses.ts";
 
 /** The parts of an HTTP request. */
 export interface NativeBodyOptions {
@@ -49,7 +50,7 @@ export class NativeBody implements NativeRequest {
 
   /** @throws GatewayError INVALID_REQUEST where there is none, or it is no JSON object */
   needBody(): void {
-    if (this.#bytes.length === 0) throw invalid("The body is empty: send a JSON object");
+    if (this.#bytes.length === 0) throw invalid(undefined, "The body is empty: send a JSON object");
     this.#read();
   }
 
@@ -133,12 +134,12 @@ export class NativeBody implements NativeRequest {
 
 /** @throws GatewayError INVALID_REQUEST where an object of the value has a name twice */
 function refuseTwice(value: Buffer): void {
-  const found = memberTwice(value);
+  const found = findDuplicateMember(value);
   if (found !== undefined) throw twice(found.name);
 }
 
 function twice(name: string): GatewayError {
-  return invalid(`"${name}" stands twice in the body; send it once`, name);
+  return invalid(name, `"${name}" stands twice in the body; send it once`);
 }
 
 /** Changes of a body. */

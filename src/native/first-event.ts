@@ -2,7 +2,7 @@
  * Checks the first event of a vendor's stream before anything is passed on: some vendors report a fault of the operator's
  * account inside a 200 reply (R-ERR-3).
  */
-import { join } from "../core/bytes.ts";
+import { joinBuffers } from "../core/bytes.ts";
 import { nativeFaultWaitMs, refusalBytesMax } from "../config/limits.ts";
 import { EventSplitter } from "../dialect/sse/event-stream.ts";
 import type { Vendor, VendorBody, VendorReply } from "../vendor/vendor.ts";
@@ -52,7 +52,7 @@ async function firstEvent(body: VendorBody): Promise<FirstEvent> {
       if (!isReady) break;
       pieces = [...pieces, ...body.take()];
       bytes = pieces.reduce((sum, { length }) => sum + length, 0);
-      const data = dataIn(join(pieces));
+      const data = dataIn(joinBuffers(pieces));
       if (data !== undefined) return { pieces, data };
     }
     return { pieces, data: undefined };
@@ -122,9 +122,9 @@ class ResumedBody implements VendorBody {
 
   async whole(bytesMax: number): Promise<Buffer> {
     await this.#pending;
-    const begun = join(this.take());
+    const begun = joinBuffers(this.take());
     const rest = await this.#body?.whole(bytesMax);
-    return rest === undefined ? begun : join([begun, rest]);
+    return rest === undefined ? begun : joinBuffers([begun, rest]);
   }
 
   cancel(): void {

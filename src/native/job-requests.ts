@@ -7,7 +7,7 @@ import type {
   NativePassRoute,
   NativePollRoute,
 } from "../vendor/native.ts";
-import { VendorTrouble } from "../vendor/task.ts";
+import { VendorReplyError } from "../vendor/task.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { NativeExchange, NativeContext } from "./context.ts";
 import { checkOwned, noSuchObject, findJob, listJobs, type NativeJob } from "./store.ts";
@@ -25,7 +25,7 @@ export async function poll(
   const id = route.id(request);
   const job = await ownJob(exchange, context, id);
   if (job === undefined) {
-    await checkOwned(exchange, context, [`${route.task.word}/${id}`]);
+    await checkOwned(exchange, context, [`${route.task.collection}/${id}`]);
     await pass({ ...exchange, route: jobPass(exchange, undefined, undefined) }, context);
   } else if (route.livePath === undefined) {
     const { body } = await mapTrackerFailure(context.jobTracker.refresh(mount, job, route.task));
@@ -67,7 +67,7 @@ function jobPass(
     kind: "pass",
     method,
     path,
-    isJobs: true,
+    isJobFailure: true,
     ...(route.target && { target: route.target }),
   };
   if (!job?.vendor_model || pathOf === undefined) return passing;
@@ -83,7 +83,7 @@ export async function cancel(
   const { route, request } = exchange;
   const id = route.id(request);
   const job = await ownJob(exchange, context, id);
-  if (job === undefined) await checkOwned(exchange, context, [`${route.task.word}/${id}`]);
+  if (job === undefined) await checkOwned(exchange, context, [`${route.task.collection}/${id}`]);
   const onWhole = async (body: Buffer): Promise<void> => {
     if (job !== undefined) await context.jobTracker.recordAnswer(job, route.task, body);
   };
@@ -106,7 +106,7 @@ export async function list(
   const jobs = await listJobs(context.pool, {
     accountId,
     vendor: mount.config.name,
-    word: route.task.word,
+    word: route.task.collection,
     after: cursor === "" ? undefined : cursor,
     limit: route.pageSize + 1,
   });
@@ -134,7 +134,7 @@ async function mapTrackerFailure<Seen>(look: Promise<Seen>): Promise<Seen> {
     return await look;
   } catch (error) {
     if (error instanceof HttpFailure) throw failureError(error.kind, error);
-    if (!(error instanceof VendorTrouble)) throw error;
+    if (!(error instanceof VendorReplyError)) throw error;
     const text = "The vendor does not report the state of the job; try again";
     throw new GatewayError(ErrorCode.UPSTREAM_ERROR, text, { cause: error });
   }

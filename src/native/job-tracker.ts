@@ -10,9 +10,9 @@ import type { NativeSend } from "../vendor/native-http.ts";
 import type { NativeTask } from "../vendor/native.ts";
 import {
   type CancelAnswer,
-  type TaskNews,
+  type TaskUpdate,
   type VendorTasks,
-  VendorTrouble,
+  VendorReplyError,
 } from "../vendor/task.ts";
 import type { NativeMount } from "./context.ts";
 import { parseObject } from "./reply-stream.ts";
@@ -46,7 +46,7 @@ export interface JobTrackerOptions {
 
 /** Tracks native jobs. */
 export interface JobTracker {
-  /** Reads the state of a job. @throws HttpFailure, VendorTrouble where the vendor fails and no report is kept */
+  /** Reads the state of a job. @throws HttpFailure, VendorReplyError where the vendor fails and no report is kept */
   refresh(mount: NativeMount, job: NativeJob, task: NativeTask): Promise<JobReport>;
   /** Keeps a vendor's reply that came with another request, such as a cancel. */
   recordAnswer(job: NativeJob, task: NativeTask, body: Buffer): Promise<void>;
@@ -95,23 +95,23 @@ async function refreshJob(
     await recordAnswer({ job, task }, body, options);
     return readReport(body, task);
   } catch (error) {
-    const isVendors = error instanceof HttpFailure || error instanceof VendorTrouble;
+    const isVendors = error instanceof HttpFailure || error instanceof VendorReplyError;
     // The last report is better than an error: the job goes on in any case.
     if (isVendors && kept !== undefined) return kept;
     throw error;
   }
 }
 
-/** Requests a job's state. @throws HttpFailure; VendorTrouble where the status is no success */
+/** Requests a job's state. @throws HttpFailure; VendorReplyError where the status is no success */
 async function request(mount: NativeMount, asked: VendorRequest): Promise<Buffer> {
   const { status, body } = await answerOf(mount, asked);
   if (status >= 200 && status < 300) return body;
   throw troubleOf(mount, status, body);
 }
 
-function troubleOf({ vendor }: NativeMount, status: number, body: Buffer): VendorTrouble {
+function troubleOf({ vendor }: NativeMount, status: number, body: Buffer): VendorReplyError {
   const fault = vendor.faultOf?.(status, body);
-  return new VendorTrouble(status, `answered about a job with status ${status}`, fault);
+  return new VendorReplyError(status, `answered about a job with status ${status}`, fault);
 }
 
 type VendorRequest = Pick<NativeSend, "method" | "target">;
@@ -135,10 +135,10 @@ function readReport(body: Buffer, task: NativeTask): JobReport {
   const json = parseObject(body.toString("utf8"));
   if (json === undefined) return { body, isOver: false, isJob: false };
   try {
-    const { status } = task.newsOf(json, () => ({}));
+    const { status } = task.readUpdate(json, () => ({}));
     return { body, isOver: status !== "running", isJob: true };
   } catch (error) {
-    if (error instanceof VendorTrouble) return { body, isOver: false, isJob: false };
+    if (error instanceof VendorReplyError) return { body, isOver: false, isJob: false };
     throw error;
   }
 }
@@ -178,13 +178,14 @@ function vendorTasks(
   const find = async (id: string): Promise<{ job: NativeJob; task: NativeTask }> => {
     const job = await findJob(pool, mount.config.name, id);
     const task = job && taskOf(mount, job.word);
-    if (job === undefined || task === undefined) throw new VendorTrouble(404, `no job ${id}`);
+    if (job === undefined || task === undefined) throw new VendorReplyError(404, `no job ${id}`);
     return { job, task };
   };
-  const newsOf = (body: Buffer, task: NativeTask): TaskNews => {
+  const newsOf = (body: Buffer, task: NativeTask): TaskUpdate => {
     const json = parseObject(body.toString("utf8"));
-    if (json === undefined) throw new VendorTrouble(200, "answered with something else than a job");
-    return task.newsOf(json, mount.transport.headersFor);
+    if (json === undefined)
+      throw new VendorReplyError(200, "answered with something else than a job");
+    return task.readUpdate(json, mount.transport.headersFor);
   };
   return {
     resubmit: "blind",
@@ -220,23 +221,23 @@ function vendorTasks(
 /** Statuses that mean that a job cannot be cancelled any more. */
 const lateStatuses = new Set([400, 404, 409]);
 
-/** The result of an ended job. @throws HttpFailure; VendorTrouble where it is not known yet */
+/** The result of an ended job. @throws HttpFailure; VendorReplyError where it is not known yet */
 async function resultNews(
   mount: NativeMount,
   job: NativeJob,
   result: NonNullable<NativeTask["result"]>,
-): Promise<TaskNews> {
+): Promise<TaskUpdate> {
   const target = result.path(...idsOf(job));
   const { status, headers, body } = await answerOf(mount, { method: "GET", target });
   const trouble = troubleOf(mount, status, body);
   if (trouble.fault !== undefined) throw trouble;
-  return result.newsOf({ status, headers, body, asked: job.asked ?? {}, before: job.status });
+  return result.newsOf({ status, headers, body, requested: job.asked ?? {}, before: job.status });
 }
 
 /** The task declaration of a collection of jobs; `undefined`: the vendor has none of that name. */
 export function taskOf({ api }: Pick<NativeMount, "api">, word: string): NativeTask | undefined {
   for (const route of api.routes) {
-    if (route.kind === "submit" && route.task.word === word) return route.task;
+    if (route.kind === "submit" && route.task.collection === word) return route.task;
   }
   return undefined;
 }

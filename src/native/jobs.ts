@@ -1,7 +1,6 @@
 /** The native room's background job: objects and jobs that vendors no longer keep are deleted. */
 import type { Pool } from "pg";
-import { nativeObjectTtlMs } from "../config/limits.ts";
-import { taskKeptMs } from "../config/task-limits.ts";
+import { nativeObjectTtlMs, taskKeptMs } from "../config/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 
 /** The jobs of a process. Every process may run them. */

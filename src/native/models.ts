@@ -5,8 +5,8 @@ import type { UnitUsage } from "../billing/prices/price.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import { modelTypeWord } from "../config/kinds.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { invalid } from "../dialect/body-members.ts";
-import type { NativeModelAt, NativeRequest, NativeMeter } from "../vendor/native.ts";
+import { invalid } from "../core/validation.ts";
+import type { NativeMeter, NativeModelAt, NativeRequest } from "../vendor/native.ts";
 
 /** A model, and its route to the vendor. */
 export interface NativeModel {
@@ -58,10 +58,10 @@ export function namedModel(request: NativeRequest, at: NativeModelAt): NamedMode
   const [usual = "model"] = at.members;
   const named = at.members.filter((name) => (request.member(name) ?? null) !== null);
   const [member = usual, other] = named;
-  if (other !== undefined) throw invalid(`Name "${member}" or "${other}", not both`, other);
+  if (other !== undefined) throw invalid(other, `Name "${member}" or "${other}", not both`);
   const value: JsonValue | undefined = request.member(member);
   if (typeof value !== "string" || value === "") {
-    throw invalid(`"${member}" must name a model`, member);
+    throw invalid(member, `"${member}" must name a model`);
   }
   const { prefix = "" } = at;
   return value.startsWith(prefix)
@@ -94,7 +94,7 @@ export function checkModel({ key, type }: ModelConfig, types: readonly ModelType
   if (types.includes(type)) return;
   const can = types.map(modelTypeWord).join(" and ");
   const text = `The model \`${key}\` is of type ${modelTypeWord(type)}; ${can} models are asked here`;
-  throw invalid(text, "model");
+  throw invalid("model", text);
 }
 
 /** The billable units of a reply so far; `undefined`: tokens only. */

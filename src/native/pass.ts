@@ -33,17 +33,18 @@ export async function pass(
   const { route, request } = exchange;
   const change = modelChange(exchange, context);
   if (change !== undefined) await checkReferences(exchange, context);
-  if (route.owns !== undefined) await checkOwned(exchange, context, [route.owns(request)]);
+  if (route.ownedName !== undefined)
+    await checkOwned(exchange, context, [route.ownedName(request)]);
   const reply = await send(exchange, context, change);
   try {
     const claims = onWhole ?? claimReplyObjects(exchange, context, reply);
     const isModels = route.model !== undefined && referencesOf(exchange).length === 0;
-    const { isJobs } = route;
+    const { isJobFailure } = route;
     await relay(exchange, context, {
       reply,
       sink: exchange.sink,
       onWhole: claims,
-      isJobs,
+      isJobFailure,
       isModels,
     });
   } finally {
@@ -116,8 +117,8 @@ interface Relay {
   readonly sink: NativeSink;
   readonly reply: VendorReply;
   readonly onWhole: OnWhole | undefined;
-  /** As {@link NativePassRoute.isJobs}. */
-  readonly isJobs?: boolean | undefined;
+  /** As {@link NativePassRoute.isJobFailure}. */
+  readonly isJobFailure?: boolean | undefined;
   /** As {@link ClassifyOptions.isModels}. */
   readonly isModels?: boolean;
 }
@@ -126,7 +127,7 @@ interface Relay {
 export async function relay(
   exchange: Owner,
   context: NativeContext,
-  { reply, sink, onWhole, isJobs = false, isModels = false }: Relay,
+  { reply, sink, onWhole, isJobFailure = false, isModels = false }: Relay,
 ): Promise<void> {
   const { status, headers } = reply;
   const publicUrl = context.publicUrl();
@@ -134,7 +135,7 @@ export async function relay(
   if (status < 200 || status > 299) {
     const { refusal, body } = await classifyRefusal(reply, exchange.mount, {
       ...context,
-      isJobs,
+      isJobFailure,
       isModels,
     });
     if (!refusal.pass) throw refusal.error;

@@ -18,14 +18,14 @@ const ownStatuses = new Set([404, 405, 409, 410, 412, 416]);
 const foreignStatuses = new Set([401, 402, 403, 407, 429]);
 
 /** Whether a vendor may report the failure of a job with this status. */
-function isJobFailure(status: number): boolean {
+function isJobFailureStatus(status: number): boolean {
   return status >= 400 && status <= 500 && !foreignStatuses.has(status);
 }
 
 /** Options of {@link classifyRefusal}. */
 export interface ClassifyOptions extends Pick<NativeContext, "metrics" | "log"> {
-  /** As {@link NativePassRoute.isJobs}. Default false. */
-  readonly isJobs?: boolean;
+  /** As {@link NativePassRoute.isJobFailure}. Default false. */
+  readonly isJobFailure?: boolean;
   /** Whether only the operator's model can be missing: a 404 is then reported as in calls (R-ERR-4). Default false. */
   readonly isModels?: boolean;
 }
@@ -34,14 +34,15 @@ export interface ClassifyOptions extends Pick<NativeContext, "metrics" | "log"> 
 export async function classifyRefusal(
   reply: VendorReply,
   { vendor, config }: NativeMount,
-  { metrics, log, isJobs = false, isModels = false }: ClassifyOptions,
+  { metrics, log, isJobFailure = false, isModels = false }: ClassifyOptions,
 ): Promise<ClassifiedRefusal> {
   const { status, headers } = reply;
   const body = await reply.body.whole(refusalBytesMax);
   const fault = vendor.faultOf?.(status, body);
   const retryAfter = retryAfterSeconds(headers) ?? vendor.retryAfterOf?.(body);
   const isModel = isModels && status === 404;
-  const isOwn = (ownStatuses.has(status) && !isModel) || (isJobs && isJobFailure(status));
+  const isOwn =
+    (ownStatuses.has(status) && !isModel) || (isJobFailure && isJobFailureStatus(status));
   if (fault === undefined && isOwn) return { refusal: passed(status), body };
   const refusal = readRefusal({ status, headers, body, fault, retryAfter });
   metrics.countAttempt(config.name, refusal.pass ? "refused" : "failed");

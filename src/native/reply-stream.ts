@@ -1,7 +1,7 @@
 /** Relays a vendor's native stream: the same bytes except for rewritten addresses, metered on the side. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { join, nothing } from "../core/bytes.ts";
+import { joinBuffers, emptyBuffer } from "../core/bytes.ts";
 import type { UnitUsage } from "../billing/prices/price.ts";
 import { eventBytesMax } from "../config/limits.ts";
 import { EventSplitter } from "../dialect/sse/event-stream.ts";
@@ -37,7 +37,7 @@ abstract class NativeStream implements ReplyStream<Buffer> {
 
   /** A native stream has no error event of the gateway: the connection breaks instead. */
   errorEvent(): Buffer {
-    return nothing;
+    return emptyBuffer;
   }
 
   get usage(): Usage | undefined {
@@ -99,11 +99,11 @@ export class NativeEvents extends NativeStream {
 
   /** Passes an incomplete last event on unchanged: clients can handle it. */
   end(): Buffer {
-    if (this.finished) return nothing;
-    const { rest = nothing } = this.#splitter;
+    if (this.finished) return emptyBuffer;
+    const { rest = emptyBuffer } = this.#splitter;
     if (rest.length > 0) this.#onRest(rest);
     this.finished = true;
-    return join([this.rewriter.push(rest), this.rewriter.end()]);
+    return joinBuffers([this.rewriter.push(rest), this.rewriter.end()]);
   }
 
   stop(usage: Usage | undefined): Buffer {
@@ -125,7 +125,7 @@ export class NativeArray extends NativeStream {
   #isBegun = false;
 
   push(pieces: readonly Buffer[]): Buffer {
-    const passed = this.rewriter.push(this.#splitter.push(join(pieces)));
+    const passed = this.rewriter.push(this.#splitter.push(joinBuffers(pieces)));
     this.#isBegun ||= passed.length > 0;
     return passed;
   }

@@ -9,7 +9,7 @@ import { nativeWaitMs, replyBytesMax } from "../config/limits.ts";
 import { neverCancelled } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError, internalError } from "../core/errors.ts";
 import { newId } from "../core/uuid.ts";
-import { invalid } from "../dialect/body-members.ts";
+import { invalid } from "../core/validation.ts";
 import { HttpFailure, isUnsent } from "../http/failure.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
@@ -18,7 +18,7 @@ import { reportCall } from "../inference/pipeline/settle.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { WholeTask } from "../task/task-row.ts";
 import type { NativeSubmitRoute } from "../vendor/native.ts";
-import { atLeast, secondsLeast } from "../vendor/task-params.ts";
+import { atLeast, minChargedSeconds } from "../vendor/task-params.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
 import type { NativeExchange, NativeContext } from "./context.ts";
 import { savedAnswerOf } from "./job-tracker.ts";
@@ -70,12 +70,12 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
     const asked = {
       model: found.model,
       route: found.route,
-      units: atLeast(units, minSeconds ?? secondsLeast),
-      maxUnits: atLeast(units, minSeconds ?? route.secondsUsual ?? secondsLeast),
+      units: atLeast(units, minSeconds ?? minChargedSeconds),
+      maxUnits: atLeast(units, minSeconds ?? route.assumedSeconds ?? minChargedSeconds),
       path,
       fingerprint: request.fingerprint,
       callbackUrl: callback.url,
-      runMs: route.task.keptMs,
+      runMs: route.task.retentionMs,
       waitMs: timeouts.connectMs + Math.max(timeouts.firstByteMs, nativeWaitMs) + timeouts.idleMs,
       vendorMax,
     };
@@ -84,7 +84,7 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
         task_id: id,
         account_id: caller.accountId,
         vendor: mount.config.name,
-        word: route.task.word,
+        word: route.task.collection,
         callback_id: callback.id,
         wants_progress: callback.wantsProgress,
       }),
@@ -162,7 +162,7 @@ async function accepted(
   if (vendorId === undefined) throw await lost(context, task, `status ${status} without an id`);
   const owner = { vendor: mount.config.name, accountId: task.account_id };
   await context.external.accept(task, vendorId, async (open) => {
-    await claimObjects(open, owner, [`${route.task.word}/${vendorId}`]);
+    await claimObjects(open, owner, [`${route.task.collection}/${vendorId}`]);
     await acceptJob(open, task.id, { vendorId, ...savedAnswerOf(body, route.task) });
   });
   context.metrics.taskSubmits.inc({ vendor: mount.config.name, outcome: "accepted" });
@@ -229,10 +229,10 @@ function readCallback(
   const id = request.headers["x-callback-id"]?.trim() || null;
   const { wantsProgress = true } = said;
   if (id !== null && id.length > idCharsMax) {
-    throw invalid(`x-callback-id must not be longer than ${idCharsMax} characters`);
+    throw invalid(undefined, `x-callback-id must not be longer than ${idCharsMax} characters`);
   }
   if (written === "") return { url: null, id, wantsProgress };
   const read = readPublicUrl(written, allowHosts);
   if ("url" in read) return { url: read.url.href, id, wantsProgress };
-  throw invalid(`The callback ${read.problem}`);
+  throw invalid(undefined, `The callback ${read.problem}`);
 }

@@ -13,7 +13,7 @@ import type {
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
-import { parseLine } from "../core/text-line.ts";
+import { parseLine } from "../core/line-parser.ts";
 import { isUuid } from "../core/uuid.ts";
 import { AuditEntryEntity } from "./entity.ts";
 import { createVendorRpcs, type VendorRpcOptions } from "./vendor-rpcs.ts";

@@ -7,7 +7,7 @@ import { CancelBilling, ModelTypeSchema } from "../../gen/uas/inference/v1/model
 import { VendorStateSchema } from "../../gen/uas/operator/v1/operator_pb.ts";
 import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
-import { taskRunMs } from "../config/task-limits.ts";
+import { taskRunMs } from "../config/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, type PageRequest, readPage } from "../core/pagination.ts";

@@ -1,7 +1,9 @@
 /**
- * Stores result files and finds them, in three steps: the file is spooled and hashed; token and blob are inserted, so
- * that no job removes the bytes from then on; the bytes are stored, and the token becomes ready. A process that dies in
- * between leaves an unpublished token, which expires within the hour.
+ * Stores result files and finds them. SQL: token and blob are one statement that locks, and finding is on each download.
+ *
+ * A token is added in three steps: the file is spooled and hashed; token
+ * and blob are written, so that from then on nobody removes the bytes; the bytes are put there, and the token
+ * is ready. Whoever dies between leaves a token that nobody knows and that expires within the hour.
  */
 import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
@@ -9,9 +11,11 @@ import type { Pool } from "pg";
 import { resultBytesMax, resultPendingMs, resultTtlMs, resultUploadMs } from "../config/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
+import type { RowOf } from "../db/row.ts";
 import type { GuardedClient } from "../http/guarded-client.ts";
 import { fileKind, type FileKind } from "./content-type.ts";
 import { download, type DownloadLimits } from "./download.ts";
+import type { ResultBlobEntity, ResultFileEntity } from "./entity.ts";
 import {
   ResultFailure,
   type ByteRange,
@@ -170,15 +174,11 @@ function failureOf(cause: unknown): ResultFailure {
   return new ResultFailure("storage", `the store did not take it: ${said}`, { cause });
 }
 
-interface FileRow {
-  readonly storage: string | null;
-  readonly sha256: string;
-  readonly bytes: string;
-  readonly content_type: string;
-  readonly extension: string;
-  readonly expire_time: Date;
-  readonly expired: boolean;
-}
+type FileRow = RowOf<
+  typeof ResultFileEntity,
+  "storage" | "content_type" | "extension" | "expire_time"
+> &
+  RowOf<typeof ResultBlobEntity, "bytes"> & { readonly sha256: string; readonly expired: boolean };
 
 async function find(options: ResultFilesOptions, token: string): Promise<FoundResult | undefined> {
   if (!isToken(token)) return undefined;

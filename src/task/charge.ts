@@ -7,10 +7,10 @@ import type { CallRow } from "../billing/calls/call-row.ts";
 import type { LedgerBatch } from "../billing/ledger/apply-in.ts";
 import { callCost } from "../billing/prices/price.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
-import { taskHoldTtlMs } from "../config/task-limits.ts";
+import { taskHoldTtlMs } from "../config/limits.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import { backgroundOf } from "../inference/background/request.ts";
-import type { TaskOutcome, TaskTaken, TaskUnits } from "../vendor/task.ts";
+import type { TaskOutcome, ReportedCost, TaskUnits } from "../vendor/task.ts";
 import type { StoredUsageJson, WholeTask } from "./task-row.ts";
 import type { Transition } from "./transition.ts";
 
@@ -58,7 +58,7 @@ export function isCancelBilled({ cancelBilling }: ModelConfig): boolean {
 }
 
 /** The outcome of a stopped task. Units that its vendor does not report count as 0, whatever was requested. */
-export function stoppedOutcome({ usage, units }: TaskTaken): TaskOutcome {
+export function stoppedOutcome({ usage, units }: ReportedCost): TaskOutcome {
   return { files: [], ...(usage && { usage }), units: { images: 0, seconds: 0, ...units } };
 }
 

@@ -2,6 +2,8 @@
 import type { Pool } from "pg";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorTasks } from "../vendor/task.ts";
+import type { RowOf } from "../db/row.ts";
+import type { TaskEntity } from "./entity.ts";
 import { textUnits } from "./schema/forms.ts";
 import { workColumns, type TaskRow } from "./task-row.ts";
 import { inTransaction } from "./transition.ts";
@@ -120,11 +122,7 @@ const anythingSql = `select
   exists (select from task where ${isDue}) as due,
   exists (select from task where ${isLateChargeDue}) as late_charges`;
 
-interface WaitingRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly model: string;
-}
+type WaitingRow = RowOf<typeof TaskEntity, "id" | "account_id" | "model">;
 
 /** Which kinds of work are pending. */
 interface PendingWork {

@@ -1,7 +1,7 @@
 /** Errors of task requests, and the failures that end tasks. */
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { HoldVerdict } from "../billing/ledger/ledger.ts";
-import { queuedTasksMax } from "../config/task-limits.ts";
+import { queuedTasksMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd } from "../core/money.ts";
 import { invalid } from "../core/validation.ts";

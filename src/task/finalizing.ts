@@ -1,6 +1,6 @@
 /** Copies the results of tasks before their vendors delete them. */
 import { setTimeout as delay } from "node:timers/promises";
-import { taskFetchesMax } from "../config/task-limits.ts";
+import { taskFetchesMax } from "../config/limits.ts";
 import { ErrorCode } from "../core/errors.ts";
 import { ResultFailure, type StoredResult } from "../result/result.ts";
 import type { TaskOutcome, VendorFile } from "../vendor/task.ts";

@@ -1,6 +1,6 @@
 /** The task room's background jobs: old tasks are deleted, and open ones are counted for the operator. */
 import type { Pool } from "pg";
-import { taskKeptMs } from "../config/task-limits.ts";
+import { taskKeptMs } from "../config/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 import { firstId } from "../db/partition.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";

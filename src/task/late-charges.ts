@@ -1,9 +1,9 @@
 /** Late charges: asks vendors what they charged for tasks that had ended. The operator bears these costs. */
 import {
-  type TaskNews,
+  type TaskUpdate,
   type TaskOutcome,
   type VendorTasks,
-  VendorTrouble,
+  VendorReplyError,
 } from "../vendor/task.ts";
 import { stoppedOutcome } from "./charge.ts";
 import { confirmVendorTaskId } from "./vendor-notifications.ts";
@@ -24,9 +24,11 @@ const releaseSql = `
   where id = $1 and fence = $2 and is_trailing`;
 
 /** The outcome that the vendor charges for; `undefined`: none. */
-function billedOutcome(news: TaskNews): TaskOutcome | undefined {
+function billedOutcome(news: TaskUpdate): TaskOutcome | undefined {
   if (news.status === "completed") return news.outcome;
-  return news.status === "cancelled" && news.taken ? stoppedOutcome(news.taken) : undefined;
+  return news.status === "cancelled" && news.reportedCost
+    ? stoppedOutcome(news.reportedCost)
+    : undefined;
 }
 
 /** The steps of tasks that have ended, but may still run at their vendors. */
@@ -47,7 +49,7 @@ export class LateChargeSteps {
     if (ageMs > this.#work.timings.lateChargeMs) return this.#giveUp(work);
     const { slots } = this.#work;
     if (!slots.ask(task.vendor)) return this.#release(work, slots.plan(task.vendor, 0));
-    let news: TaskNews | undefined;
+    let news: TaskUpdate | undefined;
     try {
       news = await this.#askVendor(work, this.#work.vendorOf(task)?.tasks);
     } catch (error) {
@@ -61,7 +63,7 @@ export class LateChargeSteps {
 
   #warnSilent({ task }: Work, error: unknown): void {
     const { id: taskId, vendor } = task;
-    const fault = error instanceof VendorTrouble ? error.fault : undefined;
+    const fault = error instanceof VendorReplyError ? error.fault : undefined;
     if (fault !== undefined) this.#vendorHealth.onPollRefused(task, fault);
     if (task.poll_count % warnEvery !== 0) return;
     this.#work.warn("a vendor does not say what it took for a task", {
@@ -71,11 +73,11 @@ export class LateChargeSteps {
     });
   }
 
-  /** @returns `undefined`: this process does not know the vendor @throws HttpFailure; VendorTrouble */
+  /** @returns `undefined`: this process does not know the vendor @throws HttpFailure; VendorReplyError */
   async #askVendor(
     { task, signal }: Work,
     tasks: VendorTasks | undefined,
-  ): Promise<TaskNews | undefined> {
+  ): Promise<TaskUpdate | undefined> {
     if (tasks?.poll === undefined) return undefined;
     const vendorTaskId = task.vendor_task_id ?? (await confirmVendorTaskId(tasks, task, signal));
     // The vendor's task belongs to another client: none is ours.

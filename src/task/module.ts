@@ -6,7 +6,7 @@ import type { CallRow } from "../billing/calls/call-row.ts";
 import type { PriceBook } from "../billing/prices/price-book.ts";
 import { holdAmount, callCost } from "../billing/prices/price.ts";
 import type { Config, Settings } from "../config/config.ts";
-import { priceAt } from "../config/price-at.ts";
+import { priceAt } from "../config/price.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../core/money.ts";

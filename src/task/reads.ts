@@ -6,7 +6,7 @@ import type {
   ListTasksRequest,
   TaskService,
 } from "../../gen/uas/task/v1/task_service_pb.ts";
-import { pollWaitSecondsMax, parkedPollsMax } from "../config/task-limits.ts";
+import { pollWaitSecondsMax, parkedPollsMax } from "../config/limits.ts";
 import { noSuchAccount } from "../core/access.ts";
 import { callerKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";

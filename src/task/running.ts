@@ -1,6 +1,6 @@
 /** Polls running tasks; cancels them on request. */
 import { ErrorCode } from "../core/errors.ts";
-import { type TaskNews, VendorTrouble } from "../vendor/task.ts";
+import { type TaskUpdate, VendorReplyError } from "../vendor/task.ts";
 import { stoppedOutcome } from "./charge.ts";
 import { faultCode, timedOut } from "./failures.ts";
 import type { Finalize } from "./submitting.ts";
@@ -43,7 +43,7 @@ export class RunningSteps {
     if (!slots.ask(task.vendor)) {
       return void (await this.#work.release(work, slots.plan(task.vendor, 0)));
     }
-    let news: TaskNews | undefined;
+    let news: TaskUpdate | undefined;
     try {
       news = await this.#poll(work);
     } catch (error) {
@@ -57,8 +57,8 @@ export class RunningSteps {
     await this.#work.release(work, task.left_ms);
   }
 
-  /** The vendor's report of a task; `undefined`: it has no poll. @throws HttpFailure; VendorTrouble */
-  async #poll({ task, signal }: Work): Promise<TaskNews | undefined> {
+  /** The vendor's report of a task; `undefined`: it has no poll. @throws HttpFailure; VendorReplyError */
+  async #poll({ task, signal }: Work): Promise<TaskUpdate | undefined> {
     const { tasks } = this.#work.vendorOf(task) ?? {};
     if (tasks?.poll === undefined || task.vendor_task_id === null) return undefined;
     const asking = tasks.poll(task.vendor_task_id, signal, task.type);
@@ -68,7 +68,7 @@ export class RunningSteps {
     return news;
   }
 
-  async #apply(work: Work, news: TaskNews): Promise<void> {
+  async #apply(work: Work, news: TaskUpdate): Promise<void> {
     const { task } = work;
     switch (news.status) {
       case "running": {
@@ -93,7 +93,7 @@ export class RunningSteps {
         return this.#work.fail(work, {
           code: ErrorCode.UPSTREAM_ERROR,
           message: "the vendor ended the task; nothing was charged",
-          ...(news.taken && { outcome: stoppedOutcome(news.taken) }),
+          ...(news.reportedCost && { outcome: stoppedOutcome(news.reportedCost) }),
         });
     }
   }
@@ -102,7 +102,7 @@ export class RunningSteps {
   async #retry(work: Work, error: unknown): Promise<void> {
     const { task, signal } = work;
     if (signal.aborted) return void (await this.#work.release(work, 0));
-    const fault = error instanceof VendorTrouble ? error.fault : undefined;
+    const fault = error instanceof VendorReplyError ? error.fault : undefined;
     if (fault !== undefined) this.#vendorHealth.onPollRefused(task, fault);
     const failures = task.failure_count + 1;
     if (failures % warnEvery === 0) {

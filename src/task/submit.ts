@@ -7,7 +7,7 @@ import { batchValues } from "../billing/ledger/apply-in.ts";
 import { applyCall, holdVerdicts } from "../billing/ledger/batch.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
-import { queuedTasksMax, taskQueueMs } from "../config/task-limits.ts";
+import { queuedTasksMax, taskQueueMs } from "../config/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { openPool } from "../db/open-pool.ts";

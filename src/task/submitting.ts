@@ -1,6 +1,6 @@
 /** Submits tasks to vendors, never twice the same one (R-TSK-7), and recovers submits without an answer. */
 import type { RouteConfig } from "../config/config.ts";
-import { taskConnectsMax } from "../config/task-limits.ts";
+import { taskConnectsMax } from "../config/limits.ts";
 import { limitTime } from "../core/async.ts";
 import { ErrorCode } from "../core/errors.ts";
 import { HttpFailure, isUnsent } from "../http/failure.ts";
@@ -60,7 +60,7 @@ export class SubmitSteps {
         params: task.params,
         signal,
         ...this.#callback(task),
-        onNews: () => this.#work.onVendorNotification(task),
+        onUpdate: () => this.#work.onVendorNotification(task),
       });
       this.#work.failpoint("request.submit");
       submitted = await asking;
@@ -215,20 +215,20 @@ export class SubmitSteps {
   }
 
   async #refuse(work: Work, refused: TaskRefused): Promise<void> {
-    const { isPassing, retryAfterSeconds = 0 } = refused;
-    this.#reportSubmit(work.task, isPassing ? "later" : "refused");
+    const { isTemporary, retryAfterSeconds = 0 } = refused;
+    this.#reportSubmit(work.task, isTemporary ? "later" : "refused");
     this.#vendorHealth.onSubmitRefused(work.task, refused);
     await this.#tryNext(work, refused, retryAfterSeconds * 1_000);
   }
 
   /** Continues a task that its vendor has refused or would refuse: elsewhere, later, or not at all. */
   async #tryNext(work: Work, refused: TaskRefused, waitMs: number): Promise<void> {
-    const { isPassing, mayElsewhere, code, message, fault } = refused;
+    const { isTemporary, canRetryElsewhere, code, message, fault } = refused;
     const { task } = work;
-    const hasFailed = work.hasFailed === true || !isPassing;
-    const isAwaited = work.isAwaited === true || (isPassing && fault === undefined);
+    const hasFailed = work.hasFailed === true || !isTemporary;
+    const isAwaited = work.isAwaited === true || (isTemporary && fault === undefined);
     const on = { ...work, hasFailed, isAwaited };
-    if (mayElsewhere && (await this.#tryNextRoute(on, task.failure_count))) return;
+    if (canRetryElsewhere && (await this.#tryNextRoute(on, task.failure_count))) return;
     // A fault that the operator must fix may take days: the client gets an error before that.
     const leftMs = isAwaited ? Number.POSITIVE_INFINITY : this.#faultLeftMs(task);
     if (hasFailed || leftMs <= 0) return this.#work.fail(work, { code: faultCode(code), message });
@@ -288,7 +288,7 @@ const anyTime = { leastMs: 0, mostMs: Number.POSITIVE_INFINITY };
 
 /** What the vendor charged for a task that this process stopped. */
 function stoppedBy(error: unknown): Stopped {
-  return error instanceof TaskStopped ? { taken: error.taken } : {};
+  return error instanceof TaskStopped ? { reportedCost: error.taken } : {};
 }
 
 function temporaryRefusal(message: string): TaskRefused {

@@ -1,63 +1,26 @@
 /** The rows of the table `task`, in its column names. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { RowOf } from "../db/row.ts";
+import type { TaskEntity } from "./entity.ts";
 import type { TaskState } from "./state.ts";
 
-/** A row of the table `task`, with durations by the database's clock. */
-export interface TaskRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly key_id: string;
-  readonly model: string;
+/** A row of the table `task`, and what the database says of its times. What the columns hold says the entity. */
+export type TaskRow = Omit<
+  RowOf<typeof TaskEntity>,
+  "fingerprint" | "lease_until" | "next_time" | "deadline" | "attempt_time"
+> & {
   readonly type: ModelType;
-  /** Null: long parameters are not read with a claim; {@link WholeTask} has them. */
-  readonly params: JsonObject | null;
-  readonly callback_id: string | null;
-  readonly callback_url: string | null;
-  /** The public path of a submit to a vendor's native API; null: the gateway's own API. */
-  readonly path: string | null;
-  readonly request_id: string;
   readonly state: TaskState;
-  readonly progress: number;
-  readonly cancel_requested: boolean;
-  readonly version: number;
-  /** Raised by each claim: a process with an older fence can write no more. */
-  readonly fence: number;
-  /** The same in every attempt at the task; null before the first. */
-  readonly attempt_token: string | null;
-  readonly poll_count: number;
-  readonly failure_count: number;
-  readonly vendor: string;
-  readonly vendor_model: string;
-  readonly vendor_task_id: string | null;
-  /** Nano-USD as decimal digits, as `cost`. */
-  readonly hold: string;
-  readonly price_version: string;
-  readonly discount_bp: number;
+  /** Null: they are long, and were not read; see {@link WholeTask}. */
+  readonly params: JsonObject | null;
   readonly result: StoredResultJson | null;
-  readonly error_code: string | null;
-  readonly error: string | null;
   readonly usage: StoredUsageJson | null;
-  readonly cost: string | null;
-  readonly create_time: Date;
-  readonly start_time: Date | null;
-  readonly finish_time: Date | null;
-  readonly expire_time: Date | null;
-  /** How many notifications of its vendor there were. */
-  readonly hints: number;
-  /** The vendor's task id, as a notification has it. */
-  readonly hint_task_id: string | null;
-  /** Whether the vendor itself has confirmed that id, in a reply to us. */
-  readonly is_hint_sure: boolean;
-  /** Whether it has ended while its vendor may still run and charge for it. */
-  readonly is_trailing: boolean;
-  /** Whether a cancel is charged what the vendor charged. */
-  readonly is_cancel_billed: boolean;
-  /** Time to its deadline, in milliseconds; negative after it. */
+  /** Until its deadline, in milliseconds; negative once that has passed. */
   readonly left_ms: number;
   /** Time since its last submit, in milliseconds; null before the first. */
   readonly attempt_age_ms: number | null;
-}
+};
 
 /** A task with its parameters. */
 export interface WholeTask extends TaskRow {

@@ -5,8 +5,8 @@ import { bookVendorCost } from "../billing/ledger/apply-in.ts";
 import type { Queryable } from "../db/queryable.ts";
 import { isDatabaseLost } from "../core/database-lost.ts";
 import { errorMeanings, type SentErrorCode } from "../core/errors.ts";
-import type { TaskOutcome, TaskTaken } from "../vendor/task.ts";
-import { askedUnits } from "../vendor/task-params.ts";
+import type { TaskOutcome, ReportedCost } from "../vendor/task.ts";
+import { requestedUnits } from "../vendor/task-params.ts";
 import { chargeOf, type Ended, stoppedOutcome, usageOf } from "./charge.ts";
 import { endingOf, type Failure } from "./failures.ts";
 import type { Lease } from "./leases.ts";
@@ -42,7 +42,7 @@ export interface Stopped {
   /** Further columns to write. Default: none. */
   readonly set?: NonNullable<Failure["set"]>;
   /** What its vendor charged. Default: nothing. */
-  readonly taken?: TaskTaken | undefined;
+  readonly reportedCost?: ReportedCost | undefined;
 }
 
 /** A claimed task. */
@@ -184,8 +184,8 @@ export class TaskWork {
       expire_time: expireTime,
     };
     const charge = this.#charge(task, ended);
-    const { within } = outcome;
-    if (!(await this.transition(work, { event: "complete", set, charge, within })))
+    const { inSameTransaction } = outcome;
+    if (!(await this.transition(work, { event: "complete", set, charge, inSameTransaction })))
       await this.recordLate(task, "completed", { outcome });
   }
 
@@ -210,11 +210,11 @@ export class TaskWork {
   /**
    * Cancels a task. Free of charge, unless its model says otherwise.
    *
-   * @param stopped.taken what its vendor charged. Default: nothing
+   * @param stopped.reportedCost what its vendor charged. Default: nothing
    */
-  async cancel(work: Work, { set = {}, taken }: Stopped = {}): Promise<void> {
+  async cancel(work: Work, { set = {}, reportedCost }: Stopped = {}): Promise<void> {
     const task = await this.withParams(work.task);
-    const outcome = taken && stoppedOutcome(taken);
+    const outcome = reportedCost && stoppedOutcome(reportedCost);
     const isBilled = outcome !== undefined && task.is_cancel_billed;
     const ended = {
       ...(outcome && { outcome }),
@@ -295,7 +295,7 @@ export class TaskWork {
   #asked(task: WholeTask): Pick<Ended, "asked"> {
     const model = this.options.models.get(task.model);
     const vendor = this.vendorOf(task);
-    return model && vendor ? { asked: askedUnits(vendor.tasks, task.params, model) } : {};
+    return model && vendor ? { asked: requestedUnits(vendor.tasks, task.params, model) } : {};
   }
 
   #charge(

@@ -22,7 +22,7 @@ export interface Transition {
   /** The charge and its call record, of transitions that end the task. */
   readonly charge?: { readonly costNanos: bigint; readonly record: CallRow };
   /** Writes further rows in the same transaction. Default: nothing. */
-  readonly within?: ((transaction: PoolClient) => Promise<void>) | undefined;
+  readonly inSameTransaction?: ((transaction: PoolClient) => Promise<void>) | undefined;
 }
 
 /** Columns that a transition can write. */
@@ -70,7 +70,7 @@ export async function applyTransition(
   if (isReschedule(task, move))
     return (await reschedule(needs.pool, task, move)) ? task : undefined;
   const update = statementOf(task, move);
-  const isAlone = move.charge === undefined && move.within === undefined;
+  const isAlone = move.charge === undefined && move.inSameTransaction === undefined;
   if (isAlone && task.callback_url === null) {
     return updateRow(needs.pool, update, task);
   }
@@ -79,7 +79,7 @@ export async function applyTransition(
     const row = await updateRow(transaction, update, task);
     if (row === undefined) return undefined;
     if (isNotifiable(task, row)) await (needs.notify ?? notifyTask)(transaction, row);
-    await move.within?.(transaction);
+    await move.inSameTransaction?.(transaction);
     if (move.charge === undefined) return row;
     const settles = [{ id: row.id, ...move.charge }];
     // Last before the commit: it locks the account.
@@ -182,10 +182,10 @@ const counted: ReadonlySet<string> = new Set<keyof TransitionColumns>([
 /** Whether a transition only gives the lease back with new counts, without a webhook. */
 export function isReschedule(
   { state, progress: before, callback_url: callbackUrl }: TaskRow,
-  { event, progress, set = {}, releaseMs, charge, within }: Transition,
+  { event, progress, set = {}, releaseMs, charge, inSameTransaction }: Transition,
 ): boolean {
   if (event !== undefined || releaseMs === undefined) return false;
-  if (charge !== undefined || within !== undefined) return false;
+  if (charge !== undefined || inSameTransaction !== undefined) return false;
   for (const column in set) if (!counted.has(column)) return false;
   return callbackUrl === null || progressIn(state, progress) <= before;
 }

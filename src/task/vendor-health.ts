@@ -74,7 +74,7 @@ export class VendorHealth {
   onSubmitRefused(place: VendorModel, refused: TaskRefused): void {
     const { fault } = refused;
     // A vendor without capacity says nothing about our credential.
-    if (fault === undefined) return refused.isPassing ? undefined : this.onSubmitAnswered(place);
+    if (fault === undefined) return refused.isTemporary ? undefined : this.onSubmitAnswered(place);
     const key = keyOf(place, fault);
     const before = this.#refusing.get(key);
     this.#alarm(place, fault, before?.fault);

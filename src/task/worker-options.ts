@@ -15,7 +15,7 @@ import {
   taskSettleMs,
   taskTrailMs,
   taskUnknownMs,
-} from "../config/task-limits.ts";
+} from "../config/limits.ts";
 import type { TextRunner } from "../inference/text-task.ts";
 import type { ResultFiles } from "../result/result.ts";
 import type { VendorTasks } from "../vendor/task.ts";

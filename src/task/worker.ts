@@ -15,7 +15,7 @@ import {
   taskChecksMax,
   taskClaimMax,
   taskSubmitsMax,
-} from "../config/task-limits.ts";
+} from "../config/limits.ts";
 import { nilUuid } from "../core/uuid.ts";
 import { LeaseLoop } from "../db/lease-loop.ts";
 import {

@@ -10,25 +10,23 @@ import { invalid } from "../core/validation.ts";
 import { accountCheck } from "./access.ts";
 import {
   attemptMessage,
-  type AttemptRow,
-  attemptSql,
   deliveryMessage,
   type DeliveryRow,
   deliverySql,
   stateConditions,
 } from "./delivery-query.ts";
 import { endpointIdOf } from "./enqueue.ts";
+import { WebhookAttemptEntity, WebhookEventEntity } from "./entity.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 
 type Rpcs = Pick<WebhookRpcs, "listDeliveries" | "getDelivery">;
 
-const sql = {
-  body: "select body from webhook_event where id = $1",
-} as const;
+/** How many attempts are shown, the newest. */
+const shownAttemptsMax = 100;
 
 /** Creates the delivery RPCs. */
 export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
-  const { pool } = options;
+  const { pool, orm } = options;
   const requireAccount = accountCheck(options.accountExists);
   return {
     async listDeliveries(request, context) {
@@ -48,16 +46,17 @@ export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
 
     async getDelivery({ deliveryId }, context) {
       const row = await findDelivery(options, deliveryId, context);
-      const [body, attempts] = await mapDatabaseLoss(
+      const newest = { orderBy: { number: "desc" }, limit: shownAttemptsMax } as const;
+      const [event, attempts] = await mapDatabaseLoss(
         Promise.all([
-          pool.query<{ body: Buffer }>(sql.body, [row.id]),
-          pool.query<AttemptRow>(attemptSql, [row.id]),
+          orm.em.fork().findOne(WebhookEventEntity, { id: row.id }, { populate: ["body"] }),
+          orm.em.fork().find(WebhookAttemptEntity, { deliveryId: row.id }, newest),
         ]),
       );
       return {
         delivery: deliveryMessage(row),
-        body: body.rows[0]?.body.toString() ?? "",
-        attempts: attempts.rows.map(attemptMessage),
+        body: event === null ? "" : Buffer.from(event.body).toString(),
+        attempts: attempts.toReversed().map(attemptMessage),
       };
     },
   };
@@ -103,7 +102,7 @@ function filterOf(
   if (accountId !== undefined) add("delivery.account_id = ?", accountId);
   if (taskId !== "") {
     if (!isUuid(taskId)) throw invalid("task_id", "task_id must be a UUID in lower case");
-    add("event.lane = ?", taskId);
+    add("event.task_id = ?", taskId);
   }
   if (callbackId.includes("\0")) throw invalid("callback_id", "callback_id must have no zero byte");
   if (callbackId !== "") add("event.callback_id = ?", callbackId);

@@ -1,4 +1,4 @@
-/** SQL of the dispatcher: finds receivers with due deliveries, claims deliveries, records attempts. */
+/** What workers do to deliveries: find what is due, take it, record the result. SQL: claims under a lease, in one round trip each. */
 import type { Pool } from "pg";
 import {
   webhookBreakerFailures,
@@ -6,33 +6,27 @@ import {
   webhookProbeMs,
   webhookProbeMsMax,
 } from "../config/limits.ts";
+import type { RowOf } from "../db/row.ts";
+import type { WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
 import { retryPausesMs } from "./schedule.ts";
-import { isRotatingSql } from "./secrets.ts";
+import { isRotatingSql, type SecretRow } from "./secrets.ts";
 
-/** A receiver with a pending delivery. */
-export interface DueRow {
-  readonly endpoint_id: string;
-  readonly account_id: string;
-}
+/** A receiver with something to send. */
+export type DueRow = RowOf<typeof WebhookDeliveryEntity, "endpoint_id" | "account_id">;
 
-/** A delivery that this process has claimed. */
-export interface ClaimedRow extends DueRow {
-  readonly id: string;
-  readonly kind: 1 | 2 | 3;
-  /** The number of this attempt. */
-  readonly attempts: number;
-  /** The position of this attempt in the retry schedule, from 1. */
-  readonly series: number;
-  readonly url: string;
-  readonly body: Buffer;
-  /** Whether it probes a receiver whose breaker is open. */
-  readonly is_probe: boolean;
-  /** `null`: the account has no secret yet. */
-  readonly sealed: Buffer | null;
-  readonly previous: Buffer | null;
-  readonly is_promoted: boolean;
-  readonly is_rotating: boolean;
-}
+/**
+ * A delivery that is this process's, until its lease ends, with its event and its account's secret. `attempts`: the
+ * number of this attempt. `series`: which attempt of the schedule it is. `sealed`: null where the account has no secret
+ * yet. `is_probe`: it tries a receiver whose breaker is open.
+ */
+export type ClaimedRow = DueRow &
+  RowOf<typeof WebhookDeliveryEntity, "id" | "attempts" | "series"> &
+  RowOf<typeof WebhookEventEntity, "url" | "body"> &
+  Omit<SecretRow, "sealed"> & {
+    readonly kind: 1 | 2 | 3;
+    readonly sealed: Buffer | null;
+    readonly is_probe: boolean;
+  };
 
 /** The receivers after $1 with pending deliveries, at most $2, and whether they have one to send now. A loose index scan
  * visits each receiver once, however many deliveries it has. */
@@ -61,10 +55,10 @@ export const scanStatement = {
 /**
  * Claims deliveries. $1: receivers, $2: how many of each, $3: the lease in milliseconds.
  *
- * A receiver whose breaker is open is probed with one delivery, by one process: a probe postpones the next one.
- * Urgent deliveries ignore the breaker. Of a task with a delivery under way none is claimed, also not where another
- * process has just claimed it: the task's next delivery is only enqueued or freed by a transaction that waited for the
- * first, and a unique index would refuse it.
+ * A receiver whose breaker is open is probed with one delivery, by one process: who probes moves its time on.
+ * Urgent ones go in any case. Of a task that has one under way nothing is taken, also not where the other was
+ * taken by somebody else a moment ago: the next of a task is only enqueued or freed by a transaction that waited
+ * for the first, and a unique index would refuse it.
  */
 export const claimStatement = {
   name: "webhook_claim",
@@ -92,13 +86,13 @@ export const claimStatement = {
       select delivery.id, open.is_probe from open cross join lateral (
         select id from webhook_delivery delivery
         where delivery.endpoint_id = open.endpoint_id and state = 1 and due <= now()
-          and not exists (select from webhook_delivery other where other.lane = delivery.lane and other.state = 2)
+          and not exists (select from webhook_delivery other where other.task_id = delivery.task_id and other.state = 2)
         order by due limit open.slots for update skip locked) delivery
       union all
       select delivery.id, false from wanted cross join lateral (
         select id from webhook_delivery delivery
         where delivery.endpoint_id = wanted.endpoint_id and state = 1 and is_urgent and due <= now()
-          and not exists (select from webhook_delivery other where other.lane = delivery.lane and other.state = 2)
+          and not exists (select from webhook_delivery other where other.task_id = delivery.task_id and other.state = 2)
         order by due limit wanted.slots for update skip locked) delivery
       where not exists (select from open where open.endpoint_id = wanted.endpoint_id)
     )

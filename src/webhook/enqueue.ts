@@ -1,9 +1,9 @@
-/** Enqueues webhooks in the transaction of the change that they report, so that none is lost or sent for nothing. */
+/** Puts webhooks where they cannot be lost: beside what they tell of, in its transaction. SQL: on the connection of hot task changes. */
 import { hash } from "node:crypto";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { webhookProgressMs } from "../config/limits.ts";
 import { newId } from "../core/uuid.ts";
-import { execute, type Transaction } from "../db/transaction.ts";
+import type { Transaction } from "../db/transaction.ts";
 import { freezePayload, type WebhookPayload } from "./payload.ts";
 import { safeText } from "./safe-json.ts";
 import { EventKind, type EventKindValue } from "./schedule.ts";
@@ -33,30 +33,30 @@ const numbers = {
 } as const;
 
 const sql = {
-  lane: `
+  sent: `
     select coalesce(max(event.sequence), 0) + 1 as sequence,
       coalesce(max(event.progress) filter (where event.kind = 1), -1) as progress,
       coalesce(bool_or(event.kind = 2), false) as is_over,
       coalesce(extract(epoch from clock_timestamp() - max(claim_time) filter (where event.kind = 1)), 3600)::float
         as sent_seconds_ago
     from webhook_event event join webhook_delivery delivery on delivery.id = event.id
-    where event.lane = $1`,
+    where event.task_id = $1`,
   drop: `update webhook_delivery set state = 5, end_time = now()
-    where lane = $1 and state = 1 and kind = 1`,
+    where task_id = $1 and state = 1 and kind = 1`,
   insert: `
     with event as (
       insert into webhook_event
-        (id, account_id, lane, endpoint_id, create_time, sequence, kind, status, progress, callback_id, url, body)
+        (id, account_id, task_id, endpoint_id, create_time, sequence, kind, status, progress, callback_id, url, body)
       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, decode($12, 'hex'))
-      returning id, account_id, lane, endpoint_id, kind
+      returning id, account_id, task_id, endpoint_id, kind
     ), delivery as (
-      insert into webhook_delivery (id, account_id, lane, endpoint_id, kind, due, is_urgent)
-      select id, account_id, lane, endpoint_id, kind, now() + $13 * interval '1 ms', kind = 3 from event
+      insert into webhook_delivery (id, account_id, task_id, endpoint_id, kind, due, is_urgent)
+      select id, account_id, task_id, endpoint_id, kind, now() + $13 * interval '1 ms', kind = 3 from event
     )
     select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id) from event`,
 } as const;
 
-interface TaskEventsRow {
+interface SentEvents {
   readonly sequence: number;
   readonly progress: number;
   readonly is_over: boolean;
@@ -77,16 +77,17 @@ export async function enqueueWebhook(
   event: WebhookEvent,
 ): Promise<string | undefined> {
   const { taskId, progress } = event;
-  const [lane] = await execute<TaskEventsRow>(transaction, sql.lane, [taskId]);
-  if (lane === undefined || lane.is_over) return undefined;
+  const { rows } = await transaction.query(sql.sent, [taskId]);
+  const [sent] = rows as SentEvents[];
+  if (sent === undefined || sent.is_over) return undefined;
   const kind = kindOf(event);
-  if (kind === EventKind.PROGRESS && progress <= lane.progress) return undefined;
-  if (lane.sequence > 1) await execute(transaction, sql.drop, [taskId]);
-  const sinceMs = lane.sent_seconds_ago * 1_000;
+  if (kind === EventKind.PROGRESS && progress <= sent.progress) return undefined;
+  if (sent.sequence > 1) await transaction.query(sql.drop, [taskId]);
+  const sinceMs = sent.sent_seconds_ago * 1_000;
   const pauseMs = kind === EventKind.PROGRESS ? Math.max(0, webhookProgressMs - sinceMs) : 0;
   const id = newId();
-  const values = rowOf(event, { id, kind, sequence: lane.sequence });
-  await execute(transaction, sql.insert, [...values, Math.round(pauseMs)]);
+  const values = rowOf(event, { id, kind, sequence: sent.sequence });
+  await transaction.query(sql.insert, [...values, Math.round(pauseMs)]);
   return id;
 }
 

@@ -32,12 +32,12 @@ export interface WebhookRoom {
 
 /** Creates the webhook room. @param checks of accounts and of a second proof, by the account room */
 export function createWebhookRoom(
-  { database: { pool }, config, masterKey }: WebhookOptions,
+  { database: { orm, pool }, config, masterKey }: WebhookOptions,
   checks: Pick<WebhookServiceOptions, "accountExists" | "requireStepUp">,
 ): WebhookRoom {
   const secrets = createSecrets({ pool, masterKey });
   const { allowHosts } = config;
-  const service = createWebhookService({ pool, secrets, allowHosts, ...checks });
+  const service = createWebhookService({ orm, pool, secrets, allowHosts, ...checks });
   return { secrets, service: serve(WebhookService, service) };
 }
 

@@ -1,19 +1,17 @@
-/** The signing secrets of accounts: generated at their first use, stored sealed, rotated without a gap. */
+/** The signing secrets of accounts: made when first needed, kept sealed, rotated without a gap. SQL: the database's clock decides. */
 import type { Pool } from "pg";
 import { webhookRotationMs } from "../config/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { createSealing, type Sealing } from "../core/sealing.ts";
+import type { RowOf } from "../db/row.ts";
+import type { WebhookSecretEntity } from "./entity.ts";
 import { newSecret, type SigningSecrets } from "./signature.ts";
 
-/** The columns of a secret, with its rotation by the database's clock. */
-export interface SecretRow {
-  readonly sealed: Buffer;
-  readonly previous: Buffer | null;
-  readonly is_promoted: boolean;
-  /** Whether the previous secret is still valid. */
+/** The columns of a secret, and by the database's clock whether the previous one still counts. */
+export type SecretRow = RowOf<typeof WebhookSecretEntity, "sealed" | "previous" | "is_promoted"> & {
   readonly is_rotating: boolean;
-}
+};
 
 /** An account's secrets at this moment. */
 export interface AccountSecrets extends SigningSecrets {
@@ -52,9 +50,7 @@ const sql = {
     where account_id = $1 returning ${columns}`,
 } as const;
 
-interface StoredRow extends SecretRow {
-  readonly rotate_time: Date;
-}
+type StoredRow = SecretRow & RowOf<typeof WebhookSecretEntity, "rotate_time">;
 
 /** The sealing context of secrets, beside their account. */
 const context = Buffer.from("webhook secret");

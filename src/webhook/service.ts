@@ -1,5 +1,6 @@
 /** The RPCs of WebhookService. The access option of each RPC is checked before; the account is checked here. */
 import type { ServiceImpl } from "@connectrpc/connect";
+import type { MikroORM } from "@mikro-orm/postgresql";
 import type { Pool } from "pg";
 import type { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
@@ -10,6 +11,7 @@ import type { Secrets } from "./secrets.ts";
 
 /** Options of {@link createWebhookService}. */
 export interface WebhookServiceOptions {
+  readonly orm: MikroORM;
   readonly pool: Pool;
   readonly secrets: Secrets;
   /** Whether there is such an account. The account room knows. */

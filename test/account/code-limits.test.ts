@@ -3,12 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CodeRequest } from "../../src/account/code/codes.ts";
 import { addressGroup } from "../../src/account/code/limits.ts";
-import {
-  codeChecksMax,
-  codeGuessesMax,
-  codeMs,
-  codeSendsMax,
-} from "../../src/config/sign-in-limits.ts";
+import { codeChecksMax, codeGuessesMax, codeMs, codeSendsMax } from "../../src/config/limits.ts";
 import { ErrorCode, type GatewayError } from "../../src/core/errors.ts";
 import { dailyMax, requestOf, useCodes } from "./code-rig.ts";
 

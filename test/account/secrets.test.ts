@@ -1,11 +1,13 @@
 /** The small parts: authenticators, passwords, numbers, messages. */
-import { expect, it } from "vitest";
+import crypto from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
+import { expect, it, vi } from "vitest";
 import { type CodeAction, CodeActionSchema } from "../../gen/uas/account/v1/session_pb.ts";
 import { maskPhone, parsePhone } from "../../src/account/code/phone.ts";
 import { CodePurpose, purposeOf } from "../../src/account/code/limits.ts";
 import { codeText } from "../../src/account/code/codes.ts";
 import { hashPassword, isPassword } from "../../src/account/user/password.ts";
-import { newTotpSecret, totpCode, totpStep } from "../../src/account/user/totp.ts";
+import { newTotpSecret, totpCode, totpPeriod, totpUri } from "../../src/account/user/totp.ts";
 
 /** RFC 6238, appendix B, for SHA-1: of its 8 digits the last 6. Its secret is `12345678901234567890`. */
 const rfcSecret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
@@ -19,17 +21,58 @@ it.each([
   [20_000_000_000, "353130"],
 ])("RFC 6238: at %i s the code is %s", (seconds, code) => {
   expect(totpCode(rfcSecret, Math.floor(seconds / 30))).toBe(code);
-  expect(totpStep(rfcSecret, code, seconds * 1_000)).toBe(Math.floor(seconds / 30));
+  expect(totpPeriod(rfcSecret, code, seconds * 1_000)).toBe(Math.floor(seconds / 30));
 });
 
 it("an authenticator's clock may be wrong by half a minute, no more", () => {
   const secret = newTotpSecret();
   expect(secret).toMatch(/^[A-Z2-7]{32}$/);
   const nowMs = 1_800_000_000_000;
-  const steps = [-2, -1, 0, 1, 2].map((drift) => nowMs / 30_000 + drift);
-  const found = steps.map((step) => totpStep(secret, totpCode(secret, step), nowMs) === step);
+  const periods = [-2, -1, 0, 1, 2].map((drift) => nowMs / 30_000 + drift);
+  const found = periods.map((each) => totpPeriod(secret, totpCode(secret, each), nowMs) === each);
   expect(found).toEqual([false, true, true, true, false]);
-  expect(totpStep(secret, "", nowMs)).toBeUndefined();
+});
+
+it("text that is no code of six digits is wrong, and never an error of ours", () => {
+  for (const code of [
+    "",
+    "28708",
+    "0287082",
+    "２８７０８２",
+    "éééééé",
+    "28708 ",
+    "-28708",
+    "28708e",
+  ]) {
+    expect(totpPeriod(rfcSecret, code, 59_000)).toBeUndefined();
+  }
+});
+
+it("codes of authenticators are compared in constant time", () => {
+  const { timingSafeEqual } = crypto;
+  const compare = vi.fn(timingSafeEqual);
+  try {
+    crypto.timingSafeEqual = compare;
+    syncBuiltinESMExports();
+    expect(totpPeriod(rfcSecret, "287083", 59_000)).toBeUndefined();
+    expect(compare).toHaveBeenCalledTimes(3);
+  } finally {
+    crypto.timingSafeEqual = timingSafeEqual;
+    syncBuiltinESMExports();
+  }
+});
+
+it("a QR code tells authenticators the issuer, the account and how codes are made", () => {
+  const uri = new URL(totpUri(rfcSecret, "ann lee@example.com"));
+  expect(uri.protocol + uri.host).toBe("otpauth:totp");
+  expect(decodeURIComponent(uri.pathname)).toBe("/UAS Gateway:ann lee@example.com");
+  expect(Object.fromEntries(uri.searchParams)).toEqual({
+    secret: rfcSecret,
+    issuer: "UAS Gateway",
+    algorithm: "SHA1",
+    digits: "6",
+    period: "30",
+  });
 });
 
 it("a password is kept as Argon2id with a salt of its own, and is only itself", async () => {

@@ -18,7 +18,7 @@ function messages(yaml: string, env: Record<string, string> = {}): string[] {
   );
 }
 
-it("accepts the file that the tables below spoil", () => {
+it("the file that the tables below change is valid", () => {
   expect(messages(file())).toEqual([]);
 });
 
@@ -42,10 +42,10 @@ describe("a literal secret is refused, and its text is not repeated", () => {
     expect(problems.join("\n")).toMatch(/^uas\.yaml:\d+:\d+ /);
   });
 
-  it("and so is what a reference resolves to, where it cannot be sent", () => {
+  it("the value of a reference that cannot be sent is refused and not repeated", () => {
     const problems = messages(file({ vendor: ', api_key: "${env:KEY}"' }), { KEY: "line\nbreak" });
     expect(problems).toEqual([
-      "what ${env:KEY} stands for is no key: it holds spaces, line breaks or other characters that cannot be sent",
+      "the value of ${env:KEY} is not a credential: it contains spaces, line breaks or other characters that cannot be sent",
     ]);
   });
 });
@@ -60,7 +60,7 @@ describe("each refusal says what to do", () => {
     [', api_key: "${env:}"', expect.stringMatching(/^write "\$\{env:NAME\}"/)],
     [', native_prefix: "gemini"', expect.stringMatching(/^must be a slash and one path segment/)],
     [", native_prefix: /a/b", expect.stringMatching(/^must be a slash and one path segment/)],
-    [", native_prefix: /v1", "/v1 is an address of the gateway itself; choose another"],
+    [", native_prefix: /v1", "/v1 is a path of the gateway itself; choose another"],
     [", dialects: []", "name at least one dialect, or leave the key out"],
     [", dialects: [chat]", expect.stringMatching(/^"chat" is not known \(there is: chat-compl/)],
     [", dialects: [messages, messages]", "messages is listed twice; keep one"],
@@ -70,8 +70,8 @@ describe("each refusal says what to do", () => {
     [", timeouts: { idle: 5 }", expect.stringMatching(/^must be a whole number with its unit/)],
     [", timeouts: { idle: 0s }", expect.stringMatching(/^must be a whole number with its unit/)],
     [", timeouts: { idle: 25h }", expect.stringMatching(/^must be a whole number with its unit/)],
-    [", timeouts: 5s", "must be a map of the keys connect, first_byte, idle"],
-    [", on_disconnect: stop", '"stop" is not known (there is: abort, drain)'],
+    [", timeouts: 5s", "must be a map with the keys connect, first_byte, idle"],
+    [", on_disconnect: stop", '"stop" is not known (there is: grace, drain, abort)'],
     [", run_base_url: https://b.example", "only kind fal has it; remove it"],
     [", kind: fal", "this key is given twice; keep one"],
   ])("vendor%s", (vendor, message) => {
@@ -85,8 +85,7 @@ describe("each refusal says what to do", () => {
     [", deadline: 25h", expect.stringMatching(/^must be a whole number with its unit/)],
     [", deadline: 1800", expect.stringMatching(/^must be a whole number with its unit/)],
     [", min_second: 8", 'unknown key, did you mean "min_seconds"?'],
-    [", min_seconds: 8", "a TEXT model makes nothing of a length: leave it out"],
-    [", min_seconds: 0", expect.stringMatching(/^must be a whole number/)],
+    [", min_seconds: 8", "only VIDEO and AUDIO models have a length; remove it"],
     [", cancel_biling: none", 'unknown key, did you mean "cancel_billing"?'],
     [", cancel_billing: upstraem", expect.stringMatching(/did you mean "upstream"\?$/)],
     [", cancel_billing: true", '"true" is not known (there is: none, upstream)'],
@@ -98,11 +97,14 @@ describe("each refusal says what to do", () => {
   it.each([
     ["input: 1", expect.stringMatching(/^output is missing: add price: \{/)],
     ["output: 1", expect.stringMatching(/^input is missing: add price: \{/)],
-    ["input: 1, output: 1, image: 1", expect.stringMatching(/^a TEXT model has no such price/)],
-    ["input: 1, output: 0.0000000001", expect.stringMatching(/is no price/)],
-    ["input: 1, output: 12345678901", expect.stringMatching(/is no price/)],
-    ["input: 1, output: .5", expect.stringMatching(/is no price/)],
-    ["input: 1, output: 0x10", expect.stringMatching(/is no price/)],
+    [
+      "input: 1, output: 1, image: 1",
+      expect.stringMatching(/^TEXT models have no such price; use one of input, /),
+    ],
+    ["input: 1, output: 0.0000000001", expect.stringMatching(/is not a price/)],
+    ["input: 1, output: 12345678901", expect.stringMatching(/is not a price/)],
+    ["input: 1, output: .5", expect.stringMatching(/is not a price/)],
+    ["input: 1, output: 0x10", expect.stringMatching(/is not a price/)],
     ["input: 1, output: [1]", 'must be a price such as "0.25"'],
     ["input: 1, output: ''", 'must be a price such as "0.25"'],
     ["input: 1, output: ", expect.stringMatching(/^output is missing/)],
@@ -122,7 +124,7 @@ describe("each refusal says what to do", () => {
     ["input: 1, output: 1, tiers: [{ above: 9, image: 1 }]", expect.stringMatching(/^unknown key/)],
     [
       "input: 1, output: 1, tiers: [{ above: 9, input: 2 }, { above: 9, input: 3 }]",
-      "must be more than that of the tier before, 9",
+      "must be more than in the tier before, 9",
     ],
   ])("price %s", (price, message) => {
     expect(messages(file({ price }))).toContainEqual(message);
@@ -131,21 +133,39 @@ describe("each refusal says what to do", () => {
   it.each([
     ["[]", "name at least one price"],
     ["[{ input: 1, output: 1 }, { input: 2, output: 2 }]", "from is missing: only the first price"],
-    ["[{ from: 2026-02-29, input: 1, output: 1 }]", '"2026-02-29" is no moment: write a date such'],
-    ["[{ from: 2026-13-01, input: 1, output: 1 }]", '"2026-13-01" is no moment: write a date such'],
-    ["[{ from: tomorrow, input: 1, output: 1 }]", '"tomorrow" is no moment: write a date such as'],
-    ["[{ from: 2026-01-01 09:00, input: 1, output: 1 }]", "is no moment: write a date such as"],
-    ['[{ from: "2026-01-01T09:00:00", input: 1, output: 1 }]', "is no moment: write a date such"],
-    ['[{ from: "2026-01-01T25:00:00Z", input: 1, output: 1 }]', "is no moment: write a date such"],
-    ["[{ from: 2999-01-01, input: 1, output: 1 }]", "no price counts until then: put the present"],
+    [
+      "[{ from: 2026-02-29, input: 1, output: 1 }]",
+      '"2026-02-29" is not a date or time: write a date such',
+    ],
+    [
+      "[{ from: 2026-13-01, input: 1, output: 1 }]",
+      '"2026-13-01" is not a date or time: write a date such',
+    ],
+    [
+      "[{ from: tomorrow, input: 1, output: 1 }]",
+      '"tomorrow" is not a date or time: write a date such as',
+    ],
+    [
+      "[{ from: 2026-01-01 09:00, input: 1, output: 1 }]",
+      "is not a date or time: write a date such as",
+    ],
+    [
+      '[{ from: "2026-01-01T09:00:00", input: 1, output: 1 }]',
+      "is not a date or time: write a date such",
+    ],
+    [
+      '[{ from: "2026-01-01T25:00:00Z", input: 1, output: 1 }]',
+      "is not a date or time: write a date such",
+    ],
+    ["[{ from: 2999-01-01, input: 1, output: 1 }]", "no price applies until then: put the current"],
     ["[{ input: 1, output: 1 }, { from: 2025-01-01, input: 1 }]", "output is missing: add price"],
     [
       '[{ from: 2025-01-01, input: 1, output: 1 }, { from: "2025-01-01T01:00:00+01:00", input: 1, output: 1 }]',
-      "the price before counts from this very moment; keep one of them",
+      "the price before applies from the same time; keep one of them",
     ],
     [
       "[{ from: 2025-02-01, input: 1, output: 1 }, { from: 2025-01-01, input: 1, output: 1 }]",
-      "is earlier than that of the price before: sort them by time",
+      "is earlier than in the price before: sort the prices by time",
     ],
   ])("a list of prices %s, also as the cost of a route", (list, message) => {
     const listed = file().replace("{ input: 1, output: 1 }", list);
@@ -154,12 +174,12 @@ describe("each refusal says what to do", () => {
     expect(messages(cost).join("\n")).toContain(message);
   });
 
-  it("points to the moment that is wrong", () => {
+  it("a price list out of order is reported at the date in question", () => {
     const list =
       "[{ from: 2025-02-01, input: 1, output: 1 }, { from: 2025-01-01, input: 1, output: 1 }]";
     const cost = file().replace("model: x }", `model: x, cost: ${list} }`);
     expect(problemsOf(cost)).toEqual([
-      "uas.yaml:5:110 models.m.routes[0].cost[1].from: is earlier than that of the price before: sort them by time",
+      "uas.yaml:5:110 models.m.routes[0].cost[1].from: is earlier than in the price before: sort the prices by time",
     ]);
   });
 
@@ -168,19 +188,27 @@ describe("each refusal says what to do", () => {
       file({ price: "input: 1" }).replace("TEXT", "VIDEO"),
       "none of second, request, output is given",
     ],
+    [
+      file({ price: "second: 1", model: ", min_seconds: 0" }).replace("TEXT", "VIDEO"),
+      "must be a whole number",
+    ],
+    [
+      file({ price: "image: 1", model: ", reasoning: true" }).replace("TEXT", "IMAGE"),
+      "only TEXT models reason; remove it",
+    ],
     [file().replace("type: TEXT, ", ""), "type is missing: name one of TEXT, IMAGE, VIDEO, AUDIO"],
     [file().replace("max_output_tokens: 5, ", ""), "max_output_tokens is missing: add the most"],
     [file().replace("tokens: 5", "tokens: 2147483648"), "must be a whole number from 1"],
     [file().replace(", model: x", ""), "model is missing: add the vendor's own name"],
     [file().replace("[{ vendor: a, model: x }]", "{ vendor: a }"), "must be a list of routes"],
     [file().replace("model: x }", "model: x }, { vendor: a, model: x }"), "this route is listed"],
-    [file().replace("  m:", "  a b:"), '"a b" is no model name'],
-    [file().replace("  m:", "  a/../b:"), '"a/../b" is no model name'],
+    [file().replace("  m:", "  a b:"), '"a b" is not a model name'],
+    [file().replace("  m:", "  a/../b:"), '"a/../b" is not a model name'],
     [file().replace("  m:", "  ? [m]\n  :"), "a key must be a single word"],
-    [file().replace("  a: {", "  a b: {"), "a vendor's name is 1 to 64 letters"],
+    [file().replace("  a: {", "  a b: {"), "not a vendor name: use 1 to 64 letters"],
     [file().replace("version: 1", ""), "version is missing: add version: 1"],
     [file().replace(/models:[^]*/, ""), "models is missing: add the models"],
-    [file({ tail: "webhooks: { allow_hosts: ['https://x'] }" }), "is no exact host"],
+    [file({ tail: "webhooks: { allow_hosts: ['https://x'] }" }), "is not an exact host"],
     [file({ tail: "webhooks: { ca_file: /no/ca.pem }" }), "file /no/ca.pem does not exist"],
     [file({ tail: "storage: {}" }), "kind is missing: name one of local, s3"],
     [file({ tail: "storage: { kind: gcs }" }), '"gcs" is not known'],
@@ -189,9 +217,9 @@ describe("each refusal says what to do", () => {
     [file({ tail: "storage: { kind: s3, region: x }" }), "bucket is missing: add the name"],
     [
       file({ tail: "storage: { kind: s3, bucket: A_b, region: x }" }),
-      '"A_b" is no name: it has 3 to',
+      '"A_b" is not valid: use 3 to',
     ],
-    [file({ tail: "storage: { kind: s3, region: 'a b' }" }), '"a b" is no name: it has letters'],
+    [file({ tail: "storage: { kind: s3, region: 'a b' }" }), '"a b" is not valid: use letters'],
     [
       file({ tail: "storage: { kind: s3, access_key_id: AKIA }" }),
       "put the secret in the environment",
@@ -203,8 +231,8 @@ describe("each refusal says what to do", () => {
     [file().replace("https://a", "${env:NAME}://a"), 'inside { … } write "${env:NAME}" in quotes'],
     [file().replace("  a:", "\ta:"), "a tab cannot indent; use spaces"],
     [file().replace("example/v1 }", "example/v1"), "bracket"],
-    ["", "must be a map of the keys version"],
-    ["just text", "must be a map of the keys version"],
+    ["", "must be a map with the keys version"],
+    ["just text", "must be a map with the keys version"],
     ["--- {}\n--- {}", "the file holds several documents"],
     ["[".repeat(50_000), "nested too deeply"],
     [`x: ${"y".repeat(1024 * 1024)}`, "the file is larger than"],
@@ -213,14 +241,14 @@ describe("each refusal says what to do", () => {
     expect(problemsOf(yaml, { kinds: allKinds }).join("\n")).toContain(message);
   });
 
-  it("refuses two vendors with one native prefix", () => {
+  it("two vendors cannot have one native prefix", () => {
     const second =
       "  b: { kind: openai-compatible, base_url: https://b.example, native_prefix: /p }\nmodels:";
     const yaml = file({ vendor: ", native_prefix: /p" }).replace("models:", second);
-    expect(messages(yaml)).toEqual(['vendor "a" has /p already; choose another']);
+    expect(messages(yaml)).toEqual(['vendor "a" already has /p; choose another']);
   });
 
-  it("names what a kind needs", () => {
+  it("a vendor without the address and credential that its kind needs is told both", () => {
     const yaml = file().replace(/ {2}a: .*/, "  a: { kind: openai }");
     expect(messages(yaml)).toEqual([
       "base_url is missing: add its address, such as base_url: https://api.example.com/v1",

@@ -74,12 +74,12 @@ describe("settings", () => {
     ["UAS_LISTEN", "a:65536", "must be host:port with a port"],
     ["UAS_LISTEN", "[a]:1", "must be host:port with a port"],
     ["UAS_LISTEN", "http://a:1", "must be host:port with a port"],
-    ["UAS_INTERNAL_LISTEN", "127.0.0.1:8080", "is the address of UAS_LISTEN too"],
+    ["UAS_INTERNAL_LISTEN", "127.0.0.1:8080", "is the same address as UAS_LISTEN"],
     ["UAS_PUBLIC_URL", "ai.example.com", "must be an origin such as"],
     ["UAS_PUBLIC_URL", "https://a.example/x", "write https://a.example"],
     ["UAS_PUBLIC_URL", "https://u:hunter@a.example", "write https://a.example"],
-    ["UAS_TRUST_PROXY", "true", '"true" is no address or range'],
-    ["UAS_TRUST_PROXY", "10.0.0.0/33", '"10.0.0.0/33" is no address or range'],
+    ["UAS_TRUST_PROXY", "true", '"true" is not an address or range'],
+    ["UAS_TRUST_PROXY", "10.0.0.0/33", '"10.0.0.0/33" is not an address or range'],
     ["UAS_OPERATOR_TOKEN", "a b", "must be visible ASCII characters"],
     ["UAS_MASTER_KEY", "hunter", "must be 32 bytes in base64"],
     ["UAS_MASTER_KEY", Buffer.alloc(31).toString("base64"), "must be 32 bytes in base64"],
@@ -101,7 +101,7 @@ describe("settings", () => {
     expect(problems[0]).not.toContain("hunter");
   });
 
-  it("start one worker for each core that this process may use where UAS_WORKERS is auto", () => {
+  it("start one worker per available core where UAS_WORKERS is auto", () => {
     expect(readSettings({ UAS_WORKERS: "auto" }, "/srv").workers).toBe(availableParallelism());
   });
 
@@ -109,7 +109,7 @@ describe("settings", () => {
     expect(problemsOf({ UAS_LISTEN: "x", UAS_PUBLIC_URL: "y", DATABASE_URL: "z" })).toHaveLength(3);
   });
 
-  it("warn of variables that only look like ours", () => {
+  it("warn of unknown variables that begin with UAS_", () => {
     const { warnings } = readSettings({ UAS_DATADIR: "x", UAS_ELEPHANT: "y", OTHER: "z" }, "/srv");
     expect(warnings).toEqual([
       "UAS_DATADIR: unknown variable, it has no effect, did you mean UAS_DATA_DIR?",

@@ -16,7 +16,7 @@ function signInOf(sections: string) {
 
 const everything = { signUp: true, copyAgain: true };
 
-it("where nothing is said everything is allowed, and nothing is sent", () => {
+it("a file without console: and sms: allows everything and sends nothing", () => {
   expect(signInOf("")).toEqual({ console: everything, sms: undefined });
   expect(signInOf("console: { sign_up: false, copy_again: false }").console).toEqual({
     signUp: false,
@@ -24,7 +24,7 @@ it("where nothing is said everything is allowed, and nothing is sent", () => {
   });
 });
 
-it("each provider has its own keys", () => {
+it("each SMS provider is configured by its own keys", () => {
   const rules = { countries: [], dailyMax: 1_000 };
   const sms = (section: string) => signInOf(`sms: ${section}`).sms;
   expect(sms("{ provider: console }")).toEqual({ ...rules, provider: "console" });
@@ -66,7 +66,7 @@ it.each([
   ["sms: { provider: http, url: x }", "must be an address"],
   ["sms: { provider: http, url: http://a.test, token: plain }", "sms.token"],
   ["sms: { provider: twilio, account_sid: AC1 }", "auth_token is missing"],
-  ["sms: { provider: console, countries: [XX] }", '"XX" is no country'],
+  ["sms: { provider: console, countries: [XX] }", '"XX" is not a country'],
   ["sms: { provider: console, countries: CN }", "must be a list of countries"],
   ["sms: { provider: console, daily_max: 0 }", "sms.daily_max: must be"],
   ["console: { signup: false }", 'did you mean "sign_up"?'],

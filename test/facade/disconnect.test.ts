@@ -6,7 +6,7 @@ import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { Role } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
-import { drainRepliesMax } from "../../src/config/limits.ts";
+import { detachedRepliesMax } from "../../src/config/limits.ts";
 import { bearer, withTransport } from "../rpc/harness.ts";
 import { modelOf, useStyleGateway, type VendorStyle } from "../support/style-gateway.ts";
 import type { Behaviour } from "../support/upstream/exchange.ts";
@@ -197,12 +197,12 @@ describe("draining", () => {
     upstream.always(behaviour);
     const { key } = await fixture.gateway.customer();
     const clients = Array.from(
-      { length: drainRepliesMax + 3 },
+      { length: detachedRepliesMax + 3 },
       () => new Leaver("chat", { key, model: modelOf("chat", "drain"), stream: true }),
     );
     await Promise.all(clients.map((client) => client.got("Hello")));
     for (const client of clients) await client.leave();
-    await expect.poll(drained).toBe(drainRepliesMax);
+    await expect.poll(drained).toBe(detachedRepliesMax);
     // The gateway notices each of them, whenever that is; meanwhile nobody else can end.
     await expect
       .poll(async () => (await Promise.all(upstream.requests.map(hasLeft))).filter(Boolean).length)
@@ -214,7 +214,7 @@ describe("draining", () => {
     expect(calls.every(({ ending }) => ending === CallEnding.CLIENT_GONE)).toBe(true);
     const sources = calls.map(({ usageSource }) => usageSource);
     expect(sources.filter((source) => source === UsageSource.UPSTREAM)).toHaveLength(
-      drainRepliesMax,
+      detachedRepliesMax,
     );
     expect(sources.filter((source) => source === UsageSource.ESTIMATED)).toHaveLength(3);
   });

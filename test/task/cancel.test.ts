@@ -133,7 +133,7 @@ describe("R-TSK-6: an end", () => {
     for (const state of ["completed", "failed", "cancelled"] as const) {
       const taskId = await taskIn(state, "fixed", payer);
       const { rows } = await tasks.pool.query<{ body: Buffer }>(
-        "select body from webhook_event where lane = $1 and kind = 2",
+        "select body from webhook_event where task_id = $1 and kind = 2",
         [taskId],
       );
       expect(rows).toHaveLength(1);

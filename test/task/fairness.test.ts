@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { TaskNews } from "../../src/vendor/task.ts";
+import type { TaskUpdate } from "../../src/vendor/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { imageNanos, model, one, vendor } from "./worker-setup.ts";
 
@@ -8,7 +8,7 @@ beforeAll(async () => void (tasks = await openTasks()));
 afterEach(() => tasks.stopAll());
 afterAll(() => tasks.close());
 
-const running: TaskNews = { status: "running" };
+const running: TaskUpdate = { status: "running" };
 
 /** Puts many tasks in the queue, without their money: nothing here ends. */
 async function enqueue(accountId: string, count: number, key = "m"): Promise<void> {

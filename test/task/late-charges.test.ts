@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vite
 import { HttpFailure } from "../../src/http/failure.ts";
 import { ResultFailure } from "../../src/result/result.ts";
 import { createCallbacks } from "../../src/task/callbacks.ts";
-import type { TaskNews, VendorTasks } from "../../src/vendor/task.ts";
+import type { TaskUpdate, VendorTasks } from "../../src/vendor/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { completed, one, type TestWorkerOptions, vendor } from "./worker-setup.ts";
 
@@ -20,7 +20,7 @@ afterEach(async () => {
 afterAll(() => tasks.close());
 
 const running = { status: "running", progress: 10 } as const;
-const failed: TaskNews = { status: "failed", error: { code: "upstream_error", message: "no" } };
+const failed: TaskUpdate = { status: "failed", error: { code: "upstream_error", message: "no" } };
 const reset = () => Promise.reject(new HttpFailure("reset", "ECONNRESET"));
 
 /** Submits and works; a picture costs the operator 7 nano-USD. */
@@ -74,8 +74,8 @@ const nothing = { entries: [], record: { cost: "0", vendor_cost: null } };
 
 describe("R-TSK-6: a task that ran out of time while its vendor went on", () => {
   /** One that is stopped at us after 50 ms, and told of when the test says so. */
-  async function overdue(last: TaskNews, images = 1): Promise<string> {
-    let news: TaskNews = running;
+  async function overdue(last: TaskUpdate, images = 1): Promise<string> {
+    let news: TaskUpdate = running;
     const v = vendor({ poll: () => Promise.resolve(news) });
     const id = await start({ ...one({ v }), timings: { runMs: 50 } }, images);
     expect(await tasks.ended([id])).toMatchObject([{ error_code: "task_timeout" }]);
@@ -111,7 +111,7 @@ describe("R-TSK-6: a task that ran out of time while its vendor went on", () => 
   });
 
   test("is polled by another process where the first one died, and booked once", async () => {
-    let news: TaskNews = running;
+    let news: TaskUpdate = running;
     const v = vendor({ poll: () => Promise.resolve(news) });
     const id = await start({ ...one({ v }), timings: { runMs: 50 } });
     await tasks.ended([id]);

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
 import { ResultFailure } from "../../src/result/result.ts";
-import type { CancelAnswer, TaskNews, VendorTasks } from "../../src/vendor/task.ts";
+import type { CancelAnswer, TaskUpdate, VendorTasks } from "../../src/vendor/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { completed, one, vendor } from "./worker-setup.ts";
 
@@ -15,7 +15,7 @@ afterEach(async () => {
 afterAll(() => tasks.close());
 
 const reset = () => Promise.reject(new HttpFailure("reset", "ECONNRESET"));
-const running: TaskNews = { status: "running", progress: 10 };
+const running: TaskUpdate = { status: "running", progress: 10 };
 
 /** A vendor that has what it was asked for, but whose first answer is lost. */
 function forgetful(resubmit: VendorTasks["resubmit"]) {
@@ -97,7 +97,7 @@ test("R-TSK-7: a blind submit with a lost answer is never repeated, and nothing 
 test("R-TSK-5: a running task is cancelled at its vendor once, and the vendor's last report counts", async () => {
   const answers: Record<string, CancelAnswer> = {};
   const asked: string[] = [];
-  const news: Record<string, TaskNews> = {};
+  const news: Record<string, TaskUpdate> = {};
   const v = vendor({
     cancel(vendorTaskId) {
       asked.push(vendorTaskId);

@@ -100,6 +100,6 @@ test("a transition with a visible change is no reschedule", async () => {
   expect(isReschedule(task, { ...look, progress: 11 })).toBe(true);
   expect(isReschedule(task, { ...look, event: "accept" })).toBe(false);
   expect(isReschedule(task, { ...look, set: { vendor_task_id: "v1" } })).toBe(false);
-  expect(isReschedule(task, { ...look, within: () => Promise.resolve() })).toBe(false);
+  expect(isReschedule(task, { ...look, inSameTransaction: () => Promise.resolve() })).toBe(false);
   expect(isReschedule(task, { progress: 10 })).toBe(false);
 });

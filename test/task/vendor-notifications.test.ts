@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
 import { createCallbacks } from "../../src/task/callbacks.ts";
-import type { TaskNews, TaskSubmission, VendorTasks } from "../../src/vendor/task.ts";
+import type { TaskUpdate, TaskSubmission, VendorTasks } from "../../src/vendor/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { completed, one, type TestWorkerOptions, vendor } from "./worker-setup.ts";
 
@@ -82,7 +82,7 @@ test("vendors get no callback address where the gateway has no public one", asyn
 });
 
 test("a callback makes the worker poll the vendor, and its content is not trusted", async () => {
-  let news: TaskNews = running;
+  let news: TaskUpdate = running;
   let polls = 0;
   const v = calling({
     poll: (vendorTaskId) => {
@@ -107,7 +107,7 @@ test("a callback makes the worker poll the vendor, and its content is not truste
 
 test("a callback during a poll is not lost", async () => {
   const asked = Promise.withResolvers<void>();
-  const answer = Promise.withResolvers<TaskNews>();
+  const answer = Promise.withResolvers<TaskUpdate>();
   const answers = [() => answer.promise, () => Promise.resolve(completed)];
   const v = calling({
     poll: () => {
@@ -141,7 +141,7 @@ test("a vendor inside this process notifies by itself", async () => {
   const { id } = await start({ ...one({ v: told }), timings: rare });
   await inState(id, "running");
   isDone = true;
-  submitted[0]?.onNews?.();
+  submitted[0]?.onUpdate?.();
   expect(await tasks.ended([id])).toMatchObject([{ state: "completed" }]);
 });
 

@@ -67,7 +67,7 @@ export async function openTasks() {
     /** The bodies of its webhooks, in order. */
     async told(id: string): Promise<readonly Record<string, unknown>[]> {
       const sql =
-        "select convert_from(body, 'utf8')::json as body from webhook_event where lane = $1 order by sequence";
+        "select convert_from(body, 'utf8')::json as body from webhook_event where task_id = $1 order by sequence";
       const { rows } = await pool.query<{ body: Record<string, unknown> }>(sql, [id]);
       return rows.map(({ body }) => body);
     },

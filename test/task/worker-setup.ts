@@ -4,7 +4,7 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, PriceConfig } from "../../src/config/config.ts";
 import { HttpFailure } from "../../src/http/failure.ts";
 import type { WorkerOptions, WorkerVendor } from "../../src/task/worker-options.ts";
-import type { TaskNews, VendorTasks } from "../../src/vendor/task.ts";
+import type { TaskUpdate, VendorTasks } from "../../src/vendor/task.ts";
 
 /** What a picture costs, and what each task of the tests holds, in nano-USD. */
 export const imageNanos = 100n;
@@ -88,7 +88,7 @@ export function vendor(
 }
 
 /** News of a picture. */
-export const completed: TaskNews = {
+export const completed: TaskUpdate = {
   status: "completed",
   outcome: { files: [{ url: "https://vendor.test/a.png", contentType: "image/png" }] },
 };

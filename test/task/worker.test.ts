@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
 import type { VendorAlarm } from "../../src/task/worker-options.ts";
-import { type TaskNews, TaskRefused, VendorTrouble } from "../../src/vendor/task.ts";
+import { type TaskUpdate, TaskRefused, VendorReplyError } from "../../src/vendor/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { completed, one, vendor } from "./worker-setup.ts";
 
@@ -17,14 +17,14 @@ afterAll(() => tasks.close());
 const callbackUrl = "https://receiver.test/hook";
 
 /** A vendor that says one thing after the other, the last one for ever. */
-function says(...news: TaskNews[]) {
+function says(...news: TaskUpdate[]) {
   return () => Promise.resolve((news.length > 1 ? news.shift() : news[0]) ?? completed);
 }
 
 test("R-TSK-9: a worker submits, polls, fetches, charges and notifies a task", async () => {
   const account = await tasks.account(1_000n);
   const id = await tasks.submit({ accountId: account, callbackUrl, images: 3 });
-  const news: TaskNews[] = [
+  const news: TaskUpdate[] = [
     { status: "running", progress: 30 },
     { status: "running", progress: 20 },
     { status: "running", progress: 60 },
@@ -177,9 +177,9 @@ test("R-ERR-3: a vendor that refuses the operator's own account raises an alarm"
       return Promise.reject(new TaskRefused("upstream_error", "later", true, about));
     },
   });
-  const answers: (() => Promise<TaskNews>)[] = [
-    () => Promise.reject(new VendorTrouble(401, "no", "credential")),
-    () => Promise.reject(new VendorTrouble(500, "no")),
+  const answers: (() => Promise<TaskUpdate>)[] = [
+    () => Promise.reject(new VendorReplyError(401, "no", "credential")),
+    () => Promise.reject(new VendorReplyError(500, "no")),
   ];
   const good = vendor({ poll: () => answers.shift()?.() ?? Promise.resolve(completed) });
   const alarms: string[] = [];

@@ -16,14 +16,14 @@ const fill = `
       values (gen_random_uuid(), $1, 'https://a.example'), (gen_random_uuid(), $2, 'https://b.example')
       returning id, account_id),
   event as (
-    insert into webhook_event (id, account_id, lane, endpoint_id, sequence, kind, status, progress, callback_id, url, body)
+    insert into webhook_event (id, account_id, task_id, endpoint_id, sequence, kind, status, progress, callback_id, url, body)
       select ('01960000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, account_id, gen_random_uuid(),
           endpoint.id, 1, 2, 2, 100, 'callback-' || n, 'https://a.example/hook', ''
         from generate_series(0, $3::int - 1) n
         join endpoint on account_id = ($4::uuid[])[1 + n % 2]
-      returning id, account_id, endpoint_id, lane, substr(callback_id, 10)::int as n)
-  insert into webhook_delivery (id, account_id, endpoint_id, lane, kind, state)
-    select id, account_id, endpoint_id, lane, 2,
+      returning id, account_id, endpoint_id, task_id, substr(callback_id, 10)::int as n)
+  insert into webhook_delivery (id, account_id, endpoint_id, task_id, kind, state)
+    select id, account_id, endpoint_id, task_id, 2,
         case n % 2000 when 0 then 4 when 1 then 5 when 2 then 1 else 3 end from event`;
 
 let webhooks: Webhooks;

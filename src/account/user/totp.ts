@@ -1,55 +1,54 @@
-/** Authenticators: time-based one-time passwords (RFC 6238) of 6 digits, by HMAC-SHA1, each good for 30 seconds. */
-import { createHmac, randomBytes } from "node:crypto";
+/** Authenticator apps: time-based one-time passwords (RFC 6238) of 6 digits, by HMAC-SHA1, for 30 seconds each. */
+import { Secret, TOTP } from "otpauth";
 
-const stepMs = 30_000;
+const periodSeconds = 30;
 const digits = 6;
 
-/** How many steps a clock may be wrong by, either way. */
-const driftSteps = 1;
+/** How many periods a clock may be wrong by, either way. */
+const driftPeriods = 1;
 
 /** 160 bits, as RFC 4226 recommends. */
 const secretBytes = 20;
 
-const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-
 /** Makes the secret of an authenticator, in base32. */
 export function newTotpSecret(): string {
-  return base32(randomBytes(secretBytes));
+  return new Secret({ size: secretBytes }).base32;
 }
 
-/** The secret as authenticators read it from a QR code. */
+/** The secret as authenticator apps read it from a QR code. */
 export function totpUri(secret: string, label: string): string {
-  const issuer = "UAS Gateway";
-  return `otpauth://totp/${encodeURIComponent(`${issuer}:${label}`)}?secret=${secret}&issuer=${encodeURIComponent(issuer)}`;
+  return authenticator(secret, label).toString();
 }
 
-/** The code of a step: of 30 seconds, counted since 1970. */
-export function totpCode(secret: string, step: number): string {
-  const counter = Buffer.alloc(8);
-  counter.writeBigUInt64BE(BigInt(step));
-  const mac = createHmac("sha1", decodeBase32(secret)).update(counter).digest();
-  const offset = (mac.at(-1) ?? 0) & 0xf;
-  const value = mac.readUInt32BE(offset) & 0x7fffffff;
-  return String(value % 10 ** digits).padStart(digits, "0");
+/** The code of a period, counted in 30 seconds since 1970. */
+export function totpCode(secret: string, period: number): string {
+  return authenticator(secret).generate({ timestamp: period * periodSeconds * 1_000 });
 }
 
-/** The step whose code this is, of those near to a time; `undefined`: it is of none of them. */
-export function totpStep(secret: string, code: string, nowMs: number): number | undefined {
-  const now = Math.floor(nowMs / stepMs);
-  for (let step = now - driftSteps; step <= now + driftSteps; step += 1) {
-    if (totpCode(secret, step) === code) return step;
-  }
-  return undefined;
+/**
+ * The period whose code this is, of those near to a time; `undefined` where it is of none of them. Codes are compared
+ * in constant time. The caller refuses a period whose code was used before.
+ */
+export function totpPeriod(secret: string, code: string, nowMs: number): number | undefined {
+  // The library throws at six characters of several bytes each.
+  if (!/^\d{6}$/.test(code)) return undefined;
+  const drift = authenticator(secret).validate({
+    token: code,
+    timestamp: nowMs,
+    window: driftPeriods,
+  });
+  return drift === null
+    ? undefined
+    : TOTP.counter({ period: periodSeconds, timestamp: nowMs }) + drift;
 }
 
-function base32(bytes: Buffer): string {
-  let bits = "";
-  for (const byte of bytes) bits += byte.toString(2).padStart(8, "0");
-  return (bits.match(/.{5}/g) ?? []).map((five) => alphabet[Number.parseInt(five, 2)]).join("");
-}
-
-function decodeBase32(text: string): Buffer {
-  let bits = "";
-  for (const char of text) bits += alphabet.indexOf(char).toString(2).padStart(5, "0");
-  return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+function authenticator(secret: string, label = ""): TOTP {
+  return new TOTP({
+    issuer: "UAS Gateway",
+    label,
+    secret,
+    algorithm: "SHA1",
+    digits,
+    period: periodSeconds,
+  });
 }

@@ -2,8 +2,7 @@
 import { stringify } from "csv-stringify/sync";
 import { CallEndingSchema } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { ExportFormat } from "../../../gen/uas/billing/v1/call_pb.ts";
-import { pageSizeMax } from "../../config/limits.ts";
-import { exportRowsMax } from "../../config/log-limits.ts";
+import { pageSizeMax, exportRowsMax } from "../../config/limits.ts";
 import { formatUsd } from "../../core/money.ts";
 import { type Page, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";

@@ -9,7 +9,7 @@ import {
   tailsPerAccountMax,
   watchRenewMs,
   watchTtlMs,
-} from "../../config/log-limits.ts";
+} from "../../config/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { Listener } from "../../db/listener.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";

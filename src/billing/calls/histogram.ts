@@ -7,7 +7,7 @@ import {
   GetCallHistogramResponseSchema,
 } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { UsageGroup, UsageMetric } from "../../../gen/uas/billing/v1/usage_pb.ts";
-import { histogramRowsMax } from "../../config/log-limits.ts";
+import { histogramRowsMax } from "../../config/limits.ts";
 import { hourMs } from "./buckets.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import { type Range, summedUntilMs } from "./range.ts";

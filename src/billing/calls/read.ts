@@ -1,5 +1,5 @@
 /** Reads pages of the call log. The rows that one page may scan are bounded, however few calls match. */
-import { logWindowRows, logWindowRowsMax, logWindowsMs } from "../../config/log-limits.ts";
+import { logWindowRows, logWindowRowsMax, logWindowsMs } from "../../config/limits.ts";
 import { firstId } from "../../db/partition.ts";
 import { nextPageToken, type Page } from "../../core/pagination.ts";
 import { maxUuid } from "../../core/uuid.ts";

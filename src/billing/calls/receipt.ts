@@ -2,6 +2,8 @@
 import type { StoredCallRow } from "../message.ts";
 import type { CanonicalPrice } from "../prices/price-form.ts";
 import type { Queryable } from "../../db/queryable.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { HoldEntity, HoldStepEntity, LedgerEntryEntity } from "../entity.ts";
 
 /** A call with its price, hold and entries. */
 export interface ReceiptRows {
@@ -15,27 +17,16 @@ export interface ReceiptRows {
 }
 
 /** The hold of a call. `state`: 1 open, 2 settled, 3 released, 4 ended for a process that was lost. */
-export interface HoldRow {
-  readonly amount: string;
-  readonly state: number;
-}
+export type HoldRow = RowOf<typeof HoldEntity, "amount" | "state">;
 
-/** One extension of a hold. */
-export interface StepRow {
-  readonly amount: string;
-  readonly create_time: Date;
-}
+/** What a hold grew by. */
+export type StepRow = RowOf<typeof HoldStepEntity, "amount" | "create_time">;
 
 /** An entry of the customer's account (1), or of the platform's loss (6). */
-export interface ReceiptEntryRow {
-  readonly txn_id: string;
-  readonly account: number;
-  readonly kind: number;
-  readonly amount: string;
-  readonly balance_after: string | null;
-  readonly create_time: Date;
-  readonly reference: string | null;
-}
+export type ReceiptEntryRow = RowOf<
+  typeof LedgerEntryEntity,
+  "txn_id" | "account" | "kind" | "amount" | "balance_after" | "create_time" | "reference"
+>;
 
 /** A call by its own id, or the newest one of a request id; of one account, or of any. */
 export interface ReceiptQuery {

@@ -21,7 +21,7 @@ import {
 } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { HoldEventKind, type Receipt } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
-import { tailMs, tailPauseMs, tailQuietMs } from "../../config/log-limits.ts";
+import { tailMs, tailPauseMs, tailQuietMs } from "../../config/limits.ts";
 import { answering, type Queryable } from "../../db/queryable.ts";
 import { Where } from "../../db/where.ts";
 import { callMessage, type StoredCallRow } from "../message.ts";

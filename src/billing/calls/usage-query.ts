@@ -4,6 +4,8 @@ import { firstId } from "../../db/partition.ts";
 import { hourMs } from "./buckets.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import { Where } from "../../db/where.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { UsageHourEntity } from "./entity.ts";
 
 /** The usage to sum, and how to group it. */
 export interface UsageQuery {
@@ -24,23 +26,11 @@ export interface UsageQuery {
   readonly metric: UsageMetric;
 }
 
-/** The sums of one group in one bucket. Integers are decimal digits. */
-export interface UsageRow {
+/** The sums of a group in a bucket. Integers as decimal digits. `group`: null for the rest. */
+export type UsageRow = RowOf<typeof UsageHourEntity, (typeof sumNames)[number]> & {
   readonly bucket: number;
-  /** Null: the rest. */
   readonly group: string | null;
-  readonly calls: string;
-  readonly failed_calls: string;
-  readonly input_tokens: string;
-  readonly cached_input_tokens: string;
-  readonly cache_write_tokens: string;
-  readonly output_tokens: string;
-  readonly reasoning_tokens: string;
-  readonly images: string;
-  readonly second_micros: string;
-  readonly cost: string;
-  readonly vendor_cost: string;
-}
+};
 
 /** SQL condition of a failed call, as CallOutcome of the contract defines it. */
 export const isFailed = "ending not in (1, 5, 10)";

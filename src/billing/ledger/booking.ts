@@ -10,7 +10,7 @@ import {
   parsePositiveMoney,
 } from "../../core/money.ts";
 import { withAction } from "../../core/operator-log.ts";
-import { parseLine } from "../../core/text-line.ts";
+import { parseLine } from "../../core/line-parser.ts";
 import { invalid } from "../../core/validation.ts";
 import type { BalanceRow } from "../message.ts";
 import type { Queryable } from "../../db/queryable.ts";

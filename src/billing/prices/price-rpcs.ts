@@ -19,12 +19,14 @@ import {
   type Price,
 } from "../../../gen/uas/billing/v1/price_pb.ts";
 import type { ModelConfig, DatedPrice, PriceConfig, TokenPrices } from "../../config/config.ts";
-import { priceAt } from "../../config/price-at.ts";
+import { priceAt } from "../../config/price.ts";
 import { isOperator } from "../../core/access.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd } from "../../core/money.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import type { Queryable } from "../../db/queryable.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { ModelPriceEntity } from "../entity.ts";
 import { parsePrice, priceVersion, type CanonicalPrice } from "./price-form.ts";
 
 interface PriceRpcOptions {
@@ -33,13 +35,12 @@ interface PriceRpcOptions {
   readonly models: ReadonlyMap<string, ModelConfig>;
 }
 
-interface StoredPriceRow {
-  readonly model: string;
-  readonly version: string;
-  readonly from_time: Date | null;
-  readonly load_time: Date;
+type StoredPriceRow = RowOf<
+  typeof ModelPriceEntity,
+  "model" | "version" | "from_time" | "load_time"
+> & {
   readonly price: CanonicalPrice;
-}
+};
 
 const storedPricesSql =
   "select m.model, m.version, m.from_time, m.load_time, v.price " +

@@ -15,14 +15,14 @@ import type {
   RedeemService,
   CreateRedeemCodesRequest,
 } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
-import { redeemCodesMax } from "../../config/log-limits.ts";
+import { redeemCodesMax } from "../../config/limits.ts";
 import { noSuchAccount } from "../../core/access.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd, money } from "../../core/money.ts";
 import { actionValues, recordAction, withAction } from "../../core/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
-import { parseLine } from "../../core/text-line.ts";
+import { parseLine } from "../../core/line-parser.ts";
 import { isUuid, newId } from "../../core/uuid.ts";
 import { invalid, parseId } from "../../core/validation.ts";
 import { answering as answeringPool, type Queryable } from "../../db/queryable.ts";

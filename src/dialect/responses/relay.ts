@@ -7,7 +7,7 @@ import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
 import { isRecord, recordAt } from "../json/value.ts";
 import { ObjectScan } from "../json/object-scan.ts";
 import { reportedUsage } from "../usage.ts";
-import { PassedOutput } from "./relay-output.ts";
+import { RelayedOutput } from "./relay-output.ts";
 
 /** See {@link TextDialect.relayReply}. */
 export function relayResponsesReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -23,13 +23,13 @@ export function relayResponsesReply(body: Buffer, options: RelayOptions): Relaye
 export class ResponsesStreamRelay extends EventRelay {
   readonly #event = new ObjectScan();
   readonly #response = new ObjectScan();
-  /** What passes, for {@link stop}; `undefined`: it will not be asked for. */
-  readonly #output: PassedOutput | undefined;
+  /** What was relayed, for {@link stop}: the last event repeats the reply. */
+  readonly #output: RelayedOutput;
   #nextSequence = 0;
 
   constructor(options: RelayOptions) {
     super(options);
-    this.#output = options.mayStop ? new PassedOutput(options.publicModel) : undefined;
+    this.#output = new RelayedOutput(options.publicModel);
   }
 
   /** In both shapes that are in use: nested, as the live service sends it and older SDKs expect it, and
@@ -49,7 +49,6 @@ export class ResponsesStreamRelay extends EventRelay {
   }
 
   stop(usage: Usage | undefined): Buffer {
-    if (this.#output === undefined) throw new Error("was not told that it may have to stop");
     return Buffer.from(this.#output.stop(usage, this.#nextSequence));
   }
 
@@ -61,11 +60,11 @@ export class ResponsesStreamRelay extends EventRelay {
     this.#onSequence();
     if (isDelta(bytes, event.end(type))) {
       if (!event.is("type", "response.audio.delta")) this.textBytes += event.stringBytes("delta");
-      this.#output?.delta(event);
+      this.#output.delta(event);
       return;
     }
     const name = event.string("type") || this.eventName();
-    this.#output?.event(name, event);
+    this.#output.event(name, event);
     this.#onEvent(name);
     const response = event.find("response");
     if (response >= 0) {

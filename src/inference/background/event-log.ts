@@ -5,6 +5,8 @@ import { gatewayStopping, GatewayStopping } from "../../core/caller.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { parseRecord, type JsonRecord } from "../../dialect/json/value.ts";
 import type { Transaction } from "../../vendor/task.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { ResponseEventEntity } from "../entity.ts";
 import { noSuchResponse, notStreamed } from "../state/failures.ts";
 import type { BackgroundState } from "./store.ts";
 import type { BackgroundTasks } from "./tasks.ts";
@@ -89,10 +91,7 @@ export function createEventLog(pool: Pick<Pool, "query">): EventLog {
   };
 }
 
-interface Row {
-  readonly last: number;
-  readonly events: Buffer;
-}
+type Row = RowOf<typeof ResponseEventEntity, "last" | "events">;
 
 /** Each event ends with an empty line, and has no other: its JSON has no line breaks. */
 function numbered({ last, events }: Row): Array<[number, string]> {

@@ -32,8 +32,9 @@ export interface PlannedRoute {
   readonly route: RouteConfig;
   /** The dialect that its vendor is asked in; `undefined`: it has none, or is not configured. */
   readonly dialect: Dialect | undefined;
-  /** Whether its vendor's reply is read on after the client has disconnected, to learn its usage. Default false. */
-  readonly isDrained?: boolean;
+  /** How long the reply is read on after the client has disconnected, to learn its usage, in milliseconds (R-MON-11):
+   * 0 stops the vendor at once, Infinity reads to the end. */
+  readonly readOnMs: number;
   /** Its vendor's configured address. Absent: it has none. */
   readonly vendorUrl?: string;
 }
@@ -160,8 +161,8 @@ export abstract class ReadRequest<Out extends Chunk> {
   /** Reads a complete reply. @throws UnreadableReplyError */
   abstract whole(body: Buffer, planned: PlannedRoute, reply: VendorReply): WholeReply<Out>;
 
-  /** Reads a streamed reply. @param mayStop whether it may be stopped before its end */
-  abstract stream(planned: PlannedRoute, mayStop: boolean, reply: VendorReply): ReplyStream<Out>;
+  /** Reads a streamed reply. */
+  abstract stream(planned: PlannedRoute, reply: VendorReply): ReplyStream<Out>;
 
   /** The headers of a reply, by lower-case name. */
   abstract headers(reply: ReplyHead): Record<string, string>;

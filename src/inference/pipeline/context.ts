@@ -9,6 +9,7 @@ import type { Metrics } from "../../core/metrics.ts";
 import type { Catalogue } from "../catalogue.ts";
 import type { RunningCalls } from "../running-calls.ts";
 import type { TokenCounter } from "../tokens/counter.ts";
+import type { UnlimitedRoutes } from "../unlimited-routes.ts";
 import type { Upstream } from "../upstream.ts";
 import type { DetachedReplies } from "./disconnect.ts";
 import type { MonitoredStreams } from "./hold-monitor.ts";
@@ -55,6 +56,7 @@ export interface PipelineDeps {
   readonly upstream: Upstream;
   readonly calls: RunningCalls;
   readonly streams: MonitoredStreams;
+  readonly unlimitedRoutes: Pick<UnlimitedRoutes, "has" | "add">;
   readonly detached: DetachedReplies;
   readonly metrics: Metrics;
   readonly log: Logger;

@@ -14,12 +14,15 @@ import type { Call } from "./call.ts";
 import { toldOf, unusable } from "./failures.ts";
 import { HoldMonitor } from "./hold-monitor.ts";
 import type { Connection, Opened } from "./open.ts";
+import { coverReply } from "./overrun.ts";
 import { explainFailure, explainUnkept, chargeToDate } from "./settle.ts";
 
 /** How far the delivery of a reply is: what its settlement needs to know. */
 export interface Delivery {
   /** Whether the client has the whole reply. */
   isDone: boolean;
+  /** Whether a whole reply is kept back because it cannot be paid for: nothing is charged. */
+  isWithheld: boolean;
   /** The monitor of a stream; `undefined`: the reply is none. */
   monitor: HoldMonitor | undefined;
 }
@@ -56,10 +59,26 @@ export async function deliver<Out extends Chunk>(
   const out = reply.kind === "whole" ? reply.whole.body : reply.body;
   const head = headOf(opened, { length: out.length, dropped, isDetached: client.isDetached });
   if (client.isDetached) return;
-  if (reply.kind === "whole") await keep(opened, out);
+  if (reply.kind === "whole") {
+    await cover(opened, reply.whole.usage, delivery);
+    await keep(opened, out);
+  }
   sink.whole(head, out);
   call.passed();
   delivery.isDone = true;
+}
+
+/** A reply within its limit is covered by its hold; one that is longer must be before it goes out (R-MON-12). */
+async function cover<Out extends Chunk>(
+  opened: Opened<Out>,
+  usage: Usage | undefined,
+  delivery: Delivery,
+): Promise<void> {
+  if (usage === undefined || usage.outputTokens <= opened.plan.mostTokens) return;
+  chargeToDate(opened);
+  delivery.isWithheld = true;
+  await coverReply(opened, opened.call.costNanos);
+  delivery.isWithheld = false;
 }
 
 function monitored<Out extends Chunk>(opened: Opened<Out>, reply: StreamReply<Out>): HoldMonitor {

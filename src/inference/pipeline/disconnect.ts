@@ -2,15 +2,20 @@
  * What a client's disconnect means for the vendor's reply and for its charge (R-TXT-9, R-MON-11): decided here and
  * nowhere else.
  *
- * - The gateway stops: the vendor is stopped, and the call ends as `gateway_stopped`.
- * - The vendor is configured to be drained: its reply is read to its end, at most for {@link drainReplyMs}, and its own
- *   usage is charged. At most {@link drainRepliesMax} replies of a process are read for nobody.
- * - Else the vendor is stopped, and what was delivered until then is charged.
+ * | when the client disconnects | the vendor | charged |
+ * |---|---|---|
+ * | before the whole request was sent | is stopped | nothing |
+ * | after that, before content | is stopped; read to its end where it is drained or its model reasons | the input, estimated; or what it reports |
+ * | after the first content | is read on for the grace, or to its end where it is drained or its model reasons | what it reports; else the input and what came, estimated |
+ *
+ * `on_disconnect: abort` stops the vendor at once: what it does not report is estimated. At most
+ * {@link detachedRepliesMax} replies of a process are read for clients that have disconnected; the vendors of more are
+ * stopped. Where the gateway stops, vendors are stopped, and the call ends as `gateway_stopped`.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { CancelSource, type CancelSignal } from "../../core/cancel-signal.ts";
 import { GatewayStopping } from "../../core/caller.ts";
-import { drainRepliesMax, drainReplyMs } from "../../config/limits.ts";
+import { detachedRepliesMax, detachedReplyMs } from "../../config/limits.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Call } from "./call.ts";
 
@@ -25,8 +30,9 @@ export interface ClientLinkOptions {
 /** Between a client and the vendors that are asked for it. */
 export class ClientLink {
   readonly #options: ClientLinkOptions;
-  /** Stops vendors whose replies are drained; made only where there is one. */
+  /** Stops vendors whose replies are read on after a disconnect; made only where there is one. */
   #vendor: CancelSource | undefined;
+  #readOnMs = 0;
   #isDetached = false;
 
   constructor(options: ClientLinkOptions) {
@@ -48,11 +54,12 @@ export class ClientLink {
     return this.#options.client.reason instanceof GatewayStopping;
   }
 
-  /** What stops a vendor. @param isDrained whether its reply is read on after the client has disconnected */
-  signalFor(isDrained: boolean): CancelSignal {
+  /** What stops a vendor. @param readOnMs how long its reply is read on after a disconnect, see {@link PlannedRoute} */
+  signalFor(readOnMs: number): CancelSignal {
     const { client } = this.#options;
     // Nobody waits any more: a vendor that was not asked yet is not asked.
-    if (client.aborted || !isDrained) return client;
+    if (client.aborted || readOnMs === 0) return client;
+    this.#readOnMs = readOnMs;
     if (this.#vendor === undefined) {
       this.#vendor = new CancelSource();
       client.addEventListener("abort", this.#onDisconnect);
@@ -96,7 +103,8 @@ export class ClientLink {
     const { client, detached, call } = this.#options;
     const vendor = this.#vendor;
     if (vendor === undefined) return;
-    if (this.isStopping || !detached.begin(vendor)) {
+    const isWanted = this.#readOnMs === Number.POSITIVE_INFINITY || call.firstByteMs > 0;
+    if (this.isStopping || !isWanted || !detached.begin(vendor, this.#readOnMs)) {
       vendor.cancel(client.reason);
       return;
     }
@@ -117,10 +125,15 @@ export class DetachedReplies {
     return this.#running.size;
   }
 
-  /** Begins one: `vendor` is stopped when its time is up. False: there are too many, or the gateway stops. */
-  begin(vendor: CancelSource): boolean {
-    if (!this.#isOpen || this.#running.size >= drainRepliesMax) return false;
-    const timer = setTimeout(() => vendor.cancel(), drainReplyMs).unref();
+  /**
+   * Begins one: `vendor` is stopped after `readOnMs` milliseconds, at the latest after {@link detachedReplyMs}.
+   *
+   * @returns false where there are too many, or the gateway stops
+   */
+  begin(vendor: CancelSource, readOnMs: number): boolean {
+    if (!this.#isOpen || this.#running.size >= detachedRepliesMax) return false;
+    const limitMs = Math.min(readOnMs, detachedReplyMs);
+    const timer = setTimeout(() => vendor.cancel(), limitMs).unref();
     this.#running.set(vendor, timer);
     return true;
   }

@@ -1,6 +1,6 @@
 /**
- * Monitors a stream against its hold (R-MON-5): the hold grows ahead of what is generated, or the stream ends. From time
- * to time it tells the ledger what the call would cost if it ended now.
+ * Monitors a stream against its hold, whatever output limit its request named (R-MON-5, R-MON-12): the hold grows ahead
+ * of what is generated, or the stream ends. From time to time it tells the ledger what the call would cost if it ended now.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -60,7 +60,7 @@ export class HoldMonitor {
     this.#growth = new HoldGrowth(options.plan);
     this.#nowMs = options.nowMs ?? performance.now();
     this.#dueMs = this.#nowMs + checkpointFirstMs;
-    this.#checkAgain(this.#inputNanos);
+    this.#checkAgain(options.plan.inputNanos);
   }
 
   /** Whether the reply was stopped because its hold is used up: the call is charged already. */
@@ -108,12 +108,7 @@ export class HoldMonitor {
   #cost(): bigint {
     const { call, charge } = this.#options;
     charge();
-    return call.isCharged ? call.costNanos : this.#inputNanos;
-  }
-
-  get #inputNanos(): bigint {
-    const { firstNanos, stepNanos } = this.#options.plan;
-    return firstNanos - stepNanos;
+    return call.isCharged ? call.costNanos : this.#options.plan.inputNanos;
   }
 
   #checkAgain(costNanos: bigint): void {
@@ -164,7 +159,7 @@ export class HoldMonitor {
 
   /** The database is away for too long to go on without knowing who pays. */
   #giveUp(): void {
-    if (!this.#growth.mayRunOut || this.#cost() < this.#growth.heldNanos) return;
+    if (!this.#growth.isUsedUp(this.#cost())) return;
     this.#fail();
   }
 
@@ -207,7 +202,7 @@ export class MonitoredStreams {
  *
  * @param cost what a usage costs: more tokens never cost less
  */
-function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage) => bigint): Usage {
+export function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage) => bigint): Usage {
   const withOutput = (outputTokens: number): Usage => ({
     ...usage,
     outputTokens,

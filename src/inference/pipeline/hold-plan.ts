@@ -1,15 +1,24 @@
-/** How much a call holds, when its hold must grow, and when its reply must stop (R-MON-5). Pure: knows
- * neither the ledger nor a clock. All amounts are nano-USD. */
+/**
+ * How much a call holds, when its hold must grow, and when its reply must stop (R-MON-5, R-MON-12). Pure: it knows
+ * neither the ledger nor a clock. All amounts are nano-USD.
+ */
 
 /** What a call holds at first, and how it grows. */
 export interface HoldPlan {
   /** Before a vendor is asked. */
   readonly firstNanos: bigint;
-  /** The most that the call can cost. A hold never grows beyond it. */
+  /** The most that the call can cost at a vendor that honours its output limit. */
   readonly mostNanos: bigint;
+  /** The most tokens of output that the call can have within its limit, in all its choices. */
+  readonly mostTokens: number;
+  /** The cost of the input alone. */
+  readonly inputNanos: bigint;
   /** By how much it grows at a time: what `stepTokens` of output cost. */
   readonly stepNanos: bigint;
   readonly stepTokens: number;
+  /** How far the estimated cost may pass a hold of `mostNanos` that cannot grow: the delivered text only estimates the
+   * tokens, and a reply that keeps its limit must not be cut because its words are long. */
+  readonly slackNanos: bigint;
 }
 
 /** What a plan is made from. */
@@ -22,14 +31,26 @@ export interface HoldLimits {
   readonly priceOf: (outputTokens: number) => bigint;
 }
 
+/** The fewest tokens of a step and of the slack: a step for each of a few tokens would be a question for each word. */
+const tokensMin = 64;
+
+/** The most tokens of a step beyond the limit. */
+const overrunStepTokensMax = 2_048;
+
 /** Plans a hold. */
 export function planHold({ mostTokens, aheadTokens, priceOf }: HoldLimits): HoldPlan {
   const mostNanos = priceOf(mostTokens);
-  if (aheadTokens >= mostTokens) {
-    return { firstNanos: mostNanos, mostNanos, stepNanos: 0n, stepTokens: 0 };
+  const inputNanos = priceOf(0);
+  const slackNanos = priceOf(Math.max(mostTokens, tokensMin)) - inputNanos;
+  const bounds = { mostNanos, mostTokens, inputNanos, slackNanos };
+  if (aheadTokens < mostTokens) {
+    const firstNanos = priceOf(aheadTokens);
+    const stepNanos = firstNanos - inputNanos;
+    return { ...bounds, firstNanos, stepNanos, stepTokens: aheadTokens };
   }
-  const firstNanos = priceOf(aheadTokens);
-  return { firstNanos, mostNanos, stepNanos: firstNanos - priceOf(0), stepTokens: aheadTokens };
+  const stepTokens = Math.min(Math.max(mostTokens, tokensMin), overrunStepTokensMax);
+  const stepNanos = priceOf(stepTokens) - inputNanos;
+  return { ...bounds, firstNanos: mostNanos, stepNanos, stepTokens };
 }
 
 /** What is to be done with a call: let it go on, ask for more money, or end its reply. */
@@ -39,10 +60,14 @@ export type HoldStep = "go" | "ask" | "stop";
 const restPartMin = 16n;
 
 /**
- * Decides for one call. It asks when half a step is left, so that the answer is there before the money is
- * used up. Where only a part is granted it asks again each time half of the rest is used: money of other
- * calls may come free meanwhile. It stops when all is used up and nothing more was to be had; while an
- * answer is awaited, never.
+ * Decides for one call.
+ *
+ * Below `mostNanos` it asks when half a step is left, so that the answer is there before the money is used up. Where only
+ * a part is granted it asks again each time half of the rest is used: money of other calls may come free meanwhile. It
+ * stops when all is used up and nothing more was to be had; while an answer is awaited, never.
+ *
+ * A reply that seems to pass `mostNanos` comes from a vendor that ignores the limit, or has long words. The hold then
+ * grows with it, and where it cannot, the reply stops once the slack is used up, too.
  */
 export class HoldGrowth {
   readonly #plan: HoldPlan;
@@ -56,7 +81,7 @@ export class HoldGrowth {
   constructor(plan: HoldPlan) {
     this.#plan = plan;
     this.#heldNanos = plan.firstNanos;
-    this.#lowNanos = plan.stepNanos / 2n;
+    this.#lowNanos = this.#isWhole ? 0n : plan.stepNanos / 2n;
   }
 
   /** What is held. */
@@ -66,15 +91,23 @@ export class HoldGrowth {
 
   /** Whether what is held may not be enough. Output that costs nothing cannot use it up. */
   get mayRunOut(): boolean {
-    return this.#heldNanos < this.#plan.mostNanos && this.#plan.stepNanos > 0n;
+    return this.#plan.stepNanos > 0n;
+  }
+
+  /** Whether a reply that would cost so much has to stop where no more money can be had. */
+  isUsedUp(costNanos: bigint): boolean {
+    if (!this.mayRunOut) return false;
+    const slackNanos = this.#isWhole ? this.#plan.slackNanos : 0n;
+    return costNanos >= this.#heldNanos + slackNanos;
   }
 
   /** What to do now that the call would cost so much. */
   step(costNanos: bigint): HoldStep {
     if (!this.mayRunOut || this.#isAsking) return "go";
+    if (this.#isLast) return this.isUsedUp(costNanos) ? "stop" : "go";
     const restNanos = this.#heldNanos - costNanos;
-    if (this.#isLast) return restNanos <= 0n ? "stop" : "go";
-    return restNanos <= this.#lowNanos ? "ask" : "go";
+    const isLow = this.#isWhole ? restNanos < 0n : restNanos <= this.#lowNanos;
+    return isLow ? "ask" : "go";
   }
 
   /** The question is asked: how much is to be held in all. */
@@ -82,7 +115,9 @@ export class HoldGrowth {
     this.#isAsking = true;
     const { stepNanos, mostNanos } = this.#plan;
     const used = costNanos > this.#heldNanos ? costNanos : this.#heldNanos;
-    return used + stepNanos < mostNanos ? used + stepNanos : mostNanos;
+    const wanted = used + stepNanos;
+    const isWithinLimit = !this.#isWhole && costNanos <= mostNanos;
+    return isWithinLimit && wanted > mostNanos ? mostNanos : wanted;
   }
 
   /** It is answered: so much is held. @param askedNanos what was to be held */
@@ -102,9 +137,16 @@ export class HoldGrowth {
    * never. */
   tokensAhead(costNanos: bigint): number {
     if (!this.mayRunOut || this.#isAsking) return Number.POSITIVE_INFINITY;
-    const restNanos = this.#heldNanos - costNanos - (this.#isLast ? 0n : this.#lowNanos);
-    const { stepNanos, stepTokens } = this.#plan;
+    const { stepNanos, stepTokens, slackNanos } = this.#plan;
+    let restNanos = this.#heldNanos - costNanos;
+    if (this.#isWhole) restNanos += this.#isLast ? slackNanos : 1n;
+    else if (!this.#isLast) restNanos -= this.#lowNanos;
     const tokens = Number((restNanos * BigInt(stepTokens)) / stepNanos);
     return Math.max(tokens, 0);
+  }
+
+  /** Whether all is held that the call can cost within its limit. */
+  get #isWhole(): boolean {
+    return this.#heldNanos >= this.#plan.mostNanos;
   }
 }

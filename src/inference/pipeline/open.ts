@@ -2,6 +2,7 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
+import { HttpFailure } from "../../http/failure.ts";
 import type { VendorReply } from "../../vendor/vendor.ts";
 import { upstreamRequestId } from "../headers.ts";
 import { askInOrder, type OpenReply } from "../upstream.ts";
@@ -30,6 +31,7 @@ export class Connection {
   /** Members that the vendor's style could not carry of the request, as the last attempt sent it. */
   dropped: readonly string[] = [];
   #open: OpenReply | undefined;
+  #isSent = false;
 
   constructor({ call, context, deps }: Pick<Held<Chunk>, "call" | "context" | "deps">) {
     this.client = new ClientLink({ call, client: context.signal, detached: deps.detached });
@@ -40,9 +42,20 @@ export class Connection {
     return this.#open?.planned;
   }
 
+  /** Whether a vendor has the whole request and has not refused it: it reads the input, whoever waits for the reply. */
+  get isAccepted(): boolean {
+    return this.#open === undefined ? this.#isSent : this.#open.refusal === undefined;
+  }
+
   /** A vendor has answered. */
   answered(reply: OpenReply): void {
     this.#open = reply;
+  }
+
+  /** The last attempt ended with this error. */
+  failed(error: unknown): void {
+    const failure = error instanceof GatewayError ? error.cause : error;
+    this.#isSent = failure instanceof HttpFailure && failure.isSent;
   }
 
   /** Gives the vendor's place back, and stops it where its reply has not ended. */
@@ -79,7 +92,7 @@ export async function open<Out extends Chunk>(
   const body = await readAnswer(answer, request.isStreamed(answer));
   if (body === undefined) {
     // An adapter that reads no streams refuses here.
-    const source = request.stream(planned, held.plan.firstNanos < held.plan.mostNanos, answer);
+    const source = request.stream(planned, answer);
     const stream = new StreamReply({ call, stream: source, body: answer.body });
     return { ...held, planned, answer, reply: { kind: "stream", stream } };
   }
@@ -105,6 +118,6 @@ function requestFor<Out extends Chunk>(
     body,
     send,
     stream: request.text.stream,
-    signal: connection.client.signalFor(planned.isDrained === true),
+    signal: connection.client.signalFor(planned.readOnMs),
   };
 }

@@ -46,7 +46,7 @@ export async function runCall<Out extends Chunk>(
   const admitted = admit(adapter, begin);
   const ended: Ended = {
     connection: new Connection(admitted),
-    delivery: { isDone: false, monitor: undefined },
+    delivery: { isDone: false, isWithheld: false, monitor: undefined },
   };
   let reached: Reached<Out> = admitted;
   try {
@@ -70,6 +70,7 @@ function failed<Out extends Chunk>(
   { connection, delivery }: Ended,
 ): GatewayError {
   const told = toldOf(error, context.signal);
+  connection.failed(error);
   connection.client.endFailed(told, delivery.isDone);
   explainFailure(call, told, deps.log);
   return told;

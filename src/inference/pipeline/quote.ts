@@ -36,7 +36,10 @@ export async function quote<Out extends Chunk>(asked: Asked<Out>): Promise<Quote
   const { body, source, size } = first ?? {};
   const tokens = new RequestTokens({ text, routes, body, source, size, counter });
   const price = pricing.priceAt(model, call.startMs);
-  const most = text.maxOutputTokens ?? model.maxOutputTokens;
+  const { maxOutputTokens: limit = model.maxOutputTokens } = text;
+  // A vendor that ignores the limit may answer with all that its model can make (R-MON-12).
+  const isUnlimited = routes.some((planned) => deps.unlimitedRoutes.has(planned.route));
+  const most = isUnlimited ? Math.max(limit, model.maxOutputTokens) : limit;
   // A stream may become as long as the model can make it: it holds what nearly all of them cost, and grows.
   const isOpen = text.stream && (text.maxOutputTokens === undefined || request.isLimitRequired);
   const mostTokens = most * text.choices;

@@ -12,6 +12,7 @@ import type { Estimate } from "../tokens/request-tokens.ts";
 import type { Chunk } from "./adapter.ts";
 import type { Admitted } from "./admit.ts";
 import type { Call } from "./call.ts";
+import { clampToKeyLimit, markOverrun } from "./overrun.ts";
 import type { Delivery } from "./deliver.ts";
 import type { Held } from "./hold.ts";
 import type { Connection, Opened, Reply } from "./open.ts";
@@ -56,7 +57,17 @@ export async function settle<Out extends Chunk>(
     return;
   }
   // What the stop of a reply has told is what is charged.
-  if (monitor?.isUsedUp !== true) chargeToDate(reached, await estimate(reached, connection));
+  if (monitor?.isUsedUp !== true) {
+    const isInputOwed = call.ending === CallEnding.CLIENT_GONE && connection.isAccepted;
+    const estimated = await estimate(reached, { connection, isInputOwed });
+    chargeToDate(reached, { estimated, isInputOwed });
+    if (delivery.isWithheld) {
+      call.isCharged = false;
+      call.costNanos = 0n;
+    }
+    await clampToKeyLimit(reached);
+  }
+  markOverrun(reached);
   reportCall(call, deps);
   const { id, accountId, costNanos } = call;
   await deps.ledger.settle({ id, accountId, costNanos, record: callRecord(call) });
@@ -66,16 +77,17 @@ function isHeld<Out extends Chunk>(reached: Reached<Out>): reached is Reached<Ou
   return reached.plan !== undefined;
 }
 
-/** What is charged for where the vendor reported nothing; `undefined`: it did, or delivered nothing. */
+/** What is charged for where the vendor reported nothing; `undefined`: it did, or nothing is charged. */
 async function estimate<Out extends Chunk>(
-  { tokens, reply }: Chargeable<Out>,
-  connection: Connection,
+  { tokens, reply, routes }: Chargeable<Out>,
+  { connection, isInputOwed }: { readonly connection: Connection; readonly isInputOwed: boolean },
 ): Promise<Estimate | undefined> {
-  if (reply === undefined || reply.kind === "refusal") return undefined;
-  const reported = reply.kind === "whole" ? reply.whole.usage : reply.stream.usage;
+  const hasContent = reply !== undefined && reply.kind !== "refusal";
+  if (!hasContent && !isInputOwed) return undefined;
+  const { usage: reported } = deliveredOf(reply);
   if (reported !== undefined) return undefined;
-  const vendorModel = connection.planned?.route.model;
-  const body = reply.kind === "whole" ? reply.body : undefined;
+  const vendorModel = (connection.planned ?? routes[0])?.route.model;
+  const body = reply?.kind === "whole" ? reply.body : undefined;
   return tokens.estimate({ reported, vendorModel, reply: body });
 }
 
@@ -83,11 +95,15 @@ async function estimate<Out extends Chunk>(
  * Writes on the call what it consumed so far, and what that costs; may be repeated while it runs. What a vendor takes
  * for a call that its customer has for nothing is still known.
  *
- * @param estimated the gateway's own figures; default: the size of the request
+ * @param options `estimated`: the gateway's own figures; default: the size of the request. `isInputOwed`: see
+ * {@link Delivered}; default false
  */
 export function chargeToDate<Out extends Chunk>(
   { call, request, price, tokens, planned, reply, deps: { pricing } }: Chargeable<Out>,
-  estimated?: Estimate,
+  {
+    estimated,
+    isInputOwed = false,
+  }: { estimated?: Estimate | undefined; isInputOwed?: boolean } = {},
 ): void {
   const { usage: reported, textBytes, units, isComplete } = deliveredOf(reply);
   const metered = request.meter({
@@ -97,6 +113,7 @@ export function chargeToDate<Out extends Chunk>(
     units,
     isWhole: isComplete || call.ending === CallEnding.COMPLETED,
     wantsText: request.text.maxOutputTokens !== 0,
+    isInputOwed,
   });
   call.usage = metered.usage;
   call.units = metered.units;

@@ -9,6 +9,8 @@ import { PartSchema, Role, type Part } from "../../../gen/uas/inference/v1/conve
 import type { GenerateEvent, Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { keptReasoningBytesMax, keptReasoningTtlMs } from "../../config/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { KeptReasoningEntity } from "../entity.ts";
 import { createSealing, type Sealing } from "../../core/sealing.ts";
 
 /** Puts kept reasoning back. `undefined`: the conversation has no tool calls, so there can be none. */
@@ -206,11 +208,9 @@ select r.digest, f.digest as first_digest, f.sealed
   where r.account_id = $1 and r.digest = any($2::bytea[])
     and r.expires_at > now() and f.sealed is not null`;
 
-interface Row {
-  readonly digest: Buffer;
-  readonly first_digest: Buffer;
+type Row = RowOf<typeof KeptReasoningEntity, "digest" | "first_digest"> & {
   readonly sealed: Buffer;
-}
+};
 
 async function keep(
   { pool, sealing }: { readonly pool: Pool; readonly sealing: Sealing },

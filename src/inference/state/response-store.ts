@@ -11,6 +11,8 @@ import {
   storedChainMax,
 } from "../../config/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { StoredResponseEntity } from "../entity.ts";
 import { parseRecord, recordsAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { chainTooLong, noSuchPrevious, notComplete } from "./failures.ts";
 import {
@@ -128,16 +130,10 @@ export function createResponseStore(options: ResponseStoreOptions): ResponseStor
 /** The account's limit is looked after whenever a process has written this part of it. */
 const trimShare = 1 / 16;
 
-interface Row {
-  readonly id: string;
-  readonly vendor: string;
-  readonly model: string;
-  readonly response: Buffer | null;
-  readonly input: Buffer | null;
-  readonly task_id: string | null;
-  readonly is_pending: boolean;
-  readonly vendor_id: string | null;
-}
+type Row = RowOf<
+  typeof StoredResponseEntity,
+  "id" | "vendor" | "model" | "response" | "input" | "task_id" | "vendor_id"
+> & { readonly is_pending: boolean };
 
 class PostgresResponseStore implements ResponseStore {
   readonly #pool: Pool;

@@ -6,7 +6,7 @@ import type { ModelConfig, RouteConfig } from "../../config/config.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { readPublicUrl } from "../../http/public-url.ts";
 import { textGeneration } from "../../inference/text-task.ts";
-import { mostUnits } from "../../vendor/task-params.ts";
+import { maxUnits } from "../../vendor/task-params.ts";
 import type { TaskUnits, VendorTasks } from "../../vendor/task.ts";
 import { invalidParam } from "../failures.ts";
 import { baseSchema, examples, paramsFields, textUnits } from "./forms.ts";
@@ -73,7 +73,7 @@ function createTaskModel(model: ModelConfig, options: TaskSchemasOptions): TaskM
       return read;
     },
     units: (params) =>
-      vendor === undefined ? textUnits(params, model) : mostUnits(vendor.tasks, params, model),
+      vendor === undefined ? textUnits(params, model) : maxUnits(vendor.tasks, params, model),
   };
 }
 

@@ -84,7 +84,7 @@ export async function makeCalls(
   });
   const ids = swept.map(({ id }) => id);
   await billing.age(ids, 1);
-  await billing.pool.query("select ledger_sweep_holds($1, $2)", [accountId, ids]);
+  await billing.pool.query("select ledger_recover_holds($1, $2)", [accountId, ids]);
   await billing.send({
     accountId,
     settles: held

@@ -131,7 +131,7 @@ describe("GetReceipt", () => {
       [callId, JSON.stringify(known)],
     );
     await billing.age([callId], 1);
-    await billing.pool.query("select ledger_sweep($1, $2)", [accountId, [callId]]);
+    await billing.pool.query("select ledger_recover_holds($1, $2)", [accountId, [callId]]);
     const lost = (await ops().getReceipt({ callId })).receipt;
     expect(lost).toMatchObject({
       call: { ending: CallEnding.GATEWAY_LOST },

@@ -86,8 +86,8 @@ describe("ledger_apply", () => {
     const account = await billing.account(100n);
     const id = await held(account, 60n);
     await billing.age([id], 1);
-    const sweep = "select ledger_sweep($1, $2) as count";
-    expect((await billing.pool.query(sweep, [account, [id]])).rows).toEqual([{ count: 1 }]);
+    const recover = "select ended as count from ledger_recover_holds($1, $2)";
+    expect((await billing.pool.query(recover, [account, [id]])).rows).toEqual([{ count: 1 }]);
     expect(await billing.balance(account)).toEqual({ available: 100n, held: 0n });
     const live = await held(account, 70n);
     expect((await settle(account, id, 50n)).settles).toEqual(["settled"]);

@@ -105,7 +105,7 @@ async function sweepAccount(model: ModelAccount, rig: Rig): Promise<void> {
   const { pool } = rig.stage;
   await pool.query("update node set ended = now() where id = any($1)", [[...model.deadNodes]]);
   await pool.query(
-    `select ledger_sweep_holds($1, array(
+    `select ledger_recover_holds($1, array(
        select id from hold where id = any($2::uuid[]) and state = 1))`,
     [rig.accountId, [...model.holds.keys()].map((slot) => rig.id(slot))],
   );

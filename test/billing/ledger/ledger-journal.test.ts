@@ -161,7 +161,7 @@ describe("a ledger with a journal", () => {
     await ledger.close();
     ledgers = [];
     await billing.age([id], 1);
-    await billing.pool.query("select ledger_sweep($1, $2)", [account, [id]]);
+    await billing.pool.query("select ledger_recover_holds($1, $2)", [account, [id]]);
     expect(await billing.balance(account)).toEqual({ available: 100n, held: 0n });
     proxy.refuse(false);
     open();

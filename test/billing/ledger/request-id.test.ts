@@ -87,15 +87,3 @@ test("a checkpoint's record takes precedence over the request id of its hold, an
   const { rows } = await billing.pool.query("select model, cost from call where id = $1", [late]);
   expect(rows).toEqual([{ model: "known", cost: "2" }]);
 });
-
-test("programs of the version before this one still hold and settle", async () => {
-  const accountId = await billing.account(10n);
-  const id = newId();
-  const sql = `select * from ledger_apply($1, null, null, $2, $3, null, null, null, null, null, $4, $5, null, null,
-    60000)`;
-  const hold = await billing.pool.query(sql, [accountId, null, null, [id], ["4"]]);
-  expect(hold.rows).toMatchObject([{ hold_verdicts: null }]);
-  expect(await billing.balance(accountId)).toEqual({ available: 6n, held: 4n });
-  await billing.pool.query(sql, [accountId, [id], ["3"], null, null]);
-  expect(await billing.balance(accountId)).toEqual({ available: 7n, held: 0n });
-});

@@ -17,7 +17,7 @@ const usage = create(UsageSchema, { inputTokens: 30, outputTokens: 12 });
 
 function open(caller: Caller, vendor: Vendor): StreamRelay {
   if (caller === vendor) {
-    const options = { publicModel: "public", hideUsage: false, choices: 1, mayStop: true };
+    const options = { publicModel: "public", hideUsage: false, choices: 1 };
     return dialects[caller].relayStream(options);
   }
   return new TranslatedStream({

@@ -1,10 +1,10 @@
-/** The client leaves: the vendor is stopped at once and what was delivered is charged (R-TXT-9). */
+/** The client leaves a vendor that is stopped at once (`on_disconnect: abort`, R-TXT-9, R-MON-11). */
 import { APIUserAbortError } from "openai";
 import { expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { answer, hang } from "../../support/upstream/behaviour.ts";
-import { ask, expectFree, newRequestId, useGateway } from "../harness.ts";
+import { ask, newRequestId, useGateway } from "../harness.ts";
 
 const fixture = useGateway();
 
@@ -38,20 +38,25 @@ it("stops the vendor in the middle of a stream and records an estimate", async (
   expect(call.cost?.amountNanos).toBe(BigInt(inputTokens) * 250n + BigInt(outputTokens) * 2_000n);
 });
 
-it("stops the vendor before it has answered, for nothing", async () => {
+it("charges the input where the client leaves before the vendor has answered: it was sent (R-MON-11)", async () => {
   fixture.upstream.script(hang);
   const id = newRequestId();
   const leave = new AbortController();
-  await expectFree(fixture.gateway, fixture.customer, async () => {
-    const running = fixture.openai.chat.completions
-      .create(ask, { signal: leave.signal, headers: { "x-request-id": id } })
-      .catch((error: unknown) => error);
-    const request = await fixture.upstream.request(1);
-    leave.abort();
-    expect(await running).toBeInstanceOf(APIUserAbortError);
-    expect(await request.left).toBe(true);
-    const call = await fixture.gateway.call(id);
-    expect(call).toMatchObject({ ending: CallEnding.CLIENT_GONE, status: 499 });
-    expect(call.cost?.amountNanos).toBe(0n);
+  const running = fixture.openai.chat.completions
+    .create(ask, { signal: leave.signal, headers: { "x-request-id": id } })
+    .catch((error: unknown) => error);
+  const request = await fixture.upstream.request(1);
+  leave.abort();
+  expect(await running).toBeInstanceOf(APIUserAbortError);
+  expect(await request.left).toBe(true);
+  const call = await fixture.gateway.call(id);
+  expect(call).toMatchObject({
+    ending: CallEnding.CLIENT_GONE,
+    usageSource: UsageSource.ESTIMATED,
+    status: 499,
   });
+  const { inputTokens = 0, outputTokens } = call.usage ?? {};
+  expect(outputTokens).toBe(0);
+  expect(inputTokens).toBeGreaterThan(0);
+  expect(call.cost?.amountNanos).toBe(BigInt(inputTokens) * 250n);
 });

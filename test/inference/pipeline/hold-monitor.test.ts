@@ -126,13 +126,29 @@ describe("growth (R-MON-5)", () => {
     expect(scene.call.heldNanos).toBe(510n);
   });
 
-  it("is no more asked for when all is held that the call can cost", async () => {
+  it("goes beyond what the limit can cost only where the vendor ignores the limit (R-MON-12)", async () => {
     scene.come(950);
     expect(scene.asked.at(-1)?.amountNanos).toBe(1_010n);
     await scene.answer(1_010n);
-    scene.come(2_000);
+    scene.come(1_000);
     expect(scene.asked).toHaveLength(1);
+    scene.come(1_100);
+    expect(scene.asked.at(-1)?.amountNanos).toBe(1_210n);
+    await scene.answer(1_210n);
+    expect(scene.call.heldNanos).toBe(1_210n);
     expect(scene.stopped).toBeUndefined();
+  });
+
+  it("lets a reply with long words pass a limit that is wholly held, and stops one that passes it twice", async () => {
+    scene.come(950);
+    await scene.answer(1_010n);
+    scene.come(1_100);
+    await scene.answer(1_010n);
+    scene.come(1_999);
+    expect(scene.stopped).toBeUndefined();
+    scene.come(2_001);
+    expect(scene.stopped).toMatchObject({ outputTokens: 1_000 });
+    expect(scene.call).toMatchObject({ ending: CallEnding.OUT_OF_BALANCE, costNanos: 1_010n });
   });
 
   it("stops nothing that has ended by itself", async () => {

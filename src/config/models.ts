@@ -1,0 +1,187 @@
+/** `models:` of a configuration: what customers can call, and the routes of each call. */
+import type { z } from "zod";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { Parsed } from "./address.ts";
+import type { ModelConfig, RouteConfig } from "./config.ts";
+import type { ConfigDocument } from "./document.ts";
+import { cancelBillings, modelTypeWord, modelTypes } from "./kinds.ts";
+import { holdOutputTokensDefault } from "./limits.ts";
+import { pricesSchema } from "./price.ts";
+import type { ReferenceSource } from "./references.ts";
+import { duration, flag, positive, quote, text, word } from "./scalars.ts";
+import { absent, always, choose, list, mapsOf, named, section, textAt } from "./schema.ts";
+import { nearest } from "./suggest.ts";
+import type { VendorEntry } from "./vendors.ts";
+
+/** A model as the file has it. */
+type WrittenModel = z.output<ReturnType<typeof modelSchema>>;
+
+type PricesSchema = ReturnType<typeof pricesSchema>;
+type Vendors = ReadonlyMap<string, VendorEntry>;
+
+/**
+ * The schema of the section.
+ *
+ * @param vendors the names of `vendors:`, in error or not
+ */
+export function modelsSchema(references: ReferenceSource, vendors: readonly string[]) {
+  const model = choose(
+    (input) => typeWords.find((type) => type === textAt(input, "type")),
+    (type) => modelSchema(references, { vendors, type }),
+  );
+  const fix = "add the models that customers can call";
+  return named(model, { what: "models by name", fix, checkName });
+}
+
+const typeWords = [...modelTypes.keys()];
+
+/** A model name is part of paths (/v1/models/{modelId}) and of comma separated lists. */
+function checkName(name: string): string | undefined {
+  const isPlain = name.length <= 200 && /^[A-Za-z0-9][\w.:@+-]*(\/[\w.:@+-]+)*$/.test(name);
+  const hasDots = name.split("/").some((segment) => segment === "." || segment === "..");
+  if (isPlain && !hasDots) return undefined;
+  const allowed = "letters, digits and . _ - : @ + with single slashes between, at most 200";
+  return `${quote(name)} is not a model name: use ${allowed}`;
+}
+
+/** @param type as written; `undefined`: missing or not known; then nothing that depends on it is checked */
+function modelSchema(
+  references: ReferenceSource,
+  { vendors, type }: { readonly vendors: readonly string[]; readonly type: string | undefined },
+) {
+  const prices = pricesSchema(type);
+  const tokens = positive(
+    "add the most tokens of one reply: the hold of a running call depends on it",
+  );
+  return section({
+    type: word(typeWords, `name one of ${typeWords.join(", ")}`),
+    name: text(references, 200).optional(),
+    routes: routesSchema(references, { vendors, prices }),
+    max_output_tokens: type === "TEXT" ? tokens : tokens.optional(),
+    hold_output_tokens: positive().optional(),
+    reasoning:
+      type === undefined || type === "TEXT"
+        ? flag().optional()
+        : absent("only TEXT models reason; remove it"),
+    deadline: duration().optional(),
+    min_seconds: hasLength(type)
+      ? positive().optional()
+      : absent(`only VIDEO and AUDIO models have a length; remove it`),
+    cancel_billing: word([...cancelBillings.keys()]).optional(),
+    price: prices,
+  });
+}
+
+function hasLength(type: string | undefined): boolean {
+  return type === undefined || type === "VIDEO" || type === "AUDIO";
+}
+
+function routesSchema(
+  references: ReferenceSource,
+  { vendors, prices }: { readonly vendors: readonly string[]; readonly prices: PricesSchema },
+) {
+  const route = section({
+    vendor: text(references, 64, {
+      fix: "name one of vendors:",
+      parse: (name) => parseVendor(name, vendors),
+    }),
+    model: text(references, 300, { fix: "add the vendor's own name of the model" }),
+    cost: prices.optional(),
+  });
+  const fix = "add routes: [{ vendor: …, model: … }], the vendor and its own name of the model";
+  return list(route, "routes { vendor, model }", fix)
+    .min(1, { error: "name at least one route" })
+    .superRefine(checkRoutes, { when: always });
+}
+
+function parseVendor(value: string, vendors: readonly string[]): Parsed<string> {
+  if (vendors.includes(value)) return { value };
+  const near = nearest(value, vendors);
+  const guess = near === undefined ? "" : `, did you mean "${near}"?`;
+  const have = vendors.length === 0 ? "none" : vendors.join(", ");
+  return { problem: `no vendor ${quote(value)}${guess} (have: ${have})` };
+}
+
+function checkRoutes(routes: unknown, context: z.core.$RefinementCtx): void {
+  const seen = new Set<string>();
+  for (const [index, { vendor, model }] of mapsOf(routes)) {
+    if (typeof vendor !== "string" || typeof model !== "string") continue;
+    const id = JSON.stringify([vendor, model]);
+    const message = "this route is listed twice; keep one";
+    if (seen.has(id)) context.addIssue({ code: "custom", path: [index], message });
+    seen.add(id);
+  }
+}
+
+/** The models of a valid file that this version can serve; the document gets warnings about the others. */
+export function servedModels(
+  document: ConfigDocument,
+  models: ReadonlyMap<string, WrittenModel>,
+  vendors: Vendors,
+): ReadonlyMap<string, ModelConfig> {
+  const served = new Map<string, ModelConfig>();
+  for (const [key, written] of models) {
+    const type = modelTypes.get(written.type) ?? ModelType.UNSPECIFIED;
+    const routes = servedRoutes(document, key, { written, type, vendors });
+    if (routes.length > 0) served.set(key, modelConfig(key, written, { type, routes }));
+  }
+  const message = "no model can be called: every call will answer 404";
+  if (served.size === 0) document.warn(["models"], message);
+  return served;
+}
+
+function modelConfig(
+  key: string,
+  written: WrittenModel,
+  { type, routes }: { readonly type: ModelType; readonly routes: readonly RouteConfig[] },
+): ModelConfig {
+  const maxOutputTokens = written.maxOutputTokens ?? 0;
+  const held = written.holdOutputTokens ?? holdOutputTokensDefault;
+  return {
+    key,
+    name: written.name ?? key,
+    type,
+    routes,
+    maxOutputTokens,
+    holdOutputTokens: Math.min(held, maxOutputTokens),
+    isReasoning: written.reasoning ?? false,
+    deadlineMs: written.deadline,
+    minSeconds: written.minSeconds,
+    cancelBilling: cancelBillings.get(written.cancelBilling ?? ""),
+    prices: written.price,
+  };
+}
+
+function servedRoutes(
+  document: ConfigDocument,
+  key: string,
+  model: { readonly written: WrittenModel; readonly type: ModelType; readonly vendors: Vendors },
+): readonly RouteConfig[] {
+  const routes = model.written.routes.map(({ vendor, model: name, cost }): RouteConfig => {
+    const route = { vendor, model: name };
+    return cost === undefined ? route : { ...route, costs: cost };
+  });
+  const reasons = routes.map(({ vendor }) => unservedReason(vendor, model));
+  const served = routes.filter((_route, index) => reasons[index] === undefined);
+  if (served.length === 0) {
+    const all = [...new Set(reasons)].join("; ");
+    const message = `not listed, calls answer 404: this version cannot serve ${all} yet`;
+    document.warn(["models", key], message);
+    return [];
+  }
+  for (const [index, reason] of reasons.entries()) {
+    const message = `not used: this version cannot serve ${reason} yet`;
+    if (reason !== undefined) document.warn(["models", key, "routes", index], message);
+  }
+  return served;
+}
+
+function unservedReason(
+  name: string,
+  { type, vendors }: { readonly type: ModelType; readonly vendors: Vendors },
+): string | undefined {
+  const vendor = vendors.get(name);
+  if (vendor?.unserved !== undefined) return `${vendor.unserved} (vendor ${quote(name)})`;
+  if (vendor?.modelTypes.includes(type) === true) return undefined;
+  return `${modelTypeWord(type)} models of vendor ${quote(name)}`;
+}

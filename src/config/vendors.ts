@@ -1,0 +1,182 @@
+/** `vendors:` of a configuration: the upstream APIs. */
+import type { z } from "zod";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { Parsed } from "./address.ts";
+import type { VendorConfig, VendorTimeouts } from "./config.ts";
+import type { ConfigDocument } from "./document.ts";
+import { type ServedKind, type ServedKinds, knownDialects, knownKinds } from "./kinds.ts";
+import type { ReferenceSource } from "./references.ts";
+import { address, duration, positive, scalar, secret, secretFix, word } from "./scalars.ts";
+import { absent, always, choose, list, named, section, textAt } from "./schema.ts";
+
+/** A vendor as the file has it, by the names of {@link VendorConfig}. */
+type WrittenVendor = z.output<ReturnType<typeof vendorSchema>>;
+
+/** A valid vendor, and the part of it that this version can serve. */
+export interface VendorEntry {
+  /** `undefined` where this version cannot serve its kind. */
+  readonly config: VendorConfig | undefined;
+  /** What this version cannot serve; `undefined` where it can. */
+  readonly unserved: string | undefined;
+  readonly modelTypes: readonly ModelType[];
+}
+
+/** The schema of the section. */
+export function vendorsSchema(references: ReferenceSource, kinds: ServedKinds) {
+  const words = [...new Set([...knownKinds, ...kinds.keys()])];
+  const vendor = choose(
+    (input) => words.find((known) => known === textAt(input, "kind")),
+    (kind) => vendorSchema(references, { words, kind, served: kinds.get(kind ?? "") }),
+  );
+  const fix = "add the upstream APIs to use";
+  return named(vendor, { what: "vendors by name", fix, checkName });
+}
+
+function checkName(name: string): string | undefined {
+  if (/^[A-Za-z0-9][\w.-]{0,63}$/.test(name)) return undefined;
+  return "not a vendor name: use 1 to 64 letters, digits, dots, dashes and underscores";
+}
+
+/** @param kind `undefined`: missing or not known; then nothing that depends on it is checked */
+function vendorSchema(
+  references: ReferenceSource,
+  {
+    words,
+    kind,
+    served,
+  }: {
+    readonly words: readonly string[];
+    readonly kind: string | undefined;
+    readonly served: ServedKind | undefined;
+  },
+) {
+  const addressFix = "add its address, such as base_url: https://api.example.com/v1";
+  const apiKey = secret(references, secretFix("api_key"));
+  const baseUrl = address(references, addressFix);
+  return section({
+    kind: word(words, `name one of ${words.join(", ")}`),
+    base_url: served?.needsBaseUrl === true ? baseUrl : baseUrl.default(""),
+    run_base_url:
+      kind === undefined || kind === "fal"
+        ? address(references).optional()
+        : absent("only kind fal has it; remove it"),
+    api_key: served?.needsApiKey === true ? apiKey : apiKey.optional(),
+    native_prefix: scalar("a path such as /gemini", parsePrefix).optional(),
+    dialects: list(word(knownDialects), "dialects")
+      .min(1, { error: "name at least one dialect, or leave the key out" })
+      .superRefine(checkDialects, { when: always })
+      .optional(),
+    timeouts: timeoutsSchema.default(timeoutsDefault),
+    max_in_flight: positive().optional(),
+    polls_per_second: positive().optional(),
+    on_disconnect: word(["grace", "drain", "abort"]).optional(),
+    disconnect_grace: duration().optional(),
+  });
+}
+
+/** The time limits of a vendor that sets none. */
+const timeoutsDefault: VendorTimeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000 };
+
+const timeoutsSchema = section({
+  connect: duration().default(timeoutsDefault.connectMs),
+  first_byte: duration().default(timeoutsDefault.firstByteMs),
+  idle: duration().default(timeoutsDefault.idleMs),
+}).transform(
+  ({ connect, firstByte, idle }): VendorTimeouts => ({
+    connectMs: connect,
+    firstByteMs: firstByte,
+    idleMs: idle,
+  }),
+);
+
+function checkDialects(dialects: unknown, context: z.core.$RefinementCtx): void {
+  const seen = new Set<unknown>();
+  for (const [index, dialect] of Array.isArray(dialects) ? dialects.entries() : []) {
+    const message = `${String(dialect)} is listed twice; keep one`;
+    if (seen.has(dialect)) context.addIssue({ code: "custom", path: [index], message });
+    if (knownDialects.includes(String(dialect))) seen.add(dialect);
+  }
+}
+
+/** The first path segments that the gateway itself uses. */
+const reservedPrefixes: ReadonlySet<string> = new Set([
+  "/api",
+  "/v1",
+  "/healthz",
+  "/readyz",
+  "/metrics",
+  "/files",
+  "/callbacks",
+  "/console",
+]);
+
+function parsePrefix(value: string): Parsed<string> {
+  if (!/^\/[a-z0-9][a-z0-9-]{0,31}$/.test(value)) {
+    const form = "one path segment of lower-case letters, digits and dashes, such as /gemini";
+    return { problem: `must be a slash and ${form}` };
+  }
+  if (!reservedPrefixes.has(value)) return { value };
+  return { problem: `${value} is a path of the gateway itself; choose another` };
+}
+
+/** Reports native prefixes that two vendors have. It reads the tree: a vendor with other errors counts as well. */
+export function checkPrefixes(document: ConfigDocument, vendors: unknown): void {
+  const owners = new Map<string, string>();
+  for (const [name, vendor] of vendors instanceof Map ? (vendors as Map<string, unknown>) : []) {
+    const prefix = textAt(vendor, "native_prefix");
+    if (prefix === undefined || "problem" in parsePrefix(prefix)) continue;
+    const owner = owners.get(prefix);
+    const message = `vendor "${owner}" already has ${prefix}; choose another`;
+    if (owner !== undefined) document.error(["vendors", name, "native_prefix"], message);
+    owners.set(prefix, owner ?? name);
+  }
+}
+
+/** What of the vendors of a valid file this version can serve; the document gets warnings about the rest. */
+export function servedVendors(
+  document: ConfigDocument,
+  vendors: ReadonlyMap<string, WrittenVendor>,
+  kinds: ServedKinds,
+): ReadonlyMap<string, VendorEntry> {
+  const entries = [...vendors].map(([name, vendor]): [string, VendorEntry] => {
+    const served = kinds.get(vendor.kind);
+    if (served !== undefined) return [name, servedVendor(document, name, { vendor, served })];
+    const message = `this version cannot serve kind ${vendor.kind} yet: routes to it are not used`;
+    document.warn(["vendors", name], message);
+    return [name, { config: undefined, unserved: `kind ${vendor.kind}`, modelTypes: [] }];
+  });
+  return new Map(entries);
+}
+
+function servedVendor(
+  document: ConfigDocument,
+  name: string,
+  { vendor, served }: { readonly vendor: WrittenVendor; readonly served: ServedKind },
+): VendorEntry {
+  const { disconnectGrace, ...given } = vendor;
+  const { kind, baseUrl, nativePrefix } = given;
+  if (!served.needsBaseUrl && baseUrl !== "") {
+    document.warn(
+      ["vendors", name, "base_url"],
+      `kind ${kind} has no address: base_url is not used`,
+    );
+  }
+  if (nativePrefix !== undefined && served.native === undefined) {
+    const message = `this version does not serve the native interface of kind ${kind}: the prefix is not used`;
+    document.warn(["vendors", name, "native_prefix"], message);
+  }
+  const dialects = vendor.dialects?.filter((dialect, index) => {
+    const isSpoken = served.dialects.includes(dialect);
+    const can = served.dialects.join(", ") || "none";
+    const message = `this version does not speak ${dialect} with this kind (it speaks: ${can}): the dialect is not used`;
+    if (!isSpoken) document.warn(["vendors", name, "dialects", index], message);
+    return isSpoken;
+  });
+  const isMute = (dialects ?? served.dialects).length === 0;
+  const onDisconnect = vendor.onDisconnect ?? served.onDisconnect ?? "grace";
+  return {
+    config: { ...given, name, dialects, onDisconnect, disconnectGraceMs: disconnectGrace },
+    unserved: undefined,
+    modelTypes: served.modelTypes.filter((type) => !isMute || type !== ModelType.TEXT),
+  };
+}

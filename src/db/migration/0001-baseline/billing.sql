@@ -1,0 +1,171 @@
+-- Money: balances, holds, the ledger, redeem codes, prices. Amounts are nano-USD. Only the ledger_* functions write
+-- balance, hold, hold_*, key_spend and ledger_entry.
+
+-- The hot row of every account. It changes with every batch: a low fillfactor keeps the new versions on the same page
+-- (HOT), and vacuum comes by count, because a share of a small table is never reached. No foreign key to the account:
+-- rooms share no constraints, and each would cost a lock per batch. low_below: see account.low_balance_threshold.
+create table balance (
+  account_id uuid not null,
+  available bigint not null default 0,
+  held bigint not null default 0,
+  low_below bigint null,
+  constraint balance_pkey primary key (account_id),
+  constraint balance_available_check check (available >= 0),
+  constraint balance_held_check check (held >= 0)
+) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+-- Money set aside for a call. state: 1 open, 2 settled, 3 released, 4 expired (ended for its process and not settled
+-- since). node_id: the process; null where the hold was made inside another transaction. key_limit: the key's lifetime
+-- limit as the hold knew it, for its growth. steps: how many rows of hold_step it has. checkpointed: there may be a row
+-- of hold_checkpoint; a settlement looks for one only then. request_id: how a call is found that was lost before it
+-- recorded anything; null once the hold has ended, because the record has it then.
+--
+-- Holds are never deleted, and stay one table. A closed hold is what makes a settlement that arrives days late
+-- harmless, and half of a receipt; it has a sixth of the bytes of the record and the entries that it stands for, which
+-- are kept too. Monthly partitions would be opened and locked by every batch, forever more of them. What has to stay
+-- small is what changes (checkpoints, open holds by their partial index), and vacuum comes by count so that the share
+-- of a large table does not keep it away.
+create table hold (
+  id uuid not null,
+  account_id uuid not null,
+  amount bigint not null,
+  settled bigint null,
+  expires_at timestamptz not null,
+  state smallint not null default 1,
+  node_id uuid null,
+  key_id uuid null,
+  key_limit bigint null,
+  steps integer not null default 0,
+  checkpointed boolean not null default false,
+  request_id text null,
+  constraint hold_pkey primary key (id),
+  constraint hold_amount_check check (amount >= 0),
+  constraint hold_settled_check check (settled >= 0),
+  constraint hold_state_check check (state >= 1 and state <= 4)
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+create index hold_open_index on hold (expires_at) where (state = 1);
+
+-- What an open hold is settled with if its process dies. Rewritten every few seconds, deleted with the settlement.
+create table hold_checkpoint (
+  hold_id uuid not null,
+  cost bigint not null,
+  record json null,
+  constraint hold_checkpoint_pkey primary key (hold_id),
+  constraint hold_checkpoint_cost_check check (cost >= 0)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+-- The growth of a hold, step by step: its first amount is its amount less all of these. Append-only.
+create table hold_step (
+  hold_id uuid not null,
+  amount bigint not null,
+  create_time timestamptz not null default clock_timestamp(),
+  n integer not null,
+  constraint hold_step_pkey primary key (hold_id, n),
+  constraint hold_step_amount_check check (amount > 0)
+) partition by range (hold_id);
+create table hold_step_default partition of hold_step default;
+
+-- What each key has spent in its life and holds now. carried: the part of spent that came before holds knew their key.
+-- Written by every batch: fillfactor and vacuum as for the balance.
+create table key_spend (
+  key_id uuid not null,
+  account_id uuid not null,
+  spent bigint not null default 0,
+  held bigint not null default 0,
+  carried bigint not null default 0,
+  constraint key_spend_pkey primary key (key_id),
+  constraint key_spend_held_check check (held >= 0),
+  constraint key_spend_spent_check check (spent >= 0)
+) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+-- A process from its start to its end, by the database's clock. steady_time: since when it has been in touch without a
+-- gap; only a process that has been so for long enough may end others, else an outage of the database would end them
+-- all. ended: the process has closed, or its holds are being settled for it.
+create table node (
+  id uuid not null,
+  name text not null,
+  start_time timestamptz not null default now(),
+  seen_time timestamptz not null default now(),
+  steady_time timestamptz not null default now(),
+  ended timestamptz null,
+  constraint node_pkey primary key (id)
+) with (fillfactor = 50);
+
+-- account: 1 customer, 2 revenue, 3 cash_in, 4 promo, 5 refund, 6 platform_loss, 7 upstream_cost, 8 vendor_payable (the
+-- other side of 7). kind: uas.billing.v1.LedgerKind. balance_after: the customer's balance after this entry; null for
+-- other accounts' entries. call_id: the call that a late settlement corrects. The primary key makes a double booking
+-- impossible.
+create table ledger_entry (
+  txn_id uuid not null,
+  account_id uuid not null,
+  amount bigint not null,
+  create_time timestamptz not null default now(),
+  account smallint not null,
+  kind smallint not null,
+  reference text null,
+  balance_after bigint null,
+  call_id uuid null,
+  constraint ledger_entry_pkey primary key (txn_id, account),
+  constraint ledger_entry_account_check check (account >= 1 and account <= 8),
+  constraint ledger_entry_amount_check check (amount <> 0)
+) partition by range (txn_id);
+create table ledger_entry_default partition of ledger_entry default;
+create index ledger_entry_customer_index on ledger_entry (account_id, txn_id) where (account = 1);
+create index ledger_entry_call_id_index on ledger_entry (call_id) where (call_id is not null);
+-- Finds the entries that are no charge (kind 2) among the charges; a charge writes nothing to it.
+create index ledger_entry_no_charge_index on ledger_entry (account_id, txn_id)
+  where (account = 1 and kind <> 2);
+
+-- Makes top-ups, refunds, adjustments and promotions idempotent: one booking per account and reference.
+create table booking (
+  account_id uuid not null,
+  reference text not null,
+  kind smallint not null,
+  txn_id uuid not null,
+  amount bigint not null,
+  call_id uuid null,
+  create_time timestamptz not null default now(),
+  reason text null,
+  constraint booking_pkey primary key (account_id, reference),
+  constraint booking_amount_check check (amount <> 0)
+);
+create index booking_call_id_index on booking (call_id) where (call_id is not null);
+
+-- Only a hash of the code is kept: whoever reads the database cannot spend it. kind: uas.billing.v1.LedgerKind, a
+-- payment (1) or a promotion (5). account_id: the account that redeemed it.
+create table redeem_code (
+  id uuid not null,
+  code_hash bytea not null,
+  hint text not null,
+  kind smallint not null,
+  amount bigint not null,
+  note text not null default '',
+  create_time timestamptz not null default now(),
+  expire_time timestamptz null,
+  revoke_time timestamptz null,
+  redeem_time timestamptz null,
+  account_id uuid null,
+  constraint redeem_code_pkey primary key (id),
+  constraint redeem_code_code_hash_unique unique (code_hash),
+  constraint redeem_code_kind_check check (kind in (1, 5)),
+  constraint redeem_code_amount_check check (amount > 0),
+  constraint redeem_code_end_check check (redeem_time is null or revoke_time is null)
+);
+
+-- Every price that a charge was made with. version: the hash of its content.
+create table price_version (
+  version text not null,
+  price jsonb not null,
+  create_time timestamptz not null default now(),
+  constraint price_version_pkey primary key (version)
+);
+
+-- The prices that each model has had. from_time: since when it applies, as the configuration says; null: always.
+-- load_time: when it was first seen.
+create table model_price (
+  model text not null,
+  version text not null,
+  from_time timestamptz null,
+  load_time timestamptz not null default now(),
+  constraint model_price_pkey primary key (model, version)
+);

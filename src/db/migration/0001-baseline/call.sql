@@ -1,0 +1,84 @@
+-- The call log, its hourly sums, and who follows it.
+
+-- Columns: the members of CallRow. key_id is text: not every caller has a key. dropped: what the vendor's or the
+-- caller's style could not express. charged: whether the usage was charged; else the call was free, whatever it used.
+-- discount_bp: in hundredths of a percent. second_micros: microseconds of video or audio. images, second_micros: null
+-- where there are none. attempts: the vendors that failed before the last one, as a list of vendor, error_code and
+-- duration_ms; null where there are none, which takes no room.
+create table call (
+  id uuid not null,
+  account_id uuid not null,
+  request_id text not null,
+  key_id text not null,
+  model text not null,
+  vendor text not null,
+  path text not null,
+  stream boolean not null,
+  status integer not null,
+  error_code text not null,
+  ending smallint not null,
+  usage_source smallint not null,
+  input_tokens integer not null,
+  cached_input_tokens integer not null,
+  cache_write_tokens integer not null,
+  output_tokens integer not null,
+  reasoning_tokens integer not null,
+  cost bigint not null,
+  held bigint not null,
+  price_version text not null,
+  start_time timestamptz not null,
+  duration_ms integer not null,
+  first_byte_ms integer not null,
+  upstream_request_id text not null,
+  dropped text null,
+  vendor_cost bigint null,
+  discount_bp smallint null,
+  charged boolean null,
+  images integer null,
+  second_micros bigint null,
+  attempts jsonb null,
+  constraint call_pkey primary key (id)
+) partition by range (id);
+create table call_default partition of call default;
+-- Lists are read by this index, and it brings what filters ask for: five million calls are searched without their
+-- rows. An index of its own for model and key each cost 11 us per settlement of a full batch (of 52), this nothing
+-- that could be measured.
+create index call_account_id_id_index on call (account_id, id)
+  include (model, key_id, status, error_code, ending, cost);
+-- Written for failed calls only.
+create index call_failed_index on call (account_id, id)
+  include (model, key_id, status, error_code, ending, cost) where (ending not in (1, 5, 10));
+create index call_request_id_index on call (request_id, account_id, id);
+
+-- What each account used per hour: sums of the call log, written with it. hour: in UTC, that of the call's id, so of
+-- its start, however long it ran. failed_calls: those that neither completed nor ended because the client
+-- disconnected or cancelled. The busy rows are few and change with every batch: fillfactor and vacuum as for the
+-- balance. No column of an index changes, so new versions stay on the page (HOT).
+create table usage_hour (
+  account_id uuid not null,
+  hour timestamptz not null,
+  key_id text not null,
+  model text not null,
+  calls bigint not null default 0,
+  failed_calls bigint not null default 0,
+  input_tokens bigint not null default 0,
+  cached_input_tokens bigint not null default 0,
+  cache_write_tokens bigint not null default 0,
+  output_tokens bigint not null default 0,
+  reasoning_tokens bigint not null default 0,
+  images bigint not null default 0,
+  second_micros bigint not null default 0,
+  cost bigint not null default 0,
+  vendor_cost bigint not null default 0,
+  constraint usage_hour_pkey primary key (account_id, hour, key_id, model)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+create index usage_hour_hour_index on usage_hour (hour);
+
+-- Who follows the call log of an account, or with the nil id that of all. A process renews its row while it has a
+-- reader.
+create table call_watch (
+  account_id uuid not null,
+  watcher uuid not null,
+  expire_time timestamptz not null,
+  constraint call_watch_pkey primary key (account_id, watcher)
+);

@@ -1,0 +1,30 @@
+-- Vendors' own interfaces: whose an object at a vendor is, and jobs that were submitted in a vendor's own form.
+
+-- name: the vendor's name of it, with its collection, such as `files/abc`. Its account never changes.
+create table native_object (
+  vendor text not null,
+  name text not null,
+  account_id uuid not null,
+  create_time timestamptz not null default now(),
+  constraint native_object_pkey primary key (vendor, name)
+);
+create index native_object_create_time_index on native_object (create_time);
+
+-- task_id: the task that it is. word: its collection at the vendor. vendor_id: the vendor's id of it; null until the
+-- vendor has answered. body, status, refresh_time: the vendor's last answer, and its time; body is null where that is
+-- too long to keep.
+create table native_job (
+  task_id uuid not null,
+  account_id uuid not null,
+  vendor text not null,
+  word text not null,
+  vendor_id text null,
+  callback_id text null,
+  wants_progress boolean not null default true,
+  status text not null default '',
+  body bytea null,
+  refresh_time timestamptz null,
+  constraint native_job_pkey primary key (task_id),
+  constraint native_job_vendor_vendor_id_unique unique (vendor, vendor_id)
+);
+create index native_job_account_id_vendor_word_task_id_index on native_job (account_id, vendor, word, task_id);

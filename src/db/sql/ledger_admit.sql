@@ -1,0 +1,56 @@
+-- Makes the holds of a batch one by one, where not all of them fit the balance or a key's limit.
+--
+-- Called by ledger_apply. Returns one verdict for each hold, comma separated (see there), and the sum
+-- of the holds made.
+--
+-- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend).
+-- SQL, because the answer to one hold decides what is left for the next one.
+create or replace function ledger_admit(
+  p_account uuid, p_node uuid, p_ids uuid[], p_amounts bigint[], p_keys uuid[], p_limits bigint[],
+  p_ttl_ms integer, p_available bigint, p_requests text[],
+  out verdicts text, out made bigint
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_words text[] := '{}';
+  v_word text;
+  v_count integer;
+  v_remaining bigint;
+begin
+  made := 0;
+  for i in 1..cardinality(p_ids) loop
+    select case when h.account_id = p_account and h.state = 1 then 'd' else 'c' end into v_word
+      from hold h where h.id = p_ids[i];
+    if not found then
+      -- A call for nothing is not refused, also where a cost has gone over the limit.
+      v_remaining := case when p_limits[i] is not null then greatest(p_limits[i] - coalesce(
+        (select k.spent + k.held from key_spend k where k.key_id = p_keys[i]), 0), 0) end;
+      if p_amounts[i] > p_available - made then
+        v_word := (p_available - made)::text;
+      elsif p_amounts[i] > v_remaining then
+        v_word := format('%s/%s', p_available - made, v_remaining);
+      else
+        insert into hold (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id)
+          values (p_ids[i], p_account, p_amounts[i], p_node, p_keys[i], p_limits[i],
+            clock_timestamp() + p_ttl_ms * interval '1 ms', p_requests[i])
+          on conflict (id) do nothing;
+        get diagnostics v_count = row_count;
+        v_word := case when v_count = 1 then 'a' else 'c' end;
+        made := made + v_count * p_amounts[i];
+        if v_count = 1 and p_keys[i] is not null then
+          insert into key_spend as k (key_id, account_id, held)
+            values (p_keys[i], p_account, p_amounts[i])
+            on conflict (key_id) do update set held = k.held + excluded.held;
+        end if;
+      end if;
+    end if;
+    v_words := v_words || v_word;
+  end loop;
+  verdicts := array_to_string(v_words, ',');
+end $$;

@@ -1,0 +1,84 @@
+-- Grows holds of running calls and keeps their checkpoints. Called by ledger_apply.
+--
+-- p_amounts: what each hold is to be. A hold gets what the balance and the key's limit still give, in
+-- the order of the extensions, and comes once in a batch. p_checkpoints: [{ id, cost, record }], what
+-- each call would cost if it ended now; it is settled so if its process dies.
+--
+-- Returns one verdict for each extension where any is not what was asked for (see ledger_apply), and
+-- the sum by which the holds grew.
+--
+-- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend).
+-- SQL, because the answer to one extension decides what is left for the next one.
+create or replace function ledger_extend(
+  p_account uuid, p_ids uuid[], p_amounts bigint[], p_checkpoints json, p_available bigint,
+  out verdicts text, out grown bigint
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_row record;
+  v_growth bigint;
+  v_is_plain boolean := true;
+  v_words text[] := '{}';
+  v_ids uuid[] := '{}';
+  v_growths bigint[] := '{}';
+begin
+  grown := 0;
+  for v_row in
+    select t.amount, h.id, h.amount as held, h.key_id, h.key_limit
+      from unnest(p_ids, p_amounts) with ordinality as t(id, amount, n)
+        left join hold h on h.id = t.id and h.account_id = p_account and h.state + 0 = 1
+      order by t.n
+  loop
+    if v_row.id is null then
+      v_words := v_words || 'c'::text;
+      v_is_plain := false;
+      continue;
+    end if;
+    v_growth := least(greatest(v_row.amount - v_row.held, 0), p_available - grown);
+    if v_growth > 0 and v_row.key_limit is not null then
+      select least(v_growth, greatest(v_row.key_limit - k.spent - k.held, 0)) into v_growth
+        from key_spend k where k.key_id = v_row.key_id;
+      update key_spend k set held = k.held + v_growth where k.key_id = v_row.key_id and v_growth > 0;
+    end if;
+    v_words := v_words || (v_row.held + v_growth)::text;
+    v_is_plain := v_is_plain and v_row.held + v_growth = v_row.amount;
+    if v_growth > 0 then
+      v_ids := v_ids || v_row.id;
+      v_growths := v_growths || v_growth;
+      grown := grown + v_growth;
+    end if;
+  end loop;
+  if not v_is_plain then verdicts := array_to_string(v_words, ','); end if;
+
+  if grown > 0 then
+    with steps as (
+      update hold h set amount = h.amount + g.growth, steps = h.steps + 1
+        from unnest(v_ids, v_growths) as g(id, growth) where h.id = g.id
+        returning h.id, h.steps, g.growth, h.key_id, h.key_limit
+    ), spent as (
+      update key_spend k set held = k.held + s.growth
+        from (select key_id, sum(growth)::bigint as growth from steps
+          where key_id is not null and key_limit is null group by key_id) s
+        where k.key_id = s.key_id
+    ) insert into hold_step (hold_id, n, amount) select id, steps, growth from steps;
+  end if;
+
+  if p_checkpoints is not null then
+    with told as (
+      insert into hold_checkpoint (hold_id, cost, record)
+        select c.id, c.cost, c.record
+          from json_to_recordset(p_checkpoints) as c(id uuid, cost bigint, record json)
+            join hold h on h.id = c.id and h.account_id = p_account and h.state + 0 = 1
+        on conflict (hold_id) do update set cost = excluded.cost,
+          record = coalesce(excluded.record, hold_checkpoint.record)
+        returning hold_id
+    ) update hold h set checkpointed = true from told
+        where h.id = told.hold_id and not h.checkpointed;
+  end if;
+end $$;

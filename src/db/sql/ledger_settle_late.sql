@@ -1,0 +1,47 @@
+-- Settles one call whose hold was ended for a process that was taken for dead (state 4). Returns what is
+-- available then. Nothing is held for it any more.
+--
+-- The real cost replaces what was charged: as the call's charge where nothing was booked yet, else by a
+-- correction with an id of its own that names the call. A refund that the customer got stays, once.
+--
+-- Called by ledger_settle_odd. Locks, in this order: the caller holds the account's balance row; the
+-- hold; its key (key_spend); the call.
+create or replace function ledger_settle_late(
+  p_account uuid, p_id uuid, p_cost bigint, p_vendor bigint, p_available bigint, p_held bigint
+) returns bigint
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_cost bigint;
+  v_key uuid;
+  v_paid bigint;
+  v_vendor bigint;
+  v_is_charged boolean;
+  v_pays bigint;
+  v_txn uuid := p_id;
+begin
+  select coalesce(settled, 0), key_id into v_cost, v_key from hold where id = p_id;
+  select coalesce(-sum(amount) filter (where account = 1), 0),
+      coalesce(sum(amount) filter (where account = 8), 0), count(*) > 0
+    into v_paid, v_vendor, v_is_charged from ledger_entry where txn_id = p_id;
+  if v_is_charged then v_txn := ledger_uuid(); end if;
+  v_pays := greatest(least(p_cost, v_paid + p_available), least(v_paid,
+    coalesce((select sum(k.amount) from booking k where k.call_id = p_id), 0)));
+  insert into ledger_entry (txn_id, account, account_id, kind, amount, balance_after, call_id)
+    select v_txn, e.account, p_account, case when v_is_charged then 6 else 2 end, e.amount,
+        case e.account when 1 then p_available + p_held + e.amount end,
+        case when v_is_charged then p_id end
+      from (values (1, v_paid - v_pays), (2, p_cost - v_cost), (6, v_pays - v_paid - p_cost + v_cost),
+        (7, v_vendor - coalesce(p_vendor, v_vendor)), (8, coalesce(p_vendor, v_vendor) - v_vendor)
+      ) as e(account, amount)
+      where e.amount <> 0;
+  update hold set state = case when p_cost > 0 then 2 else 3 end, settled = p_cost where id = p_id;
+  update key_spend k set spent = k.spent + p_cost - v_cost where k.key_id = v_key;
+  update call set cost = p_cost where id = p_id;
+  return p_available + v_paid - v_pays;
+end $$;

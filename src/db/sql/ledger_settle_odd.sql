@@ -1,0 +1,62 @@
+-- The settlements of a batch whose hold is not open. Called by ledger_apply.
+--
+-- - Late: the hold was ended for a process that was taken for dead: see ledger_settle_late.
+-- - Never made: charges nothing. The record is written with cost 0, and a closed hold of 0 is left
+--   behind, so that neither a repetition nor a late hold can do harm.
+-- - Settled before: nothing.
+--
+-- p_done: the holds that the batch has settled. p_calls: the records of all settlements of the batch.
+-- Returns one verdict for each settlement (see ledger_apply) and what is available then.
+--
+-- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend); calls.
+create or replace function ledger_settle_odd(
+  p_account uuid, p_ids uuid[], p_costs bigint[], p_vendor_costs bigint[], p_calls json,
+  p_done uuid[], p_available bigint, p_held bigint,
+  out verdicts text, out available bigint
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+set uas.call_counted = 'off'
+as $$
+declare
+  v_row record;
+  v_late uuid[];
+  v_unknown uuid[];
+begin
+  available := p_available;
+  for v_row in
+    select distinct on (s.id) s.id, s.cost, s.vendor
+      from unnest(p_ids, p_costs, p_vendor_costs) as s(id, cost, vendor) join hold h on h.id = s.id
+      where h.account_id = p_account and h.state = 4 order by s.id
+  loop
+    available := ledger_settle_late(p_account, v_row.id, v_row.cost, v_row.vendor, available, p_held);
+    v_late := v_late || v_row.id;
+  end loop;
+
+  with tombs as (
+    insert into hold (id, account_id, amount, settled, expires_at, state)
+      select distinct s.id, p_account, 0, 0, now(), 3 from unnest(p_ids) as s(id)
+        where not exists (select from hold h where h.id = s.id)
+      on conflict (id) do nothing
+      returning id
+  ) select array_agg(id) into v_unknown from tombs;
+
+  if p_calls is not null then
+    delete from call c using json_populate_recordset(null::call, p_calls) r
+      where c.id = r.id and r.id = any(v_late);
+    insert into call select * from json_populate_recordset(null::call, p_calls) r
+      where r.id = any(p_done) or r.id = any(v_late) or r.id = any(v_unknown)
+      on conflict (id) do nothing;
+  end if;
+  update call set cost = 0, held = 0, vendor_cost = null where id = any(v_unknown);
+
+  select string_agg(case
+        when s.id = any(p_done) or s.id = any(v_late) then 's' when s.id = any(v_unknown) then 'u'
+        when h.account_id = p_account then 'a' else 'u' end, ',' order by s.n)
+    into verdicts
+    from unnest(p_ids) with ordinality as s(id, n) left join hold h on h.id = s.id;
+end $$;

@@ -1,0 +1,37 @@
+-- Books what a vendor charged for a call that had ended already, once. The customer pays nothing for it.
+--
+-- Verdicts: booked; replayed (a vendor's cost of the call is booked already); unknown (no such hold, or
+-- it is open: its settlement will bring the cost).
+--
+-- Locks, in this order: the account's balance row, under which no one else settles the call. SQL,
+-- because check and entries must see one state.
+create or replace function ledger_vendor_late(
+  p_account uuid, p_call uuid, p_cost bigint,
+  out verdict text
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_txn uuid := ledger_uuid();
+begin
+  perform from balance b where b.account_id = p_account for update;
+  perform from hold h where h.id = p_call and h.account_id = p_account and h.state in (2, 3);
+  if not found then
+    verdict := 'unknown';
+    return;
+  end if;
+  if exists (select from ledger_entry e where e.txn_id = p_call and e.account = 8)
+    or exists (select from ledger_entry e where e.call_id = p_call and e.account = 8) then
+    verdict := 'replayed';
+    return;
+  end if;
+  insert into ledger_entry (txn_id, account, account_id, kind, amount, call_id)
+    values (v_txn, 7, p_account, 6, -p_cost, p_call), (v_txn, 8, p_account, 6, p_cost, p_call);
+  update call c set vendor_cost = p_cost where c.id = p_call;
+  verdict := 'booked';
+end $$;

@@ -1,0 +1,86 @@
+/** Replies that cost more than is held for them (R-MON-12): vendors that ignore the output limit of a request. */
+import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { bytesPerToken } from "../../config/limits.ts";
+import { clampToBalance } from "./hold-monitor.ts";
+import type { Chunk } from "./adapter.ts";
+import { outOfBalance } from "./failures.ts";
+import type { Held } from "./hold.ts";
+import type { Opened } from "./open.ts";
+
+/** How far a vendor's count may pass the limit before it counts as ignored: some count the tokens that end a reply. */
+const toleranceTokens = 16;
+
+/**
+ * Makes sure that a whole reply can be paid for before it is delivered: where it costs more than is held with the slack of
+ * the plan, the hold grows. A reply that cannot be held is not delivered, and nothing is charged.
+ *
+ * @param costNanos what the reply costs
+ * @throws GatewayError INSUFFICIENT_BALANCE
+ */
+export async function coverReply<Out extends Chunk>(
+  { call, plan, deps }: Held<Out>,
+  costNanos: bigint,
+): Promise<void> {
+  if (costNanos <= (call.heldNanos ?? 0n) + plan.slackNanos) return;
+  const heldNanos = await growHold({ call, deps }, costNanos);
+  if (costNanos <= heldNanos + plan.slackNanos) return;
+  const error = outOfBalance(heldNanos);
+  call.end(CallEnding.OUT_OF_BALANCE, error);
+  throw error;
+}
+
+/**
+ * Keeps a charge within what its key may spend: the hold grows to the charge, and what of the output it still does not
+ * cover is not charged. Of an account's balance the ledger takes what there is by itself.
+ */
+export async function clampToKeyLimit<Out extends Chunk>(held: Held<Out>): Promise<void> {
+  const { call, price, deps } = held;
+  const { usage, costNanos, units, discountBp } = call;
+  const { keyLimitNanos } = call.start;
+  if (keyLimitNanos === undefined || usage === undefined) return;
+  if (costNanos <= (call.heldNanos ?? 0n)) return;
+  const heldNanos = await growHold(held, costNanos);
+  if (costNanos <= heldNanos) return;
+  const costOf = (part: Usage): bigint =>
+    deps.pricing.cost(price, { ...part, ...units }, discountBp);
+  call.usage = clampToBalance(usage, heldNanos, costOf);
+  call.costNanos = costOf(call.usage);
+}
+
+/** Marks the route of a reply that is longer than its request allowed. */
+export function markOverrun<Out extends Chunk>({
+  call,
+  request,
+  planned,
+  reply,
+  deps,
+}: Held<Out> & Partial<Pick<Opened<Out>, "planned" | "reply">>): void {
+  const { maxOutputTokens, choices } = request.text;
+  if (!maxOutputTokens || planned === undefined || reply === undefined) return;
+  if (reply.kind === "refusal") return;
+  const { usage: reported, textBytes } = reply.kind === "whole" ? reply.whole : reply.stream;
+  // A token of long words has hardly more than twice the usual bytes.
+  const outputTokens = reported?.outputTokens ?? Math.floor(textBytes / (2 * bytesPerToken));
+  const limitTokens = maxOutputTokens * choices;
+  if (outputTokens <= limitTokens + toleranceTokens) return;
+  deps.unlimitedRoutes.add(planned.route, { callId: call.id, limitTokens, outputTokens });
+}
+
+/** Grows the hold of a call. @returns what is held then, in nano-USD */
+async function growHold<Out extends Chunk>(
+  { call, deps }: Pick<Held<Out>, "call" | "deps">,
+  amountNanos: bigint,
+): Promise<bigint> {
+  const { id, accountId, heldNanos = 0n } = call;
+  if (amountNanos <= heldNanos) return heldNanos;
+  const { heldNanos: grownNanos, closed } = await deps.ledger.extend({
+    id,
+    accountId,
+    amountNanos,
+  });
+  // Another process has settled the hold of a process that it took for dead: the charge corrects that.
+  if (closed === true) return amountNanos;
+  call.heldNanos = grownNanos > heldNanos ? grownNanos : heldNanos;
+  return call.heldNanos;
+}

@@ -1,0 +1,167 @@
+/** R-MON-12: a vendor that ignores the output limit of a request gives nobody more than is paid for. */
+import { describe, expect, it } from "vitest";
+import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { bearer } from "../rpc/harness.ts";
+import { priceDefault, startGateway } from "../support/gateway.ts";
+import { answer } from "../support/upstream/behaviour.ts";
+import { endless } from "../support/upstream/endless.ts";
+import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
+import { ask, newRequestId, useGateway } from "./harness.ts";
+
+const fixture = useGateway();
+const tokenNanos = (priceDefault.output ?? 0n) / 1_000_000n;
+/** As much as the slack of a small limit can cost beyond what is held. */
+const slackNanos = 70n * tokenNanos;
+const balanceNanos = 10_000_000n;
+const limited = { ...ask, max_completion_tokens: 1 };
+
+/** A vendor that does not know the member that limits the reply. */
+const excess = answer({
+  text: Array.from({ length: 512 }, () => "far too long, "),
+  usage: { prompt_tokens: 11, completion_tokens: 4_096, total_tokens: 4_107 },
+});
+
+function send(key: string, body: object, id = newRequestId()): Promise<Response> {
+  return fetch(`${fixture.gateway.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { ...bearer(key), "content-type": "application/json", "x-request-id": id },
+    body: JSON.stringify(body),
+  });
+}
+
+describe("60 calls at once that ask for one token, at a vendor that makes 4,096", () => {
+  it("as whole replies are delivered only as far as the balance pays for them", async () => {
+    fixture.upstream.always(excess);
+    const { key, accountId } = await fixture.gateway.customer({ balanceNanos });
+    const replies = await Promise.all(Array.from({ length: 60 }, () => send(key, limited)));
+    const bodies = await Promise.all(replies.map((reply) => reply.json()));
+    const served = replies.filter(({ status }) => status === 200).length;
+    expect(served).toBeLessThanOrEqual(1);
+    for (const [index, { status }] of replies.entries()) {
+      if (status === 200) continue;
+      expect(bodies[index]).toMatchObject({ error: { code: "insufficient_balance" } });
+      expect(status).toBe(402);
+    }
+    const { balance } = await fixture.gateway.money(accountId);
+    const servedNanos = BigInt(served) * 4_096n * tokenNanos;
+    expect(balanceNanos - balance).toBeGreaterThanOrEqual(servedNanos);
+  });
+
+  it("as streams end where the balance does", async () => {
+    const { gateway, close, upstream } = await freshGateway();
+    upstream.always(endless("chat", "text", 4_096));
+    const { key, accountId } = await gateway.customer({ balanceNanos });
+    const texts = await Promise.all(
+      Array.from({ length: 60 }, async () => {
+        const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
+          method: "POST",
+          headers: { ...bearer(key), "content-type": "application/json" },
+          body: JSON.stringify({ ...limited, stream: true }),
+        });
+        return reply.status === 200 ? await reply.text() : "";
+      }),
+    );
+    const text = texts.join("");
+    const pieces = text.split("go on :)").length - 1;
+    const { balance } = await gateway.money(accountId);
+    const [served, paid] = [BigInt(pieces) * 2n * tokenNanos, balanceNanos - balance];
+    const running = BigInt(texts.filter((one) => one !== "").length);
+    // What is on its way when a stream is stopped comes in one read of the socket.
+    expect(served).toBeLessThanOrEqual(paid + running * 3n * slackNanos);
+    expect(text).toContain('"finish_reason":"length"');
+    await close();
+  });
+
+  it("never spend more than the limit of their key", async () => {
+    const { gateway, close, upstream } = await freshGateway();
+    upstream.always(excess);
+    const { key, accountId } = await gateway.customer({ keyLimitNanos: balanceNanos });
+    await Promise.all(
+      Array.from({ length: 60 }, async (_, index) => {
+        const stream = index % 2 === 0;
+        const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
+          method: "POST",
+          headers: { ...bearer(key), "content-type": "application/json" },
+          body: JSON.stringify({ ...limited, stream }),
+        });
+        await reply.text();
+      }),
+    );
+    const { balance } = await gateway.money(accountId);
+    expect(100_000_000_000n - balance).toBeLessThanOrEqual(balanceNanos);
+    await close();
+  });
+});
+
+describe("a route whose vendor has ignored a limit", () => {
+  it("holds for all that its model can make from then on, in all processes, and alarms the operator once", async () => {
+    const { gateway, close, upstream } = await freshGateway();
+    const sim = { baseUrl: upstream.baseUrl, apiKey: upstream.secret };
+    const other = await startGateway({
+      vendors: { sim },
+      databaseAt: () => Promise.resolve(gateway.databaseUrl),
+    });
+    upstream.always(excess);
+    const { key } = await gateway.customer();
+    const request = (origin: string, id: string): Promise<Response> =>
+      fetch(`${origin}/v1/chat/completions`, {
+        method: "POST",
+        headers: { ...bearer(key), "content-type": "application/json", "x-request-id": id },
+        body: JSON.stringify(limited),
+      });
+    const [first, second] = [newRequestId(), newRequestId()];
+    expect((await request(gateway.url, first)).status).toBe(200);
+    expect((await request(gateway.url, second)).status).toBe(200);
+    const heldFirst = (await gateway.call(first)).held?.amountNanos ?? 0n;
+    const heldSecond = (await gateway.call(second)).held?.amountNanos ?? 0n;
+    expect(heldSecond).toBeGreaterThan(heldFirst);
+    expect(gateway.log.filter((line) => line.includes("ignores the output limit"))).toHaveLength(1);
+    await expect
+      .poll(async () => {
+        const id = newRequestId();
+        await (await request(other.url, id)).text();
+        return (await gateway.call(id)).held?.amountNanos;
+      })
+      .toBe(heldSecond);
+    await other.close();
+    await close();
+  });
+});
+
+describe("a reply of a few tokens more than its limit", () => {
+  it("is delivered and charged as its vendor counted it", async () => {
+    const { gateway, close, upstream } = await freshGateway();
+    upstream.always(
+      answer({ usage: { prompt_tokens: 11, completion_tokens: 9, total_tokens: 20 } }),
+    );
+    const { key } = await gateway.customer();
+    const id = newRequestId();
+    const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { ...bearer(key), "content-type": "application/json", "x-request-id": id },
+      body: JSON.stringify({ ...ask, max_completion_tokens: 8 }),
+    });
+    expect(reply.status).toBe(200);
+    const call = await gateway.call(id);
+    expect(call).toMatchObject({ ending: CallEnding.COMPLETED });
+    expect(call.cost?.amountNanos).toBe(11n * 250n + 9n * tokenNanos);
+    await close();
+  });
+});
+
+/** A gateway of its own, whose routes are not marked. */
+async function freshGateway(): Promise<{
+  gateway: Awaited<ReturnType<typeof startGateway>>;
+  upstream: Upstream;
+  close: () => Promise<void>;
+}> {
+  const upstream = await startUpstream();
+  const gateway = await startGateway({
+    vendors: { sim: { baseUrl: upstream.baseUrl, apiKey: upstream.secret } },
+  });
+  const close = async (): Promise<void> => {
+    await gateway.close();
+    await upstream.close();
+  };
+  return { gateway, upstream, close };
+}
