@@ -71,7 +71,7 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
       model: found.model,
       route: found.route,
       units: atLeast(units, minSeconds ?? minChargedSeconds),
-      most: atLeast(units, minSeconds ?? route.assumedSeconds ?? minChargedSeconds),
+      maxUnits: atLeast(units, minSeconds ?? route.assumedSeconds ?? minChargedSeconds),
       path,
       fingerprint: request.fingerprint,
       callbackUrl: callback.url,

@@ -35,11 +35,11 @@ function billedOutcome(news: TaskUpdate): TaskOutcome | undefined {
 export class LateChargeSteps {
   readonly #work: TaskWork;
 
-  readonly #standings: VendorHealth;
+  readonly #vendorHealth: VendorHealth;
 
-  constructor(work: TaskWork, standings: VendorHealth) {
+  constructor(work: TaskWork, vendorHealth: VendorHealth) {
     this.#work = work;
-    this.#standings = standings;
+    this.#vendorHealth = vendorHealth;
   }
 
   /** Polls the vendor, and books its charge once the task has ended there. */
@@ -64,7 +64,7 @@ export class LateChargeSteps {
   #warnSilent({ task }: Work, error: unknown): void {
     const { id: taskId, vendor } = task;
     const fault = error instanceof VendorReplyError ? error.fault : undefined;
-    if (fault !== undefined) this.#standings.onPollRefused(task, fault);
+    if (fault !== undefined) this.#vendorHealth.onPollRefused(task, fault);
     if (task.poll_count % warnEvery !== 0) return;
     this.#work.warn("a vendor does not say what it took for a task", {
       taskId,

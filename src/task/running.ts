@@ -18,12 +18,12 @@ const stopKind = "stop_asked";
 export class RunningSteps {
   readonly #work: TaskWork;
   readonly #finalize: Finalize;
-  readonly #standings: VendorHealth;
+  readonly #vendorHealth: VendorHealth;
 
-  constructor(work: TaskWork, finalize: Finalize, standings: VendorHealth) {
+  constructor(work: TaskWork, finalize: Finalize, vendorHealth: VendorHealth) {
     this.#work = work;
     this.#finalize = finalize;
-    this.#standings = standings;
+    this.#vendorHealth = vendorHealth;
   }
 
   /** Polls a task; cancels it first where that was requested, and fails it at its deadline. */
@@ -50,7 +50,7 @@ export class RunningSteps {
       return this.#retry(work, error);
     }
     if (news !== undefined) {
-      this.#standings.onPollAnswered(task);
+      this.#vendorHealth.onPollAnswered(task);
       return this.#apply(work, news);
     }
     // The vendor has no poll: it may notify by itself.
@@ -103,7 +103,7 @@ export class RunningSteps {
     const { task, signal } = work;
     if (signal.aborted) return void (await this.#work.release(work, 0));
     const fault = error instanceof VendorReplyError ? error.fault : undefined;
-    if (fault !== undefined) this.#standings.onPollRefused(task, fault);
+    if (fault !== undefined) this.#vendorHealth.onPollRefused(task, fault);
     const failures = task.failure_count + 1;
     if (failures % warnEvery === 0) {
       const fields = { taskId: task.id, vendor: task.vendor, failures, err: error };

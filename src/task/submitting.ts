@@ -23,17 +23,17 @@ const lostMessage =
 export class SubmitSteps {
   readonly #work: TaskWork;
   readonly #finalize: Finalize;
-  readonly #standings: VendorHealth;
+  readonly #vendorHealth: VendorHealth;
 
-  constructor(work: TaskWork, finalize: Finalize, standings: VendorHealth) {
+  constructor(work: TaskWork, finalize: Finalize, vendorHealth: VendorHealth) {
     this.#work = work;
     this.#finalize = finalize;
-    this.#standings = standings;
+    this.#vendorHealth = vendorHealth;
   }
 
   /** Submits a task whose intent is durable. */
   async submit(work: Work): Promise<void> {
-    const paused = this.#standings.pauseOf(work.task);
+    const paused = this.#vendorHealth.pauseOf(work.task);
     if (paused !== undefined) return this.#tryNext(work, paused.refused, paused.waitMs);
     const task = await this.#work.withParams(work.task);
     // Not after a pause of this process, when another one may be submitting already; nor while it stops.
@@ -72,7 +72,7 @@ export class SubmitSteps {
     }
     this.#work.failpoint("reply.submit");
     this.#reportSubmit(task, "done" in submitted ? "done" : "accepted");
-    this.#standings.onSubmitAnswered(task);
+    this.#vendorHealth.onSubmitAnswered(task);
     await this.#accept(work, submitted);
   }
 
@@ -217,7 +217,7 @@ export class SubmitSteps {
   async #refuse(work: Work, refused: TaskRefused): Promise<void> {
     const { isTemporary, retryAfterSeconds = 0 } = refused;
     this.#reportSubmit(work.task, isTemporary ? "later" : "refused");
-    this.#standings.onSubmitRefused(work.task, refused);
+    this.#vendorHealth.onSubmitRefused(work.task, refused);
     await this.#tryNext(work, refused, retryAfterSeconds * 1_000);
   }
 

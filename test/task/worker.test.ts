@@ -149,7 +149,7 @@ test("failed polls do not fail a task", async () => {
   const onSilent = (name: string, error: unknown) => void silent.push(name, error);
   tasks.work({ ...one({ v: vendor({ poll }) }), warn, onSilent });
   expect(await tasks.ended([id])).toMatchObject([{ state: "completed" }]);
-  expect(warned).toEqual(["a vendor does not say how a task stands"]);
+  expect(warned).toEqual(["a vendor does not report the state of a task"]);
   expect(silent).toEqual(["v", expect.any(HttpFailure)]);
 });
 
