@@ -15,7 +15,7 @@ import {
 import { decodeAudio, decodeFile, decodeImage } from "./media.ts";
 import { reasoningMembers } from "./reasoning.ts";
 import type { JsonReader } from "../json/reader.ts";
-import { type JsonRecord, recordsAt, textAt } from "../json/value.ts";
+import type { JsonRecord } from "../json/value.ts";
 import { newPart, newToolCall, newToolResult, newTurn, textPart } from "../parts.ts";
 
 /** Reads messages in their order. @throws GatewayError INVALID_REQUEST */
@@ -192,20 +192,6 @@ function media(value: MediaPart): Part {
 function opaque(type: string, json: string): Part {
   const value = create(OpaquePartSchema, { dialect: Dialect.CHAT_COMPLETIONS, type, json });
   return create(PartSchema, { kind: { case: "opaque", value } });
-}
-
-/** The text in a message or delta; empty where it has none. */
-export function readText(said: JsonRecord): string {
-  const { content } = said;
-  if (typeof content === "string") return content;
-  return Array.isArray(content) ? joinTexts(recordsAt(said, "content")) : "";
-}
-
-export function joinTexts(parts: readonly JsonRecord[]): string {
-  return parts
-    .filter(({ type }) => type === "text")
-    .map((part) => textAt(part, "text"))
-    .join("");
 }
 
 /** The input of a call, which some vendors write as an object instead of its text. */

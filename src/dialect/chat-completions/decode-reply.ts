@@ -20,7 +20,8 @@ import {
 } from "../json/value.ts";
 import { decodeCitation } from "./citation.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
-import { readInput, readText } from "./decode-content.ts";
+import { readInput } from "./decode-content.ts";
+import { readText } from "./wire.ts";
 import { readReasoning } from "./reasoning.ts";
 import { decodeUsage } from "./usage.ts";
 import { readVendorError } from "./errors.ts";

@@ -65,7 +65,7 @@ function refuseOtherReplies(reader: JsonReader): void {
   const others = reader.texts("modalities").filter((word) => word !== "text");
   if (others.length > 0 || reader.has("audio")) {
     const name = others.length > 0 ? "modalities" : "audio";
-    throw reader.invalid("asks for sound, but this model replies in text; leave it out", name);
+    throw reader.invalid("requests audio, but this model replies in text; leave it out", name);
   }
 }
 

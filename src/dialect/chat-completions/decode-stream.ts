@@ -7,7 +7,8 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { decodeCitation } from "./citation.ts";
-import { readInput, readText } from "./decode-content.ts";
+import { readInput } from "./decode-content.ts";
+import { readText } from "./wire.ts";
 import { readReasoning, sealOf } from "./reasoning.ts";
 import { generatedCallId } from "./decode-reply.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";

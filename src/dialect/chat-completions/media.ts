@@ -76,7 +76,7 @@ export function encodeMedia(media: MediaPart, options: MediaOptions): JsonRecord
     default:
       throw invalid(
         undefined,
-        "A medium has no type; say whether it is a picture, a document or sound",
+        "A medium has no type; say whether it is an image, a document or audio",
       );
   }
 }
@@ -96,14 +96,14 @@ function encodeImage({ source, mimeType, detail }: MediaPart): JsonRecord {
     default:
       throw invalid(
         undefined,
-        "The model's vendor takes pictures by address or in base64 only; send this picture in base64",
+        "The model's vendor takes images by URL or in base64 only; send this image in base64",
       );
   }
 }
 
 function encodeAudio({ source, mimeType }: MediaPart): JsonRecord {
   if (source.case !== "base64") {
-    throw invalid(undefined, "The model's vendor takes sound in base64 only; send it in base64");
+    throw invalid(undefined, "The model's vendor takes audio in base64 only; send it in base64");
   }
   const word = mimeType.replace(/^audio\/(?:x-)?/, "");
   const format = word === "mpeg" ? "mp3" : word === "wave" ? "wav" : word;

@@ -3,6 +3,7 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Part, ReasoningSeal } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
+import { type JsonRecord, recordsAt, textAt } from "../json/value.ts";
 
 /** The reply's id: the vendor's, where it looks as clients expect. */
 export function replyId(vendorId: string, callId: string): string {
@@ -55,4 +56,18 @@ export class LostMembers {
     this.add("stop_detail");
     return "";
   }
+}
+
+/** The text in a message or delta; empty where it has none. */
+export function readText(said: JsonRecord): string {
+  const { content } = said;
+  if (typeof content === "string") return content;
+  return Array.isArray(content) ? joinTexts(recordsAt(said, "content")) : "";
+}
+
+export function joinTexts(parts: readonly JsonRecord[]): string {
+  return parts
+    .filter(({ type }) => type === "text")
+    .map((part) => textAt(part, "text"))
+    .join("");
 }

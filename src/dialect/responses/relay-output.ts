@@ -102,10 +102,10 @@ class RelayedItem {
     const kind = textKinds.get(type.replace(/\.done$/, ""));
     if (kind === undefined) return;
     const index = kind.index === undefined ? 0 : event.count(kind.index);
-    const text = this.text(type.slice(0, -".done".length), kind, index);
+    const open = this.text(type.slice(0, -".done".length), kind, index);
     // As a Latin-1 text, like those of deltas.
-    text.raw = event.string(kind.member);
-    text.isComplete = true;
+    open.raw = event.string(kind.member);
+    open.isComplete = true;
   }
 
   /** Ends it: the events that tell so, and the item. */
