@@ -31,7 +31,7 @@ const newVersion = "2026-10-21";
 
 const oldVersion = "2023-06-01";
 
-/** See {@link VendorCodec.encodeRequest}. */
+/** Implements {@link VendorCodec.encodeRequest}. */
 export function encodeMessagesRequest(
   generation: Generation,
   target: RequestTarget,

@@ -10,7 +10,7 @@ import { messagesErrorBody } from "./errors.ts";
 import { lengthEnding, writeEnding } from "./finish-reason.ts";
 import { estimatedUsage, writeUsage } from "./usage.ts";
 
-/** See {@link TextDialect.relayReply}. */
+/** Implements {@link TextDialect.relayReply}. */
 export function relayMessagesReply(body: Buffer, options: RelayOptions): RelayedReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
   const usage = scan.value("usage");
@@ -26,7 +26,7 @@ export function relayMessagesReply(body: Buffer, options: RelayOptions): Relayed
   };
 }
 
-/** See {@link TextDialect.relayStream}. */
+/** Implements {@link TextDialect.relayStream}. */
 export class MessagesStreamRelay extends EventRelay {
   readonly #event = new ObjectScan();
   readonly #inner = new ObjectScan();

@@ -17,7 +17,7 @@ import { nameFor } from "./wire.ts";
 /** The fewest output tokens that the style can ask for. */
 const outputTokensMin = 16;
 
-/** See {@link VendorCodec.encodeRequest}. */
+/** Implements {@link VendorCodec.encodeRequest}. */
 export function encodeResponsesRequest(
   generation: Generation,
   target: RequestTarget,

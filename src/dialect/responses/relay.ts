@@ -9,7 +9,7 @@ import { ObjectScan } from "../json/object-scan.ts";
 import { reportedUsage } from "../usage.ts";
 import { RelayedOutput } from "./relay-output.ts";
 
-/** See {@link TextDialect.relayReply}. */
+/** Implements {@link TextDialect.relayReply}. */
 export function relayResponsesReply(body: Buffer, options: RelayOptions): RelayedReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
   return {
@@ -19,7 +19,7 @@ export function relayResponsesReply(body: Buffer, options: RelayOptions): Relaye
   };
 }
 
-/** See {@link TextDialect.relayStream}. */
+/** Implements {@link TextDialect.relayStream}. */
 export class ResponsesStreamRelay extends EventRelay {
   readonly #event = new ObjectScan();
   readonly #response = new ObjectScan();
