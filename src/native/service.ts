@@ -34,7 +34,11 @@ export interface NativeHandlers {
   /** Answers a native request. @throws GatewayError where no head was sent yet */
   exchange(request: ExchangeRequest, context: CallContext, sink: NativeSink): Promise<SentReply>;
   /** Answers with the target of a link: no key is needed. @throws GatewayError NOT_FOUND */
-  followLink(request: FollowLinkRequest, signal: CancelSignal, sink: NativeSink): Promise<SentReply>;
+  followLink(
+    request: FollowLinkRequest,
+    signal: CancelSignal,
+    sink: NativeSink,
+  ): Promise<SentReply>;
 }
 
 /** Creates the native handlers. */

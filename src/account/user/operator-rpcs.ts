@@ -78,7 +78,10 @@ export function createUserManagement(
 }
 
 /** The operator-log entry of an action on a user; the number is masked. */
-function noted(values: ContextValues, action: "user.create" | "user.delete" | "user.link"): InTransaction {
+function noted(
+  values: ContextValues,
+  action: "user.create" | "user.delete" | "user.link",
+): InTransaction {
   return async (em, { id, accountId, name, role, phone, email }) => {
     const masked = phone == null ? null : maskPhone(phone);
     const facts = { name, role: roleWords[role], phone: masked, email };
