@@ -43,7 +43,7 @@ import { createAccessCheck, type CheckAccess } from "../rpc/access.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";
 import { createHealthService, createReflectionService } from "../rpc/health.ts";
 import { createAuthenticate, createSessionAuthenticate } from "../rpc/interceptor/authenticate.ts";
-import { readerGone } from "../rpc/interceptor/disconnect.ts";
+import { cancelOnDisconnect } from "../rpc/interceptor/disconnect.ts";
 import { createErrorMapping } from "../rpc/interceptor/error.ts";
 import { requestId as requestIdInterceptor } from "../rpc/interceptor/request-id.ts";
 import {
@@ -117,7 +117,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     trustProxy: settings.trustProxy,
   });
   const shutdownSignal = stopping.signal;
-  const publicOnes = [readerGone, ...publicInterceptors];
+  const publicOnes = [cancelOnDisconnect, ...publicInterceptors];
   await facade.register(fastifyConnectPlugin, {
     ...routerOptions({ services, interceptors: publicOnes, shutdownSignal }),
     grpc: false,
@@ -134,7 +134,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
         openInternalListener({
           address,
           services: [...services, ...standard],
-          interceptors: [readerGone, ...interceptors(settings.operatorToken)],
+          interceptors: [cancelOnDisconnect, ...interceptors(settings.operatorToken)],
           shutdownSignal,
           page: pages(options),
         }),
@@ -162,7 +162,7 @@ async function registerConsole(
 ): Promise<void> {
   const { identify } = signIn;
   const session = createSessionAuthenticate({ identify, checkAccess });
-  const interceptors = [readerGone, requestIdInterceptor, createErrorMapping(log), session];
+  const interceptors = [cancelOnDisconnect, requestIdInterceptor, createErrorMapping(log), session];
   const served = {
     ...routerOptions({ services, interceptors, shutdownSignal }),
     readMaxBytes: consoleMessageBytesMax,

@@ -54,7 +54,7 @@ export function watchCalls({
   );
   metrics.gauge(
     "uas_ledger_audit_findings",
-    "Broken rules of the books that this process's last audit named, at most 100; hourly.",
+    "Ledger rules found broken by this process's last audit, at most 100; hourly.",
     () => jobs.findings(),
     "max",
   );

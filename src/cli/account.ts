@@ -133,7 +133,7 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
     );
   account
     .command("alert")
-    .description("be told, in the log and by a metric, when a balance falls below an amount")
+    .description("alert in the log and by a metric when the balance falls below an amount")
     .argument("<account>", "account id")
     .argument("<amount>", "US dollars such as 5.00, or off", orWord("off", usdArgument))
     .action((accountId: string, lowBalanceThreshold: Money | false) => {

@@ -27,16 +27,16 @@ const limitDefault = 100;
 
 /** Adds the commands. */
 export function addLedgerCommands(program: Command, { context, print }: CliTools): void {
-  const ledger = program.command("ledger").description("look into the books");
+  const ledger = program.command("ledger").description("read and check the ledger");
   ledger
     .command("audit")
-    .description("check the books; fails and names the broken rules where they are wrong")
+    .description("audit the ledger; fails and names the broken rules, if any")
     .action(async () => {
       print(await withBackend(context, ({ transport }) => audit(transport)));
     });
   ledger
     .command("list")
-    .description("list the movements of an account, newest first")
+    .description("list the ledger entries of an account, newest first")
     .requiredOption("--account <account>", "account id")
     .option("--kind <kinds>", "only these kinds, with commas between", kindsArgument)
     .option("--since <time>", "only from then on, such as 12h ago", (text) => pastArgument(text))
@@ -117,6 +117,6 @@ async function audit(transport: Transport): Promise<Output> {
   const findings = response.findings.map(({ rule, detail }) => ({ rule, detail }));
   const isRight = findings.length === 0;
   const rows = findings.map(({ rule, detail }) => [rule, detail]);
-  const text = isRight ? "ok: the books are right" : table(["RULE", "BROKEN BY"], rows);
+  const text = isRight ? "ok: the ledger is consistent" : table(["RULE", "BROKEN BY"], rows);
   return { json: { ok: isRight, findings }, text, exitCode: isRight ? 0 : 1 };
 }

@@ -42,7 +42,7 @@ function unitsText(units: UnitsJson): string {
 /** The quantity that a unit's price is for. */
 export function perText(unit: string): string {
   const words: Readonly<Record<string, string>> = {
-    image: "picture",
+    image: "image",
     second: "second",
     request: "request",
   };

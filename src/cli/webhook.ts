@@ -153,7 +153,7 @@ function addSendCommands({ group, run }: Group): void {
     );
   group
     .command("resend-failed")
-    .description("send again what told of an end and was given up")
+    .description("resend given-up deliveries of final events")
     .requiredOption("--account <account>", "account id")
     .requiredOption(
       "--since <time>",

@@ -1,10 +1,8 @@
 import { databaseUnavailable } from "./database-lost.ts";
 
-/** Work that a process does by itself, again and again, never twice at once. */
-
-/** See {@link singleFlight}. */
-interface Single {
-  /** Runs the job, unless it runs already; resolves when that run has ended. Never rejects. */
+/** A job that never runs twice at once. */
+interface SingleFlight {
+  /** Runs the job unless it is running already. Resolves when that run has ended. Never rejects. */
   (): Promise<void>;
   /** Resolves when the current run, if any, has ended. */
   ended(): Promise<void>;
@@ -14,7 +12,7 @@ interface Single {
 export function singleFlight(
   job: () => Promise<unknown>,
   failed: (error: unknown) => void,
-): Single {
+): SingleFlight {
   let running: Promise<void> | undefined;
   const runOnce = async (): Promise<void> => {
     try {

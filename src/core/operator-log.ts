@@ -48,7 +48,7 @@ export function withAction(
   if (values === undefined) return { text: select, parameters };
   const marks = types.map((type, index) => `$${parameters.length + index + 1}::${type}`).join(", ");
   const text =
-    `with done as (${select}), told as (insert into audit_entry (${columns}) ` +
+    `with done as (${select}), recorded as (insert into audit_entry (${columns}) ` +
     `select ${marks} from done where verdict = 'booked') select * from done`;
   return { text, parameters: [...parameters, ...values] };
 }

@@ -37,7 +37,7 @@ export interface PageOptions {
 export function readPage(request: PageRequest, options: PageOptions = {}): Page {
   const { pageSize, pageToken } = request;
   if (pageSize < 0) {
-    const text = "page_size must not be negative: leave it out, or ask for 1 to 1000";
+    const text = "page_size must not be negative: leave it out, or send 1 to 1000";
     throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "page_size" });
   }
   const size = pageSize === 0 ? (options.defaultSize ?? pageSizeDefault) : pageSize;

@@ -31,7 +31,7 @@ export interface Messages<Out, Message> {
 }
 
 /** A reply that has been sent. */
-export interface Pushed {
+export interface SentReply {
   /** Resolves when the call is settled; never rejects. Absent: there is nothing to settle. */
   readonly settled?: Promise<void>;
 }
@@ -39,7 +39,7 @@ export interface Pushed {
 /**
  * A call that pushes its reply into a sink. Rejects where it failed; pieces pushed before the failure were sent.
  */
-export type PushedCall<Out> = (sink: Sink<Out>, signal: CancelSignal) => Promise<Pushed>;
+export type SinkCall<Out> = (sink: Sink<Out>, signal: CancelSignal) => Promise<SentReply>;
 
 /** Longest time that a client waits for settlement, in milliseconds. */
 const settleWaitMs = 1_000;
@@ -48,7 +48,7 @@ const settleWaitMs = 1_000;
  * Resolves with `work`, but after {@link settleWaitMs} at the latest. The end of a reply waits briefly for
  * settlement, so that the client finds its call record at once. Never rejects.
  */
-export function soon(work: Promise<void> | undefined): Promise<void> {
+export function withinSettleWait(work: Promise<void> | undefined): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, settleWaitMs);
     const onEnd = (): void => {
@@ -65,7 +65,7 @@ export function soon(work: Promise<void> | undefined): Promise<void> {
  * when the reader returns early. At most one message is buffered.
  */
 export function asMessages<Out, Message>(
-  call: PushedCall<Out>,
+  call: SinkCall<Out>,
   messages: Messages<Out, Message>,
   client: CancelSignal,
 ): AsyncIterableIterator<Message, undefined> {
@@ -77,7 +77,7 @@ type Result<Message> = IteratorResult<Message, undefined>;
 class MessageIterator<Out, Message>
   implements AsyncIterableIterator<Message, undefined>, Sink<Out>
 {
-  readonly #call: PushedCall<Out>;
+  readonly #call: SinkCall<Out>;
   readonly #messages: Messages<Out, Message>;
   readonly #client: CancelSignal;
   readonly #signal = new CancelSource();
@@ -92,7 +92,7 @@ class MessageIterator<Out, Message>
   /** Resumes the call once all pushed messages were read. */
   #onRead: (() => void) | undefined;
 
-  constructor(call: PushedCall<Out>, messages: Messages<Out, Message>, client: CancelSignal) {
+  constructor(call: SinkCall<Out>, messages: Messages<Out, Message>, client: CancelSignal) {
     this.#call = call;
     this.#messages = messages;
     this.#client = client;
@@ -174,7 +174,7 @@ class MessageIterator<Out, Message>
     else this.#client.addEventListener("abort", onCancel);
     try {
       const { settled } = await this.#call(this, this.#signal);
-      if (settled !== undefined) await soon(settled);
+      if (settled !== undefined) await withinSettleWait(settled);
       this.#end = "done";
     } catch (error) {
       this.#end = { error };

@@ -1,4 +1,4 @@
-/** Reads single members of a request body by their place in its bytes; shared by the relaying halves. */
+/** Reads and edits single members of a request body by their position in its bytes. */
 import { jsonDepthMax } from "../config/limits.ts";
 import { asBuffer } from "../core/bytes.ts";
 import { invalid } from "../core/validation.ts";
@@ -9,22 +9,22 @@ import { Splicer } from "./json/splice.ts";
 import { JsonScanError } from "./json/string-scan.ts";
 import { textWeight } from "./json/text-weight.ts";
 
-/** The members that the gateway reads itself, by name. */
+/** The members that the gateway reads, by name. */
 export type Members = ReadonlyMap<string, Member>;
 
-/** A change of a body: the bytes from `start` to `end` (exclusive) become `text`. */
+/** An edit of a body: the bytes from `start` to `end` (exclusive) are replaced by `text`. */
 export interface Edit {
   readonly start: number;
   readonly end: number;
   readonly text: string;
 }
 
-/** From this length on, in bytes, a body is not copied to be edited. */
+/** Bodies of at least this length, in bytes, are not copied when they are edited. */
 const largeBody = 64 * 1024;
 
 const quote = 0x22;
 
-/** What `null` begins with. */
+/** The first byte of `null`. */
 const nullStart = 0x6e;
 
 /** The outline of a body. @throws GatewayError INVALID_REQUEST where it is no JSON object */
@@ -41,9 +41,9 @@ export function readOutline(bytes: Buffer): Outline {
 }
 
 /**
- * Picks the members of `known`. Twice in one body, they could mean one thing to the gateway and another
- * to the vendor; and some vendors' parsers take `Model` for `model`: the allowlist, the price and the
- * hold would then be those of another model.
+ * Picks the known members. A repeated member could mean one thing to the gateway and another to the vendor. Some
+ * vendors' parsers also take `Model` for `model`, so that allowlist, price and hold would be those of another
+ * model.
  *
  * @throws GatewayError INVALID_REQUEST for both
  */
@@ -65,7 +65,7 @@ export function pickMembers(outline: Outline, known: KnownMembers): Members {
   return picked;
 }
 
-/** The names that a style's gateway reads, and what looks like them. */
+/** The names that the gateway reads in a style, and their lookalikes. */
 export interface KnownMembers {
   readonly names: ReadonlySet<string>;
   readonly lookalike: RegExp;
@@ -85,7 +85,7 @@ export function knownMembers(
   };
 }
 
-/** The model's name under one of `keys`, the first that is there. */
+/** The model's name in the first of `keys` that is present. */
 export function readModel(bytes: Buffer, members: Members, ...keys: readonly string[]): string {
   const key = keys.find((each) => members.has(each));
   const member = key === undefined ? undefined : members.get(key);
@@ -101,20 +101,20 @@ export function readModel(bytes: Buffer, members: Members, ...keys: readonly str
 
 /** A flag; false where it is absent or null. */
 export function readBoolean(bytes: Buffer, members: Members, key: string): boolean {
-  // The grammar has been checked: the first byte tells the word.
+  // The grammar was checked, so the first byte identifies the word.
   const first = firstByteOf(bytes, members, key);
   if (first === undefined || first === 0x66) return false;
   if (first === 0x74) return true;
   throw invalid(key, `"${key}" must be true or false`);
 }
 
-/** What a whole number may be. Default: from 1 to 2³¹ − 1. */
+/** Range of an integer. Default: from 1 to 2³¹ − 1. */
 interface CountRange {
   readonly min?: number;
   readonly max?: number;
 }
 
-/** A whole number; `undefined` where it is absent or null. */
+/** An integer; `undefined` where it is absent or null. */
 export function readCount(
   bytes: Buffer,
   members: Members,
@@ -144,7 +144,7 @@ export function firstByteOf(bytes: Buffer, members: Members, key: string): numbe
   return byte === nullStart ? undefined : byte;
 }
 
-/** The body with `edits` applied, in pieces to be sent one after the other. */
+/** Applies edits to a body; returns pieces to send in order. */
 export function applyEdits(bytes: Buffer, edits: readonly Edit[]): readonly Buffer[] {
   if (edits.length === 0) return [bytes];
   const sorted = edits.length === 1 ? edits : edits.toSorted((a, b) => a.start - b.start);
@@ -154,7 +154,7 @@ export function applyEdits(bytes: Buffer, edits: readonly Edit[]): readonly Buff
   return splicer.pieces(bytes);
 }
 
-/** The texts are written where they belong: a buffer for each of them costs half of all this. */
+/** Writes texts in place: a separate buffer for each would cost half of the whole edit. */
 function editedCopy(bytes: Buffer, edits: readonly Edit[]): Buffer {
   let size = bytes.length;
   for (const { start, end, text } of edits) size += Buffer.byteLength(text) - (end - start);
@@ -170,7 +170,7 @@ function editedCopy(bytes: Buffer, edits: readonly Edit[]): Buffer {
   return target;
 }
 
-/** The body for a vendor, and its size: {@link TextRequest}'s, both by the same edits. */
+/** The body for a vendor and its size, {@link TextRequest}'s, computed from the same edits. */
 export function vendorBodies(
   bytes: Buffer,
   { weight, media }: BodySize,
@@ -191,26 +191,25 @@ export function vendorBodies(
   };
 }
 
-/** What an edit adds to the weight of a body. No picture stands where anything is edited. */
+/** The weight that an edit adds. No media are in edited ranges. */
 function addedWeight(bytes: Buffer, { start, end, text }: Edit): number {
   return textWeight(Buffer.from(text)) - textWeight(bytes, start, end);
 }
 
-/** Such a body. */
+/** A request body of which the gateway needs only the model and a few members. */
 export interface ModelBody {
   /** The model as the customer named it. */
   readonly model: string;
   readonly bytes: Buffer;
-  /** The body for a vendor, in pieces to be sent one after the other: another model name, else the same
-   * bytes. */
+  /** The body for a vendor, in pieces to send in order, with another model name and otherwise the same bytes. */
   forVendor(model: string): readonly Buffer[];
 }
 
 /**
- * The model that a refused body names, as far as it can be read: for its record.
+ * The model in a refused body, as far as it can be read, for its record.
  *
- * @param keys the members that name it, the one that counts first
- * @returns empty where it names none
+ * @param keys the members that may name it; the first counts
+ * @returns empty where there is none
  */
 export function namedModel(body: Uint8Array, keys: readonly string[]): string {
   try {
@@ -223,9 +222,9 @@ export function namedModel(body: Uint8Array, keys: readonly string[]): string {
 }
 
 /**
- * Reads one.
+ * Reads such a body.
  *
- * @param required the members that must be there, beside `model`
+ * @param required required members besides `model`
  * @throws GatewayError INVALID_REQUEST, naming the member at fault
  */
 export function readModelBody(body: Uint8Array, required: readonly string[]): ModelBody {

@@ -1,10 +1,10 @@
 /**
- * Translation between styles: what a style must offer so that each of the others reaches it through the
- * contract's `Generation`, `Reply` and `GenerateEvent`. All of it is pure.
+ * The interface of codecs. Each style converts to and from the contract's `Generation`, `Reply` and
+ * `GenerateEvent`, and so reaches all other styles. Codecs are pure.
  *
- * The rule for members (R-TXT-2): a decoder puts what the contract has no field for into `extras`, with its
- * JSON as written; an encoder writes extras of its own style back where `sourceDialect` is its own, and
- * reports every other member that it cannot carry in `dropped`.
+ * The rule for members (R-TXT-2): a decoder puts members without a field in the contract into `extras`, with their
+ * JSON as written. An encoder writes extras of its own style back where `sourceDialect` is its own, and reports
+ * every other member that it cannot carry in `dropped`.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
@@ -26,8 +26,10 @@ export interface CallerCodec {
   encodeReply(reply: Reply, options: ReplyOptions): Buffer;
   /** Writes a streamed reply. */
   encodeStream(options: ReplyOptions): StreamEncoder;
-  /** What this style calls a field of the contract, by the field's path: `stop` → `stop_sequences`.
-   * Fields that it calls the same are left out. */
+  /**
+   * The style's names of contract fields, by field path: `stop` → `stop_sequences`. Fields with equal names are
+   * omitted.
+   */
   readonly memberNames: Readonly<Record<string, string>>;
 }
 
@@ -36,25 +38,24 @@ export interface VendorCodec {
   /**
    * Writes a request body.
    *
-   * @throws GatewayError INVALID_REQUEST where leaving something out would change what is asked for
+   * @throws GatewayError INVALID_REQUEST where omitting a member would change the meaning of the request
    */
   encodeRequest(generation: Generation, target: RequestTarget): EncodedRequest;
-  /** Reads a whole reply. @throws UnreadableReplyError where it is none of this style */
+  /** Reads a whole reply. @throws UnreadableReplyError where it is not of this style */
   decodeReply(body: Buffer): Reply;
   /** Reads a streamed reply. */
   decodeStream(): StreamDecoder;
-  /** Checks what a vendor is about to be sent. Absent: the style has nothing that must be refused. */
+  /** Checks a body before it is sent to a vendor. Absent: nothing must be refused. */
   readonly guard?: Guard;
-  /** Reads the body of a refusal. `undefined`: it is none of this style. */
+  /** Reads an error body; `undefined` where it is not of this style. */
   decodeError(body: Buffer): VendorError | undefined;
 }
 
-/** How a route reads bodies. */
+/** Options of the route for reading bodies. */
 export interface DecodeRequestOptions {
   /** Whether `modelKey` and `prompt` are accepted. */
   readonly platformAliases: boolean;
-  /** The body's outline, where it has been read already: finding it takes as long as parsing. Absent: it is
-   * made. */
+  /** The outline of the body, if known: creating it takes as long as parsing. Absent: it is created. */
   readonly outline?: Outline;
 }
 
@@ -68,77 +69,85 @@ export interface VendorModel {
 /** The two names that chat completions have for the output limit; vendors ignore the one that they do not know. */
 export type LimitParameter = "max_tokens" | "max_completion_tokens";
 
-/** Where a request goes. */
+/** The destination of a request. */
 export interface RequestTarget {
   /** The vendor's name of the model. */
   readonly model: string;
   /** See {@link VendorModel}. Default `max_completion_tokens`. */
   readonly limitParameter?: LimitParameter | undefined;
-  /** Whether the reply is to be streamed. Usage is always asked for. */
+  /** Whether to stream the reply. Usage is always requested. */
   readonly stream: boolean;
-  /** The most tokens that the model can produce: for styles that must be told. */
+  /** The model's output token limit, for styles that require one. */
   readonly maxOutputTokens: number;
-  /** The style that the request came in; `undefined`: a typed caller. Its extras are dropped elsewhere. */
+  /** The style of the client's request; `undefined` for typed callers. Extras of other styles are dropped. */
   readonly sourceDialect: Dialect | undefined;
 }
 
-/** A request as a vendor gets it. */
+/** A request for a vendor. */
 export interface EncodedRequest {
   readonly body: Buffer;
-  /** The body's outline, of any depth: for {@link Guard} and for its size. Made once, where it is asked for. */
+  /** The outline of the body, for {@link Guard} and for its size. Created once, on demand. */
   readonly outline: () => Outline;
-  /** Headers that go with it, by lower-case name, for example `anthropic-version`. */
+  /** Headers to send with it, by lower-case name, for example `anthropic-version`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What could not be carried, by the contract's path of the field (`top_k`, `tools.strict`), or by the
-   * name of the extra. Each once. */
+  /**
+   * Members that could not be carried: the contract's field path (`top_k`, `tools.strict`) or the name of the
+   * extra. No duplicates.
+   */
   readonly dropped: readonly string[];
 }
 
-/** What a reply needs beside what the vendor said. */
+/** Facts for a reply besides the vendor's own. */
 export interface ReplyOptions {
   /** The public name of the model. */
   readonly model: string;
-  /** Unique to the call, 32 hexadecimal digits: ids that the style wants and the vendor did not give are
-   * made from it. */
+  /**
+   * Unique to the call, 32 hexadecimal digits. Source of ids that the style requires and the vendor did not
+   * provide.
+   */
   readonly callId: string;
-  /** When the call began, in seconds since 1970: where the vendor tells no time. */
+  /** Start of the call in seconds since 1970, where the vendor reports no time. */
   readonly created: number;
-  /** An estimate of the input tokens, from 1 on: for a style that tells them first. */
+  /** Estimated input tokens, at least 1, for styles that report them first. */
   readonly inputTokens: number;
-  /** What was asked for: some styles repeat it, and `include_usage` stands there. */
+  /** The request; some styles repeat it, and it contains `include_usage`. */
   readonly generation: Generation;
-  /** Told each part or member of the reply that the style cannot carry, by its name. */
+  /** Called with the name of each part or member that the style cannot carry. */
   readonly onDropped: (name: string) => void;
 }
 
-/** A streamed reply while it is read. Everything it returns is complete; order is kept. */
+/** Decodes a streamed reply. Returned events are complete and in order. */
 export interface StreamDecoder {
-  /** Takes the next bytes, in pieces. Throws EventTooLongError, and UnreadableReplyError on what is no such stream. */
+  /** Takes the next bytes. @throws EventTooLongError; UnreadableReplyError where it is no such stream */
   push(pieces: readonly Buffer[]): GenerateEvent[];
-  /** The vendor has closed the stream. Returns an `end` where the stream was complete and none was
-   * returned yet; where it was cut, none. */
+  /**
+   * Called after the vendor closed the stream. Returns an `end` event where the stream was complete and none was
+   * returned yet; none where it was cut off.
+   */
   end(): GenerateEvent[];
-  /** What the vendor reported so far: where it tells before the end what the whole reply consumed, a stream
-   * that is cut there is charged by it. */
+  /**
+   * Usage reported so far. A stream that is cut off is charged by it, where the vendor reports totals before the
+   * end.
+   */
   readonly usage: Usage | undefined;
 }
 
-/** A streamed reply while it is written. */
+/** Encodes a streamed reply. */
 export interface StreamEncoder {
-  /** The bytes for an event, as text; empty where there are none yet. After an `end`, the terminal event. */
+  /** The text for an event; empty where there is none yet. For an `end`, the terminal event. */
   push(event: GenerateEvent): string;
-  /** The event that ends a stream which failed. No terminal event follows. */
+  /** The event for a failure. No terminal event follows. */
   fail(error: GatewayError): string;
 }
 
-/** A vendor's refusal. */
+/** An error reported by a vendor. */
 export interface VendorError {
   readonly message: string;
   /** The vendor's own code or type. Empty: none. */
   readonly code: string;
 }
 
-/** A vendor's reply that cannot be read. `message` is for the log. */
+/** A vendor's reply that cannot be read. The message is for the log. */
 export class UnreadableReplyError extends Error {}
 
 /** The error body that chat completions, responses and platform JSON share:

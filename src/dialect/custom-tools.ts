@@ -1,12 +1,12 @@
 /**
- * Tools that take free text, for vendors that know only functions: such a tool becomes a function with one
- * string, `input`, and its calls are unwrapped on their way back.
+ * Converts free-text tools for vendors that have functions only. Such a tool becomes a function with one string,
+ * `input`; its calls are unwrapped on the way back.
  */
 
 import type { CustomTool } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { isRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
-/** The JSON Schema of the function that stands for such a tool, as JSON. */
+/** The JSON Schema of that function, as JSON. */
 export const customInputSchema = JSON.stringify({
   type: "object",
   properties: { input: { type: "string" } },
@@ -19,7 +19,7 @@ export function wrapCustomInput(input: string): string {
   return JSON.stringify({ input });
 }
 
-/** The text of a call's arguments; the arguments themselves where the model wrote something else. */
+/** Unwraps the text of a call; returns the arguments unchanged where the model wrote another form. */
 export function unwrapCustomInput(args: string): string {
   try {
     const parsed = JSON.parse(args) as { input?: unknown } | null;
@@ -30,8 +30,8 @@ export function unwrapCustomInput(args: string): string {
 }
 
 /**
- * The form of such a tool's input for a style, from that of any: chat completions nest a grammar, responses
- * do not. What is none, or is known by no style, stays as it is.
+ * Converts a tool's input format between styles: chat completions nest a grammar, responses do not. Unknown forms
+ * are returned unchanged.
  *
  * @param format parsed JSON
  */
@@ -42,8 +42,10 @@ export function customFormat(format: unknown, form: "flat" | "nested"): unknown 
   return form === "flat" ? { type, ...inner } : { type, grammar: inner };
 }
 
-/** What the function is described as: a grammar that its input must follow is told in words, since no style
- * of functions can enforce it. */
+/**
+ * The description of that function. A grammar for its input is described in words, since function calls cannot
+ * enforce it.
+ */
 export function customDescription({ description, formatJson }: CustomTool): string {
   const format = parseRecord(formatJson);
   if (format === undefined || textAt(format, "type") !== "grammar") return description;

@@ -1,4 +1,4 @@
-/** The replies to requests for embeddings, in OpenAI's form. */
+/** Relays embeddings replies in OpenAI's form. */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../gen/uas/type/v1/usage_pb.ts";
 import { jsonDepthMax } from "../config/limits.ts";
@@ -43,7 +43,7 @@ function membersOf(body: Buffer): readonly Member[] {
   }
 }
 
-/** Some compatible vendors report the total only: it is what they read. */
+/** Some compatible vendors report only the total, which is the input. */
 function readUsage(text: string): Usage | undefined {
   const wire = JSON.parse(text) as { prompt_tokens?: unknown; total_tokens?: unknown } | null;
   const inputTokens = count(wire?.prompt_tokens) ?? count(wire?.total_tokens);

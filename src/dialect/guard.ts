@@ -1,7 +1,7 @@
 /**
- * What a vendor must not be asked under the operator's one key: for another model than the one that the key
- * may use and the price is for, and for what it keeps for somebody. Read in the body as the vendor gets it, so
- * that no door is forgotten. Pure.
+ * Refuses requests that must not use the operator's key: those for another model than the one that is allowed and
+ * priced, and those that name objects stored for somebody at the vendor. It checks the final body, so that no route
+ * can bypass it. Pure.
  */
 import { asBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
@@ -9,13 +9,13 @@ import { invalid } from "../core/validation.ts";
 import type { Outline } from "./json/outline.ts";
 import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
-/** What a guard is told of a request. */
+/** Facts about a request. */
 export interface GuardOptions {
-  /** Whether it has been checked that what the request refers to is its account's. */
+  /** Whether the account's ownership of all referenced objects was verified. */
   readonly isVerified: boolean;
-  /** The vendor's configured address: what it keeps may lie there. Absent: only its own well-known ones. */
+  /** The vendor's configured URL, where stored objects may lie. Absent: only its well-known hosts. */
   readonly vendorUrl?: string | undefined;
-  /** The body's outline, where it has been read already. Absent: the body is searched. */
+  /** The outline of the body, if known. Absent: the body is searched. */
   readonly outline?: Outline;
 }
 
@@ -26,20 +26,20 @@ export interface GuardOptions {
  */
 export type Guard = (body: Uint8Array, options: GuardOptions) => void;
 
-/** What a guard must look at. A body that has none of it is not read. */
+/** The names that make a guard parse a body. Bodies without any of them are not parsed. */
 export interface GuardedNames {
   /** Names at the top level. */
   readonly members: readonly string[];
   /** Names below it. */
   readonly nested: readonly string[];
-  /** Types of tools, as patterns. Default: none. */
+  /** Patterns of tool types. Default: none. */
   readonly tools?: readonly string[];
 }
 
 /**
- * Makes a guard that reads a body only where it has one of the suspects: the outline tells at once, searching
- * takes a third of the time of reading. A name written with escapes is none that any client writes, and makes
- * it read too.
+ * Creates a guard that parses a body only where it contains a guarded name. The outline answers that at once;
+ * searching takes a third of the time of parsing. No client escapes ASCII in names, so a body with such escapes is
+ * parsed too.
  */
 export function guardOf(
   { members, nested, tools = [] }: GuardedNames,
@@ -48,7 +48,7 @@ export function guardOf(
   const topLevel = new Set(members);
   const suspects = patternOf([...members, ...nested, ...tools]);
   const tool = tools.length === 0 ? undefined : patternOf(tools);
-  // An item of the input can bring tools, too.
+  // Items of the input can contain tools too.
   const searched = tool === undefined ? nested : [...nested, "tools"];
   const isSuspect = (bytes: Buffer, outline: Outline | undefined): boolean => {
     if (outline === undefined) return suspects.test(bytes.toString("latin1"));
@@ -79,7 +79,7 @@ export function refuseModel(path: string): GatewayError {
   );
 }
 
-/** Refuses a member that names what a vendor keeps. */
+/** Refuses a member that names an object stored at the vendor. */
 export function refuseStored(path: string, instead: string): GatewayError {
   return invalid(
     path,
@@ -87,7 +87,7 @@ export function refuseStored(path: string, instead: string): GatewayError {
   );
 }
 
-/** Refuses a way of serving that costs more than the model's price. */
+/** Refuses a service level above the model's price. */
 export function refuseHigherPrice(path: string, instead: string): GatewayError {
   return invalid(
     path,
@@ -95,16 +95,16 @@ export function refuseHigherPrice(path: string, instead: string): GatewayError {
   );
 }
 
-/** What vendors call the tiers that cost more. */
+/** Vendors' names of tiers with a higher price. */
 const expensiveTiers: ReadonlySet<unknown> = new Set(["priority", "fast", "ultrafast"]);
 
-/** Refuses tiers that cost more. */
+/** Refuses tiers with a higher price. */
 export function checkServiceTier(tier: unknown): void {
   if (!expensiveTiers.has(tier)) return;
   throw refuseHigherPrice("service_tier", 'send "auto", "default" or "flex", or leave it out');
 }
 
-/** Checks the tools of a request, and those inside of them. */
+/** Checks the tools of a request, including nested ones. */
 export function checkTools(tools: unknown, path: string): void {
   if (!Array.isArray(tools)) return;
   for (const [at, tool] of tools.entries()) {
@@ -113,7 +113,7 @@ export function checkTools(tools: unknown, path: string): void {
 }
 
 function checkTool(tool: JsonRecord, path: string): void {
-  // Its pictures are another model's work, whether it names the model or not.
+  // Its images come from another model, whether it is named or not.
   if (textAt(tool, "type") === "image_generation") {
     throw refuseModel(tool["model"] == null ? `${path}.type` : `${path}.model`);
   }
@@ -125,7 +125,7 @@ function checkTool(tool: JsonRecord, path: string): void {
   checkTools(tool["tools"], `${path}.tools`);
 }
 
-/** Checks where code runs: a new place is made for it, or it is one's own machine. */
+/** Checks where code runs: only in a new container, or on the client's machine. */
 export function checkContainer(container: unknown, path: string): void {
   const instead = "leave it out, and the vendor makes a new one";
   if (typeof container === "string") throw refuseStored(path, instead);
@@ -138,7 +138,7 @@ export function checkContainer(container: unknown, path: string): void {
   }
 }
 
-/** Types of parts, blocks and sources that take a file by its id. Others repeat what the model made. */
+/** Types of parts, blocks and sources that take a file id. Other types repeat the model's output. */
 const fileTypes: ReadonlySet<string> = new Set([
   "file",
   "input_file",
@@ -147,10 +147,10 @@ const fileTypes: ReadonlySet<string> = new Set([
   "container_upload",
 ]);
 
-/** Where files stand in an item, a message, a part or a block. */
+/** Members of items, messages, parts and blocks that can contain files. */
 const holders = ["content", "output", "source", "file"] as const;
 
-/** Refuses ids of files anywhere in the messages or items of a request. */
+/** Refuses file ids anywhere in the messages or items of a request. */
 export function checkFiles(value: unknown, path: string, type = ""): void {
   if (Array.isArray(value)) {
     for (const [at, each] of value.entries()) checkFiles(each, `${path}[${at}]`);
@@ -161,14 +161,16 @@ export function checkFiles(value: unknown, path: string, type = ""): void {
   if (value["file_id"] != null && fileTypes.has(own)) {
     throw refuseStored(`${path}.file_id`, "send the file itself, or its address");
   }
-  // In chat completions the file is an object without a type of its own.
+  // In chat completions the file object has no type of its own.
   for (const name of holders) {
     checkFiles(value[name], `${path}.${name}`, name === "file" ? "file" : "");
   }
 }
 
-/** A thread that the vendor keeps. The style's SDK sends the whole history again where it is told so in just
- * these words. */
+/**
+ * The error for a thread stored at the vendor. The style's SDK resends the whole history when it sees exactly these
+ * words.
+ */
 export function unsupportedThread(): GatewayError {
   const text = '"thread" cannot be kept for this model: send the whole conversation without it';
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, {
@@ -177,7 +179,7 @@ export function unsupportedThread(): GatewayError {
   });
 }
 
-/** Refuses what a style's moderation of its own is done with. */
+/** Refuses a style's own moderation settings. */
 export function checkModeration(record: JsonRecord): void {
   if (recordAt(record, "moderation") !== undefined) throw refuseModel("moderation.model");
 }

@@ -1,4 +1,4 @@
-/** The dialects. A new one does not compile until it stands here. */
+/** The registry of dialects. A new enum value does not compile without a row here. */
 import { Dialect as DialectEnum } from "../../gen/uas/http/v1/http_pb.ts";
 import { chatCompletions } from "./chat-completions/dialect.ts";
 import type { Dialect, TextDialect, VendorDialect } from "./dialect.ts";
@@ -9,7 +9,7 @@ import { responses } from "./responses/dialect.ts";
 
 type Value<Name extends keyof typeof DialectEnum> = (typeof DialectEnum)[Name];
 
-/** A dialect that routes can have: all but those that only vendors speak. */
+/** The dialects of routes: all but those only vendors speak. */
 export type DialectId = Exclude<
   (typeof DialectEnum)[keyof typeof DialectEnum],
   Value<"UNSPECIFIED" | "GEMINI">
@@ -28,7 +28,7 @@ export const dialects: Readonly<Record<DialectId, Dialect>> = {
   [DialectEnum.MESSAGES]: messages,
 };
 
-/** What vendors can speak. */
+/** The dialects for requests to vendors. */
 export const vendorDialects: Readonly<Record<VendorDialectId, VendorDialect>> = {
   [DialectEnum.CHAT_COMPLETIONS]: chatCompletions,
   [DialectEnum.RESPONSES]: responses,
@@ -36,7 +36,7 @@ export const vendorDialects: Readonly<Record<VendorDialectId, VendorDialect>> = 
   [DialectEnum.GEMINI]: gemini,
 };
 
-/** Those that can carry a client's text generation. */
+/** The dialects for clients' text generations. */
 export const textDialects: ReadonlyMap<DialectEnum, TextDialect> = new Map([
   [DialectEnum.CHAT_COMPLETIONS, chatCompletions],
   [DialectEnum.RESPONSES, responses],

@@ -1,6 +1,6 @@
 /**
- * Turns and parts as `create` would make them, without going through the schema for each: a request can have
- * many thousand, and making them was half of what reading it took.
+ * Builds turns and parts as plain objects: a request may have many thousand, and `create`, which walks the schema,
+ * was half of the time to read it.
  */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -15,7 +15,7 @@ import {
 } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../core/validation.ts";
 
-/** What a turn may have beside its role and parts. */
+/** Optional members of a turn. */
 type TurnInit = Partial<Pick<Turn, "name" | "roleWord" | "itemId" | "plain" | "extras">>;
 
 /** A turn. */

@@ -1,4 +1,4 @@
-/** A whole reply and the events of a streamed one, each made from the other. Pure. */
+/** Converts between whole replies and the events of streamed ones. Pure. */
 import { create } from "@bufbuild/protobuf";
 import {
   type Part,
@@ -15,7 +15,7 @@ import {
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 
-/** The reply as the events that a stream of it would have had. */
+/** Converts a reply to the events of an equivalent stream. */
 export function replyEvents(reply: Reply): GenerateEvent[] {
   const { id, model, created, usage } = reply;
   return [
@@ -34,13 +34,13 @@ export function replyEvents(reply: Reply): GenerateEvent[] {
   ];
 }
 
-/** The end of a reply that came to its limit of tokens. */
+/** The end event of a reply that reached its token limit. */
 export function lengthEnd(usage: Usage | undefined): GenerateEvent {
   const value = { stopReason: StopReason.LENGTH, ...(usage && { usage }) };
   return event({ case: "end", value });
 }
 
-/** Bytes of generated text in a reply: what it is estimated by where the vendor tells no usage. */
+/** Bytes of generated text in a reply, the basis of an estimate where the vendor reports no usage. */
 export function replyTextBytes(reply: Reply): number {
   let bytes = 0;
   for (const { kind } of reply.parts) {
@@ -70,7 +70,7 @@ function partEvents(part: Part, index: number): GenerateEvent[] {
   ];
 }
 
-/** The part as it begins: what deltas bring is not there yet. */
+/** A part at its beginning, without the content of deltas. */
 function emptied(part: Part): Part {
   const { kind } = part;
   if (kind.case === "text") return create(PartSchema, { kind: { case: "text", value: {} } });
@@ -110,7 +110,7 @@ function reasoningDeltas(reasoning: Reasoning): Delta[] {
   return [...summarized, ...texts(text), ...late];
 }
 
-/** The seal that stands in place of the reasoning: it comes at once. A signature comes at the end. */
+/** A seal in place of the reasoning is sent at once; a signature follows at the end. */
 function wholeSeal({ seal }: Reasoning): ReasoningSeal | undefined {
   return seal?.data ? seal : undefined;
 }

@@ -1,5 +1,4 @@
-/** The request half of relaying, where a style asks for usage by itself: the model's name is all that
- * changes. */
+/** Reads a request of a style that reports usage by itself, so that relaying it changes only the model's name. */
 import { asBuffer } from "../core/bytes.ts";
 import {
   type Edit,
@@ -36,7 +35,7 @@ export function findMembers(body: Uint8Array, known: KnownMembers): FoundBody {
 }
 
 /**
- * The request as routing and billing see it.
+ * The facts that routing and billing need.
  *
  * @param maxOutputTokens see {@link TextRequest.maxOutputTokens}
  * @throws GatewayError INVALID_REQUEST
@@ -47,7 +46,7 @@ export function sameStyleRequest(
   maxOutputTokens: number | undefined,
 ): TextRequest {
   const { bytes, members, model } = body;
-  // Read in any case: a route that always streams refuses nonsense like the others.
+  // Always read, so that a route that always streams refuses invalid values too.
   const asksForStream = readBoolean(bytes, members, "stream");
   const { forVendor, sizeFor } = vendorBodies(bytes, body.outline, ({ model: vendorModel }) => [
     ...(vendorModel === model ? [] : modelEdits(body, vendorModel)),

@@ -1,8 +1,7 @@
 /**
- * Carries one vendor's reasoning seal through a client that speaks another style, inside that style's own
- * opaque field: `signature` or redacted `data` in messages, `encrypted_content` in responses (R-TXT-3).
- * Whatever is wrapped is the client's to keep and to send back: it is no secret, and a forged wrap only
- * makes the vendor refuse the request.
+ * Carries a vendor's reasoning seal through a client of another style, inside that style's own opaque field:
+ * `signature` or redacted `data` in messages, `encrypted_content` in responses (R-TXT-3). The client stores the
+ * wrapped seal and sends it back. It is no secret, and a forged one only makes the vendor refuse the request.
  */
 import { asBuffer } from "../core/bytes.ts";
 import { create } from "@bufbuild/protobuf";
@@ -12,12 +11,12 @@ import {
   ReasoningSealSchema,
 } from "../../gen/uas/inference/v1/conversation_pb.ts";
 
-/** What every wrap begins with. No vendor's seal does: none has a dot. */
+/** The prefix of every wrapped seal. No vendor's own seal contains a dot. */
 const mark = "uas1.";
 
 const dialects = Object.values(Dialect);
 
-/** What a wrap carries beside the seal, where the client's style has no other place for it. */
+/** Further content of a wrapped seal, where the client's style has no other place for it. */
 export interface SealContents {
   /** The reasoning's text. Default: none. */
   readonly text?: string;
@@ -27,16 +26,16 @@ export interface SealContents {
   readonly itemId?: string;
 }
 
-/** What a wrap held. */
+/** The content of a wrapped seal. */
 export interface OpenedSeal {
-  /** The vendor's seal; `undefined`: the reasoning had none, or the wrap is damaged. */
+  /** The vendor's seal; `undefined` where the reasoning had none, or the wrapped seal is damaged. */
   readonly seal: ReasoningSeal | undefined;
   readonly text: string;
   readonly summaries: string[];
   readonly itemId: string;
 }
 
-/** The members are short: the wrap goes to and fro with every request. */
+/** Short member names, since the wrapped seal is sent with every request. */
 interface Wire {
   readonly d: number;
   readonly s?: string;
@@ -49,7 +48,7 @@ interface Wire {
 /**
  * Wraps a seal for a client of another style.
  *
- * @param seal `undefined`: the reasoning has none, but the client's style demands one
+ * @param seal `undefined` where the reasoning has none but the client's style requires one
  */
 export function wrapSeal(seal: ReasoningSeal | undefined, contents: SealContents = {}): string {
   const { text = "", summaries = [], itemId = "" } = contents;
@@ -65,8 +64,8 @@ export function wrapSeal(seal: ReasoningSeal | undefined, contents: SealContents
 }
 
 /**
- * Opens what {@link wrapSeal} made; `undefined` where it is no wrap but the style's own seal. A damaged
- * wrap opens to nothing at all, so that it never gets to a vendor.
+ * Unwraps a seal; `undefined` where it is the style's own. A damaged one unwraps to nothing, so that it never
+ * reaches a vendor.
  */
 export function openSeal(opaque: string): OpenedSeal | undefined {
   if (!opaque.startsWith(mark)) return undefined;
@@ -97,8 +96,8 @@ function textOf(value: unknown): string {
 }
 
 /**
- * Whether a body may carry wraps of ours. Its conversation then began at a vendor of another style: the
- * vendor that now speaks the caller's own would refuse them, so the body cannot pass as it is.
+ * Whether a body may contain wrapped seals. Its conversation then began at a vendor of another style, and a vendor
+ * of the caller's style would refuse them, so the body cannot be relayed unchanged.
  */
 export function carriesSeals(body: Uint8Array): boolean {
   return asBuffer(body).includes(`"${mark}`);

@@ -90,7 +90,7 @@ async function serveFile(
   const range = readRange(headers, file.bytes, etag);
   if (range === "unsatisfiable") {
     reply.header("content-range", `bytes */${file.bytes}`);
-    const message = `The file has ${file.bytes} bytes: there is nothing in the range asked for`;
+    const message = `The file has ${file.bytes} bytes: the requested range is empty`;
     throw new GatewayError(ErrorCode.INVALID_REQUEST, message, { status: 416 });
   }
   const { start, end } = range ?? { start: 0, end: file.bytes - 1 };

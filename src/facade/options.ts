@@ -8,7 +8,7 @@ import type { Authenticate, KeyCaller, OnRefusedKey } from "../core/caller.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
-import type { Pushed, Sink } from "../core/sink.ts";
+import type { SentReply, Sink } from "../core/sink.ts";
 import type { RestRoute } from "./route-table.ts";
 import type { ScopeOptions } from "./scope.ts";
 
@@ -59,7 +59,7 @@ export interface DirectCall extends Sink<Buffer> {
 }
 
 /** Handles a request in a wire style. @throws GatewayError for failures that were not written to the sink */
-export type HandleWire = (request: WireFields, call: DirectCall) => Promise<Pushed>;
+export type HandleWire = (request: WireFields, call: DirectCall) => Promise<SentReply>;
 
 /** A request to a native vendor API. */
 export interface NativeFields {
@@ -77,12 +77,12 @@ export interface DirectHandlers {
   /** By method of the contract. All routes of these methods are direct. */
   readonly wire: ReadonlyMap<DescMethod, HandleWire>;
   /** @throws GatewayError for failures that were not written to the sink */
-  readonly native: (request: NativeFields, call: DirectCall) => Promise<Pushed>;
+  readonly native: (request: NativeFields, call: DirectCall) => Promise<SentReply>;
   /** Follows a path that is itself a credential. @throws GatewayError */
   readonly followLink: (
     request: Pick<NativeFields, "prefix" | "headers"> & { readonly token: string },
     call: Pick<DirectCall, "signal"> & Sink<Buffer>,
-  ) => Promise<Pushed>;
+  ) => Promise<SentReply>;
 }
 
 /** Dependencies of the facade. */

@@ -5,7 +5,7 @@ import { runInAccountContext } from "../core/account-context.ts";
 import { type Caller, gatewayStopping, type KeyCaller, resolveRequestId } from "../core/caller.ts";
 import { type CancelSignal, CancelSource } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { type Pushed, type Sink, type SinkHead, soon } from "../core/sink.ts";
+import { type SentReply, type Sink, type SinkHead, withinSettleWait } from "../core/sink.ts";
 import { errorHeaders, toGatewayError } from "./errors.ts";
 import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
 import type { FacadeOptions } from "./options.ts";
@@ -30,7 +30,7 @@ export interface RestRouteOptions {
   /** Checks the request's head before its body is read. @throws GatewayError */
   checkHead(request: IncomingMessage): void;
   /** Calls the handler. @throws GatewayError for failures that were not written to the sink */
-  handle(request: IncomingMessage, body: Buffer, call: RestCall): Promise<Pushed>;
+  handle(request: IncomingMessage, body: Buffer, call: RestCall): Promise<SentReply>;
   /** The body of an error response. */
   errorBody(error: GatewayError, requestId: string): JsonObject;
   /** Bytes that fill silence in a streamed reply; `undefined` for none. */
@@ -175,7 +175,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
 
   /** Ends a streamed reply after settlement, so that the client finds its call record at once. */
   async #end(writer: StreamWriter, settled: Promise<void> | undefined): Promise<void> {
-    if (settled !== undefined) await soon(settled);
+    if (settled !== undefined) await withinSettleWait(settled);
     writer.end();
     writer.close();
   }
@@ -199,13 +199,13 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       else this.#headers["connection"] = "close";
     }
     if (response.destroyed) return;
-    const body = Buffer.from(JSON.stringify(this.#route.errorBody(shown, this.#toldId())));
+    const body = Buffer.from(JSON.stringify(this.#route.errorBody(shown, this.#echoedId())));
     const type = { "content-type": "application/json; charset=utf-8" };
     const headers = { ...errorHeaders(shown), ...type, "content-length": String(body.length) };
     this.whole({ status: shown.status, headers }, body);
   }
 
-  #toldId(): string {
+  #echoedId(): string {
     return this.#headers["x-request-id"] ?? "";
   }
 

@@ -54,7 +54,7 @@ export async function openGuarded(
   let begun = performance.now();
   const addresses = await findAddresses(hostname, isListed, { options, signal });
   times.dnsMs = performance.now() - begun;
-  times.addressClass = isListed ? "listed" : judge(addresses, options);
+  times.addressClass = isListed ? "listed" : classifyAddresses(addresses, options);
   if (times.addressClass === "blocked")
     throw new GuardFailure("blocked_address", "not a public address");
   begun = performance.now();
@@ -101,7 +101,7 @@ async function findAddresses(
 /**
  * Classifies addresses. A single non-public address blocks the whole name: a mixture is an attempt to slip through.
  */
-function judge(addresses: readonly string[], options: GuardOptions): AddressClass {
+function classifyAddresses(addresses: readonly string[], options: GuardOptions): AddressClass {
   const own = new Set((options.ownAddresses ?? machineAddresses)());
   const isOpen = addresses.every((address) => isPublicAddress(address) && !own.has(address));
   return isOpen ? "none" : "blocked";

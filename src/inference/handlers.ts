@@ -21,7 +21,7 @@ import { EmbedAdapter } from "./embed-adapter.ts";
 import type { CallAdapter, Chunk } from "./pipeline/adapter.ts";
 import type { CallContext, PipelineDeps } from "./pipeline/context.ts";
 import { runCall } from "./pipeline/pipeline.ts";
-import { type Pushed, type Sink, soon } from "../core/sink.ts";
+import { type SentReply, type Sink, withinSettleWait } from "../core/sink.ts";
 import type { CallState } from "./state/responses-memory.ts";
 import { TypedAdapter } from "./typed-adapter.ts";
 import { WireAdapter } from "./wire-adapter.ts";
@@ -29,9 +29,9 @@ import { WireAdapter } from "./wire-adapter.ts";
 /** Handles calls. A failure that the sink was not told of is thrown as a GatewayError. */
 export interface InferenceHandlers {
   /** A text generation in a wire style. */
-  exchange(request: ExchangeRequest, context: CallContext, sink: Sink<Buffer>): Promise<Pushed>;
+  exchange(request: ExchangeRequest, context: CallContext, sink: Sink<Buffer>): Promise<SentReply>;
   /** Embeddings, in OpenAI's form. */
-  embed(request: EmbedRequest, context: CallContext, sink: Sink<Buffer>): Promise<Pushed>;
+  embed(request: EmbedRequest, context: CallContext, sink: Sink<Buffer>): Promise<SentReply>;
   /** A complete reply in the contract's own messages. */
   generate(generation: Generation, context: CallContext): Promise<GenerateResponse>;
   /** A streamed reply in the contract's own messages. */
@@ -39,13 +39,13 @@ export interface InferenceHandlers {
     generation: Generation,
     context: CallContext,
     sink: Sink<GenerateEvent[]>,
-  ): Promise<Pushed>;
+  ): Promise<SentReply>;
   /** A call of another room, by an adapter of its own. */
   through<Out extends Chunk>(
     adapter: CallAdapter<Out>,
     context: CallContext,
     sink: Sink<Out>,
-  ): Promise<Pushed>;
+  ): Promise<SentReply>;
 }
 
 /** What {@link createHandlers} needs. */
@@ -75,7 +75,7 @@ export function createHandlers(deps: HandlerOptions, background: Background): In
         reply = whole;
       });
       const { call, settled } = await runCall(adapter, nobody, { callId: newId(), context, deps });
-      await soon(settled);
+      await withinSettleWait(settled);
       return create(GenerateResponseSchema, {
         ...(reply && { reply }),
         dropped: [...call.dropped],

@@ -17,7 +17,7 @@ import type { CountTokens } from "./count-tokens.ts";
 import type { InferenceHandlers } from "./handlers.ts";
 import { admitCaller, admitModel, keyCallerOf } from "./pipeline/admit.ts";
 import type { CallContext } from "./pipeline/context.ts";
-import { asMessages, type Messages, soon } from "../core/sink.ts";
+import { asMessages, type Messages, withinSettleWait } from "../core/sink.ts";
 
 export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;
@@ -55,7 +55,7 @@ export function createInferenceService({
         head: unexpected,
         chunk: unexpected,
       });
-      await soon(settled);
+      await withinSettleWait(settled);
       return response;
     },
 

@@ -1,5 +1,5 @@
 /** A cached result for one digest. */
-export interface Remembered<T> {
+export interface CachedResult<T> {
   readonly value: T;
   /** Expiry on the clock of the cache's user, in milliseconds. */
   readonly untilMs: number;
@@ -15,7 +15,7 @@ export interface Remembered<T> {
 
 /** All maps hold the same entries, so that every entry can be forgotten. */
 interface Generation<T> {
-  readonly byDigest: Map<string, Remembered<T>>;
+  readonly byDigest: Map<string, CachedResult<T>>;
   readonly digestByKeyId: Map<string, string>;
   readonly digestsByAccountId: Map<string, Set<string>>;
   weight: number;
@@ -52,7 +52,7 @@ export class VerdictCache<T> {
   }
 
   /** Stores a result, replacing an existing one. */
-  set(digest: string, entry: Remembered<T>): void {
+  set(digest: string, entry: CachedResult<T>): void {
     if (this.#young.weight + entry.weight > this.#weightMax / 2) {
       this.#old = this.#young;
       this.#young = emptyGeneration();

@@ -231,7 +231,13 @@ async function resultNews(
   const { status, headers, body } = await answerOf(mount, { method: "GET", target });
   const trouble = troubleOf(mount, status, body);
   if (trouble.fault !== undefined) throw trouble;
-  return result.newsOf({ status, headers, body, requested: job.asked ?? {}, before: job.status });
+  return result.readUpdate({
+    status,
+    headers,
+    body,
+    requested: job.asked ?? {},
+    before: job.status,
+  });
 }
 
 /** The task declaration of a collection of jobs; `undefined`: the vendor has none of that name. */

@@ -15,7 +15,7 @@ import type { CancelSignal } from "../core/cancel-signal.ts";
 import { checkRequest } from "../inference/headers.ts";
 import { keyCallerOf, requireActive } from "../inference/pipeline/admit.ts";
 import type { CallContext } from "../inference/pipeline/context.ts";
-import { asMessages, type Messages, type Pushed } from "../core/sink.ts";
+import { asMessages, type Messages, type SentReply } from "../core/sink.ts";
 import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
 import {
@@ -32,9 +32,13 @@ import { submit } from "./submit.ts";
 /** The handlers of NativeService: they push replies into a sink, whichever edge calls them. */
 export interface NativeHandlers {
   /** Answers a native request. @throws GatewayError where no head was sent yet */
-  exchange(request: ExchangeRequest, context: CallContext, sink: NativeSink): Promise<Pushed>;
+  exchange(request: ExchangeRequest, context: CallContext, sink: NativeSink): Promise<SentReply>;
   /** Answers with the target of a link: no key is needed. @throws GatewayError NOT_FOUND */
-  followLink(request: FollowLinkRequest, signal: CancelSignal, sink: NativeSink): Promise<Pushed>;
+  followLink(
+    request: FollowLinkRequest,
+    signal: CancelSignal,
+    sink: NativeSink,
+  ): Promise<SentReply>;
 }
 
 /** Creates the native handlers. */
@@ -86,7 +90,7 @@ function messagesOf<Schema extends typeof ExchangeResponseSchema | typeof Follow
   };
 }
 
-async function dispatch(exchange: NativeExchange, context: NativeContext): Promise<Pushed> {
+async function dispatch(exchange: NativeExchange, context: NativeContext): Promise<SentReply> {
   const { route } = exchange;
   if (route.kind === "call") {
     const { caller, requestId, signal, sink } = exchange;

@@ -84,18 +84,18 @@ export function createReflectionService(
   return {
     async *serverReflectionInfo(requests) {
       for await (const request of requests) {
-        const service = request.messageRequest;
+        const query = request.messageRequest;
         const base = { validHost: request.host, originalRequest: request };
-        if (service.case === "listServices") {
+        if (query.case === "listServices") {
           const service = services.map(({ typeName }) => ({ name: typeName }));
           yield { ...base, messageResponse: { case: "listServicesResponse", value: { service } } };
-        } else if (service.case === "fileByFilename") {
-          const file = files.get(service.value.replace(/\.proto$/, ""));
-          yield { ...base, messageResponse: answer(file, service.value) };
-        } else if (service.case === "fileContainingSymbol") {
-          yield { ...base, messageResponse: answer(fileOf(service.value), service.value) };
+        } else if (query.case === "fileByFilename") {
+          const file = files.get(query.value.replace(/\.proto$/, ""));
+          yield { ...base, messageResponse: answer(file, query.value) };
+        } else if (query.case === "fileContainingSymbol") {
+          yield { ...base, messageResponse: answer(fileOf(query.value), query.value) };
         } else {
-          yield { ...base, messageResponse: notFound(service.case ?? "an empty request") };
+          yield { ...base, messageResponse: notFound(query.case ?? "an empty request") };
         }
       }
     },

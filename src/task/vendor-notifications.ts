@@ -42,7 +42,7 @@ export async function recordNotification(
 /**
  * Confirms the vendor task id of a notification at the vendor; `undefined`: that task is not ours.
  *
- * @throws HttpFailure, VendorTrouble where the vendor does not answer
+ * @throws HttpFailure, VendorReplyError where the vendor does not answer
  */
 export async function confirmVendorTaskId(
   { callbacks }: Pick<VendorTasks, "callbacks">,

@@ -248,7 +248,7 @@ export interface NativeTask {
   readonly result?: {
     path(this: void, id: string, model: string): string;
     /** @throws VendorReplyError where the result is not available yet */
-    newsOf(this: void, result: NativeResult): TaskUpdate;
+    readUpdate(this: void, result: NativeResult): TaskUpdate;
   };
   /** Retention at the vendor, in milliseconds. A job that has not ended by then is given up. */
   readonly retentionMs: number;

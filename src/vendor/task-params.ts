@@ -112,7 +112,7 @@ export function imageParam(description: string): JsonObject {
     type: "string",
     format: "uri",
     pattern: "^data:image/(?:png|jpeg|webp);base64,",
-    description: `${description}: a data: address of a PNG, JPEG or WebP picture`,
+    description: `${description}: a data: URL of a PNG, JPEG or WebP image`,
   };
 }
 

@@ -267,7 +267,7 @@ export class VendorReplyError extends Error {
 
   constructor(status: number, message: string, fault?: VendorFault) {
     super(message);
-    this.name = "VendorTrouble";
+    this.name = "VendorReplyError";
     this.status = status;
     this.fault = fault;
   }

@@ -1,7 +1,7 @@
 /** A vendor's own interface, simulated over real HTTP: strict about who asks, hostile in what it answers. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { film } from "../vendor/film-file.ts";
+import { film } from "../vendor/video-file.ts";
 
 /** What it was asked. */
 export interface AskedVendor {

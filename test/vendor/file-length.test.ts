@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { fileSeconds } from "../../src/vendor/media-length.ts";
-import { box, film, movieHead } from "./film-file.ts";
+import { box, film, movieHead } from "./video-file.ts";
 
 let folder: string;
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), "uas-length-"))));

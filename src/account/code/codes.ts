@@ -146,7 +146,7 @@ export function createCodes(options: CodesOptions): Codes {
         const values = [purpose, subject, phone, binding.binding];
         const { rows } = await client.query<NewestRow>(sql.newest, values);
         const [row] = rows;
-        const verdict = judge(row, (id) => macOf(id, binding, code));
+        const verdict = classifyCode(row, (id) => macOf(id, binding, code));
         if (verdict.kind === "wrong") await client.query(sql.wrong, [verdict.id]);
         return verdict;
       });
@@ -174,7 +174,7 @@ type CodeVerdict =
  *
  * @param macFor the keyed hash that the row has if the code is right
  */
-function judge(row: NewestRow | undefined, macFor: (id: string) => Buffer): CodeVerdict {
+function classifyCode(row: NewestRow | undefined, macFor: (id: string) => Buffer): CodeVerdict {
   if (row === undefined || !row.is_live || row.wrong >= codeChecksMax) return { kind: "expired" };
   if (row.guesses >= codeGuessesMax) return { kind: "blocked" };
   const isRight = row.mac !== null && timingSafeEqual(row.mac, macFor(row.id));
@@ -182,8 +182,8 @@ function judge(row: NewestRow | undefined, macFor: (id: string) => Buffer): Code
 }
 
 const refusals = {
-  wrong: "the code is wrong: check it, or ask for another one",
-  expired: "the code has expired or was tried too often: ask for another one",
+  wrong: "the code is wrong: check it, or request another one",
+  expired: "the code has expired or was tried too often: request another one",
   blocked: "too many wrong codes were tried for this number: try again in a day",
 } as const;
 

@@ -87,7 +87,7 @@ export function tooManyCodes({ scope, waitMs }: ReachedLimit): GatewayError {
 const texts: Readonly<Record<LimitScope, string>> = {
   phone: "too many codes were sent to this number",
   account: "too many codes were sent for this account",
-  address: "too many codes were asked for from this address",
+  address: "too many codes were requested from this address",
   country: "too many codes were sent to numbers of this country",
   all: "the gateway sends no more codes today",
 };

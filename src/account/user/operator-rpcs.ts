@@ -11,7 +11,7 @@ import { noSuchAccount, type SignInRoom } from "../room.ts";
 import { maskPhone, parsePhone } from "../code/phone.ts";
 import { parseDisplayName } from "../../core/line-parser.ts";
 import { userMessage } from "./message.ts";
-import { type Also, noSuchUser, type UserRow } from "./store.ts";
+import { type InTransaction, noSuchUser, type UserRow } from "./store.ts";
 
 type Rpcs = ServiceImpl<typeof UserService>;
 
@@ -78,7 +78,10 @@ export function createUserManagement(
 }
 
 /** The operator-log entry of an action on a user; the number is masked. */
-function noted(values: ContextValues, action: "user.create" | "user.delete" | "user.link"): Also {
+function noted(
+  values: ContextValues,
+  action: "user.create" | "user.delete" | "user.link",
+): InTransaction {
   return async (em, { id, accountId, name, role, phone, email }) => {
     const masked = phone == null ? null : maskPhone(phone);
     const facts = { name, role: roleWords[role], phone: masked, email };

@@ -37,7 +37,7 @@ interface UserPage {
 }
 
 /** What is done in the transaction in which a user changes. */
-export type Also = (em: EntityManager, user: UserRow) => Promise<void>;
+export type InTransaction = (em: EntityManager, user: UserRow) => Promise<void>;
 
 /** All users. */
 export interface Users {
@@ -50,11 +50,11 @@ export interface Users {
   /** Newest first. */
   list(page: UserPage): Promise<UserRow[]>;
   /** @throws GatewayError INVALID_REQUEST where another user has that number */
-  add(user: NewUser, also?: Also): Promise<UserRow>;
+  add(user: NewUser, also?: InTransaction): Promise<UserRow>;
   /** @throws GatewayError INVALID_REQUEST where another user has that number or address; NOT_FOUND */
   change(userId: string, change: UserChange): Promise<UserRow>;
   /** Deletes a user with its sessions and link. Returns whether it existed. */
-  remove(userId: string, also: Also): Promise<boolean>;
+  remove(userId: string, also: InTransaction): Promise<boolean>;
   /**
    * Records the 30-second period whose authenticator code was accepted. Returns whether it is newer than the last
    * one.
@@ -108,7 +108,7 @@ export function noSuchUser(): GatewayError {
 async function addIn(
   em: EntityManager,
   { accountId: owner, accountName, name, role, phone }: NewUser,
-  also: Also = async () => {},
+  also: InTransaction = async () => {},
 ): Promise<UserRow> {
   const accountId = owner ?? newId();
   if (owner === undefined) em.create(AccountEntity, { id: accountId, name: accountName });
@@ -127,7 +127,7 @@ async function changeIn(em: EntityManager, id: string, change: UserChange): Prom
   return user;
 }
 
-async function removeIn(em: EntityManager, id: string, also: Also): Promise<boolean> {
+async function removeIn(em: EntityManager, id: string, also: InTransaction): Promise<boolean> {
   const user = await em.findOne(UserEntity, { id }, secrets);
   if (user === null || (await em.nativeDelete(UserEntity, { id })) === 0) return false;
   await em.nativeDelete(SessionEntity, { userId: id });

@@ -1,4 +1,4 @@
-/** What a text is based on, both ways. */
+/** Citations, both ways: annotations of this style and the contract's citations. */
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type Citation, CitationSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
@@ -19,16 +19,16 @@ export function decodeCitation(annotation: JsonRecord): Citation {
   });
 }
 
-/** Where the cited text stands in the whole content, in characters; the end is exclusive. */
+/** Range of the cited text in the whole content, in characters; the end is exclusive. */
 export interface TextPlace {
   readonly start: number;
   readonly end: number;
 }
 
 /**
- * An annotation for a client; `undefined` where the source is no page: the style knows only those.
+ * Encodes a citation; `undefined` where its source is no web page, since the style has no other annotations.
  *
- * @param place of the whole text: what is told of the citation's place counts from its start
+ * @param place range of the whole text; the citation's own positions are relative to its start
  */
 export function encodeCitation(citation: Citation, place: TextPlace): JsonRecord | undefined {
   const own =

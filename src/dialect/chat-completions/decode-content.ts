@@ -1,4 +1,4 @@
-/** Messages of a request, each read into a turn. */
+/** Decodes the messages of a request; each becomes a turn. */
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -15,7 +15,7 @@ import {
 import { decodeAudio, decodeFile, decodeImage } from "./media.ts";
 import { reasoningMembers } from "./reasoning.ts";
 import type { JsonReader } from "../json/reader.ts";
-import { type JsonRecord, recordsAt, textAt } from "../json/value.ts";
+import type { JsonRecord } from "../json/value.ts";
 import { newPart, newToolCall, newToolResult, newTurn, textPart } from "../parts.ts";
 
 /** Reads messages in their order. @throws GatewayError INVALID_REQUEST */
@@ -44,7 +44,10 @@ export function decodeMessages(messages: readonly JsonReader[]): Turn[] {
   });
 }
 
-/** The deprecated calls have no ids: made here, in order, so that results find the call of their name. */
+/**
+ * Creates ids for deprecated function calls, which have none, in order, so that results find the call of their
+ * name.
+ */
 class LegacyCalls {
   readonly #ids = new Map<string, string>();
   #count = 0;
@@ -86,7 +89,10 @@ function decodeAssistant(message: JsonReader, calls: LegacyCalls): Turn {
   return newTurn(Role.ASSISTANT, parts, { plain, name, extras: message.deepExtras() });
 }
 
-/** As compatible vendors give it out: marked as this style's own, so that no vendor of another gets it. */
+/**
+ * Reasoning as compatible vendors write it. It is marked as this style's own, so that no vendor of another style
+ * receives it.
+ */
 function decodeReasoning(message: JsonReader): Part | undefined {
   for (const member of reasoningMembers) {
     const text = message.isText(member) ? message.text(member) : "";
@@ -105,7 +111,7 @@ function decodeToolCall(call: JsonReader): Part {
 function decodeFunctionCall(call: JsonReader): ToolCall {
   call.word("type", ["function"]);
   const called = call.requiredObject("function");
-  // Some clients send the arguments as the object that their text should be.
+  // Some clients send arguments as an object instead of its JSON text.
   const input = called.isObject("arguments") ? called.json("arguments") : called.text("arguments");
   const name = called.requiredText("name");
   const id = call.requiredText("id");
@@ -137,7 +143,7 @@ function resultTurn(message: JsonReader, toolCallId: string): Turn {
 
 interface Content {
   readonly parts: Part[];
-  /** Whether it came as a string, or not at all. */
+  /** Whether it was a string or absent. */
   readonly plain: boolean;
 }
 
@@ -158,7 +164,7 @@ function decodePart(part: JsonReader): Part {
   const breakpoint = part.object("prompt_cache_breakpoint");
   breakpoint?.word("mode", ["explicit"]);
   if (breakpoint) decoded.cacheHint = create(CacheHintSchema, { ttl: breakpoint.text("ttl") });
-  // An opaque part has all of it.
+  // An opaque part contains all of it.
   if (decoded.kind.case !== "opaque") decoded.extras = part.deepExtras();
   return decoded;
 }
@@ -194,21 +200,7 @@ function opaque(type: string, json: string): Part {
   return create(PartSchema, { kind: { case: "opaque", value } });
 }
 
-/** The text in a message or delta; empty where it has none. */
-export function readText(said: JsonRecord): string {
-  const { content } = said;
-  if (typeof content === "string") return content;
-  return Array.isArray(content) ? joinTexts(recordsAt(said, "content")) : "";
-}
-
-export function joinTexts(parts: readonly JsonRecord[]): string {
-  return parts
-    .filter(({ type }) => type === "text")
-    .map((part) => textAt(part, "text"))
-    .join("");
-}
-
-/** The input of a call, which some vendors write as an object instead of its text. */
+/** The input of a call; some vendors write an object instead of its text. */
 export function readInput(called: JsonRecord, member: string): string {
   const value = called[member];
   if (typeof value === "string") return value;

@@ -1,4 +1,4 @@
-/** A vendor's whole reply, or its refusal of a request. */
+/** Decodes a vendor's whole reply or error. */
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -20,12 +20,13 @@ import {
 } from "../json/value.ts";
 import { decodeCitation } from "./citation.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
-import { readInput, readText } from "./decode-content.ts";
+import { readInput } from "./decode-content.ts";
+import { readText } from "./wire.ts";
 import { readReasoning } from "./reasoning.ts";
 import { decodeUsage } from "./usage.ts";
 import { readVendorError } from "./errors.ts";
 
-/** See {@link VendorCodec.decodeReply}. */
+/** Implements {@link VendorCodec.decodeReply}. */
 export function decodeChatReply(body: Buffer): Reply {
   const wire = parseReply(body);
   const failure = readVendorError(wire);
@@ -95,12 +96,12 @@ function decodeCall(call: JsonRecord, madeId: string): ToolCall {
   });
 }
 
-/** An id for a call to which the vendor gave none. Unique in a conversation, as the reply's id is. */
+/** Generates the id of a call without one. Unique within a conversation, like the reply's id. */
 export function generatedCallId(replyId: string, number: number): string {
   return `call_${replyId.replaceAll(/[^\w-]/g, "").slice(-24)}_${number}`;
 }
 
-/** A text behind `stop_reason` tells which stop text came: some compatible vendors have that. */
+/** Some compatible vendors report the matching stop text in `stop_reason`. */
 function decodeStop(choice: JsonRecord, parts: readonly Part[]) {
   const contents = {
     hasCalls: parts.some(({ kind }) => kind.case === "toolCall"),
@@ -112,7 +113,7 @@ function decodeStop(choice: JsonRecord, parts: readonly Part[]) {
   return isStopped ? { stopReason: StopReason.STOP_SEQUENCE, stopSequence } : { stopReason };
 }
 
-/** See {@link VendorCodec.decodeError}. */
+/** Implements {@link VendorCodec.decodeError}. */
 export function decodeChatError(body: Buffer): VendorError | undefined {
   try {
     return readVendorError(parseReply(body));

@@ -1,4 +1,4 @@
-/** A client's request, read in full. */
+/** Decodes a client's request in full. */
 import { create } from "@bufbuild/protobuf";
 import {
   ConversationSchema,
@@ -22,7 +22,7 @@ import { type JsonReader, parseObject } from "../json/reader.ts";
 import { decodeMessages } from "./decode-content.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 
-/** See {@link CallerCodec.decodeRequest}. */
+/** Implements {@link CallerCodec.decodeRequest}. */
 export function decodeChatRequest(body: Uint8Array, options: DecodeRequestOptions): Generation {
   const reader = parseObject(body, options.outline);
   refuseOtherReplies(reader);
@@ -48,12 +48,12 @@ export function decodeChatRequest(body: Uint8Array, options: DecodeRequestOption
     includeUsage: streamOptions?.flag("include_usage") ?? false,
   });
   Object.assign(generation, decodeSampling(reader), decodeForm(reader));
-  // Last: only now is known what was read.
+  // Last, since extras are the members that were not read.
   generation.extras = reader.deepExtras();
   return keepTexts(generation, reader.longTexts);
 }
 
-/** A reply has one choice and no sound. */
+/** Refuses several choices and audio. */
 function refuseOtherReplies(reader: JsonReader): void {
   const choices = reader.count("n", { max: 128 }) ?? 1;
   if (choices > 1) {
@@ -65,7 +65,7 @@ function refuseOtherReplies(reader: JsonReader): void {
   const others = reader.texts("modalities").filter((word) => word !== "text");
   if (others.length > 0 || reader.has("audio")) {
     const name = others.length > 0 ? "modalities" : "audio";
-    throw reader.invalid("asks for sound, but this model replies in text; leave it out", name);
+    throw reader.invalid("requests audio, but this model replies in text; leave it out", name);
   }
 }
 
@@ -89,7 +89,7 @@ function decodeTurns(reader: JsonReader, { platformAliases }: DecodeRequestOptio
 }
 
 function decodeSampling(reader: JsonReader): Partial<Generation> {
-  // Both names at once: the newer one counts.
+  // Where both names are present, the newer one counts.
   const older = reader.count("max_tokens");
   const max = reader.count("max_completion_tokens") ?? older;
   const temperature = reader.number("temperature", { min: 0, max: 2 });
@@ -147,7 +147,7 @@ function decodeFormat(format: JsonReader): ResponseFormat {
   }
 }
 
-/** `safety_identifier` follows the deprecated `user`. Where both are there and differ, `user` stays an extra. */
+/** `safety_identifier` replaces the deprecated `user`. Where both are present and differ, `user` stays an extra. */
 function decodeEndUser(reader: JsonReader): string {
   const identifier = reader.text("safety_identifier");
   if (identifier === "") return reader.text("user");

@@ -1,4 +1,4 @@
-/** A vendor's streamed reply. */
+/** Decodes a vendor's streamed reply. */
 import { ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
   type GenerateEvent,
@@ -7,7 +7,8 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { decodeCitation } from "./citation.ts";
-import { readInput, readText } from "./decode-content.ts";
+import { readInput } from "./decode-content.ts";
+import { readText } from "./wire.ts";
 import { readReasoning, sealOf } from "./reasoning.ts";
 import { generatedCallId } from "./decode-reply.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
@@ -27,7 +28,7 @@ import {
 import { newPart } from "../parts.ts";
 import { EventDataReader } from "../sse/event-stream.ts";
 
-/** See {@link VendorCodec.decodeStream}. */
+/** Implements {@link VendorCodec.decodeStream}. */
 export class ChatStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #reader = new ChunkReader();
@@ -48,7 +49,7 @@ export class ChatStreamDecoder implements StreamDecoder {
     return events;
   }
 
-  /** Whether what is left is an event that lacks only its end, and none that was cut in its middle. */
+  /** Whether the remaining bytes are an event that only lacks its end, rather than one that was cut. */
   #isWhole(): boolean {
     const data = /^data: ?(.*)$/m.exec(this.#data.rest?.toString("utf8").trimEnd() ?? "")?.[1];
     return data === "[DONE]" || parseRecord(data ?? "") !== undefined;
@@ -72,7 +73,7 @@ function parseChunk(data: string): JsonRecord {
   return chunk;
 }
 
-/** The kinds of parts that grow by text. */
+/** The kinds of parts with text deltas. */
 type TextKind = "text" | "reasoning" | "refusal";
 
 /** Reads chunks in their order. */
@@ -84,14 +85,14 @@ class ChunkReader {
   #serviceTier = "";
   #usage: Usage | undefined;
   #parts = 0;
-  /** The one part under way that is no call. */
+  /** The open part that is no call. */
   #open: TextKind | undefined;
   #openIndex = 0;
   #reasoningMember = "";
   #hasRefusal = false;
   readonly #calls = new CallReader(() => this.#parts++);
 
-  /** Whether the reply has ended or failed: nothing that follows counts. */
+  /** Whether the reply has ended or failed; later chunks are ignored. */
   get isDone(): boolean {
     return this.#isEnded;
   }
@@ -114,22 +115,22 @@ class ChunkReader {
     if (isRecord(usage)) this.#usage = decodeUsage(usage) ?? this.#usage;
     this.#serviceTier = textAt(chunk, "service_tier") || this.#serviceTier;
     if (choice !== undefined) this.#onChoice(chunk, choice, events);
-    // A vendor that tells usage does so in a chunk of its own, the last one.
+    // Vendors report usage in a chunk of its own, the last one.
     else if (this.#finishReason !== undefined && this.#usage !== undefined) this.#end(events);
   }
 
-  /** The vendor has said that nothing follows. */
+  /** Called at the vendor's end mark. */
   finish(events: GenerateEvent[]): void {
     if (!this.#isEnded && this.#isStarted) this.#end(events);
   }
 
-  /** The vendor has closed the stream: without a reason for its end, it was cut. */
+  /** Called after the vendor closed the stream. Without a finish reason it was cut off. */
   close(events: GenerateEvent[]): void {
     if (this.#finishReason !== undefined) this.finish(events);
   }
 
   #onChoice(chunk: JsonRecord, choice: JsonRecord, events: GenerateEvent[]): void {
-    // Further choices were not asked for.
+    // Further choices were not requested.
     if (countAt(choice, "index") !== undefined && choice["index"] !== 0) return;
     if (!this.#isStarted) this.#start(chunk, events);
     const delta = recordAt(choice, "delta") ?? recordAt(choice, "message");
@@ -260,7 +261,7 @@ function emptyPart(kind: TextKind) {
   }
 }
 
-/** A call under way. */
+/** An open call. */
 interface OpenCall {
   readonly id: string;
   readonly partIndex: number;
@@ -268,7 +269,7 @@ interface OpenCall {
 
 /** Reads the deltas of calls. */
 class CallReader {
-  /** The reply's id, from which ids of calls are made where the vendor gives none. */
+  /** The reply's id; ids of calls are derived from it where the vendor provides none. */
   replyId = "";
   readonly #nextPart: () => number;
   readonly #open: OpenCall[] = [];
@@ -295,12 +296,12 @@ class CallReader {
     }
   }
 
-  /** All calls are complete: the style does not tell of each. */
+  /** Ends all calls; the style does not mark the end of each. */
   close(events: GenerateEvent[]): void {
     for (const { partIndex } of this.#open) events.push(partEnd(partIndex));
   }
 
-  /** Some vendors give no index, and some give every call the same: then a new id with a name is a new call. */
+  /** Some vendors provide no index, or the same for every call; then a new id with a name starts a new call. */
   #find(delta: JsonRecord, called: JsonRecord): OpenCall | undefined {
     const index = countAt(delta, "index");
     const call = index === undefined ? this.#open.at(-1) : this.#byIndex.get(index);

@@ -338,10 +338,7 @@ function sort(parts: readonly Part[], context: EncodeContext): MessageParts {
     else if (kind.case === "opaque" && kind.value.type === "audio") {
       said.members["audio"] = encodeOpaque(kind.value);
     } else if (kind.case === "media") {
-      throw invalid(
-        "messages",
-        "The model's vendor takes no pictures or files that the model sent",
-      );
+      throw invalid("messages", "The model's vendor takes no images or files that the model sent");
     } else said.content.push(...encodePart(part, context));
   }
   return said;

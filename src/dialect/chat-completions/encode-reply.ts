@@ -12,7 +12,7 @@ import { encodeFinishReason } from "./finish-reason.ts";
 import { LostMembers, replyId } from "./wire.ts";
 import { encodeUsage } from "./usage.ts";
 
-/** See {@link CallerCodec.encodeReply}. */
+/** Implements {@link CallerCodec.encodeReply}. */
 export function encodeChatReply(reply: Reply, options: ReplyOptions): Buffer {
   const lost = new LostMembers(options);
   const { id, created, usage, serviceTier, stopReason } = reply;

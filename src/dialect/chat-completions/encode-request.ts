@@ -18,7 +18,7 @@ import { strictFor } from "../strict-schema.ts";
 /** The most stop texts that vendors of this style take. */
 const stopMax = 4;
 
-/** See {@link VendorCodec.encodeRequest}. */
+/** Implements {@link VendorCodec.encodeRequest}. */
 export function encodeChatRequest(generation: Generation, target: RequestTarget): EncodedRequest {
   const context = new EncodeContext(target.sourceDialect);
   const { conversation } = generation;

@@ -20,26 +20,26 @@ import { encodeFinishReason } from "./finish-reason.ts";
 import { LostMembers, replyId } from "./wire.ts";
 import { encodeUsage } from "./usage.ts";
 
-/** A part under way. */
+/** An open part. */
 interface OpenPart {
   readonly kind: "text" | "refusal" | "reasoning" | "function" | "custom";
-  /** What stands before its text in a chunk, and what behind it. */
+  /** The text of a chunk before and after its content. */
   readonly before: string;
   readonly after: string;
-  /** Where its text begins in the whole content, in characters. */
+  /** Start of its text in the whole content, in characters. */
   readonly start: number;
   /** Whether anything of its text has been written. */
   isBegun: boolean;
 }
 
 /**
- * See {@link CallerCodec.encodeStream}. What changes from one chunk to the next is the text alone: it is put
+ * Implements {@link CallerCodec.encodeStream}. Only the text changes between chunks, so it is inserted
  * between two prepared texts.
  */
 export class ChatStreamEncoder implements StreamEncoder {
   readonly #options: ReplyOptions;
   readonly #lost: LostMembers;
-  /** A chunk up to its choices, and from their end on. */
+  /** The parts of a chunk before and after its choices. */
   #head = "";
   readonly #tail: string;
   /** By their numbers. */
@@ -170,7 +170,7 @@ export class ChatStreamEncoder implements StreamEncoder {
     if (kind === "text") this.#contentChars += text.length;
     if (part.isBegun) return before + JSON.stringify(text) + after;
     part.isBegun = true;
-    // There is one member for all reasoning: what follows is kept apart from what was there before.
+    // The style has a single member for reasoning, so parts are separated by a blank line.
     const gap = kind === "reasoning" && this.#hasReasoning ? "\n\n" : "";
     if (kind === "reasoning") this.#hasReasoning = true;
     return before + JSON.stringify(gap + text) + after;
@@ -184,7 +184,7 @@ export class ChatStreamEncoder implements StreamEncoder {
     return "";
   }
 
-  /** Clients parse a function's arguments: nothing at all is no JSON. */
+  /** Clients parse a function's arguments, and an empty text is no JSON. */
   #onPartEnd(index: number): string {
     const part = this.#parts[index];
     return part?.kind === "function" && !part.isBegun ? this.#text(index, "{}") : "";

@@ -1,4 +1,4 @@
-/** Why a reply ended, both ways. */
+/** Finish reasons, both ways. */
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 
 /** What a vendor's reason means, with what the reply holds. */
@@ -7,7 +7,7 @@ export interface ReplyContents {
   readonly hasRefusal: boolean;
 }
 
-/** The words of the style, and those that compatible vendors have in their place. */
+/** The style's words, and those that compatible vendors use instead. */
 const reasons: ReadonlyMap<string, StopReason> = new Map([
   ["stop", StopReason.END],
   ["eos", StopReason.END],
@@ -23,7 +23,7 @@ const reasons: ReadonlyMap<string, StopReason> = new Map([
   ["refusal", StopReason.REFUSAL],
 ]);
 
-/** The reasons that tell of a failure instead: the reply is not complete. */
+/** Words that report a failure: the reply is incomplete. */
 const failures: ReadonlySet<string> = new Set(["error", "insufficient_system_resource"]);
 
 /** Whether the vendor failed, going by its reason. */
@@ -38,15 +38,15 @@ export function decodeFinishReason(
 ): StopReason {
   const reason = reasons.get(finishReason) ?? StopReason.UNSPECIFIED;
   if (reason !== StopReason.END && reason !== StopReason.UNSPECIFIED) return reason;
-  // `stop` is what vendors say of a call that the choice named, and of a refusal.
+  // Vendors also report `stop` for a call that the tool choice named, and for a refusal.
   if (hasCalls) return StopReason.TOOL_CALLS;
   return hasRefusal ? StopReason.REFUSAL : reason;
 }
 
 /**
- * The reason for a client. A refusal is told by the text of it, and ends like any other reply.
+ * Encodes a reason. A refusal is shown as text, and ends like any other reply.
  *
- * @param hasRefusal whether the reply has such a text: without one, only the reason can tell
+ * @param hasRefusal whether the reply has such a text; without it only the reason reveals the refusal
  */
 export function encodeFinishReason(reason: StopReason, hasRefusal: boolean): string {
   switch (reason) {

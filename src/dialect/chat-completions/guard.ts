@@ -1,4 +1,4 @@
-/** See {@link Guard}. */
+/** Refuses bodies with members that must not use the key of the operator. */
 import { checkFiles, checkModeration, checkServiceTier, guardOf } from "../guard.ts";
 
 const suspects = { members: ["moderation", "service_tier"], nested: ["file_id"] };

@@ -1,4 +1,4 @@
-/** Pictures, sound and files in a message's content, both ways. */
+/** Images, audio and files in message content, both ways. */
 import { create } from "@bufbuild/protobuf";
 import {
   type MediaPart,
@@ -51,11 +51,11 @@ export function decodeFile(part: JsonReader): MediaPart {
   });
 }
 
-/** How a medium is written. */
+/** Options for writing a medium. */
 export interface MediaOptions {
   /** Whether the request came in this style: ids of files are then the vendor's own. */
   readonly isOwn: boolean;
-  /** Told what cannot be carried. */
+  /** Called with the name of what cannot be carried. */
   readonly drop: (name: string) => void;
 }
 
@@ -76,7 +76,7 @@ export function encodeMedia(media: MediaPart, options: MediaOptions): JsonRecord
     default:
       throw invalid(
         undefined,
-        "A medium has no type; say whether it is a picture, a document or sound",
+        "A medium has no type; say whether it is an image, a document or audio",
       );
   }
 }
@@ -96,21 +96,21 @@ function encodeImage({ source, mimeType, detail }: MediaPart): JsonRecord {
     default:
       throw invalid(
         undefined,
-        "The model's vendor takes pictures by address or in base64 only; send this picture in base64",
+        "The model's vendor takes images by URL or in base64 only; send this image in base64",
       );
   }
 }
 
 function encodeAudio({ source, mimeType }: MediaPart): JsonRecord {
   if (source.case !== "base64") {
-    throw invalid(undefined, "The model's vendor takes sound in base64 only; send it in base64");
+    throw invalid(undefined, "The model's vendor takes audio in base64 only; send it in base64");
   }
   const word = mimeType.replace(/^audio\/(?:x-)?/, "");
   const format = word === "mpeg" ? "mp3" : word === "wave" ? "wav" : word;
   return { type: "input_audio", input_audio: { data: source.value, format } };
 }
 
-/** What a document is about, where it is told, stands before it as text. */
+/** The title and context of a document precede it as text. */
 function encodeDocument(media: MediaPart, { isOwn, drop }: MediaOptions): JsonRecord[] {
   const { source, title, context, filename } = media;
   if (media.citations) drop("citations");
@@ -123,7 +123,7 @@ function encodeDocument(media: MediaPart, { isOwn, drop }: MediaOptions): JsonRe
       ];
     case "base64": {
       const name = filename || title || (isOwn ? "" : "document.pdf");
-      // Without a type it came as bare base64, and goes out so.
+      // Content without a type was bare base64, and is sent the same way.
       const bare = isOwn && media.mimeType === "";
       const content = bare
         ? source.value
@@ -158,7 +158,7 @@ interface DataUrl {
   readonly base64: string;
 }
 
-/** By the first comma, not by a pattern: the rest can be megabytes. */
+/** Split at the first comma rather than by a pattern: the rest may be megabytes. */
 function splitDataUrl(url: string): DataUrl | undefined {
   const comma = url.indexOf(",");
   const head = comma < 0 ? "" : url.slice(0, comma);

@@ -34,7 +34,7 @@ const known = knownMembers(names);
 
 const knownWithAliases = knownMembers(names, ["modelKey", "prompt"]);
 
-/** See {@link TextDialect.readRequest}. */
+/** Implements {@link TextDialect.readRequest}. */
 export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): TextRequest {
   const bytes = asBuffer(body);
   const outline = readOutline(bytes);

@@ -8,7 +8,7 @@ import {
   type ReasoningSeal,
   ReasoningSealSchema,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { joinTexts } from "./decode-content.ts";
+import { joinTexts } from "./wire.ts";
 import { type JsonRecord, recordsAt, textAt } from "../json/value.ts";
 
 /** The members under which vendors of this style show reasoning: the first is the more common. */

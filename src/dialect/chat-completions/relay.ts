@@ -1,5 +1,4 @@
-/** The reply half of chat completions on a relayed hop: bytes in, the same bytes out but for the model
- * name and the usage that only the gateway asked for. */
+/** Relays replies. Bytes pass unchanged except for the model name and usage that only the gateway requested. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { eventBytesMax } from "../../config/limits.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
@@ -14,7 +13,7 @@ import { Splicer } from "../json/splice.ts";
 import { parseRecord } from "../json/value.ts";
 import { dataLinesOf, type EventPlace, EventSplitter, missingEnd } from "../sse/event-stream.ts";
 
-/** See {@link TextDialect.relayReply}. */
+/** Implements {@link TextDialect.relayReply}. */
 export function relayChatReply(body: Buffer, options: RelayOptions): RelayedReply {
   const scan = new ChunkScan();
   scan.scan(body, 0, body.length);
@@ -27,7 +26,7 @@ export function relayChatReply(body: Buffer, options: RelayOptions): RelayedRepl
   };
 }
 
-/** See {@link TextDialect.relayStream}. */
+/** Implements {@link TextDialect.relayStream}. */
 export class ChatStreamRelay implements StreamRelay {
   usage: Usage | undefined;
   textBytes = 0;
@@ -38,11 +37,11 @@ export class ChatStreamRelay implements StreamRelay {
   readonly #splitter = new EventSplitter(eventBytesMax);
   readonly #splicer = new Splicer();
   readonly #scan = new ChunkScan();
-  /** The form of the last plain event; `undefined`: none has come. */
+  /** Template of the last plain event; `undefined` before the first. */
   #template: EventTemplate | undefined;
   readonly #model: Buffer | undefined;
   readonly #hideUsage: boolean;
-  /** How many choices have not finished yet. */
+  /** Number of unfinished choices. */
   #openChoices: number;
   readonly #choices: RelayedChoices;
 
@@ -54,7 +53,7 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   push(pieces: readonly Buffer[]): Buffer {
-    // Nothing follows an error, above all no terminal event.
+    // Nothing follows an error, in particular no terminal event.
     if (this.failed) return emptyBuffer;
     const source = this.#splitter.begin(pieces);
     let at = 0;
@@ -84,7 +83,7 @@ export class ChatStreamRelay implements StreamRelay {
     return Buffer.from(this.#choices.stop(usage));
   }
 
-  /** Passes events that differ from one read before in their text only. */
+  /** Relays events that differ from an earlier one in their text only. */
   #relayMatching(source: Buffer, start: number): number {
     if (this.#template === undefined) return start;
     const { end, textBytes, out } = this.#template.pass(source, start);
@@ -115,7 +114,7 @@ export class ChatStreamRelay implements StreamRelay {
     this.#learn(source, place, before);
   }
 
-  /** Remembers the form of an event that has one text and nothing else that counts. */
+  /** Learns the template of an event with one text and nothing else of interest. */
   #learn(source: Buffer, place: EventPlace, before: number): void {
     const { texts, textStart, textEnd, finishes, errorStart, usageStart, usageEnd } = this.#scan;
     const isPlain =
@@ -132,7 +131,7 @@ export class ChatStreamRelay implements StreamRelay {
       event: this.#splicer.preview(before, source, place),
       textStart: text.start + shift,
     };
-    // A copy: a part of what is read now would be overwritten by the next read.
+    // A copy, since the next read overwrites the buffer.
     this.#template = new EventTemplate({
       event: Buffer.from(source.subarray(start, end)),
       text,
@@ -154,7 +153,7 @@ export class ChatStreamRelay implements StreamRelay {
     }
   }
 
-  /** The chunk that exists only because the gateway asked for usage: no choices, nothing but usage. */
+  /** Whether the chunk exists only because the gateway requested usage: no choices, only usage. */
   #isInjectedUsage(source: Buffer): boolean {
     const { usageStart, usageEnd, choicesEmpty } = this.#scan;
     return (
@@ -168,7 +167,7 @@ export class ChatStreamRelay implements StreamRelay {
     this.#splicer.replace(usageCutStart, usageCutEnd);
   }
 
-  /** Data over several lines: legal, though no vendor does it. Joined, read and written as one line. */
+  /** Data in several lines: legal, though no vendor sends it. Joined, read, and written as one line. */
   #onSplitData(source: Buffer, place: EventPlace): void {
     const data = dataLinesOf(source.toString("utf8", place.start, place.end)).join(" ");
     const event = Buffer.from(`data: ${data}\n\n`);
@@ -191,7 +190,7 @@ interface ModelEdit {
   readonly model: Buffer | undefined;
 }
 
-/** Puts the public name where the vendor wrote a string; a null stays. */
+/** Writes the public model name where the vendor wrote a string; null stays. */
 function restoreModel(source: Buffer, scan: ChunkScan, { splicer, model }: ModelEdit): void {
   if (model === undefined || scan.modelStart < 0 || source[scan.modelStart] !== 0x22) return;
   splicer.replace(scan.modelStart, scan.modelEnd, model);
@@ -209,7 +208,7 @@ function isNull(source: Buffer, start: number, end: number): boolean {
   return end - start === 4 && source[start] === 0x6e;
 }
 
-/** The vendor's figures; `undefined` where they are unusable. */
+/** The vendor's usage; `undefined` where it is unusable. */
 function readUsage(source: Buffer, start: number, end: number): Usage | undefined {
   return decodeUsage(parseRecord(source.toString("utf8", start, end)));
 }

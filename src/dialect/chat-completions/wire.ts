@@ -1,10 +1,11 @@
-/** What all parts of a request body that is being written share: whose style it came in, and what is lost. */
+/** Helpers for replies in this style. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Part, ReasoningSeal } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
+import { type JsonRecord, recordsAt, textAt } from "../json/value.ts";
 
-/** The reply's id: the vendor's, where it looks as clients expect. */
+/** The reply's id: the vendor's if it has the expected form, otherwise a generated one. */
 export function replyId(vendorId: string, callId: string): string {
   return vendorId.startsWith("chatcmpl") ? vendorId : `chatcmpl-${callId}`;
 }
@@ -16,7 +17,7 @@ interface Ending {
   readonly stopDetail: string;
 }
 
-/** Tells what the style cannot carry, each name once. */
+/** Reports members that the style cannot carry, each name once. */
 export class LostMembers {
   readonly #names = new Set<string>();
   readonly #onDropped: ReplyOptions["onDropped"];
@@ -25,25 +26,25 @@ export class LostMembers {
     this.#onDropped = onDropped;
   }
 
-  /** Something that has no place here. */
+  /** Reports a member. */
   add(name: string): void {
     if (this.#names.has(name)) return;
     this.#names.add(name);
     this.#onDropped(name);
   }
 
-  /** A part of which nothing is left. */
+  /** Reports a part that is lost completely. */
   addPart({ kind }: Part): void {
     if (kind.case !== undefined) this.add(kind.case === "opaque" ? kind.value.type : kind.case);
   }
 
-  /** What seals reasoning. Of this style's own, only the text counts. */
+  /** Reports a reasoning seal of another style. */
   addSeal(seal: ReasoningSeal | undefined): void {
     if (seal !== undefined && seal.dialect !== Dialect.CHAT_COMPLETIONS) this.add("reasoning.seal");
   }
 
   /**
-   * What of the ending has no place here. Returns the text of a refusal that is told nowhere else.
+   * Reports details of the end that have no member. Returns the text of a refusal that is shown nowhere else.
    *
    * @param hasRefusal whether the reply has a refusal already
    */
@@ -55,4 +56,18 @@ export class LostMembers {
     this.add("stop_detail");
     return "";
   }
+}
+
+/** The text in a message or delta; empty where it has none. */
+export function readText(said: JsonRecord): string {
+  const { content } = said;
+  if (typeof content === "string") return content;
+  return Array.isArray(content) ? joinTexts(recordsAt(said, "content")) : "";
+}
+
+export function joinTexts(parts: readonly JsonRecord[]): string {
+  return parts
+    .filter(({ type }) => type === "text")
+    .map((part) => textAt(part, "text"))
+    .join("");
 }

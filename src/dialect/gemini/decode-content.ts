@@ -1,4 +1,4 @@
-/** Reads a reply chunk by chunk: a whole one is a stream of a single chunk. */
+/** Decodes a reply by chunks; a whole reply is a stream of one chunk. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   type MediaPart,
@@ -57,8 +57,10 @@ export class ReplyReader {
     this.#finish = readFinish(chunk, candidate) ?? this.#finish;
   }
 
-  /** No chunk follows. Tells the end where the vendor gave a reason for one: without, the reply was cut.
-   * Not before, as some models give the reason with every chunk, and counts may come behind it. */
+  /**
+   * Called after the last chunk. Emits the end where the vendor gave a reason; without one the reply was cut off.
+   * Not earlier, since some models repeat the reason in every chunk, and usage may follow it.
+   */
   end(events: GenerateEvent[]): void {
     if (this.#isOver || this.#finish === undefined) return;
     this.#isOver = true;
@@ -136,7 +138,7 @@ class PartReader {
       if (signature !== "") this.#seal(signature, place, events);
       return;
     }
-    // What the model drew while it thought is no part of its reply.
+    // Images made while thinking are not part of the reply.
     if (part["thought"] === true) return;
     const call = recordAt(part, "functionCall");
     if (call !== undefined) {
@@ -157,7 +159,7 @@ class PartReader {
     this.#delta({ case: "text", value: text }, events);
   }
 
-  /** A call's or thought's seal belongs to the reasoning before it; a text's to one behind it. */
+  /** The seal of a call or thought belongs to the reasoning before it; that of a text, to reasoning after it. */
   #seal(signature: string, place: SealPlace, events: GenerateEvent[]): void {
     if (place === "content") this.close(events);
     this.#begin("reasoning", events);
@@ -199,7 +201,7 @@ class PartReader {
 
   #opaque(part: JsonRecord, events: GenerateEvent[]): void {
     const type = Object.keys(part).find((name) => isRecord(part[name]));
-    // Nothing at all, or a signature alone: Gemini sends such at the end of some streams.
+    // Empty, or only a signature: Gemini ends some streams like that.
     if (type === undefined) {
       const signature = textAt(part, "thoughtSignature");
       if (signature !== "") this.#seal(signature, "content", events);
@@ -244,7 +246,7 @@ class PartReader {
   }
 }
 
-/** An id that is the same each time the same reply is read, and no other call's. */
+/** An id that is unique to a call, and the same each time the same reply is read. */
 function callId(of: ReadonlyArray<string | number>): string {
   return `call_${hash("sha256", JSON.stringify(of), "hex").slice(0, 24)}`;
 }

@@ -10,7 +10,7 @@ import { UnreadableReplyError, type VendorError } from "../codec.ts";
 import { isRecord, parseReply, recordAt, textAt } from "../json/value.ts";
 import { ReplyReader } from "./decode-content.ts";
 
-/** See {@link VendorCodec.decodeReply}. */
+/** Implements {@link VendorCodec.decodeReply}. */
 export function decodeGeminiReply(body: Buffer): Reply {
   const reader = new ReplyReader();
   const events: GenerateEvent[] = [];
@@ -56,7 +56,7 @@ function add(part: Part | undefined, delta: PartDelta["delta"]): void {
   if (kind?.case === "toolCall" && delta.case === "input") kind.value.input += delta.value;
 }
 
-/** See {@link VendorCodec.decodeError}. A stream that is refused comes as a list of one. */
+/** Implements {@link VendorCodec.decodeError}. A stream that is refused comes as a list of one. */
 export function decodeGeminiError(body: Buffer): VendorError | undefined {
   let parsed: unknown;
   try {

@@ -5,7 +5,7 @@ import { EventDataReader } from "../sse/event-stream.ts";
 import { parseRecord } from "../json/value.ts";
 import { ReplyReader } from "./decode-content.ts";
 
-/** See {@link VendorCodec.decodeStream}: events of one `data:` each, and no end mark. */
+/** Implements {@link VendorCodec.decodeStream}: events of one `data:` each, and no end mark. */
 export class GeminiStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #reader = new ReplyReader();

@@ -1,4 +1,4 @@
-/** Turns, as contents: roles user and model that alternate, system messages apart. */
+/** Encodes turns as contents with alternating roles user and model; system messages are separate. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   type OpaquePart,
@@ -22,22 +22,22 @@ import { type JsonRecord, parseRecord } from "../json/value.ts";
 /** A conversation as Gemini has it. */
 interface EncodedContents {
   readonly contents: readonly GeminiContent[];
-  /** What the system messages say; empty: there are none. */
+  /** The system messages at the beginning; empty for none. */
   readonly system: readonly GeminiPart[];
 }
 
 /**
- * What stands where a function call's signature is missing: Google's own word for a call that another model
- * made. Gemini 3 refuses a call without any.
+ * Placeholder for a missing signature of a function call: Google's own value for calls of another model. Gemini 3
+ * refuses calls without a signature.
  */
 const foreignSignature = "skip_thought_signature_validator";
 
 /**
- * Writes the turns. Turns of the same role become one content, so that the answers to parallel calls stand
- * together, as Gemini wants. System messages of the beginning go in front of all. Later ones stay in their
- * place, as the user's words: Gemini has no other, and in front they would change what its cache begins with.
+ * Encodes turns. Turns of the same role become one content, so that the results of parallel calls are together, as
+ * Gemini requires. System messages at the beginning become the system instruction. Later ones stay in place as user
+ * text: Gemini has no other form, and moving them to the front would change the cached prefix.
  *
- * @throws GatewayError INVALID_REQUEST where something cannot be said to Gemini
+ * @throws GatewayError INVALID_REQUEST for content that Gemini cannot take
  */
 export function encodeContents(turns: readonly Turn[], context: EncodeContext): EncodedContents {
   const system: GeminiPart[] = [];
@@ -61,14 +61,14 @@ export function encodeContents(turns: readonly Turn[], context: EncodeContext): 
   if (contents.length > 0) return { contents, system };
   if (system.length === 0)
     throw invalid(undefined, "the messages are empty: send at least one with content");
-  // Gemini wants something to answer; a system message on its own is that elsewhere.
+  // Gemini requires something to answer; other styles accept a system message alone.
   return { contents: [{ role: "user", parts: system }], system: [] };
 }
 
 /** Contents whose roles alternate. */
 class ContentList {
   readonly #contents: GeminiContent[];
-  /** Where late words of the system begin in the last content; `undefined`: it has none. */
+  /** Start of late system text in the last content; `undefined` for none. */
   #late: number | undefined;
 
   constructor(contents: GeminiContent[]) {
@@ -81,7 +81,7 @@ class ContentList {
     return last?.role === role ? last.parts : [];
   }
 
-  /** Words of the system are no answer to a call: answers that come behind them go before. */
+  /** System text does not answer a call, so tool results that follow it are moved before it. */
   add(role: GeminiContent["role"], parts: readonly GeminiPart[]): void {
     const last = this.#contents.at(-1);
     if (parts.length === 0) return;
@@ -114,7 +114,7 @@ function signFirstCall({ parts }: GeminiContent): void {
   if (first !== undefined) first.thoughtSignature ??= foreignSignature;
 }
 
-/** Writes one turn after the other, and knows what the calls so far were called. */
+/** Encodes turns in order, and keeps the names of calls. */
 class TurnWriter {
   readonly #context: EncodeContext;
   readonly #names = new Map<string, string>();
@@ -133,7 +133,7 @@ class TurnWriter {
     });
   }
 
-  /** @param before what stands before it in the same content: some styles make each part a turn of its own */
+  /** @param before earlier parts in the same content: some styles make each part a turn of its own */
   parts(turn: Turn, before: readonly GeminiPart[]): GeminiPart[] {
     const parts: GeminiPart[] = [];
     for (const part of turn.parts) {
@@ -142,7 +142,7 @@ class TurnWriter {
     return parts;
   }
 
-  /** Signatures whose calls did not come: they are still the model's, and it takes them with an empty text. */
+  /** Signatures whose calls did not follow. They are sent with an empty text, which Gemini accepts. */
   leftOver(): GeminiPart[] {
     const parts = this.#waiting.map((thoughtSignature) => ({ text: "", thoughtSignature }));
     this.#waiting = [];
@@ -224,7 +224,7 @@ function textPart(text: string): GeminiPart[] {
   return text === "" ? [] : [{ text }];
 }
 
-/** Gemini wants an object. What is none (free text, JSON that the model broke) is shown as it was. */
+/** Gemini requires an object. Other input (free text, broken JSON) is shown as it was. */
 function argumentsOf(type: ToolType, input: string): JsonRecord {
   if (type === ToolType.CUSTOM) return { input };
   return input.trim() === "" ? {} : (parseRecord(input) ?? { input });

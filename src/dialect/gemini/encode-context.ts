@@ -1,4 +1,4 @@
-/** What the encoder's parts share: what the model can, and what could not be carried. */
+/** State of one request while it is written for Gemini. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { RequestTarget } from "../codec.ts";
@@ -16,17 +16,17 @@ export class EncodeContext {
     this.#isOwn = target.sourceDialect === Dialect.GEMINI;
   }
 
-  /** What could not be carried, each once. */
+  /** Members that could not be carried, without duplicates. */
   get dropped(): readonly string[] {
     return [...this.#dropped];
   }
 
-  /** Notes something that cannot be carried, by its path in the contract. */
+  /** Reports a member that cannot be carried, by its path in the contract. */
   drop(path: string): void {
     this.#dropped.add(path);
   }
 
-  /** The members to write back; those of another style are noted as dropped. */
+  /** The extras to restore; those of another style are reported as dropped. */
   extras(extras: readonly Extra[]): JsonRecord {
     if (this.#isOwn) {
       return Object.fromEntries(

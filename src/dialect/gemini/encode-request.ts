@@ -16,7 +16,7 @@ import type { GeminiRequest, GenerationConfig, ThinkingConfig } from "./wire.ts"
 import { jsonBody, textsOf } from "../json/long-texts.ts";
 import { parseRecord } from "../json/value.ts";
 
-/** See {@link VendorCodec.encodeRequest}. The model and whether to stream are told by the address. */
+/** Implements {@link VendorCodec.encodeRequest}. The model and whether to stream are told by the address. */
 export function encodeGeminiRequest(generation: Generation, target: RequestTarget): EncodedRequest {
   const { conversation, extras } = generation;
   if (conversation === undefined)

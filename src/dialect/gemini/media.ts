@@ -51,7 +51,7 @@ export function encodeMedia(media: MediaPart, context: EncodeContext): GeminiPar
     case undefined:
       break;
   }
-  throw invalid(undefined, "a picture or file has no content: send its bytes or its address");
+  throw invalid(undefined, "an image or file has no content: send its bytes or its URL");
 }
 
 function blob(media: MediaPart, data: string): GeminiBlob {
@@ -59,7 +59,7 @@ function blob(media: MediaPart, data: string): GeminiBlob {
   if (mimeType !== undefined) return { mimeType, data };
   throw invalid(
     undefined,
-    "a picture or sound has no MIME type: send it as a data URL that names one",
+    "an image or audio has no MIME type: send it as a data URL that names one",
   );
 }
 

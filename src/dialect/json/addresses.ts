@@ -1,42 +1,42 @@
 /**
- * Replaces addresses in JSON without parsing it: `"uri": "https://vendor/v1/x"` becomes `"uri": "https://us/gemini/v1/x"`
- * where the member is one of those named, and nothing else changes. Parsed and written again, 64-bit numbers,
- * `-0.10` and white space would not be what they were; and what a model says about an address is its own text.
+ * Replaces URLs in JSON without parsing it: `"uri": "https://vendor/v1/x"` becomes `"uri":
+ * "https://us/gemini/v1/x"` in the listed members, and nothing else changes. Parsing and rewriting would alter
+ * 64-bit numbers, `-0.10` and white space, and URLs in the model's own text must stay as they are.
  */
 import { joinBuffers, emptyBuffer } from "../../core/bytes.ts";
 
-/** One address that stands in place of another. Both without a trailing slash. */
+/** A URL prefix and its replacement, both without a trailing slash. */
 export interface AddressEdit {
   readonly from: string;
   readonly to: string;
-  /** The members whose value may be such an address. Absent: any. */
+  /** The members whose value is rewritten. Absent: all. */
   readonly members?: ReadonlySet<string>;
 }
 
-/** What an address looks like in JSON: some writers escape every slash. */
+/** A URL prefix as bytes; some writers escape every slash. */
 interface Needle {
   readonly from: Buffer;
   readonly to: Buffer;
   readonly members: ReadonlySet<string> | undefined;
 }
 
-/** What may stand behind an address: its path, a query or the end of the text. */
+/** Characters that may follow the prefix: a path, a query, or the end of the string. */
 const boundaries = new Set(['"', "/", "\\", "?", ":"].map((sign) => sign.charCodeAt(0)));
 const quote = 0x22;
 const colon = 0x3a;
 
-/** How much of what was passed on is remembered for the name of a member, in bytes. */
+/** Bytes of relayed output kept for finding a member's name. */
 const behindBytesMax = 256;
 
-/** Rewrites bytes that come in pieces cut anywhere. What may be the beginning of an address waits for the rest. */
+/** Rewrites bytes that arrive in arbitrary pieces. A possible start of a URL waits for the next piece. */
 export class AddressRewriter {
   readonly #needles: readonly Needle[];
   readonly #longest: number;
-  /** What addresses have in common however they are written: looked for first, at half the price. */
+  /** Common parts of all spellings, searched for first at half the cost. */
   readonly #hosts: readonly Buffer[];
-  /** The end of what was passed on, as it came. */
+  /** The end of the relayed output. */
   #behind: Buffer = emptyBuffer;
-  /** What waits. */
+  /** The bytes that wait. */
   #rest: Buffer = emptyBuffer;
 
   constructor(edits: readonly AddressEdit[]) {
@@ -47,13 +47,13 @@ export class AddressRewriter {
     this.#longest = Math.max(0, ...this.#needles.map(({ from }) => from.length));
   }
 
-  /** Whether there may be an address. A search is all that it costs. */
+  /** Whether there may be a URL. Costs one search. */
   finds(bytes: Buffer, { start, end }: { readonly start: number; readonly end: number }): boolean {
     const part = start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end);
     return this.#hosts.some((host) => part.includes(host));
   }
 
-  /** What can be passed on of it. A piece without any address is passed on as it is. */
+  /** Returns the bytes that can be relayed. A piece without URLs is returned unchanged. */
   push(piece: Buffer): Buffer {
     if (this.#needles.length === 0) return piece;
     const source = this.#rest.length === 0 ? piece : joinBuffers([this.#rest, piece]);
@@ -63,14 +63,14 @@ export class AddressRewriter {
     return this.#rewrite(source, passed);
   }
 
-  /** What waited. */
+  /** Returns the bytes that waited. */
   end(): Buffer {
     const rest = this.#rest;
     this.#rest = emptyBuffer;
     return rest.length === 0 ? rest : this.#rewrite(rest, rest.length);
   }
 
-  /** How many bytes at the end may be the beginning of an address, with the byte behind it. */
+  /** Number of bytes at the end that may be the start of a URL, including the character before it. */
   #waiting(source: Buffer): number {
     const { length } = source;
     for (let at = source.indexOf(quote, Math.max(0, length - this.#longest)); at >= 0; ) {
@@ -119,7 +119,7 @@ export class AddressRewriter {
     return first;
   }
 
-  /** Whether it is the value of a member that is named, and not the beginning of a longer host. */
+  /** Whether it is the value of a listed member, and not the prefix of a longer host. */
   #isMeant(source: Buffer, start: number, { from, members }: Needle): boolean {
     const after = source[start + from.length];
     if (after !== undefined && !boundaries.has(after)) return false;
@@ -151,7 +151,7 @@ export function rewriteAddresses(bytes: Buffer, edits: readonly AddressEdit[]): 
   return rest.length === 0 ? passed : joinBuffers([passed, rest]);
 }
 
-/** An address in a header: all of it, or nothing. */
+/** Rewrites a header that contains a URL and nothing else. */
 export function rewriteHeader(value: string, edits: readonly AddressEdit[]): string {
   for (const { from, to } of edits) {
     const after = value.charCodeAt(from.length);

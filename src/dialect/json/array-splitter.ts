@@ -1,4 +1,4 @@
-/** Finds the objects of a JSON array in bytes that arrive in any pieces. Trusts the bytes to be JSON. */
+/** Finds the objects of a JSON array in bytes that arrive in arbitrary pieces. Assumes valid JSON. */
 import { joinBuffers, emptyBuffer } from "../../core/bytes.ts";
 import { EventTooLongError } from "../sse/event-stream.ts";
 
@@ -7,10 +7,10 @@ const backslash = 0x5c;
 const open = 0x7b;
 const close = 0x7d;
 
-/** Told of each complete object. */
+/** Called for each complete object. */
 export type OnObject = (bytes: Buffer, start: number, end: number) => void;
 
-/** Goes through one array. */
+/** Splits one array. */
 export class ArraySplitter {
   readonly #objectBytesMax: number;
   readonly #onObject: OnObject;
@@ -24,12 +24,12 @@ export class ArraySplitter {
     this.#onObject = onObject;
   }
 
-  /** What has come of an object that is not complete. */
+  /** The bytes of an incomplete object. */
   get rest(): Buffer {
     return this.#rest;
   }
 
-  /** @returns what came up to the last complete object, with what stands between them @throws EventTooLongError */
+  /** @returns the bytes up to the last complete object, separators included @throws EventTooLongError */
   push(piece: Buffer): Buffer {
     const source = this.#rest.length === 0 ? piece : joinBuffers([this.#rest, piece]);
     let start = this.#rest.length === 0 ? -1 : 0;

@@ -1,7 +1,6 @@
 /**
- * Long texts cross from one style to another as their bytes. JSON.stringify takes as long as JSON.parse to write a
- * megabyte of prose with its escapes, and longer where it is not all Latin-1; copying what the client wrote takes a
- * tenth of that.
+ * Carries long texts between styles as bytes. JSON.stringify needs as long as JSON.parse for a megabyte of prose
+ * with escapes, and longer where it is not Latin-1; copying the client's bytes takes a tenth of that.
  */
 import { joinBuffers } from "../../core/bytes.ts";
 import type { JsonRecord } from "./value.ts";
@@ -9,26 +8,26 @@ import { longTextBytes, type Outline, scanObject, type TextSpan } from "./outlin
 import type { KnownText } from "./string-scan.ts";
 import { textWeight } from "./text-weight.ts";
 
-/** The most bytes beside long texts of a body that has them taken out: all of these are looked through. */
+/** Most bytes besides long texts; all of these are searched. */
 const restBytesMax = 256 * 1024;
 
-/** Stands for a long text, in JSON that has no other text with this sign. */
+/** Placeholder of a long text, in JSON where no other text contains this character. */
 const sign = "\u0000";
 const writtenSign = String.raw`\u0000`;
 
-/** The long texts of a request, and how its client wrote them. */
+/** The long texts of a request, with their bytes as the client wrote them. */
 export class LongTexts {
   readonly #written = new Map<string, Buffer>();
 
-  /** @param written its JSON, with quotes */
+  /** @param written its JSON, including quotes */
   add(text: string, written: Buffer): void {
     this.#written.set(text, written);
   }
 
   /**
-   * Writes some JSON.
+   * Writes JSON.
    *
-   * @param write makes the JSON. It must pass each text that is a value through `hide`
+   * @param write creates the JSON; it must pass every text value through `hide`
    */
   write(write: (hide: (text: string) => string) => string): JsonBody {
     const hidden: Buffer[] = [];
@@ -40,20 +39,20 @@ export class LongTexts {
     });
     if (hidden.length === 0) return bodyOf([json], []);
     const pieces = json.split(`"${writtenSign}"`);
-    // A client's own text or name looks like the sign.
+    // The client's own text contains the placeholder.
     if (pieces.length !== hidden.length + 1) return bodyOf([write((text) => text)], []);
     return bodyOf(pieces, hidden);
   }
 }
 
-/** A body that was written, one JSON object. */
+/** A written body, one JSON object. */
 export interface JsonBody {
   readonly body: Buffer;
-  /** Its outline, of any depth. Made once, and without going through its long texts again. */
+  /** Its outline. Created once, without scanning the long texts again. */
   readonly outline: () => Outline;
 }
 
-/** Writes a value. @param texts of which the value may have some */
+/** Writes a value. @param texts long texts that the value may contain */
 export function jsonBody(value: object, texts: LongTexts | undefined): JsonBody {
   if (texts === undefined) return bodyOf([JSON.stringify(value)], []);
   return texts.write((hide) =>
@@ -61,7 +60,7 @@ export function jsonBody(value: object, texts: LongTexts | undefined): JsonBody 
   );
 }
 
-/** @param texts what stands between two pieces */
+/** @param texts placed between the pieces */
 function bodyOf(pieces: readonly string[], texts: readonly Buffer[]): JsonBody {
   const all = pieces.flatMap((piece, at) => [Buffer.from(piece), ...texts.slice(at, at + 1)]);
   const body = joinBuffers(all);
@@ -72,7 +71,7 @@ function bodyOf(pieces: readonly string[], texts: readonly Buffer[]): JsonBody {
   };
 }
 
-/** The long texts among pieces of a body: each second one. Weighed here, by half of what going through them takes. */
+/** The long texts among the pieces of a body: every second one. Weighed here at half the cost of scanning them. */
 function knownIn(pieces: readonly Buffer[]): KnownText[] {
   const known: KnownText[] = [];
   let start = 0;
@@ -84,14 +83,14 @@ function knownIn(pieces: readonly Buffer[]): KnownText[] {
   return known;
 }
 
-/** A body that was parsed. */
+/** A parsed body. */
 export interface ParsedBody {
   readonly record: JsonRecord;
-  /** `undefined`: it has none, or much beside them. */
+  /** `undefined` where there are none, or they are the smaller part. */
   readonly texts: LongTexts | undefined;
 }
 
-/** Parses a body of which the outline is known. @param spans its long texts, in the order of their places */
+/** Parses a body with a known outline. @param spans its long texts, in order */
 export function parseBody(bytes: Buffer, spans: readonly TextSpan[]): ParsedBody {
   const rest = spans.length === 0 ? undefined : restOf(bytes, spans);
   if (rest === undefined) {
@@ -108,7 +107,7 @@ export function parseBody(bytes: Buffer, spans: readonly TextSpan[]): ParsedBody
   return { record, texts };
 }
 
-/** The body with a sign and a number in place of each long text; `undefined`: they are not most of it. */
+/** The body with numbered placeholders for long texts; `undefined` where these are not most of it. */
 function restOf(bytes: Buffer, spans: readonly TextSpan[]): string | undefined {
   const longBytes = spans.reduce((sum, { start, end }) => sum + end - start, 0);
   const restBytes = bytes.length - longBytes;
@@ -120,17 +119,17 @@ function restOf(bytes: Buffer, spans: readonly TextSpan[]): string | undefined {
     at = end;
   }
   pieces.push(bytes.toString("utf8", at));
-  // JSON has but one way to write the sign: a body without it has no such text.
+  // JSON has only one spelling of the placeholder, so a body without it contains no such text.
   if (pieces.some((piece) => piece.includes(writtenSign))) return undefined;
   return pieces.reduce((text, piece, index) => `${text}"${writtenSign}${index - 1}"${piece}`);
 }
 
-/** Puts the texts in the place of their signs. A body nests no deeper than the limit. */
+/** Replaces placeholders by their texts. Depth is limited by the body's own limit. */
 function putBack(holder: Record<string, unknown> | unknown[], texts: readonly string[]): void {
   for (const [name, value] of Object.entries(holder)) {
     if (typeof value === "object" && value !== null) putBack(value as unknown[], texts);
     else if (typeof value === "string" && value.startsWith(sign)) {
-      // What JSON.parse has made is the object's own, so that not even `__proto__` is more than a name.
+      // JSON.parse creates own properties, so even `__proto__` is an ordinary name.
       (holder as Record<string, unknown>)[name] = texts[Number(value.slice(sign.length))];
     }
   }
@@ -138,12 +137,12 @@ function putBack(holder: Record<string, unknown> | unknown[], texts: readonly st
 
 const key = Symbol("long texts");
 
-/** Keeps a request's long texts with what was made of it, for the encoder. */
+/** Stores a request's long texts with the decoded request, for the encoder. */
 export function keepTexts<Made extends object>(made: Made, texts: LongTexts | undefined): Made {
   return texts === undefined ? made : Object.assign(made, { [key]: texts });
 }
 
-/** What {@link keepTexts} kept; `undefined`: nothing. */
+/** The stored long texts; `undefined` for none. */
 export function textsOf(made: object): LongTexts | undefined {
   return (made as { readonly [key]?: LongTexts })[key];
 }

@@ -1,65 +1,64 @@
 /**
- * Finds the pictures, documents and recordings in a request body of any style, while outline.ts goes through it: a
- * string that is text costs nothing more.
+ * Finds the images, documents and audio of a request body in any style, during the scan of outline.ts; text strings
+ * cost nothing extra.
  *
- * Only where vendors read them as such: in the parts of messages. The same words in a tool's arguments or
- * schema, in `metadata` or in a text are text, or a client could send a million tokens under the name of a
- * picture.
+ * Media count only where vendors read them as such: in parts of messages. The same words in a tool's arguments or
+ * schema, in `metadata` or in text are text; otherwise a client could disguise a million tokens as an image.
  */
 import { asBuffer } from "../../core/bytes.ts";
 import { type NamedRole, Role } from "./roles.ts";
 import { type JsonText, stringEnd, weightUpTo } from "./string-scan.ts";
 
-/** A picture, document or recording of a request. */
+/** An image, document or audio of a request. */
 export interface Media {
-  readonly kind: "picture" | "document" | "other" | "sealed";
-  /** The length of its base64 in bytes; `undefined`: it is named by an address or an id. */
+  readonly kind: "image" | "document" | "other" | "sealed";
+  /** Length of its base64 in bytes; `undefined` where it is given by URL or id. */
   readonly bytes: number | undefined;
 }
 
-/** One that was found. */
+/** A medium found in a body. */
 export interface FoundMedia extends Media {
-  /** Where its string stands, without its quotes; `end` is exclusive. Equal: there is none to leave out. */
+  /** Range of its string without quotes; `end` is exclusive. Empty where nothing can be left out. */
   readonly start: number;
   readonly end: number;
-  /** What its string would weigh as text, in parts of a token. */
+  /** Weight of its string as text, in parts of a token. */
   readonly weight: number;
 }
 
-/** What stands in an object or an array. */
+/** What an object or array contains. */
 export const Place = {
-  /** Neither parts nor media, nor anything inside. */
+  /** Neither parts nor media at any depth. */
   TEXT: 0,
   /** Parts of a conversation. */
   OPEN: 1,
-  /** One picture, document or recording. */
+  /** One image, document or audio. */
   MEDIA: 2,
 } as const;
 
 /** One of {@link Place}. */
 export type PlaceValue = (typeof Place)[keyof typeof Place];
 
-/** An object or an array while it is open. Used again for others of that depth. */
+/** An open object or array; reused for others of that depth. */
 export interface Level {
-  /** The byte that closes it. */
+  /** The closing byte. */
   closer: number;
   place: PlaceValue;
-  /** Of an object in {@link Place.OPEN}: where its `type` stands, without quotes. Equal: it has none so far. */
+  /** In {@link Place.OPEN}: range of the object's `type`, without quotes. Empty where it has none yet. */
   typeStart: number;
   typeEnd: number;
-  /** In {@link Place.MEDIA}: what it says, and what it is by the words around it. */
+  /** In {@link Place.MEDIA}: the described medium. */
   described: Described | undefined;
   kind: string;
 }
 
-/** Where a string stands, without its quotes, and what it would weigh as text. */
+/** Range of a string without quotes, and its weight as text. */
 interface Weighed {
   readonly start: number;
   readonly end: number;
   readonly weight: number;
 }
 
-/** What one media object says. */
+/** The content of a media object. */
 interface Described {
   payload: Weighed | undefined;
   isText: boolean;
@@ -67,25 +66,25 @@ interface Described {
   mime: string;
 }
 
-/** A level to be used again and again. */
+/** Creates a reusable level. */
 export function newLevel(closer: number, place: PlaceValue): Level {
   return { closer, place, typeStart: 0, typeEnd: 0, described: undefined, kind: "" };
 }
 
-/** Roles of which a string must be looked at; any other is text. */
+/** Roles whose strings must be inspected; all others are text. */
 const lookedAt = Role.MEDIA_STRING | Role.PAYLOAD | Role.SEAL | Role.TYPE | Role.MIME | Role.RESULT;
 
-/** Whether the string of a member with that role must be passed by {@link MediaScan.string}. */
+/** Whether a member's string must be passed to {@link MediaScan.string}. */
 export function isMediaRelated({ role }: NamedRole): boolean {
   return (role & lookedAt) !== 0;
 }
 
-/** Deeper than any part of a message stands. */
+/** Greater than the depth of any message part. */
 const depthMax = 32;
 
 const closeBracket = 0x5d;
 
-/** Finds them in one text. */
+/** Finds the media of one body. */
 export class MediaScan {
   readonly #text: JsonText;
   readonly #bytes: Buffer;
@@ -96,12 +95,12 @@ export class MediaScan {
     this.#bytes = asBuffer(text.bytes);
   }
 
-  /** Those that were found, in the order of their places. One that stands in another's object is found before it. */
+  /** The found media, in order; nested ones before their container. */
   get found(): readonly FoundMedia[] {
     return this.#found.length < 2 ? this.#found : this.#found.sort((a, b) => a.start - b.start);
   }
 
-  /** A level opens. @param member what leads to it @param depth how many levels are around it */
+  /** Opens a level. @param member the member that leads to it @param depth number of enclosing levels */
   enter(level: Level, outer: Level, member: NamedRole, depth: number): void {
     level.typeStart = level.typeEnd = 0;
     level.described = undefined;
@@ -111,12 +110,15 @@ export class MediaScan {
     level.described = newDescribed(level.kind);
   }
 
-  /** A level closes. */
+  /** Closes a level. */
   leave({ described }: Level): void {
     if (described !== undefined && !described.isText) this.#add(described);
   }
 
-  /** Passes a string that {@link isMediaRelated}; `from` is its first byte. @returns behind its closing quote */
+  /**
+   * Reads a string for which {@link isMediaRelated} holds; `from` is its first byte. @returns the position after
+   * its closing quote
+   */
   string(level: Level, { name, role }: NamedRole, from: number): number {
     const before = weightUpTo(this.#text, from);
     const behind = stringEnd(this.#text, from);
@@ -130,7 +132,7 @@ export class MediaScan {
     } else if (role === Role.SEAL) this.#found.push({ kind: "sealed", bytes, ...string });
     else if (role === Role.RESULT) {
       const isImage = this.#typeOf(level) === "image_generation_call";
-      if (isImage) this.#found.push({ kind: "picture", bytes, ...string });
+      if (isImage) this.#found.push({ kind: "image", bytes, ...string });
     } else if ((role & Role.MEDIA_STRING) !== 0) {
       const described = newDescribed(this.#typeOf(level) || name);
       this.#describe(described, role, string);
@@ -139,7 +141,7 @@ export class MediaScan {
     return behind;
   }
 
-  /** A string of a media object. */
+  /** Reads a string of a media object. */
   #describe(described: Described, role: number, string: Weighed): void {
     const { start, end } = string;
     if (role === Role.MIME) described.mime = this.#head(start, end, 64);
@@ -162,7 +164,7 @@ export class MediaScan {
     this.#found.push(found);
   }
 
-  /** The type of an object as far as it has come; empty: none. */
+  /** The object's type so far; empty for none. */
   #typeOf({ typeStart, typeEnd }: Level): string {
     return this.#head(typeStart, typeEnd, 32);
   }
@@ -176,16 +178,16 @@ function newDescribed(mime: string): Described {
   return { payload: undefined, isText: false, isNamed: true, mime };
 }
 
-/** The place of a value in `outer` to which a member of that role leads; in an array the array's own. */
+/** The place of a value under a member with this role; in an array, the array's own. */
 function placeIn(outer: Level, role: number): PlaceValue {
   if (outer.place === Place.TEXT || outer.closer === closeBracket) return outer.place;
   if ((role & Role.OPEN) !== 0) return Place.OPEN;
   return (role & Role.MEDIA) !== 0 && outer.place === Place.OPEN ? Place.MEDIA : Place.TEXT;
 }
 
-/** By the type of its content, else by the name of its part: `image_url`, `input_file`, `document` … */
+/** Classified by content type, otherwise by the part's name: `image_url`, `input_file`, `document` … */
 function kindOf(word: string): Media["kind"] {
-  if (/image/.test(word)) return "picture";
+  if (/image/.test(word)) return "image";
   if (/pdf|file|document|source/.test(word)) return "document";
   return "other";
 }

@@ -1,7 +1,7 @@
 /**
- * Models in JSON. OpenAI's and Anthropic's SDK list them on one path, each in a form of its own; both
- * ignore what they do not know. So there is one form with the members of both (R-TXT-7): a client that
- * sends the other's headers, or none, finds what it needs.
+ * Models as JSON. The SDKs of OpenAI and Anthropic list models on the same path in different forms, and both ignore
+ * unknown members. This form has the members of both (R-TXT-7), so that clients with the other's headers, or none,
+ * can read it.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ListModelsResponse } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
@@ -18,8 +18,10 @@ export function modelListJson({ models, hasMore }: ListModelsResponse): JsonObje
   };
 }
 
-/** A model. When its vendor released it is not known here, and both forms want a date: the epoch, as
- * Anthropic writes it where it does not know. */
+/**
+ * A model. Both forms require a release date, which is unknown here: the epoch, as Anthropic writes it for unknown
+ * dates.
+ */
 export function modelJson({ modelKey, name, maxOutputTokens }: Model): JsonObject {
   return {
     id: modelKey,

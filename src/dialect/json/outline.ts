@@ -1,9 +1,8 @@
 /**
- * Reads a JSON object in its bytes, once: checks the whole grammar and tells where the top-level members lie, which
- * names stand below them, what text weighs and what is a picture, without building values. Relaying splices bytes, so
- * it needs places rather than values. 1 MB takes 0.25 ms where it is one picture or plain text, 0.4 to 0.5 ms of prose
- * or code with escapes. Functions over local variables: with the state in private fields of a class it was nearly twice
- * that.
+ * Reads a JSON object in one pass over its bytes: validates the grammar and records top-level members, nested
+ * names, text weight and media, without building values. Relaying edits bytes, so it needs positions rather than
+ * values. 1 MB takes 0.25 ms if it is one image or plain text, 0.4 to 0.5 ms for prose or code with escapes.
+ * Functions with local variables: state in private class fields took nearly twice as long.
  */
 import { isUtf8 } from "node:buffer";
 import { asBuffer } from "../../core/bytes.ts";
@@ -27,41 +26,41 @@ import {
   type KnownText,
 } from "./string-scan.ts";
 
-/** A top-level member. All numbers are byte offsets; ends are exclusive. */
+/** A top-level member. Numbers are byte offsets; ends are exclusive. */
 export interface Member {
   /** The decoded name. */
   readonly key: string;
-  /** Where the name's opening quote stands. */
+  /** Offset of the name's opening quote. */
   readonly keyStart: number;
   readonly valueStart: number;
   readonly valueEnd: number;
 }
 
-/** Where a text stands, with its quotes; `end` is exclusive. */
+/** Range of a text including quotes; `end` is exclusive. */
 export interface TextSpan {
   readonly start: number;
   readonly end: number;
 }
 
-/** From this length on, in bytes and with its quotes, a text is long. */
+/** Texts of at least this many bytes, quotes included, are long. */
 export const longTextBytes = 4 * 1024;
 
-/** What a body has for a model to read. */
+/** The content of a body that a model reads. */
 export interface BodySize {
-  /** What all of its bytes weigh, in parts of a token: see text-weight.ts. */
+  /** Weight of all bytes, in parts of a token: see text-weight.ts. */
   readonly weight: number;
-  /** The pictures, documents and recordings, in the order of their places. */
+  /** The images, documents and audio, in order. */
   readonly media: readonly FoundMedia[];
 }
 
 /** The outline of a JSON object. */
 export interface Outline extends BodySize {
   readonly members: readonly Member[];
-  /** The names of all members below the top level. */
+  /** Names of all nested members. */
   readonly nested: KeySet;
-  /** Where the object's closing brace stands. */
+  /** Offset of the closing brace. */
   readonly end: number;
-  /** Where texts stand that are long, in the order of their places. */
+  /** Long texts, in order. */
   readonly longTexts: readonly TextSpan[];
 }
 
@@ -72,14 +71,14 @@ const openBrace = 0x7b;
 const closeBrace = 0x7d;
 const openBracket = 0x5b;
 
-/** What closes an object or an array stands two places behind what opens it. */
+/** A closing character's code is two above that of the opening one. */
 const closerStep = 2;
 
 /**
  * Reads the outline of `bytes`, which must be one JSON object (RFC 8259) in UTF-8.
  *
- * @param depthMax how deep it may nest; the object itself is level 1.
- * @param known texts in it that have been checked before, in the order of their places. Default: none
+ * @param depthMax greatest depth; the object itself is level 1
+ * @param known texts that were validated before, in order. Default: none
  * @throws JsonScanError
  */
 export function scanObject(
@@ -133,22 +132,22 @@ class ScannedOutline implements Outline {
     this.#text = text;
   }
 
-  /** Of requests only it is asked: replies full of numbers would be weighed for nothing. */
+  /** Computed on demand, for requests only. */
   get weight(): number {
     return (this.#weight ??= weightUpTo(this.#text, this.#text.bytes.length));
   }
 }
 
-/** What all of a scan shares. */
+/** State of a scan. */
 interface Scan {
   readonly text: JsonText;
   readonly nested: KeySet;
   readonly media: MediaScan;
   readonly longTexts: TextSpan[];
-  /** The values that are open, outermost first; behind them what those that are closed have left. */
+  /** Open values, outermost first; after them closed ones for reuse. */
   readonly levels: Level[];
   readonly depthMax: number;
-  /** What the name means that was read last, below the top level. */
+  /** The role of the last name read below the top level. */
   member: NamedRole;
 }
 
@@ -159,7 +158,7 @@ function readMember(scan: Scan, keyStart: number): Member {
   const place = placeOfBytes(bytes, keyStart + 1, keyEnd - 1);
   let named = topNames.find(place, bytes, keyStart + 1, keyEnd - 1);
   let key = named.name;
-  // Few bodies have many names that are none of the usual ones: only these pay for decoding.
+  // Few bodies contain many unusual names; only those pay for decoding.
   if (named === noRole) {
     key = JSON.parse(utf8(bytes, keyStart, keyEnd)) as string;
     named = topNames.named(key);
@@ -168,7 +167,7 @@ function readMember(scan: Scan, keyStart: number): Member {
   return { key, keyStart, valueStart, valueEnd: valueEnd(scan, valueStart, named) };
 }
 
-/** Behind the value at `start`; of any kind, nested ones by a stack of levels instead of recursion. */
+/** The position after the value at `start`. Nested values use a stack of levels instead of recursion. */
 function valueEnd(scan: Scan, start: number, top: NamedRole): number {
   const { text, levels, media } = scan;
   const { bytes } = text;
@@ -197,7 +196,7 @@ function valueEnd(scan: Scan, start: number, top: NamedRole): number {
         continue;
       }
     } else at = scalarEnd(bytes, at, byte);
-    // The value has ended: and with it all that it was the last one of.
+    // The value has ended, and with it all values that it was the last element of.
     while (depth > 0) {
       at = spaceEnd(bytes, at);
       if (bytes[at] === comma) {
@@ -217,7 +216,7 @@ function valueEnd(scan: Scan, start: number, top: NamedRole): number {
   }
 }
 
-/** Where the value of the nested member at `at` begins. */
+/** Start of a nested member's value. */
 function nestedKeyEnd(scan: Scan, level: Level, at: number): number {
   const { text, nested } = scan;
   const { bytes } = text;
@@ -257,12 +256,12 @@ function utf8(bytes: Uint8Array, start: number, end: number): string {
   return asBuffer(bytes).toString("utf8", start, end);
 }
 
-/** The text of a slice of JSON. */
+/** Decodes a range of JSON as text. */
 export function sliceText(bytes: Uint8Array, member: Member): string {
   return utf8(bytes, member.valueStart, member.valueEnd);
 }
 
-/** Behind a number or a word. */
+/** The position after a number or word. */
 function scalarEnd(bytes: Uint8Array, at: number, first: number | undefined): number {
   if (first === 0x74) return wordEnd(bytes, at, "true");
   if (first === 0x66) return wordEnd(bytes, at, "false");
@@ -297,7 +296,7 @@ function digitsEnd(bytes: Uint8Array, from: number): number {
   return i;
 }
 
-/** The first place from `from` on where no white space stands. */
+/** The first position from `from` that is no white space. */
 function spaceEnd(bytes: Uint8Array, from: number): number {
   let at = from;
   let byte = bytes[at];

@@ -1,6 +1,6 @@
 /**
- * Reads parsed bodies of clients by member: whatever is wrong becomes a 400 that names the member, and what was
- * not read is left over as extras.
+ * Reads clients' parsed bodies by member. Every problem becomes a 400 that names the member; members that were not
+ * read become extras.
  */
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { asBuffer } from "../../core/bytes.ts";
@@ -13,10 +13,10 @@ import { isRecord, type JsonRecord } from "./value.ts";
 import { newExtra } from "../parts.ts";
 
 /**
- * Reads a request body; with its outline, where that is known.
+ * Parses a request body; faster with its outline.
  *
- * @throws GatewayError INVALID_REQUEST where it is not one JSON object in UTF-8 of the allowed depth, or
- * has a member twice: it could mean one thing here and another to the vendor
+ * @throws GatewayError INVALID_REQUEST where it is not one JSON object in UTF-8 within the depth limit, or repeats
+ * a member, which could mean one thing here and another to the vendor
  */
 export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
   const bytes = asBuffer(body);
@@ -26,7 +26,7 @@ export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
     if (spelled.has(member.key)) {
       throw invalid(member.key, `"${member.key}" stands twice in the body; send it once`);
     }
-    // Of a long list nobody wants the text; of a number its spelling may be more than JavaScript keeps.
+    // The text of a long list is never needed; that of a number may have more digits than JavaScript keeps.
     const short = member.valueEnd - member.valueStart <= spelledBytesMax;
     spelled.set(member.key, short ? sliceText(bytes, member) : "");
   }
@@ -34,46 +34,48 @@ export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
   return new JsonReader(record, undefined, { spelled, texts });
 }
 
-/** Where an object stands: in a member of another, or in a list there. */
+/** Position of an object: a member of another object, or an element of a list there. */
 interface Place {
   readonly parent: JsonReader;
   readonly name: string;
   readonly index: number | undefined;
 }
 
-/** How the body is written. */
+/** The original text of the body. */
 interface Written {
-  /** By the names of its members. */
+  /** Text of members by name. */
   readonly spelled: ReadonlyMap<string, string>;
   readonly texts: LongTexts | undefined;
 }
 
-/** Up to this length, in bytes, a member of the top level is kept as it is spelled. */
+/** Top-level members up to this length, in bytes, are kept as written. */
 const spelledBytesMax = 4096;
 
-/** What a number may be. */
+/** Range of a number. */
 export interface NumberRange {
   readonly min: number;
   readonly max: number;
 }
 
 /**
- * One object of a request body. Reading a member marks it as known; `extras` tells what was never read.
- * A null is as good as absent everywhere. All readers throw a GatewayError INVALID_REQUEST where the member
- * has another type than asked for; its `param` is the member's path, for example `messages[1].content[0].text`.
+ * One object of a request body. Reading a member marks it as known; `extras` returns the others. Null counts as
+ * absent. All readers throw GatewayError INVALID_REQUEST for a member of another type; its `param` is the member's
+ * path, for example `messages[1].content[0].text`.
  */
 export class JsonReader {
-  /** Of the body itself: its long texts as they are written, for {@link keepTexts}. */
+  /** For the body itself: its long texts, for {@link keepTexts}. */
   readonly longTexts: LongTexts | undefined;
   readonly #record: JsonRecord;
   readonly #place: Place | undefined;
   readonly #spelled: ReadonlyMap<string, string> | undefined;
-  /** The names of members that are there and have been read, each once. A request can have many thousand
-   * objects, and few have more than five members: a Set for each was most of the garbage. */
+  /**
+   * Names of present members that were read, without duplicates. A request may have many thousand objects, most
+   * with fewer than six members; a Set for each was most of the garbage.
+   */
   #read: string[] | "all" = [];
   #children: [string, JsonReader][] | undefined;
 
-  /** @param place undefined: it is the body itself */
+  /** @param place `undefined` for the body itself */
   constructor(record: JsonRecord, place?: Place, written?: Written) {
     this.#record = record;
     this.#place = place;
@@ -81,19 +83,19 @@ export class JsonReader {
     this.longTexts = written?.texts;
   }
 
-  /** Where the object stands in the body; empty for the body itself. */
+  /** Path of the object; empty for the body itself. */
   get path(): string {
     if (this.#place === undefined) return "";
     const { parent, name, index } = this.#place;
     return parent.pathOf(index === undefined ? name : `${name}[${index}]`);
   }
 
-  /** Where a member stands in the body. */
+  /** Path of a member. */
   pathOf(name: string): string {
     return [this.path, name].filter((step) => step !== "").join(".");
   }
 
-  /** The error that is to be thrown for a member; without a name, for the object. */
+  /** The error for a member, or for the object where no name is given. */
   invalid(message: string, name = ""): GatewayError {
     const path = this.pathOf(name);
     return path === "" ? invalid(undefined, message) : invalid(path, `"${path}" ${message}`);
@@ -114,17 +116,17 @@ export class JsonReader {
   }
 
   #peek(name: string): unknown {
-    // Most are absent: only the others pay for asking whose they are.
+    // Most members are absent; only present ones pay for the ownership check.
     const value = this.#record[name] ?? undefined;
     return value !== undefined && Object.hasOwn(this.#record, name) ? value : undefined;
   }
 
-  /** Marks all members as known: nothing is left over. */
+  /** Marks all members as known. */
   readAll(): void {
     this.#read = "all";
   }
 
-  /** The member's JSON; of a short top-level member as it is spelled. Empty: absent. */
+  /** A member as JSON, as written for short top-level members; empty where it is absent. */
   json(name: string): string {
     const value = this.value(name);
     if (value === undefined) return "";
@@ -174,7 +176,7 @@ export class JsonReader {
     throw this.invalid(`must be a number from ${min} to ${max}`, name);
   }
 
-  /** A whole number, by default from 1 to 2³¹ − 1; `undefined` where it is absent. */
+  /** An integer, by default from 1 to 2³¹ − 1; `undefined` where it is absent. */
   count(name: string, { min = 1, max = 2 ** 31 - 1 }: Partial<NumberRange> = {}) {
     const value = this.value(name);
     if (value === undefined) return undefined;
@@ -184,7 +186,7 @@ export class JsonReader {
     throw this.invalid(`must be a whole number from ${min} to ${max}`, name);
   }
 
-  /** A whole number of 64 bits, exact at the top level; `undefined` where it is absent. */
+  /** A 64-bit integer, exact at the top level; `undefined` where it is absent. */
   int64(name: string): bigint | undefined {
     const text = this.json(name);
     if (text === "") return undefined;
@@ -248,12 +250,12 @@ export class JsonReader {
     return JSON.stringify(this.#record);
   }
 
-  /** What was never read: for the contract's `extras`. */
+  /** Members that were not read, for the contract's `extras`. */
   extras(): Extra[] {
     const read = this.#read;
     if (read === "all") return [];
     const names = Object.keys(this.#record);
-    // What was read is there, each once: as many are all of them.
+    // Read members are present and unique, so equal counts mean all were read.
     if (names.length === read.length) return [];
     const known = new Set(read);
     return names
@@ -261,7 +263,7 @@ export class JsonReader {
       .map((name) => newExtra(name, this.json(name)));
   }
 
-  /** The same with those of the objects that `object` gave: `function.x` for `x` in `function`. */
+  /** As {@link extras}, including those of nested objects: `function.x` for `x` in `function`. */
   deepExtras(): Extra[] {
     const own = this.extras();
     if (this.#children === undefined) return own;

@@ -1,37 +1,37 @@
-/** Names of members that lead to pictures and the like, found by their bytes: no string is made of them. */
+/** Names of members that lead to media, matched as bytes without creating strings. */
 import { placeOfName } from "./duplicate-member.ts";
 import { equalsAscii } from "./object-scan.ts";
 
-/** What a name may mean, as bits. */
+/** Meanings of a name, as bits. */
 export const Role = {
-  /** Leads to parts of messages. */
+  /** Contains message parts. */
   OPEN: 1,
-  /** Its object is one picture, document or recording. */
+  /** Its object is one medium. */
   MEDIA: 2,
-  /** Its string in a part is such a thing itself. */
+  /** Its string within a part is a medium. */
   MEDIA_STRING: 4,
-  /** Its string in a media object carries or names it. */
+  /** Its string within a media object is the content or a reference. */
   PAYLOAD: 8,
-  /** The same, in base64 without saying so. */
+  /** As PAYLOAD, in undeclared base64. */
   BASE64: 16,
-  /** Its string in a part can be read by its vendor only. */
+  /** Its string within a part is readable by the vendor only. */
   SEAL: 32,
-  /** Its string says what a part is. */
+  /** Its string is the type of a part. */
   TYPE: 64,
   /** Its string in a media object is a MIME type. */
   MIME: 128,
-  /** Its string in a call of the tool that makes pictures is one. */
+  /** Its string within an image-generation call is an image. */
   RESULT: 256,
 } as const;
 
-/** A name, and what it means. */
+/** A name and its meaning. */
 export interface NamedRole {
   readonly name: string;
-  /** Bits of {@link Role}; 0: nothing. */
+  /** Bits of {@link Role}; 0 for none. */
   readonly role: number;
 }
 
-/** No name, or one that means nothing. */
+/** No name, or one without a meaning. */
 export const noRole: NamedRole = { name: "", role: 0 };
 
 const { OPEN, MEDIA, MEDIA_STRING, PAYLOAD, BASE64, SEAL, TYPE, MIME, RESULT } = Role;
@@ -70,13 +70,13 @@ const nestedRoles: Readonly<Record<string, number>> = {
   result: RESULT,
 };
 
-/** Names that most bodies have at the top level, and which mean nothing here. */
+/** Common top-level names without a meaning here. */
 const commonNames =
   "model stream stream_options max_tokens max_completion_tokens max_output_tokens temperature top_p n stop stop_sequences tools tool_choice parallel_tool_calls response_format instructions metadata user store reasoning reasoning_effort thinking";
 
-/** A set of names. */
+/** A lookup table of names. */
 export class NameTable {
-  /** By their places in a {@link KeySet}: most names have a place that none of these has. */
+  /** By bit in a {@link KeySet}; most other names have a bit without an entry. */
   readonly #byPlace: readonly (readonly NamedRole[])[];
   readonly #byName: ReadonlyMap<string, NamedRole>;
 
@@ -88,7 +88,7 @@ export class NameTable {
     );
   }
 
-  /** The name of that place that stands from `start` to `end` (exclusive); {@link noRole}: it is none of these. */
+  /** The name from `start` to `end` (exclusive) with this bit; {@link noRole} where it is not in the table. */
   find(place: number, bytes: Uint8Array, start: number, end: number): NamedRole {
     const named = this.#byPlace[place] as readonly NamedRole[];
     for (let i = 0; i < named.length; i++) {
@@ -98,16 +98,16 @@ export class NameTable {
     return noRole;
   }
 
-  /** A name that was decoded. */
+  /** Looks up a decoded name. */
   named(name: string): NamedRole {
     return this.#byName.get(name) ?? noRole;
   }
 }
 
-/** Below the top level. */
+/** Names below the top level. */
 export const nestedNames = new NameTable(nestedRoles);
 
-/** At the top level. `input` leads to parts only there: elsewhere it is a tool's. */
+/** Names at the top level. `input` contains parts only there; elsewhere it belongs to a tool. */
 export const topNames = new NameTable({
   ...Object.fromEntries(commonNames.split(" ").map((name) => [name, 0])),
   ...nestedRoles,

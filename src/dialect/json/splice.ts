@@ -1,7 +1,6 @@
-/** Edits of bytes that leave everything else as it is. */
 import { asBuffer, emptyBuffer } from "../../core/bytes.ts";
 
-/** Collects replacements in one buffer, in ascending order, and applies them in one copy. Reusable. */
+/** Collects replacements of byte ranges in ascending order and applies them in one copy. Reusable. */
 export class Splicer {
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
@@ -14,7 +13,7 @@ export class Splicer {
     this.#texts.push(text);
   }
 
-  /** How many replacements wait. */
+  /** Number of collected replacements. */
   get size(): number {
     return this.#starts.length;
   }
@@ -51,7 +50,7 @@ export class Splicer {
     return target;
   }
 
-  /** Applies the replacements to all of `source` and forgets them; what stays is not copied. */
+  /** Applies and forgets all replacements; unchanged ranges are not copied. */
   pieces(source: Buffer): Buffer[] {
     const pieces: Buffer[] = [];
     let read = 0;
@@ -68,14 +67,14 @@ export class Splicer {
     return joinHead(pieces);
   }
 
-  /** Applies the replacements after the first `size` to all of `source`, and forgets them only. */
+  /** Applies and forgets the replacements after the first `size`. */
   take(size: number, source: Buffer): Buffer {
     const taken = this.preview(size, source, { start: 0, end: source.length });
     this.clear(size);
     return taken;
   }
 
-  /** What the replacements after the first `size` make of a part of `source`; they stay. */
+  /** Applies the replacements after the first `size` to a range, and keeps them. */
   preview(size: number, source: Buffer, { start, end }: { start: number; end: number }): Buffer {
     const inner = new Splicer();
     for (let i = size; i < this.#starts.length; i++) {
@@ -84,7 +83,7 @@ export class Splicer {
     return inner.apply(source.subarray(start, end), end - start);
   }
 
-  /** By how many bytes the replacements after the first `size` move what stands at `at`. */
+  /** The offset by which the replacements after the first `size` move position `at`. */
   shift(size: number, at: number): number {
     let shift = 0;
     for (let i = size; i < this.#starts.length && (this.#ends[i] ?? 0) <= at; i++) {
@@ -101,10 +100,10 @@ export class Splicer {
   }
 }
 
-/** How much stands together at the beginning of pieces, in bytes. */
+/** Length of the joined first piece, in bytes. */
 const headBytes = 64 * 1024;
 
-/** Joins the first pieces, so that the first packet is a full one; the rest is not copied. */
+/** Joins the first pieces so that the first packet is full; the rest is not copied. */
 function joinHead(pieces: Buffer[]): Buffer[] {
   const head: Buffer[] = [];
   const rest: Buffer[] = [];

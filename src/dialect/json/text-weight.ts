@@ -1,17 +1,16 @@
 /**
- * The byte bound: how many tokens a text takes at the most, told from its bytes in one pass, without a
- * tokenizer. It decides what is held before a vendor is asked; never what is charged.
+ * An upper bound on the tokens of a text, computed from its bytes in one pass without a tokenizer. It decides the
+ * hold before a vendor is called, never the charge.
  *
- * The weights stand above what seven public tokenizers (o200k, cl100k, Claude 2, Gemini, Llama 3, Qwen 3,
- * DeepSeek 3) make of natural text, code and JSON in 40 languages and forms; docs/tokens.md has the
- * figures. For digits, for what stands in four bytes of UTF-8 and for the scripts that some tokenizers read
- * byte by byte it is a true upper bound, since no tokenizer makes more tokens than bytes. Letters that no
- * language writes ("xqzjk…", drawn to be expensive) may take up to twice as much: what a call costs above
- * its hold comes out of the balance that is left. One token for each byte would bound that too, at the price of
- * holding four times too much for every English prompt.
+ * The weights are above the results of seven public tokenizers (o200k, cl100k, Claude 2, Gemini, Llama 3, Qwen 3,
+ * DeepSeek 3) for natural text, code and JSON in 40 languages and forms; docs/tokens.md has the figures. For
+ * digits, four-byte UTF-8 characters and scripts that some tokenizers read byte by byte it is a true upper bound,
+ * since no tokenizer creates more tokens than bytes. Letter sequences of no language ("xqzjk…", chosen to be
+ * expensive) may take up to twice as much; a cost above the hold comes out of the remaining balance. One token per
+ * byte would bound that too, but hold four times too much for every English prompt.
  */
 
-/** The weights are in so many parts of a token. */
+/** Weights are in this fraction of a token. */
 const partsPerToken = 4;
 
 /** Weight of each byte by its value, in {@link partsPerToken}, at most 16. The first byte of a character stands for all
@@ -62,16 +61,16 @@ export const byteWeights: Uint8Array = fill([
   [0xf0, 0xff, 16],
 ]);
 
-/** The weight of two bytes at once, by the first byte and 256 times the second: see {@link textWeight}. */
+/** The weight of two bytes, indexed by the first plus 256 times the second: see {@link textWeight}. */
 export const pairWeights: Uint8Array = Uint8Array.from(
   { length: 0x10000 },
   (_, pair) => (byteWeights[pair & 0xff] ?? 0) + (byteWeights[pair >> 8] ?? 0),
 );
 
 /**
- * The most tokens that the text from `start` to `end` (exclusive) takes, in parts of a token: add up, then
- * {@link wholeTokens}. Reads four bytes at once and weighs them as two pairs: 1 MB takes a third of the time that
- * reading pairs does, and a fifth of reading bytes.
+ * Upper bound on the tokens from `start` to `end` (exclusive), in parts of a token: add up, then use {@link
+ * wholeTokens}. Reads four bytes at once and weighs them as two pairs: 1 MB takes a third of the time of reading
+ * pairs, and a fifth of reading bytes.
  */
 export function textWeight(bytes: Buffer, start = 0, end = bytes.length): number {
   if (end - start < 8) return byteWeight(bytes, start, end);
@@ -95,7 +94,7 @@ function byteWeight(bytes: Buffer, start: number, end: number): number {
   return weight;
 }
 
-/** Parts of a token as tokens, rounded up. */
+/** Converts parts of a token to tokens, rounded up. */
 export function wholeTokens(weight: number): number {
   return Math.ceil(weight / partsPerToken);
 }

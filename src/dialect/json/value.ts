@@ -1,11 +1,11 @@
-/** Reads parsed JSON by member, for bodies of vendors: what has not the expected type is as good as absent. */
+/** Reads parsed JSON of vendors by member; values of an unexpected type count as absent. */
 import { UnreadableReplyError } from "../codec.ts";
 
-/** A JSON object as JSON.parse makes it. */
+/** A JSON object from JSON.parse. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
 /**
- * A vendor's whole reply.
+ * Parses a vendor's whole reply.
  *
  * @throws UnreadableReplyError where it is no JSON object
  */
@@ -15,7 +15,7 @@ export function parseReply(body: Buffer): JsonRecord {
   throw new UnreadableReplyError("the vendor's reply is not a JSON object");
 }
 
-/** An object from JSON text; `undefined` where it is none. */
+/** Parses a JSON object; `undefined` where the text is none. */
 export function parseRecord(text: string): JsonRecord | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -30,25 +30,25 @@ export function isRecord(value: unknown): value is JsonRecord {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A member that is an object; `undefined` where it is none. */
+/** An object member; `undefined` where it is none. */
 export function recordAt(record: JsonRecord, name: string): JsonRecord | undefined {
   const value = record[name];
   return isRecord(value) ? value : undefined;
 }
 
-/** The objects of a member that is an array; empty where it is none. */
+/** The objects in an array member; empty where it is none. */
 export function recordsAt(record: JsonRecord, name: string): JsonRecord[] {
   const value = record[name];
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
-/** A member that is a string; empty where it is none. */
+/** A string member; empty where it is none. */
 export function textAt(record: JsonRecord, name: string): string {
   const value = record[name];
   return typeof value === "string" ? value : "";
 }
 
-/** A member that is a whole number from 0 to 2³¹ − 1; `undefined` where it is none. */
+/** An integer member from 0 to 2³¹ − 1; `undefined` where it is none. */
 export function countAt(record: JsonRecord, name: string): number | undefined {
   const value = record[name];
   const isCount =
@@ -56,7 +56,7 @@ export function countAt(record: JsonRecord, name: string): number | undefined {
   return isCount ? value : undefined;
 }
 
-/** The same as Google writes it: its messages take and tell numbers of 64 bits as texts, and small ones in either form. */
+/** As {@link countAt}, in Google's JSON: 64-bit numbers are strings, small ones either form. */
 export function protoCountAt(record: JsonRecord, name: string): number | undefined {
   const value = record[name];
   const isText = typeof value === "string" && /^\d{1,10}$/.test(value);

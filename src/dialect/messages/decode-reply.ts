@@ -17,7 +17,7 @@ import { readServedTier } from "./wire.ts";
 import { readEnding } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 
-/** See {@link VendorCodec.decodeReply}. */
+/** Implements {@link VendorCodec.decodeReply}. */
 export function decodeMessagesReply(body: Buffer): Reply {
   const record = parseReply(body);
   if (!Array.isArray(record["content"])) {
@@ -72,7 +72,7 @@ function readKind(block: JsonRecord): PartKind {
   }
 }
 
-/** See {@link VendorCodec.decodeError}. */
+/** Implements {@link VendorCodec.decodeError}. */
 export function decodeMessagesError(body: Buffer): VendorError | undefined {
   const error = recordAt(parseRecord(body.toString("utf8")) ?? {}, "error");
   const message = error && textAt(error, "message");

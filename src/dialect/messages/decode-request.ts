@@ -28,7 +28,7 @@ const roleWords = ["user", "assistant", "system"] as const;
 /** Members without which the request would be another one, and which no other style knows. */
 const unservable = ["safeguards", "mcp_servers"];
 
-/** See {@link CallerCodec.decodeRequest}. This style has no platform aliases. */
+/** Implements {@link CallerCodec.decodeRequest}. This style has no platform aliases. */
 export function decodeMessagesRequest(
   body: Uint8Array,
   { outline }: DecodeRequestOptions,

@@ -15,7 +15,7 @@ import { readUsage } from "./usage.ts";
 import { readServedTier } from "./wire.ts";
 import { EventDataReader } from "../sse/event-stream.ts";
 
-/** See {@link VendorCodec.decodeStream}. */
+/** Implements {@link VendorCodec.decodeStream}. */
 export class MessagesStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #blocks = new BlockDecoder();

@@ -1,4 +1,4 @@
-/** What the parts of an encoder share while a request is written. */
+/** State of one request while it is written for a vendor. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type {
   CacheHint,
@@ -8,19 +8,19 @@ import type {
 import { invalid } from "../../core/validation.ts";
 import { type JsonBranch, JsonText } from "../json/json-tree.ts";
 
-/** The most blocks that may end a cached prefix: the vendor refuses a request with more. */
+/** Most blocks that may end a cached prefix; the vendor refuses more. */
 const cacheHintsMax = 4;
 
-/** No members. One for all: most turns and parts have none. */
+/** A shared empty object, since most turns and parts have no extras. */
 const none: JsonBranch = Object.freeze({});
 
 const ttls: ReadonlySet<string> = new Set(["5m", "1h"]);
 
-/** Collects what could not be carried, and what the version of the wire depends on. */
+/** Collects members that cannot be carried, and facts that the API version depends on. */
 export class EncodeContext {
-  /** Whether the request came in this very style: its extras and opaque parts go back as they were. */
+  /** Whether the request came in this style, so that extras and opaque parts are restored. */
   readonly isOwn: boolean;
-  /** Whether something is sent that only the older version of the wire takes. */
+  /** Whether the body contains something that only the older API version accepts. */
   needsOldVersion = false;
   readonly #dropped = new Set<string>();
   #cacheHints = 0;
@@ -29,7 +29,7 @@ export class EncodeContext {
     this.isOwn = sourceDialect === Dialect.MESSAGES;
   }
 
-  /** What could not be carried, each once. */
+  /** Members that could not be carried, without duplicates. */
   get dropped(): readonly string[] {
     return [...this.#dropped];
   }
@@ -49,7 +49,7 @@ export class EncodeContext {
     return Object.fromEntries(extras.map(({ name, json }) => [name, new JsonText(json)]));
   }
 
-  /** What only this style knows, as it was. @throws GatewayError INVALID_REQUEST for that of another */
+  /** Restores an opaque part. @throws GatewayError INVALID_REQUEST for one of another style */
   opaque({ dialect, type, json }: OpaquePart, what: string): JsonText {
     if (dialect === Dialect.MESSAGES) return new JsonText(json);
     throw invalid(what, `${what} of type "${type}" is not available for this model: leave it out`);

@@ -10,7 +10,7 @@ import { clientData, clientSignature, isRedacted, shownThinking } from "./reason
 import { type ReplyContents, writeEnding } from "./finish-reason.ts";
 import { estimatedUsage, writeUsage } from "./usage.ts";
 
-/** See {@link CallerCodec.encodeReply}. */
+/** Implements {@link CallerCodec.encodeReply}. */
 export function encodeMessagesReply(reply: Reply, options: ReplyOptions): Buffer {
   const { usage } = reply;
   const tier = writeServedTier(reply.serviceTier);

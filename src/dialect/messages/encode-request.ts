@@ -1,4 +1,4 @@
-/** The vendor's side of messages: what is asked for into a request body. */
+/** Encodes a request for a vendor. */
 import { create } from "@bufbuild/protobuf";
 import {
   ConversationSchema,
@@ -23,15 +23,15 @@ import { encodeTools } from "./encode-tools.ts";
 import { traitsOf } from "./model-traits.ts";
 import { writeServiceTier } from "./wire.ts";
 
-/** What `max_tokens` is where neither the request nor the catalogue tells: the style demands it. */
+/** Value of `max_tokens` where neither request nor catalogue has one; the style requires it. */
 const maxTokensDefault = 4096;
 
-/** The newer version takes no sampling parameters, the older one all there is. */
+/** The newer API version accepts no sampling parameters, the older one accepts all. */
 const newVersion = "2026-10-21";
 
 const oldVersion = "2023-06-01";
 
-/** See {@link VendorCodec.encodeRequest}. */
+/** Implements {@link VendorCodec.encodeRequest}. */
 export function encodeMessagesRequest(
   generation: Generation,
   target: RequestTarget,
@@ -69,7 +69,7 @@ function writeBody(tree: JsonTree, texts: LongTexts | undefined): JsonBody {
   return (texts ?? new LongTexts()).write((hide) => writeJson(tree, hide));
 }
 
-/** Who asks, and in what class of service. */
+/** The end user and the service tier. */
 function encodeIdentity(generation: Generation, writer: EncodeContext): JsonBranch {
   const { endUser, serviceTier, cacheKey } = generation;
   if (cacheKey !== "") writer.drop("cache_key");
@@ -81,7 +81,7 @@ function encodeIdentity(generation: Generation, writer: EncodeContext): JsonBran
   };
 }
 
-/** Puts extras of this style back where they stood: a dot leads into a member that is an object. */
+/** Restores extras of this style; a dot in the name leads into an object member. */
 function withExtras(body: JsonBranch, { extras }: Generation, writer: EncodeContext): JsonBranch {
   const written: Record<string, JsonTree | undefined> = { ...body };
   for (const [path, value] of Object.entries(writer.extras(extras))) {
@@ -94,27 +94,26 @@ function withExtras(body: JsonBranch, { extras }: Generation, writer: EncodeCont
 
 const parents = ["metadata", "output_config", "tool_choice"];
 
-/** Other members may have a dot in their name. */
+/** Other names may contain a dot. */
 function splitPath(path: string): string[] {
   const parent = parents.find((name) => path.startsWith(`${name}.`));
   return parent === undefined ? [path] : [parent, path.slice(parent.length + 1)];
 }
 
-/** A message while it grows: turns of one role that follow each other become one. */
+/** A message being built: consecutive turns of one role are merged. */
 interface Message {
   readonly role: "user" | "assistant" | "system";
   readonly blocks: Block[];
-  /** The whole content, where it came as one string. */
+  /** The whole content, if it was one string. */
   plain: string | undefined;
   readonly extras: JsonBranch[];
 }
 
-/** What the turns become. */
+/** The encoded turns. */
 interface EncodedTurns {
   /** The members `system` and `messages`. */
   readonly members: JsonBranch;
-  /** Whether the vendor can think on: the turn that it is to go on with begins with its own reasoning,
-   * or it begins a new one. */
+  /** Whether thinking is possible: the turn to continue begins with the vendor's own reasoning, or is a new one. */
   readonly canThink: boolean;
 }
 
@@ -124,9 +123,7 @@ const words: ReadonlyMap<Role, Message["role"]> = new Map([
   [Role.ASSISTANT, "assistant"],
 ]);
 
-/**
- * @param addition a line that is added to the system text. Empty: none
- */
+/** @param addition a line for the system text; empty for none */
 function encodeTurns(
   turns: readonly Turn[],
   addition: string,
@@ -166,13 +163,13 @@ function encodeTurn(turn: Turn, writer: EncodeContext): Message {
   };
 }
 
-/** What the newer version of the wire refuses: citations by users, documents by the model. */
+/** Content that the newer API version refuses: citations by users, documents by the model. */
 function isOldOnly(role: Message["role"], { kind }: Part): boolean {
   if (role === "assistant") return kind.case === "media";
   return kind.case === "text" && kind.value.citations.length > 0;
 }
 
-/** The text of a turn that is nothing but one text. */
+/** The text of a turn with a single text. */
 function plainText(parts: readonly Part[]): string | undefined {
   const [part] = parts;
   if (part?.kind.case !== "text" || parts.length > 1) return undefined;
@@ -180,7 +177,7 @@ function plainText(parts: readonly Part[]): string | undefined {
   return cacheHint === undefined && extras.length === 0 ? kind.value.text : undefined;
 }
 
-/** What stands before the first message: one string where it came as one, otherwise blocks. */
+/** The system text: a string if it came as one, otherwise blocks. */
 function encodeSystem(
   turns: readonly Turn[],
   addition: string,
@@ -194,12 +191,12 @@ function encodeSystem(
   return addition === "" ? blocks : [...blocks, { type: "text", text: addition }];
 }
 
-/** Messages in the order and grouping that the style demands. */
+/** Messages in the order and grouping that the style requires. */
 class MessageList {
   readonly #list: Message[] = [];
-  /** The calls of the last assistant message that have no result yet. */
+  /** Calls of the last assistant message without a result. */
   readonly #open = new Set<string>();
-  /** System messages that came between calls and their results, where the style allows none. */
+  /** System messages between calls and their results, where the style allows none. */
   #waiting: Message[] = [];
 
   add(message: Message): void {
@@ -223,9 +220,9 @@ class MessageList {
     return this.#list;
   }
 
-  /** System messages never stand at the very beginning: those of the beginning are the system text. */
+  /** Messages never begin with a system message; those are in the system text. */
   #flush(): void {
-    // Most messages find nothing here, and emptying what is empty makes garbage.
+    // Most messages find it empty; clearing an empty array creates garbage.
     if (this.#open.size > 0) this.#open.clear();
     if (this.#waiting.length === 0) return;
     const waiting = this.#waiting;
@@ -245,15 +242,17 @@ class MessageList {
   }
 }
 
-/** All results of a turn stand at the beginning of the message that follows it. */
+/** Moves all results to the beginning of the message that follows the calls. */
 function sortResultsFirst(blocks: Block[]): void {
   if (blocks.length < 2) return;
   const rank = ({ type }: Block): number => (type === "tool_result" ? 0 : 1);
   blocks.sort((a, b) => rank(a) - rank(b));
 }
 
-/** While it thinks, the vendor wants its own reasoning back at the start of a turn that it is to go on with:
- * `Expected thinking or redacted_thinking, but found tool_use`. */
+/**
+ * While thinking, the vendor requires its own reasoning at the start of a turn to continue: `Expected thinking or
+ * redacted_thinking, but found tool_use`.
+ */
 function endsWithThought(messages: readonly Message[]): boolean {
   const last = messages.findLast(({ role }) => role !== "system");
   const goesOn =
@@ -270,25 +269,25 @@ function writeMessage({ role, blocks, plain, extras }: Message): JsonBranch {
     : (Object.assign({ role, content }, ...extras) as JsonBranch);
 }
 
-/** What is said to the model where any JSON object is asked for: the style has no such form. */
+/** The instruction to return any JSON object, for which the style has no member. */
 const jsonLine =
   "Answer with one valid JSON object and nothing else: no text around it, no code fence.";
 
-/** What the style knows of a form. */
+/** The encoded response format. */
 interface EncodedFormat {
-  /** `output_config.format`; `undefined`: not said. */
+  /** `output_config.format`; `undefined` for none. */
   readonly format: JsonBranch | undefined;
-  /** A line for the system text. Empty: none. */
+  /** A line for the system text; empty for none. */
   readonly line: string;
 }
 
-/** The form of the reply. @throws GatewayError INVALID_REQUEST for a schema that is none */
+/** Encodes the response format. @throws GatewayError INVALID_REQUEST for an invalid schema */
 function encodeFormat(format: ResponseFormat | undefined, writer: EncodeContext): EncodedFormat {
   switch (format?.type) {
     case ResponseFormatType.JSON_OBJECT:
       return { format: undefined, line: jsonLine };
     case ResponseFormatType.JSON_SCHEMA: {
-      // A schema's name has no effect on the reply, so that nothing is lost with it.
+      // The schema's name has no effect on the reply, so nothing is lost without it.
       if (format.description !== "") writer.drop("response_format.description");
       const schema = new JsonText(closedSchema(format.schemaJson, writer));
       return { format: { type: "json_schema", schema }, line: "" };
@@ -301,7 +300,7 @@ function encodeFormat(format: ResponseFormat | undefined, writer: EncodeContext)
   }
 }
 
-/** The vendor refuses schemas of objects that do not say `additionalProperties: false`. */
+/** Adds `additionalProperties: false` to object schemas; the vendor refuses others. */
 function closedSchema(json: string, writer: EncodeContext): string {
   const schema = parseRecord(json);
   if (schema === undefined) {
@@ -312,7 +311,7 @@ function closedSchema(json: string, writer: EncodeContext): string {
   return closed === schema ? json : JSON.stringify(closed);
 }
 
-/** The very value where nothing is missing in it. */
+/** Returns the same value if nothing is missing in it. */
 function close(value: unknown): unknown {
   if (Array.isArray(value)) {
     const items = value.map(close);
@@ -332,10 +331,10 @@ function close(value: unknown): unknown {
   return isChanged ? closed : value;
 }
 
-/** What is no schema but a value. */
+/** Members that contain values rather than schemas. */
 const keptAsIs: ReadonlySet<string> = new Set(["enum", "const", "default", "examples", "required"]);
 
-/** A property may be called `type`, too: only its word tells. */
+/** Only its value distinguishes a property called `type`. */
 function isOpenObject(value: JsonRecord): boolean {
   return value["type"] === "object" && !("additionalProperties" in value);
 }

@@ -1,4 +1,4 @@
-/** How words are chosen, for a vendor; and what of other styles cannot be asked for here. */
+/** Encodes sampling and reasoning settings, and refuses settings of other styles that have no equivalent. */
 import { type Extra, ToolChoiceMode } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
   type Generation,
@@ -10,22 +10,18 @@ import type { JsonBranch } from "../json/json-tree.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import type { ModelTraits } from "./model-traits.ts";
 
-/** The least `top_p` that the vendor takes while the model thinks. */
+/** Smallest `top_p` that the vendor accepts while thinking. */
 const thinkingTopPMin = 0.95;
 
-/** What the model takes of it. */
+/** The sampling that a model accepts. */
 interface SamplingModel {
-  /** Whether it will think: it takes no temperature and no `top_k` then. */
+  /** Whether it will think; it then accepts no temperature and no `top_k`. */
   readonly thinks: boolean;
-  /** Whether it takes any at all. */
+  /** Whether it accepts any. */
   readonly takes: boolean;
 }
 
-/**
- * The members, as far as the vendor takes them. A temperature above 1 becomes 1 and is reported as dropped,
- * since what is sent is not what was asked for.
- *
- */
+/** Encodes sampling members that the vendor accepts. A temperature above 1 becomes 1 and is reported as dropped. */
 export function encodeSampling(
   generation: Generation,
   model: SamplingModel,
@@ -76,13 +72,13 @@ function fittingTemperature(
   writer: EncodeContext,
 ): number | undefined {
   if (temperature === undefined) return undefined;
-  // 1 is the vendor's own: without it the newer version of the wire will do, too.
+  // 1 is the default; omitting it allows the newer API version.
   if (thinks && temperature === 1) return undefined;
   if (thinks || temperature > 1) writer.drop("temperature");
   return thinks ? undefined : Math.min(temperature, 1);
 }
 
-/** Models of this style refuse it beside a temperature. */
+/** Models of this style refuse `top_p` together with a temperature. */
 function fittingTopP(
   { topP }: Generation,
   { thinks, hasTemperature }: { thinks: boolean; hasTemperature: boolean },
@@ -91,7 +87,7 @@ function fittingTopP(
   return thinks && topP < thinkingTopPMin ? undefined : topP;
 }
 
-/** The vendor refuses stop texts of nothing but white space. */
+/** Drops stop texts that are only white space, which the vendor refuses. */
 function encodeStop({ stop }: Generation, writer: EncodeContext): readonly string[] {
   if (writer.isOwn) return stop;
   const fit = stop.filter((text) => text.trim() !== "");
@@ -99,7 +95,7 @@ function encodeStop({ stop }: Generation, writer: EncodeContext): readonly strin
   return fit;
 }
 
-/** What the style has no member for. */
+/** Reports settings without a member in this style. */
 function dropUnknown(generation: Generation, writer: EncodeContext): void {
   const { seed, presencePenalty, frequencyPenalty, verbosity } = generation;
   if (seed !== undefined) writer.drop("seed");
@@ -108,7 +104,7 @@ function dropUnknown(generation: Generation, writer: EncodeContext): void {
   if (verbosity !== "" && verbosity !== "medium") writer.drop("verbosity");
 }
 
-/** Members of other styles whose loss would change what is asked for, and the values that ask for nothing. */
+/** Members of other styles that change the request, with the values that are harmless. */
 const unservable: readonly (readonly [name: string, harmless: RegExp])[] = [
   ["n", /^1$/],
   ["modalities", /^\["text"\]$/],
@@ -130,34 +126,34 @@ export function refuseForeignExtras(extras: readonly Extra[]): void {
   }
 }
 
-/** The smallest budget that the vendor takes. */
+/** Smallest budget that the vendor accepts, in tokens. */
 const budgetTokensMin = 1024;
 
-/** What the style knows of reasoning. */
+/** The encoded reasoning settings. */
 interface EncodedReasoning {
-  /** `thinking`; `undefined`: not said. */
+  /** `thinking`; `undefined` for none. */
   readonly thinking: JsonBranch | undefined;
-  /** `output_config.effort`; `undefined`: not said. */
+  /** `output_config.effort`; `undefined` for none. */
   readonly effort: string | undefined;
-  /** Whether the model will think: it takes no sampling parameters then. */
+  /** Whether the model will think; it then accepts no sampling parameters. */
   readonly isOn: boolean;
 }
 
-/** What {@link encodeReasoning} goes by beside the options themselves. */
+/** Facts for {@link encodeReasoning} besides the options. */
 interface ReasoningContext {
   readonly generation: Generation;
-  /** What the model takes. */
+  /** The features of the model. */
   readonly traits: ModelTraits;
   /** The `max_tokens` of the request. */
   readonly maxTokens: number;
-  /** Whether the conversation allows it: see {@link EncodedTurns}. */
+  /** Whether the conversation allows thinking: see {@link EncodedTurns}. */
   readonly canThink: boolean;
   readonly writer: EncodeContext;
 }
 
 /**
- * Reasoning is dropped, and reported, where the vendor would refuse the request for it: beside a tool that
- * must be called, in the middle of a turn whose reasoning did not come back, and at a model that has none.
+ * Drops and reports reasoning where the vendor would refuse the request: with a required tool, within a turn whose
+ * reasoning did not come back, and for models without it.
  */
 export function encodeReasoning(context: ReasoningContext): EncodedReasoning {
   const { generation, canThink, writer } = context;
@@ -179,7 +175,7 @@ function isForced({ conversation }: Generation): boolean {
   return mode === ToolChoiceMode.REQUIRED || mode === ToolChoiceMode.NAMED;
 }
 
-/** As it came. Effort alone is no word about thinking here. */
+/** Restores the client's own settings. Effort alone does not request thinking in this style. */
 function encodeOwn({ mode, effort, budgetTokens, summary }: ReasoningOptions): EncodedReasoning {
   const display = summary === "" ? {} : { display: summary };
   const thinking = ((): JsonBranch | undefined => {
@@ -205,13 +201,13 @@ function isRest({ mode, effort }: ReasoningOptions): boolean {
   );
 }
 
-/** The style's own words, and `minimal`, which is the least of others. */
+/** The style's own words; `minimal` of other styles is the lowest. */
 function writeEffort(reasoning: ReasoningOptions, { traits, writer }: ReasoningContext) {
   const { effort, mode } = reasoning;
   if (!traits.effort) return undefined;
-  // What thinks in any case thinks least so.
+  // Models that always think use the least this way.
   if (isRest(reasoning)) return traits.rest === undefined ? "low" : undefined;
-  // A budget says how much already.
+  // A budget already limits thinking.
   if (effort === "" || effort === "none" || mode === ReasoningMode.BUDGET) return undefined;
   if (effort === "minimal") return "low";
   if (effort !== "xhigh" || traits.xhigh) return effort;
@@ -241,7 +237,7 @@ function encodeThinking(
   );
 }
 
-/** Some models cannot be told not to think: the nearest is reported. */
+/** Some models cannot disable thinking; the nearest setting is used and reported. */
 function encodeRest({ effort }: ReasoningOptions, { traits, writer }: ReasoningContext) {
   if (!traits.thinks) return undefined;
   if (traits.rest !== "disabled") {
@@ -250,7 +246,7 @@ function encodeRest({ effort }: ReasoningOptions, { traits, writer }: ReasoningC
   return traits.rest && { type: traits.rest };
 }
 
-/** What stands for an effort at models that know none, in tokens. */
+/** Budgets in tokens for models without efforts. */
 const budgets: ReadonlyMap<string, number> = new Map([
   ["minimal", budgetTokensMin],
   ["low", budgetTokensMin],
@@ -260,15 +256,15 @@ const budgets: ReadonlyMap<string, number> = new Map([
   ["max", 24_576],
 ]);
 
-/** Where only a summary is asked for. */
+/** Budget where only a summary is requested. */
 const budgetTokensDefault = 8_192;
 
-/** How much of `max_tokens` an effort may take: the rest is for the reply. */
+/** Largest share of `max_tokens` for thinking; the rest is for the reply. */
 const effortShareMax = 0.8;
 
 /**
- * A budget below `max_tokens`. It is lowered rather than `max_tokens` raised: that is the most that the
- * customer pays for. Where even the smallest does not fit, there is no reasoning.
+ * A budget below `max_tokens`. The budget is lowered rather than `max_tokens` raised, since that limits the
+ * customer's cost. Where even the smallest budget does not fit, thinking is off.
  */
 function encodeBudget(
   { mode, budgetTokens, summary }: ReasoningOptions,
@@ -285,7 +281,7 @@ function encodeBudget(
   return { type: "enabled", budget_tokens, ...writeDisplay(summary) };
 }
 
-/** What to show: other styles ask for summaries in several lengths. */
+/** The display of thinking; other styles request summaries in several lengths. */
 function writeDisplay(summary: string): JsonBranch {
   if (summary === "") return {};
   return { display: summary === "omitted" ? summary : "summarized" };

@@ -23,7 +23,7 @@ interface OpenPart {
   isEnded: boolean;
 }
 
-/** See {@link CallerCodec.encodeStream}. */
+/** Implements {@link CallerCodec.encodeStream}. */
 export class MessagesStreamEncoder implements StreamEncoder {
   readonly #options: ReplyOptions;
   /** The parts that have begun and are not written to their end; the first of them is the open one. */

@@ -1,8 +1,8 @@
-/** Why a reply ended, in the words of this style and in ours. */
+/** Finish reasons, both ways. */
 import { type Reply, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { type JsonRecord, recordAt, textAt } from "../json/value.ts";
 
-/** What a reply tells of its end. */
+/** The end of a reply. */
 export type Ending = Pick<Reply, "stopReason" | "stopSequence" | "stopDetail">;
 
 const reasons: ReadonlyMap<string, StopReason> = new Map<string, StopReason>([
@@ -15,30 +15,30 @@ const reasons: ReadonlyMap<string, StopReason> = new Map<string, StopReason>([
   ["refusal", StopReason.REFUSAL],
 ]);
 
-/** Reads the end from a message or from the `delta` of a `message_delta`. */
+/** Decodes the end from a message, or from the `delta` of a `message_delta`. */
 export function readEnding(record: JsonRecord): Ending {
   const word = textAt(record, "stop_reason");
   const details = recordAt(record, "stop_details") ?? {};
   return {
-    // A word of tomorrow still says that the model ended of itself.
+    // An unknown reason still means that the model ended by itself.
     stopReason: word === "" ? StopReason.UNSPECIFIED : (reasons.get(word) ?? StopReason.END),
     stopSequence: textAt(record, "stop_sequence"),
     stopDetail: textAt(details, "explanation") || textAt(details, "category"),
   };
 }
 
-/** The end of a reply that came to its limit of tokens. */
+/** The end of a reply that reached its token limit. */
 export const lengthEnding: Ending = {
   stopReason: StopReason.LENGTH,
   stopSequence: "",
   stopDetail: "",
 };
 
-/** What a reply held, as far as its end depends on it. */
+/** Content of a reply that affects its end. */
 export interface ReplyContents {
-  /** Whether it has a tool call: some vendors end such a reply as any other. */
+  /** Whether it has a tool call; some vendors report the usual end for such a reply. */
   readonly hasToolCall: boolean;
-  /** The text of its refusal; `undefined`: it has none. */
+  /** The refusal text; `undefined` for none. */
   readonly refusal: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** See {@link Guard}. */
+/** Refuses bodies with members that must not use the key of the operator. */
 import {
   checkContainer,
   checkFiles,

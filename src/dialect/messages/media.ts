@@ -101,7 +101,7 @@ export function encodeMedia(media: MediaPart, writer: EncodeContext): JsonBranch
     case MediaType.DOCUMENT:
       return encodeDocument(media);
     case MediaType.AUDIO:
-      throw invalid("input_audio", "This model takes no audio: send text, pictures or documents");
+      throw invalid("input_audio", "This model takes no audio: send text, images or documents");
     case MediaType.UNSPECIFIED:
     default:
       throw invalid("type", "The type of a media part is missing");
@@ -118,7 +118,7 @@ function imageSource(media: MediaPart): JsonBranch {
   switch (source.case) {
     case "base64": {
       const media_type = mimeTypeOf(media);
-      if (media_type === "") throw invalid("media_type", "The media type of a picture is missing");
+      if (media_type === "") throw invalid("media_type", "The media type of an image is missing");
       return { type: "base64", media_type, data: source.value };
     }
     case "url":
@@ -128,7 +128,7 @@ function imageSource(media: MediaPart): JsonBranch {
     case "text":
     case undefined:
     default:
-      throw invalid("image", "A picture has no source: send its bytes or its address");
+      throw invalid("image", "An image has no source: send its bytes or its URL");
   }
 }
 

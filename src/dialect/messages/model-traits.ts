@@ -1,14 +1,14 @@
-/** How the models of Anthropic differ in what they take, by their names: their own SDKs go by these, too. */
+/** Differences between Anthropic's models, derived from their names, as Anthropic's own SDKs do. */
 
-/** What a model takes. */
+/** The features of a model. */
 export interface ModelTraits {
   /** Whether it can think at all. */
   readonly thinks: boolean;
-  /** Whether it decides itself how much to think. */
+  /** Whether it decides how much to think. */
   readonly adaptive: boolean;
-  /** Whether it takes a budget to think with. */
+  /** Whether it accepts a thinking budget. */
   readonly budgets: boolean;
-  /** What asks it not to think: that, the least it has, or (`undefined`) nothing does. */
+  /** The mode that disables thinking: `disabled`, the lowest mode, or (`undefined`) none. */
   readonly rest: "disabled" | "between_tools" | undefined;
   /** Whether it takes an effort. */
   readonly effort: boolean;
@@ -18,7 +18,7 @@ export interface ModelTraits {
   readonly sampling: boolean;
 }
 
-/** What is assumed of names that tell nothing: no more than that the vendor speaks this style. */
+/** Assumed for unknown names: nothing beyond the style itself. */
 const unknown: ModelTraits = {
   thinks: true,
   adaptive: true,
@@ -29,12 +29,12 @@ const unknown: ModelTraits = {
   sampling: true,
 };
 
-/** A date that follows the family is no version: `claude-opus-4-20250514`. */
+/** A date after the family is no version: `claude-opus-4-20250514`. */
 const named = /claude-(opus|sonnet|haiku|fable)-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 /** Up to 3.7 the version came first. */
 const namedBefore = /claude-(?:instant|v?(\d)(?:[-.](\d)(?!\d))?)/;
 
-/** Reads them from the vendor's name of the model, in whatever form a cloud has it. */
+/** Derives the features from the vendor's model name, in the form of any cloud. */
 export function traitsOf(model: string): ModelTraits {
   const [found, family = "", major = "", minor = "0"] = named.exec(model) ?? [];
   if (found === undefined) return traitsBefore(model);

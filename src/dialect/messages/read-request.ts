@@ -6,7 +6,7 @@ import { findMembers, sameStyleRequest } from "../same-style-request.ts";
 
 const known = knownMembers(["model", "messages", "max_tokens", "stream"]);
 
-/** See {@link TextDialect.readRequest}. */
+/** Implements {@link TextDialect.readRequest}. */
 export function readMessagesRequest(body: Uint8Array, options: ReadRequestOptions): TextRequest {
   const found = findMembers(body, known);
   requireMessages(found.bytes, found.members);

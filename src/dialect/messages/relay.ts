@@ -1,4 +1,4 @@
-/** The reply half of messages on a relayed hop: bytes in, the same bytes out but for the model name. */
+/** Relays replies. Bytes pass unchanged except for the model name. */
 import type { GatewayError } from "../../core/errors.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
@@ -10,7 +10,7 @@ import { messagesErrorBody } from "./errors.ts";
 import { lengthEnding, writeEnding } from "./finish-reason.ts";
 import { estimatedUsage, writeUsage } from "./usage.ts";
 
-/** See {@link TextDialect.relayReply}. */
+/** Implements {@link TextDialect.relayReply}. */
 export function relayMessagesReply(body: Buffer, options: RelayOptions): RelayedReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
   const usage = scan.value("usage");
@@ -26,20 +26,20 @@ export function relayMessagesReply(body: Buffer, options: RelayOptions): Relayed
   };
 }
 
-/** See {@link TextDialect.relayStream}. */
+/** Implements {@link TextDialect.relayStream}. */
 export class MessagesStreamRelay extends EventRelay {
   readonly #event = new ObjectScan();
   readonly #inner = new ObjectScan();
-  /** Usage as told so far: what message_start says, overwritten by each message_delta. */
+  /** Usage so far: from message_start, then overwritten by each message_delta. */
   #usageMembers: JsonRecord = {};
-  /** The blocks that have begun and not ended, by their numbers. */
+  /** Numbers of open blocks. */
   readonly #open = new Set<number>();
 
   errorEvent(error: GatewayError): Buffer {
     return Buffer.from(`event: error\ndata: ${JSON.stringify(messagesErrorBody(error, ""))}\n\n`);
   }
 
-  /** Blocks end as they are: a thinking without its signature, an input in its middle. */
+  /** Open blocks are closed as they are, a thinking block without its signature, an input in its middle. */
   stop(usage: Usage | undefined): Buffer {
     const ends = [...this.#open].map((index) => frame("content_block_stop", { index }));
     const delta = writeEnding(lengthEnding, { hasToolCall: false, refusal: undefined });
@@ -49,7 +49,7 @@ export class MessagesStreamRelay extends EventRelay {
   }
 
   protected onData(bytes: Buffer, start: number, end: number): void {
-    // Nothing follows an error, above all no terminal event.
+    // Nothing follows an error, in particular no terminal event.
     if (this.failed) return this.hideEvent();
     const event = this.#event.scan(bytes, start, end);
     if (event.is("type", "content_block_delta")) {
@@ -84,7 +84,7 @@ export class MessagesStreamRelay extends EventRelay {
   #onStart(message: ObjectScan): void {
     this.restoreModel(message);
     const usage = message.value("usage");
-    // Of its output it only tells that there will be some: nothing has come that could be charged.
+    // Its output count is a placeholder: nothing was sent yet that could be charged.
     const hasOutputTokens = isRecord(usage) && tokenCount(usage["output_tokens"]) !== undefined;
     this.#onUsage(hasOutputTokens ? { ...usage, output_tokens: 0 } : usage);
   }
@@ -94,7 +94,7 @@ export class MessagesStreamRelay extends EventRelay {
     this.#onUsage(this.#event.value("usage"));
   }
 
-  /** A figure that is absent or null keeps the value that was told before. */
+  /** Absent and null figures keep their earlier values. */
   #onUsage(usage: unknown): void {
     if (!isRecord(usage)) return;
     const reported = Object.entries(usage).filter(([, value]) => value !== null);
@@ -113,16 +113,16 @@ function frame(type: string, members: JsonRecord): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
 }
 
-/** The members of a delta that can be its text. Signatures and what was encrypted are no text of the model. */
+/** The members of a delta that contain text. Signatures and encrypted content are not the model's text. */
 const textNames = ["text", "partial_json", "thinking", "content"] as const;
 
-/** Bytes of text in a content block: a whole one, or one as it starts. */
+/** Bytes of text in a content block, whole or at its start. */
 function blockTextBytes(block: ObjectScan): number {
   const text = block.stringBytes("text") + block.stringBytes("thinking");
   if (block.kind("input") !== openBrace) return text;
   const input = block.find("input");
   const inputBytes = block.end(input) - block.start(input);
-  // An empty input, as calls start with.
+  // The empty input at the start of calls.
   return text + (inputBytes > 2 ? inputBytes : 0);
 }
 

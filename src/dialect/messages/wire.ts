@@ -1,4 +1,4 @@
-/** What whole and streamed replies to a client have in common. */
+/** Ids, service tiers and opaque parts in this style. */
 import { createHash } from "node:crypto";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { OpaquePart } from "../../../gen/uas/inference/v1/conversation_pb.ts";
@@ -9,7 +9,7 @@ export function messageId(id: string, { callId }: ReplyOptions): string {
   return id.startsWith("msg_") ? id : `msg_${callId}`;
 }
 
-/** What only this style knows, as JSON; of another style it is dropped and reported. */
+/** An opaque part of this style as JSON; one of another style is dropped and reported. */
 export function clientOpaque(
   { dialect, type, json }: OpaquePart,
   { onDropped }: ReplyOptions,
@@ -19,25 +19,23 @@ export function clientOpaque(
   return undefined;
 }
 
-/** The classes of service: what the contract calls `default` has two names here. */
-
-/** From a request. */
+/** Decodes a request's service tier. The contract's `default` has two names in this style. */
 export function readServiceTier(word: string): string {
   return word === "standard_only" ? "default" : word;
 }
 
-/** For a request; `undefined`: the style has no such class. */
+/** Encodes a request's service tier; `undefined` where the style has no such tier. */
 export function writeServiceTier(tier: string): string | undefined {
   if (tier === "auto") return tier;
   return tier === "default" || tier === "standard" ? "standard_only" : undefined;
 }
 
-/** From a reply's usage: `standard`, `priority`, `batch`. */
+/** Decodes the tier in a reply's usage: `standard`, `priority`, `batch`. */
 export function readServedTier(word: string): string {
   return word === "standard" ? "default" : word;
 }
 
-/** For a reply's usage; `undefined`: the style has no such class. */
+/** Encodes the tier in a reply's usage; `undefined` where the style has no such tier. */
 export function writeServedTier(tier: string): string | undefined {
   if (tier === "default" || tier === "auto") return "standard";
   return tier === "standard" || tier === "priority" || tier === "batch" ? tier : undefined;
@@ -45,10 +43,7 @@ export function writeServedTier(tier: string): string | undefined {
 
 const legal = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/**
- * A call's id as this style allows it: the very one, or a digest of it. The call and its result get the
- * same, whoever made the id.
- */
+/** A valid call id: the original or its digest. A call and its result get the same id, whoever created it. */
 export function legalToolId(id: string): string {
   if (legal.test(id)) return id;
   return `toolu_${createHash("sha256").update(id).digest("hex").slice(0, 40)}`;

@@ -32,7 +32,7 @@ import { contentsOf, stopReasonOf } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 
 /**
- * See {@link VendorCodec.decodeReply}.
+ * Implements {@link VendorCodec.decodeReply}.
  *
  * @throws GatewayError what the vendor tells of a response that failed
  */
@@ -64,7 +64,7 @@ export function createdAt(response: JsonRecord): bigint {
   return typeof seconds === "number" && Number.isFinite(seconds) ? BigInt(Math.trunc(seconds)) : 0n;
 }
 
-/** See {@link VendorCodec.decodeError}. */
+/** Implements {@link VendorCodec.decodeError}. */
 export function decodeResponsesError(body: Buffer): VendorError | undefined {
   const record = parseRecord(body.toString("utf8"));
   if (record === undefined) return undefined;

@@ -27,7 +27,7 @@ import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 export const encryptedReasoning = "reasoning.encrypted_content";
 
 /**
- * See {@link CallerCodec.decodeRequest}. Members of `reasoning` and `text` that the contract does not know
+ * Implements {@link CallerCodec.decodeRequest}. Members of `reasoning` and `text` that the contract does not know
  * become extras with their path as the name: `reasoning.context`.
  */
 export function decodeResponsesRequest(

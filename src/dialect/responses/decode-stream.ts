@@ -21,7 +21,7 @@ import { failureOf } from "./errors.ts";
 import { itemOf, StreamItems } from "./decode-stream-items.ts";
 import { readUsage } from "./usage.ts";
 
-/** See {@link VendorCodec.decodeStream}. Events of unknown types are passed over. */
+/** Implements {@link VendorCodec.decodeStream}. Events of unknown types are passed over. */
 export class ResponsesStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #items = new StreamItems();

@@ -18,7 +18,7 @@ import { ResponseWriter } from "./response-json.ts";
 import { itemIdFor, itemPrefixes, type ItemType } from "./wire.ts";
 import { wrapSeal } from "../seal.ts";
 
-/** See {@link CallerCodec.encodeReply}. */
+/** Implements {@link CallerCodec.encodeReply}. */
 export function encodeResponsesReply(reply: Reply, options: ReplyOptions): Buffer {
   const { parts, stopReason, stopDetail, usage, serviceTier, created } = reply;
   const names = new OutputIds(options.callId, (name) => options.onDropped(name));

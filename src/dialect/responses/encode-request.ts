@@ -17,7 +17,7 @@ import { nameFor } from "./wire.ts";
 /** The fewest output tokens that the style can ask for. */
 const outputTokensMin = 16;
 
-/** See {@link VendorCodec.encodeRequest}. */
+/** Implements {@link VendorCodec.encodeRequest}. */
 export function encodeResponsesRequest(
   generation: Generation,
   target: RequestTarget,
@@ -54,7 +54,7 @@ function refuseUnspeakable({ stop, extras }: Generation, { isOwn }: EncodeContex
       throw invalid("n", "This model gives one choice per request: send n = 1");
     }
     if ((name === "modalities" && json.includes('"audio"')) || name === "audio") {
-      throw invalid(name, "This model cannot speak: ask for text only");
+      throw invalid(name, "This model returns no audio: request text only");
     }
   }
 }

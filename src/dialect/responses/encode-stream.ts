@@ -30,7 +30,7 @@ import type { ItemType } from "./wire.ts";
 import { callType, dropExtras, type ItemStatus, OutputIds, phaseIn } from "./encode-reply.ts";
 import { ResponseWriter } from "./response-json.ts";
 
-/** See {@link CallerCodec.encodeStream}. */
+/** Implements {@link CallerCodec.encodeStream}. */
 export class ResponsesStreamEncoder implements StreamEncoder {
   readonly #options: ReplyOptions;
   readonly #events = new EventWriter();

@@ -2,7 +2,7 @@
 import { ErrorCode, type SentErrorCode } from "../../core/errors.ts";
 import { type JsonRecord, recordAt, textAt } from "../json/value.ts";
 
-/** What a vendor's error is to the caller. */
+/** A vendor error as shown to the caller. */
 export interface Failure {
   readonly code: SentErrorCode;
   readonly message: string;
@@ -18,11 +18,11 @@ const codes: ReadonlyMap<string, SentErrorCode> = new Map([
   ["invalid_prompt", ErrorCode.INVALID_REQUEST],
 ]);
 
-/** Codes that name what is wrong with what the caller sent: `invalid_image`, `image_too_large` …. */
+/** Codes for faults in the caller's content: `invalid_image`, `image_too_large` … */
 const callersFault =
   /^(?:invalid_(?!api_key)|image_|empty_image|failed_to_download_image|unsupported_)/;
 
-/** Reads an error, of `response.failed` or an event of its own: both shapes that vendors use. */
+/** Reads an error from `response.failed` or an `error` event, in both forms that vendors use. */
 export function failureOf(record: JsonRecord): Failure {
   const error = recordAt(record, "error") ?? record;
   const code = textAt(error, "code");

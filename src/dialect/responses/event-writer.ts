@@ -15,7 +15,7 @@ export class EventWriter {
     this.#next = first;
   }
 
-  /** The number of the next event. */
+  /** Number of the next event. */
   next(): number {
     return this.#next++;
   }
@@ -25,7 +25,7 @@ export class EventWriter {
     return `${head(type)}${this.next()},${members}}\n\n`;
   }
 
-  /** Prepares events that differ in one text only. @param before members, without braces; at least one */
+  /** Prepares events that differ in one text only. @param before JSON members without braces, at least one */
   deltas(type: string, before: JsonRecord, after = ""): DeltaWriter {
     return new DeltaWriter(this, {
       head: head(type),
@@ -34,7 +34,7 @@ export class EventWriter {
     });
   }
 
-  /** The event that ends a stream which failed, in both shapes that clients read. */
+  /** The event for a failure, in both forms that clients read. */
   error(error: GatewayError): string {
     const body = errorBody(error)["error"] as JsonRecord;
     const { code, message, param } = body;
@@ -73,13 +73,13 @@ export class DeltaWriter {
   }
 }
 
-/** A part while it is written. */
+/** Writes one part. */
 export interface PartWriter {
-  /** Whatever opens it. */
+  /** Opens the part. */
   begin(): string;
-  /** It goes on. */
+  /** Continues it. */
   delta(delta: PartDelta["delta"]): string;
-  /** It is complete, or cut. */
+  /** Ends it, complete or cut off. */
   end(status: ItemStatus): string;
 }
 
@@ -87,18 +87,18 @@ export interface PartWriter {
 export interface ItemPlace {
   readonly events: EventWriter;
   readonly id: string;
-  /** Its place in the output. */
+  /** Index in the output. */
   readonly at: number;
-  /** Takes the complete item, as JSON. */
+  /** Receives the completed item as JSON. */
   readonly onItem: (at: number, json: string) => void;
 }
 
-/** An item begins. */
+/** The event for a new item. */
 export function itemAdded({ events, at }: ItemPlace, item: JsonRecord): string {
   return events.event("response.output_item.added", membersOf({ output_index: at, item }));
 }
 
-/** An item is complete. */
+/** The event for a completed item. */
 export function itemDone({ events, at, onItem }: ItemPlace, item: JsonRecord): string {
   const json = JSON.stringify(item);
   onItem(at, json);
@@ -132,7 +132,7 @@ export class CallWriter implements PartWriter {
   }
 
   end(status: ItemStatus): string {
-    // Clients parse it, also where the tool takes nothing.
+    // Clients parse the arguments even of tools without parameters.
     const rest = this.#input === "" && !this.#isCustom ? this.#write("{}") : "";
     const whole = this.#isCustom
       ? { input: this.#input }

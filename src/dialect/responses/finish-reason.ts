@@ -1,15 +1,15 @@
-/** How a response ends: status and details against the contract's reasons, and failures. */
+/** Finish reasons, both ways: a response's status and details, and the contract's reasons. */
 import type { Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type ReplyEnd, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { type JsonRecord, recordAt, textAt } from "../json/value.ts";
 
-/** What of a reply's parts tells why it ended. */
+/** Content of a reply that affects its end. */
 export interface ReplyContents {
   readonly calls: boolean;
   readonly refusal: boolean;
 }
 
-/** What the parts of a whole reply tell. */
+/** Derives it from the parts of a whole reply. */
 export function contentsOf(parts: readonly Part[]): ReplyContents {
   return {
     calls: parts.some(({ kind }) => kind.case === "toolCall"),
@@ -17,7 +17,7 @@ export function contentsOf(parts: readonly Part[]): ReplyContents {
   };
 }
 
-/** Why a response ended: this style itself tells only what kept it from being complete. */
+/** Decodes the finish reason. The style reports only reasons for incomplete responses. */
 export function stopReasonOf(response: JsonRecord, { calls, refusal }: ReplyContents): StopReason {
   const details = recordAt(response, "incomplete_details");
   const reason = details === undefined ? "" : textAt(details, "reason");
@@ -29,16 +29,16 @@ export function stopReasonOf(response: JsonRecord, { calls, refusal }: ReplyCont
   return refusal ? StopReason.REFUSAL : StopReason.END;
 }
 
-/** How a response is said to have ended. */
+/** The encoded end of a response. */
 export interface Ending {
   readonly status: "completed" | "incomplete";
-  /** `null`: it is complete. */
+  /** `null` where it is complete. */
   readonly details: JsonRecord | null;
-  /** A refusal that is still to be told, as content of its own. Empty: none. */
+  /** A refusal to add as content; empty for none. */
   readonly refusal: string;
 }
 
-/** What of an ending the style has no place for, by its names. */
+/** Names of end details without a member in this style. */
 export function lostEndingNames(
   {
     stopReason,
@@ -54,7 +54,7 @@ export function lostEndingNames(
   ];
 }
 
-/** What a reply's reason is in this style. */
+/** Encodes a finish reason. */
 export function endingOf(reason: StopReason, detail: string, { refusal }: ReplyContents): Ending {
   switch (reason) {
     case StopReason.LENGTH:

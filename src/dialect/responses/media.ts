@@ -26,11 +26,11 @@ const readers: Readonly<Record<string, (part: JsonReader) => MediaInit>> = {
     ...sourceOf(part, { url: "file_url", data: "file_data" }),
   }),
   input_audio: (part) => {
-    const audio = part.requiredObject("input_audio");
+    const encodeAudio = part.requiredObject("input_audio");
     return {
       type: MediaType.AUDIO,
-      mimeType: `audio/${audio.requiredText("format")}`,
-      source: { case: "base64", value: audio.requiredText("data") },
+      mimeType: `audio/${encodeAudio.requiredText("format")}`,
+      source: { case: "base64", value: encodeAudio.requiredText("data") },
     };
   },
 };

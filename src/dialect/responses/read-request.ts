@@ -26,7 +26,7 @@ const known = knownMembers([
   "prompt_cache_options",
 ]);
 
-/** See {@link TextDialect.readRequest}. */
+/** Implements {@link TextDialect.readRequest}. */
 export function readResponsesRequest(body: Uint8Array, options: ReadRequestOptions): TextRequest {
   const found = findMembers(body, known);
   const { bytes, members } = found;

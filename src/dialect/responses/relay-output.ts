@@ -1,24 +1,27 @@
-/** An item of a relayed stream that is under way. */
+/**
+ * Tracks the output of a relayed stream, so that the gateway can end it before its vendor does. The last event
+ * repeats the whole output.
+ */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ObjectScan } from "../json/object-scan.ts";
 import { parseRecord, type JsonRecord } from "../json/value.ts";
 import { membersOf, EventWriter } from "./event-writer.ts";
 import { usageJson } from "./usage.ts";
 
-/** A text that comes in deltas. */
+/** A kind of text with deltas. */
 interface TextKind {
-  /** The member that counts the parts of an item; `undefined`: the text is the item's own. */
+  /** The member with the index of a part; `undefined` where the text is the item's own. */
   readonly index?: "content_index" | "summary_index";
-  /** The member of the part, or of the item, that is the text. */
+  /** The member of the part, or item, that contains the text. */
   readonly member: "text" | "refusal" | "arguments" | "input" | "code";
-  /** What a part begins as that its vendor did not announce. */
+  /** The initial part, where the vendor does not announce one. */
   readonly part?: JsonRecord;
 }
 
 const content = "content_index";
 const text = { index: content, member: "text" } as const;
 
-/** By what stands before `.delta` in the types of their events. */
+/** By the event type's prefix before `.delta`. */
 const textKinds: ReadonlyMap<string, TextKind> = new Map<string, TextKind>([
   ["response.output_text", { ...text, part: { type: "output_text", annotations: [] } }],
   ["response.refusal", { index: content, member: "refusal", part: { type: "refusal" } }],
@@ -33,25 +36,25 @@ const textKinds: ReadonlyMap<string, TextKind> = new Map<string, TextKind>([
   ["response.code_interpreter_call_code", { member: "code" }],
 ]);
 
-/** A text under way, or told in full. */
+/** A text, open or complete. */
 interface OpenText {
-  /** What stands before `.delta` in the types of its events. */
+  /** The event type's prefix before `.delta`. */
   readonly type: string;
   readonly deltaType: string;
   readonly kind: TextKind;
-  /** The place of its item in the output. */
+  /** Index of its item in the output. */
   readonly at: number;
   readonly index: number;
-  /** What came so far, as it stands in JSON, in Latin-1. */
+  /** The text so far, as JSON, in Latin-1. */
   raw: string;
-  /** Whether its vendor has told it in full. */
+  /** Whether the vendor has sent it in full. */
   isComplete: boolean;
 }
 
-/** A part of an item: one of its content, or of its summary. */
+/** A content or summary part of an item. */
 interface OpenPart {
   json: JsonRecord;
-  /** Whether its vendor announced it, and whether it has ended it. */
+  /** Whether the vendor announced it, and whether it ended it. */
   readonly isAnnounced: boolean;
   isDone: boolean;
 }
@@ -62,20 +65,20 @@ const partEvents = {
   summary_index: "response.reasoning_summary_part",
 } as const;
 
-/** Takes note of what passes of an item. */
+/** Tracks one item. */
 class RelayedItem {
   readonly #at: number;
   readonly #item: JsonRecord;
   readonly #parts = { content_index: [] as OpenPart[], summary_index: [] as OpenPart[] };
   readonly #texts: OpenText[] = [];
 
-  /** @param item as it was announced at the place `at` */
+  /** @param item as announced at index `at` */
   constructor(at: number, item: JsonRecord) {
     this.#at = at;
     this.#item = item;
   }
 
-  /** The text of that kind and place: a new one where there is none. */
+  /** Finds or creates the text of a kind and index. */
   text(type: string, kind: TextKind, index: number): OpenText {
     const known = this.#texts.find((each) => each.type === type && each.index === index);
     if (known !== undefined) return known;
@@ -88,7 +91,7 @@ class RelayedItem {
     return begun;
   }
 
-  /** An event of the item passes that is no delta. */
+  /** Reads an event other than a delta. */
   event(type: string, event: ObjectScan): void {
     for (const list of ["content_index", "summary_index"] as const) {
       const index = event.count(list);
@@ -102,13 +105,13 @@ class RelayedItem {
     const kind = textKinds.get(type.replace(/\.done$/, ""));
     if (kind === undefined) return;
     const index = kind.index === undefined ? 0 : event.count(kind.index);
-    const text = this.text(type.slice(0, -".done".length), kind, index);
-    // As a Latin-1 text, like those of deltas.
-    text.raw = event.string(kind.member);
-    text.isComplete = true;
+    const open = this.text(type.slice(0, -".done".length), kind, index);
+    // Latin-1, like deltas.
+    open.raw = event.string(kind.member);
+    open.isComplete = true;
   }
 
-  /** Ends it: the events that tell so, and the item. */
+  /** Closes the item: the events, and the item as JSON. */
   stop(events: EventWriter): { written: string; json: string } {
     const own: Record<string, string> = {};
     let written = "";
@@ -155,7 +158,7 @@ class RelayedItem {
     return events.event(`${partEvents[list]}.done`, membersOf({ ...place, part: open.json }));
   }
 
-  /** The parts in their lists, where it has any. */
+  /** The part lists, where there are any. */
   #lists(): JsonRecord {
     const { content_index: contents, summary_index: summaries } = this.#parts;
     const json = (parts: readonly OpenPart[]): JsonRecord[] =>
@@ -176,27 +179,26 @@ function part(json: JsonRecord, { isAnnounced }: { readonly isAnnounced: boolean
 }
 
 /**
- * Takes note of the output of a stream, so that it can be ended before its vendor does. A delta costs the
- * copy of its text; what is complete is kept as the vendor told it.
+ * Tracks the whole output. A delta costs one copy of its text; completed items are kept as the vendor sent them.
  */
 export class RelayedOutput {
   readonly #publicModel: string | undefined;
-  /** The response as it was told first, as JSON. */
+  /** The initial response, as JSON. */
   #response = "";
-  /** The items that are complete, as JSON, by their place. */
+  /** Completed items as JSON, by index. */
   readonly #done = new Map<number, string>();
   readonly #open = new Map<number, RelayedItem>();
-  /** The text that deltas belong to, as long as they do. */
+  /** The text of the latest deltas. */
   #text: OpenText | undefined;
 
-  /** @param publicModel the name in place of the vendor's; `undefined`: the vendor's stays */
+  /** @param publicModel replaces the vendor's model name; `undefined` keeps it */
   constructor(publicModel: string | undefined) {
     this.#publicModel = publicModel;
   }
 
-  /** A delta passes. */
+  /** Reads a delta. */
   delta(event: ObjectScan): void {
-    // Nearly every delta goes on with the text of the one before: that is told without making a text of its type.
+    // Nearly every delta continues the previous text; this is detected without creating a string of its type.
     if (!isOf(this.#text, event)) this.#text = this.#textOf(event);
     if (this.#text !== undefined) this.#text.raw += event.string("delta");
   }
@@ -209,7 +211,7 @@ export class RelayedOutput {
     return this.#open.get(event.count("output_index"))?.text(type, kind, index);
   }
 
-  /** Another event passes. */
+  /** Reads another event. */
   event(type: string, event: ObjectScan): void {
     this.#text = undefined;
     const at = event.count("output_index");
@@ -226,7 +228,7 @@ export class RelayedOutput {
     }
   }
 
-  /** The events that end what is open, and the last one. @param sequence the number of the first */
+  /** Closes everything open and writes the last event. @param sequence number of the first event */
   stop(usage: Usage | undefined, sequence: number): string {
     const events = new EventWriter(sequence);
     let out = "";

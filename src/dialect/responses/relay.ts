@@ -1,4 +1,4 @@
-/** The reply half of responses on a relayed hop: bytes in, the same bytes out but for the model name. */
+/** Relays replies. Bytes pass unchanged except for the model name. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
@@ -9,7 +9,7 @@ import { ObjectScan } from "../json/object-scan.ts";
 import { reportedUsage } from "../usage.ts";
 import { RelayedOutput } from "./relay-output.ts";
 
-/** See {@link TextDialect.relayReply}. */
+/** Implements {@link TextDialect.relayReply}. */
 export function relayResponsesReply(body: Buffer, options: RelayOptions): RelayedReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
   return {
@@ -19,7 +19,7 @@ export function relayResponsesReply(body: Buffer, options: RelayOptions): Relaye
   };
 }
 
-/** See {@link TextDialect.relayStream}. */
+/** Implements {@link TextDialect.relayStream}. */
 export class ResponsesStreamRelay extends EventRelay {
   readonly #event = new ObjectScan();
   readonly #response = new ObjectScan();
@@ -32,8 +32,7 @@ export class ResponsesStreamRelay extends EventRelay {
     this.#output = new RelayedOutput(options.publicModel);
   }
 
-  /** In both shapes that are in use: nested, as the live service sends it and older SDKs expect it, and
-   * flat, as it is published. */
+  /** In both forms in use: nested, as the live service sends and older SDKs expect, and flat, as documented. */
   errorEvent(error: GatewayError): Buffer {
     const { error: told } = errorBody(error);
     const { word } = error.meaning;
@@ -55,7 +54,7 @@ export class ResponsesStreamRelay extends EventRelay {
   protected onData(bytes: Buffer, start: number, end: number): void {
     const event = this.#event.scan(bytes, start, end);
     const type = event.find("type");
-    // After an error only its summary follows, no other terminal event.
+    // After an error only its summary follows, and no other terminal event.
     if (this.failed && !event.is("type", "response.failed")) return this.hideEvent();
     this.#onSequence();
     if (isDelta(bytes, event.end(type))) {
@@ -80,7 +79,7 @@ export class ResponsesStreamRelay extends EventRelay {
     }
   }
 
-  /** The style's SDK takes any event with an `error` for one. */
+  /** The style's SDK treats any event with an `error` member as a failure. */
   #hasError(): boolean {
     return Boolean(this.#event.value("error"));
   }
@@ -89,7 +88,7 @@ export class ResponsesStreamRelay extends EventRelay {
     const response = this.#response.scan(bytes, start, end);
     this.restoreModel(response);
     this.usage = readUsage(response.value("usage")) ?? this.usage;
-    // A vendor that neither counts nor streams what it made.
+    // A vendor that reports no usage and streams no text.
     if (this.done && this.textBytes === 0) this.textBytes = outputTextBytes(bytes, response);
   }
 
@@ -99,7 +98,7 @@ export class ResponsesStreamRelay extends EventRelay {
   }
 }
 
-/** Whether the string that ends at `end`, its quote included, is the type of a delta. */
+/** Whether the string that ends at `end`, including its quote, is a delta's type. */
 function isDelta(bytes: Buffer, end: number): boolean {
   return (
     bytes[end - 7] === 0x2e &&

@@ -10,25 +10,25 @@ import { encodeReasoning, encodeText } from "./encode-settings.ts";
 import { encodeTooling } from "./encode-tools.ts";
 import { usageJson } from "./usage.ts";
 
-/** What a response says of itself beside what was asked for. */
+/** The state of a response, besides the request. */
 interface ResponseState {
   readonly status: "in_progress" | "completed" | "incomplete";
-  /** Why it is incomplete. `null`: it is not. */
+  /** The reason it is incomplete; `null` for none. */
   readonly details: JsonRecord | null;
-  /** The items, each as JSON. */
+  /** The items as JSON texts. */
   readonly output: readonly string[];
   readonly usage: Usage | undefined;
-  /** Empty: not told. */
+  /** Empty where it was not reported. */
   readonly serviceTier: string;
 }
 
-/** Writes the response objects of one call. What they have in common is written once. */
+/** Writes the response objects of one call; the common part is written once. */
 export class ResponseWriter {
   readonly #head: string;
   readonly #settings: string;
   readonly #serviceTier: string;
 
-  /** @param created when the vendor began, in seconds since 1970; 0: it did not tell */
+  /** @param created start in seconds since 1970; 0 where the vendor did not report it */
   constructor(options: ReplyOptions, created: bigint) {
     const { callId, generation, model } = options;
     const begun = created === 0n ? options.created : Number(created);
@@ -54,7 +54,7 @@ export function responseId(callId: string): string {
   return `resp_${callId}`;
 }
 
-/** The word of this style where it differs. */
+/** This style's name of a tier. */
 function tierWord(tier: string): string {
   return tier === "" || tier === "standard" || tier === "standard_only" ? "default" : tier;
 }
@@ -100,7 +100,7 @@ function extra({ extras }: { readonly extras: readonly Extra[] }, name: string, 
   return found === undefined ? other : (JSON.parse(found.json) as unknown);
 }
 
-/** What is known of a response from its first moment. */
+/** The facts known at the start of a response. */
 interface PendingResponse {
   readonly id: string;
   /** The public name of the model. */
@@ -109,7 +109,7 @@ interface PendingResponse {
   readonly created: number;
 }
 
-/** The response to a request in the background, as it is answered at once. */
+/** The immediate reply to a background request. */
 export function pendingResponse(
   request: JsonRecord,
   { id, model, created }: PendingResponse,
@@ -148,19 +148,19 @@ export function pendingResponse(
   };
 }
 
-/** How a response stands that has no output. */
+/** The state of a response without output. */
 interface ResponseStatus {
   readonly status: string;
-  /** Why it failed. Absent: it has not. */
+  /** The failure. Absent: none. */
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-/** The same response as it stands now. */
+/** Updates the status of a pending response. */
 export function withStatus(begun: JsonRecord, { status, error }: ResponseStatus): JsonRecord {
   return { ...begun, status, error: error ?? null };
 }
 
-/** What was made for a request in the background, as the response that was promised. */
+/** The completed response of a background request, under the id of the pending one. */
 export function finishedResponse(begun: JsonRecord, made: JsonRecord): JsonRecord {
   const { id, created_at, background, previous_response_id, model } = begun;
   return { ...made, id, created_at, background, previous_response_id, model };

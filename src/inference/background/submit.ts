@@ -15,7 +15,7 @@ import { Connection } from "../pipeline/open.ts";
 import { quote } from "../pipeline/quote.ts";
 import { read } from "../pipeline/read.ts";
 import { explainFailure, settle } from "../pipeline/settle.ts";
-import type { Pushed, Sink } from "../../core/sink.ts";
+import type { SentReply, Sink } from "../../core/sink.ts";
 import type { CallState } from "../state/responses-memory.ts";
 import { WireAdapter } from "../wire-adapter.ts";
 import { begunEvents, follow, requireStreamed, type EventLog } from "./event-log.ts";
@@ -38,7 +38,7 @@ export type Background = (
   request: ExchangeRequest,
   context: CallContext,
   sink: Sink<Buffer>,
-) => Promise<Pushed>;
+) => Promise<SentReply>;
 
 /** Creates it. */
 export function createBackground(options: BackgroundOptions): Background {

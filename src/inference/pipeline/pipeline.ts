@@ -23,7 +23,7 @@ import { Connection, open } from "./open.ts";
 import { quote } from "./quote.ts";
 import { read } from "./read.ts";
 import { explainFailure, settle, type Ended, type Reached } from "./settle.ts";
-import { type Sink, soon } from "../../core/sink.ts";
+import { type Sink, withinSettleWait } from "../../core/sink.ts";
 
 /** A call whose reply is out. */
 export interface Delivered {
@@ -57,7 +57,7 @@ export async function runCall<Out extends Chunk>(
     await deliver(opened, sink, ended);
   } catch (error) {
     const told = failed(reached, error, ended);
-    await soon(settled(reached, ended));
+    await withinSettleWait(settled(reached, ended));
     throw told;
   }
   return { call: admitted.call, settled: settled(reached, ended) };

@@ -27,7 +27,7 @@ export function requestSize({ weight, media }: BodySize, pictureTokens?: number)
   let mediaBytes = 0;
   for (const each of media) {
     const tokens = mediaTokens(each);
-    bound += each.kind === "picture" ? (pictureTokens ?? tokens.bound) : tokens.bound;
+    bound += each.kind === "image" ? (pictureTokens ?? tokens.bound) : tokens.bound;
     usual += tokens.usual;
     mediaBytes += each.end - each.start;
     textParts -= each.weight;
@@ -90,7 +90,7 @@ export function mediaTokens({ kind, bytes }: Media): TokenRange {
 }
 
 const figures: Readonly<Record<Media["kind"], (bytes: number | undefined) => TokenRange>> = {
-  picture: () => picture,
+  image: () => picture,
   document(bytes) {
     if (bytes === undefined) return namedDocument;
     const { bytesPerToken, min, max, usualBytesPerToken } = document;

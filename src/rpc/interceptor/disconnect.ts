@@ -9,7 +9,7 @@ const hearMs = 1_000;
  * Ends a stream whose reader has disconnected. Connect's Node.js adapter would not: it waits forever for the closed
  * connection to drain, and the call behind the stream would never be settled.
  */
-export const readerGone: Interceptor = (next) => async (request) => {
+export const cancelOnDisconnect: Interceptor = (next) => async (request) => {
   const response = await next(request);
   if (!response.stream) return response;
   return withMessage(response, endWith(request.signal, response.message));

@@ -175,7 +175,7 @@ export const examples: Readonly<Record<keyof typeof paramsFields, JsonObject>> =
 export function textUnits(params: JsonObject, { maxOutputTokens }: ModelConfig): TaskUnits {
   const { imageUrls, maxTokens, ...rest } = params;
   const named = Array.isArray(imageUrls) ? imageUrls.length : 0;
-  const perImage = mediaTokens({ kind: "picture", bytes: undefined }).bound;
+  const perImage = mediaTokens({ kind: "image", bytes: undefined }).bound;
   const { bound } = measureRequest(Buffer.from(JSON.stringify(rest)));
   return {
     inputTokens: bound + named * perImage,

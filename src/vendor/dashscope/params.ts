@@ -30,7 +30,7 @@ const image: Params = {
   prompt: promptParam(promptMax),
   negativePrompt: negativePromptParam(promptMax),
   size: sizeParam,
-  n: integerParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
+  n: integerParam("Number of images", { least: 1, most: 4, otherwise: 1 }),
   seed: seedParam,
   ...flags,
 };
@@ -42,11 +42,11 @@ const video: Params = {
   prompt: promptParam(promptMax),
   negativePrompt: negativePromptParam(promptMax),
   imageUrl: fileParam("The first frame"),
-  audioUrl: fileParam("The sound"),
+  audioUrl: fileParam("The audio"),
   size: sizeParam,
   resolution: vendorTextParam("How fine, such as 720P or 1080P", 16),
-  duration: integerParam("How long, in seconds", { least: 1, most: 60, otherwise: assumedSeconds }),
-  generateAudio: { type: "boolean", description: "Whether it has sound" },
+  duration: integerParam("Length in seconds", { least: 1, most: 60, otherwise: assumedSeconds }),
+  generateAudio: { type: "boolean", description: "Whether it has audio" },
   seed: seedParam,
   ...flags,
 };

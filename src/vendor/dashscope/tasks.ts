@@ -135,7 +135,7 @@ export function dashscopeUpdate(json: JsonObject): TaskUpdate {
     case "CANCELED":
       return { status: "cancelled" };
     default:
-      throw new VendorReplyError(200, `told the unknown status ${status}`);
+      throw new VendorReplyError(200, `reported the unknown status ${status}`);
   }
 }
 

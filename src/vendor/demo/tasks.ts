@@ -107,7 +107,7 @@ const imageSchema = paramsObject(
       ["256x256", sizeDefault, "1024x1024"],
       sizeDefault,
     ),
-    n: integerParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
+    n: integerParam("Number of images", { least: 1, most: 4, otherwise: 1 }),
     seed: seedParam,
   },
   { required: ["prompt"] },
@@ -118,7 +118,7 @@ const audioSchema = paramsObject(
   {
     text: { ...promptParam(4_000), description: "What the tune is made from" },
     prompt: { ...promptParam(4_000), description: "The same as text" },
-    duration: integerParam("How long, in seconds", {
+    duration: integerParam("Length in seconds", {
       least: 1,
       most: 10,
       otherwise: secondsDefault,

@@ -121,7 +121,7 @@ function say(body: ChatBody): string {
   const seen =
     images === 0
       ? ""
-      : ` You sent ${images} ${images === 1 ? "picture" : "pictures"}, which it cannot see.`;
+      : ` You sent ${images} ${images === 1 ? "image" : "images"}, which it cannot see.`;
   return `This is the demo model of UAS Gateway, not an AI.${seen} You said: ${said}`;
 }
 

@@ -2,7 +2,7 @@
 import { parseJsonReply } from "../task-http.ts";
 import type { VendorFault } from "../vendor.ts";
 
-/** See {@link Vendor.faultOf}: an account without money is locked, which comes with 403. */
+/** Implements {@link Vendor.faultOf}: an account without money is locked, which comes with 403. */
 export function falFault(status: number, body: Buffer): VendorFault | undefined {
   const detail = falDetail(body) ?? "";
   if (

@@ -42,7 +42,7 @@ const jobs: NativeTask = {
   statusOf: falStatus,
   httpStatusOf: ({ status }) => (status === "COMPLETED" ? 200 : 202),
   readUpdate: falUpdate,
-  result: { path: (id, model) => `/${falApp(model)}/requests/${id}`, newsOf: falResult },
+  result: { path: (id, model) => `/${falApp(model)}/requests/${id}`, readUpdate: falResult },
   retentionMs: retentionMs,
 };
 

@@ -173,7 +173,7 @@ export function falStatus({ status }: JsonObject, before: string): string {
 export function falUpdate({ status }: JsonObject): TaskUpdate {
   if (status === "IN_QUEUE" || status === "IN_PROGRESS") return { status: "running" };
   if (status === "COMPLETED") return { status: "completed", outcome: { files: [] } };
-  throw new VendorReplyError(200, `told the unknown status ${JSON.stringify(status)}`);
+  throw new VendorReplyError(200, `reported the unknown status ${JSON.stringify(status)}`);
 }
 
 /** The result of a job. @throws VendorReplyError where it is not available now */
@@ -200,10 +200,10 @@ function falFailure(status: number, body: Buffer): TaskUpdate {
 }
 
 /** fal reports its billed units for cancelled jobs too. */
-function falCancelled(headers: NativeResult["headers"], isPicture: boolean): TaskUpdate {
+function falCancelled(headers: NativeResult["headers"], isImage: boolean): TaskUpdate {
   const billed = falBilledUnits(headers) ?? 0;
   if (billed === 0) return { status: "cancelled" };
-  const units = isPicture ? { images: Math.ceil(billed) } : { seconds: billed };
+  const units = isImage ? { images: Math.ceil(billed) } : { seconds: billed };
   return { status: "cancelled", reportedCost: { units } };
 }
 

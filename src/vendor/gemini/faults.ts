@@ -14,7 +14,7 @@ const faults: ReadonlyMap<string, VendorFault> = new Map([
 ]);
 
 /**
- * See {@link Vendor.faultOf}: by the reason among the error's details. A wrong key comes with status 400;
+ * Implements {@link Vendor.faultOf}: by the reason among the error's details. A wrong key comes with status 400;
  * so does, as FAILED_PRECONDITION, an account that must enable billing or is in the wrong country. A spent
  * prepayment comes with 429, as being too fast does: only the text tells.
  */
@@ -36,7 +36,7 @@ export function geminiFault(_status: number, body: Buffer): VendorFault | undefi
   return status === "RESOURCE_EXHAUSTED" && isSpent ? "money" : undefined;
 }
 
-/** See {@link Vendor.retryAfterOf}: the `RetryInfo` among the details, such as `{"retryDelay":"21.5s"}`. */
+/** Implements {@link Vendor.retryAfterOf}: the `RetryInfo` among the details, such as `{"retryDelay":"21.5s"}`. */
 export function geminiRetryAfter(body: Buffer): number | undefined {
   const error = errorMember(body);
   for (const detail of error === undefined ? [] : objectsMember(error, "details")) {

@@ -206,7 +206,7 @@ function interactionUpdate(interaction: JsonObject): TaskUpdate {
       return { status: "cancelled", ...(isTaken && { reportedCost: { usage } }) };
     }
     default:
-      throw new VendorReplyError(200, `told the unknown status ${status}`);
+      throw new VendorReplyError(200, `reported the unknown status ${status}`);
   }
 }
 

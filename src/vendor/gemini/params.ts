@@ -22,7 +22,7 @@ export const imageSchema = paramsObject(
     prompt: promptParam(32_000),
     imageUrls: {
       type: "array",
-      description: "Pictures to start from",
+      description: "Images to start from",
       items: imageParam("One of them"),
       minItems: 1,
       maxItems: 14,
@@ -44,7 +44,7 @@ export const videoSchema = paramsObject(
     prompt: promptParam(8_000),
     negativePrompt: negativePromptParam(8_000),
     imageUrl: imageParam("The first frame"),
-    duration: integerParam("How long, in seconds", {
+    duration: integerParam("Length in seconds", {
       least: 4,
       most: 8,
       otherwise: defaultVideoSeconds,

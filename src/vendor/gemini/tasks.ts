@@ -119,7 +119,7 @@ function noImage(answer: JsonObject, candidate: JsonObject): TaskRefused {
   const reason = blocked ?? stringParam(candidate, "finishReason") ?? "no reason";
   const isRejected = blocked !== undefined || contentReasons.test(reason);
   const code = isRejected ? "content_rejected" : "upstream_error";
-  return new TaskRefused(code, faultText(code, `no picture, ${reason}`));
+  return new TaskRefused(code, faultText(code, `no image, ${reason}`));
 }
 
 /** `models/…/operations/…`. It becomes part of a path, so it must be well-formed. */
@@ -138,7 +138,7 @@ async function submitVideo(
   if (typeof name === "string" && operationForm.test(name) && !name.includes("..")) {
     return { vendorTaskId: name };
   }
-  throw new VendorReplyError(reply.status, "answered a film without the name of its operation");
+  throw new VendorReplyError(reply.status, "accepted a video without the name of its operation");
 }
 
 type HeadersFor = (url: string) => Readonly<Record<string, string>>;

@@ -51,17 +51,17 @@ function openaiExtra(members: Readonly<Record<string, JsonObject>>): JsonObject 
 
 /** @param isOpenai see {@link createOpenaiTasks} */
 export function imageSchema(isOpenai: boolean): JsonObject {
-  const quality = "How good; finer pictures take longer";
+  const quality = "Quality; finer images take longer";
   return paramsObject(
     "imageParams",
     {
       prompt: promptParam(32_000),
       size: sizeParam,
-      n: integerParam("How many pictures", { least: 1, most: 10, otherwise: 1 }),
+      n: integerParam("Number of images", { least: 1, most: 10, otherwise: 1 }),
       quality: isOpenai
         ? enumParam(quality, ["low", "medium", "high", "xhigh", "max", "auto"])
         : vendorTextParam(quality, 32),
-      outputFormat: enumParam("The form of the file", ["png", "jpeg", "webp"]),
+      outputFormat: enumParam("File format", ["png", "jpeg", "webp"]),
       extra: isOpenai
         ? openaiExtra({
             background: enumParam("What is behind", ["transparent", "opaque", "auto"]),
@@ -88,7 +88,7 @@ export function speechSchema(isOpenai: boolean): JsonObject {
       text: { ...promptParam(4_096), description: "What to say" },
       prompt: { ...promptParam(4_096), description: "The same as text" },
       voice: { ...vendorTextParam("Whose voice, in the vendor's words", 128), default: "alloy" },
-      format: enumParam("The form of the file", [...audioFormats], "mp3"),
+      format: enumParam("File format", [...audioFormats], "mp3"),
       speed: {
         type: "number",
         description: "How fast; 1 is as usual",

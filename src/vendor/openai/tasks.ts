@@ -79,7 +79,7 @@ async function draw(http: TaskHttp, task: TaskSubmission): Promise<Submitted> {
   const contentType = `image/${stringMember(answer, "output_format") ?? stringParam(params, "outputFormat") ?? "png"}`;
   const data = Array.isArray(answer["data"]) ? answer["data"] : [];
   const files = data.flatMap((item) => fileOf(item, contentType) ?? []);
-  if (files.length === 0) throw unreadable("no picture");
+  if (files.length === 0) throw unreadable("no image");
   const usage = usageOf(answer["usage"]);
   return { done: { files, units: { images: files.length }, ...(usage && { usage }) } };
 }
@@ -103,7 +103,7 @@ async function speak(http: TaskHttp, task: TaskSubmission): Promise<Submitted> {
     words,
   );
   const isAudio = body.length > 0 && !/json|html/.test(headers["content-type"] ?? "");
-  if (!isAudio) throw unreadable("no sound");
+  if (!isAudio) throw unreadable("no audio");
   const format = speechFormat(params);
   const bound = speechUnits(params).seconds ?? 0;
   const measured = audioSeconds(body, format) ?? bound / typicalPaceRatio;

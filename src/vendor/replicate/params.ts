@@ -45,28 +45,29 @@ const image: Form = {
     negativePrompt: negativePromptParam(promptMax),
     imageUrls: {
       type: "array",
-      description: "A image to start from; more than one under the model's own name, in extra",
-      items: fileParam("A picture"),
+      description:
+        "An image to start from; for more than one use the model's own parameter, in extra",
+      items: fileParam("An image"),
       minItems: 1,
       maxItems: 1,
     },
     maskUrl: fileParam("Which part of the image to change"),
     strength: {
       type: "number",
-      description: "How far to go from the picture",
+      description: "How far to deviate from the image",
       minimum: 0,
       maximum: 1,
     },
     aspectRatio: aspectRatioParam,
-    n: integerParam("How many pictures; the model's default is taken for 1", { least: 1, most: 4 }),
-    steps: integerParam("How many steps to take", { least: 1, most: 200 }),
+    n: integerParam("Number of images; absent counts as 1", { least: 1, most: 4 }),
+    steps: integerParam("Number of steps", { least: 1, most: 200 }),
     guidanceScale: {
       type: "number",
       description: "How closely to follow the prompt",
       minimum: 0,
       maximum: 50,
     },
-    outputFormat: enumParam("The form of the file", ["png", "jpg", "jpeg", "webp"]),
+    outputFormat: enumParam("File format", ["png", "jpg", "jpeg", "webp"]),
     seed: seedParam,
   },
   names: new Map([
@@ -90,10 +91,10 @@ const video: Form = {
     prompt: promptParam(promptMax),
     negativePrompt: negativePromptParam(promptMax),
     imageUrl: fileParam("The first frame"),
-    duration: integerParam("How long, in seconds", { least: 1, most: 60 }),
+    duration: integerParam("Length in seconds", { least: 1, most: 60 }),
     aspectRatio: aspectRatioParam,
-    resolution: vendorTextParam("How fine, such as 720p or 1080p", 16),
-    fps: integerParam("Pictures in a second", { least: 1, most: 120 }),
+    resolution: vendorTextParam("Resolution, such as 720p or 1080p", 16),
+    fps: integerParam("Frames per second", { least: 1, most: 120 }),
     seed: seedParam,
   },
   names: new Map([
@@ -116,9 +117,9 @@ const audio: Form = {
     prompt: promptParam(promptMax),
     lyrics: { ...promptParam(promptMax), description: "What to sing" },
     audioUrl: fileParam("A recording to start from"),
-    voice: vendorTextParam("Whose voice, in the model's words", 128),
+    voice: vendorTextParam("Voice, by the model's name for it", 128),
     speed: { type: "number", description: "How fast; 1 is as usual", minimum: 0.25, maximum: 4 },
-    duration: integerParam("How long, in seconds", { least: 1, most: 600 }),
+    duration: integerParam("Length in seconds", { least: 1, most: 600 }),
     seed: seedParam,
   },
   names: new Map([
@@ -180,8 +181,8 @@ function exampleOf(type: ModelType, isTimed: boolean): JsonObject {
 /** The `input` of a prediction. */
 export function replicateInput(type: ModelType, params: JsonObject): JsonObject {
   const input = mapParams(params, formOf(type).names);
-  const [image] = stringsParam(params, "imageUrls");
-  return image === undefined ? input : { ...input, image };
+  const [imageUrl] = stringsParam(params, "imageUrls");
+  return imageUrl === undefined ? input : { ...input, image: imageUrl };
 }
 
 /** Implements {@link VendorTasks.assumedSeconds}. */

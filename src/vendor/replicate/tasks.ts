@@ -182,7 +182,7 @@ function updateOf(prediction: JsonObject): TaskUpdate {
     case "aborted":
       return { status: "cancelled" };
     default:
-      throw new VendorReplyError(200, `told the unknown status ${status}`);
+      throw new VendorReplyError(200, `reported the unknown status ${status}`);
   }
 }
 

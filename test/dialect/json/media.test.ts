@@ -21,7 +21,7 @@ function find(body: unknown): { kind: string; bytes: number | undefined; text: s
 }
 
 const dataUrl = `data:image/png;base64,${base64}`;
-const picture = { kind: "picture", bytes: dataUrl.length, text: "data:ima" };
+const picture = { kind: "image", bytes: dataUrl.length, text: "data:ima" };
 const inBase64 = { bytes: base64.length, text: "iVBORw0K" };
 
 describe("finds", () => {
@@ -32,7 +32,7 @@ describe("finds", () => {
     [
       "one by its address",
       user({ type: "image_url", image_url: { url: "https://example.com/a.png" } }),
-      { kind: "picture", bytes: undefined, text: "" },
+      { kind: "image", bytes: undefined, text: "" },
     ],
     [
       "sound of chat",
@@ -47,12 +47,12 @@ describe("finds", () => {
     [
       "a picture of messages",
       user({ type: "image", source: { type: "base64", media_type: "image/png", data: base64 } }),
-      { ...inBase64, kind: "picture" },
+      { ...inBase64, kind: "image" },
     ],
     [
       "one by its id",
       user({ type: "image", source: { type: "file", file_id: "file_1" } }),
-      { kind: "picture", bytes: undefined, text: "" },
+      { kind: "image", bytes: undefined, text: "" },
     ],
     [
       "a document of messages, in a tool's result",
@@ -75,7 +75,7 @@ describe("finds", () => {
     [
       "a picture that responses made",
       { input: [{ type: "image_generation_call", id: "ig_1", result: base64 }] },
-      { ...inBase64, kind: "picture" },
+      { ...inBase64, kind: "image" },
     ],
     [
       "sealed reasoning",
@@ -85,7 +85,7 @@ describe("finds", () => {
     [
       "a picture of gemini",
       { contents: [{ parts: [{ inlineData: { mimeType: "image/jpeg", data: base64 } }] }] },
-      { ...inBase64, kind: "picture" },
+      { ...inBase64, kind: "image" },
     ],
     [
       "a film of gemini by its address",

@@ -120,7 +120,7 @@ describe("fal", () => {
       sim.next({ status: 200, body: { status: "COMPLETED" } });
       sim.next(falSays(status, "not now"));
       await expect(tasks.poll?.(id, signal)).rejects.toMatchObject({
-        name: "VendorTrouble",
+        name: "VendorReplyError",
         status,
       });
     },

@@ -1,4 +1,4 @@
-import { type Caller, crossings, directions, type Json, type Vendor } from "./crossing.ts";
+import { type Caller, crossings, directions, type Json, type Vendor } from "./translation.ts";
 
 const png = "iVBORw0KGgo=";
 const pdf = "JVBERi0xLjQK";

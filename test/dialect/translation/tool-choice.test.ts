@@ -1,4 +1,4 @@
-import { crossings, directions } from "./crossing.ts";
+import { crossings, directions } from "./translation.ts";
 
 const chatTools = {
   tools: ["f", "g"].map((name) => ({ type: "function", function: { name } })),

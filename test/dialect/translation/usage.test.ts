@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { answer, type Caller, type Json, type Vendor, waysBack } from "./crossing.ts";
+import { answer, type Caller, type Json, type Vendor, waysBack } from "./translation.ts";
 import { replyOf, said } from "./replies.ts";
 
 /** 100 read: 30 from the cache, 20 into it; 40 made, 10 of them thought. */

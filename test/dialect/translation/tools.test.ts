@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { crossings, send } from "./crossing.ts";
+import { crossings, send } from "./translation.ts";
 
 const schema = { type: "object", properties: { a: { type: "string" } } };
 const nothing = { type: "object", properties: {} };

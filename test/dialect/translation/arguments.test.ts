@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { answer, type Got, stream } from "./crossing.ts";
+import { answer, type Got, stream } from "./translation.ts";
 import { chunk, replyOf } from "./replies.ts";
 
 const open = (index: number, id: string, args = "") => ({

@@ -9,7 +9,7 @@ import {
   stream,
   type Vendor,
   type WayBack,
-} from "./crossing.ts";
+} from "./translation.ts";
 import { replyOf } from "./replies.ts";
 
 /** Bytes that no JSON writer, no form of base64 and no trimming leaves alone by accident. */

@@ -1,8 +1,12 @@
 import { connect } from "node:net";
 import { DatabaseError } from "pg";
 import { expect, test } from "vitest";
-import { mapDatabaseLoss, databaseUnavailable, isDatabaseLost } from "../src/core/database-lost.ts";
-import { ErrorCode } from "../src/core/errors.ts";
+import {
+  mapDatabaseLoss,
+  databaseUnavailable,
+  isDatabaseLost,
+} from "../../src/core/database-lost.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 
 function reported(code: string): DatabaseError {
   return Object.assign(new DatabaseError("said", 4, "error"), { code, severity: "ERROR" });

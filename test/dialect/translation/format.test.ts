@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { crossings } from "./crossing.ts";
+import { crossings } from "./translation.ts";
 
 const open = { type: "object", properties: { a: { type: "string" } } };
 const closed = { ...open, required: ["a"], additionalProperties: false };

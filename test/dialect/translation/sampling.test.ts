@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { crossings, directions, send } from "./crossing.ts";
+import { crossings, directions, send } from "./translation.ts";
 
 crossings("max tokens", [
   {

@@ -1,4 +1,4 @@
-import { crossings } from "./crossing.ts";
+import { crossings } from "./translation.ts";
 
 const adaptive = { type: "adaptive" };
 const budget = (budget_tokens: number) => ({ thinking: { type: "enabled", budget_tokens } });

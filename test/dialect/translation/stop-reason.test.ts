@@ -6,7 +6,7 @@ import {
   type Got,
   type Json,
   type Vendor,
-} from "./crossing.ts";
+} from "./translation.ts";
 import { type Content, replyOf, said } from "./replies.ts";
 
 /** What a client is told of the end, in the words of its style. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Caller, type Json, stream, type Vendor, waysBack } from "./crossing.ts";
+import { type Caller, type Json, stream, type Vendor, waysBack } from "./translation.ts";
 import { hiStreams } from "./replies.ts";
 
 /** What ends a stream of each style, and what it must not have. */

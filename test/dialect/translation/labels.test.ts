@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { crossings, refusal } from "./crossing.ts";
+import { crossings, refusal } from "./translation.ts";
 
 const user = { metadata: { user_id: "u" } };
 const long = "x".repeat(70);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Caller, crossings, directions, type Json, send } from "./crossing.ts";
+import { type Caller, crossings, directions, type Json, send } from "./translation.ts";
 
 const png = "iVBORw0KGgo=";
 const url = `data:image/png;base64,${png}`;

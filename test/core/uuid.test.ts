@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { idSource, isUuid, newId } from "../src/core/uuid.ts";
+import { idSource, isUuid, newId } from "../../src/core/uuid.ts";
 
 const uuidv7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createSealing } from "../src/core/sealing.ts";
+import { createSealing } from "../../src/core/sealing.ts";
 
 const key = Buffer.alloc(32, 1);
 const sealing = createSealing(key, "reasoning");

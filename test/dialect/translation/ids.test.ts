@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { crossings } from "./crossing.ts";
+import { crossings } from "./translation.ts";
 
 const chatCall = (id: string) => ({
   id,

@@ -9,7 +9,7 @@ import { strictGemini } from "../../support/upstream/gemini-strict.ts";
 import { strictMessages } from "../../support/upstream/messages-strict.ts";
 import { strictResponses } from "../../support/upstream/responses-strict.ts";
 import type { StrictStyle } from "../../support/upstream/strict.ts";
-import type { Caller, Vendor } from "./crossing.ts";
+import type { Caller, Vendor } from "./translation.ts";
 
 /** The dialects of clients. */
 export const dialects: Readonly<Record<Caller, TextDialect>> = {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { answer, crossings, directions, send, stream } from "./crossing.ts";
+import { answer, crossings, directions, send, stream } from "./translation.ts";
 import { chunk, replyOf } from "./replies.ts";
 
 const rule = { syntax: "lark", definition: "start: /a/" };

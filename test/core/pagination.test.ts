@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { ErrorCode, GatewayError } from "../src/core/errors.ts";
-import { cutPage, nextPageToken, readPage } from "../src/core/pagination.ts";
+import { ErrorCode, GatewayError } from "../../src/core/errors.ts";
+import { cutPage, nextPageToken, readPage } from "../../src/core/pagination.ts";
 
 function codeOf(action: () => unknown): unknown {
   try {

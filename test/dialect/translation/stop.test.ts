@@ -9,7 +9,7 @@ import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.t
 import { gemini } from "../../../src/dialect/gemini/dialect.ts";
 import { ToolRestorer } from "../../../src/dialect/tool-restorer.ts";
 import { TranslatedStream } from "../../../src/dialect/translate.ts";
-import type { Caller, Vendor } from "./crossing.ts";
+import type { Caller, Vendor } from "./translation.ts";
 import { accumulatedOf, delivered, stopWords } from "../../support/sdk-streams.ts";
 import { dialects, vendorEvents } from "./vendor-events.ts";
 

@@ -12,7 +12,7 @@ import {
   send,
   sendGeneration,
   type Vendor,
-} from "./crossing.ts";
+} from "./translation.ts";
 import { cameBack, expected, forms, nextRequest, thought, thoughtReply } from "./reasoning.ts";
 
 const pairs = [

@@ -1,4 +1,4 @@
-import { crossings } from "./crossing.ts";
+import { crossings } from "./translation.ts";
 
 const late = [
   { role: "user", content: "hi" },

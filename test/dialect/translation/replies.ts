@@ -1,5 +1,5 @@
 /** Replies of vendors in each style, whole and streamed, around what a test is about. */
-import type { Json, Vendor } from "./crossing.ts";
+import type { Json, Vendor } from "./translation.ts";
 
 /** The content of a reply: what stands where the style has it. */
 export interface Content {

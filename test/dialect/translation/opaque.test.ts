@@ -6,7 +6,7 @@ import {
   directions,
   type Json,
   type Caller,
-} from "./crossing.ts";
+} from "./translation.ts";
 import { replyOf, said } from "./replies.ts";
 
 const search = {
