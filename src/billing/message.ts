@@ -1,4 +1,4 @@
-/** Rows of billing as messages of the contract. */
+/** Turns rows of billing into messages of the contract. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
@@ -30,7 +30,7 @@ export type EntryRow = RowOf<
 export type StoredCallRow = Omit<CallRow, "start_time" | "second_micros"> &
   RowOf<typeof CallEntity, "start_time" | "second_micros">;
 
-/** A balance; `undefined`: an account without any movement. */
+/** A balance. @param row `undefined`: the account has no ledger entry yet */
 export function balanceMessage(accountId: string, row: BalanceRow | undefined): Balance {
   const available = BigInt(row?.available ?? 0);
   const held = BigInt(row?.held ?? 0);
@@ -42,7 +42,7 @@ export function balanceMessage(accountId: string, row: BalanceRow | undefined): 
   });
 }
 
-/** A movement as its customer sees it. */
+/** A ledger entry as its customer sees it. */
 export function entryMessage(row: EntryRow): LedgerEntry {
   return create(LedgerEntrySchema, {
     transactionId: row.txn_id,

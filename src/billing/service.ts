@@ -1,4 +1,4 @@
-/** The RPCs of billing. Who may call which is checked before; which account, is checked here. */
+/** The RPCs of BillingService. The access option of each RPC is checked before; the account is checked here. */
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
@@ -16,11 +16,12 @@ import {
   type ListLedgerEntriesRequest,
 } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { noSuchAccount } from "../core/access.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd } from "../core/money.ts";
 import { actionValues } from "../core/operator-log.ts";
 import { cutPage, readPage, type Page } from "../core/pagination.ts";
-import { isUuid } from "../core/uuid.ts";
+import { isUuid, maxUuid } from "../core/uuid.ts";
 import { invalid, parseId } from "../core/validation.ts";
 import { firstId } from "../db/partition.ts";
 import { answering, type Queryable } from "../db/queryable.ts";
@@ -49,9 +50,8 @@ import {
   type EntryRow,
 } from "./message.ts";
 import { createPriceRpcs } from "./prices/price-rpcs.ts";
-import { noSuchAccount, parseAccount, parseScope } from "./scope.ts";
+import { parseAccount, parseScope } from "./scope.ts";
 
-/** What {@link createBillingService} needs. */
 interface BillingServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Queryable;
@@ -59,14 +59,11 @@ interface BillingServiceOptions {
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** The configured models, by key. Default: none. */
   readonly models?: ReadonlyMap<string, ModelConfig>;
-  /** Told when a booking takes an account below its threshold. Default: nobody. */
+  /** Called when a booking takes an account below its threshold. Default: nothing. */
   readonly onLowBalance?: OnLowBalance;
 }
 
-/** Every id is below it: the position before the first page. */
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
-
-/** The most accounts whose balances are asked for at once: as many as a page of accounts has. */
+/** The most accounts of one ListBalances: as many as a page of accounts has. */
 const balancesMax = 1_000;
 
 /** $1 and $2: the page. */
@@ -82,7 +79,7 @@ const sql = {
 
 type Rpcs = ServiceImpl<typeof BillingService>;
 
-/** Makes the implementation of `uas.billing.v1.BillingService`. */
+/** Creates the implementation of `uas.billing.v1.BillingService`. */
 export function createBillingService(options: BillingServiceOptions): Rpcs {
   const pool = answering(options.pool);
   const { models = new Map() } = options;
@@ -184,7 +181,7 @@ async function accountOfCall(pool: Queryable, callId: string): Promise<string> {
 
 function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls" | "findCalls"> {
   const find = async (page: Page, text: string, keys: readonly string[]) => {
-    const values = [page.after ?? topId, page.limit + 1, ...keys];
+    const values = [page.after ?? maxUuid, page.limit + 1, ...keys];
     const { rows } = await pool.query<StoredCallRow>(text, values);
     const { items, nextPageToken } = cutPage(page, rows, (row) => row.id);
     return { calls: items.map(callMessage), nextPageToken };
@@ -216,14 +213,12 @@ function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls"
   };
 }
 
-/* Reads the movements of an account: pages by the keyset, narrowed to kinds and to a time. */
-
 const select =
   "select e.txn_id, e.kind, e.amount, e.reference, e.create_time, e.balance_after, b.reason " +
   "from ledger_entry e " +
   "left join booking b on b.account_id = e.account_id and b.reference = e.reference";
 
-/** Reads a page of them. @throws GatewayError INVALID_REQUEST, NOT_FOUND where the account is not the caller's */
+/** Reads a page of ledger entries. @throws GatewayError INVALID_REQUEST; NOT_FOUND where the account is not the caller's */
 async function listEntries(
   pool: Queryable,
   request: ListLedgerEntriesRequest,
@@ -245,7 +240,7 @@ async function listEntries(
   return { entries: items.map(entryMessage), nextPageToken };
 }
 
-/** Nearly all movements are charges: what else there is has an index of its own, which the first condition names. */
+/** Nearly all entries are charges. The others have an index of their own, which the first condition makes usable. */
 function addKinds(where: Where, kinds: readonly LedgerKind[]): void {
   if (kinds.length === 0) return;
   for (const kind of kinds) {
@@ -255,22 +250,4 @@ function addKinds(where: Where, kinds: readonly LedgerKind[]): void {
   }
   if (!kinds.includes(LedgerKind.CHARGE)) where.also(`e.kind <> ${LedgerKind.CHARGE}`);
   where.and("e.kind = any(?::smallint[])", kinds);
-}
-
-/* What keys have spent. */
-
-/**
- * Tells what each key has spent in its life, in nano-USD. A key that is not in the answer has spent nothing.
- *
- * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached.
- */
-export async function spentOfKeys(
-  pool: Queryable,
-  keyIds: readonly string[],
-): Promise<ReadonlyMap<string, bigint>> {
-  const { rows } = await answering(pool).query<{ key_id: string; spent: string }>(
-    "select key_id, spent from key_spend where key_id = any($1)",
-    [keyIds],
-  );
-  return new Map(rows.map(({ key_id, spent }) => [key_id, BigInt(spent)]));
 }

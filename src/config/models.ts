@@ -62,7 +62,7 @@ function modelSchema(
     reasoning:
       type === undefined || type === "TEXT"
         ? flag().optional()
-        : absent(`a ${type} model does not reason: leave it out`),
+        : absent("only TEXT models reason; remove it"),
     deadline: duration().optional(),
     min_seconds: hasLength(type)
       ? positive().optional()

@@ -30,7 +30,7 @@ export function formatUsd(nanos: bigint): string {
   return formatDecimal(nanos, 9);
 }
 
-/** Writes a number of 10^-`places` as the shortest exact decimal string: `1500n` with 3 is `"1.5"`. */
+/** Writes `value` × 10^-`places` as the shortest exact decimal string: `1500n` with 3 places is `"1.5"`. */
 export function formatDecimal(value: bigint, places: number): string {
   const sign = value < 0n ? "-" : "";
   const digits = (value < 0n ? -value : value).toString().padStart(places + 1, "0");
@@ -38,18 +38,16 @@ export function formatDecimal(value: bigint, places: number): string {
   return `${sign}${digits.slice(0, -places)}${fraction && `.${fraction}`}`;
 }
 
-/* Amounts of money as the contract carries them. */
-
 /** The only currency of this version. */
 export const currency = "USD";
 
-/** An amount in nano-USD as Money. */
+/** Converts nano-USD to a Money message. */
 export function money(amountNanos: bigint): Money {
   return create(MoneySchema, { currencyCode: currency, amountNanos });
 }
 
 /**
- * Reads an amount of a request, in nano-USD.
+ * Reads an amount from a request, in nano-USD.
  *
  * @throws GatewayError INVALID_REQUEST where it is missing or not in USD
  */
@@ -61,7 +59,7 @@ export function parseMoney(param: string, amount: Money | undefined): bigint {
   return amount.amountNanos;
 }
 
-/** As {@link parseMoney}. @throws GatewayError INVALID_REQUEST also where it is not more than zero */
+/** As {@link parseMoney}, but refuses amounts that are not positive. @throws GatewayError INVALID_REQUEST */
 export function parsePositiveMoney(param: string, amount: Money | undefined): bigint {
   const amountNanos = parseMoney(param, amount);
   if (amountNanos <= 0n) throw badAmount(param, `${param} must be more than zero`);

@@ -1,13 +1,11 @@
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { ErrorCode, GatewayError } from "./errors.ts";
 
-/** Entity tags: whether a client has what it asks for already. */
-
 /**
- * Whether one of the tags of an `if-none-match` header is this one. Weak ones count as strong ones, as HTTP says
- * for reading.
+ * Whether an `if-none-match` header contains this tag. Weak tags compare equal to strong ones, as HTTP specifies
+ * for reads.
  *
- * @param header `undefined` or null: the client has nothing
+ * @param header `undefined` or null where the client has no copy
  */
 export function matchesEtag(header: string | null | undefined, etag: string): boolean {
   if (header === null || header === undefined) return false;
@@ -18,13 +16,11 @@ export function matchesEtag(header: string | null | undefined, etag: string): bo
   });
 }
 
-/* Which members an Update request changes. */
-
 /**
- * Reads the mask of an Update request: the names of the members to change, as the contract writes them.
+ * Reads the update mask of a request: the members to change, spelled as in the contract.
  *
  * @param allowed the members that can be changed
- * @throws GatewayError INVALID_REQUEST where none is named, and where one is that cannot be changed
+ * @throws GatewayError INVALID_REQUEST where the mask is empty or names a member that cannot be changed
  */
 export function readUpdateMask<Member extends string>(
   mask: FieldMask | undefined,

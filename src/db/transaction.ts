@@ -1,7 +1,7 @@
 /** Work in a transaction of its own: through the ORM, or by prepared SQL. */
 import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import type { Pool, PoolClient } from "pg";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { GatewayError } from "../core/errors.ts";
 
 /**
@@ -33,14 +33,14 @@ function transactThrough<Result>(
   orm: MikroORM,
   work: (em: EntityManager) => Promise<Result>,
 ): Promise<Result> {
-  return answering(orm.em.fork().transactional(work));
+  return mapDatabaseLoss(orm.em.fork().transactional(work));
 }
 
 async function transactOn<Result>(
   pool: Pool,
   work: (client: PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  const client = await answering(pool.connect());
+  const client = await mapDatabaseLoss(pool.connect());
   const run = async (): Promise<Result> => {
     await client.query("begin");
     const result = await work(client);
@@ -48,7 +48,7 @@ async function transactOn<Result>(
     return result;
   };
   try {
-    const result = await answering(run());
+    const result = await mapDatabaseLoss(run());
     client.release();
     return result;
   } catch (error) {

@@ -134,6 +134,6 @@ export class UnreadableReplyError extends Error {}
 export function errorBody(error: GatewayError): JsonObject {
   const { type, word } = error.meaning;
   const { details } = error;
-  const told = { message: error.message, type, code: word, param: error.param ?? null };
-  return { error: Object.keys(details).length === 0 ? told : { ...told, details: { ...details } } };
+  const body = { message: error.message, type, code: word, param: error.param ?? null };
+  return { error: Object.keys(details).length === 0 ? body : { ...body, details: { ...details } } };
 }

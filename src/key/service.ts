@@ -13,13 +13,13 @@ import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/room.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
 import { callerKey, type Caller } from "../core/caller.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { parsePositiveMoney } from "../core/money.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { readUpdateMask } from "../core/partial-update.ts";
-import { parseDisplayName } from "../core/text-line.ts";
+import { parseDisplayName } from "../core/line-parser.ts";
 import { isUuid, newId } from "../core/uuid.ts";
 import { createRevealRpc, type KeyCopies, type RevealedKey } from "./copies.ts";
 import { ApiKeyEntity, KeyCopyEntity } from "./entity.ts";
@@ -33,23 +33,23 @@ import {
   type StoredKeyState,
 } from "./state.ts";
 
-/** What {@link createKeyService} needs. */
+/** Options of {@link createKeyService}. */
 interface KeyServiceOptions {
   readonly orm: MikroORM;
-  /** Whether there is such an account. The account room knows. */
+  /** Whether an account exists; answered by the account room. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
-  /** What keys have spent. Billing knows. */
+  /** The spending of keys; answered by billing. */
   readonly spentOf: SpentOf;
   readonly copies: KeyCopies;
-  /** What a session needs beside itself. */
+  /** Requires a one-time code from sessions. */
   readonly requireStepUp: RequireStepUp;
-  /** Told of each key that was shown again. Default: nobody. */
+  /** Called for each key that was shown again. Default: nothing happens. */
   readonly onReveal?: (facts: RevealedKey) => void;
 }
 
 type Rpcs = ServiceImpl<typeof KeyService>;
 
-/** Makes the implementation of `uas.key.v1.KeyService`. */
+/** Implements `uas.key.v1.KeyService`. */
 export function createKeyService(options: KeyServiceOptions): Rpcs {
   return { ...listAndCreate(options), ...getAndChange(options), ...createRevealRpc(options) };
 }
@@ -71,7 +71,7 @@ function listAndCreate({
       const page = readPage(request, { isKey: isUuid });
       const accountId = await requireAccount(values.get(callerKey), request.accountId);
       const where = page.after === undefined ? {} : { id: { $lt: page.after } };
-      const rows = await answering(
+      const rows = await mapDatabaseLoss(
         orm.em
           .fork()
           .find(
@@ -106,12 +106,12 @@ function listAndCreate({
         await recordAction(em, values, { action: "key.create", accountId, subject: id, after });
         return created;
       });
-      return { key: await messageOf(await answering(work)), secret };
+      return { key: await messageOf(await mapDatabaseLoss(work)), secret };
     },
   };
 }
 
-/** What a request says of a new key. @throws GatewayError INVALID_REQUEST */
+/** Reads the properties of a new key. @throws GatewayError INVALID_REQUEST */
 function readTerms({ name, models, expireTime, spendLimit }: CreateKeyRequest) {
   return {
     name: parseDisplayName(name, 0),
@@ -140,7 +140,7 @@ function getAndChange({
   return {
     async getKey({ keyId }, { values }) {
       const row = isUuid(keyId)
-        ? await answering(orm.em.fork().findOne(ApiKeyEntity, { id: keyId }))
+        ? await mapDatabaseLoss(orm.em.fork().findOne(ApiKeyEntity, { id: keyId }))
         : null;
       return { key: await messageOf(requireOwn(values.get(callerKey), row)) };
     },
@@ -164,13 +164,13 @@ function getAndChange({
 interface Change {
   readonly keyId: string;
   readonly values: ContextValues;
-  /** What is written down where an operator does it. */
+  /** The name in the operator log. */
   readonly action: string;
-  /** Changes the row. @throws GatewayError where it must not be changed so */
+  /** Changes the row. @throws GatewayError where the change is not allowed */
   readonly apply: (row: KeyRow) => void;
 }
 
-/** Under the row's lock: of two changes at once the second one sees the first. */
+/** Changes a key under its row lock, so that concurrent changes see each other. */
 function changeKey(orm: MikroORM, change: Change): Promise<KeyRow> {
   const { keyId, values, action, apply } = change;
   const caller = values.get(callerKey);
@@ -184,14 +184,14 @@ function changeKey(orm: MikroORM, change: Change): Promise<KeyRow> {
     await em.flush();
     const changed = changedFacts(before, factsOf(row));
     await recordAction(em, values, { action, accountId, subject: keyId, ...changed });
-    // The database may have set delete_time. Read afresh: refresh() gives amounts as texts.
+    // A trigger may have set delete_time. Read the row anew: refresh() returns amounts as texts.
     em.clear();
     return requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }));
   });
-  return answering(work);
+  return mapDatabaseLoss(work);
 }
 
-/** What of a key is written down. */
+/** The facts of a key for the operator log. */
 function factsOf({ name, masked, state, models, expireTime, spendLimit }: KeyRow): Facts {
   const word = stateWords[state as StoredKeyState];
   return { name, masked, state: word, models, expireTime, spendLimit };
@@ -209,24 +209,22 @@ function takeAction(row: KeyRow, action: KeyAction): void {
   row.state = next;
 }
 
-/** Somebody else's key is not found, as one that does not exist: nobody learns which do. */
+/** Refuses another account's key as not found, so that nobody can probe for keys. */
 function requireOwn(caller: Caller | undefined, row: KeyRow | null): KeyRow {
   if (row === null || !maySeeAccount(caller, row.accountId)) throw noSuchKey();
   return row;
 }
 
-/* What a request says of a key's name, models, expiry and limit (R-KEY-4). */
-
-/** The members of a key that are changed, with their new values. */
+/** The changed members of a key and their new values. */
 type ChangedKey = Partial<Pick<KeyRow, "name" | "models" | "expireTime" | "spendLimit">>;
 
 const changeable = ["name", "models", "expire_time", "spend_limit"] as const;
 
-/** The last moment that a Timestamp can mean, in milliseconds: the end of the year 9999. */
+/** The last time that a Timestamp can express, in milliseconds: the end of the year 9999. */
 const timeMsMax = Date.parse("9999-12-31T23:59:59.999Z");
 
 /**
- * Reads what an UpdateKey request changes.
+ * Reads the changes of an UpdateKey request.
  *
  * @throws GatewayError INVALID_REQUEST
  */
@@ -241,8 +239,7 @@ export function readKeyChange({ key, updateMask }: UpdateKeyRequest): ChangedKey
 }
 
 /**
- * Reads until when a key is good; `null`: for ever. A time that is past is taken for a mistake: to stop a key,
- * disable it.
+ * Parses the expiry; null means never. A past time is refused as a mistake: to stop a key, disable it.
  *
  * @throws GatewayError INVALID_REQUEST
  */
@@ -260,7 +257,7 @@ function parseExpiry(time: Timestamp | undefined): Date | null {
   throw wrong("expire_time must be in the future; to stop a key now, disable it");
 }
 
-/** Reads what a key may spend in its life, in nano-USD; `null`: no limit. @throws GatewayError */
+/** Parses the lifetime spending limit, in nano-USD; null means none. @throws GatewayError */
 function parseLimit(limit: Money | undefined): bigint | null {
   return limit === undefined ? null : parsePositiveMoney("spend_limit", limit);
 }

@@ -10,10 +10,10 @@ import type {
   OperatorService,
   ListAuditEntriesRequest,
 } from "../../gen/uas/operator/v1/operator_service_pb.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
-import { parseLine } from "../core/text-line.ts";
+import { parseLine } from "../core/line-parser.ts";
 import { isUuid } from "../core/uuid.ts";
 import { AuditEntryEntity } from "./entity.ts";
 import { createVendorRpcs, type VendorRpcOptions } from "./vendor-rpcs.ts";
@@ -46,7 +46,7 @@ function createAuditRpcs(
       const after = page.after === undefined ? [] : [{ id: { $lt: page.after } }];
       const where = { $and: [...after, ...conditionsOf(request)] };
       const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
-      const rows = await answering(orm.em.fork().find(AuditEntryEntity, where, order));
+      const rows = await mapDatabaseLoss(orm.em.fork().find(AuditEntryEntity, where, order));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { entries: items.map(entryMessage), nextPageToken };
     },
@@ -153,7 +153,7 @@ function createSystemRpcs({
 }: SystemRpcOptions): Pick<ServiceImpl<typeof OperatorService>, "getSystemInfo"> {
   return {
     async getSystemInfo() {
-      const [database, migrations, queues, processes] = await answering(
+      const [database, migrations, queues, processes] = await mapDatabaseLoss(
         Promise.all([
           pool.query<{ version: string; bytes: string }>(sql.database),
           pool.query<{ name: string; executed_at: Date }>(sql.migrations),

@@ -1,33 +1,33 @@
-/** A task as its worker knows it, in the names of the table. */
+/** The rows of the table `task`, in its column names. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { RowOf } from "../db/row.ts";
 import type { TaskEntity } from "./entity.ts";
 import type { TaskState } from "./state.ts";
 
-/** A row of the table `task`, and what the database says of its times. What the columns hold says the entity. */
+/** A row of the table `task`, with durations by the database's clock. The entity describes the columns. */
 export type TaskRow = Omit<
   RowOf<typeof TaskEntity>,
   "fingerprint" | "lease_until" | "next_time" | "deadline" | "attempt_time"
 > & {
   readonly type: ModelType;
   readonly state: TaskState;
-  /** Null: they are long, and were not read; see {@link WholeTask}. */
+  /** Null: long parameters are not read with a claim; {@link WholeTask} has them. */
   readonly params: JsonObject | null;
   readonly result: StoredResultJson | null;
   readonly usage: StoredUsageJson | null;
-  /** Until its deadline, in milliseconds; negative once that has passed. */
+  /** Time to its deadline, in milliseconds; negative after it. */
   readonly left_ms: number;
-  /** Since its vendor was asked last, in milliseconds; null before. */
+  /** Time since its last submit, in milliseconds; null before the first. */
   readonly attempt_age_ms: number | null;
 };
 
-/** A task with what was asked for. */
+/** A task with its parameters. */
 export interface WholeTask extends TaskRow {
   readonly params: JsonObject;
 }
 
-/** What the column `result` has. */
+/** The JSON of the column `result`. */
 export interface StoredResultJson {
   readonly files: readonly StoredFileJson[];
   readonly text?: string;
@@ -41,16 +41,16 @@ export interface StoredFileJson {
   readonly sha256: string;
 }
 
-/** What the column `usage` has: what it was charged by. */
+/** The JSON of the column `usage`: what the task was charged by. */
 export interface StoredUsageJson {
   readonly inputTokens: number;
   readonly cachedInputTokens: number;
   readonly cacheWriteTokens: number;
   readonly outputTokens: number;
   readonly reasoningTokens: number;
-  /** Pictures made. Default: none. */
+  /** Images generated. Default: none. */
   readonly images?: number;
-  /** Seconds of film or sound made. Default: none. */
+  /** Seconds of video or audio generated. Default: none. */
   readonly seconds?: number;
 }
 
@@ -64,11 +64,11 @@ export const taskColumns = `task.id, task.account_id, task.key_id, task.model, t
   ceil(extract(epoch from task.deadline - clock_timestamp()) * 1000)::float8 as left_ms,
   floor(extract(epoch from clock_timestamp() - task.attempt_time) * 1000)::float8 as attempt_age_ms`;
 
-/** The same without what was asked for, which can be long. */
-export const seenColumns = taskColumns.replace("task.params,", "");
+/** The same without the parameters, which can be long. */
+export const summaryColumns = taskColumns.replace("task.params,", "");
 
-/** From how many bytes on what was asked for is left out where many tasks are taken at once, as it is stored:
- * pictures that came with it can have megabytes, and who only looks at a task does not need them. */
+/** Parameters of at least this stored size in bytes are left out of claims: inline images can have megabytes, and most
+ * steps do not need them. */
 const longBytes = 16_384;
 
 /** The columns of a {@link TaskRow}. */

@@ -1,4 +1,4 @@
-/** Reads deliveries, and turns them and their attempts into messages. SQL: lists are filtered by what three tables say. */
+/** SQL that reads deliveries, and their messages: a list is filtered by what three tables say. */
 import type { InferEntity } from "@mikro-orm/core";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
@@ -16,7 +16,7 @@ import type { RowOf } from "../db/row.ts";
 import type { WebhookAttemptEntity, WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
 import { EventKind } from "./schedule.ts";
 
-/** A delivery with what its event says. `is_parked`: its receiver is dead. */
+/** A delivery with columns of its event. `is_parked`: its receiver is dead. */
 export type DeliveryRow = RowOf<
   typeof WebhookDeliveryEntity,
   "id" | "account_id" | "task_id" | "kind" | "state" | "attempts" | "due" | "end_time"
@@ -26,7 +26,7 @@ export type DeliveryRow = RowOf<
     "callback_id" | "progress" | "sequence" | "url" | "create_time"
   > & { readonly status: WebhookStatus; readonly is_parked: boolean };
 
-/** Deliveries as rows: to be followed by conditions on `delivery`, `event` and `endpoint`. */
+/** Selects {@link DeliveryRow}s: conditions on `delivery`, `event` and `endpoint` follow. */
 export const deliverySql = `
   select delivery.id, delivery.account_id, delivery.task_id, delivery.state, delivery.attempts, delivery.due,
     delivery.end_time, delivery.kind, event.callback_id, event.status, event.progress, event.sequence, event.url,
@@ -35,7 +35,7 @@ export const deliverySql = `
     join webhook_event event on event.id = delivery.id
     left join webhook_endpoint endpoint on endpoint.id = delivery.endpoint_id`;
 
-/** What state a row must be in, by the state that is asked for: SQL without parameters. */
+/** The SQL condition of each delivery state, without parameters. */
 export const stateConditions: Readonly<Record<DeliveryState, string>> = {
   [DeliveryState.UNSPECIFIED]: "true",
   [DeliveryState.PENDING]: "delivery.state = 1 and endpoint.dead_time is null",
@@ -46,7 +46,7 @@ export const stateConditions: Readonly<Record<DeliveryState, string>> = {
   [DeliveryState.PARKED]: "delivery.state = 1 and endpoint.dead_time is not null",
 };
 
-/** A delivery. */
+/** A delivery as a message. */
 export function deliveryMessage(row: DeliveryRow): Delivery {
   const state = row.is_parked ? DeliveryState.PARKED : (row.state as DeliveryState);
   return create(DeliverySchema, {
@@ -67,10 +67,10 @@ export function deliveryMessage(row: DeliveryRow): Delivery {
   });
 }
 
-/** An attempt, as the database has it. */
+/** A row of an attempt. */
 export type AttemptRow = InferEntity<typeof WebhookAttemptEntity>;
 
-/** An attempt. */
+/** An attempt as a message. */
 export function attemptMessage(row: AttemptRow): Attempt {
   return create(AttemptSchema, {
     number: row.number,

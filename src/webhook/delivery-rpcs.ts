@@ -1,11 +1,13 @@
-/** The RPCs that show deliveries. */
+/** The RPCs that list and show deliveries. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListDeliveriesRequest } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
-import { answering } from "../core/database-lost.ts";
+import { canSeeAccount, isOperator } from "../core/access.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
-import { isUuid } from "../core/uuid.ts";
-import { accountCheck, invalid, isOperator, maySee } from "./access.ts";
+import { isUuid, maxUuid } from "../core/uuid.ts";
+import { invalid } from "../core/validation.ts";
+import { accountCheck } from "./access.ts";
 import {
   attemptMessage,
   deliveryMessage,
@@ -19,12 +21,10 @@ import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 
 type Rpcs = Pick<WebhookRpcs, "listDeliveries" | "getDelivery">;
 
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
-
 /** How many attempts are shown, the newest. */
 const shownAttemptsMax = 100;
 
-/** Makes them. */
+/** Creates the delivery RPCs. */
 export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
   const { pool, orm } = options;
   const requireAccount = accountCheck(options.accountExists);
@@ -38,8 +38,8 @@ export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
       const text =
         `${deliverySql} where ${where} and delivery.id < $${count + 1} ` +
         `order by delivery.id desc limit $${count + 2}`;
-      const all = [...values, page.after ?? topId, page.limit + 1];
-      const { rows } = await answering(pool.query<DeliveryRow>(text, all));
+      const all = [...values, page.after ?? maxUuid, page.limit + 1];
+      const { rows } = await mapDatabaseLoss(pool.query<DeliveryRow>(text, all));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { deliveries: items.map(deliveryMessage), nextPageToken };
     },
@@ -47,7 +47,7 @@ export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
     async getDelivery({ deliveryId }, context) {
       const row = await findDelivery(options, deliveryId, context);
       const newest = { orderBy: { number: "desc" }, limit: shownAttemptsMax } as const;
-      const [event, attempts] = await answering(
+      const [event, attempts] = await mapDatabaseLoss(
         Promise.all([
           orm.em.fork().findOne(WebhookEventEntity, { id: row.id }, { populate: ["body"] }),
           orm.em.fork().find(WebhookAttemptEntity, { deliveryId: row.id }, newest),
@@ -62,33 +62,33 @@ export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
   };
 }
 
-/** A delivery of the caller's. @throws GatewayError NOT_FOUND, in one way for all */
+/** Finds a delivery that the caller may see. @throws GatewayError NOT_FOUND, equal for unknown and foreign ones */
 export async function findDelivery(
   options: WebhookServiceOptions,
   id: string,
   context: Pick<HandlerContext, "values">,
 ): Promise<DeliveryRow> {
   const row = isUuid(id) ? await readDelivery(options, id) : undefined;
-  if (row === undefined || !maySee(context, row.account_id)) throw noSuchDelivery();
+  if (row === undefined || !canSeeAccount(context, row.account_id)) throw noSuchDelivery();
   return row;
 }
 
-/** A delivery, whoever's; `undefined`: there is none by that id. */
+/** Reads a delivery of any account; `undefined`: there is none of that id. */
 export async function readDelivery(
   { pool }: WebhookServiceOptions,
   id: string,
 ): Promise<DeliveryRow | undefined> {
   const text = `${deliverySql} where delivery.id = $1`;
-  return (await answering(pool.query<DeliveryRow>(text, [id]))).rows[0];
+  return (await mapDatabaseLoss(pool.query<DeliveryRow>(text, [id]))).rows[0];
 }
 
-/** What a list is narrowed to: conditions, and the values that they name by their number. */
+/** SQL conditions with numbered parameters, and their values. */
 interface Filter {
   readonly where: string;
   readonly values: readonly unknown[];
 }
 
-/** Without an account: of all. @throws GatewayError where no delivery can be meant */
+/** Turns a request into conditions; without an account, of all. @throws GatewayError INVALID_REQUEST */
 function filterOf(
   accountId: string | undefined,
   { state, taskId, callbackId, origin }: ListDeliveriesRequest,
@@ -112,7 +112,7 @@ function filterOf(
   return { where: where.join(" and "), values };
 }
 
-/** The receiver by an origin as callers write it. @throws GatewayError where it is none */
+/** The id of the receiver with an origin. @throws GatewayError INVALID_REQUEST where the text is no origin */
 export function endpointOf(accountId: string, origin: string): string {
   return endpointIdOf(accountId, originOf(origin));
 }
@@ -126,7 +126,7 @@ function originOf(origin: string): string {
   );
 }
 
-/** What is said of a delivery that is not there, or somebody else's. */
+/** 404 for an unknown delivery and for one of another account: equal. */
 export function noSuchDelivery(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, "there is no such delivery: check delivery_id");
 }

@@ -1,4 +1,4 @@
-/** The RPCs that show receivers, and take one for healthy again. */
+/** The RPCs that list and re-enable receivers, and those that show and change an account's signing secret. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
@@ -14,7 +14,7 @@ import {
 } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { sessionOf } from "../core/browser-session.ts";
 import { callerKey } from "../core/caller.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { recordAction } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
@@ -41,7 +41,7 @@ const healthy = {
   deadTime: null,
 } as const;
 
-/** Makes them. */
+/** Creates the endpoint RPCs. */
 export function createEndpointRpcs({
   orm,
   accountExists,
@@ -54,9 +54,9 @@ export function createEndpointRpcs({
       const where = { accountId, ...(page.after !== undefined && { id: { $lt: page.after } }) };
       const newest = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
       const em = orm.em.fork();
-      const rows = await answering(em.find(WebhookEndpointEntity, where, newest));
+      const rows = await mapDatabaseLoss(em.find(WebhookEndpointEntity, where, newest));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
-      return { endpoints: await answering(endpointMessages(em, items)), nextPageToken };
+      return { endpoints: await mapDatabaseLoss(endpointMessages(em, items)), nextPageToken };
     },
 
     async reenableEndpoint(request, context) {
@@ -121,13 +121,11 @@ function endpointState({ deadTime, openUntil }: EndpointRow): EndpointState {
 }
 
 function noSuchEndpoint(): GatewayError {
-  const text = "nothing was ever sent to this origin of the account: see ListEndpoints";
+  const text = "nothing was ever sent to this origin of the account: list its endpoints";
   return new GatewayError(ErrorCode.NOT_FOUND, text);
 }
 
-/* The RPCs that show and change an account's secret. */
-
-/** Makes them. */
+/** Creates the secret RPCs. */
 export function createSecretRpcs({
   secrets,
   accountExists,
@@ -167,13 +165,13 @@ export function createSecretRpcs({
   };
 }
 
-/** Whether somebody who is signed in to the console calls, operators too. */
+/** Whether the caller is signed in to the console, as a user or an operator. */
 function isSession({ values }: HandlerContext): boolean {
   const caller = values.get(callerKey);
   return caller?.kind === "session" || sessionOf(caller) !== undefined;
 }
 
-/** The secrets as they are shown to whoever finds a browser open. */
+/** Masks the secrets for a session without a second proof: its browser may be unattended. */
 function masked(secrets: AccountSecrets): AccountSecrets {
   const { current, other } = secrets;
   return { ...secrets, current: mask(current), other: other === undefined ? other : mask(other) };

@@ -1,4 +1,4 @@
-/** Puts webhooks where they cannot be lost: beside what they tell of, in its transaction. SQL: on the connection of hot task changes. */
+/** Enqueues webhooks in the transaction of the change that they report, so that none is lost or sent for nothing. SQL: on the connection of a task's change. */
 import { hash } from "node:crypto";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { webhookProgressMs } from "../config/limits.ts";
@@ -8,21 +8,21 @@ import { freezePayload, type WebhookPayload } from "./payload.ts";
 import { safeText } from "./safe-json.ts";
 import { EventKind, type EventKindValue } from "./schedule.ts";
 
-/** Something to tell a receiver. */
+/** An event for a receiver. */
 export interface WebhookEvent extends Omit<WebhookPayload, "facts"> {
   readonly accountId: string;
   /** A UUID. The events of a task go out one by one, in the order they were enqueued. */
   readonly taskId: string;
-  /** Where to: an address that `readPublicUrl` accepted. */
+  /** The receiver's address, which `readPublicUrl` accepted. */
   readonly url: string;
   readonly modelKey: string;
   /** The request id of the submit. */
   readonly requestId: string;
-  /** Whether it is a test: sent once, and no task's. Default: it is not. */
+  /** Whether it is a test: sent once, and not about a task. Default false. */
   readonly isTest?: boolean;
 }
 
-/** The channel on which every process hears that something is due: `<endpoint id> <account id>`. */
+/** The channel that notifies every process of a due delivery: `<endpoint id> <account id>`. */
 export const dueChannel = "webhook_due";
 
 const numbers = {
@@ -56,7 +56,7 @@ const sql = {
     select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id) from event`,
 } as const;
 
-interface SentEvents {
+interface TaskEventsRow {
   readonly sequence: number;
   readonly progress: number;
   readonly is_over: boolean;
@@ -64,11 +64,11 @@ interface SentEvents {
 }
 
 /**
- * Enqueues an event in an open transaction: it is sent if, and as soon as, that commits. Call it under the lock
- * that orders the task's changes, for that orders its events.
+ * Enqueues an event in an open transaction: it is sent as soon as that commits. Call it under the lock that orders the
+ * task's changes: the lock also orders its events.
  *
- * Progress that is not higher than what was told, and anything after the end, is not enqueued. What waits of a
- * task's older progress is dropped.
+ * Progress that is not higher than before, and any event after the end, is not enqueued. Pending older progress of the
+ * task is dropped.
  *
  * @returns the delivery's id; `undefined` where nothing was enqueued.
  */
@@ -78,7 +78,7 @@ export async function enqueueWebhook(
 ): Promise<string | undefined> {
   const { taskId, progress } = event;
   const { rows } = await transaction.query(sql.sent, [taskId]);
-  const [sent] = rows as SentEvents[];
+  const [sent] = rows as TaskEventsRow[];
   if (sent === undefined || sent.is_over) return undefined;
   const kind = kindOf(event);
   if (kind === EventKind.PROGRESS && progress <= sent.progress) return undefined;
@@ -121,14 +121,13 @@ function rowOf(
   ];
 }
 
-/* A receiver: what belongs to one account and one origin shares its caps and its breaker. */
-
 /** The origin of a callback address: scheme, host and port. */
 export function originOf(url: string): string {
   return new URL(url).origin;
 }
 
-/** The id of a receiver. Made of what it is, so that nobody has to look it up. */
+/** The id of a receiver: a hash of its account and origin, so that no lookup is needed. Its deliveries share one breaker
+ * and one limit. */
 export function endpointIdOf(accountId: string, origin: string): string {
   const hex = hash("sha256", `${accountId}\n${origin}`);
   const parts = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)];

@@ -13,7 +13,7 @@ import {
   sessionOverlapMs,
   sessionsMax,
 } from "../../src/config/limits.ts";
-import type { Visit } from "../../src/core/browser-session.ts";
+import type { BrowserSession } from "../../src/core/browser-session.ts";
 import { openDatabase, type Database } from "../../src/db/database.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -39,7 +39,7 @@ afterAll(async () => {
 });
 
 /** A browser, as the store sees it. */
-class FakeVisit implements Visit {
+class FakeVisit implements BrowserSession {
   readonly ipAddress = "192.0.2.1";
   readonly userAgent = "test";
   token: string | undefined;

@@ -62,7 +62,7 @@ async function readSoFar(): Promise<number> {
   return Number(counted[0]?.count);
 }
 
-it("R-CON-1: those in a state that is rare are found page by page, without those between", async () => {
+it("R-CON-1: deliveries in a rare state are found page by page", async () => {
   const before = await readSoFar();
   for (const state of [DeliveryState.FAILED, DeliveryState.DROPPED, DeliveryState.PENDING]) {
     const found = await all({ state });
@@ -73,7 +73,7 @@ it("R-CON-1: those in a state that is rare are found page by page, without those
   expect((await readSoFar()) - before).toBeLessThan(1_000);
 });
 
-it("R-CON-1: they are of every account, or of one, of one task and to one receiver", async () => {
+it("R-CON-1: deliveries are listed for all accounts, or for one account, task or receiver", async () => {
   const { deliveries } = await rpc.listDeliveries({ pageSize: 10 });
   expect(new Set(deliveries.map((each) => each.accountId))).toEqual(
     new Set([accountId, otherAccount]),
@@ -88,7 +88,7 @@ it("R-CON-1: they are of every account, or of one, of one task and to one receiv
   expect(await all({ origin: "https://never.example" })).toEqual([]);
 });
 
-it("R-AUTH-6: they are for operators: to a session without an account it looks like none", async () => {
+it("R-AUTH-6: only operators list the deliveries of all accounts", async () => {
   for (const caller of [
     { kind: "session", accountId },
     { kind: "key", accountId, keyId: accountId, models: undefined },

@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 describe("a delivery", () => {
-  it("R-HOOK-1, R-HOOK-2: arrives as it was frozen, signed in both ways", async () => {
+  it("R-HOOK-1, R-HOOK-2: arrives with its stored bytes, signed in both ways", async () => {
     const { ended } = await webhooks.dispatch();
     const accountId = newId();
     const before = receiver.received.length;
@@ -71,7 +71,7 @@ describe("a delivery", () => {
     });
   });
 
-  it("R-TSK-6: goes with its transaction: rolled back it never was", async () => {
+  it("R-TSK-6: is enqueued only if its transaction commits", async () => {
     const { ended, finished } = await webhooks.dispatch();
     const failing = inTransaction(webhooks.pool, async (client) => {
       await enqueueWebhook(client, eventOf({ url: receiver.origin }));
@@ -95,7 +95,7 @@ describe("a delivery", () => {
     expect(await webhooks.stored(id)).toMatchObject({ state: DELIVERED });
   });
 
-  it("R-HOOK-3: every attempt sends the same bytes; what was answered is kept", async () => {
+  it("R-HOOK-3: sends the same bytes in every attempt, and keeps the answers", async () => {
     receiver.behave((_received, response) => void response.writeHead(500).end("x".repeat(5_000)));
     const { ended } = await webhooks.dispatch();
     const before = receiver.received.length;

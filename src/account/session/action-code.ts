@@ -10,7 +10,7 @@ import {
 } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import { codeSendsMax } from "../../config/limits.ts";
-import { requireSession, requireVisit } from "../../core/browser-session.ts";
+import { requireSession, requireBrowserSession } from "../../core/browser-session.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { isUuid } from "../../core/uuid.ts";
 import type { SentFacts } from "../code/codes.ts";
@@ -20,7 +20,7 @@ import type { SignInRoom } from "../room.ts";
 import { noSms } from "../sms/sms.ts";
 import { requireUser } from "../user/store.ts";
 
-/** Makes it. */
+/** Creates the RPC. */
 export function createActionCodeRpc(
   room: SignInRoom,
 ): Pick<ServiceImpl<typeof SessionService>, "sendActionCode"> {
@@ -37,9 +37,9 @@ export function createActionCodeRpc(
         subject: subjectId,
         phone: user.phone,
         binding: own.sessionId,
-        // Numbers that were once accepted are served on: only new ones are bound to the countries.
+        // Only new numbers are restricted to the served countries; numbers accepted earlier remain valid.
         country: parsePhone(user.phone, []).callingCode,
-        ipAddress: requireVisit(context).ipAddress,
+        ipAddress: requireBrowserSession(context).ipAddress,
         accountId: user.accountId,
         language: parseLanguage(user.language) || "en",
         isWanted: true,
@@ -76,9 +76,7 @@ function noPhone(): GatewayError {
   );
 }
 
-/* Codes that were sent as messages of the contract, and the language to send them in. */
-
-/** The message. */
+/** Converts a sent code to its message. */
 export function sentMessage(phone: string, { expireTime, shown = "" }: SentFacts): SentCode {
   return create(SentCodeSchema, {
     maskedPhone: maskPhone(phone),
@@ -88,7 +86,7 @@ export function sentMessage(phone: string, { expireTime, shown = "" }: SentFacts
   });
 }
 
-/** Reads a language; empty: none is said. @throws GatewayError INVALID_REQUEST */
+/** Reads a language; empty means unspecified. @throws GatewayError INVALID_REQUEST */
 export function parseLanguage(language: string): "" | "en" | "zh" {
   if (language === "" || language === "en" || language === "zh") return language;
   throw new GatewayError(ErrorCode.INVALID_REQUEST, "language is en or zh, or empty", {

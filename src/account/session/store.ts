@@ -1,7 +1,7 @@
 /**
- * The sessions of the console. SQL where a token is looked up, on every request of the console, and where it is replaced.
+ * Console sessions. SQL where a token is looked up, on every request of the console, and where it is replaced.
  *
- * Sessions are opened, found by their token, rotated, ended. All times are the database's.
+ * Sessions are opened, found by token, rotated, ended. All times are the database's.
  */
 import { hash, randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
@@ -23,9 +23,9 @@ import {
   sessionSeenMs,
   sessionsMax,
 } from "../../config/limits.ts";
-import type { Visit } from "../../core/browser-session.ts";
+import type { BrowserSession } from "../../core/browser-session.ts";
 import { anonymous, type Caller, type SessionRef } from "../../core/caller.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { newId } from "../../core/uuid.ts";
 import type { Database } from "../../db/database.ts";
 import type { RowOf } from "../../db/row.ts";
@@ -35,34 +35,34 @@ import { SessionEntity, UserEntity } from "../entity.ts";
 /** A stored session. */
 type SessionRow = InferEntity<typeof SessionEntity>;
 
-/** Which of a user's sessions to list. */
+/** A page of a user's sessions. */
 interface SessionPage {
   readonly userId: string;
-  /** The id of the last session of the page before. */
+  /** The id of the previous page's last session. */
   readonly after: string | undefined;
   readonly limit: number;
 }
 
 /** The sessions of all users. */
 export interface Sessions {
-  /** Who presents a token; nobody in particular where it is of no session that lives. */
+  /** Identifies the owner of a token; anonymous where the session has ended. */
   identify(token: string): Promise<Caller>;
-  /** Signs a user in: a new session and a new token, which the visit keeps. What its browser had before ends. */
-  open(visit: Visit, userId: string, method: SignInMethod): Promise<SessionRow>;
-  /** Gives a session another token, which the visit keeps. */
-  rotate(visit: Visit, sessionId: string): Promise<void>;
-  /** `undefined`: it has ended. */
+  /** Signs a user in: creates a session and sets its cookie. An earlier session of the browser ends. */
+  open(visit: BrowserSession, userId: string, method: SignInMethod): Promise<SessionRow>;
+  /** Gives a session a new token and sets its cookie. */
+  rotate(visit: BrowserSession, sessionId: string): Promise<void>;
+  /** `undefined` where it has ended. */
   get(sessionId: string): Promise<SessionRow | undefined>;
   /** Newest first. */
   list(page: SessionPage): Promise<SessionRow[]>;
   /** Ends a session of a user. */
   end(sessionId: string, userId: string): Promise<void>;
-  /** Ends a session, whosever it is. @param also what is done in the same transaction, where there was one */
+  /** Ends any session. @param also runs in the same transaction, where the session existed */
   endAny(
     sessionId: string,
     also: (em: EntityManager, userId: string) => Promise<void>,
   ): Promise<void>;
-  /** Ends all of a user but one. Returns how many that were. */
+  /** Ends all sessions of a user but one. Returns how many. */
   endOthers(userId: string, sessionId: string | undefined): Promise<number>;
 }
 
@@ -93,18 +93,18 @@ type FoundRow = RowOf<typeof SessionEntity, "id" | "user_id"> &
     readonly is_stale: boolean;
   };
 
-/** The longest name of a browser that is kept, in characters. */
+/** Longest browser name that is stored, in characters. */
 const userAgentCharsMax = 200;
 
-/** Makes the store. */
+/** Creates the store. */
 export function createSessions({ orm, pool }: Pick<Database, "orm" | "pool">): Sessions {
   return {
     async identify(token) {
       if (!isToken(token)) return anonymous;
-      const found = await answering(pool.query<FoundRow>(sql.find, [digestToken(token)]));
+      const found = await mapDatabaseLoss(pool.query<FoundRow>(sql.find, [digestToken(token)]));
       const [row] = found.rows;
       if (row === undefined) return anonymous;
-      if (row.is_stale) await answering(pool.query(sql.see, [row.id]));
+      if (row.is_stale) await mapDatabaseLoss(pool.query(sql.see, [row.id]));
       return callerOf(row);
     },
 
@@ -119,22 +119,22 @@ export function createSessions({ orm, pool }: Pick<Database, "orm" | "pool">): S
     async rotate(visit, sessionId) {
       const token = newToken();
       const values = [sessionId, digestToken(token)];
-      const rotated = await answering(pool.query<{ left_ms: number }>(sql.rotate, values));
+      const rotated = await mapDatabaseLoss(pool.query<{ left_ms: number }>(sql.rotate, values));
       const [row] = rotated.rows;
       if (row !== undefined) visit.keep(token, row.left_ms);
     },
 
     async get(id) {
       const where = { id, ...living() };
-      return (await answering(orm.em.fork().findOne(SessionEntity, where))) ?? undefined;
+      return (await mapDatabaseLoss(orm.em.fork().findOne(SessionEntity, where))) ?? undefined;
     },
     list({ userId, after, limit }) {
       const where = { userId, ...(after !== undefined && { id: { $lt: after } }), ...living() };
       const newest = { orderBy: { id: "desc" }, limit } as const;
-      return answering(orm.em.fork().find(SessionEntity, where, newest));
+      return mapDatabaseLoss(orm.em.fork().find(SessionEntity, where, newest));
     },
     async end(id, userId) {
-      await answering(orm.em.fork().nativeDelete(SessionEntity, { id, userId }));
+      await mapDatabaseLoss(orm.em.fork().nativeDelete(SessionEntity, { id, userId }));
     },
     endAny: (id, also) =>
       transact(orm, async (em) => {
@@ -144,7 +144,7 @@ export function createSessions({ orm, pool }: Pick<Database, "orm" | "pool">): S
       }),
     endOthers(userId, sessionId) {
       const where = { userId, ...(sessionId !== undefined && { id: { $ne: sessionId } }) };
-      return answering(orm.em.fork().nativeDelete(SessionEntity, where));
+      return mapDatabaseLoss(orm.em.fork().nativeDelete(SessionEntity, where));
     },
   };
 }
@@ -153,7 +153,7 @@ export function createSessions({ orm, pool }: Pick<Database, "orm" | "pool">): S
 async function openIn(
   em: EntityManager,
   session: Pick<SessionRow, "digest" | "userId" | "method">,
-  { token, ipAddress, userAgent }: Visit,
+  { token, ipAddress, userAgent }: BrowserSession,
 ): Promise<SessionRow> {
   const { userId } = session;
   if (token !== undefined) {
@@ -188,28 +188,24 @@ function callerOf({ id, user_id, account_id, role, is_fresh_link }: FoundRow): C
   return { kind: "session", accountId: account_id, session };
 }
 
-/* The secrets that cookies and links hold. */
-
 const form = /^[A-Za-z0-9_-]{43}$/;
 
-/** Makes one: 32 random bytes as 43 characters. */
+/** Generates a token: 32 random bytes as 43 characters. */
 export function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Whether a text has the form of one: what has not needs no look-up. */
+/** Whether a text looks like a token; others need no look-up. */
 export function isToken(text: string): boolean {
   return form.test(text);
 }
 
-/** What is stored of one: its SHA-256. A plain hash is enough for 256 random bits. */
+/** The stored form of a token: its SHA-256. A plain hash suffices for 256 random bits. */
 export function digestToken(token: string): Buffer {
   return Buffer.from(hash("sha256", token, "hex"), "hex");
 }
 
-/* Sessions as messages of the contract. */
-
-/** @param currentId the session that asks; `undefined`: none does */
+/** @param currentId the calling session; `undefined` for none */
 export function sessionMessage(row: SessionRow, currentId: string | undefined): Session {
   return create(SessionSchema, {
     sessionId: row.id,

@@ -1,13 +1,13 @@
-/** One-time links that sign a user in. */
+/** One-time sign-in links. */
 import { raw } from "@mikro-orm/core";
 import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import { signInLinkMs } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { transact } from "../../db/transaction.ts";
 import { SignInLinkEntity } from "../entity.ts";
 import { digestToken, isToken, newToken } from "../session/store.ts";
 
-/** A link that was made. */
+/** A created link. */
 export interface NewLink {
   readonly token: string;
   readonly expireTime: Date;
@@ -15,13 +15,13 @@ export interface NewLink {
 
 /** The links of all users. */
 export interface Links {
-  /** Replaces the one that the user had. @param also what is done in the same transaction */
+  /** Replaces the user's link. @param also runs in the same transaction */
   create(userId: string, also: (em: EntityManager) => Promise<void>): Promise<NewLink>;
-  /** Uses a link up. Returns whom it signs in; `undefined`: it is none, or used, or has expired. */
+  /** Consumes a link. Returns the user it signs in; `undefined` where it is unknown, used or expired. */
   use(token: string): Promise<string | undefined>;
 }
 
-/** Makes the store. All times are the database's. */
+/** Creates the store. All times are the database's. */
 export function createLinks(orm: MikroORM): Links {
   return {
     create(userId, also) {
@@ -40,11 +40,11 @@ export function createLinks(orm: MikroORM): Links {
       if (!isToken(token)) return undefined;
       const em = orm.em.fork();
       const digest = digestToken(token);
-      const link = await answering(em.findOne(SignInLinkEntity, { digest }));
+      const link = await mapDatabaseLoss(em.findOne(SignInLinkEntity, { digest }));
       if (link === null) return undefined;
       // Of several at once one deletes it.
       const alive = { digest, expireTime: { $gt: raw<Date>("now()") } };
-      const used = await answering(em.nativeDelete(SignInLinkEntity, alive));
+      const used = await mapDatabaseLoss(em.nativeDelete(SignInLinkEntity, alive));
       return used === 1 ? link.userId : undefined;
     },
   };

@@ -1,11 +1,10 @@
-/** Users as messages of the contract. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type User, type UserRole, UserSchema } from "../../../gen/uas/account/v1/user_pb.ts";
 import { maskPhone } from "../code/phone.ts";
 import type { UserRow } from "./store.ts";
 
-/** The user without any secret; of the number its ends only. */
+/** Converts a user, without secrets; phone numbers are masked. */
 export function userMessage(row: UserRow): User {
   return create(UserSchema, {
     userId: row.id,

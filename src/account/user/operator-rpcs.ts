@@ -1,4 +1,4 @@
-/** The RPCs by which operators manage users. */
+/** The RPCs with which operators manage users. */
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
@@ -9,16 +9,16 @@ import { cutPage, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
 import { noSuchAccount, type SignInRoom } from "../room.ts";
 import { maskPhone, parsePhone } from "../code/phone.ts";
-import { parseDisplayName } from "../../core/text-line.ts";
+import { parseDisplayName } from "../../core/line-parser.ts";
 import { userMessage } from "./message.ts";
 import { type Also, noSuchUser, type UserRow } from "./store.ts";
 
 type Rpcs = ServiceImpl<typeof UserService>;
 
-/** What an operator's own account is called. */
+/** Name of an operator's own account. */
 const operatorAccount = "operator";
 
-/** Makes them. @param accountExists whether there is such an account */
+/** Creates the RPCs. @param accountExists whether an account exists */
 export function createUserManagement(
   room: SignInRoom,
   accountExists: (accountId: string) => Promise<boolean>,
@@ -77,7 +77,7 @@ export function createUserManagement(
   };
 }
 
-/** Writes down what an operator does with a user: who that is, without the whole number. */
+/** The operator-log entry of an action on a user; the number is masked. */
 function noted(values: ContextValues, action: "user.create" | "user.delete" | "user.link"): Also {
   return async (em, { id, accountId, name, role, phone, email }) => {
     const masked = phone == null ? null : maskPhone(phone);

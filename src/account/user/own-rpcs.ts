@@ -1,4 +1,4 @@
-/** The RPCs by which users change how they sign in. */
+/** The RPCs with which users change their own credentials. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
@@ -6,14 +6,14 @@ import type { SessionRef } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { readUpdateMask } from "../../core/partial-update.ts";
 import {
-  type Calling,
+  type RpcContext,
   type RequireStepUp,
   requireSession,
-  requireVisit,
+  requireBrowserSession,
 } from "../../core/browser-session.ts";
 import { parsePhone } from "../code/phone.ts";
 import { CodePurpose } from "../code/limits.ts";
-import { parseDisplayName } from "../../core/text-line.ts";
+import { parseDisplayName } from "../../core/line-parser.ts";
 import type { SignInRoom } from "../room.ts";
 import { parseLanguage, sentMessage } from "../session/action-code.ts";
 import { noSms } from "../sms/sms.ts";
@@ -23,7 +23,7 @@ import { requireUser, type UserRow } from "./store.ts";
 
 type Rpcs = ServiceImpl<typeof UserService>;
 
-/** Makes them. */
+/** Creates the RPCs. */
 export function createOwnUserRpcs(
   room: SignInRoom,
   requireStepUp: RequireStepUp,
@@ -61,7 +61,7 @@ export function createOwnUserRpcs(
       const sent = await codes.send({
         ...phoneCode(number, own),
         country: callingCode,
-        ipAddress: requireVisit(context).ipAddress,
+        ipAddress: requireBrowserSession(context).ipAddress,
         accountId: user.accountId,
         language: parseLanguage(user.language) || "en",
         isWanted: true,
@@ -86,7 +86,7 @@ export function createOwnUserRpcs(
   };
 }
 
-/** What a code for a new number is bound to. */
+/** The binding of a code for a new number. */
 function phoneCode(phone: string, { sessionId, userId }: SessionRef) {
   return { purpose: CodePurpose.SET_PHONE, subject: userId, phone, binding: sessionId };
 }
@@ -94,11 +94,11 @@ function phoneCode(phone: string, { sessionId, userId }: SessionRef) {
 interface ProofParts {
   readonly room: SignInRoom;
   readonly requireStepUp: RequireStepUp;
-  readonly context: Calling;
+  readonly context: RpcContext;
   readonly user: UserRow;
 }
 
-/** That it is the user who changes the password: who finds a browser open is not. */
+/** Requires proof that the user changes the password, and not somebody who found the browser open. */
 async function requireProof(
   { room, requireStepUp, context, user }: ProofParts,
   { currentPassword, code }: { readonly currentPassword: string; readonly code: string },
@@ -110,7 +110,7 @@ async function requireProof(
   }
   const attempt = {
     subject: `password ${user.email}`,
-    ipAddress: requireVisit(context).ipAddress,
+    ipAddress: requireBrowserSession(context).ipAddress,
   };
   const forgive = await room.failures.begin(attempt);
   if (await isPassword(currentPassword, user.passwordHash ?? null)) return forgive();
@@ -121,7 +121,7 @@ async function requireProof(
   );
 }
 
-/** What hardly anybody types by mistake; whether it exists, only mail could tell. */
+/** A form that is rarely mistyped. Only an email could tell whether the address exists. */
 const emailForm = /^[^\s@"(),:;<>[\]\\]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)+$/;
 
 function parseEmail(text: string): string {

@@ -4,23 +4,23 @@ import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { notSignedIn } from "../../core/browser-session.ts";
 import type { SessionRef } from "../../core/caller.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/transaction.ts";
 import { AccountEntity, SessionEntity, SignInLinkEntity, UserEntity } from "../entity.ts";
 
-/** A stored user; secrets as they are kept. */
+/** A stored user; secrets are encrypted or hashed. */
 export type UserRow = InferEntity<typeof UserEntity>;
 
-/** Members that change, with their new values. */
+/** Changed members and their new values. */
 type UserChange = Partial<
   Pick<UserRow, "name" | "phone" | "email" | "passwordHash" | "totp" | "totpPending" | "language">
 >;
 
-/** What a new user is made of. */
+/** A new user. */
 interface NewUser {
-  /** `undefined`: a new account of this name. */
+  /** `undefined` creates a new account with this name. */
   readonly accountId: string | undefined;
   readonly accountName: string;
   readonly name: string;
@@ -28,44 +28,47 @@ interface NewUser {
   readonly phone: string | null;
 }
 
-/** Which users to list. */
+/** A page of users. */
 interface UserPage {
-  /** `undefined`: of all accounts. */
+  /** `undefined` for all accounts. */
   readonly accountId: string | undefined;
   readonly after: string | undefined;
   readonly limit: number;
 }
 
-/** What is done in the transaction in which a user changes. */
+/** Work within the transaction that changes a user. */
 export type Also = (em: EntityManager, user: UserRow) => Promise<void>;
 
 /** All users. */
 export interface Users {
-  /** `undefined`: there is none. */
+  /** `undefined` where there is none. */
   get(userId: string): Promise<UserRow | undefined>;
   byPhone(phone: string): Promise<UserRow | undefined>;
   byEmail(email: string): Promise<UserRow | undefined>;
-  /** The operator that was made first. */
+  /** The operator created first. */
   firstOperator(): Promise<UserRow | undefined>;
   /** Newest first. */
   list(page: UserPage): Promise<UserRow[]>;
-  /** @throws GatewayError INVALID_REQUEST where somebody has that number */
+  /** @throws GatewayError INVALID_REQUEST where another user has that number */
   add(user: NewUser, also?: Also): Promise<UserRow>;
-  /** @throws GatewayError INVALID_REQUEST where somebody has that number or address; NOT_FOUND */
+  /** @throws GatewayError INVALID_REQUEST where another user has that number or address; NOT_FOUND */
   change(userId: string, change: UserChange): Promise<UserRow>;
-  /** Deletes a user with sessions and link; whether there was one. */
+  /** Deletes a user with its sessions and link. Returns whether it existed. */
   remove(userId: string, also: Also): Promise<boolean>;
-  /** Notes the 30 seconds whose authenticator code was taken; whether it is newer than the last one. */
+  /**
+   * Records the 30-second period whose authenticator code was accepted. Returns whether it is newer than the last
+   * one.
+   */
   takeTotpStep(userId: string, step: number): Promise<boolean>;
 }
 
 /** What the entity leaves out where nobody asks for it: here somebody does. */
 const secrets = { populate: ["passwordHash", "totp", "totpPending"] } as const;
 
-/** Makes the store. */
+/** Creates the store. */
 export function createUsers(orm: MikroORM): Users {
   const one = async (where: Partial<Pick<UserRow, "id" | "phone" | "email">>) =>
-    (await answering(orm.em.fork().findOne(UserEntity, where, secrets))) ?? undefined;
+    (await mapDatabaseLoss(orm.em.fork().findOne(UserEntity, where, secrets))) ?? undefined;
   return {
     get: (id) => one({ id }),
     byPhone: (phone) => one({ phone }),
@@ -73,7 +76,7 @@ export function createUsers(orm: MikroORM): Users {
     async firstOperator() {
       const first = { ...secrets, orderBy: { id: "asc" }, limit: 1 } as const;
       const operators = orm.em.fork().find(UserEntity, { role: UserRole.OPERATOR }, first);
-      return (await answering(operators))[0];
+      return (await mapDatabaseLoss(operators))[0];
     },
     list({ accountId, after, limit }) {
       const where = {
@@ -81,7 +84,7 @@ export function createUsers(orm: MikroORM): Users {
         ...(after !== undefined && { id: { $lt: after } }),
       };
       const newest = { ...secrets, orderBy: { id: "desc" }, limit } as const;
-      return answering(orm.em.fork().find(UserEntity, where, newest));
+      return mapDatabaseLoss(orm.em.fork().find(UserEntity, where, newest));
     },
     add: (user, also) => unique(transact(orm, (em) => addIn(em, user, also))),
     change: (id, change) => unique(transact(orm, (em) => changeIn(em, id, change))),
@@ -89,17 +92,19 @@ export function createUsers(orm: MikroORM): Users {
     async takeTotpStep(id, step) {
       const totpStep = BigInt(step);
       const newer = { id, $or: [{ totpStep: null }, { totpStep: { $lt: totpStep } }] };
-      return (await answering(orm.em.fork().nativeUpdate(UserEntity, newer, { totpStep }))) === 1;
+      return (
+        (await mapDatabaseLoss(orm.em.fork().nativeUpdate(UserEntity, newer, { totpStep }))) === 1
+      );
     },
   };
 }
 
-/** What is said of a user that does not exist. */
+/** The error for a user that does not exist. */
 export function noSuchUser(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, "there is no such user: check user_id");
 }
 
-/** In one transaction: nobody has an account without a user because the number was taken meanwhile. */
+/** In one transaction, so that no account is left without a user if the number was taken meanwhile. */
 async function addIn(
   em: EntityManager,
   { accountId: owner, accountName, name, role, phone }: NewUser,
@@ -142,7 +147,7 @@ const takenTexts: Readonly<Record<string, { readonly param: string; readonly tex
   },
 };
 
-/** Tells what somebody else has already. */
+/** Converts unique-constraint failures to errors that name the conflicting member. */
 async function unique<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work;
@@ -154,9 +159,7 @@ async function unique<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-/* Who is signed in. */
-
-/** The user of a session. @throws GatewayError UNAUTHENTICATED where there is none any more */
+/** The user of a session. @throws GatewayError UNAUTHENTICATED where it no longer exists */
 export async function requireUser(
   { users }: { readonly users: Users },
   { userId }: SessionRef,

@@ -1,3 +1,4 @@
+/** The shape of one row of the call table. */
 import type { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { RowOf } from "../../db/row.ts";
@@ -19,11 +20,11 @@ export type CallRow = Omit<
   readonly second_micros: number | null;
   /** Null or left out where no cost is configured. */
   readonly vendor_cost?: string | null;
-  /** In their order. Null or left out where there are none. */
+  /** Failed attempts, in their order. Null or left out where there are none. */
   readonly attempts?: readonly AttemptRow[] | null;
 };
 
-/** A vendor that could not take a call. */
+/** An attempt that failed before another vendor was asked. */
 export interface AttemptRow {
   readonly vendor: string;
   /** The documented word. */

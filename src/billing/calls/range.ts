@@ -1,4 +1,4 @@
-/** Members of requests that look into the past: ranges of time, choices, texts to look for. */
+/** Parses common members of requests about past calls: ranges of time, enums, texts, limits. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { hourMs } from "./buckets.ts";
 import { invalid } from "../../core/validation.ts";
@@ -11,7 +11,7 @@ export interface Range {
   readonly toMs: number;
 }
 
-/** The longest text that can be looked for, in characters: no record has a longer one. */
+/** The longest text that a filter can have, in characters: no record has a longer one. */
 const textCharsMax = 256;
 
 /**
@@ -30,17 +30,17 @@ export function parseRange(
   return { fromMs, toMs };
 }
 
-/** A moment as ids have it: whole milliseconds, not before 1970. */
+/** A timestamp with the precision of ids: whole milliseconds, not before 1970. */
 export function momentOf(time: Timestamp): number {
   return Math.max(0, timestampMs(time));
 }
 
-/** The end of a range for sums by the hour: no call is younger than now, so the running hour can be taken whole. */
+/** The end of a range for hourly sums: no call is younger than now, so the current hour can be taken whole. */
 export function summedUntilMs(toMs: number, nowMs: number): number {
   return toMs >= nowMs ? Math.ceil(toMs / hourMs) * hourMs : toMs;
 }
 
-/** Checks a value of an enum that a later version may know. @throws GatewayError INVALID_REQUEST */
+/** Checks an enum value: a newer client may send one that is unknown here. @throws GatewayError INVALID_REQUEST */
 export function parseEnum<Value extends number>(
   param: string,
   value: Value,
@@ -50,7 +50,7 @@ export function parseEnum<Value extends number>(
   throw invalid(param, `${param} is none of ${Object.keys(known).join(", ")}`);
 }
 
-/** A text to look for; `undefined`: none is. @throws GatewayError INVALID_REQUEST where no record can have it */
+/** A text to filter by; empty is `undefined`. @throws GatewayError INVALID_REQUEST where no record can have it */
 export function parseText(param: string, text: string): string | undefined {
   if (text.length > textCharsMax || text.includes("\0") || !text.isWellFormed()) {
     throw invalid(param, `${param} must be text of at most ${textCharsMax} characters`);
@@ -58,7 +58,7 @@ export function parseText(param: string, text: string): string | undefined {
   return text || undefined;
 }
 
-/** A count of which there is a usual and a largest one. @throws GatewayError INVALID_REQUEST where it is negative */
+/** A limit: 0 means `usual`, and `most` caps it. @throws GatewayError INVALID_REQUEST where it is negative */
 export function parseLimit(
   param: string,
   limit: number,

@@ -1,4 +1,4 @@
-/** The RPC that shows what a call cost and why. */
+/** The RPC that shows the receipt of a call: what it cost, and why. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
@@ -20,6 +20,7 @@ import {
   type ReceiptLine,
 } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import type { PriceConfig } from "../../config/config.ts";
+import { isOperator } from "../../core/access.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
 import { invalid, parseId } from "../../core/validation.ts";
@@ -30,24 +31,24 @@ import { priceMessage } from "../prices/price-rpcs.ts";
 import {
   callCost,
   priceLines,
-  partsPerPrice,
+  quantityPerPrice,
   tierOf,
   tokenUnits,
   type CallUsage,
   type PriceLine,
   type PriceUnit,
 } from "../prices/price.ts";
-import { isOperator, parseScope } from "../scope.ts";
+import { parseScope } from "../scope.ts";
 import { readReceipt, type ReceiptEntryRow, type ReceiptRows } from "./receipt.ts";
 
-/** Which call: in an account, or for operators in all; by one of its ids. */
+/** A call by one of its two ids, in an account, or for operators in all. */
 interface ReceiptRequest {
   readonly accountId: string;
   readonly callId: string;
   readonly requestId: string;
 }
 
-/** Makes it. */
+/** Creates the receipt RPCs. */
 export function createReceiptRpcs(
   pool: Queryable,
 ): Pick<ServiceImpl<typeof BillingService>, "getReceipt"> {
@@ -60,7 +61,7 @@ export function createReceiptRpcs(
   };
 }
 
-/** Reads a receipt for whoever asks. @throws GatewayError INVALID_REQUEST; NOT_FOUND */
+/** Reads a receipt, as far as its caller may see it. @throws GatewayError INVALID_REQUEST; NOT_FOUND */
 export async function getReceipt(
   pool: Queryable,
   request: ReceiptRequest,
@@ -82,9 +83,7 @@ export async function getReceipt(
   return receiptMessage(rows, isOperator(context));
 }
 
-/* A receipt made of what is stored: pure. */
-
-const unitWords: Readonly<Record<PriceUnit, UnitWord>> = {
+const contractUnits: Readonly<Record<PriceUnit, UnitWord>> = {
   input: UnitWord.INPUT,
   cachedInput: UnitWord.CACHED_INPUT,
   cacheWrite: UnitWord.CACHE_WRITE,
@@ -95,18 +94,18 @@ const unitWords: Readonly<Record<PriceUnit, UnitWord>> = {
   request: UnitWord.REQUEST,
 };
 
-/** Line amounts are millionths of a nano-USD: so many digits after the point. */
+/** Decimal places of a line's amount in USD: it counts in millionths of a nano-USD. */
 const linePlaces = 15;
 
-/** A discount takes ten-thousandths of them. */
+/** Decimal places of a discount: it counts in ten-thousandths of these. */
 const discountPlaces = linePlaces + 4;
 
-/** The receipt. @param withCost whether its reader may know what the vendor takes */
+/** The receipt. @param withCost whether its reader may see the vendor's charge */
 export function receiptMessage(rows: ReceiptRows, withCost: boolean): Receipt {
   const { call } = rows;
   const price = rows.price && parsePrice(rows.price);
   const { isCharged, lines, recomputed } = recompute(call, price);
-  const parts = lines.reduce((sum, { amountParts }) => sum + amountParts, 0n);
+  const parts = lines.reduce((sum, { amountMillionths }) => sum + amountMillionths, 0n);
   const vendorCost = withCost ? (call.vendor_cost ?? undefined) : undefined;
   return create(ReceiptSchema, {
     call: callMessage(call),
@@ -135,7 +134,7 @@ interface Recomputed {
 const nothing: Recomputed = { isCharged: false, lines: [], recomputed: 0n };
 
 function recompute(call: StoredCallRow, price: PriceConfig | undefined): Recomputed {
-  // Records of older versions do not say it: what they charged is not 0 for all but free models.
+  // Records of older versions lack it: their charge is 0 only for free models.
   const isCharged = call.charged ?? call.cost !== "0";
   if (!isCharged) return nothing;
   if (price === undefined) return { isCharged, lines: [], recomputed: undefined };
@@ -158,18 +157,18 @@ function usageOf(call: StoredCallRow): CallUsage {
   };
 }
 
-function lineMessage({ unit, parts, priceNanos, amountParts }: PriceLine): ReceiptLine {
+function lineMessage({ unit, quantity, priceNanos, amountMillionths }: PriceLine): ReceiptLine {
   const isTokens = tokenUnits.has(unit);
   return create(ReceiptLineSchema, {
-    unit: unitWords[unit],
-    quantity: isTokens ? parts.toString() : formatDecimal(parts, 6),
+    unit: contractUnits[unit],
+    quantity: isTokens ? quantity.toString() : formatDecimal(quantity, 6),
     price: formatUsd(priceNanos),
-    per: isTokens ? Number(partsPerPrice) : 1,
-    amount: formatDecimal(amountParts, linePlaces),
+    per: isTokens ? Number(quantityPerPrice) : 1,
+    amount: formatDecimal(amountMillionths, linePlaces),
   });
 }
 
-/** What account 6 gave: its entries are negative where it paid. */
+/** What the platform's loss account (6) covered: its entries are negative where it paid. */
 function shortfallOf(entries: readonly ReceiptEntryRow[]): bigint {
   return entries
     .filter(({ account }) => account === 6)

@@ -1,4 +1,4 @@
-/** Top-ups, grants, refunds and corrections: money that moves once per account and reference (R-MON-9). */
+/** Books top-ups, grants, refunds and corrections, each once per account and reference (R-MON-9). */
 import { LedgerKind, TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -10,7 +10,7 @@ import {
   parsePositiveMoney,
 } from "../../core/money.ts";
 import { withAction } from "../../core/operator-log.ts";
-import { parseLine } from "../../core/text-line.ts";
+import { parseLine } from "../../core/line-parser.ts";
 import { invalid } from "../../core/validation.ts";
 import type { BalanceRow } from "../message.ts";
 import type { Queryable } from "../../db/queryable.ts";
@@ -29,14 +29,14 @@ export interface Booking {
   readonly reason?: string | undefined;
 }
 
-/** What can be booked, beside what calls cost. */
+/** The kinds of ledger entries that are not charges of calls. */
 export type BookingKind =
   | typeof LedgerKind.TOP_UP
   | typeof LedgerKind.REFUND
   | typeof LedgerKind.ADJUSTMENT
   | typeof LedgerKind.PROMO;
 
-/** What added money is booked as. @throws GatewayError INVALID_REQUEST for a source of a later version */
+/** The ledger kind of added money. @throws GatewayError INVALID_REQUEST for a source of a later version */
 export function kindOf(source: TopUpSource): BookingKind {
   if (source === TopUpSource.PROMO) return LedgerKind.PROMO;
   if (source === TopUpSource.PAYMENT || source === TopUpSource.UNSPECIFIED)
@@ -44,19 +44,19 @@ export function kindOf(source: TopUpSource): BookingKind {
   throw invalid("source", "source must be PAYMENT or PROMO");
 }
 
-/** Where money comes from that is booked as this. */
+/** The source of money of a ledger kind: the reverse of {@link kindOf}. */
 export function sourceOf(kind: number): TopUpSource {
   return kind === LedgerKind.PROMO ? TopUpSource.PROMO : TopUpSource.PAYMENT;
 }
 
-/** What came of a booking. */
+/** The result of a booking. */
 export interface Booked {
   readonly balance: BalanceRow;
-  /** It had been booked before; nothing changed. */
+  /** Whether it had been booked before; then nothing changed. */
   readonly replayed: boolean;
 }
 
-/** Told which account has fallen below its threshold, and what it has: available and held. */
+/** Called with an account that has fallen below its threshold, and its balance: available plus held. */
 export type OnLowBalance = (accountId: string, balanceNanos: bigint) => void;
 
 interface BookRow extends BalanceRow {
@@ -79,10 +79,11 @@ const bookSql =
   "from ledger_book($1, $2::smallint, $3, $4, $5, $6, $7)";
 
 /**
- * Books it. `onLowBalance` is told where that takes the account below its threshold; default: nobody. `audit`: the
- * values of an entry of what operators do (`actionValues`), written with it; default: none is.
+ * Books money.
  *
- * @throws GatewayError IDEMPOTENCY_KEY_REUSED where the reference stands for something else; NOT_FOUND
+ * @param onLowBalance called where that takes the account below its threshold. Default: nothing
+ * @param audit values of an operator-log entry (`actionValues`), written in the same statement. Default: none
+ * @throws GatewayError IDEMPOTENCY_KEY_REUSED where the reference was used for another booking; NOT_FOUND
  * where the account has no such charge; INSUFFICIENT_BALANCE where less is left of the charge, or available.
  */
 export async function book(
@@ -131,7 +132,7 @@ export function parseSignedAmount(amount: Money | undefined): bigint {
   return amountNanos;
 }
 
-/** Checks why a correction is made. @throws GatewayError INVALID_REQUEST */
+/** Checks the reason of a correction. @throws GatewayError INVALID_REQUEST */
 export function parseReason(reason: string): string {
   return parseLine(reason, { param: "reason", charsMin: 1, charsMax: reasonCharsMax });
 }

@@ -1,4 +1,4 @@
-/** The RPCs of codes that are worth money. */
+/** The RPCs of RedeemService: codes that are worth money. */
 import { hash, randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate, timestampDate } from "@bufbuild/protobuf/wkt";
@@ -16,12 +16,13 @@ import type {
   CreateRedeemCodesRequest,
 } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { redeemCodesMax } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { noSuchAccount } from "../../core/access.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd, money } from "../../core/money.ts";
 import { actionValues, recordAction, withAction } from "../../core/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
-import { parseLine } from "../../core/text-line.ts";
+import { parseLine } from "../../core/line-parser.ts";
 import { isUuid, newId } from "../../core/uuid.ts";
 import { invalid, parseId } from "../../core/validation.ts";
 import { answering as answeringPool, type Queryable } from "../../db/queryable.ts";
@@ -29,9 +30,8 @@ import { parseEnum } from "../calls/range.ts";
 import { RedeemCodeEntity } from "../entity.ts";
 import { kindOf, sourceOf, parseAmount } from "../ledger/booking.ts";
 import { balanceMessage } from "../message.ts";
-import { noSuchAccount, parseAccount } from "../scope.ts";
+import { parseAccount } from "../scope.ts";
 
-/** What {@link createRedeemService} needs. */
 interface RedeemServiceOptions {
   readonly orm: MikroORM;
   /** The plain pool of the database. */
@@ -43,7 +43,7 @@ interface RedeemServiceOptions {
 type Rpcs = ServiceImpl<typeof RedeemService>;
 type CodeRow = InferEntity<typeof RedeemCodeEntity>;
 
-/** Makes the implementation of `uas.billing.v1.RedeemService`. */
+/** Creates the implementation of `uas.billing.v1.RedeemService`. */
 export function createRedeemService(options: RedeemServiceOptions): Rpcs {
   return { ...operatorRpcs(options), redeem: redeemRpc(options) };
 }
@@ -51,9 +51,9 @@ export function createRedeemService(options: RedeemServiceOptions): Rpcs {
 function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
   return {
     async createRedeemCodes(request, { values }) {
-      const wanted = parseWantedCodes(request, new Date());
+      const wanted = parseCodeRequest(request, new Date());
       const codes = Array.from({ length: wanted.count }, newRedeemCode);
-      const rows = await answering(makeCodes(orm, { codes, wanted, values }));
+      const rows = await mapDatabaseLoss(makeCodes(orm, { codes, wanted, values }));
       return { codes, redeemCodes: rows.map(codeMessage) };
     },
 
@@ -68,25 +68,27 @@ function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
       ];
       const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
       const em = orm.em.fork();
-      const rows = await answering(em.find(RedeemCodeEntity, { $and: conditions }, order));
+      const rows = await mapDatabaseLoss(em.find(RedeemCodeEntity, { $and: conditions }, order));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { redeemCodes: items.map(codeMessage), nextPageToken };
     },
 
     async revokeRedeemCode({ redeemCodeId }, { values }) {
-      const row = await answering(revoke(orm, parseId("redeem_code_id", redeemCodeId), values));
+      const row = await mapDatabaseLoss(
+        revoke(orm, parseId("redeem_code_id", redeemCodeId), values),
+      );
       return { redeemCode: codeMessage(row) };
     },
   };
 }
 
-interface Making {
+interface NewCodes {
   readonly codes: readonly string[];
-  readonly wanted: WantedCodes;
+  readonly wanted: CodeRequest;
   readonly values: ContextValues;
 }
 
-function makeCodes(orm: MikroORM, { codes, wanted, values }: Making): Promise<CodeRow[]> {
+function makeCodes(orm: MikroORM, { codes, wanted, values }: NewCodes): Promise<CodeRow[]> {
   const { amountNanos, source, note, expireTime } = wanted;
   return orm.em.fork().transactional(async (em) => {
     const rows = codes.map((code) =>
@@ -197,16 +199,14 @@ function stateOf({ redeemTime, revokeTime, expireTime }: CodeRow): RedeemCodeSta
   return isOver ? RedeemCodeState.EXPIRED : RedeemCodeState.OPEN;
 }
 
-/** The same of a code that never was, of one that somebody else has redeemed, and of one that is over. */
+/** 404, equal for an unknown code, one that another account has redeemed, and one that is revoked or expired. */
 function noSuchCode(param: string): GatewayError {
   const text = "there is no such code, or it cannot be redeemed any more: check it";
   return new GatewayError(ErrorCode.NOT_FOUND, text, { param });
 }
 
-/* What redeem codes an operator wants. */
-
-/** What each of them is. */
-interface WantedCodes {
+/** A checked request for new codes. */
+interface CodeRequest {
   readonly amountNanos: bigint;
   readonly count: number;
   readonly source: TopUpSource;
@@ -218,8 +218,8 @@ interface WantedCodes {
 /** The longest note, in characters. */
 const noteCharsMax = 200;
 
-/** Checks it. @throws GatewayError INVALID_REQUEST */
-function parseWantedCodes(request: CreateRedeemCodesRequest, now: Date): WantedCodes {
+/** Checks a request for new codes. @throws GatewayError INVALID_REQUEST */
+function parseCodeRequest(request: CreateRedeemCodesRequest, now: Date): CodeRequest {
   const { count, expireTime, source } = request;
   if (count < 0 || count > redeemCodesMax) {
     throw invalid("count", `count must be 1 to ${redeemCodesMax}`);
@@ -237,12 +237,10 @@ function parseWantedCodes(request: CreateRedeemCodesRequest, now: Date): WantedC
   };
 }
 
-/* Codes that are worth money, as texts: how they are made, read and found. */
-
 /** Crockford's base 32: no letter that looks like a digit. */
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/** 20 characters of 5 bits: 100 random bits are beyond any guessing, also of a million open codes. */
+/** 20 characters of 5 bits: 100 random bits cannot be guessed, even with a million open codes. */
 const codeChars = 20;
 
 const groupChars = 4;
@@ -253,7 +251,7 @@ export function newRedeemCode(): string {
   return (chars.join("").match(new RegExp(`.{${groupChars}}`, "g")) ?? []).join("-");
 }
 
-/** A code as somebody typed it, in its one form without dashes; `undefined`: it is none. */
+/** Normalizes a typed code: upper case, without dashes; `undefined`: the text is no code. */
 export function readRedeemCode(text: string): string | undefined {
   // Spaces and dashes are for the eye; O, I and L are read for what they look like.
   const plain = text.slice(0, 100).toUpperCase().replaceAll(/[\s-]/g, "");
@@ -261,12 +259,12 @@ export function readRedeemCode(text: string): string | undefined {
   return new RegExp(`^[${alphabet}]{${codeChars}}$`).test(read) ? read : undefined;
 }
 
-/** What a code is found by: of so many random bits a plain hash is enough. */
+/** The stored hash of a code. A plain hash is enough for 100 random bits. */
 function redeemCodeHash(plain: string): Buffer {
   return hash("sha256", plain, "buffer");
 }
 
-/** The end of a code, by which people tell it from others. */
+/** The last characters of a code, by which people recognise it. */
 function redeemCodeHint(code: string): string {
   return code.slice(-groupChars);
 }

@@ -1,8 +1,8 @@
 /** The request half of relaying chat completions. */
 import { asBuffer } from "../../core/bytes.ts";
+import { invalid } from "../../core/validation.ts";
 import {
   type Edit,
-  invalid,
   knownMembers,
   type Members,
   pickMembers,
@@ -28,7 +28,9 @@ const names = [
   "max_completion_tokens",
   "n",
 ];
+
 const known = knownMembers(names);
+
 const knownWithAliases = knownMembers(names, ["modelKey", "prompt"]);
 
 /** See {@link TextDialect.readRequest}. */
@@ -70,20 +72,20 @@ function requireMessages(bytes: Buffer, members: Members): void {
   const prompt = members.get("prompt");
   if (prompt !== undefined) {
     if (messages !== undefined) {
-      throw invalid('Send either "messages" or "prompt", not both', "prompt");
+      throw invalid("prompt", 'Send either "messages" or "prompt", not both');
     }
-    if (bytes[prompt.valueStart] !== 0x22) throw invalid('"prompt" must be a string', "prompt");
+    if (bytes[prompt.valueStart] !== 0x22) throw invalid("prompt", '"prompt" must be a string');
   } else if (messages === undefined) {
-    throw invalid('"messages" is missing: send an array with at least one message', "messages");
+    throw invalid("messages", '"messages" is missing: send an array with at least one message');
   } else if (bytes[messages.valueStart] !== 0x5b) {
-    throw invalid('"messages" must be an array', "messages");
+    throw invalid("messages", '"messages" must be an array');
   }
 }
 
 function includesUsage(bytes: Buffer, members: Members): boolean {
   const text = textOf(bytes, members, "stream_options");
   if (text === undefined) return false;
-  if (!text.startsWith("{")) throw invalid('"stream_options" must be an object', "stream_options");
+  if (!text.startsWith("{")) throw invalid("stream_options", '"stream_options" must be an object');
   const options = JSON.parse(text) as Record<string, unknown>;
   return options["include_usage"] === true;
 }

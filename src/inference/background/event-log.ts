@@ -2,7 +2,7 @@
  * and read from any place on. Several stand in one row. */
 import type { Pool } from "pg";
 import { gatewayStopping, GatewayStopping } from "../../core/caller.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { parseRecord, type JsonRecord } from "../../dialect/json/value.ts";
 import type { Transaction } from "../../vendor/task.ts";
 import type { RowOf } from "../../db/row.ts";
@@ -62,7 +62,7 @@ select pg_notify('task_changed', $5) from loose`;
 export function createEventLog(pool: Pick<Pool, "query">): EventLog {
   return {
     async last({ accountId, responseId }) {
-      const { rows } = await answering(
+      const { rows } = await mapDatabaseLoss(
         pool.query<{ last: number }>(lastSql, [accountId, responseId]),
       );
       return rows[0]?.last ?? -1;
@@ -70,7 +70,7 @@ export function createEventLog(pool: Pick<Pool, "query">): EventLog {
 
     async read({ accountId, responseId }, after) {
       const found = pool.query<Row>(readSql, [accountId, responseId, after]);
-      const { rows } = await answering(found);
+      const { rows } = await mapDatabaseLoss(found);
       // A batch that was written again after a lost answer has some that an earlier one has, too.
       const seen = new Map(rows.flatMap(numbered));
       return [...seen]

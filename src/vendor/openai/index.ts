@@ -2,7 +2,7 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
-import { bearer, createHttpVendor, pathOf } from "../http-vendor.ts";
+import { bearerHeader, createHttpVendor, pathOf } from "../http-vendor.ts";
 import { openaiFault } from "./faults.ts";
 import { createOpenaiTasks } from "./tasks.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
@@ -23,7 +23,7 @@ const paths: ReadonlyMap<Dialect, string> = new Map([
 function create(config: VendorConfig): Vendor {
   return createHttpVendor(config, {
     dialects: openai.dialects,
-    credential: bearer(config.apiKey),
+    credential: bearerHeader(config.apiKey),
     target: ({ dialect, query }) => ({ path: pathOf(paths, dialect), query }),
     countTokens: new Map([[Dialect.RESPONSES, "/responses/input_tokens"]]),
     embed: "/embeddings",

@@ -6,7 +6,7 @@ import type { Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
-import { drawPicture } from "../../../src/vendor/demo/image.ts";
+import { renderImage } from "../../../src/vendor/demo/image.ts";
 import { copiedBy, pasted, wireOf } from "./clipboard.ts";
 import { type ConsoleRig, startConsole } from "./console-rig.ts";
 import { barriers, faultsOf, overflow, ready } from "./every-page.ts";
@@ -31,7 +31,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     await rig.keep(page);
     const keys = createClient(KeyService, rig.app.transport);
     ({ secret } = await keys.createKey({ accountId: rig.accountId, name: "programs" }));
-    png = await drawPicture(Buffer.alloc(16, 7), { side: 64, index: 0 });
+    png = await renderImage(Buffer.alloc(16, 7), { side: 64, index: 0 });
   }, 180_000);
 
   afterAll(async () => {
