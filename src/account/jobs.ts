@@ -1,4 +1,4 @@
-/** What the account room does by itself: what has ended is deleted. SQL: sets of rows, by the database's clock. */
+/** Deletes expired rows of the account room. SQL: sets of rows, by the database's clock. */
 import type { Pool } from "pg";
 import { sessionIdleMs, signInSweepMs, signInTracesMs } from "../config/limits.ts";
 import { singleFlight } from "../core/async.ts";

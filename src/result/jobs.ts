@@ -1,4 +1,4 @@
-/** What result files need by themselves: expired ones and unused bytes are removed. SQL: batches of rows under locks. */
+/** Background jobs of result files: expired files are removed, and bytes that no file refers to. SQL: batches of rows under locks. */
 import type { Pool } from "pg";
 import { resultExpireMs, resultMemoryMs } from "../config/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/periodic.ts";
@@ -146,10 +146,10 @@ async function removeLoose(
 }
 
 /**
- * Removes a blob that no token leads to. Its row is locked first, and then asked about in a statement of its
- * own, which sees what was added while the lock was waited for. Its bytes go before the lock does: who stores
- * the same ones meanwhile waits, and then puts them there again. A transaction of its own and not `transact`, which
- * would take a store that cannot be reached for the database.
+ * Removes a blob that no token refers to. One statement locks its row, and another one looks for tokens: it sees those
+ * that were added while the lock was waited for. The bytes go before the lock does: a store of the same bytes waits
+ * meanwhile, and then writes them again. A transaction of its own and not
+ * `transact`, which would take a store that cannot be reached for the database.
  */
 async function removeBlob(pool: Pool, storage: ResultStorage, sha256: string): Promise<boolean> {
   const client = await pool.connect();

@@ -1,9 +1,9 @@
 /**
- * Stores result files and finds them. SQL: token and blob are one statement that locks, and finding is on each download.
+ * Stores result files and finds them. SQL: token and blob are one statement that locks, and each download runs the other.
  *
- * A token is added in three steps: the file is spooled and hashed; token
- * and blob are written, so that from then on nobody removes the bytes; the bytes are put there, and the token
- * is ready. Whoever dies between leaves a token that nobody knows and that expires within the hour.
+ * Storing has three steps: the file is spooled and hashed; token and blob are inserted, so that no job removes the bytes
+ * from then on; the bytes are stored, and the token becomes ready. A process that dies in between leaves an unpublished
+ * token, which expires within the hour.
  */
 import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";

@@ -5,18 +5,18 @@ import type { RowOf } from "../db/row.ts";
 import type { TaskEntity } from "./entity.ts";
 import type { TaskState } from "./state.ts";
 
-/** A row of the table `task`, and what the database says of its times. What the columns hold says the entity. */
+/** A row of the table `task`, with durations by the database's clock. The entity describes the columns. */
 export type TaskRow = Omit<
   RowOf<typeof TaskEntity>,
   "fingerprint" | "lease_until" | "next_time" | "deadline" | "attempt_time"
 > & {
   readonly type: ModelType;
   readonly state: TaskState;
-  /** Null: they are long, and were not read; see {@link WholeTask}. */
+  /** Null: long parameters are not read with a claim; {@link WholeTask} has them. */
   readonly params: JsonObject | null;
   readonly result: StoredResultJson | null;
   readonly usage: StoredUsageJson | null;
-  /** Until its deadline, in milliseconds; negative once that has passed. */
+  /** Time to its deadline, in milliseconds; negative after it. */
   readonly left_ms: number;
   /** Time since its last submit, in milliseconds; null before the first. */
   readonly attempt_age_ms: number | null;

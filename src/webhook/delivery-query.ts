@@ -1,4 +1,4 @@
-/** Reads deliveries, and turns them and their attempts into messages. SQL: lists are filtered by what three tables say. */
+/** SQL that reads deliveries, and their messages: a list is filtered by what three tables say. */
 import type { InferEntity } from "@mikro-orm/core";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
@@ -16,7 +16,7 @@ import type { RowOf } from "../db/row.ts";
 import type { WebhookAttemptEntity, WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
 import { EventKind } from "./schedule.ts";
 
-/** A delivery with what its event says. `is_parked`: its receiver is dead. */
+/** A delivery with columns of its event. `is_parked`: its receiver is dead. */
 export type DeliveryRow = RowOf<
   typeof WebhookDeliveryEntity,
   "id" | "account_id" | "task_id" | "kind" | "state" | "attempts" | "due" | "end_time"
@@ -67,10 +67,10 @@ export function deliveryMessage(row: DeliveryRow): Delivery {
   });
 }
 
-/** An attempt, as the database has it. */
+/** A row of an attempt. */
 export type AttemptRow = InferEntity<typeof WebhookAttemptEntity>;
 
-/** An attempt. */
+/** An attempt as a message. */
 export function attemptMessage(row: AttemptRow): Attempt {
   return create(AttemptSchema, {
     number: row.number,

@@ -1,4 +1,4 @@
-/** What workers do to deliveries: find what is due, take it, record the result. SQL: claims under a lease, in one round trip each. */
+/** SQL of the dispatcher: finds receivers with due deliveries, claims deliveries, records attempts. One round trip each, under locks. */
 import type { Pool } from "pg";
 import {
   webhookBreakerFailures,
@@ -11,13 +11,13 @@ import type { WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
 import { retryPausesMs } from "./schedule.ts";
 import { isRotatingSql, type SecretRow } from "./secrets.ts";
 
-/** A receiver with something to send. */
+/** A receiver with a pending delivery. */
 export type DueRow = RowOf<typeof WebhookDeliveryEntity, "endpoint_id" | "account_id">;
 
 /**
- * A delivery that is this process's, until its lease ends, with its event and its account's secret. `attempts`: the
- * number of this attempt. `series`: which attempt of the schedule it is. `sealed`: null where the account has no secret
- * yet. `is_probe`: it tries a receiver whose breaker is open.
+ * A delivery that this process has claimed, with its event and its account's secret. `attempts`: the number of this
+ * attempt. `series`: its position in the retry schedule, from 1. `sealed`: null where the account has no secret yet.
+ * `is_probe`: it probes a receiver whose breaker is open.
  */
 export type ClaimedRow = DueRow &
   RowOf<typeof WebhookDeliveryEntity, "id" | "attempts" | "series"> &
@@ -55,10 +55,10 @@ export const scanStatement = {
 /**
  * Claims deliveries. $1: receivers, $2: how many of each, $3: the lease in milliseconds.
  *
- * A receiver whose breaker is open is probed with one delivery, by one process: who probes moves its time on.
- * Urgent ones go in any case. Of a task that has one under way nothing is taken, also not where the other was
- * taken by somebody else a moment ago: the next of a task is only enqueued or freed by a transaction that waited
- * for the first, and a unique index would refuse it.
+ * A receiver whose breaker is open is probed with one delivery, by one process: a probe postpones the next one.
+ * Urgent deliveries ignore the breaker. Of a task with a delivery under way none is claimed, also not where another
+ * process has just claimed it: the task's next delivery is only enqueued or freed by a transaction that waited for the
+ * first, and a unique index would refuse it.
  */
 export const claimStatement = {
   name: "webhook_claim",

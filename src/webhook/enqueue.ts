@@ -1,4 +1,4 @@
-/** Puts webhooks where they cannot be lost: beside what they tell of, in its transaction. SQL: on the connection of hot task changes. */
+/** Enqueues webhooks in the transaction of the change that they report, so that none is lost or sent for nothing. SQL: on the connection of a task's change. */
 import { hash } from "node:crypto";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { webhookProgressMs } from "../config/limits.ts";
@@ -56,7 +56,7 @@ const sql = {
     select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id) from event`,
 } as const;
 
-interface SentEvents {
+interface TaskEventsRow {
   readonly sequence: number;
   readonly progress: number;
   readonly is_over: boolean;
@@ -78,7 +78,7 @@ export async function enqueueWebhook(
 ): Promise<string | undefined> {
   const { taskId, progress } = event;
   const { rows } = await transaction.query(sql.sent, [taskId]);
-  const [sent] = rows as SentEvents[];
+  const [sent] = rows as TaskEventsRow[];
   if (sent === undefined || sent.is_over) return undefined;
   const kind = kindOf(event);
   if (kind === EventKind.PROGRESS && progress <= sent.progress) return undefined;

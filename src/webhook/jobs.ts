@@ -1,4 +1,4 @@
-/** What the webhook room does by itself: old events are deleted, waiting ones counted. SQL: sets of rows, in batches. */
+/** The webhook room's background jobs: old events are deleted, and pending deliveries are counted for the operator. SQL: sets of rows, in batches. */
 import type { Pool } from "pg";
 import { webhookKeptMs } from "../config/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/periodic.ts";

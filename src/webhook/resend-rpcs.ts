@@ -1,4 +1,4 @@
-/** The RPCs that send deliveries again, and tests. SQL: many rows change and their endpoints are notified in one statement. */
+/** The RPCs that resend deliveries and send test events. SQL: sets of rows change and notify in one statement. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";

@@ -1,4 +1,4 @@
-/** The signing secrets of accounts: made when first needed, kept sealed, rotated without a gap. SQL: the database's clock decides. */
+/** The signing secrets of accounts: generated at their first use, stored sealed, rotated without a gap. SQL: the database's clock decides. */
 import type { Pool } from "pg";
 import { webhookRotationMs } from "../config/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
@@ -8,7 +8,7 @@ import type { RowOf } from "../db/row.ts";
 import type { WebhookSecretEntity } from "./entity.ts";
 import { newSecret, type SigningSecrets } from "./signature.ts";
 
-/** The columns of a secret, and by the database's clock whether the previous one still counts. */
+/** The columns of a secret, with its rotation by the database's clock: whether the previous one is still valid. */
 export type SecretRow = RowOf<typeof WebhookSecretEntity, "sealed" | "previous" | "is_promoted"> & {
   readonly is_rotating: boolean;
 };

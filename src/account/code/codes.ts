@@ -1,7 +1,7 @@
 /**
- * One-time codes: sent, checked, used up (R-KEY-3). SQL: sending and checking count rows under advisory locks.
+ * Sends, checks and consumes one-time codes (R-KEY-3). SQL: both count rows under advisory locks.
  *
- * A code is good for one purpose, subject, number and browser only.
+ * A code is valid for one purpose, subject, phone number and browser.
  */
 import { createHmac, hkdfSync, randomInt, timingSafeEqual } from "node:crypto";
 import type { Pool, PoolClient } from "pg";

@@ -1,4 +1,4 @@
-/** How often codes are sent: a limit is the age of the n-th newest row. SQL: all limits are asked about in one statement. */
+/** Rate limits of codes. Each send is a row; a limit is reached while the n-th newest row is young enough. SQL: all limits are one statement. */
 import type { PoolClient } from "pg";
 import type { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { codeSendsMax } from "../../config/limits.ts";

@@ -1,4 +1,4 @@
-/** Wrong passwords and authenticator codes: so many, then nobody is asked for a while. SQL: counted under advisory locks. */
+/** Counts wrong passwords and authenticator codes. After too many, attempts are refused for a while. SQL: counted under advisory locks. */
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { failuresMax } from "../../config/limits.ts";

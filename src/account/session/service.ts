@@ -87,7 +87,7 @@ function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
   };
 }
 
-/** Writes down that an operator ends somebody's session. */
+/** Records that an operator ended somebody's session. */
 function notedEnd({ values }: RpcContext, sessionId: string) {
   return (em: EntityManager, userId: string): Promise<void> => {
     const action = { action: "session.revoke", subject: sessionId, before: { userId } };

@@ -1,7 +1,7 @@
 /**
- * The sessions of the console. SQL where a token is looked up, on every request of the console, and where it is replaced.
+ * Console sessions. SQL where a token is looked up, on every request of the console, and where it is replaced.
  *
- * Sessions are opened, found by their token, rotated, ended. All times are the database's.
+ * Sessions are opened, found by token, rotated, ended. All times are the database's.
  */
 import { hash, randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
@@ -93,10 +93,10 @@ type FoundRow = RowOf<typeof SessionEntity, "id" | "user_id"> &
     readonly is_stale: boolean;
   };
 
-/** The longest name of a browser that is kept, in characters. */
+/** Longest browser name that is stored, in characters. */
 const userAgentCharsMax = 200;
 
-/** Makes the store. */
+/** Creates the store. */
 export function createSessions({ orm, pool }: Pick<Database, "orm" | "pool">): Sessions {
   return {
     async identify(token) {

@@ -1,4 +1,4 @@
-/** One-time links that sign a user in. */
+/** One-time sign-in links. */
 import { raw } from "@mikro-orm/core";
 import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import { signInLinkMs } from "../../config/limits.ts";
@@ -15,13 +15,13 @@ export interface NewLink {
 
 /** The links of all users. */
 export interface Links {
-  /** Replaces the one that the user had. @param also what is done in the same transaction */
+  /** Replaces the user's link. @param also runs in the same transaction */
   create(userId: string, also: (em: EntityManager) => Promise<void>): Promise<NewLink>;
-  /** Uses a link up. Returns whom it signs in; `undefined`: it is none, or used, or has expired. */
+  /** Consumes a link. Returns the user it signs in; `undefined` where it is unknown, used or expired. */
   use(token: string): Promise<string | undefined>;
 }
 
-/** Makes the store. All times are the database's. */
+/** Creates the store. All times are the database's. */
 export function createLinks(orm: MikroORM): Links {
   return {
     create(userId, also) {

@@ -17,7 +17,7 @@ export interface TotpCheckOptions {
   readonly sealing: () => Sealing;
 }
 
-/** Checks the code of a user's authenticator; of one without it asks nothing. @throws GatewayError INVALID_REQUEST */
+/** Checks an authenticator code; accepts users without an authenticator. @throws GatewayError INVALID_REQUEST */
 export type CheckTotp = (
   user: Pick<UserRow, "id" | "accountId" | "totp">,
   code: string,

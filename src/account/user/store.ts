@@ -10,10 +10,10 @@ import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/transaction.ts";
 import { AccountEntity, SessionEntity, SignInLinkEntity, UserEntity } from "../entity.ts";
 
-/** A stored user; secrets as they are kept. */
+/** A stored user; secrets are encrypted or hashed. */
 export type UserRow = InferEntity<typeof UserEntity>;
 
-/** Members that change, with their new values. */
+/** Changed members and their new values. */
 type UserChange = Partial<
   Pick<UserRow, "name" | "phone" | "email" | "passwordHash" | "totp" | "totpPending" | "language">
 >;
@@ -65,7 +65,7 @@ export interface Users {
 /** What the entity leaves out where nobody asks for it: here somebody does. */
 const secrets = { populate: ["passwordHash", "totp", "totpPending"] } as const;
 
-/** Makes the store. */
+/** Creates the store. */
 export function createUsers(orm: MikroORM): Users {
   const one = async (where: Partial<Pick<UserRow, "id" | "phone" | "email">>) =>
     (await mapDatabaseLoss(orm.em.fork().findOne(UserEntity, where, secrets))) ?? undefined;

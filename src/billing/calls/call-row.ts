@@ -20,7 +20,7 @@ export type CallRow = Omit<
   readonly second_micros: number | null;
   /** Null or left out where no cost is configured. */
   readonly vendor_cost?: string | null;
-  /** In their order. Null or left out where there are none. */
+  /** Failed attempts, in their order. Null or left out where there are none. */
   readonly attempts?: readonly AttemptRow[] | null;
 };
 

@@ -19,7 +19,7 @@ export interface ReceiptRows {
 /** The hold of a call. `state`: 1 open, 2 settled, 3 released, 4 ended for a process that was lost. */
 export type HoldRow = RowOf<typeof HoldEntity, "amount" | "state">;
 
-/** What a hold grew by. */
+/** One extension of a hold. */
 export type StepRow = RowOf<typeof HoldStepEntity, "amount" | "create_time">;
 
 /** An entry of the customer's account (1), or of the platform's loss (6). */

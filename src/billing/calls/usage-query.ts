@@ -26,7 +26,7 @@ export interface UsageQuery {
   readonly metric: UsageMetric;
 }
 
-/** The sums of a group in a bucket. Integers as decimal digits. `group`: null for the rest. */
+/** The sums of one group in one bucket. Integers are decimal digits. `group`: null for the rest. */
 export type UsageRow = RowOf<typeof UsageHourEntity, (typeof sumNames)[number]> & {
   readonly bucket: number;
   readonly group: string | null;
