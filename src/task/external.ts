@@ -140,7 +140,7 @@ async function begin(
   const id = newId();
   const price = pricing.priceAt(task.model, Date.now());
   const { discountBp = 0 } = caller;
-  const amountNanos = pricing.holdUnits(price, task.maxUnits ?? task.units, discountBp);
+  const amountNanos = pricing.hold(price, task.maxUnits ?? task.units, discountBp);
   const money = [amountNanos.toString(), pricing.version(price), discountBp];
   const { rows } = await transaction.query<WholeTask>(
     insertSql,
