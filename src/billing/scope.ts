@@ -2,15 +2,14 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { callerKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { invalid, parseId } from "../core/validation.ts";
+import { invalid } from "../core/validation.ts";
 
 /** The account of a request: an operator's may be any, a session's only its own. @throws GatewayError NOT_FOUND */
 export function parseAccount(accountId: string, context: Pick<HandlerContext, "values">): string {
-  const id = parseId("account_id", accountId);
   const caller = context.values.get(callerKey);
-  const isOwn = caller?.kind === "session" && caller.accountId === id;
+  const isOwn = caller?.kind === "session" && caller.accountId === accountId;
   if (!isOwn && caller?.kind !== "operator") throw noSuchAccount();
-  return id;
+  return accountId;
 }
 
 /** As {@link parseAccount}; `undefined`: all accounts, which only an operator may ask for. */

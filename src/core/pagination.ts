@@ -6,7 +6,7 @@
 import { pageSizeDefault, pageSizeMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 
-/** What every List request has. */
+/** What every List request has; the contract refuses negative sizes. */
 export interface PageRequest {
   /** The most items of the page. 0: the default; over the largest page: the largest. */
   readonly pageSize: number;
@@ -33,14 +33,10 @@ export interface PageOptions {
 /**
  * Reads the page members of a List request.
  *
- * @throws GatewayError INVALID_REQUEST for a negative size, and for a token that this list never gave.
+ * @throws GatewayError INVALID_REQUEST for a token that this list never gave.
  */
 export function readPage(request: PageRequest, options: PageOptions = {}): Page {
   const { pageSize, pageToken } = request;
-  if (pageSize < 0) {
-    const text = "page_size must not be negative: leave it out, or ask for 1 to 1000";
-    throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "page_size" });
-  }
   const size = pageSize === 0 ? (options.defaultSize ?? pageSizeDefault) : pageSize;
   const limit = Math.min(size, pageSizeMax);
   if (pageToken === "") return { limit, after: undefined };

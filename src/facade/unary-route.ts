@@ -212,9 +212,6 @@ function checkValue(value: unknown, field: DescField, path: string): void {
   if (field.fieldKind === "scalar" && field.scalar === ScalarType.STRING) {
     if (typeof value !== "string") throw invalid([name], "must be a text");
     if (!value.isWellFormed()) throw invalid([name], "must be well-formed Unicode");
-    if (value === "" && neverEmpty.has(`${field.parent.typeName}.${field.name}`)) {
-      throw invalid([name], "must not be empty; leave it out where there is none");
-    }
   }
   if (field.fieldKind !== "message") return;
   if (!isRecord(value)) throw invalid([name], "must be an object");
@@ -222,9 +219,6 @@ function checkValue(value: unknown, field: DescField, path: string): void {
   if (message.typeName === StructSchema.typeName) return;
   checkMembers(value, message.fields, `${name}.`);
 }
-
-/** Texts that promise something by being there: empty ones would promise nothing, and nobody would know. */
-const neverEmpty = new Set(["uas.task.v1.SubmitTaskRequest.callback_id"]);
 
 /** How many unknown names are told, and how much of each. */
 const namesMax = 10;

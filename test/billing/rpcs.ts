@@ -1,4 +1,4 @@
-/** Calls the RPCs of billing as one caller, with plain objects and the service's own errors. */
+/** Calls the RPCs of billing as one caller, with plain objects, the contract's checks and the service's own errors. */
 import {
   create,
   type DescMessage,
@@ -13,6 +13,7 @@ import {
 } from "@connectrpc/connect";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { type Caller, callerKey } from "../../src/core/caller.ts";
+import { serve } from "../../src/core/service.ts";
 
 type Handler = (request: unknown, context: HandlerContext) => Promise<unknown>;
 
@@ -31,7 +32,8 @@ export function rpcsOf<Service extends DescService>(
   caller: Caller,
 ): Client<Service> {
   const context = { values: createContextValues().set(callerKey, caller) } as HandlerContext;
-  const handlers = service as unknown as Readonly<Record<string, Handler>>;
+  const { implementation } = serve(description, service);
+  const handlers = implementation as unknown as Readonly<Record<string, Handler>>;
   const calls = description.methods.map(({ localName, input }) => [
     localName,
     async (init: MessageInitShape<DescMessage>) =>

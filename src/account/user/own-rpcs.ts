@@ -4,7 +4,7 @@ import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import type { SessionRef } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { readUpdateMask } from "../../core/partial-update.ts";
+import { membersOf } from "../../core/partial-update.ts";
 import {
   type Calling,
   type RequireStepUp,
@@ -13,9 +13,8 @@ import {
 } from "../../core/browser-session.ts";
 import { parsePhone } from "../code/phone.ts";
 import { CodePurpose } from "../code/limits.ts";
-import { parseDisplayName } from "../../core/text-line.ts";
 import type { SignInRoom } from "../room.ts";
-import { parseLanguage, sentMessage } from "../session/action-code.ts";
+import { languageOf, sentMessage } from "../session/action-code.ts";
 import { noSms } from "../sms/sms.ts";
 import { userMessage } from "./message.ts";
 import { checkPassword, hashPassword, isPassword } from "./password.ts";
@@ -32,10 +31,10 @@ export function createOwnUserRpcs(
   return {
     async updateUser({ user, updateMask }, context) {
       const { userId } = requireSession(context);
-      const members = readUpdateMask(updateMask, ["name", "language"]);
+      const members = membersOf(updateMask);
       const changed = await users.change(userId, {
-        ...(members.has("name") && { name: parseDisplayName(user?.name ?? "", 0) }),
-        ...(members.has("language") && { language: parseLanguage(user?.language ?? "") }),
+        ...(members.has("name") && { name: user?.name.trim() ?? "" }),
+        ...(members.has("language") && { language: languageOf(user?.language ?? "") }),
       });
       return { user: userMessage(changed) };
     },
@@ -63,7 +62,7 @@ export function createOwnUserRpcs(
         country: callingCode,
         ipAddress: requireVisit(context).ipAddress,
         accountId: user.account_id,
-        language: parseLanguage(user.language) || "en",
+        language: languageOf(user.language) || "en",
         isWanted: true,
         isAwaited: true,
       });

@@ -1,4 +1,4 @@
-/** Members of requests that look into the past: ranges of time, choices, texts to look for. */
+/** Members of requests that look into the past: ranges of time, and counts with a default. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { hourMs } from "./buckets.ts";
 import { invalid } from "../../core/validation.ts";
@@ -10,9 +10,6 @@ export interface Range {
   /** Exclusive. */
   readonly toMs: number;
 }
-
-/** The longest text that can be looked for, in characters: no record has a longer one. */
-const textCharsMax = 256;
 
 /**
  * Reads a range of time; without an end it ends now.
@@ -40,30 +37,10 @@ export function summedUntilMs(toMs: number, nowMs: number): number {
   return toMs >= nowMs ? Math.ceil(toMs / hourMs) * hourMs : toMs;
 }
 
-/** Checks a value of an enum that a later version may know. @throws GatewayError INVALID_REQUEST */
-export function parseEnum<Value extends number>(
-  param: string,
-  value: Value,
-  known: Readonly<Record<string, Value>>,
-): Value {
-  if (Object.values(known).includes(value)) return value;
-  throw invalid(param, `${param} is none of ${Object.keys(known).join(", ")}`);
-}
-
-/** A text to look for; `undefined`: none is. @throws GatewayError INVALID_REQUEST where no record can have it */
-export function parseText(param: string, text: string): string | undefined {
-  if (text.length > textCharsMax || text.includes("\0") || !text.isWellFormed()) {
-    throw invalid(param, `${param} must be text of at most ${textCharsMax} characters`);
-  }
-  return text || undefined;
-}
-
-/** A count of which there is a usual and a largest one. @throws GatewayError INVALID_REQUEST where it is negative */
-export function parseLimit(
-  param: string,
+/** A count of which there is a usual and a largest one: 0 is the usual one. */
+export function limitOf(
   limit: number,
   { usual, most }: { readonly usual: number; readonly most: number },
 ): number {
-  if (limit < 0) throw invalid(param, `${param} must not be negative`);
   return limit === 0 ? usual : Math.min(limit, most);
 }

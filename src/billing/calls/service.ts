@@ -5,7 +5,6 @@ import { timestampFromMs, timestampMs, type Timestamp } from "@bufbuild/protobuf
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { LedgerKind, type CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import {
-  ExportFormat,
   CallEventKind,
   CallEventSchema,
   type CallEvent,
@@ -30,7 +29,7 @@ import { exportCalls } from "./export.ts";
 import type { CallFeed } from "./feed.ts";
 import { addFound, addSought, parseFilter, type CallQuery } from "./filter.ts";
 import { countCalls } from "./histogram.ts";
-import { parseEnum, parseLimit, parseRange } from "./range.ts";
+import { limitOf, parseRange } from "./range.ts";
 import { getReceipt } from "./receipt-rpcs.ts";
 
 /** What {@link createCallService} needs. */
@@ -62,7 +61,7 @@ export function createCallService(options: CallServiceOptions): ServiceImpl<type
       const calls = parseFilter(accountId, request.filter);
       const nowMs = Date.now();
       const range = parseRange(request.filter ?? {}, nowMs);
-      const bars = parseLimit("bar_limit", request.barLimit, barLimits);
+      const bars = limitOf(request.barLimit, barLimits);
       return countCalls(pool, { ...range, calls, bars, nowMs });
     },
 
@@ -111,8 +110,7 @@ async function readWritten(
 async function* writeExport(pool: Queryable, request: ExportCallsRequest, context: HandlerContext) {
   const accountId = parseScope(request.accountId, context);
   const query = parseFilter(accountId, request.filter);
-  const format = parseEnum("format", request.format, ExportFormat);
-  const { pageToken } = request;
+  const { format, pageToken } = request;
   const pieces = exportCalls(pool, { query, format, pageToken }, context.signal);
   const encoder = new TextEncoder();
   for await (const { text, nextPageToken } of pieces) {
