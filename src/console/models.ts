@@ -1,7 +1,8 @@
 /** The models that this gateway serves, with their prices. */
 import { useQuery } from "@connectrpc/connect-query";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
-import { type ModelPrices, type Price, PriceState } from "../../gen/uas/billing/v1/price_pb.ts";
+import { type ModelPrices, PriceState } from "../../gen/uas/billing/v1/price_pb.ts";
+import type { Price } from "../../gen/uas/type/v1/price_pb.ts";
 
 /** The most models that are asked for. */
 const modelsMax = 1_000;

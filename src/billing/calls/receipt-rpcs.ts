@@ -26,7 +26,7 @@ import { invalid } from "../../core/validation.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import { callMessage, type StoredCallRow } from "../message.ts";
 import { parsePrice } from "../prices/price-form.ts";
-import { priceMessage } from "../prices/price-rpcs.ts";
+import { priceMessage } from "../prices/price-message.ts";
 import {
   callCost,
   priceLines,

@@ -1,5 +1,5 @@
 /** Prices as people compare them: money for a million tokens, for a picture, for a second. Never a factor. */
-import type { ModelPrice, ModelPriceTier } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { Price, PriceTier } from "../../../gen/uas/type/v1/price_pb.ts";
 import type { Texts } from "../language.tsx";
 import { priceText } from "../money.ts";
 
@@ -10,14 +10,11 @@ export interface PriceLine {
   readonly per: string;
 }
 
-type TokenPrice = Pick<
-  ModelPriceTier,
-  "input" | "cachedInput" | "cacheWrite" | "output" | "reasoning"
->;
+type TokenPrice = Pick<PriceTier, "input" | "cachedInput" | "cacheWrite" | "output" | "reasoning">;
 
 /** What is charged, by unit. */
 export function priceLines(
-  price: (TokenPrice & Partial<Pick<ModelPrice, "image" | "second" | "request">>) | undefined,
+  price: (TokenPrice & Partial<Pick<Price, "image" | "second" | "request">>) | undefined,
   { models: text, calls }: Texts,
 ): readonly PriceLine[] {
   if (price === undefined) return [];
