@@ -5,10 +5,8 @@ import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts"
 import {
   AdjustBalanceResponseSchema,
   AuditLedgerResponseSchema,
-  FindCallsResponseSchema,
   GetBalanceResponseSchema,
   ListBalancesResponseSchema,
-  ListCallsResponseSchema,
   ListLedgerEntriesResponseSchema,
   RefundResponseSchema,
   TopUpResponseSchema,
@@ -19,28 +17,18 @@ import type { ModelConfig } from "../config/config.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd } from "../core/money.ts";
 import { actionValues } from "../core/operator-log.ts";
-import { cutPage, readPage, type Page } from "../core/pagination.ts";
+import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
 import { present } from "../core/validation.ts";
 import { firstId } from "../db/partition.ts";
 import { answering, type Queryable } from "../db/queryable.ts";
 import { Where } from "../db/where.ts";
-import { parseFilter } from "./calls/filter.ts";
 import { momentOf } from "./calls/range.ts";
-import { readCalls } from "./calls/read.ts";
-import { createReceiptRpcs } from "./calls/receipt-rpcs.ts";
 import { auditLedger } from "./ledger/audit.ts";
 import { book, kindOf, type Booking, type OnLowBalance } from "./ledger/booking.ts";
-import {
-  balanceMessage,
-  callMessage,
-  entryMessage,
-  type BalanceRow,
-  type StoredCallRow,
-  type EntryRow,
-} from "./message.ts";
+import { balanceMessage, entryMessage, type BalanceRow, type EntryRow } from "./message.ts";
 import { createPriceRpcs } from "./prices/price-rpcs.ts";
-import { noSuchAccount, parseAccount, parseScope } from "./scope.ts";
+import { noSuchAccount, parseAccount } from "./scope.ts";
 
 /** What {@link createBillingService} needs. */
 interface BillingServiceOptions {
@@ -54,18 +42,10 @@ interface BillingServiceOptions {
   readonly onLowBalance?: OnLowBalance;
 }
 
-/** Every id is below it: the position before the first page. */
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
-
-/** $1 and $2: the page. */
 const sql = {
   balance: "select available, held from balance where account_id = $1",
   balances: "select account_id, available, held from balance where account_id = any($1::uuid[])",
   accountOfCall: "select account_id from call where id = $1",
-  callsByRequest: "select * from call where id < $1 and request_id = $3 order by id desc limit $2",
-  callsByRequestOfAccount:
-    "select * from call where id < $1 and request_id = $3 and account_id = $4 " +
-    "order by id desc limit $2",
 } as const;
 
 type Rpcs = ServiceImpl<typeof BillingService>;
@@ -79,7 +59,6 @@ export function createBillingService(options: BillingServiceOptions): Rpcs {
     ...balanceRpcs(pool),
     ...listRpcs(pool),
     ...createPriceRpcs({ pool, models }),
-    ...createReceiptRpcs(pool),
   };
 }
 
@@ -167,35 +146,10 @@ async function accountOfCall(pool: Queryable, callId: string): Promise<string> {
   });
 }
 
-function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries" | "listCalls" | "findCalls"> {
-  const find = async (page: Page, text: string, keys: readonly string[]) => {
-    const values = [page.after ?? topId, page.limit + 1, ...keys];
-    const { rows } = await pool.query<StoredCallRow>(text, values);
-    const { items, nextPageToken } = cutPage(page, rows, (row) => row.id);
-    return { calls: items.map(callMessage), nextPageToken };
-  };
+function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries"> {
   return {
     async listLedgerEntries(request, context) {
       return create(ListLedgerEntriesResponseSchema, await listEntries(pool, request, context));
-    },
-
-    async listCalls(request, context) {
-      const query = parseFilter(parseScope(request.accountId, context), request.filter);
-      const page = await readCalls(pool, query, readPage(request, { isKey: isUuid }));
-      const { calls, nextPageToken } = page;
-      return create(ListCallsResponseSchema, { calls: calls.map(callMessage), nextPageToken });
-    },
-
-    async findCalls(request, context) {
-      const { requestId } = request;
-      const accountId = parseScope(request.accountId, context);
-      const page = readPage(request, { isKey: isUuid });
-      // No call has such an id, and the database would not even compare it.
-      if (requestId.includes("\0")) return create(FindCallsResponseSchema);
-      const found = accountId
-        ? await find(page, sql.callsByRequestOfAccount, [requestId, accountId])
-        : await find(page, sql.callsByRequest, [requestId]);
-      return create(FindCallsResponseSchema, found);
     },
   };
 }

@@ -3,6 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
+import { millis } from "./duration.ts";
 
 /** The one transport. POST only: what is asked for stands in no URL, hence in no history and no log. */
 export const transport = createConnectTransport({ baseUrl: "/console/rpc" });
@@ -58,6 +59,6 @@ export function shownError(error: unknown): ShownError {
     text: told.rawMessage,
     requestId: told.metadata.get("x-request-id") ?? "",
     param: detail?.param ?? "",
-    retryAfterSeconds: detail?.retryAfterSeconds ?? 0,
+    retryAfterSeconds: millis(detail?.retryDelay) / 1_000,
   };
 }

@@ -71,11 +71,11 @@ function membersCheck(
   if (above.has(message)) return undefined;
   const around = new Set([...above, message]);
   const checks = [
-    ...message.oneofs.map((oneof) => oneofCheck(oneof, nameOf)),
     ...message.fields.flatMap((field) => [
       ruleCheck(field, nameOf),
       nestedCheck(field, nameOf, around),
     ]),
+    ...message.oneofs.map((oneof) => oneofCheck(oneof, nameOf)),
   ].filter((check) => check !== undefined);
   if (checks.length === 0) return undefined;
   return (value, mask) => {

@@ -197,6 +197,7 @@ function checkMembers(record: JsonRecord, fields: readonly DescField[], path: st
       takes === "" ? "this body takes nothing" : `not known; the body takes ${takes}`,
     );
   }
+  checkOneofs(record, fields, path);
   const seen = new Set<DescField>();
   for (const [name, value] of Object.entries(record)) {
     const field = known.get(name);
@@ -204,6 +205,19 @@ function checkMembers(record: JsonRecord, fields: readonly DescField[], path: st
     if (seen.has(field)) throw invalid([path + field.jsonName], "stands twice; send it once");
     seen.add(field);
     if (value !== null) checkValue(value, field, path);
+  }
+}
+
+/** Of fields that exclude each other only one can be sent. */
+function checkOneofs(record: JsonRecord, fields: readonly DescField[], path: string): void {
+  const given = fields.filter(({ oneof, name, jsonName }) => {
+    return oneof !== undefined && (record[jsonName] ?? record[name] ?? null) !== null;
+  });
+  for (const members of Map.groupBy(given, ({ oneof }) => oneof).values()) {
+    const [, second] = members;
+    if (second === undefined) continue;
+    const names = members.map(({ jsonName }) => path + jsonName).join(", ");
+    throw invalid([path + second.jsonName], `send exactly one of ${names}`);
   }
 }
 

@@ -1,5 +1,6 @@
 /** The models that customers can call, and who may call them. */
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type {
   ListModelsRequest,
   ListModelsResponse,
@@ -81,7 +82,7 @@ export function modelMessage(model: ModelConfig): Model {
   const { key: modelKey, name, type, maxOutputTokens, prices } = model;
   const { deadlineMs = taskRunMs, cancelBilling = CancelBilling.NONE } = model;
   const price = priceMessage(priceAt(prices, Date.now()));
-  const limits = { maxOutputTokens, deadlineMs, cancelBilling };
+  const limits = { maxOutputTokens, deadline: durationFromMs(deadlineMs), cancelBilling };
   return create(ModelSchema, { modelKey, name, type, price, ...limits });
 }
 

@@ -3,7 +3,7 @@
  * it is; from then on the job is a task like every other, which ends, is charged and notifies by itself. A client
  * that leaves changes nothing: the job runs on.
  */
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { callRecord } from "../billing/calls/call-record.ts";
 import { nativeWaitMs, replyBytesMax } from "../config/limits.ts";
 import { neverCancelled } from "../core/cancel-signal.ts";

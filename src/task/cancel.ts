@@ -1,6 +1,6 @@
 /** Ends tasks because their client asks for it. */
 import type { Pool } from "pg";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { answering } from "../core/database-lost.ts";
 import { chargeOf } from "./charge.ts";
 import { noSuchTask, notCancellable } from "./failures.ts";

@@ -4,7 +4,7 @@
  * after them, and where its process dies meanwhile, they find out what there is to find out.
  */
 import type { Pool, PoolClient } from "pg";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { applyIn } from "../billing/ledger/apply-in.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import { answering } from "../core/database-lost.ts";

@@ -1,5 +1,5 @@
 /** What callers are told where something cannot be done with a task. */
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import type { HoldVerdict } from "../billing/ledger/ledger.ts";
 import { queuedTasksMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";

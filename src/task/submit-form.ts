@@ -5,7 +5,6 @@ import type { SubmitTaskRequest } from "../../gen/uas/task/v1/task_service_pb.ts
 import type { ModelConfig } from "../config/config.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { invalid } from "./failures.ts";
-import { paramsFields } from "./schema/forms.ts";
 import type { TaskModel, TaskSchemas } from "./schema/schemas.ts";
 
 /** A submit that is right. */
@@ -34,34 +33,18 @@ interface ReadSubmitOptions {
 /** Reads it. @throws GatewayError */
 export function readSubmit(request: SubmitTaskRequest, options: ReadSubmitOptions): ReadSubmit {
   const { modelKey } = request;
-  const given = givenParams(request);
+  const { case: givenField = "params", value: given = {} } = request.params;
   const [callbackIdName, callbackId] = readCallbackId(request, options.idempotencyKey);
   const callbackUrl = readCallbackUrl(request, options.allowHosts);
   const taskModel = options.schemas.of(options.authorize(modelKey));
   const { field } = taskModel;
-  if (given.field !== field) {
-    throw invalid(given.field, `does not fit the model \`${modelKey}\`: send ${field}`);
+  if (givenField !== field) {
+    throw invalid(givenField, `does not fit the model \`${modelKey}\`: send ${field}`);
   }
-  const params = taskModel.read(given.params);
+  const params = taskModel.read(given);
   const asked = { modelKey, callbackUrl: callbackUrl ?? "", field, params };
   const named = { callbackId, callbackIdName, callbackUrl };
   return { taskModel, params, ...named, fingerprint: fingerprint(asked) };
-}
-
-/** Exactly one object of parameters. */
-function givenParams(request: SubmitTaskRequest) {
-  const fields = Object.values(paramsFields);
-  const given = fields.flatMap((field) => {
-    const params = request[field];
-    return params === undefined ? [] : [{ field, params }];
-  });
-  const [first, second] = given;
-  if (second !== undefined) {
-    const names = given.map(({ field }) => field).join(", ");
-    throw invalid(second.field, `send exactly one object of parameters, not ${names}`);
-  }
-  if (first !== undefined) return first;
-  throw invalid("params", `send the parameters: one of ${fields.join(", ")}`);
 }
 
 function readCallbackId(

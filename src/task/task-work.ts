@@ -1,6 +1,6 @@
 /** What every step of a task is made of: changing it, asking its vendor, ending it. */
 import { setTimeout as delay } from "node:timers/promises";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { bookVendorCost } from "../billing/ledger/apply-in.ts";
 import type { Queryable } from "../db/queryable.ts";
 import { isDatabaseLost } from "../core/database-lost.ts";

@@ -1,6 +1,6 @@
 /** Reads deliveries and receivers for the service, and turns rows into messages of the contract. */
 import { create } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromDate, type Duration } from "@bufbuild/protobuf/wkt";
 import {
   type AddressClass,
   type Attempt,
@@ -103,15 +103,20 @@ export function attemptMessage(row: AttemptRow): Attempt {
     number: row.number,
     startTime: timestampFromDate(row.start_time),
     outcome: row.outcome,
-    status: row.status,
+    ...(row.status !== 0 && { status: row.status }),
     addressClass: row.address_class,
-    dnsMs: row.dns_ms,
-    connectMs: row.connect_ms,
-    tlsMs: row.tls_ms,
-    firstByteMs: row.first_byte_ms,
-    totalMs: row.total_ms,
+    dnsDuration: stepDuration(row.dns_ms),
+    connectDuration: stepDuration(row.connect_ms),
+    tlsDuration: stepDuration(row.tls_ms),
+    firstByteDuration: stepDuration(row.first_byte_ms),
+    totalDuration: stepDuration(row.total_ms),
     answer: row.answer.toString(),
   });
+}
+
+/** Undefined: the step was not reached, or took less than a millisecond. */
+function stepDuration(ms: number): Duration | undefined {
+  return ms === 0 ? undefined : durationFromMs(ms);
 }
 
 /** A receiver, as the database has it. */

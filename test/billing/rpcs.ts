@@ -12,8 +12,12 @@ import {
   type ServiceImpl,
 } from "@connectrpc/connect";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
+import type { CallFeed } from "../../src/billing/calls/feed.ts";
+import { createCallService } from "../../src/billing/calls/service.ts";
 import { type Caller, callerKey } from "../../src/core/caller.ts";
 import { serve } from "../../src/core/service.ts";
+import type { Queryable } from "../../src/db/queryable.ts";
 
 type Handler = (request: unknown, context: HandlerContext) => Promise<unknown>;
 
@@ -23,6 +27,13 @@ export function rpcs(
   caller: Caller,
 ): Client<typeof BillingService> {
   return rpcsOf(BillingService, service, caller);
+}
+
+/** Those of the call log that look back; nothing can be watched. */
+export function callRpcs(pool: Queryable, caller: Caller): Client<typeof CallService> {
+  // Only TailCalls, which is no unary RPC, would use it.
+  const feed = {} as CallFeed;
+  return rpcsOf(CallService, createCallService({ pool, feed }), caller);
 }
 
 /** All unary ones of a service, also those that come. */

@@ -161,6 +161,18 @@ const neverCalled: Run = () => {
   throw new Error("not called");
 };
 
+test("of fields that exclude each other exactly one is required, and it must say something", () => {
+  const { getCall } = CallService.method;
+  const fix = "call: send one of call_id and request_id";
+  expect(problemOf(getCall, {})).toEqual(["call", fix]);
+  expect(problemOf(getCall, { call: { case: "requestId", value: "" } })).toEqual(["call", fix]);
+  expect(problemOf(getCall, { call: { case: "callId", value: "x" } })?.[0]).toBe("call_id");
+  expect(problemOf(getCall, { call: { case: "callId", value: uuid } })).toBeUndefined();
+  const params = problemOf(TaskService.method.submitTask, { modelKey: "m" });
+  const all = "textParams, imageParams, videoParams and audioParams";
+  expect(params).toEqual(["params", `params: send one of ${all}`]);
+});
+
 test("calls to models have no rules, and their implementations are called as they are", () => {
   const hot: readonly DescMethod[] = [
     InferenceService.method.exchange,

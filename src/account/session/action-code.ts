@@ -1,6 +1,6 @@
 /** The RPC that sends codes for single actions. */
 import { create } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   CodeAction,
@@ -53,7 +53,11 @@ export function createActionCodeRpc(
 /** Actions without a subject. */
 const bare: ReadonlySet<CodeAction> = new Set([CodeAction.SET_PASSWORD, CodeAction.CHANGE_PHONE]);
 
+/** An action is required here and not in the contract: who has no session is told that first. */
 function checkSubject(action: CodeAction, subjectId: string): void {
+  if (action === CodeAction.UNSPECIFIED) {
+    throw invalid("action", "action is required: say what the code is for");
+  }
   if (bare.has(action) ? subjectId === "" : isUuid(subjectId)) return;
   throw invalid(
     "subject_id",
@@ -75,7 +79,7 @@ export function sentMessage(phone: string, { expireTime, shown = "" }: SentFacts
   return create(SentCodeSchema, {
     maskedPhone: maskPhone(phone),
     expireTime: timestampFromDate(expireTime),
-    resendSeconds: codeSendsMax.phone[0].withinMs / 1_000,
+    resendDelay: durationFromMs(codeSendsMax.phone[0].withinMs),
     developmentCode: shown,
   });
 }

@@ -11,6 +11,7 @@ import {
   requireSession,
   requireVisit,
 } from "../../core/browser-session.ts";
+import { invalid } from "../../core/validation.ts";
 import { parsePhone } from "../code/phone.ts";
 import { CodePurpose } from "../code/limits.ts";
 import type { SignInRoom } from "../room.ts";
@@ -32,6 +33,13 @@ export function createOwnUserRpcs(
     async updateUser({ user, updateMask }, context) {
       const { userId } = requireSession(context);
       const members = membersOf(updateMask);
+      // Required here and not in the contract: who has no session is told that first.
+      if (members.size === 0) {
+        throw invalid(
+          "update_mask",
+          "update_mask is required: name what to change, of name, language",
+        );
+      }
       const changed = await users.change(userId, {
         ...(members.has("name") && { name: user?.name.trim() ?? "" }),
         ...(members.has("language") && { language: languageOf(user?.language ?? "") }),

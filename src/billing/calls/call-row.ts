@@ -1,4 +1,4 @@
-import type { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 
 /** One row of the `call` table, in its column names: it goes to the database as JSON, as it is. */

@@ -1,4 +1,6 @@
 /** Which calls of the log are meant, as conditions on their rows. */
+import { errorWord } from "../../core/error-words.ts";
+import { ErrorCode } from "../../core/errors.ts";
 import { type CallFilter, CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { firstId } from "../../db/partition.ts";
 import { momentOf } from "./range.ts";
@@ -35,7 +37,8 @@ export function parseFilter(
     ["ending = ?", filter.ending || undefined],
     ["status >= ?", filter.statusMin || undefined],
     ["status <= ?", filter.statusMax || undefined],
-    ["error_code = ?", filter.errorCode || undefined],
+    ["error_code = ?", errorWord(filter.errorCode) || undefined],
+    ["status = ?", filter.errorCode === ErrorCode.UNAUTHENTICATED ? 401 : undefined],
     ["cost >= ?", filter.costMin?.amountNanos.toString()],
     ["cost <= ?", filter.costMax?.amountNanos.toString()],
     ["vendor = ?", filter.vendor || undefined],

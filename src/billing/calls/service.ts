@@ -1,10 +1,17 @@
-/** The RPCs that look into the call log. Its lists are among those of billing. */
+/** The RPCs that look into the call log. */
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs, timestampMs, type Timestamp } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { LedgerKind, type CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import {
+  durationMs,
+  timestampFromMs,
+  timestampMs,
+  type Duration,
+  type Timestamp,
+} from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import {
+  type CallRecord,
   CallEventKind,
   CallEventSchema,
   type CallEvent,
@@ -12,6 +19,7 @@ import {
 import {
   ExportCallsResponseSchema,
   GetCallResponseSchema,
+  ListCallsResponseSchema,
   TailCallsResponseSchema,
   type CallService,
   type ExportCallsRequest,
@@ -21,6 +29,8 @@ import {
 import { HoldEventKind, type Receipt } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
 import { tailMs, tailPauseMs, tailQuietMs } from "../../config/limits.ts";
+import { readPage } from "../../core/pagination.ts";
+import { isUuid } from "../../core/uuid.ts";
 import { answering, type Queryable } from "../../db/queryable.ts";
 import { Where } from "../../db/where.ts";
 import { callMessage, type StoredCallRow } from "../message.ts";
@@ -29,6 +39,7 @@ import { exportCalls } from "./export.ts";
 import type { CallFeed } from "./feed.ts";
 import { addFound, addSought, parseFilter, type CallQuery } from "./filter.ts";
 import { countCalls } from "./histogram.ts";
+import { readCalls } from "./read.ts";
 import { limitOf, parseRange } from "./range.ts";
 import { getReceipt } from "./receipt-rpcs.ts";
 
@@ -49,6 +60,13 @@ const barLimits = { usual: 60, most: 200 };
 export function createCallService(options: CallServiceOptions): ServiceImpl<typeof CallService> {
   const pool = answering(options.pool);
   return {
+    async listCalls(request, context) {
+      const query = parseFilter(parseScope(request.accountId, context), request.filter);
+      const page = await readCalls(pool, query, readPage(request, { isKey: isUuid }));
+      const { calls, nextPageToken } = page;
+      return create(ListCallsResponseSchema, { calls: calls.map(callMessage), nextPageToken });
+    },
+
     async getCall(request, context) {
       const receipt = await getReceipt(pool, request, context);
       const { call } = receipt;
@@ -134,12 +152,16 @@ const entryKinds: Readonly<Partial<Record<LedgerKind, CallEventKind>>> = {
 /** Tells them from the record and the receipt. Events of the same moment stand in the order of a call's life. */
 function callEvents(call: CallRecord, receipt: Receipt): CallEvent[] {
   const startMs = call.startTime === undefined ? 0 : timestampMs(call.startTime);
-  const after = (ms: number): Timestamp => timestampFromMs(startMs + ms);
+  const after = (duration: Duration | undefined): Timestamp =>
+    timestampFromMs(startMs + (duration ? durationMs(duration) : 0));
   const events = [
-    event(CallEventKind.STARTED, after(0)),
+    event(CallEventKind.STARTED, after(undefined)),
     ...receipt.holds.map(({ kind, time, held }) => event(holdKinds[kind], time, held)),
-    event(call.firstByteMs > 0 ? CallEventKind.FIRST_CONTENT : undefined, after(call.firstByteMs)),
-    event(CallEventKind.ENDED, after(call.durationMs)),
+    event(
+      call.firstContentDuration && CallEventKind.FIRST_CONTENT,
+      after(call.firstContentDuration),
+    ),
+    event(CallEventKind.ENDED, after(call.duration)),
     ...receipt.entries.map(({ kind, createTime }) => event(entryKinds[kind], createTime)),
   ];
   return events

@@ -1,5 +1,5 @@
 /** A call as a curl that makes one like it. What the log does not know of it stands there as a placeholder. */
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 
 /** What is known of a call. */
 export type KnownCall = Pick<CallRecord, "path" | "model" | "stream">;

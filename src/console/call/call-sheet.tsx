@@ -2,8 +2,7 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import type { CallEvent } from "../../../gen/uas/billing/v1/call_pb.ts";
+import type { CallRecord, CallEvent } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { useKeyNames } from "../key/use-keys.ts";
@@ -20,6 +19,8 @@ import { didFail, EndingBadge } from "./ending.tsx";
 import { ReceiptView } from "./receipt.tsx";
 import { RefundButton } from "./refund-button.tsx";
 import { Repeat } from "./repeat.tsx";
+import { millis } from "../duration.ts";
+import { errorWord } from "../error-word.ts";
 
 /** The sheet of a call; open while there is an id. */
 export function CallSheet({
@@ -34,7 +35,7 @@ export function CallSheet({
   const { calls: text } = useText();
   const { data, error, refetch } = useQuery(
     CallService.method.getCall,
-    callId === undefined ? skipToken : { accountId, callId },
+    callId === undefined ? skipToken : { accountId, call: { case: "callId", value: callId } },
     { staleTime: 0 },
   );
   const call = data?.call;
@@ -71,7 +72,7 @@ export function CallSheet({
 /** What support needs to find a call. */
 function supportText({ requestId, callId, startTime, status, errorCode }: CallRecord): string {
   const time = startTime ? exactTimeText(msOf(startTime)) : "";
-  return `x-request-id: ${requestId}\ncall: ${callId}\ntime: ${time}\nstatus: ${status} ${errorCode}`.trim();
+  return `x-request-id: ${requestId}\ncall: ${callId}\ntime: ${time}\nstatus: ${status} ${errorWord(errorCode)}`.trim();
 }
 
 function Advice({ call }: { call: CallRecord }) {
@@ -79,7 +80,7 @@ function Advice({ call }: { call: CallRecord }) {
   return (
     <section className="rounded-xl bg-warn-soft px-4 py-3 text-warn">
       <h3 className="font-semibold">{text.endings[call.ending]}</h3>
-      <p className="mt-1">{text.advice(call.errorCode, call.ending)}</p>
+      <p className="mt-1">{text.advice(errorWord(call.errorCode), call.ending)}</p>
     </section>
   );
 }
@@ -118,10 +119,10 @@ function About({ call }: { call: CallRecord }) {
                 `${usage.outputTokens.toLocaleString()}${isEstimated ? ` · ${text.estimated}` : ""}`,
               ],
             ] as const)),
-        [text.duration, durationText(call.durationMs)],
-        ...(call.firstByteMs === 0
+        [text.duration, durationText(millis(call.duration))],
+        ...(call.firstContentDuration === undefined
           ? []
-          : [[text.firstByte, durationText(call.firstByteMs)] as const]),
+          : [[text.firstByte, durationText(millis(call.firstContentDuration))] as const]),
         [text.streamed, call.stream ? text.yes : text.no],
         [text.request, <Id key="request" isWhole value={call.requestId} />],
         [text.callId, <Id key="call" isWhole value={call.callId} />],
@@ -161,14 +162,14 @@ function Attempts({ call: { attempts } }: { call: CallRecord }) {
       <h3 className="mb-1 font-semibold">{text.attempts}</h3>
       <p className="mb-3 text-[0.8125rem] text-muted">{text.attemptsHint}</p>
       <ol className="divide-y divide-line rounded-xl border border-line text-[0.8125rem]">
-        {attempts.map(({ vendor, errorCode, durationMs }, index) => (
+        {attempts.map(({ vendor, errorCode, duration }, index) => (
           // oxlint-disable-next-line react/no-array-index-key -- a vendor may have several routes
           <li key={index} className="flex flex-wrap items-center justify-between gap-2 px-4 py-2.5">
             <span className="font-medium">{vendor}</span>
             <span className="flex items-center gap-3">
-              <Badge tone="warn">{errorCode}</Badge>
+              <Badge tone="warn">{errorWord(errorCode)}</Badge>
               <span className="text-muted tabular-nums">
-                {durationMs === 0 ? text.notAsked : durationText(durationMs)}
+                {duration === undefined ? text.notAsked : durationText(millis(duration))}
               </span>
             </span>
           </li>

@@ -1,12 +1,13 @@
 /** The columns of the call log. */
 import { Link } from "@tanstack/react-router";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Texts } from "../language.tsx";
 import { durationText, msOf, timeText } from "../time.ts";
 import { Id } from "../ui/code.tsx";
 import { Amount, Time } from "../ui/show.tsx";
 import { type Column, RowButton } from "../ui/table.tsx";
 import { EndingBadge } from "./ending.tsx";
+import { millis } from "../duration.ts";
 
 /** The columns. */
 export function callColumns({
@@ -62,8 +63,8 @@ export function callColumns({
       title: text.duration,
       isNumber: true,
       from: "lg",
-      cell: ({ durationMs }) => (
-        <span className="whitespace-nowrap">{durationText(durationMs)}</span>
+      cell: ({ duration }) => (
+        <span className="whitespace-nowrap">{durationText(millis(duration))}</span>
       ),
     },
     {
@@ -71,10 +72,8 @@ export function callColumns({
       title: text.firstByte,
       isNumber: true,
       from: "xl",
-      cell: ({ firstByteMs }) => (
-        <span className="whitespace-nowrap">
-          {firstByteMs > 0 ? durationText(firstByteMs) : "—"}
-        </span>
+      cell: ({ firstContentDuration: first }) => (
+        <span className="whitespace-nowrap">{first ? durationText(millis(first)) : "—"}</span>
       ),
     },
   ];

@@ -1,7 +1,8 @@
 /** How a call ended, in a word and a colour. */
-import { CallEnding, type CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding, type CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { useText } from "../language.tsx";
 import { Badge, type Tone } from "../ui/badge.tsx";
+import { errorWord } from "../error-word.ts";
 
 const tones: Readonly<Record<CallEnding, Tone>> = {
   [CallEnding.UNSPECIFIED]: "neutral",
@@ -32,13 +33,14 @@ export function didFail({ ending }: CallRecord): boolean {
 /** The HTTP status, with the error's code where there is one. */
 export function EndingBadge({ call }: { call: CallRecord }) {
   const { calls } = useText();
-  const { ending, status, errorCode } = call;
+  const { ending, status } = call;
+  const word = errorWord(call.errorCode);
   return (
     <Badge tone={tones[ending] ?? "neutral"}>
       <span className="sr-only">{calls.endings[ending]}: </span>
       <span title={calls.endings[ending]}>
         {status || "—"}
-        {errorCode !== "" && ` ${errorCode}`}
+        {word !== "" && ` ${word}`}
       </span>
     </Badge>
   );

@@ -1,11 +1,15 @@
 /** Filters of the call log, from the address to the contract. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { CallOutcome, type CallFilterSchema } from "../../../gen/uas/billing/v1/call_pb.ts";
+import {
+  CallEnding,
+  CallOutcome,
+  type CallFilterSchema,
+} from "../../../gen/uas/billing/v1/call_pb.ts";
 import { moneyOf, parseUsd } from "../money.ts";
 import { type CallSearch, ranges } from "../search.ts";
 import { localZone, timestampOf } from "../time.ts";
 import { momentIn } from "../zone.ts";
+import { errorCodeOf } from "../error-word.ts";
 
 const outcomes = { succeeded: CallOutcome.SUCCEEDED, failed: CallOutcome.FAILED } as const;
 
@@ -45,7 +49,7 @@ export function filterOf(search: CallSearch): MessageInitShape<typeof CallFilter
     ...(outcome && { outcome: outcomes[outcome] }),
     model: model ?? "",
     keyId: key ?? "",
-    errorCode: code ?? "",
+    errorCode: errorCodeOf(code ?? ""),
     requestId: request ?? "",
   };
 }

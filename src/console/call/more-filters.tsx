@@ -11,6 +11,7 @@ import { SelectField } from "../ui/select.tsx";
 import { wallTime } from "../zone.ts";
 import { ZoneField } from "../zone-field.tsx";
 import { endings } from "./filter.ts";
+import { errorCodeOf } from "../error-word.ts";
 
 /** The members of a search that stand here. */
 export const moreNames = [
@@ -96,7 +97,7 @@ function Fields({ search, onChange }: { search: CallSearch; onChange: (change: C
         label={text.errorCode}
         placeholder="model_not_found"
         value={search.code}
-        read={textOf}
+        read={(value) => (errorCodeOf(value.trim()) ? value.trim() : undefined)}
         onChange={(code) => onChange({ code })}
       />
       <WrittenField

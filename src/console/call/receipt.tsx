@@ -44,7 +44,7 @@ export function ReceiptView({ receipt }: { receipt: Receipt }) {
         </tbody>
       </table>
       <dl className="flex flex-col gap-1.5 border-t border-line px-4 py-3 text-xs text-muted">
-        {tierAbove > 0 && <Note name={text.tier(tierAbove)} />}
+        {tierAbove !== undefined && <Note name={text.tier(tierAbove)} />}
         <Note name={text.priceVersion}>
           <span className="font-mono">{call?.priceVersion}</span>
         </Note>

@@ -2,7 +2,7 @@
 import { useMutation } from "@connectrpc/connect-query";
 import { Undo2 } from "lucide-react";
 import { useState } from "react";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { newReference } from "../account/new-reference.ts";
 import { useText } from "../language.tsx";

@@ -1,7 +1,7 @@
 /** How to make a call like one of the log. */
 import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
 import { useText } from "../language.tsx";
 import { CodeBlock } from "../ui/code.tsx";

@@ -1,6 +1,6 @@
 /** Walking from call to call while the details of one are open. */
 import { useEffect } from "react";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 
 /** J opens the next call of the list, K the one before. Not while something is typed. */
 export function useWalk(

@@ -4,8 +4,8 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { keepPreviousData } from "@tanstack/react-query";
 import { ScrollText } from "lucide-react";
 import { useMemo, useState } from "react";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { useAccountNames } from "../account/use-account-names.ts";
 import { CallSheet } from "../call/call-sheet.tsx";
 import { callColumns } from "../call/columns.tsx";
@@ -121,7 +121,7 @@ function LoggedCalls({
   const { calls: text, common } = useText();
   const { filter } = useFilter(search);
   const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
-    BillingService.method.listCalls,
+    CallService.method.listCalls,
     { accountId, pageSize, filter, pageToken: "" },
     {
       pageParamKey: "pageToken",

@@ -3,8 +3,8 @@ import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
 import { CircleCheck } from "lucide-react";
-import { CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
-import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import { CallOutcome, type CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { UsageBucket, UsageGroup } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import { useBalance } from "../balance-chip.tsx";
 import { EndingBadge } from "../call/ending.tsx";
@@ -16,7 +16,6 @@ import { buttonClass } from "../ui/button.tsx";
 import { Card, CardHead, Empty, Figure, PageHead, Skeleton } from "../ui/card.tsx";
 import { Amount, ErrorNote, Time } from "../ui/show.tsx";
 import { type Column, Table } from "../ui/table.tsx";
-import { type CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { UsagePanel } from "../usage/panel.tsx";
 import { type UsageView, useUsage } from "../usage/use-usage.ts";
 import { FirstCall, useFirstCall } from "./first-call.tsx";
@@ -124,7 +123,7 @@ function failuresSince(): ReturnType<typeof timestampOf> {
 function Failures() {
   const { overview, common, calls } = useText();
   const accountId = useAccountId();
-  const { data, error, refetch } = useQuery(BillingService.method.listCalls, {
+  const { data, error, refetch } = useQuery(CallService.method.listCalls, {
     accountId,
     pageSize: failuresMax,
     filter: { outcome: CallOutcome.FAILED, fromTime: failuresSince() },

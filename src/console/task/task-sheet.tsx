@@ -14,6 +14,7 @@ import { useToast } from "../ui/toast.tsx";
 import { TaskResult } from "./task-result.tsx";
 import { useTask } from "./use-task.ts";
 import { TaskBadge, taskDuration, TaskProgress } from "./task-state.tsx";
+import { errorWord } from "../error-word.ts";
 
 /** The sheet; open while there is an id. */
 export function TaskSheet({
@@ -70,7 +71,7 @@ function Details({ task }: { task: Task }) {
       {task.errorMessage !== "" && (
         <section className="rounded-xl bg-warn-soft px-4 py-3 text-warn">
           <h3 className="font-semibold">{task.errorMessage}</h3>
-          <p className="mt-1">{calls.advice(task.errorCode)}</p>
+          <p className="mt-1">{calls.advice(errorWord(task.errorCode))}</p>
         </section>
       )}
       <Facts

@@ -3,6 +3,8 @@ import { type Task, TaskStatus } from "../../../gen/uas/task/v1/task_pb.ts";
 import { useText } from "../language.tsx";
 import { durationText, msOf } from "../time.ts";
 import { Badge, type Tone } from "../ui/badge.tsx";
+import { ErrorCode } from "../../../gen/uas/error/v1/error_pb.ts";
+import { errorWord } from "../error-word.ts";
 
 const tones: Readonly<Record<TaskStatus, Tone>> = {
   [TaskStatus.UNSPECIFIED]: "neutral",
@@ -19,7 +21,9 @@ export function TaskBadge({ task: { status, stage, errorCode } }: { task: Task }
   return (
     <Badge tone={tones[status] ?? "neutral"}>
       {told}
-      {errorCode !== "" && <span className="font-mono">{errorCode}</span>}
+      {errorCode !== ErrorCode.UNSPECIFIED && (
+        <span className="font-mono">{errorWord(errorCode)}</span>
+      )}
     </Badge>
   );
 }

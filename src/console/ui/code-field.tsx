@@ -6,6 +6,7 @@ import type { SentCode } from "../../../gen/uas/account/v1/session_pb.ts";
 import { useText } from "../language.tsx";
 import { Button } from "./button.tsx";
 import { TextField } from "./field.tsx";
+import { millis } from "../duration.ts";
 
 /** How many digits a code has. */
 export const codeDigits = 7;
@@ -84,7 +85,8 @@ function Resend({
 }
 
 /** Seconds until another code can be asked for. */
-function useCountdown({ resendSeconds, expireTime }: SentCode): number {
+function useCountdown({ resendDelay, expireTime }: SentCode): number {
+  const resendSeconds = millis(resendDelay) / 1_000;
   const id = expireTime === undefined ? 0 : timestampDate(expireTime).getTime();
   const [left, setLeft] = useState({ id, seconds: resendSeconds });
   // Another code was sent: its time begins anew.

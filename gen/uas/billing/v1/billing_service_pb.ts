@@ -6,14 +6,10 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { AuditFinding, Balance, CallRecord, LedgerEntry, LedgerKind, TopUpSource } from "./billing_pb.ts";
+import type { AuditFinding, Balance, LedgerEntry, LedgerKind, TopUpSource } from "./billing_pb.ts";
 import { file_uas_billing_v1_billing } from "./billing_pb.ts";
-import type { CallFilter } from "./call_pb.ts";
-import { file_uas_billing_v1_call } from "./call_pb.ts";
 import type { ModelPrices } from "./price_pb.ts";
 import { file_uas_billing_v1_price } from "./price_pb.ts";
-import type { Receipt } from "./receipt_pb.ts";
-import { file_uas_billing_v1_receipt } from "./receipt_pb.ts";
 import { file_uas_http_v1_http } from "../../http/v1/http_pb.ts";
 import type { Money } from "../../type/v1/money_pb.ts";
 import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
@@ -24,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/billing/v1/billing_service.proto.
  */
 export const file_uas_billing_v1_billing_service: GenFile = /*@__PURE__*/
-  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIjMKEUdldEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAEiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIj0KE0xpc3RCYWxhbmNlc1JlcXVlc3QSJgoLYWNjb3VudF9pZHMYASADKAlCEcrBGA0yCwjoBxIGCAEaAhgBIkEKFExpc3RCYWxhbmNlc1Jlc3BvbnNlEikKCGJhbGFuY2VzGAEgAygLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZSK+AQoMVG9wVXBSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAESNwoGYW1vdW50GAIgASgLMhIudWFzLnR5cGUudjEuTW9uZXlCE8rBGA8IAToLCAEQgICapuqv4wESHgoJcmVmZXJlbmNlGAMgASgJQgvKwRgHCAEaAxDIARI1CgZzb3VyY2UYBCABKA4yGy51YXMuYmlsbGluZy52MS5Ub3BVcFNvdXJjZUIIysEYBCoCCAEiSwoNVG9wVXBSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCKjAQoNUmVmdW5kUmVxdWVzdBIcCgphY2NvdW50X2lkGAEgASgJQgjKwRgEGgIYARIbCgdjYWxsX2lkGAIgASgJQgrKwRgGCAEaAhgBEjcKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5QhPKwRgPCAE6CwgBEICAmqbqr+MBEh4KCXJlZmVyZW5jZRgEIAEoCUILysEYBwgBGgMQyAEiTAoOUmVmdW5kUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgiuQEKFEFkanVzdEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAESQgoGYW1vdW50GAIgASgLMhIudWFzLnR5cGUudjEuTW9uZXlCHsrBGBoIAToWCICA5tmV0Jz+/wEQgICapuqv4wEYARIdCgZyZWFzb24YAyABKAlCDcrBGAkIARoFEPQDGAMSHgoJcmVmZXJlbmNlGAQgASgJQgvKwRgHCAEaAxDIASJTChVBZGp1c3RCYWxhbmNlUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgirwIKGExpc3RMZWRnZXJFbnRyaWVzUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEhsKCXBhZ2Vfc2l6ZRgCIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgDIAEoCRJWCgVraW5kcxgEIAMoDjIaLnVhcy5iaWxsaW5nLnYxLkxlZGdlcktpbmRCK8rBGCcSG2xlYXZlIGl0IG91dCBmb3IgZXZlcnkga2luZDIIEgYIASoCCAESNQoJZnJvbV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGysEYAkIAEjMKB3RvX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgbKwRgCQgAiYgoZTGlzdExlZGdlckVudHJpZXNSZXNwb25zZRIsCgdlbnRyaWVzGAEgAygLMhsudWFzLmJpbGxpbmcudjEuTGVkZ2VyRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIo0BChBMaXN0Q2FsbHNSZXF1ZXN0EhwKCmFjY291bnRfaWQYASABKAlCCMrBGAQaAhgBEhsKCXBhZ2Vfc2l6ZRgCIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgDIAEoCRIqCgZmaWx0ZXIYBCABKAsyGi51YXMuYmlsbGluZy52MS5DYWxsRmlsdGVyIlcKEUxpc3RDYWxsc1Jlc3BvbnNlEikKBWNhbGxzGAEgAygLMhoudWFzLmJpbGxpbmcudjEuQ2FsbFJlY29yZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkifQoQRmluZENhbGxzUmVxdWVzdBIcCgphY2NvdW50X2lkGAEgASgJQgjKwRgEGgIYARIaCgpyZXF1ZXN0X2lkGAIgASgJQgbKwRgCCAESGwoJcGFnZV9zaXplGAMgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAQgASgJIlcKEUZpbmRDYWxsc1Jlc3BvbnNlEikKBWNhbGxzGAEgAygLMhoudWFzLmJpbGxpbmcudjEuQ2FsbFJlY29yZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiYAoRR2V0UmVjZWlwdFJlcXVlc3QSHAoKYWNjb3VudF9pZBgBIAEoCUIIysEYBBoCGAESGQoHY2FsbF9pZBgCIAEoCUIIysEYBBoCGAESEgoKcmVxdWVzdF9pZBgDIAEoCSI+ChJHZXRSZWNlaXB0UmVzcG9uc2USKAoHcmVjZWlwdBgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLlJlY2VpcHQiJAoPR2V0UHJpY2VSZXF1ZXN0EhEKCW1vZGVsX2tleRgBIAEoCSI/ChBHZXRQcmljZVJlc3BvbnNlEisKBnByaWNlcxgBIAEoCzIbLnVhcy5iaWxsaW5nLnYxLk1vZGVsUHJpY2VzIkQKEUxpc3RQcmljZXNSZXF1ZXN0EhsKCXBhZ2Vfc2l6ZRgBIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgCIAEoCSJaChJMaXN0UHJpY2VzUmVzcG9uc2USKwoGcHJpY2VzGAEgAygLMhsudWFzLmJpbGxpbmcudjEuTW9kZWxQcmljZXMSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhQKEkF1ZGl0TGVkZ2VyUmVxdWVzdCJFChNBdWRpdExlZGdlclJlc3BvbnNlEi4KCGZpbmRpbmdzGAEgAygLMhwudWFzLmJpbGxpbmcudjEuQXVkaXRGaW5kaW5nMvgICg5CaWxsaW5nU2VydmljZRJcCgpHZXRCYWxhbmNlEiEudWFzLmJpbGxpbmcudjEuR2V0QmFsYW5jZVJlcXVlc3QaIi51YXMuYmlsbGluZy52MS5HZXRCYWxhbmNlUmVzcG9uc2UiB5ACAbC7GAMSYgoMTGlzdEJhbGFuY2VzEiMudWFzLmJpbGxpbmcudjEuTGlzdEJhbGFuY2VzUmVxdWVzdBokLnVhcy5iaWxsaW5nLnYxLkxpc3RCYWxhbmNlc1Jlc3BvbnNlIgeQAgGwuxgEEk0KBVRvcFVwEhwudWFzLmJpbGxpbmcudjEuVG9wVXBSZXF1ZXN0Gh0udWFzLmJpbGxpbmcudjEuVG9wVXBSZXNwb25zZSIHkAICsLsYBBJQCgZSZWZ1bmQSHS51YXMuYmlsbGluZy52MS5SZWZ1bmRSZXF1ZXN0Gh4udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVzcG9uc2UiB5ACArC7GAQSZQoNQWRqdXN0QmFsYW5jZRIkLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXF1ZXN0GiUudWFzLmJpbGxpbmcudjEuQWRqdXN0QmFsYW5jZVJlc3BvbnNlIgeQAgKwuxgEEnEKEUxpc3RMZWRnZXJFbnRyaWVzEigudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXF1ZXN0GikudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXNwb25zZSIHkAIBsLsYAxJZCglMaXN0Q2FsbHMSIC51YXMuYmlsbGluZy52MS5MaXN0Q2FsbHNSZXF1ZXN0GiEudWFzLmJpbGxpbmcudjEuTGlzdENhbGxzUmVzcG9uc2UiB5ACAbC7GAMSWQoJRmluZENhbGxzEiAudWFzLmJpbGxpbmcudjEuRmluZENhbGxzUmVxdWVzdBohLnVhcy5iaWxsaW5nLnYxLkZpbmRDYWxsc1Jlc3BvbnNlIgeQAgGwuxgDElwKCkdldFJlY2VpcHQSIS51YXMuYmlsbGluZy52MS5HZXRSZWNlaXB0UmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkdldFJlY2VpcHRSZXNwb25zZSIHkAIBsLsYAxJWCghHZXRQcmljZRIfLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVxdWVzdBogLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVzcG9uc2UiB5ACAbC7GAMSXAoKTGlzdFByaWNlcxIhLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuTGlzdFByaWNlc1Jlc3BvbnNlIgeQAgGwuxgDEl8KC0F1ZGl0TGVkZ2VyEiIudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXF1ZXN0GiMudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXNwb25zZSIHkAIBsLsYBGIGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_call, file_uas_billing_v1_price, file_uas_billing_v1_receipt, file_uas_http_v1_http, file_uas_type_v1_money, file_uas_validate_v1_validate]);
+  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIjMKEUdldEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAEiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIj0KE0xpc3RCYWxhbmNlc1JlcXVlc3QSJgoLYWNjb3VudF9pZHMYASADKAlCEcrBGA0yCwjoBxIGCAEaAhgBIkEKFExpc3RCYWxhbmNlc1Jlc3BvbnNlEikKCGJhbGFuY2VzGAEgAygLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZSK+AQoMVG9wVXBSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAESNwoGYW1vdW50GAIgASgLMhIudWFzLnR5cGUudjEuTW9uZXlCE8rBGA8IAToLCAEQgICapuqv4wESHgoJcmVmZXJlbmNlGAMgASgJQgvKwRgHCAEaAxDIARI1CgZzb3VyY2UYBCABKA4yGy51YXMuYmlsbGluZy52MS5Ub3BVcFNvdXJjZUIIysEYBCoCCAEiSwoNVG9wVXBSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCKjAQoNUmVmdW5kUmVxdWVzdBIcCgphY2NvdW50X2lkGAEgASgJQgjKwRgEGgIYARIbCgdjYWxsX2lkGAIgASgJQgrKwRgGCAEaAhgBEjcKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5QhPKwRgPCAE6CwgBEICAmqbqr+MBEh4KCXJlZmVyZW5jZRgEIAEoCUILysEYBwgBGgMQyAEiTAoOUmVmdW5kUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgiuQEKFEFkanVzdEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAESQgoGYW1vdW50GAIgASgLMhIudWFzLnR5cGUudjEuTW9uZXlCHsrBGBoIAToWCICA5tmV0Jz+/wEQgICapuqv4wEYARIdCgZyZWFzb24YAyABKAlCDcrBGAkIARoFEPQDGAMSHgoJcmVmZXJlbmNlGAQgASgJQgvKwRgHCAEaAxDIASJTChVBZGp1c3RCYWxhbmNlUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgirwIKGExpc3RMZWRnZXJFbnRyaWVzUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEhsKCXBhZ2Vfc2l6ZRgCIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgDIAEoCRJWCgVraW5kcxgEIAMoDjIaLnVhcy5iaWxsaW5nLnYxLkxlZGdlcktpbmRCK8rBGCcSG2xlYXZlIGl0IG91dCBmb3IgZXZlcnkga2luZDIIEgYIASoCCAESNQoJZnJvbV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGysEYAkIAEjMKB3RvX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgbKwRgCQgAiYgoZTGlzdExlZGdlckVudHJpZXNSZXNwb25zZRIsCgdlbnRyaWVzGAEgAygLMhsudWFzLmJpbGxpbmcudjEuTGVkZ2VyRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiQKD0dldFByaWNlUmVxdWVzdBIRCgltb2RlbF9rZXkYASABKAkiPwoQR2V0UHJpY2VSZXNwb25zZRIrCgZwcmljZXMYASABKAsyGy51YXMuYmlsbGluZy52MS5Nb2RlbFByaWNlcyJEChFMaXN0UHJpY2VzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAiABKAkiWgoSTGlzdFByaWNlc1Jlc3BvbnNlEisKBnByaWNlcxgBIAMoCzIbLnVhcy5iaWxsaW5nLnYxLk1vZGVsUHJpY2VzEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIUChJBdWRpdExlZGdlclJlcXVlc3QiRQoTQXVkaXRMZWRnZXJSZXNwb25zZRIuCghmaW5kaW5ncxgBIAMoCzIcLnVhcy5iaWxsaW5nLnYxLkF1ZGl0RmluZGluZzLkBgoOQmlsbGluZ1NlcnZpY2USXAoKR2V0QmFsYW5jZRIhLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuR2V0QmFsYW5jZVJlc3BvbnNlIgeQAgGwuxgDEmIKDExpc3RCYWxhbmNlcxIjLnVhcy5iaWxsaW5nLnYxLkxpc3RCYWxhbmNlc1JlcXVlc3QaJC51YXMuYmlsbGluZy52MS5MaXN0QmFsYW5jZXNSZXNwb25zZSIHkAIBsLsYBBJNCgVUb3BVcBIcLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVxdWVzdBodLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVzcG9uc2UiB5ACArC7GAQSUAoGUmVmdW5kEh0udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVxdWVzdBoeLnVhcy5iaWxsaW5nLnYxLlJlZnVuZFJlc3BvbnNlIgeQAgKwuxgEEmUKDUFkanVzdEJhbGFuY2USJC51YXMuYmlsbGluZy52MS5BZGp1c3RCYWxhbmNlUmVxdWVzdBolLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXNwb25zZSIHkAICsLsYBBJxChFMaXN0TGVkZ2VyRW50cmllcxIoLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVxdWVzdBopLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVzcG9uc2UiB5ACAbC7GAMSVgoIR2V0UHJpY2USHy51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlcXVlc3QaIC51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlc3BvbnNlIgeQAgGwuxgDElwKCkxpc3RQcmljZXMSIS51YXMuYmlsbGluZy52MS5MaXN0UHJpY2VzUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXNwb25zZSIHkAIBsLsYAxJfCgtBdWRpdExlZGdlchIiLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVxdWVzdBojLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVzcG9uc2UiB5ACAbC7GARiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_price, file_uas_http_v1_http, file_uas_type_v1_money, file_uas_validate_v1_validate]);
 
 /**
  * Request of [BillingService.GetBalance][].
@@ -406,202 +402,6 @@ export const ListLedgerEntriesResponseSchema: GenMessage<ListLedgerEntriesRespon
   messageDesc(file_uas_billing_v1_billing_service, 11);
 
 /**
- * Request of [BillingService.ListCalls][].
- *
- * @generated from message uas.billing.v1.ListCallsRequest
- */
-export type ListCallsRequest = Message<"uas.billing.v1.ListCallsRequest"> & {
-  /**
-   * The account. Empty: all accounts; operators only.
-   *
-   * @generated from field: string account_id = 1;
-   */
-  accountId: string;
-
-  /**
-   * The most calls to return, 0 to 1000. 0: 100. Over 1000 counts as 1000; negative is refused.
-   *
-   * @generated from field: int32 page_size = 2;
-   */
-  pageSize: number;
-
-  /**
-   * The `next_page_token` of the page before. Empty: the first page.
-   *
-   * @generated from field: string page_token = 3;
-   */
-  pageToken: string;
-
-  /**
-   * Which calls. Default: all.
-   *
-   * @generated from field: uas.billing.v1.CallFilter filter = 4;
-   */
-  filter?: CallFilter | undefined;
-};
-
-/**
- * Describes the message uas.billing.v1.ListCallsRequest.
- * Use `create(ListCallsRequestSchema)` to create a new message.
- */
-export const ListCallsRequestSchema: GenMessage<ListCallsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 12);
-
-/**
- * Response of [BillingService.ListCalls][].
- *
- * @generated from message uas.billing.v1.ListCallsResponse
- */
-export type ListCallsResponse = Message<"uas.billing.v1.ListCallsResponse"> & {
-  /**
-   * The calls of this page.
-   *
-   * @generated from field: repeated uas.billing.v1.CallRecord calls = 1;
-   */
-  calls: CallRecord[];
-
-  /**
-   * The token of the next page. Empty: this is the last.
-   *
-   * @generated from field: string next_page_token = 2;
-   */
-  nextPageToken: string;
-};
-
-/**
- * Describes the message uas.billing.v1.ListCallsResponse.
- * Use `create(ListCallsResponseSchema)` to create a new message.
- */
-export const ListCallsResponseSchema: GenMessage<ListCallsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 13);
-
-/**
- * Request of [BillingService.FindCalls][].
- *
- * @generated from message uas.billing.v1.FindCallsRequest
- */
-export type FindCallsRequest = Message<"uas.billing.v1.FindCallsRequest"> & {
-  /**
-   * The account to look in. Empty: all accounts; operators only.
-   *
-   * @generated from field: string account_id = 1;
-   */
-  accountId: string;
-
-  /**
-   * The request id to look for, exactly as the client sent it or the gateway made it.
-   *
-   * @generated from field: string request_id = 2;
-   */
-  requestId: string;
-
-  /**
-   * The most calls to return, 0 to 1000. 0: 100. Over 1000 counts as 1000; negative is refused.
-   *
-   * @generated from field: int32 page_size = 3;
-   */
-  pageSize: number;
-
-  /**
-   * The `next_page_token` of the page before. Empty: the first page.
-   *
-   * @generated from field: string page_token = 4;
-   */
-  pageToken: string;
-};
-
-/**
- * Describes the message uas.billing.v1.FindCallsRequest.
- * Use `create(FindCallsRequestSchema)` to create a new message.
- */
-export const FindCallsRequestSchema: GenMessage<FindCallsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 14);
-
-/**
- * Response of [BillingService.FindCalls][].
- *
- * @generated from message uas.billing.v1.FindCallsResponse
- */
-export type FindCallsResponse = Message<"uas.billing.v1.FindCallsResponse"> & {
-  /**
-   * The calls, newest first.
-   *
-   * @generated from field: repeated uas.billing.v1.CallRecord calls = 1;
-   */
-  calls: CallRecord[];
-
-  /**
-   * The token of the next page. Empty: this is the last.
-   *
-   * @generated from field: string next_page_token = 2;
-   */
-  nextPageToken: string;
-};
-
-/**
- * Describes the message uas.billing.v1.FindCallsResponse.
- * Use `create(FindCallsResponseSchema)` to create a new message.
- */
-export const FindCallsResponseSchema: GenMessage<FindCallsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 15);
-
-/**
- * Request of [BillingService.GetReceipt][]. Exactly one of `call_id` and `request_id`.
- *
- * @generated from message uas.billing.v1.GetReceiptRequest
- */
-export type GetReceiptRequest = Message<"uas.billing.v1.GetReceiptRequest"> & {
-  /**
-   * The account to look in. Empty: all accounts; operators only.
-   *
-   * @generated from field: string account_id = 1;
-   */
-  accountId: string;
-
-  /**
-   * The id of the call.
-   *
-   * @generated from field: string call_id = 2;
-   */
-  callId: string;
-
-  /**
-   * The request id of the call: of several calls with it, the newest.
-   *
-   * @generated from field: string request_id = 3;
-   */
-  requestId: string;
-};
-
-/**
- * Describes the message uas.billing.v1.GetReceiptRequest.
- * Use `create(GetReceiptRequestSchema)` to create a new message.
- */
-export const GetReceiptRequestSchema: GenMessage<GetReceiptRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 16);
-
-/**
- * Response of [BillingService.GetReceipt][].
- *
- * @generated from message uas.billing.v1.GetReceiptResponse
- */
-export type GetReceiptResponse = Message<"uas.billing.v1.GetReceiptResponse"> & {
-  /**
-   * The receipt.
-   *
-   * @generated from field: uas.billing.v1.Receipt receipt = 1;
-   */
-  receipt?: Receipt | undefined;
-};
-
-/**
- * Describes the message uas.billing.v1.GetReceiptResponse.
- * Use `create(GetReceiptResponseSchema)` to create a new message.
- */
-export const GetReceiptResponseSchema: GenMessage<GetReceiptResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 17);
-
-/**
  * Request of [BillingService.GetPrice][].
  *
  * @generated from message uas.billing.v1.GetPriceRequest
@@ -620,7 +420,7 @@ export type GetPriceRequest = Message<"uas.billing.v1.GetPriceRequest"> & {
  * Use `create(GetPriceRequestSchema)` to create a new message.
  */
 export const GetPriceRequestSchema: GenMessage<GetPriceRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 18);
+  messageDesc(file_uas_billing_v1_billing_service, 12);
 
 /**
  * Response of [BillingService.GetPrice][].
@@ -641,7 +441,7 @@ export type GetPriceResponse = Message<"uas.billing.v1.GetPriceResponse"> & {
  * Use `create(GetPriceResponseSchema)` to create a new message.
  */
 export const GetPriceResponseSchema: GenMessage<GetPriceResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 19);
+  messageDesc(file_uas_billing_v1_billing_service, 13);
 
 /**
  * Request of [BillingService.ListPrices][].
@@ -669,7 +469,7 @@ export type ListPricesRequest = Message<"uas.billing.v1.ListPricesRequest"> & {
  * Use `create(ListPricesRequestSchema)` to create a new message.
  */
 export const ListPricesRequestSchema: GenMessage<ListPricesRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 20);
+  messageDesc(file_uas_billing_v1_billing_service, 14);
 
 /**
  * Response of [BillingService.ListPrices][].
@@ -697,7 +497,7 @@ export type ListPricesResponse = Message<"uas.billing.v1.ListPricesResponse"> & 
  * Use `create(ListPricesResponseSchema)` to create a new message.
  */
 export const ListPricesResponseSchema: GenMessage<ListPricesResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 21);
+  messageDesc(file_uas_billing_v1_billing_service, 15);
 
 /**
  * Request of [BillingService.AuditLedger][].
@@ -712,7 +512,7 @@ export type AuditLedgerRequest = Message<"uas.billing.v1.AuditLedgerRequest"> & 
  * Use `create(AuditLedgerRequestSchema)` to create a new message.
  */
 export const AuditLedgerRequestSchema: GenMessage<AuditLedgerRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 22);
+  messageDesc(file_uas_billing_v1_billing_service, 16);
 
 /**
  * Response of [BillingService.AuditLedger][].
@@ -733,10 +533,10 @@ export type AuditLedgerResponse = Message<"uas.billing.v1.AuditLedgerResponse"> 
  * Use `create(AuditLedgerResponseSchema)` to create a new message.
  */
 export const AuditLedgerResponseSchema: GenMessage<AuditLedgerResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 23);
+  messageDesc(file_uas_billing_v1_billing_service, 17);
 
 /**
- * Keeps the money and the call log.
+ * Keeps the money: balances, bookings, the ledger and the prices that calls are charged by.
  *
  * @generated from service uas.billing.v1.BillingService
  */
@@ -804,37 +604,6 @@ export const BillingService: GenService<{
     methodKind: "unary";
     input: typeof ListLedgerEntriesRequestSchema;
     output: typeof ListLedgerEntriesResponseSchema;
-  },
-  /**
-   * Lists calls, newest first. A page may have fewer calls than asked for, or none, and still a next page: so much is
-   * read for a page, and no more, however few calls fit the filter.
-   *
-   * @generated from rpc uas.billing.v1.BillingService.ListCalls
-   */
-  listCalls: {
-    methodKind: "unary";
-    input: typeof ListCallsRequestSchema;
-    output: typeof ListCallsResponseSchema;
-  },
-  /**
-   * Finds calls by their request id, newest first. The result is empty where there are none.
-   *
-   * @generated from rpc uas.billing.v1.BillingService.FindCalls
-   */
-  findCalls: {
-    methodKind: "unary";
-    input: typeof FindCallsRequestSchema;
-    output: typeof FindCallsResponseSchema;
-  },
-  /**
-   * Returns what a call cost and why: lines, price, hold and movements. NOT_FOUND where there is no such call.
-   *
-   * @generated from rpc uas.billing.v1.BillingService.GetReceipt
-   */
-  getReceipt: {
-    methodKind: "unary";
-    input: typeof GetReceiptRequestSchema;
-    output: typeof GetReceiptResponseSchema;
   },
   /**
    * Returns the past, current and future prices of a model. MODEL_NOT_FOUND where there never was one of

@@ -6,6 +6,8 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
 import type { Price } from "../../type/v1/price_pb.ts";
 import { file_uas_type_v1_price } from "../../type/v1/price_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -14,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/inference/v1/model.proto.
  */
 export const file_uas_inference_v1_model: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIt8BCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSIQoFcHJpY2UYBCABKAsyEi51YXMudHlwZS52MS5QcmljZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRITCgtkZWFkbGluZV9tcxgGIAEoBRI3Cg5jYW5jZWxfYmlsbGluZxgHIAEoDjIfLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsQmlsbGluZyplCg1DYW5jZWxCaWxsaW5nEh4KGkNBTkNFTF9CSUxMSU5HX1VOU1BFQ0lGSUVEEAASFwoTQ0FOQ0VMX0JJTExJTkdfTk9ORRABEhsKF0NBTkNFTF9CSUxMSU5HX1VQU1RSRUFNEAIqfgoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABITCg9NT0RFTF9UWVBFX1RFWFQQARIUChBNT0RFTF9UWVBFX0lNQUdFEAISFAoQTU9ERUxfVFlQRV9WSURFTxADEhQKEE1PREVMX1RZUEVfQVVESU8QBGIGcHJvdG8z", [file_uas_type_v1_price]);
+  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIvcBCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSIQoFcHJpY2UYBCABKAsyEi51YXMudHlwZS52MS5QcmljZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIrCghkZWFkbGluZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI3Cg5jYW5jZWxfYmlsbGluZxgHIAEoDjIfLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsQmlsbGluZyplCg1DYW5jZWxCaWxsaW5nEh4KGkNBTkNFTF9CSUxMSU5HX1VOU1BFQ0lGSUVEEAASFwoTQ0FOQ0VMX0JJTExJTkdfTk9ORRABEhsKF0NBTkNFTF9CSUxMSU5HX1VQU1RSRUFNEAIqfgoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABITCg9NT0RFTF9UWVBFX1RFWFQQARIUChBNT0RFTF9UWVBFX0lNQUdFEAISFAoQTU9ERUxfVFlQRV9WSURFTxADEhQKEE1PREVMX1RZUEVfQVVESU8QBGIGcHJvdG8z", [file_google_protobuf_duration, file_uas_type_v1_price]);
 
 /**
  * A model that customers can call.
@@ -58,12 +60,12 @@ export type Model = Message<"uas.inference.v1.Model"> & {
   maxOutputTokens: number;
 
   /**
-   * How long a task of it may take, in milliseconds from when its vendor is asked first: 1 to 86,400,000, a day. One
-   * that is not done by then fails with `task_timeout`, free of charge.
+   * How long a task of it may take from when its vendor is asked first, in whole milliseconds: at most a day. One that
+   * is not done by then fails with TASK_TIMEOUT, free of charge.
    *
-   * @generated from field: int32 deadline_ms = 6;
+   * @generated from field: google.protobuf.Duration deadline = 6;
    */
-  deadlineMs: number;
+  deadline?: Duration | undefined;
 
   /**
    * What a task of it costs that is cancelled.
