@@ -42,8 +42,9 @@ export function findProblem(
     case "mask":
       return maskProblem(value as FieldMask, type.value);
     case undefined:
-      return undefined;
+      break;
   }
+  return undefined;
 }
 
 /** Whether a field has a value: an empty list and an empty mask are none; an empty text and a zero are one only where

@@ -1,4 +1,5 @@
 /** The RPCs by which users change how they sign in. */
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
@@ -32,14 +33,7 @@ export function createOwnUserRpcs(
   return {
     async updateUser({ user, updateMask }, context) {
       const { userId } = requireSession(context);
-      const members = membersOf(updateMask);
-      // Required here and not in the contract: who has no session is told that first.
-      if (members.size === 0) {
-        throw invalid(
-          "update_mask",
-          "update_mask is required: name what to change, of name, language",
-        );
-      }
+      const members = requiredMembers(updateMask);
       const changed = await users.change(userId, {
         ...(members.has("name") && { name: user?.name.trim() ?? "" }),
         ...(members.has("language") && { language: languageOf(user?.language ?? "") }),
@@ -91,6 +85,13 @@ export function createOwnUserRpcs(
       return { user: userMessage(await users.change(user.id, { phone: number })) };
     },
   };
+}
+
+/** Required here and not in the contract: who has no session is told that first. @throws GatewayError INVALID_REQUEST */
+function requiredMembers(mask: FieldMask | undefined): ReadonlySet<string> {
+  const members = membersOf(mask);
+  if (members.size > 0) return members;
+  throw invalid("update_mask", "update_mask is required: name what to change, of name, language");
 }
 
 /** What a code for a new number is bound to. */

@@ -404,7 +404,7 @@ export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PUR
  */
 export type ListSessionsRequest = Message<"uas.account.v1.ListSessionsRequest"> & {
   /**
-   * Whose sessions; others than the caller's own are for operators. Empty: the caller's.
+   * The user whose sessions to list; operators may name any user. Empty: the caller's.
    *
    * @generated from field: string user_id = 1;
    */
@@ -539,14 +539,14 @@ export const RevokeOtherSessionsResponseSchema: GenMessage<RevokeOtherSessionsRe
  */
 export type SendActionCodeRequest = Message<"uas.account.v1.SendActionCodeRequest"> & {
   /**
-   * What for.
+   * The action that the code is for.
    *
    * @generated from field: uas.account.v1.CodeAction action = 1;
    */
   action: CodeAction;
 
   /**
-   * On what: see [CodeAction][].
+   * The subject of the action, as [CodeAction][] says.
    *
    * @generated from field: string subject_id = 2;
    */

@@ -19,7 +19,7 @@ export const file_uas_billing_v1_billing: GenFile = /*@__PURE__*/
   fileDesc("Chx1YXMvYmlsbGluZy92MS9iaWxsaW5nLnByb3RvEg51YXMuYmlsbGluZy52MSKLAQoHQmFsYW5jZRISCgphY2NvdW50X2lkGAEgASgJEiMKB2JhbGFuY2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIgCgRoZWxkGAMgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJQoJYXZhaWxhYmxlGAQgASgLMhIudWFzLnR5cGUudjEuTW9uZXki8gEKC0xlZGdlckVudHJ5EhYKDnRyYW5zYWN0aW9uX2lkGAEgASgJEigKBGtpbmQYAiABKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kEiIKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhEKCXJlZmVyZW5jZRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAYgASgJEikKDWJhbGFuY2VfYWZ0ZXIYByABKAsyEi51YXMudHlwZS52MS5Nb25leSIsCgxBdWRpdEZpbmRpbmcSDAoEcnVsZRgBIAEoCRIOCgZkZXRhaWwYAiABKAkqYAoLVG9wVXBTb3VyY2USHQoZVE9QX1VQX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFVRPUF9VUF9TT1VSQ0VfUEFZTUVOVBABEhcKE1RPUF9VUF9TT1VSQ0VfUFJPTU8QAirFAQoKTGVkZ2VyS2luZBIbChdMRURHRVJfS0lORF9VTlNQRUNJRklFRBAAEhYKEkxFREdFUl9LSU5EX1RPUF9VUBABEhYKEkxFREdFUl9LSU5EX0NIQVJHRRACEhYKEkxFREdFUl9LSU5EX1JFRlVORBADEhoKFkxFREdFUl9LSU5EX0FESlVTVE1FTlQQBBIVChFMRURHRVJfS0lORF9QUk9NTxAFEh8KG0xFREdFUl9LSU5EX0xBVEVfU0VUVExFTUVOVBAGYgZwcm90bzM", [file_google_protobuf_timestamp, file_uas_type_v1_money]);
 
 /**
- * What an account has. `balance = available + held`; none is ever negative.
+ * The money of an account. `balance = available + held`; none is ever negative.
  *
  * @generated from message uas.billing.v1.Balance
  */
@@ -61,7 +61,7 @@ export const BalanceSchema: GenMessage<Balance> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_billing, 0);
 
 /**
- * One movement on an account, never changed afterwards.
+ * One ledger entry of an account, never changed afterwards.
  *
  * @generated from message uas.billing.v1.LedgerEntry
  */
@@ -74,7 +74,7 @@ export type LedgerEntry = Message<"uas.billing.v1.LedgerEntry"> & {
   transactionId: string;
 
   /**
-   * Why the money moved.
+   * The kind of the entry.
    *
    * @generated from field: uas.billing.v1.LedgerKind kind = 2;
    */
@@ -109,7 +109,7 @@ export type LedgerEntry = Message<"uas.billing.v1.LedgerEntry"> & {
   reason: string;
 
   /**
-   * All money of the account after this movement. Unset in entries of older versions.
+   * All money of the account after this entry. Unset in entries of older versions.
    *
    * @generated from field: uas.type.v1.Money balance_after = 7;
    */
@@ -124,7 +124,7 @@ export const LedgerEntrySchema: GenMessage<LedgerEntry> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_billing, 1);
 
 /**
- * One broken rule of the books.
+ * One invariant of the ledger that does not hold.
  *
  * @generated from message uas.billing.v1.AuditFinding
  */
@@ -193,7 +193,7 @@ export const TopUpSourceSchema: GenEnum<TopUpSource> = /*@__PURE__*/
   enumDesc(file_uas_billing_v1_billing, 0);
 
 /**
- * Why money moved.
+ * The kind of a ledger entry.
  *
  * @generated from enum uas.billing.v1.LedgerKind
  */
@@ -250,7 +250,7 @@ export const LedgerKind = {
 } as const;
 
 /**
- * Why money moved.
+ * The kind of a ledger entry.
  *
  * @generated from enum uas.billing.v1.LedgerKind
  */

@@ -344,7 +344,7 @@ export type ListLedgerEntriesRequest = Message<"uas.billing.v1.ListLedgerEntries
   pageToken: string;
 
   /**
-   * Only movements of these kinds, each once. Empty: of every kind.
+   * Only entries of these kinds, each once. Empty: of every kind.
    *
    * @generated from field: repeated uas.billing.v1.LedgerKind kinds = 4;
    */
@@ -359,7 +359,7 @@ export type ListLedgerEntriesRequest = Message<"uas.billing.v1.ListLedgerEntries
   fromTime?: Timestamp | undefined;
 
   /**
-   * Movements before this moment. Unset: to the last.
+   * Entries before this moment. Unset: to the last.
    *
    * @generated from field: google.protobuf.Timestamp to_time = 6;
    */
@@ -521,7 +521,7 @@ export const AuditLedgerRequestSchema: GenMessage<AuditLedgerRequest> = /*@__PUR
  */
 export type AuditLedgerResponse = Message<"uas.billing.v1.AuditLedgerResponse"> & {
   /**
-   * The broken rules, at most 100. Empty: the books are right.
+   * The invariants that do not hold, at most 100. Empty: all of them hold.
    *
    * @generated from field: repeated uas.billing.v1.AuditFinding findings = 1;
    */
@@ -596,7 +596,7 @@ export const BillingService: GenService<{
     output: typeof AdjustBalanceResponseSchema;
   },
   /**
-   * Lists the movements of an account, newest first, and where asked for only those of some kinds or of a time.
+   * Lists the ledger entries of an account, newest first, optionally only some kinds or a range of time.
    *
    * @generated from rpc uas.billing.v1.BillingService.ListLedgerEntries
    */
@@ -627,7 +627,7 @@ export const BillingService: GenService<{
     output: typeof ListPricesResponseSchema;
   },
   /**
-   * Checks the books against their invariants. No findings: the books are right.
+   * Checks the invariants of the ledger. No findings: all of them hold.
    *
    * @generated from rpc uas.billing.v1.BillingService.AuditLedger
    */

@@ -235,7 +235,7 @@ export const CallAttemptSchema: GenMessage<CallAttempt> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_call, 1);
 
 /**
- * Which calls of the log are meant: those that fit all members that are set.
+ * Selects calls of the log: those that match every member that is set.
  *
  * @generated from message uas.billing.v1.CallFilter
  */

@@ -289,7 +289,7 @@ export type TailCallsResponse = Message<"uas.billing.v1.TailCallsResponse"> & {
   calls: CallRecord[];
 
   /**
-   * How many more were recorded that are not told: more came than anybody can read.
+   * How many more calls were recorded and left out, because more came than anybody can read.
    *
    * @generated from field: int32 skipped_count = 2;
    */
@@ -402,7 +402,7 @@ export const CallService: GenService<{
     output: typeof GetCallResponseSchema;
   },
   /**
-   * Counts calls over time.
+   * Counts calls over time, in bars of equal length.
    *
    * @generated from rpc uas.billing.v1.CallService.GetCallHistogram
    */
@@ -412,7 +412,7 @@ export const CallService: GenService<{
     output: typeof GetCallHistogramResponseSchema;
   },
   /**
-   * Tells calls as they are recorded, until the caller leaves; after at most 15 minutes the stream ends, and the
+   * Streams calls as they are recorded, until the caller leaves; after at most 15 minutes the stream ends, and the
    * caller asks again. The first message comes at once and is empty: calls that end after it are not missed. Later
    * empty ones only show that the stream lives. An account has few such streams at a time; more are refused with
    * RATE_LIMIT_EXCEEDED.

@@ -277,7 +277,7 @@ export const ReceiptEntrySchema: GenMessage<ReceiptEntry> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_receipt, 3);
 
 /**
- * What calls are charged by.
+ * The billable units of a call.
  *
  * @generated from enum uas.billing.v1.PriceUnit
  */
@@ -325,14 +325,14 @@ export const PriceUnit = {
   REASONING: 5,
 
   /**
-   * Pictures.
+   * Images.
    *
    * @generated from enum value: PRICE_UNIT_IMAGE = 6;
    */
   IMAGE: 6,
 
   /**
-   * Seconds of film or sound.
+   * Seconds of video or audio.
    *
    * @generated from enum value: PRICE_UNIT_SECOND = 7;
    */
@@ -347,7 +347,7 @@ export const PriceUnit = {
 } as const;
 
 /**
- * What calls are charged by.
+ * The billable units of a call.
  *
  * @generated from enum uas.billing.v1.PriceUnit
  */

@@ -145,21 +145,21 @@ export const ModelType = {
   TEXT: 1,
 
   /**
-   * Pictures.
+   * Images.
    *
    * @generated from enum value: MODEL_TYPE_IMAGE = 2;
    */
   IMAGE: 2,
 
   /**
-   * Films.
+   * Videos.
    *
    * @generated from enum value: MODEL_TYPE_VIDEO = 3;
    */
   VIDEO: 3,
 
   /**
-   * Sound.
+   * Audio.
    *
    * @generated from enum value: MODEL_TYPE_AUDIO = 4;
    */

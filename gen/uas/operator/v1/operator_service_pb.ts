@@ -405,7 +405,7 @@ export const GetSystemInfoResponseSchema: GenMessage<GetSystemInfoResponse> = /*
  */
 export const OperatorService: GenService<{
   /**
-   * Lists what operators did, newest first.
+   * Lists the audit log of operators' actions, newest first.
    *
    * @generated from rpc uas.operator.v1.OperatorService.ListAuditEntries
    */
@@ -415,7 +415,7 @@ export const OperatorService: GenService<{
     output: typeof ListAuditEntriesResponseSchema;
   },
   /**
-   * Lists the configured vendors that serve a model, by name, and how they do.
+   * Lists the configured vendors that serve a model, by name, with their health.
    *
    * @generated from rpc uas.operator.v1.OperatorService.ListVendors
    */
@@ -446,7 +446,7 @@ export const OperatorService: GenService<{
     output: typeof ListConfiguredModelsResponseSchema;
   },
   /**
-   * Returns what runs: versions, processes, and how much waits.
+   * Returns versions, processes and queue depths of the installation.
    *
    * @generated from rpc uas.operator.v1.OperatorService.GetSystemInfo
    */

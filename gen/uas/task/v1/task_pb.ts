@@ -80,14 +80,14 @@ export type Task = Message<"uas.task.v1.Task"> & {
   callbackUrl: string;
 
   /**
-   * How it stands.
+   * Its status.
    *
    * @generated from field: uas.task.v1.TaskStatus status = 8;
    */
   status: TaskStatus;
 
   /**
-   * How far it is, finer than the status.
+   * The stage within its status.
    *
    * @generated from field: uas.task.v1.TaskStage stage = 9;
    */
@@ -270,7 +270,7 @@ export const TaskFileSchema: GenMessage<TaskFile> = /*@__PURE__*/
   messageDesc(file_uas_task_v1_task, 1);
 
 /**
- * How a task stands: the documented words are the names in lower case.
+ * The public status of a task. The documented words are the names in lower case.
  *
  * @generated from enum uas.task.v1.TaskStatus
  */
@@ -312,7 +312,7 @@ export const TaskStatus = {
 } as const;
 
 /**
- * How a task stands: the documented words are the names in lower case.
+ * The public status of a task. The documented words are the names in lower case.
  *
  * @generated from enum uas.task.v1.TaskStatus
  */

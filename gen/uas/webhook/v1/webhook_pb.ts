@@ -130,7 +130,7 @@ export type Delivery = Message<"uas.webhook.v1.Delivery"> & {
   url: string;
 
   /**
-   * How far it is.
+   * Its state.
    *
    * @generated from field: uas.webhook.v1.DeliveryState state = 9;
    */
@@ -200,7 +200,7 @@ export type Attempt = Message<"uas.webhook.v1.Attempt"> & {
   startTime?: Timestamp | undefined;
 
   /**
-   * What came of it.
+   * The result of the attempt.
    *
    * @generated from field: uas.webhook.v1.AttemptOutcome outcome = 3;
    */
@@ -473,7 +473,7 @@ export const DeliveryStateSchema: GenEnum<DeliveryState> = /*@__PURE__*/
   enumDesc(file_uas_webhook_v1_webhook, 1);
 
 /**
- * What came of an attempt.
+ * The result of an attempt.
  *
  * @generated from enum uas.webhook.v1.AttemptOutcome
  */
@@ -571,7 +571,7 @@ export const AttemptOutcome = {
 } as const;
 
 /**
- * What came of an attempt.
+ * The result of an attempt.
  *
  * @generated from enum uas.webhook.v1.AttemptOutcome
  */

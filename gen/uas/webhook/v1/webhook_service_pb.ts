@@ -54,7 +54,7 @@ export const GetSecretRequestSchema: GenMessage<GetSecretRequest> = /*@__PURE__*
  */
 export type GetSecretResponse = Message<"uas.webhook.v1.GetSecretResponse"> & {
   /**
-   * What its webhooks are signed with.
+   * The secrets that sign its webhooks.
    *
    * @generated from field: uas.webhook.v1.WebhookSecret secret = 1;
    */
