@@ -1,28 +1,25 @@
 /**
- * The wiring: with backend.ts and edges.ts the only place that knows every room. Here a server is put
- * together: the money's hot door, keys, vendors, background jobs; and taken apart in the right order.
+ * The wiring: with backend.ts and edges.ts the only code that knows every room. It builds a server (ledger, keys,
+ * vendors, background jobs) and closes it in the right order.
  */
-import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { type Backend, type OpenOptions, openBackend, silent } from "./app/backend.ts";
-import { type BillingJobs, billingPartitions, createBillingJobs } from "./billing/jobs.ts";
+import { openLedger, prepareLedger } from "./billing/module.ts";
 import type { OnLowBalance } from "./billing/ledger/booking.ts";
 import type { WorkerName } from "./core/worker-name.ts";
 import type { LedgerTimings } from "./billing/ledger/ledger.ts";
-import { createLedger, type LedgerWriter } from "./billing/ledger/ledger-writer.ts";
-import type { At } from "./billing/ledger/failpoints.ts";
+import type { LedgerWriter } from "./billing/ledger/ledger-writer.ts";
+import type { Failpoint } from "./billing/ledger/failpoints.ts";
 import { createPriceBook } from "./billing/prices/price-book.ts";
 import type { Config, VendorConfig } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
-import { ensurePartitions } from "./db/partition.ts";
 import { directHandlers, createEdges, type EdgeOptions, type Edges } from "./app/edges.ts";
 import { DetachedReplies } from "./inference/pipeline/disconnect.ts";
 import { createPricing, createInference } from "./inference/module.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createTokenCounter } from "./inference/tokens/counter.ts";
 import { createInferenceState } from "./inference/state/state.ts";
-import { createUnlimitedRoutes } from "./inference/unlimited-routes.ts";
 import { createUpstream } from "./inference/upstream.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
@@ -34,10 +31,10 @@ import { openResults } from "./result/module.ts";
 import { fileSeconds } from "./vendor/media-length.ts";
 import { createSignInObserver, type SignIn } from "./account/module.ts";
 import {
-  createTaskWorking,
+  createTaskProcessing,
   createTaskRoom,
-  type TaskWorking,
-  type WorkingOptions,
+  type TaskProcessing,
+  type TaskProcessingOptions,
   type TaskRoom,
 } from "./task/module.ts";
 import { vendorKinds } from "./vendor/index.ts";
@@ -47,32 +44,35 @@ import { createWebhookSending } from "./webhook/module.ts";
 
 export { openBackend };
 
-/** How long calls may take to be settled that were stopped, in milliseconds. */
+/** Time for stopped calls to be settled, in milliseconds. */
 const drainEndMs = 5_000;
 
-/** A gateway that is built. */
+/** A complete gateway. */
 export interface App {
-  /** Reaches accounts, keys and billing in this process, as the operator. */
+  /** Calls accounts, keys and billing within this process, as the operator. */
   readonly transport: Transport;
   readonly metrics: Metrics;
   readonly signIn: SignIn;
-  /** Begins to serve. @throws where a port is taken, naming it */
+  /** Starts listening. @throws where a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
   /**
-   * Stops: no new calls, running ones may finish for `drainMs` (default: see limits), then they are
-   * ended; every hold is settled; everything that was opened is closed. Safe to call twice.
+   * Stops the gateway. New calls are refused; running ones may finish for `drainMs` (default: see limits) and are
+   * then cancelled. Every hold is settled and every resource closed. Safe to call twice.
    */
   close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
-/** What building needs. `pages`: of the console; default: none. For tests: `timings`, how long the ledger's things take;
- * default: see {@link LedgerTimings}; `taskTimings`, the same for tasks; `at`, told of each point that an operation on money passes; default: nobody. */
+/**
+ * Options of {@link buildApp}. `pages`: the console's pages; default: none. For tests: `timings` of the ledger
+ * (default {@link LedgerTimings}), `taskTimings` of tasks, and `at`, a failpoint called at each step of a money
+ * operation (default: none).
+ */
 export interface BuildOptions extends OpenOptions, Pick<EdgeOptions, "pages" | "readMetrics"> {
-  /** Which of several workers this process is. Default: it is alone. */
+  /** This worker among several. Default: the only process. */
   readonly worker?: WorkerName | undefined;
   readonly timings?: Partial<LedgerTimings>;
-  readonly taskTimings?: WorkingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
-  readonly at?: At;
+  readonly taskTimings?: TaskProcessingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
+  readonly failpoint?: Failpoint;
 }
 
 /** Builds a gateway; it does not listen yet. */
@@ -84,8 +84,8 @@ export async function buildApp(options: BuildOptions): Promise<App> {
     const balance = formatUsd(balanceNanos);
     log.warn({ accountId, balance }, "an account has fallen below its low-balance threshold");
   };
-  const told = { onLowBalance, signInObserver: createSignInObserver(metrics) };
-  const backend = await openBackend({ ...options, ...told });
+  const observers = { onLowBalance, signInObserver: createSignInObserver(metrics) };
+  const backend = await openBackend({ ...options, ...observers });
   try {
     return await assemble({ ...options, log, metrics, onLowBalance, backend });
   } catch (error) {
@@ -108,7 +108,7 @@ async function assemble(built: Parts): Promise<App> {
   const [calls, detached] = [createRunningCalls(built), new DetachedReplies()];
   const prices = createPriceBook({ pool: database.pool });
   await prices.load(config.models.values());
-  const { ledger, jobs } = createMoney(built);
+  const { ledger, jobs } = openLedger({ ...built, database });
   const { pool, url } = database;
   const onRefused = (reason: string): void => metrics.authFailures.inc({ reason });
   const authenticator = createAuthenticator({ pool, url, warn, onRefused });
@@ -120,15 +120,11 @@ async function assemble(built: Parts): Promise<App> {
   const counter = createTokenCounter({ warn });
   const pricing = createPricing(prices);
   const parts = { config, vendors, ledger, pricing, calls, detached, metrics, log, state, counter };
-  const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
   const results = openResults({ pool, settings, config, warn, measure: fileSeconds });
   const work = { database, config, vendors, prices, metrics, upstream, state };
   const common = { ...work, settings, log, onLowBalance, masterKey, results };
   const { native, working, tasks } = createTaskRooms(common);
-  const inference = createInference({
-    ...parts,
-    ...{ upstream, unlimitedRoutes, background: tasks.background },
-  });
+  const inference = createInference({ ...parts, database, upstream, background: tasks.background });
   const natives = native.serve({ ...parts, ...inference });
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });
@@ -142,19 +138,11 @@ async function assemble(built: Parts): Promise<App> {
     direct: directHandlers(inference.handlers, natives.handlers),
   });
   await authenticator.start();
-  await makePartitions(database.pool, warn);
+  await prepareLedger(database, log);
   const roomJobs = [jobs, state.jobs, signIn.jobs, native.jobs];
-  const starting = [...roomJobs, unlimitedRoutes, results.jobs, sending, tasks, working];
+  const starting = [...roomJobs, results.jobs, sending, tasks, working];
   for (const each of starting) await each.start();
-  const stopping = [
-    ...roomJobs,
-    unlimitedRoutes,
-    sending,
-    results,
-    tasks,
-    inference.refusedKeys,
-    warm,
-  ];
+  const stopping = [...roomJobs, sending, results, tasks, inference.refusedKeys, warm];
   const open = [counter, authenticator, ...vendors.values()];
   const closing = { calls, detached, edges, working, stopping, ledger, open, backend };
   let closed: Promise<void> | undefined;
@@ -172,14 +160,14 @@ async function assemble(built: Parts): Promise<App> {
 }
 
 interface Closing extends Ending {
-  readonly working: TaskWorking;
+  readonly working: TaskProcessing;
   readonly stopping: readonly { stop(): Promise<void> }[];
   readonly ledger: LedgerWriter;
   readonly open: readonly { close(): Promise<void> }[];
   readonly backend: Backend;
 }
 
-/** Takes a server apart: calls first, then what works by itself, then the books, then what all of them use. */
+/** Closes a server: first calls, then background jobs, then the ledger, then shared resources. */
 async function closeAll(closing: Closing, limitMs: number): Promise<void> {
   const { working, stopping, ledger, open, backend } = closing;
   await Promise.all([endCalls(closing, limitMs), working.stop(limitMs)]);
@@ -194,14 +182,16 @@ async function stopAll(parts: readonly { stop(): Promise<void> }[]): Promise<voi
 }
 
 /** Tasks, in our own form and in vendors': who accepts them and who works on them need each other. */
-function createTaskRooms(parts: Omit<NativeRoomOptions & WorkingOptions, "onNews" | "native">): {
+function createTaskRooms(
+  parts: Omit<NativeRoomOptions & TaskProcessingOptions, "onNews" | "native">,
+): {
   readonly native: NativeRoom;
-  readonly working: TaskWorking;
+  readonly working: TaskProcessing;
   readonly tasks: TaskRoom;
 } {
   const onNews = (): void => working.wake();
   const native = createNativeRoom({ ...parts, onNews });
-  const working = createTaskWorking({ ...parts, native });
+  const working = createTaskProcessing({ ...parts, native });
   const tasks = createTaskRoom({ ...parts, onNews, onCancel: working.cancel, native });
   return { native, working, tasks };
 }
@@ -212,51 +202,19 @@ interface Ending {
   readonly edges: Edges;
 }
 
-/** Lets running calls end by themselves, at most for `limitMs`; then ends them. */
+/** Waits up to `limitMs` for running calls to end, then cancels them. */
 async function endCalls({ calls, detached, edges }: Ending, limitMs: number): Promise<void> {
   await calls.drain(limitMs);
   detached.stop();
   await edges.close();
-  // Replies that nobody reads have no connection that was waited for.
+  // Detached replies have no connection to wait for.
   await calls.drain(drainEndMs);
 }
 
-/** The count of running calls, and what is told of those that are refused. */
+/** Counts running calls and those refused at the limit. */
 function createRunningCalls({ settings, metrics }: Parts): RunningCalls {
   return new RunningCalls(settings.maxConcurrentCalls, () =>
     metrics.limitRefusals.inc({ limit: "concurrent_calls" }),
-  );
-}
-
-/** The hot door to the money, and what billing does by itself. */
-function createMoney({ settings, log, onLowBalance, backend, timings, at, worker }: Parts): {
-  ledger: LedgerWriter;
-  jobs: BillingJobs;
-} {
-  const common = {
-    ...timings,
-    ...(at && { at }),
-    warn: (message: string, fields: object): void => log.warn(fields, message),
-    alarm: (message: string, fields: object): void => log.error(fields, message),
-    onLowBalance,
-  };
-  const { database } = backend;
-  const journal = { folder: join(settings.dataDir, "journal"), worker };
-  const ledger = createLedger({ ...common, url: database.url, journal });
-  const { nodeId } = ledger;
-  return { ledger, jobs: createBillingJobs({ ...common, pool: database.pool, nodeId }) };
-}
-
-/**
- * Before the first call: PostgreSQL refuses a row that is on its way into the default partition while the
- * month's own is made, and the record of a call would be lost.
- */
-async function makePartitions(
-  pool: Backend["database"]["pool"],
-  warn: (message: string, fields: object) => void,
-): Promise<void> {
-  await ensurePartitions(pool, billingPartitions).catch((error: unknown) =>
-    warn("making partitions failed: tried again in the background", { error }),
   );
 }
 

@@ -1,11 +1,11 @@
-/** The entry of the `uas` command: connects the command line to this process. */
+/** The entry point of the `uas` command. */
 import packageFacts from "../package.json" with { type: "json" };
 import { runCli } from "./cli/program.ts";
 
 /**
  * Runs one command and sets the exit code of the process. Never rejects.
  *
- * @param argv the arguments of the process, the program's own path included
+ * @param argv the arguments of the process, including the program's path
  */
 export async function main(argv: readonly string[]): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", ignoreClosedPipe);
@@ -20,7 +20,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   });
 }
 
-/** `uas … | head` closes the pipe early: what is left has no reader, and that is no failure. */
+/** Ignores EPIPE: `uas … | head` closes the pipe early, which is no failure. */
 function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE") throw error;
 }

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { DatabaseError } from "pg";
 import { expect, test } from "vitest";
-import { answering, databaseUnavailable, isDatabaseLost } from "../src/core/database-lost.ts";
+import { mapDatabaseLoss, databaseUnavailable, isDatabaseLost } from "../src/core/database-lost.ts";
 import { ErrorCode } from "../src/core/errors.ts";
 
 function reported(code: string): DatabaseError {
@@ -27,10 +27,10 @@ test("R-MON-7: an unreachable database is told from a failed statement", async (
 });
 
 test("R-MON-7: work on an unreachable database is 503, other failures stay", async () => {
-  await expect(answering(Promise.reject(reported("57P01")))).rejects.toMatchObject({
+  await expect(mapDatabaseLoss(Promise.reject(reported("57P01")))).rejects.toMatchObject({
     code: ErrorCode.SERVICE_UNAVAILABLE,
   });
   const other = reported("23505");
-  await expect(answering(Promise.reject(other))).rejects.toBe(other);
-  await expect(answering(Promise.resolve(1))).resolves.toBe(1);
+  await expect(mapDatabaseLoss(Promise.reject(other))).rejects.toBe(other);
+  await expect(mapDatabaseLoss(Promise.resolve(1))).resolves.toBe(1);
 });

@@ -1,9 +1,8 @@
-/** What the account room keeps. */
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
- * The owner of keys and of one balance. Its money is in the tables of billing. `state`: AccountState.
- * `discountBp`: basis points. `lowBalanceThreshold`: nano-USD. `changeTime` is set by a trigger.
+ * An account owns API keys and one balance. Its money is in the tables of billing. `state`: AccountState.
+ * `discountBp`: basis points. `lowBalanceThreshold`: nano-USD. A trigger sets `changeTime`.
  */
 export const AccountEntity = defineEntity({
   name: "AccountEntity",
@@ -30,7 +29,7 @@ export const AccountEntity = defineEntity({
   ],
 });
 
-/** Who signs in to the console. `role`: UserRole. `totp`, `totpPending`: sealed secrets of authenticators. */
+/** A console user. `role`: UserRole. `totp`, `totpPending`: encrypted secrets of authenticators. */
 export const UserEntity = defineEntity({
   name: "UserEntity",
   tableName: "console_user",
@@ -59,7 +58,7 @@ export const UserEntity = defineEntity({
   ],
 });
 
-/** A browser that is signed in. `digest`: of the token in its cookie. `method`: SignInMethod. */
+/** A signed-in browser. `digest`: hash of the token in its cookie. `method`: SignInMethod. */
 export const SessionEntity = defineEntity({
   name: "SessionEntity",
   tableName: "console_session",
@@ -83,7 +82,10 @@ export const SessionEntity = defineEntity({
   checks: [{ name: "console_session_method_check", expression: "method >= 1 and method <= 3" }],
 });
 
-/** A code that was sent, and how it was guessed at. The columns are explained in `src/db/migration/0001-baseline/account.sql`. */
+/**
+ * A code that was sent, and the attempts at it. The columns are explained in
+ * `src/db/migration/0001-baseline/account.sql`.
+ */
 export const OneTimeCodeEntity = defineEntity({
   name: "OneTimeCodeEntity",
   tableName: "one_time_code",
@@ -140,7 +142,6 @@ export const SignInFailureEntity = defineEntity({
   ],
 });
 
-/** The tables of the account room. */
 export const accountEntities = [
   AccountEntity,
   UserEntity,

@@ -1,15 +1,15 @@
-/** What the account room does by itself: what has ended is deleted. */
+/** What the account room does by itself: what has ended is deleted. SQL: sets of rows, by the database's clock. */
 import type { Pool } from "pg";
 import { sessionIdleMs, signInSweepMs, signInTracesMs } from "../config/limits.ts";
-import { singly } from "../core/async.ts";
+import { singleFlight } from "../core/async.ts";
 
-/** The jobs of a process. Every node may run them at once. */
+/** Background jobs. Every process may run them at the same time. */
 export interface AccountJobs {
-  /** Begins, with a first run in the background. */
+  /** Starts, with a first run in the background. */
   start(): void;
-  /** Ends; what is under way is waited for. */
+  /** Stops, after a running job. */
   stop(): Promise<void>;
-  /** Deletes what has ended, now. */
+  /** Deletes expired rows now. */
   sweep(): Promise<void>;
 }
 
@@ -23,22 +23,22 @@ const statements = [
   `delete from sign_in_failure where create_time < ${traces}`,
 ];
 
-/** What {@link createAccountJobs} needs. */
+/** Options of {@link createAccountJobs}. */
 export interface AccountJobsOptions {
   readonly pool: Pool;
   readonly warn: (message: string, fields: object) => void;
-  /** What else is to be deleted at the same times. */
+  /** Further deletions to run at the same times. */
   readonly also: () => Promise<void>;
 }
 
-/** Makes the jobs; {@link AccountJobs.start} begins. */
+/** Creates the jobs; {@link AccountJobs.start} starts them. */
 export function createAccountJobs({ pool, warn, also }: AccountJobsOptions): AccountJobs {
   let timer: NodeJS.Timeout | undefined;
   const sweep = async (): Promise<void> => {
     await also();
     for (const statement of statements) await pool.query(statement);
   };
-  const job = singly(sweep, (err) =>
+  const job = singleFlight(sweep, (err) =>
     warn("deleting old sessions failed: tried again later", { err }),
   );
   return {

@@ -1,4 +1,3 @@
-/** Accounts as messages of the contract. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { InferEntity } from "@mikro-orm/core";
@@ -14,7 +13,7 @@ import type { AccountEntity } from "./entity.ts";
 /** A stored account. */
 export type AccountRow = InferEntity<typeof AccountEntity>;
 
-/** The account as the caller may see it: why it is suspended is between operators. */
+/** Converts an account for a caller. Only operators see the reason of a suspension. */
 export function accountMessage(row: AccountRow, caller: Caller | undefined): Account {
   const { suspendReason, suspendTime, lowBalanceThreshold } = row;
   return create(AccountSchema, {

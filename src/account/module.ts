@@ -1,4 +1,4 @@
-/** Puts signing in together: users, sessions, codes and what sends them. */
+/** Assembles sign-in: users, sessions, codes and SMS. */
 import type { Logger } from "pino";
 import { SignInMethodSchema } from "../../gen/uas/account/v1/session_pb.ts";
 import { SessionService } from "../../gen/uas/account/v1/session_service_pb.ts";
@@ -24,44 +24,44 @@ import { type Service, serve } from "../core/service.ts";
 import { createSealing, type Sealing } from "../core/sealing.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
 
-/** What is told of signing in, for metrics. */
+/** Observes sign-ins, for metrics. */
 export interface SignInObserver extends CodeObserver {
   onSignIn(method: string): void;
 }
 
-/** What {@link createSignIn} needs. */
+/** Options of {@link createSignIn}. */
 export interface SignInOptions {
   readonly database: Database;
   readonly config: Config;
   readonly accounts: Accounts;
-  /** The master key, asked for when it is first needed. */
+  /** Returns the master key; called on first use. */
   readonly masterKey: () => Uint8Array;
   readonly log: Logger;
   readonly observer: SignInObserver;
-  /** Removes the copies of keys where none shall be kept. */
+  /** Deletes the copies of keys where none are kept. */
   readonly sweepCopies: () => Promise<void>;
 }
 
-/** Signing in. */
+/** The assembled sign-in. */
 export interface SignIn {
   readonly services: readonly Service[];
-  /** Who presents the token of a cookie. */
+  /** Identifies the owner of a session cookie's token. */
   readonly identify: (token: string) => Promise<Caller>;
   readonly requireStepUp: RequireStepUp;
-  /** Whether there is an operator who has a password, and so needs no link. */
+  /** Whether an operator with a password exists, who needs no sign-in link. */
   readonly hasOperator: () => Promise<boolean>;
   readonly jobs: AccountJobs;
   close(): Promise<void>;
 }
 
-/** Puts it together. */
+/** Assembles sign-in. */
 export function createSignIn(options: SignInOptions): SignIn {
   const { database, config, accounts, masterKey, log, observer } = options;
-  const { pool } = database;
+  const { orm, pool } = database;
   const alarm = (message: string, fields: object): void => log.error(fields, message);
   const sms = createSms(config.sms, (message) => log.info(message));
-  const users = createUsers(pool);
-  const sessions = createSessions(pool);
+  const users = createUsers(orm);
+  const sessions = createSessions(database);
   const failures = createFailures(pool);
   const sealing = keepingSealing(masterKey);
   const dailyMax = config.sms?.dailyMax ?? 0;
@@ -70,7 +70,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     sessions,
     failures,
     sealing,
-    links: createLinks(pool),
+    links: createLinks(orm),
     codes: createCodes({ pool, masterKey, sms, dailyMax, observer, alarm }),
     checkTotp: createTotpCheck({ users, failures, sealing }),
     accountOf: accounts.messageOf,
@@ -93,7 +93,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     services: [serve(SessionService, createSessionService(room)), serve(UserService, userService)],
     identify: (token) => sessions.identify(token),
     requireStepUp,
-    hasOperator: async () => (await users.firstOperator())?.password_hash != null,
+    hasOperator: async () => (await users.firstOperator())?.passwordHash != null,
     jobs: createAccountJobs({
       pool,
       warn: (message, fields) => log.warn(fields, message),
@@ -103,7 +103,7 @@ export function createSignIn(options: SignInOptions): SignIn {
   };
 }
 
-/** Counts what is told of signing in. */
+/** Counts sign-ins and codes. */
 export function createSignInObserver(metrics: Metrics): SignInObserver {
   return {
     onSend: (outcome) => metrics.codesSent.inc({ outcome }),
@@ -112,7 +112,7 @@ export function createSignInObserver(metrics: Metrics): SignInObserver {
   };
 }
 
-/** Seals the secrets of authenticators, from when it is first needed. */
+/** Encrypts the secrets of authenticators; created on first use. */
 function keepingSealing(masterKey: () => Uint8Array): () => Sealing {
   let kept: Sealing | undefined;
   return () => (kept ??= createSealing(masterKey(), "authenticator"));

@@ -1,4 +1,4 @@
-/** What the RPCs of signing in share. */
+/** Shared parts of the sign-in RPCs. */
 import type { Account } from "../../gen/uas/account/v1/account_pb.ts";
 import type { SignInMethod } from "../../gen/uas/account/v1/session_pb.ts";
 import type { Caller } from "../core/caller.ts";
@@ -12,15 +12,15 @@ import type { Links } from "./user/links.ts";
 import type { CheckTotp } from "./user/proof.ts";
 import type { Users } from "./user/store.ts";
 
-/** How an installation lets people in. */
+/** Sign-in rules of the installation. */
 interface SignInRules {
-  /** Whether there is something that sends codes. */
+  /** Whether codes can be sent. */
   readonly hasCodes: boolean;
   /** Whether codes are shown instead of sent. */
   readonly isDevelopment: boolean;
-  /** The countries whose numbers are served; empty: all. */
+  /** Countries whose numbers are served; empty means all. */
   readonly countries: readonly string[];
-  /** Whether the first sign-in with a number makes an account. */
+  /** Whether the first sign-in with a number creates an account. */
   readonly hasSignUp: boolean;
   /** Whether keys are kept so that they can be shown again. */
   readonly canRevealKeys: boolean;
@@ -35,34 +35,32 @@ export interface SignInRoom {
   readonly codes: Codes;
   readonly failures: Failures;
   readonly checkTotp: CheckTotp;
-  /** Seals the secrets of authenticators. */
+  /** Encrypts the secrets of authenticators. */
   readonly sealing: () => Sealing;
-  /** An account as the caller may see it. */
+  /** Reads an account for a caller. */
   readonly accountOf: (caller: Caller | undefined, accountId: string) => Promise<Account>;
-  /** Told of each sign-in, without secrets. */
+  /** Called for each sign-in, without secrets. */
   readonly onSignIn: (method: SignInMethod, userId: string, ipAddress: string) => void;
 }
 
-/* Which accounts a caller may see and change. What kind of caller may call at all is checked before. */
-
-/** Whether the caller may see this account: an operator any, a session its own. */
+/** Whether the caller may see this account: operators see all, sessions their own. */
 export function maySeeAccount(caller: Caller | undefined, accountId: string): boolean {
   if (caller?.kind === "operator") return true;
   return caller?.kind === "session" && caller.accountId === accountId;
 }
 
 /**
- * The account of a request, as far as it can be told without asking the database.
+ * Reads an account id, as far as possible without the database.
  *
- * @throws GatewayError NOT_FOUND for a malformed id and for an account of somebody else: as for one that
- * does not exist, so that nobody learns which do.
+ * @throws GatewayError NOT_FOUND for a malformed id and for another caller's account, as for an unknown one, so
+ * that nobody can probe for accounts
  */
 export function parseAccountId(caller: Caller | undefined, accountId: string): string {
   if (!isUuid(accountId) || !maySeeAccount(caller, accountId)) throw noSuchAccount();
   return accountId;
 }
 
-/** What is said of an account that does not exist or is somebody else's. */
+/** The error for an account that does not exist or is not the caller's. */
 export function noSuchAccount(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, "there is no such account: check account_id");
 }

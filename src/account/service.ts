@@ -9,17 +9,18 @@ import type {
   ListAccountsRequest,
 } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { callerKey, type Caller } from "../core/caller.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { membersOf } from "../core/partial-update.ts";
 import { isUuid, newId } from "../core/uuid.ts";
+import { transact } from "../db/transaction.ts";
 import { AccountEntity } from "./entity.ts";
 import { accountMessage, type AccountRow } from "./message.ts";
 import { noSuchAccount, parseAccountId } from "./room.ts";
 
-/** What {@link createAccountService} needs. */
+/** Options of {@link createAccountService}. */
 interface AccountServiceOptions {
   readonly orm: MikroORM;
 }
@@ -29,21 +30,21 @@ export interface Accounts {
   /** The implementation of `uas.account.v1.AccountService`. */
   readonly service: ServiceImpl<typeof AccountService>;
   /**
-   * Whether there is such an account; a malformed id is one that there is not.
+   * Whether an account exists; false for a malformed id.
    *
-   * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached.
+   * @throws GatewayError SERVICE_UNAVAILABLE where the database is unreachable
    */
   readonly exists: (accountId: string) => Promise<boolean>;
-  /** An account as the caller may see it. @throws GatewayError NOT_FOUND */
+  /** Reads an account for a caller. @throws GatewayError NOT_FOUND */
   readonly messageOf: (caller: Caller | undefined, accountId: string) => Promise<Account>;
 }
 
 type Rpcs = ServiceImpl<typeof AccountService>;
 
-/** Makes the account room over a database. */
+/** Creates the account room. */
 export function createAccountService({ orm }: AccountServiceOptions): Accounts {
   const find = (id: string): Promise<AccountRow | null> =>
-    answering(orm.em.fork().findOne(AccountEntity, { id }));
+    mapDatabaseLoss(orm.em.fork().findOne(AccountEntity, { id }));
   return {
     exists: async (accountId) => isUuid(accountId) && (await find(accountId)) !== null,
     async messageOf(caller, accountId) {
@@ -61,7 +62,7 @@ function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccoun
       const page = readPage(request, { isKey: isUuid });
       const where = searchFor(request, page.after);
       const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
-      const rows = await answering(orm.em.fork().find(AccountEntity, where, order));
+      const rows = await mapDatabaseLoss(orm.em.fork().find(AccountEntity, where, order));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       const caller = values.get(callerKey);
       return { accounts: items.map((row) => accountMessage(row, caller)), nextPageToken };
@@ -70,14 +71,13 @@ function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccoun
     async createAccount(request, { values }) {
       const name = request.name.trim();
       const id = newId();
-      const work = orm.em.fork().transactional(async (em) => {
+      const row = await transact(orm, async (em) => {
         const created = em.create(AccountEntity, { id, name });
         await em.flush();
         const action = { action: "account.create", accountId: id, subject: id, after: { name } };
         await recordAction(em, values, action);
         return created;
       });
-      const row = await answering(work);
       return { account: accountMessage(row, values.get(callerKey)) };
     },
   };
@@ -122,16 +122,16 @@ function getAndChange(
 interface Change {
   readonly id: string;
   readonly values: ContextValues;
-  /** What is written down where an operator does it, and why. */
+  /** The name in the operator log, and the reason. */
   readonly action: string;
   readonly reason?: string;
   readonly changeOf: (row: AccountRow) => ChangedAccount;
 }
 
-/** Under the row's lock: of two changes at once the second one sees the first. */
+/** Changes an account under its row lock, so that concurrent changes see each other. */
 function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
   const { id, values, action, reason } = change;
-  const work = orm.em.fork().transactional(async (em) => {
+  return transact(orm, async (em) => {
     const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
     const row = await em.findOne(AccountEntity, { id }, lock);
     if (row === null) throw noSuchAccount();
@@ -142,18 +142,15 @@ function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
     await recordAction(em, values, { action, accountId: id, subject: id, ...changed, reason });
     return row;
   });
-  return answering(work);
 }
 
-/** What can be changed of an account, as it is written down. */
+/** The changeable facts of an account, for the operator log. */
 function factsOf(row: AccountRow): Facts {
   const { name, discountBp, lowBalanceThreshold, state, suspendReason } = row;
   return { name, discountBp, lowBalanceThreshold, state, suspendReason };
 }
 
-/* What can be changed of an account, and by whom. */
-
-/** Members of an account with their new values. */
+/** Changed members of an account and their new values. */
 type ChangedAccount = Partial<
   Pick<
     AccountRow,
@@ -162,9 +159,9 @@ type ChangedAccount = Partial<
 >;
 
 /**
- * Reads what an UpdateAccount request changes.
+ * Reads the changes of an UpdateAccount request.
  *
- * @throws GatewayError ACCESS_DENIED where the account's own session changes its discount
+ * @throws GatewayError ACCESS_DENIED where a session changes the discount of its own account
  */
 function readAccountChange(
   { account, updateMask }: UpdateAccountRequest,
@@ -181,7 +178,7 @@ function readAccountChange(
   };
 }
 
-/** What suspending changes; the time is that of the first of several. */
+/** The change of a suspension; repeated suspensions keep the first time. */
 function suspension(reason: string): (row: AccountRow) => ChangedAccount {
   const suspendReason = reason.trim();
   return ({ suspendTime }) => ({
@@ -191,7 +188,7 @@ function suspension(reason: string): (row: AccountRow) => ChangedAccount {
   });
 }
 
-/** What resuming changes. */
+/** The change of a resumption. */
 const resumption: ChangedAccount = {
   state: AccountState.ACTIVE,
   suspendReason: null,
@@ -203,9 +200,7 @@ function onlyOperator(): GatewayError {
   return new GatewayError(ErrorCode.ACCESS_DENIED, text, { param: "update_mask" });
 }
 
-/* What accounts a list of them is of. */
-
-/** The accounts of a page: those after `after` that the request searches for. */
+/** The accounts of a page that match the search. */
 function searchFor(
   { query, state }: ListAccountsRequest,
   after: string | undefined,

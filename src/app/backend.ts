@@ -1,19 +1,11 @@
-/** The services over an open database: what the command line needs, and what a server is built on. */
+/** The services over an open database. The command line uses them directly; a server builds on them. */
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { type Logger, pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
-import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
-import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
-import { RedeemService } from "../../gen/uas/billing/v1/redeem_service_pb.ts";
-import { UsageService } from "../../gen/uas/billing/v1/usage_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "../account/service.ts";
 import type { OnLowBalance } from "../billing/ledger/booking.ts";
-import { spentOfKeys, createBillingService } from "../billing/service.ts";
-import { CallFeed } from "../billing/calls/feed.ts";
-import { createCallService } from "../billing/calls/service.ts";
-import { createRedeemService } from "../billing/redeem/service.ts";
-import { createUsageService } from "../billing/calls/usage-service.ts";
+import { type BillingRoom, createBillingRoom, spentOfKeys } from "../billing/module.ts";
 import { callerKey } from "../core/caller.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { type Database, openDatabase } from "../db/database.ts";
@@ -31,37 +23,42 @@ import type { Secrets } from "../webhook/secrets.ts";
 import { createTaskReading } from "../task/module.ts";
 import { createWebhookRoom } from "../webhook/module.ts";
 
-/** What opening needs. */
+/** Options of {@link openBackend}. */
 export interface OpenOptions {
   readonly settings: Settings;
   readonly config: Config;
-  /** Default: silent. */
+  /** Default: no log. */
   readonly log?: Logger;
-  /** Told when money that people move takes an account below its threshold. Default: nobody. */
+  /**
+   * Called when a transfer or charge by the operator takes an account below its low-balance threshold. Default:
+   * nothing happens.
+   */
   readonly onLowBalance?: OnLowBalance;
-  /** Told of signing in. Default: nobody. */
+  /** Observes sign-ins. Default: nothing happens. */
   readonly signInObserver?: SignInObserver;
-  /** The address of the embedded PostgreSQL, where another process runs it. Contains a password: never log it. Default:
-   * it is started here, or adopted. */
+  /**
+   * The URL of an embedded PostgreSQL that another process runs. It contains a password: never log it. Default:
+   * start or adopt one here.
+   */
   readonly embeddedUrl?: string | undefined;
 }
 
-/** The services over an open database, and a transport on which the caller is the operator. */
+/** The services over an open database, and a transport whose caller is the operator. */
 export interface Backend {
   readonly database: Database;
-  /** Reaches {@link services} and what can be read of tasks in this process, as the operator. */
+  /** Calls {@link services}, and reads tasks, within this process as the operator. */
   readonly transport: Transport;
-  /** All but inference and tasks: they need a running server. */
+  /** All services but inference and tasks, which need a running server. */
   readonly services: readonly Service[];
-  /** The master key, 32 bytes. Made when first asked for, where neither environment nor data folder has one. */
+  /** The 32-byte master key. Created on first use where neither the environment nor the data folder has one. */
   readonly masterKey: () => Buffer;
-  /** What accounts' webhooks are signed with. */
+  /** The signing secrets of webhooks. */
   readonly webhookSecrets: Secrets;
   readonly signIn: SignIn;
   close(): Promise<void>;
 }
 
-/** Opens the database, embedded where no other is set, and makes the services. */
+/** Opens the database (embedded where no other is configured) and creates the services. */
 export async function openBackend({
   settings,
   config,
@@ -77,20 +74,10 @@ export async function openBackend({
   try {
     const database = await openDatabase(given ?? embedded?.url ?? "", { log: lines });
     const masterKey = keeping(() => masterKeyOf(settings, log));
-    const feed = new CallFeed({ pool: database.pool, url: database.url });
     // Of the embedded database the data folder is that of the gateway.
     const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;
-    const options = {
-      database,
-      config,
-      masterKey,
-      log,
-      onLowBalance,
-      signInObserver,
-      feed,
-      isKeySure,
-    };
-    const { services, signIn, webhookSecrets } = createRooms(options);
+    const options = { database, config, masterKey, log, onLowBalance, signInObserver, isKeySure };
+    const { services, signIn, webhookSecrets, billing } = createRooms(options);
     return {
       database,
       services,
@@ -103,7 +90,7 @@ export async function openBackend({
       ),
       async close() {
         await signIn.close();
-        await feed.close();
+        await billing.close();
         await database.close();
         await embedded?.stop();
       },
@@ -117,9 +104,12 @@ export async function openBackend({
 interface RoomOptions extends Required<Omit<OpenOptions, "settings" | "embeddedUrl">> {
   readonly database: Database;
   readonly masterKey: () => Buffer;
-  readonly feed: CallFeed;
   /** See {@link KeyCopiesOptions}. */
   readonly isKeySure: boolean;
+}
+
+interface Rooms extends Pick<Backend, "services" | "signIn" | "webhookSecrets"> {
+  readonly billing: BillingRoom;
 }
 
 /** The rooms that need no running server. */
@@ -130,9 +120,8 @@ function createRooms({
   log,
   onLowBalance,
   signInObserver,
-  feed,
   isKeySure,
-}: RoomOptions): Pick<Backend, "services" | "signIn" | "webhookSecrets"> {
+}: RoomOptions): Rooms {
   const { pool, orm } = database;
   const accounts = createAccountService({ orm });
   const accountExists = accounts.exists;
@@ -160,27 +149,27 @@ function createRooms({
   );
   const onReveal = (facts: object): void => log.info(facts, "a key was shown again");
   const keyRoom = { orm, accountExists, spentOf, copies, requireStepUp, onReveal };
-  const billing = { pool, accountExists, models: config.models, onLowBalance };
+  const billing = createBillingRoom({ database, config, accountExists, onLowBalance });
   const services = [
     ...signIn.services,
     serve(AccountService, accounts.service),
     serve(KeyService, createKeyService(keyRoom)),
-    serve(BillingService, createBillingService(billing)),
-    serve(RedeemService, createRedeemService({ orm, pool, accountExists })),
-    serve(UsageService, createUsageService({ pool })),
-    serve(CallService, createCallService({ pool, feed })),
+    ...billing.services,
     webhooks.service,
   ];
-  return { services, signIn, webhookSecrets: webhooks.secrets };
+  return { services, signIn, webhookSecrets: webhooks.secrets, billing };
 }
 
-/** In this process, whoever holds the database is the operator. */
+/** Within this process, the caller is the operator: it can open the database anyway. */
 const asOperator: Interceptor = (next) => (request) => {
   request.contextValues.set(callerKey, { kind: "operator", via: "command line" });
   return next(request);
 };
 
-/** Several processes on one database must have the same: what one has sealed the others must open. */
+/**
+ * Reads the master key. All processes on one database must use the same one, since each decrypts what the others
+ * encrypted.
+ */
 function masterKeyOf({ masterKey, databaseUrl, dataDir }: Settings, log: Logger): Buffer {
   if (masterKey !== undefined) return masterKey;
   if (databaseUrl !== undefined) {
@@ -192,13 +181,13 @@ function masterKeyOf({ masterKey, databaseUrl, dataDir }: Settings, log: Logger)
   return keepMasterKey(dataDir);
 }
 
-/** Makes a value when it is first asked for, and keeps it. */
+/** Creates a value on first use and keeps it. */
 function keeping<Value>(make: () => Value): () => Value {
   let kept: { readonly value: Value } | undefined;
   return () => (kept ??= { value: make() }).value;
 }
 
-/** A log that says nothing. */
+/** A log without output. */
 export function silent(): Logger {
   return pino({ level: "silent" });
 }

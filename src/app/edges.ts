@@ -1,4 +1,4 @@
-/** The edges: the public listener (REST, Connect, gRPC-web) and the internal one (gRPC, Connect). */
+/** The two listeners: public (REST, Connect, gRPC-web) and internal (gRPC, Connect). */
 import type { DescService, DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
@@ -29,7 +29,7 @@ import { serve, type Service } from "../core/service.ts";
 import { consoleRpcPrefix, prepareConsole } from "../facade/console-rpc.ts";
 import { createFacade } from "../facade/facade.ts";
 import type {
-  CallbackDoor,
+  CallbackReceiver,
   DirectHandlers,
   FindFile,
   DirectCall,
@@ -54,43 +54,43 @@ import {
 } from "../rpc/internal-listener.ts";
 import { routerOptions } from "../rpc/router.ts";
 
-/** What the edges need of the rest. */
+/** Dependencies of the edges. */
 export interface EdgeOptions {
   readonly settings: Settings;
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly calls: RunningCalls;
   readonly authenticate: Authenticate;
-  /** Told of calls with keys that are known and no good. */
+  /** Called for recognised keys that are disabled, deleted or expired. */
   readonly onRefusedKey: OnRefusedKey;
-  /** Whether calls can be served. Never asks a vendor. */
+  /** Whether calls can be served. Never contacts a vendor. */
   readonly isReady: () => Promise<boolean>;
   readonly services: readonly Service[];
-  /** The handlers of calls to models, for routes that call them directly. */
+  /** Handlers of model calls, which REST routes call directly. */
   readonly direct: DirectHandlers;
-  /** Finds result files by their tokens. */
+  /** Finds result files by token. */
   readonly results: { find: FindFile };
-  /** Takes vendors' callbacks. */
-  readonly tasks: { readonly callbacks: CallbackDoor };
-  /** The pages of the console; `undefined` beside them: they cannot be served. Default: there is no console. */
+  /** Receives vendors' callbacks. */
+  readonly tasks: { readonly callbacks: CallbackReceiver };
+  /** The console's pages; resolves to `undefined` where they cannot be served. Default: no console. */
   readonly pages?: Promise<Pages | undefined> | undefined;
-  /** Who presents the token of a console's cookie. */
+  /** Identifies the owner of a session cookie. */
   readonly signIn: { readonly identify: (token: string) => Promise<Caller> };
-  /** The vendors' own interfaces that are served. */
+  /** Native vendor APIs to serve. */
   readonly native: { readonly prefixes: readonly NativePrefix[] };
-  /** Writes the metrics of all workers. Default: those of this process, which is the only one. */
+  /** Renders the metrics of all workers. Default: those of this process, the only one. */
   readonly readMetrics?: (() => Promise<string>) | undefined;
 }
 
 /** The two listeners. */
 export interface Edges {
-  /** Begins to serve. @throws where a port is taken, naming it */
+  /** Starts listening. @throws where a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
-  /** Ends what still runs, tells its clients why, and closes both listeners. */
+  /** Ends running calls, tells their clients the reason, and closes both listeners. */
   close(): Promise<void>;
 }
 
-/** Builds them; they do not listen yet. */
+/** Creates the listeners; they do not listen yet. */
 export async function createEdges(options: EdgeOptions): Promise<Edges> {
   const { settings, log, metrics, calls, services, authenticate, onRefusedKey, isReady } = options;
   const stopping = new AbortController();
@@ -145,16 +145,16 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
       stopping.abort(new GatewayStopping("the gateway is stopping"));
       await calls.drain(endMs);
       await closeWithin(facade, internal);
-      // Calls whose clients did not read have heard only now that nobody will.
+      // Clients that were not reading have only now been disconnected.
       await calls.drain(endMs);
     },
   };
 }
 
-/** The longest message of a page, in bytes: forms, of whom anybody can send some. */
+/** Longest message from a page, in bytes: pages send forms, and anybody can send one. */
 const consoleMessageBytesMax = 1024 * 1024;
 
-/** The same services for browsers, under a prefix of their own, where a cookie says who calls; and the pages. */
+/** Serves the same services to browsers under a prefix of their own, authenticated by cookie, and the pages. */
 async function registerConsole(
   facade: FastifyInstance,
   { settings, log, calls, services, signIn, pages: built }: EdgeOptions,
@@ -177,7 +177,7 @@ async function registerConsole(
   if (built !== undefined) await facade.register((scope) => registerPages(scope, built));
 }
 
-/** Closes both listeners; cuts what is still connected after {@link endMs}. */
+/** Closes both listeners; after {@link endMs} the remaining connections are cut. */
 async function closeWithin(
   facade: FastifyInstance,
   internal: InternalListener | undefined,
@@ -190,7 +190,7 @@ async function closeWithin(
   clearTimeout(cut);
 }
 
-/** What gRPC expects beside the contract. */
+/** The services that gRPC clients expect besides the contract. */
 function standardServices(
   descriptions: readonly DescService[],
   isReady: () => Promise<boolean>,
@@ -201,7 +201,7 @@ function standardServices(
   ];
 }
 
-/** How long ended calls may take to say so, in milliseconds. */
+/** Time for cancelled calls to report their end, in milliseconds. */
 const endMs = 2_000;
 
 function pages({ metrics: { registry }, isReady, readMetrics }: EdgeOptions) {
@@ -220,9 +220,7 @@ function pages({ metrics: { registry }, isReady, readMetrics }: EdgeOptions) {
   };
 }
 
-/* The handlers that REST calls directly, by the contract's methods. */
-
-/** Connects the facade with the handlers. Messages are made without `create`: each call makes one, and it costs 2 µs. */
+/** Connects the facade with the handlers. Messages are plain objects: `create` would cost each call 2 µs. */
 export function directHandlers(
   inference: InferenceHandlers,
   native: NativeHandlers,

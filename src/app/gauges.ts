@@ -1,4 +1,4 @@
-/** What a server shows of its calls and their money as it is at each moment. */
+/** Gauges of running calls and their holds, and the readiness check. */
 import type { Pool } from "pg";
 import type { BillingJobs } from "../billing/jobs.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
@@ -35,7 +35,7 @@ export function watchCalls({
   metrics.gauge(
     "uas_billing_settlements_waiting",
     "Settlements that the database does not have yet.",
-    () => ledger.stats().waitingSettles,
+    () => ledger.stats().pendingSettles,
   );
   metrics.gauge(
     "uas_billing_journal_entries",
@@ -65,15 +65,13 @@ export function watchCalls({
   );
 }
 
-/* Whether a gateway can serve calls. */
-
-/** How long the answer of a readiness check counts, in milliseconds. */
+/** How long a readiness result is cached, in milliseconds. */
 const readyMs = 1_000;
 
 /**
- * Ready: warmed up, not stopping, and the database answers. Never asks a vendor.
+ * Ready means warmed up, not stopping, and the database answers. Never contacts a vendor.
  *
- * @param isWarm whether the path of a call is compiled, or need not be
+ * @param isWarm whether the warm-up has ended, or is disabled
  */
 export function createReadiness(
   pool: Pool,

@@ -1,14 +1,14 @@
-/** The console's pages, of a server. */
+/** Loads the console's pages of a server. */
 import type { Logger } from "pino";
 import { buildPages, NoBuilder, readPages } from "../console/built.ts";
 import type { Pages } from "../console/serve.ts";
 
-/** Reads the pages, built while the gateway already serves calls where they are not there yet. */
+/** Reads the pages. Builds them first where necessary, while the gateway already serves calls. */
 export async function openPages(log: Logger, signal: AbortSignal): Promise<Pages | undefined> {
   return readFound(await findPages(log, signal), log);
 }
 
-/** Resolves with the folder of the built pages; `undefined`: there are none, and the operator has been told. */
+/** Resolves with the folder of the built pages; `undefined` where there is none, which has been logged. */
 export async function findPages(log: Logger, signal: AbortSignal): Promise<string | undefined> {
   try {
     return await buildPages(signal);
@@ -19,7 +19,7 @@ export async function findPages(log: Logger, signal: AbortSignal): Promise<strin
   }
 }
 
-/** Reads what was found. */
+/** Reads the pages in a folder. */
 export async function readFound(
   folder: string | undefined,
   log: Logger,
@@ -34,6 +34,6 @@ export async function readFound(
 
 const unservedText = "the console cannot be served";
 
-/** What is said where there are no pages: for `npm ci --omit=dev`. */
+/** Log text where pages cannot be built, as after `npm ci --omit=dev`. */
 const noBuilderText =
   "the console has no pages, and their builder is not installed: run `npm ci && npm run console`, then `npm prune --omit=dev` if you like, and start again; calls are served";

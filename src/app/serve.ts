@@ -1,4 +1,7 @@
-/** The life of a server: start, say where it is, wait for a signal, drain, end. */
+/**
+ * The life of a server: start, announce, wait for a signal, drain, end. With several workers, this process
+ * supervises them.
+ */
 import type { Logger } from "pino";
 import { buildApp } from "../app.ts";
 import type { Config, Settings } from "../config/config.ts";
@@ -11,13 +14,15 @@ import { openBackend } from "./backend.ts";
 import { openPages, findPages } from "./pages.ts";
 import { announce } from "./welcome.ts";
 
-/** What says how this installation is set up. */
+/** Settings and configuration of this installation. */
 interface ServeOptions {
   readonly settings: Settings;
   readonly config: Config;
 }
 
-/** Runs a gateway until SIGTERM or SIGINT; resolves when it has drained. A second signal ends at once. */
+/**
+ * Runs a gateway until SIGTERM or SIGINT. Resolves when it has drained. A second signal ends the process at once.
+ */
 export async function serve(options: ServeOptions): Promise<void> {
   setV8Flags();
   if (options.settings.workers > 1) return supervise(options);
@@ -41,22 +46,23 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/* The life of a server of several workers: what serves calls is in them, what there is once is here. */
-
-/** What says how this installation is set up. */
+/** Settings and configuration of this installation. */
 interface SuperviseOptions {
   readonly settings: Settings;
   readonly config: Config;
 }
 
-/** Clients of the database beside those of workers: command lines, the supervisor. */
+/** Database connections besides those of workers: command lines and the supervisor. */
 const otherConnections = 20;
 
-/** The most connections that one worker opens, rounded up. */
+/** Most connections that one worker opens, rounded up. */
 const workerConnections = 45;
 
-/** Runs a gateway of several workers until SIGTERM or SIGINT; resolves when all have drained. A second signal ends at
- * once. @throws the first failure at the start, or where a worker died while it drained */
+/**
+ * Runs several workers until SIGTERM or SIGINT. Resolves when all have drained. A second signal kills them.
+ *
+ * @throws the first failure at start, or where a worker exited while draining
+ */
 async function supervise(options: SuperviseOptions): Promise<void> {
   const write = (lines: string): void => void process.stdout.write(lines);
   const { log } = createServerLog(options, { sink: { write } });
@@ -81,7 +87,7 @@ async function supervise(options: SuperviseOptions): Promise<void> {
   log.info("stopped");
 }
 
-/** Brings the schema up to date, starts the workers, and says so. */
+/** Migrates the schema, starts the workers, and announces the gateway. */
 async function start(
   workers: Supervisor,
   options: SuperviseOptions & { readonly log: Logger; readonly embeddedUrl: string | undefined },
@@ -94,7 +100,7 @@ async function start(
   }
 }
 
-/** Starts the embedded PostgreSQL where no other is set, with room for all workers. */
+/** Starts the embedded PostgreSQL, with connections for all workers, where no other database is configured. */
 async function startDatabase(
   { settings: { databaseUrl, dataDir, workers } }: SuperviseOptions,
   log: Logger,

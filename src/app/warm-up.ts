@@ -1,7 +1,7 @@
 /**
- * Runs the path of a call until V8 has compiled it, against a vendor inside this process: the first 24,000 requests of a
- * cold gateway cost up to three times as much, most of it in compiler threads. Nothing of it is booked, recorded, logged or
- * counted, and no configured vendor is asked.
+ * Runs the path of a call against a vendor within this process until V8 has compiled it. The first 24,000 requests
+ * of a cold gateway cost up to three times as much, mostly in compiler threads. The warm-up is not charged,
+ * recorded, logged or counted, and contacts no configured vendor.
  */
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -23,41 +23,41 @@ import { createMetrics } from "../core/metrics.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";
 import { vendorKinds } from "../vendor/index.ts";
 
-/** What the warm-up takes of the gateway that it warms up. */
+/** The parts of the gateway that the warm-up uses. */
 export interface WarmUpOptions extends Pick<HandlerOptions, "pricing" | "state" | "counter"> {
   readonly models: Iterable<ModelConfig>;
   /** Ends it early. */
   readonly signal: AbortSignal;
-  /** How long it may take, in milliseconds. Default 1,500. */
+  /** Time limit in milliseconds. Default 1,500. */
   readonly limitMs?: number;
 }
 
-/** How many calls are made: from here on a call costs what it costs for good, within a tenth. */
+/** Number of calls. From here on, the cost of a call is within a tenth of its final value. */
 const callsWanted = 4_000;
 
-/** Calls at once: as many as keep the loop busy. */
+/** Concurrent calls: enough to keep the event loop busy. */
 const callsAtOnce = 16;
 
-/** Of so many calls one is a stream. */
+/** One call in this many is a stream. */
 const streamEach = 8;
 
-/** What the warm-up of a server needs. */
+/** Options of a server's warm-up. */
 export type WarmUpParts = Omit<WarmUpOptions, "signal"> & { readonly log: Logger };
 
-/** The warm-up of a server: begins when it listens, and is waited for by `/readyz` only. */
+/** The warm-up of a server. It starts when the server listens; only `/readyz` waits for it. */
 export class WarmUp {
   readonly #options: WarmUpParts;
   readonly #stop = new AbortController();
   #isDone: boolean;
   #running: Promise<void> | undefined;
 
-  /** @param isWanted whether it is made at all */
+  /** @param isWanted whether to warm up at all */
   constructor(options: WarmUpParts, isWanted: boolean) {
     this.#options = options;
     this.#isDone = !isWanted;
   }
 
-  /** Whether it has ended, or is not made. */
+  /** Whether it has ended or is disabled. */
   get isDone(): boolean {
     return this.#isDone;
   }
@@ -84,7 +84,7 @@ export class WarmUp {
   }
 }
 
-/** Warms up. Resolves to how many calls were made: none where there is no text model. */
+/** Warms up. Resolves to the number of calls: 0 where no text model is configured. */
 export async function warmUp(options: WarmUpOptions): Promise<number> {
   const { limitMs = 1_500, signal } = options;
   const model = [...options.models].find(({ type }) => type === ModelType.TEXT);
@@ -117,7 +117,7 @@ export async function warmUp(options: WarmUpOptions): Promise<number> {
   return made;
 }
 
-/** The only key of the warm-up's gateway, which listens on a port that nobody is told. */
+/** The only key of the warm-up gateway, whose port is not published. */
 const keyText = `uas_${"0".repeat(32)}`;
 
 const messages = [
@@ -130,7 +130,7 @@ interface OpenGateway {
   close(): Promise<void>;
 }
 
-/** A gateway of the same parts, without books, log, metrics and callers. */
+/** Creates a gateway of the same parts, without ledger, log, metrics or callers. */
 async function openGateway(
   { pricing, state, counter }: WarmUpOptions,
   model: ModelConfig,
@@ -182,7 +182,7 @@ async function openGateway(
   };
 }
 
-/** Admits everything and books nothing. */
+/** A ledger that admits everything and records nothing. */
 const noBooks: Ledger = {
   hold: () => Promise.resolve({ admitted: true }),
   extend: ({ amountNanos }) => Promise.resolve({ heldNanos: amountNanos }),
@@ -230,7 +230,7 @@ const streamBody = [
   )
   .join("");
 
-/** The vendor: as a fast one would answer. */
+/** The vendor: replies at once. */
 const answer: RequestListener = (request, response) => {
   const pieces: Buffer[] = [];
   request.on("data", (piece: Buffer) => void pieces.push(piece));
@@ -242,7 +242,10 @@ const answer: RequestListener = (request, response) => {
   });
 };
 
-/** Any free port, of this process alone: workers of one supervisor would share it, and take each other's calls. */
+/**
+ * A free port of this process alone. Workers of one supervisor would otherwise share it and receive each other's
+ * calls.
+ */
 const ownPort = { host: "127.0.0.1", port: 0, exclusive: true };
 
 async function listen(listener: RequestListener): Promise<Server> {

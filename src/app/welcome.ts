@@ -1,4 +1,4 @@
-/** Says that the gateway serves: to a person what to do next, and in the log where it listens. */
+/** Announces that the gateway serves: next steps for a person, the addresses for the log. */
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
@@ -11,14 +11,14 @@ import { canServePages } from "../console/built.ts";
 import { nanosPerUsd } from "../core/money.ts";
 import type { SignIn } from "../account/module.ts";
 
-/** What the welcome asks and makes accounts with. */
+/** Services that the welcome calls. */
 interface Services {
   /** Calls as the operator. */
   readonly transport: Transport;
   readonly signIn: SignIn;
 }
 
-/** What is said, and where. */
+/** Facts and outputs of the welcome. */
 export interface WelcomeOptions {
   readonly settings: Settings;
   readonly config: Config;
@@ -26,7 +26,7 @@ export interface WelcomeOptions {
   readonly urls: { readonly publicUrl: string; readonly internalUrl: string };
 }
 
-/** Writes the welcome to standard output and a line to the log. On a fresh demo it makes an account and a key. */
+/** Prints the welcome and logs a line. On a new demo it creates an account and a key. */
 export async function announce(services: Services, options: WelcomeOptions): Promise<void> {
   const { settings, config, log, urls } = options;
   await welcome(services, { config, url: settings.publicUrl ?? urls.publicUrl });
@@ -35,7 +35,7 @@ export async function announce(services: Services, options: WelcomeOptions): Pro
   warnOfShownCodes(options);
 }
 
-/** Where codes are shown to whoever asks for them, nobody else should be able to ask. */
+/** Warns where sign-in codes are shown to whoever requests them: then nobody else should reach the gateway. */
 function warnOfShownCodes({ settings, config, log }: WelcomeOptions): void {
   const { host } = settings.listen;
   const isLocal = ["127.0.0.1", "::1", "localhost"].includes(host);
@@ -45,7 +45,7 @@ function warnOfShownCodes({ settings, config, log }: WelcomeOptions): void {
   log.warn({ host }, text);
 }
 
-/** What the demo account may spend. */
+/** Balance of the demo account. */
 const demoBalanceNanos = 10n * nanosPerUsd;
 
 async function welcome(
@@ -81,8 +81,8 @@ async function welcome(
 }
 
 /**
- * How the operator gets into the console: on a demo, until there is a password, by a link. Elsewhere nothing is printed
- * that lets anybody in, for what is printed is often kept.
+ * How the operator enters the console: on a demo without a password, by a link. Otherwise no credential is printed,
+ * since output is often kept.
  */
 async function consoleLines(
   { signIn, transport }: Services,

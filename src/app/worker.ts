@@ -1,4 +1,4 @@
-/** The life of one of several workers: it serves until its supervisor has it stop, or is gone. */
+/** The life of one of several workers: it serves until its supervisor stops it or is gone. */
 import cluster, { type Worker } from "node:cluster";
 import { type App, buildApp } from "../app.ts";
 import { failureMessage } from "../core/failure-message.ts";
@@ -8,9 +8,12 @@ import { createServerLog } from "../server/server-log.ts";
 import { setV8Flags } from "../server/v8-flags.ts";
 import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "../server/worker-messages.ts";
 
-/** Runs this process as a worker. Never rejects: a failed start is told to the supervisor, and the exit code is 1. */
+/**
+ * Runs this process as a worker. Never rejects: a failed start is reported to the supervisor, and the exit code is
+ * 1.
+ */
 export async function runWorker(): Promise<void> {
-  // A terminal sends its signals to the workers, too: when they end is for the supervisor to say.
+  // A terminal signals the workers too, but the supervisor decides when they end.
   for (const name of ["SIGINT", "SIGTERM"] as const) process.on(name, () => {});
   const supervisor = new SupervisorLink(thisWorker());
   try {
@@ -50,13 +53,13 @@ function thisWorker(): Worker {
   return cluster.worker;
 }
 
-/** The supervisor, as a worker sees it. */
+/** The worker's connection to its supervisor. */
 class SupervisorLink {
-  /** What to serve with; `undefined`: it is stopped before it has been told. */
+  /** The order to serve with; `undefined` where the worker is stopped before it gets one. */
   readonly order: Promise<WorkerOrder | undefined>;
-  /** The folder of the console's pages, once it is known; `undefined`: there is none. */
+  /** The folder of the console's pages; `undefined` where there is none. */
   readonly pagesFolder: Promise<string | undefined>;
-  /** Resolves when this process is to drain: by the supervisor's word, or because it is gone. */
+  /** Resolves when this process must drain: on the supervisor's order, or because the supervisor is gone. */
   readonly stopped: Promise<void>;
   readonly #worker: Worker;
   readonly #order = Promise.withResolvers<WorkerOrder | undefined>();
@@ -72,10 +75,10 @@ class SupervisorLink {
     this.pagesFolder = this.#pages.promise;
     this.stopped = this.#stopped.promise;
     worker.on("message", (message: ToWorker) => this.#onMessage(message));
-    // What was said to a supervisor that has just died: its end says the rest.
+    // The supervisor has just exited; its disconnect is handled below.
     worker.on("error", () => {});
     worker.on("disconnect", () => {
-      // Node.js would end this process here, and with it the calls that run.
+      // Node.js would exit here and break the running calls.
       worker.exitedAfterDisconnect = true;
       this.#stop();
       for (const answer of this.#asked.values()) answer("");
@@ -84,17 +87,17 @@ class SupervisorLink {
   }
 
   send(message: FromWorker): void {
-    // Without a supervisor there is nobody to tell.
+    // Without a supervisor there is nobody to notify.
     if (this.#worker.isConnected()) this.#worker.send(message);
   }
 
-  /** Says that this worker serves. */
+  /** Reports that this worker serves. */
   serve(app: App, urls: ListenUrls): void {
     this.#app = app;
     this.send({ kind: "listening", urls });
   }
 
-  /** The metrics of all workers, as text. Without a supervisor, those of this one. */
+  /** The metrics of all workers as text; without a supervisor, those of this one. */
   readAllMetrics(): Promise<string> {
     if (!this.#worker.isConnected())
       return this.#app?.metrics.registry.metrics() ?? Promise.resolve("");
@@ -105,7 +108,7 @@ class SupervisorLink {
     return answer.promise;
   }
 
-  /** Ends the connection, which keeps this process alive. */
+  /** Closes the channel, which would keep this process alive. */
   leave(): void {
     if (this.#worker.isConnected()) this.#worker.disconnect();
   }

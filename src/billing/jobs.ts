@@ -1,41 +1,37 @@
-/** What billing does by itself: settles for dead processes, makes partitions, checks the books. */
+/** Billing's background jobs: recovery of holds, partitions of the coming months, the ledger audit. */
 import type { Pool } from "pg";
-import { singly } from "../core/async.ts";
+import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 import { ensurePartitions, type PartitionedTable } from "../db/partition.ts";
-import { auditAlone, type AuditBreach } from "./ledger/audit.ts";
-import type { At } from "./ledger/failpoints.ts";
+import { auditExclusively, type AuditBreach } from "./ledger/audit.ts";
+import type { Failpoint } from "./ledger/failpoints.ts";
 import { ledgerTimings, type LedgerTimings } from "./ledger/ledger.ts";
 
-type Tell = (message: string, fields: Readonly<Record<string, unknown>>) => void;
+type LogEvent = (message: string, fields: Readonly<Record<string, unknown>>) => void;
 
-/** What {@link createBillingJobs} needs. Times: see {@link LedgerTimings}. */
+/** The database, and the reports of {@link createBillingJobs}. Times: see {@link LedgerTimings}. */
 interface BillingJobsOptions extends Partial<LedgerTimings> {
   /** The plain pool of the database. */
   readonly pool: Pool;
-  /** The ledger's `nodeId`: who has been in touch for long enough ends those that are silent. Default: none;
-   * then only holds that have expired or whose process has ended are swept. */
+  /** The ledger's `nodeId`: a process that has sent heartbeats for long enough may declare silent ones dead.
+   * Default: none; then only expired holds and those of processes that ended are recovered. */
   readonly nodeId?: string;
-  /** Told what an operator should know, without secrets. Default: nobody. */
-  readonly warn?: Tell;
-  /** Told what an operator must know: that the books are wrong. Default: `warn`. */
-  readonly alarm?: Tell;
-  /** Told when a sweep has taken an account below its threshold. Default: nobody. */
+  /** Logs what an operator should know, without secrets. Default: nothing. */
+  readonly warn?: LogEvent;
+  /** Logs what an operator must know: that the ledger is wrong. Default: `warn`. */
+  readonly alarm?: LogEvent;
+  /** Called when a recovery has taken an account below its threshold. Default: nothing. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
-  /** Told of each point that a sweep passes: where tests kill the process. Default: nobody. */
-  readonly at?: At;
+  /** Called at each {@link Failpoint} of a recovery, where tests kill the process. Default: nothing. */
+  readonly failpoint?: Failpoint;
 }
 
 /** The jobs of a process. Every node may run them at once. */
-export interface BillingJobs {
-  /** Begins. Makes the partitions of the coming months first, in the background. */
-  start(): void;
-  /** Ends; what is under way is waited for. */
-  stop(): Promise<void>;
-  /** Sweeps now. Returns how many holds it ended. */
-  sweep(): Promise<number>;
-  /** Checks the books now. `undefined`: another process is doing it. */
+export interface BillingJobs extends PeriodicJobs {
+  /** Recovers holds now. Returns how many it ended. */
+  recoverHolds(): Promise<number>;
+  /** Audits the ledger now. `undefined`: another process is doing it. */
   audit(): Promise<readonly AuditBreach[] | undefined>;
-  /** How many rules' breaches the last audit of this process named; 0 before the first. */
+  /** How many breaches the last audit of this process found; 0 before the first. */
   findings(): number;
 }
 
@@ -46,68 +42,60 @@ export const billingPartitions: readonly PartitionedTable[] = [
   { table: "hold_step", column: "hold_id" },
 ];
 
-/** How often partitions are looked after, in milliseconds. There are months of reserve. */
+/** How often missing partitions are made, in milliseconds. There are months of reserve. */
 const partitionMs = 60 * 60 * 1_000;
 
-/** How often the books are checked, in milliseconds, and how soon after the start: not in its first rush. */
+/** How often the ledger is audited, in milliseconds, and how soon after the start: not among its first calls. */
 const auditMs = 60 * 60 * 1_000;
 const firstAuditMs = 5 * 60 * 1_000;
 
 /** How many breaches a log line names. */
-const toldMax = 10;
+const loggedMax = 10;
 
-/** Makes the jobs; {@link BillingJobs.start} begins. */
+/** Creates the jobs; {@link PeriodicJobs.start} begins, with the partitions of the coming months first. */
 export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
-  const { pool, warn = () => {} } = options;
-  const { sweepMs } = ledgerTimings(options);
-  const timers: NodeJS.Timeout[] = [];
-  const sweep = (): Promise<number> => sweepHolds(sweepOptions(options, warn));
+  const { pool, nodeId, failpoint, warn = () => {}, onLowBalance = () => {} } = options;
+  const { recoveryMs, silentMs } = ledgerTimings(options);
+  const recovery = { pool, nodeId, silentMs, warn, onLowBalance, failpoint };
   const audit = createAudit(pool, options.alarm ?? warn);
-  const sweepJob = singly(sweep, (error) => warn("sweeping holds failed", { err: error }));
-  const partitionJob = singly(
-    () => makePartitions(pool),
-    (error) => warn("making partitions failed: tried again in an hour", { err: error }),
-  );
-  const auditJob = singly(audit.run, (error) =>
-    warn("the books could not be checked: tried again in an hour", { err: error }),
-  );
+  const failed = (message: string) => (error: unknown) => warn(message, { err: error });
+  const jobs = periodic([
+    {
+      run: () => makePartitions(pool),
+      everyMs: partitionMs,
+      onError: failed("making partitions failed: tried again in an hour"),
+    },
+    {
+      run: () => recoverHolds(recovery),
+      everyMs: recoveryMs,
+      firstMs: recoveryMs,
+      onError: failed("recovering holds failed: tried again"),
+    },
+    {
+      run: audit.run,
+      everyMs: auditMs,
+      firstMs: firstAuditMs,
+      onError: failed("the ledger could not be audited: tried again in an hour"),
+    },
+  ]);
   return {
-    start() {
-      if (timers.length > 0) return;
-      void partitionJob();
-      timers.push(
-        setInterval(() => void sweepJob(), sweepMs),
-        setInterval(() => void partitionJob(), partitionMs),
-        setInterval(() => void auditJob(), auditMs),
-        setTimeout(() => void auditJob(), firstAuditMs),
-      );
-      for (const timer of timers) timer.unref();
-    },
-    async stop() {
-      for (const timer of timers.splice(0)) clearInterval(timer);
-      await Promise.all([sweepJob.ended(), partitionJob.ended(), auditJob.ended()]);
-    },
-    sweep,
+    ...jobs,
+    recoverHolds: () => recoverHolds(recovery),
     audit: audit.run,
     findings: audit.findings,
   };
 }
 
-function sweepOptions(options: BillingJobsOptions, warn: Tell): SweepOptions {
-  const { pool, nodeId, onLowBalance = () => {}, at } = options;
-  return { pool, nodeId, silentMs: ledgerTimings(options).silentMs, warn, onLowBalance, at };
-}
-
-function createAudit(pool: Pool, alarm: Tell) {
+function createAudit(pool: Pool, alarm: LogEvent) {
   let findings = 0;
   return {
     findings: () => findings,
     run: async (): Promise<readonly AuditBreach[] | undefined> => {
-      const breaches = await auditAlone(pool);
+      const breaches = await auditExclusively(pool);
       if (breaches === undefined) return undefined;
       findings = breaches.length;
       if (findings > 0) {
-        alarm("the books are wrong", { findings, breaches: breaches.slice(0, toldMax) });
+        alarm("the ledger is wrong", { findings, breaches: breaches.slice(0, loggedMax) });
       }
       return breaches;
     },
@@ -119,40 +107,36 @@ async function makePartitions(pool: Pool): Promise<void> {
   await pool.query("select ledger_guard_partitions()");
 }
 
-/* Ends the holds of processes that are dead, and those that have expired. The database's clock alone decides. */
-
-/** What {@link sweepHolds} needs. */
-interface SweepOptions {
-  /** The plain pool of the database. */
+interface RecoveryOptions {
   readonly pool: Pool;
-  /** The process that sweeps, while it tells the database that it lives. Default: none; then nobody is taken
-   * for dead, and only who was before is swept. */
+  /** The process that recovers. `undefined`: no process is declared dead now. */
   readonly nodeId: string | undefined;
-  /** How long a process is silent before it is taken for dead, in milliseconds. */
+  /** How long a process is silent before it counts as dead, in milliseconds. */
   readonly silentMs: number;
-  readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly warn: LogEvent;
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
-  readonly at: At | undefined;
+  readonly failpoint: Failpoint | undefined;
 }
 
-/** The most holds of one look, of either kind. More are found by the next one, at once. */
-const sweepMax = 10_000;
+/** The most holds of one query, of either kind. The next query follows at once where there are more. */
+const recoveryMax = 10_000;
 
 const findStatement = `
 select account_id, array_agg(id) as ids from (
   (select account_id, id from hold where state = 1 and expires_at < clock_timestamp()
-     order by expires_at limit ${sweepMax})
+     order by expires_at limit ${recoveryMax})
   union
-  (select account_id, id from hold where state = 1 and node_id = any($1::uuid[]) limit ${sweepMax})
+  (select account_id, id from hold where state = 1 and node_id = any($1::uuid[]) limit ${recoveryMax})
 ) gone group by account_id order by account_id`;
 
 /**
- * Sweeps: each account in a transaction of its own, the account locked before its holds, as everywhere.
+ * Ends the holds of dead processes, and expired ones, by the database's clock alone. Each account has a transaction of
+ * its own, which locks the account before its holds, as everywhere.
  *
  * @returns how many holds it ended.
  */
-async function sweepHolds(options: SweepOptions): Promise<number> {
-  const { pool, nodeId, silentMs, warn, at } = options;
+async function recoverHolds(options: RecoveryOptions): Promise<number> {
+  const { pool, nodeId, silentMs, warn, failpoint } = options;
   const { rows: nodes } = await pool.query<{ ids: string[] | null }>(
     "select ledger_end_silent($1, $2) as ids",
     [nodeId ?? null, silentMs],
@@ -161,24 +145,24 @@ async function sweepHolds(options: SweepOptions): Promise<number> {
     const { rows } = await pool.query<{ account_id: string; ids: string[] }>(findStatement, [
       nodes[0]?.ids ?? null,
     ]);
-    if (rows.length > 0) at?.("sweep.found");
+    if (rows.length > 0) failpoint?.("recovery.found");
     let found = 0;
     const before = ended;
     for (const { account_id: accountId, ids } of rows) {
       found += ids.length;
       try {
-        ended += await sweepAccount(options, accountId, ids);
+        ended += await recoverAccount(options, accountId, ids);
       } catch (error) {
         // One stuck account must not keep the money of the others.
-        warn("the holds of an account could not be swept", { accountId, err: error });
+        warn("the holds of an account could not be recovered", { accountId, err: error });
       }
     }
-    if (found < sweepMax || ended === before) return ended;
+    if (found < recoveryMax || ended === before) return ended;
   }
 }
 
-async function sweepAccount(
-  { pool, onLowBalance, at }: SweepOptions,
+async function recoverAccount(
+  { pool, onLowBalance, failpoint }: RecoveryOptions,
   accountId: string,
   ids: string[],
 ): Promise<number> {
@@ -186,9 +170,9 @@ async function sweepAccount(
     "select ended, low_balance from ledger_recover_holds($1, $2)",
     [accountId, ids],
   );
-  at?.("sweep.begun");
+  failpoint?.("recovery.begun");
   const { rows } = await answer;
-  at?.("sweep.done");
+  failpoint?.("recovery.done");
   const { ended = 0, low_balance: low = null } = rows[0] ?? {};
   if (low !== null) onLowBalance(accountId, BigInt(low));
   return ended;

@@ -1,4 +1,4 @@
-/** Rows of billing as messages of the contract. */
+/** Turns rows of billing into messages of the contract. */
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
@@ -12,31 +12,25 @@ import { type CallRecord, CallRecordSchema } from "../../gen/uas/billing/v1/call
 import { errorCodeOf } from "../core/error-words.ts";
 import { money } from "../core/money.ts";
 import type { CallRow } from "./calls/call-row.ts";
+import type { RowOf } from "../db/row.ts";
+import type { BalanceEntity, BookingEntity, LedgerEntryEntity } from "./entity.ts";
+import type { CallEntity } from "./calls/entity.ts";
 
 /** The two columns of a balance, as the driver gives bigint. */
-export interface BalanceRow {
-  readonly available: string;
-  readonly held: string;
-}
+export type BalanceRow = RowOf<typeof BalanceEntity, "available" | "held">;
 
-/** A customer's entry, as the driver gives it. */
-export interface EntryRow {
-  readonly txn_id: string;
-  readonly kind: number;
-  readonly amount: string;
-  readonly reference: string | null;
-  readonly create_time: Date;
-  readonly balance_after: string | null;
-  readonly reason: string | null;
-}
+/** A customer's entry, and the reason of its booking. */
+export type EntryRow = RowOf<
+  typeof LedgerEntryEntity,
+  "txn_id" | "kind" | "amount" | "reference" | "create_time" | "balance_after"
+> &
+  RowOf<typeof BookingEntity, "reason">;
 
 /** A row of the call table, as the driver gives it. */
-export type StoredCallRow = Omit<CallRow, "start_time" | "second_micros"> & {
-  readonly start_time: Date;
-  readonly second_micros: string | null;
-};
+export type StoredCallRow = Omit<CallRow, "start_time" | "second_micros"> &
+  RowOf<typeof CallEntity, "start_time" | "second_micros">;
 
-/** A balance; `undefined`: an account without any movement. */
+/** A balance. @param row `undefined`: the account has no ledger entry yet */
 export function balanceMessage(accountId: string, row: BalanceRow | undefined): Balance {
   const available = BigInt(row?.available ?? 0);
   const held = BigInt(row?.held ?? 0);
@@ -48,7 +42,7 @@ export function balanceMessage(accountId: string, row: BalanceRow | undefined): 
   });
 }
 
-/** A movement as its customer sees it. */
+/** A ledger entry as its customer sees it. */
 export function entryMessage(row: EntryRow): LedgerEntry {
   return create(LedgerEntrySchema, {
     transactionId: row.txn_id,

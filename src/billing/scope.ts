@@ -1,14 +1,11 @@
-/** Whose data a request to billing may see. */
+/** The account that a billing request is about, checked against its caller. */
 import type { HandlerContext } from "@connectrpc/connect";
-import { callerKey } from "../core/caller.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { canSeeAccount, isOperator, noSuchAccount } from "../core/access.ts";
 import { invalid } from "../core/validation.ts";
 
-/** The account of a request: an operator's may be any, a session's only its own. @throws GatewayError NOT_FOUND */
+/** The account of a request: any for an operator, its own for a session. @throws GatewayError NOT_FOUND */
 export function parseAccount(accountId: string, context: Pick<HandlerContext, "values">): string {
-  const caller = context.values.get(callerKey);
-  const isOwn = caller?.kind === "session" && caller.accountId === accountId;
-  if (!isOwn && caller?.kind !== "operator") throw noSuchAccount();
+  if (!canSeeAccount(context, accountId)) throw noSuchAccount();
   return accountId;
 }
 
@@ -20,14 +17,4 @@ export function parseScope(
   if (accountId !== "") return parseAccount(accountId, context);
   if (isOperator(context)) return undefined;
   throw invalid("account_id", "account_id is required");
-}
-
-/** What is said of an account that there is not, and of one that is not the caller's. */
-export function noSuchAccount(): GatewayError {
-  return new GatewayError(ErrorCode.NOT_FOUND, "there is no such account");
-}
-
-/** Whether the caller is an operator. */
-export function isOperator(context: Pick<HandlerContext, "values">): boolean {
-  return context.values.get(callerKey)?.kind === "operator";
 }

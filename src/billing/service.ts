@@ -1,4 +1,4 @@
-/** The RPCs of billing. Who may call which is checked before; which account, is checked here. */
+/** The RPCs of BillingService. The access option of each RPC is checked before; the account is checked here. */
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
@@ -14,6 +14,7 @@ import {
   type ListLedgerEntriesRequest,
 } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { noSuchAccount } from "../core/access.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd } from "../core/money.ts";
 import { actionValues } from "../core/operator-log.ts";
@@ -28,9 +29,8 @@ import { auditLedger } from "./ledger/audit.ts";
 import { book, kindOf, type Booking, type OnLowBalance } from "./ledger/booking.ts";
 import { balanceMessage, entryMessage, type BalanceRow, type EntryRow } from "./message.ts";
 import { createPriceRpcs } from "./prices/price-rpcs.ts";
-import { noSuchAccount, parseAccount } from "./scope.ts";
+import { parseAccount } from "./scope.ts";
 
-/** What {@link createBillingService} needs. */
 interface BillingServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Queryable;
@@ -38,7 +38,7 @@ interface BillingServiceOptions {
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** The configured models, by key. Default: none. */
   readonly models?: ReadonlyMap<string, ModelConfig>;
-  /** Told when a booking takes an account below its threshold. Default: nobody. */
+  /** Called when a booking takes an account below its threshold. Default: nothing. */
   readonly onLowBalance?: OnLowBalance;
 }
 
@@ -50,7 +50,7 @@ const sql = {
 
 type Rpcs = ServiceImpl<typeof BillingService>;
 
-/** Makes the implementation of `uas.billing.v1.BillingService`. */
+/** Creates the implementation of `uas.billing.v1.BillingService`. */
 export function createBillingService(options: BillingServiceOptions): Rpcs {
   const pool = answering(options.pool);
   const { models = new Map() } = options;
@@ -154,14 +154,12 @@ function listRpcs(pool: Queryable): Pick<Rpcs, "listLedgerEntries"> {
   };
 }
 
-/* Reads the movements of an account: pages by the keyset, narrowed to kinds and to a time. */
-
 const select =
   "select e.txn_id, e.kind, e.amount, e.reference, e.create_time, e.balance_after, b.reason " +
   "from ledger_entry e " +
   "left join booking b on b.account_id = e.account_id and b.reference = e.reference";
 
-/** Reads a page of them. @throws GatewayError INVALID_REQUEST, NOT_FOUND where the account is not the caller's */
+/** Reads a page of ledger entries. @throws GatewayError INVALID_REQUEST; NOT_FOUND where the account is not the caller's */
 async function listEntries(
   pool: Queryable,
   request: ListLedgerEntriesRequest,
@@ -183,27 +181,9 @@ async function listEntries(
   return { entries: items.map(entryMessage), nextPageToken };
 }
 
-/** Nearly all movements are charges: what else there is has an index of its own, which the first condition names. */
+/** Nearly all entries are charges. The others have an index of their own, which the first condition makes usable. */
 function addKinds(where: Where, kinds: readonly LedgerKind[]): void {
   if (kinds.length === 0) return;
   if (!kinds.includes(LedgerKind.CHARGE)) where.also(`e.kind <> ${LedgerKind.CHARGE}`);
   where.and("e.kind = any(?::smallint[])", kinds);
-}
-
-/* What keys have spent. */
-
-/**
- * Tells what each key has spent in its life, in nano-USD. A key that is not in the answer has spent nothing.
- *
- * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached.
- */
-export async function spentOfKeys(
-  pool: Queryable,
-  keyIds: readonly string[],
-): Promise<ReadonlyMap<string, bigint>> {
-  const { rows } = await answering(pool).query<{ key_id: string; spent: string }>(
-    "select key_id, spent from key_spend where key_id = any($1)",
-    [keyIds],
-  );
-  return new Map(rows.map(({ key_id, spent }) => [key_id, BigInt(spent)]));
 }

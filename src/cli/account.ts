@@ -60,7 +60,7 @@ async function createAccount(
   if (balance !== undefined && balance.amountNanos > 0n) {
     const reference = `account-create:${accountId}`;
     try {
-      // Nobody has paid it: payments come by `uas topup`, with a reference of their own.
+      // Nobody paid this amount: payments are made with `uas topup`, with a reference of their own.
       const request = { accountId, amount: balance, reference, source: TopUpSource.PROMO };
       await createClient(BillingService, transport).topUp(request);
     } catch (error) {
@@ -75,7 +75,7 @@ async function createAccount(
 
 async function showAccount(transport: Transport, accountId: string): Promise<Output> {
   const [{ account }, { balance }] = await Promise.all([
-    // Only this one fails where there is no such account: without movements, a balance is zero.
+    // Only this request fails for an unknown account: without ledger entries, a balance is zero.
     createClient(AccountService, transport).getAccount({ accountId }),
     createClient(BillingService, transport).getBalance({ accountId }),
   ]);
@@ -106,9 +106,7 @@ async function listAccounts(transport: Transport): Promise<Output> {
   return { json, text: table(["ACCOUNT", "STATE", "CREATED", "NAME"], rows) };
 }
 
-/* `uas account suspend|resume|discount|alert`. */
-
-/** Adds the commands to `account`. */
+/** Adds the commands that change an account. */
 function addAccountChanges(account: Command, { context, print }: CliTools): void {
   const run = async (change: (transport: Transport) => Promise<Output>): Promise<void> =>
     print(await withBackend(context, ({ transport }) => change(transport)));
@@ -169,7 +167,7 @@ function shown(account: Account | undefined): Output {
   return { json, text: facts(json) };
 }
 
-/** What an account is held to, in the words of the command line. */
+/** Discount, alert and suspension of an account, in the words of the command line. */
 function accountTerms(account: Account | undefined) {
   const threshold = account?.lowBalanceThreshold;
   return {

@@ -1,4 +1,4 @@
-/** Opens the configuration and the services for a command. */
+/** Opens configuration and services for a command. */
 import type { Transport } from "@connectrpc/connect";
 import type { Config, Settings } from "../config/config.ts";
 import { loadConfig } from "../config/load.ts";
@@ -10,7 +10,7 @@ export function warn(context: CliContext, message: string): void {
   context.err(`warning: ${message}\n`);
 }
 
-/** Reads the environment; what in it has no effect is warned of. */
+/** Reads the environment and warns about variables without effect. */
 export function settingsOf(context: CliContext): ReadSettings {
   const settings = readSettings(context.env, context.cwd);
   for (const warning of settings.warnings) warn(context, warning);
@@ -20,7 +20,7 @@ export function settingsOf(context: CliContext): ReadSettings {
 /**
  * Reads the configuration.
  *
- * @param options.unresolved `placeholder` for commands that ask no vendor: they need no vendor's secret
+ * @param options.unresolved `placeholder` for commands that contact no vendor and so need no vendor secret
  */
 export async function configOf(
   context: CliContext,
@@ -30,14 +30,14 @@ export async function configOf(
   return loadConfig({ ...options, env, cwd, kinds: await context.servedKinds() });
 }
 
-/** The services of this installation, for the length of one command. */
+/** The services of this installation, for one command. */
 export interface OpenBackend {
   readonly transport: Transport;
   readonly config: Config;
   readonly settings: Settings;
 }
 
-/** Opens the services, does the work, and closes them again, whatever happens. */
+/** Opens the services, runs the work, and always closes them. */
 export async function withBackend<Result>(
   context: CliContext,
   work: (backend: OpenBackend) => Promise<Result>,

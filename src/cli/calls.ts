@@ -35,7 +35,7 @@ import {
   millis,
 } from "./values.ts";
 
-/** How many calls are listed where nothing is said. */
+/** Default number of listed calls. */
 const limitDefault = 100;
 
 /** Adds the commands. */
@@ -79,7 +79,7 @@ interface ListOptions {
 
 async function listCalls(transport: Transport, options: ListOptions): Promise<Output> {
   const { account, limit, model = "", key = "", error, failed, since, until } = options;
-  // The log of an account that does not exist is empty; a mistyped id should not look like that.
+  // An unknown account has an empty call log; a mistyped id should not look like that.
   await createClient(AccountService, transport).getAccount({ accountId: account });
   const client = createClient(CallService, transport);
   const filter = {
@@ -147,7 +147,7 @@ function callList(calls: readonly CallRecord[]): Output {
   return { json, text: table(head, rows) };
 }
 
-/** A record in the words of the command line. The first members are fixed; more may follow. */
+/** A call record in the words of the command line. The first members are fixed; more may follow. */
 function callJson(call: CallRecord) {
   const { usage } = call;
   return {
@@ -184,9 +184,7 @@ function callJson(call: CallRecord) {
   };
 }
 
-/* The receipt of a call in the words of the command line. */
-
-/** The receipt as JSON: all amounts in USD, those of lines exact. */
+/** The receipt as JSON: all amounts in USD, line amounts exact. */
 type ReceiptJson = ReturnType<typeof receiptJson>;
 
 /** Writes a receipt as JSON. */
@@ -231,7 +229,7 @@ function moneyText(money: Money | undefined): string | null {
   return money === undefined ? null : usdText(money);
 }
 
-/** Writes a receipt for people: what was charged, what was held, what moved. */
+/** Writes a receipt for people: charge, hold and ledger entries. */
 function receiptText(json: ReceiptJson): string {
   const { amount, recomputed, shortfall, priceVersion, tierAbove, vendorCost } = json;
   const sums = facts({

@@ -1,4 +1,4 @@
-/** `uas check`: from the configuration alone. */
+/** `uas check`, which needs only the configuration. */
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/problems.ts";

@@ -40,10 +40,10 @@ async function makeLink(
   return { json, text: json.url };
 }
 
-/** Where a browser finds the gateway. */
+/** The address of the gateway for a browser. */
 function urlOf({ publicUrl, listen: { host, port } }: Settings): string {
   if (publicUrl !== undefined) return publicUrl;
-  // An address that stands for all of a machine's is none to go to.
+  // An address such as 0.0.0.0 means every interface; a browser cannot open it.
   const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
 }

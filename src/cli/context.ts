@@ -1,63 +1,65 @@
-/** What the commands get from the outside: streams, environment, and the program behind them. */
+/** The outside world of commands: streams, environment, and the program. */
 import type { Transport } from "@connectrpc/connect";
 import type { Config, Settings } from "../config/config.ts";
 import type { ServedKinds } from "../config/kinds.ts";
 
-/** The part of the program that commands call. app.ts is one. */
+/** The part of the program that commands call; app.ts implements it. */
 export interface CliApp {
-  /** Opens the services in this process, on the same database as the running gateway. */
+  /** Opens the services in this process, on the running gateway's database. */
   readonly openBackend: (options: OpenBackendOptions) => Promise<Backend>;
   /** Runs the gateway; resolves after a signal and the drain. */
   readonly serve: (options: OpenOptions) => Promise<void>;
 }
 
-/** What says how this installation is set up. */
+/** Settings and configuration of this installation. */
 export interface OpenOptions {
   readonly settings: Settings;
   readonly config: Config;
 }
 
-/** What a command opens the services with. */
+/** Options for opening the services. */
 export interface OpenBackendOptions extends OpenOptions {
-  /** Told of an account that what the command moves takes below its threshold. */
+  /** Called where the command takes an account below its low-balance threshold. */
   readonly onLowBalance: (accountId: string) => void;
 }
 
-/** The services, open. */
+/** The open services. */
 export interface Backend {
   /** Calls as the operator. */
   readonly transport: Transport;
   close(): Promise<void>;
 }
 
-/** The world of one command. */
+/** The outside world of one command. */
 export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** The version of this program, for `--version`. */
+  /** The program's version, for `--version`. */
   readonly version: string;
   /** Writes to standard output. */
   readonly out: (text: string) => void;
   /** Writes to standard error. */
   readonly err: (text: string) => void;
-  /** What this version can serve, for reading the configuration. Apart from {@link app}, which takes a
-   * second to load and which `check` does not need. */
+  /**
+   * The vendor kinds of this version, for reading the configuration. Separate from {@link app}, which takes a
+   * second to load and which `check` does not need.
+   */
   readonly servedKinds: () => Promise<ServedKinds>;
-  /** Loads the program. Late, so that `--help` and wrong usage answer at once. */
+  /** Loads the program; deferred, so that `--help` and usage errors respond at once. */
   readonly app: () => Promise<CliApp>;
 }
 
-/** What a command has to say. */
+/** The output of a command. */
 export interface Output {
-  /** The one JSON document of `--json`. */
+  /** The single JSON document of `--json`. */
   readonly json: unknown;
-  /** The text for people, lines without the last line's end. */
+  /** Text for people, without the last line break. */
   readonly text: string;
   /** Default 0. */
   readonly exitCode?: 0 | 1;
 }
 
-/** What a command group is built with. */
+/** Dependencies of a command group. */
 export interface CliTools {
   readonly context: CliContext;
   /** Prints a command's output and sets the exit code. */

@@ -1,8 +1,7 @@
-/** Turns failures into the lines of standard error. */
 import { ConfigError } from "../config/problems.ts";
 import { failureMessage } from "../core/failure-message.ts";
 
-/** A refusal of the command line itself: the message says what to do next. */
+/** An error of usage. The message says what to do next. */
 export class CliError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -10,7 +9,7 @@ export class CliError extends Error {
   }
 }
 
-/** What to print for a failure: one line, but for a configuration, whose problems have one each. */
+/** The lines to print for a failure: one, but one per problem for a configuration. */
 export function failureLines(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems;
   return [`uas: ${failureMessage(error)}`];

@@ -28,7 +28,7 @@ interface CreateOptions {
   readonly expires?: Timestamp;
 }
 
-/** What is left out stays; `false` is cleared. */
+/** Omitted members stay as they are; `false` clears one. */
 interface UpdateOptions {
   readonly name?: string;
   readonly models?: readonly string[] | false;
@@ -145,7 +145,7 @@ async function updateKey(
   return { json, text: facts(json) };
 }
 
-/** The options of `key update`, and the members of the contract's key that they change. */
+/** The options of `key update`, with the members of the contract's key that they change. */
 const members = {
   name: "name",
   models: "models",
@@ -153,7 +153,7 @@ const members = {
   expires: "expire_time",
 } as const;
 
-/** Commander hands the value of before as a second argument, which is no time. */
+/** Commander passes the previous value as a second argument, which must not be taken for the time. */
 function expiryArgument(text: string): Timestamp {
   return whenArgument(text);
 }
@@ -231,7 +231,7 @@ function keyJson(key: Key) {
   };
 }
 
-/** What limits a key, in the words of the command line. */
+/** The limits of a key, in the words of the command line. */
 function keyTerms(key: Key | undefined) {
   const limit = key?.spendLimit;
   return {

@@ -22,7 +22,7 @@ import {
   pastArgument,
 } from "./values.ts";
 
-/** How many movements are listed where nothing is said. */
+/** Default number of listed entries. */
 const limitDefault = 100;
 
 /** Adds the commands. */
@@ -55,7 +55,7 @@ interface ListOptions {
   readonly limit: number;
 }
 
-/** Kinds of movements by their words, such as `top_up`. */
+/** Kinds of ledger entries by name, such as `top_up`. */
 const kinds = new Map(
   LedgerKindSchema.values
     .filter(({ number }) => number !== LedgerKind.UNSPECIFIED)
@@ -72,7 +72,7 @@ function kindsArgument(text: string): LedgerKind[] {
 
 async function listEntries(transport: Transport, options: ListOptions): Promise<Output> {
   const { account: accountId, kind = [], since, until, limit } = options;
-  // The books of an account that does not exist are empty; a mistyped id should not look like that.
+  // An unknown account has an empty ledger; a mistyped id should not look like that.
   await createClient(AccountService, transport).getAccount({ accountId });
   const client = createClient(BillingService, transport);
   const filter = {
@@ -98,7 +98,7 @@ async function listEntries(transport: Transport, options: ListOptions): Promise<
   return { json, text: table(head, rows) };
 }
 
-/** A movement in the words of the command line. */
+/** A ledger entry in the words of the command line. */
 function entryJson(entry: LedgerEntry) {
   const { balanceAfter } = entry;
   return {

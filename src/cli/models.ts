@@ -1,4 +1,4 @@
-/** `uas models …`: from the configuration alone. */
+/** `uas models …`, which needs only the configuration. */
 import type { Command } from "commander";
 import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
@@ -52,10 +52,10 @@ function tierText({ above, ...price }: UnitsJson): string {
   return `above ${above} tokens: ${unitText(price)}`;
 }
 
-/** Prices in USD, and in a tier the tokens above which they count. */
+/** Prices in USD; in a tier also the token threshold. */
 type UnitsJson = Readonly<Record<string, string | number>>;
 
-/** Only the units that are charged. */
+/** The units that have a price. */
 function priceJson({ tiers = [], ...units }: PriceConfig) {
   const written = tiers.map(({ above, ...tier }): UnitsJson => ({ above, ...unitsJson(tier) }));
   return { ...unitsJson(units), ...(written.length > 0 && { tiers: written }) };

@@ -1,4 +1,4 @@
-/** `uas topup`, `uas refund` and `uas account adjust`: money that people move. */
+/** `uas topup`, `uas refund` and `uas account adjust`. */
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
 import { type Balance, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
@@ -12,7 +12,7 @@ import { CliError } from "./failure.ts";
 import { facts } from "./output.ts";
 import { signedUsdArgument, usdArgument, usdText } from "./values.ts";
 
-/** How many calls with one request id are looked at for the one to refund. */
+/** How many calls with the same request id are searched for the one to refund. */
 const callsMax = 1_000;
 
 interface MoneyOptions {
@@ -103,7 +103,7 @@ async function refund(transport: Transport, { call, amount, reference }: Refund)
   return moved({ accountId, callId, reference }, booked, `Refunded ${usdText(amount)} USD.`);
 }
 
-/** Request ids are the clients' and can repeat: money goes back for one call, never for a guess. */
+/** Finds the call to refund. Clients choose request ids and may repeat them, so an ambiguous one is refused. */
 async function chargedCall(transport: Transport, call: string): Promise<string> {
   const find = { filter: { requestId: call }, pageSize: callsMax };
   const { calls } = await createClient(CallService, transport).listCalls(find);
@@ -135,7 +135,7 @@ function moved(
   return { json, text: `${said}\n\n${facts(balanceJson(balance))}` };
 }
 
-/** What an account has, as decimal USD strings. */
+/** A balance, as decimal USD strings. */
 export function balanceJson(balance: Balance | undefined): Record<string, string> {
   return {
     balance: usdText(balance?.balance),

@@ -1,6 +1,4 @@
-/** Writes results for people: tables and lists of facts. */
-
-/** A table with a head, columns aligned. */
+/** Formats a table with a header row and aligned columns. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head, ...rows].map((row) => row.map(printable));
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
@@ -9,7 +7,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return all.map((row) => line(row).trimEnd()).join("\n");
 }
 
-/** One fact a line, values aligned. `null` is written as a dash. */
+/** Formats facts, one per line, with aligned values. `null` is written as a dash. */
 export function facts(values: Readonly<Record<string, unknown>>): string {
   const width = Math.max(...Object.keys(values).map((name) => name.length));
   return Object.entries(values)
@@ -17,37 +15,35 @@ export function facts(values: Readonly<Record<string, unknown>>): string {
     .join("\n");
 }
 
-/** A value in a table. */
+/** Formats a value for a table. */
 export function cell(value: unknown): string {
   if (value === null || value === undefined || value === "") return "-";
   return printable(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** Names come from users: a control character in one could steer the operator's terminal. */
+/** Removes control characters: names come from users, and one could control the operator's terminal. */
 function printable(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, "?");
 }
 
-/** Reads lists of the contract page by page. */
-
-/** The largest page that the contract gives. */
+/** The contract's largest page. */
 const pageSizeMax = 1_000;
 
-/** One page to ask for. */
+/** A page to request. */
 interface PageRequest {
   readonly pageSize: number;
   readonly pageToken: string;
 }
 
-/** One page of a list. */
+/** A page of a list. */
 interface Page<Item> {
   readonly items: readonly Item[];
-  /** Empty: this is the last. */
+  /** Empty on the last page. */
   readonly nextPageToken: string;
 }
 
-/** The first `limit` items of a list; `Infinity` for all. */
+/** Reads the first `limit` items of a list, page by page; `Infinity` reads all. */
 export async function everyPage<Item>(
   limit: number,
   read: (request: PageRequest) => Promise<Page<Item>>,

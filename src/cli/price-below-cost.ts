@@ -1,7 +1,8 @@
 /** Finds models that lose money: their price is below what a route of theirs costs. */
 import type { Config, ModelConfig, PriceConfig, RouteConfig } from "../config/config.ts";
+import { priceAt } from "../config/price.ts";
 import { formatUsd } from "../core/money.ts";
-import { momentText, moments, priceFrom, upcoming } from "./price-dates.ts";
+import { momentText, moments, upcoming } from "./price-dates.ts";
 import { type PriceUnit, namesUnit, priceUnits, tierLimits, unitPrice } from "./price-units.ts";
 
 /**
@@ -25,7 +26,7 @@ function routeLosses(model: ModelConfig, route: RouteConfig, nowMs: number): rea
   const [prices, costs] = [upcoming(model.prices, nowMs), upcoming(route.costs, nowMs)];
   const head = `route ${route.vendor} ${route.model}`;
   return moments([prices, costs]).flatMap((fromMs) => {
-    const [price, cost] = [priceFrom(prices, fromMs), priceFrom(costs, fromMs)];
+    const [price, cost] = [priceAt(prices, fromMs), priceAt(costs, fromMs)];
     const since = Number.isFinite(fromMs) ? `from ${momentText(fromMs)} ` : "";
     return priceUnits.flatMap((unit) => {
       const loss = firstLoss(unit, price, cost);
@@ -37,24 +38,28 @@ function routeLosses(model: ModelConfig, route: RouteConfig, nowMs: number): rea
 /** A unit whose price is below its cost, in calls that read more tokens than `above`. */
 interface Loss {
   readonly above: number;
-  readonly asked: bigint;
-  readonly taken: bigint;
+  readonly priceNanos: bigint;
+  readonly costNanos: bigint;
 }
 
 /** The loss of the shortest calls that have one. Defaults are compared where the price or the cost departs from them. */
 function firstLoss(unit: PriceUnit, price: PriceConfig, cost: PriceConfig): Loss | undefined {
   if (!namesUnit(price, unit.key) && !namesUnit(cost, unit.key)) return undefined;
   for (const above of tierLimits([price, cost])) {
-    const asked = unitPrice(price, unit, above);
-    const taken = unitPrice(cost, unit, above);
+    const priceNanos = unitPrice(price, unit, above);
+    const costNanos = unitPrice(cost, unit, above);
     // A price in other units than the cost, such as `image` for a cost in tokens, cannot be compared.
-    if (taken === undefined || asked === undefined || asked >= taken) continue;
-    return { above, asked, taken };
+    if (priceNanos === undefined || costNanos === undefined || priceNanos >= costNanos) continue;
+    return { above, priceNanos, costNanos };
   }
   return undefined;
 }
 
-function lossText({ name }: PriceUnit, head: string, { above, asked, taken }: Loss): string {
+function lossText(
+  { name }: PriceUnit,
+  head: string,
+  { above, priceNanos, costNanos }: Loss,
+): string {
   const unit = above === 0 ? name : `${name} above ${above} tokens`;
-  return `the price of ${unit}, ${formatUsd(asked)}, is below the cost of ${head}, ${formatUsd(taken)}: raise the price or correct the cost`;
+  return `the price of ${unit}, ${formatUsd(priceNanos)}, is below the cost of ${head}, ${formatUsd(costNanos)}: raise the price or correct the cost`;
 }

@@ -1,5 +1,6 @@
 /** Lists of dated prices: what of them is still to come, and their moments. */
-import type { DatedPrice, PriceConfig } from "../config/config.ts";
+import type { DatedPrice } from "../config/config.ts";
+import { priceAt } from "../config/price.ts";
 
 /**
  * The price that counts now, always valid, and those that follow it.
@@ -9,14 +10,7 @@ import type { DatedPrice, PriceConfig } from "../config/config.ts";
  */
 export function upcoming(prices: readonly DatedPrice[], nowMs: number): readonly DatedPrice[] {
   const later = prices.filter(({ fromMs }) => fromMs > nowMs);
-  return [{ fromMs: -Infinity, price: priceFrom(prices, nowMs) }, ...later];
-}
-
-/** The price that counts at a moment, in milliseconds since 1970: the last that has begun, else the first. */
-export function priceFrom(prices: readonly DatedPrice[], timeMs: number): PriceConfig {
-  const dated = prices.findLast(({ fromMs }) => fromMs <= timeMs) ?? prices[0];
-  if (dated === undefined) throw new RangeError("a list of prices is empty");
-  return dated.price;
+  return [{ fromMs: -Infinity, price: priceAt(prices, nowMs) }, ...later];
 }
 
 /** Every moment at which a price of any of the lists begins, ascending. */

@@ -10,7 +10,7 @@ export interface PriceJson {
   readonly tiers: readonly { readonly above: number; readonly units: UnitsJson }[];
 }
 
-/** Only what is charged, in the contract's order. */
+/** The units that have a price, in the contract's order. */
 export function priceJson(price: Price | undefined): PriceJson {
   const tiers = price?.tiers ?? [];
   return {
@@ -39,7 +39,7 @@ function unitsText(units: UnitsJson): string {
     .join(", ");
 }
 
-/** What a price is per: the words behind a unit's name. */
+/** The quantity that a unit's price is for. */
 export function perText(unit: string): string {
   const words: Readonly<Record<string, string>> = {
     image: "picture",
@@ -49,7 +49,7 @@ export function perText(unit: string): string {
   return words[unit] ?? "1M tokens";
 }
 
-/** The units in the contract's order, each with the one that it is part of. */
+/** The units in the contract's order, each with the unit that contains it. */
 const wholes: ReadonlyMap<string, string | undefined> = new Map([
   ["input", undefined],
   ["cachedInput", "input"],
@@ -61,7 +61,7 @@ const wholes: ReadonlyMap<string, string | undefined> = new Map([
   ["request", undefined],
 ]);
 
-/** What a unit costs in a call that reads more tokens than `above`; `undefined`: nothing is charged for it. */
+/** The price of a unit in a call with more input tokens than `above`; `undefined` where it is free. */
 export function unitAt(price: PriceJson, unit: string, above: number): string | undefined {
   const tier = price.tiers.findLast((each) => each.above <= above);
   const whole = wholes.get(unit);
@@ -72,7 +72,7 @@ export function unitAt(price: PriceJson, unit: string, above: number): string | 
   );
 }
 
-/** What any of the prices names: units of the price itself (`above` 0), and of each tier. */
+/** All units that any of the prices names: those of the price itself (`above` 0) and of each tier. */
 export function namedUnits(prices: readonly PriceJson[]): { unit: string; above: number }[] {
   const parts = prices.flatMap(({ units, tiers }) => [{ above: 0, units }, ...tiers]);
   const limits = [...new Set(parts.map(({ above }) => above))].toSorted((a, b) => a - b);

@@ -60,7 +60,7 @@ function versionJson({ version, state, fromTime, loadTime, price }: PriceVersion
   };
 }
 
-/** The current price, unit by unit, beside what each vendor takes; nothing where no price counts. */
+/** The current price by unit next to each vendor's cost; empty where no price is in force. */
 function marginText(prices: ModelPrices): string[] {
   const now = current(prices.versions);
   if (now === undefined) return [];
@@ -85,11 +85,11 @@ function current(versions: readonly PriceVersion[]): PriceVersion | undefined {
   return versions.find(({ state }) => state === PriceState.CURRENT);
 }
 
-/** What a vendor takes for a unit, and how much of its price is left. */
+/** A vendor's cost for a unit, and the remaining margin. */
 function costCell(price = "0", cost: string | undefined): string {
   if (cost === undefined) return "-";
   const [priceNanos = 0n, costNanos = 0n] = [parseUsd(price), parseUsd(cost)];
   if (priceNanos === 0n) return cost;
-  const left = Number(((priceNanos - costNanos) * 1_000n) / priceNanos) / 10;
-  return `${cost} (${left} % left)`;
+  const marginPercent = Number(((priceNanos - costNanos) * 1_000n) / priceNanos) / 10;
+  return `${cost} (${marginPercent} % left)`;
 }

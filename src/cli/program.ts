@@ -16,10 +16,10 @@ import { addTaskCommands } from "./task.ts";
 import { addUsageCommand } from "./usage.ts";
 import { addWebhookCommands } from "./webhook.ts";
 
-/** 0: done. 1: refused or failed. 2: wrong usage. */
+/** 0: done. 1: refused or failed. 2: usage error. */
 export type ExitCode = 0 | 1 | 2;
 
-/** Runs one command. `argv` is that of the process: the arguments start at index 2. */
+/** Runs one command. `argv` is the process's own: arguments start at index 2. */
 export async function runCli(argv: readonly string[], context: CliContext): Promise<ExitCode> {
   let exitCode: ExitCode = 0;
   const program: Command = buildProgram({
@@ -33,14 +33,14 @@ export async function runCli(argv: readonly string[], context: CliContext): Prom
     await program.parseAsync(argv);
     return exitCode;
   } catch (error) {
-    // Commander has printed what is wrong, or the help that was asked for.
+    // Commander has printed the error or the requested help.
     if (error instanceof CommanderError) return isAnswer(error) ? 0 : 2;
     for (const line of failureLines(error)) context.err(`${line}\n`);
     return 1;
   }
 }
 
-/** Builds the parser with all its commands. */
+/** Builds the parser with all commands. */
 export function buildProgram(tools: CliTools): Command {
   const { context } = tools;
   const program = new Command("uas")
@@ -70,7 +70,7 @@ export function buildProgram(tools: CliTools): Command {
   return program;
 }
 
-/** Help that was asked for is an answer; help because the command is missing is not. */
+/** Requested help is a success; help because the command is missing is not. */
 function isAnswer(error: CommanderError): boolean {
   return error.code === "commander.helpDisplayed" || error.exitCode === 0;
 }
@@ -88,9 +88,7 @@ function written({ json, text }: Output, asJson: boolean): string {
   return text === "" ? "" : `${text}\n`;
 }
 
-/* `uas serve`. */
-
-/** Adds the command. */
+/** Adds `uas serve`. */
 function addServeCommand(program: Command, { context }: CliTools): void {
   program
     .command("serve")

@@ -1,4 +1,4 @@
-/** `uas redeem …`: codes that are worth money. */
+/** `uas redeem …`: codes that customers exchange for balance. */
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
@@ -19,7 +19,7 @@ import {
   whenArgument,
 } from "./values.ts";
 
-/** How many codes are listed where nothing is said. */
+/** Default number of listed codes. */
 const limitDefault = 100;
 
 interface Wanted {

@@ -12,7 +12,7 @@ import { cell, facts, table, everyPage } from "./output.ts";
 import { countArgument, orNull, usdText } from "./values.ts";
 import { deliveryJson } from "./webhook-output.ts";
 
-/** How many tasks are listed where nothing is said. */
+/** Default number of listed tasks. */
 const limitDefault = 100;
 
 /** Adds the commands. */
@@ -52,7 +52,7 @@ async function listTasks(
   transport: Transport,
   { account, limit }: { readonly account: string; readonly limit: number },
 ): Promise<Output> {
-  // The list of an account that does not exist is empty; a mistyped id should not look like that.
+  // An unknown account has an empty task list; a mistyped id should not look like that.
   await createClient(AccountService, transport).getAccount({ accountId: account });
   const client = createClient(TaskService, transport);
   const tasks = await everyPage(limit, async (page) => {
@@ -75,7 +75,7 @@ async function listTasks(
   return { json, text: table(head, rows) };
 }
 
-/** The body of a poll, and what only the operator sees. */
+/** The body of a poll, plus facts for the operator only. */
 function shown(task: Task): Readonly<Record<string, unknown>> {
   return {
     ...taskJson(task),

@@ -52,7 +52,7 @@ export function addUsageCommand(program: Command, { context, print }: CliTools):
 
 async function showUsage(transport: Transport, options: Options): Promise<Output> {
   const { account: accountId, since, until, bucket, by, zone } = options;
-  // An account that does not exist has used nothing; a mistyped id should not look like that.
+  // An unknown account has no usage; a mistyped id should not look like that.
   await createClient(AccountService, transport).getAccount({ accountId });
   const answer = await createClient(UsageService, transport).getUsageSeries({
     accountId,
@@ -78,7 +78,7 @@ async function showUsage(transport: Transport, options: Options): Promise<Output
   return { json, text: table(head, rows) };
 }
 
-/** In the order of time; of one bucket the largest group first. */
+/** Sorted by time; within a bucket the largest group first. */
 function pointsOf({ series, bucketTimes }: GetUsageSeriesResponse) {
   const points = series.flatMap(({ group, rest, points: own }) =>
     own.map(({ bucket, totals }) => ({
@@ -96,7 +96,7 @@ function pointsOf({ series, bucketTimes }: GetUsageSeriesResponse) {
     }));
 }
 
-/** Counts are numbers: no account comes near 2^53 of anything. */
+/** Counts are plain numbers: no account comes near 2^53 of anything. */
 function sumsJson(totals: UsageTotals | undefined) {
   const count = (value: bigint | undefined): number => Number(value ?? 0n);
   return {
@@ -113,7 +113,7 @@ function sumsJson(totals: UsageTotals | undefined) {
   };
 }
 
-/** Alone: Commander gives the value before it too. */
+/** Takes one argument only, since Commander passes the previous value too. */
 function past(text: string): ReturnType<typeof pastArgument> {
   return pastArgument(text);
 }

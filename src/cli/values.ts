@@ -1,4 +1,4 @@
-/** Reads arguments, and writes the contract's values as the words of the command line. */
+/** Parses arguments, and formats the contract's values in the words of the command line. */
 import { create, type DescEnum } from "@bufbuild/protobuf";
 import {
   durationMs,
@@ -13,7 +13,7 @@ import { errorCodeOf, errorWords } from "../core/error-words.ts";
 import { ErrorCode } from "../core/errors.ts";
 import { formatUsd, parseUsd } from "../core/money.ts";
 
-/** Reads an amount such as `10.00`. */
+/** Parses an amount such as `10.00`. */
 export function usdArgument(text: string): Money {
   const amountNanos = parseUsd(text);
   if (amountNanos === undefined) {
@@ -24,14 +24,14 @@ export function usdArgument(text: string): Money {
   return create(MoneySchema, { currencyCode: "USD", amountNanos });
 }
 
-/** Reads an amount such as `-10.00`: negative takes away. */
+/** Parses an amount such as `-10.00`; negative amounts deduct. */
 export function signedUsdArgument(text: string): Money {
   const money = usdArgument(text.replace(/^[+-]/, ""));
   if (text.startsWith("-")) money.amountNanos = -money.amountNanos;
   return money;
 }
 
-/** Reads `word` as `false`, anything else as `read` does. Not as undefined: Commander makes a text of that. */
+/** Parses `word` as `false`, anything else with `read`. Not as undefined, which Commander turns into text. */
 export function orWord<Value>(
   word: string,
   read: (text: string) => Value,
@@ -39,10 +39,10 @@ export function orWord<Value>(
   return (text) => (text === word ? false : read(text));
 }
 
-/** Basis points of all of something. */
+/** 100 % in basis points. */
 const wholeBp = 10_000;
 
-/** Reads a percentage such as `12.5` or `12.5%`, as basis points. */
+/** Parses a percentage such as `12.5` or `12.5%`, into basis points. */
 export function percentArgument(text: string): number {
   const [, whole, fraction = ""] = /^(\d{1,3})(?:\.(\d{1,2}))?%?$/.exec(text) ?? [];
   const bp = Number(whole) * 100 + Number(fraction.padEnd(2, "0"));
@@ -52,18 +52,18 @@ export function percentArgument(text: string): number {
   );
 }
 
-/** Basis points as a percentage without a sign: 1250 is `12.5`. */
+/** Formats basis points as a percentage without the sign: 1250 is `12.5`. */
 export function percentText(bp: number): string {
   return String(bp / 100);
 }
 
-/** Reads a whole number of at least 1. */
+/** Parses a whole number of at least 1. */
 export function countArgument(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("Write a whole number of at least 1.");
 }
 
-/** Reads a comma separated list. */
+/** Parses a comma-separated list. */
 export function listArgument(text: string): readonly string[] {
   const entries = text
     .split(",")
@@ -73,7 +73,7 @@ export function listArgument(text: string): readonly string[] {
   throw new InvalidArgumentError("Write names with commas between, such as a,b.");
 }
 
-/** Money as a decimal string; absent counts as zero. */
+/** Money as a decimal string; absent means zero. */
 export function usdText(money: Money | undefined): string {
   return formatUsd(money?.amountNanos ?? 0n);
 }
@@ -83,11 +83,11 @@ export function timeText(time: Timestamp | undefined): string | null {
   return time === undefined ? null : timestampDate(time).toISOString();
 }
 
-/** An enum's value as its lower-case word without the prefix; `null` for the unspecified one. */
+/** The lower-case name of an enum value, without its prefix; `null` for the unspecified value. */
 export function enumWord(schema: DescEnum, value: number): string | null {
   if (value === 0) return null;
   const name = schema.value[value]?.name;
-  // A newer server may know more values than this program.
+  // A newer server may know values that this program does not.
   if (name === undefined) return `unknown_${value}`;
   return name.slice(schema.sharedPrefix?.length ?? 0).toLowerCase();
 }
@@ -96,8 +96,6 @@ export function enumWord(schema: DescEnum, value: number): string | null {
 export function orNull(text: string): string | null {
   return text === "" ? null : text;
 }
-
-/* Reads when something is to happen, or has: a time, or how long from now. */
 
 const durationForm = /^([1-9]\d{0,5})([mhdw])$/;
 
@@ -111,18 +109,18 @@ const unitMs: Readonly<Record<string, number>> = {
 const dateForm = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
- * Reads `30d`, `12h`, `2027-01-31` (its first moment in UTC) or `2027-01-31T09:00:00+01:00`.
+ * Parses `30d`, `12h`, `2027-01-31` (midnight UTC) or `2027-01-31T09:00:00+01:00`.
  *
- * @param nowMs from when a length of time counts. Default: now
+ * @param nowMs start of relative times. Default: now
  */
 export function whenArgument(text: string, nowMs: number = Date.now()): Timestamp {
   return timestampFromMs(durationEnd(text, nowMs) ?? moment(text));
 }
 
 /**
- * Reads when something was: `30d`, `12h` (ago), or a time as {@link whenArgument} does.
+ * Parses a past time: `30d`, `12h` (ago), or a time as for {@link whenArgument}.
  *
- * @param nowMs from when a length of time counts back. Default: now
+ * @param nowMs end of relative times. Default: now
  */
 export function pastArgument(text: string, nowMs: number = Date.now()): Timestamp {
   const endMs = durationEnd(text, 0);
@@ -134,7 +132,7 @@ function durationEnd(text: string, nowMs: number): number | undefined {
   return count === undefined ? undefined : nowMs + Number(count) * (unitMs[unit] ?? Number.NaN);
 }
 
-/** A time must say its offset: without one it would mean another moment on each machine. */
+/** A time of day needs an offset: without one it would differ between machines. */
 function moment(text: string): number {
   try {
     const instant = dateForm.test(text) ? `${text}T00:00:00Z` : text;

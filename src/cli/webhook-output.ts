@@ -1,4 +1,4 @@
-/** What `uas webhook …` has to say: messages of the contract in the words of the command line. */
+/** The output of `uas webhook …`: messages of the contract in the words of the command line. */
 import {
   AddressClassSchema,
   AttemptOutcomeSchema,
@@ -15,7 +15,7 @@ import type { Output } from "./context.ts";
 import { cell, facts, table } from "./output.ts";
 import { enumWord, orNull, timeText, millis } from "./values.ts";
 
-/** The secrets of an account. */
+/** The signing secrets of an account. */
 export function secretFacts(secret: WebhookSecret | undefined): Output {
   const json = {
     accountId: secret?.accountId ?? "",
@@ -27,7 +27,7 @@ export function secretFacts(secret: WebhookSecret | undefined): Output {
   return { json, text: facts(json) };
 }
 
-/** A list of deliveries; those of all accounts say whose they are. */
+/** A list of deliveries; a list over all accounts names each one's account. */
 export function deliveryList(
   deliveries: readonly Delivery[],
   { isOfAll }: { readonly isOfAll: boolean },
@@ -60,7 +60,7 @@ export function deliveryList(
   return { json, text: table(head, rows) };
 }
 
-/** One delivery with everything. */
+/** One delivery in full. */
 export function deliveryFacts({ delivery, attempts, body }: GetDeliveryResponse): Output {
   const about = delivery === undefined ? {} : deliveryJson(delivery);
   const tries = attempts.map(attemptJson);
@@ -97,12 +97,12 @@ export function deliveryFacts({ delivery, attempts, body }: GetDeliveryResponse)
   return { json: { ...about, body, attemptList: tries }, text };
 }
 
-/** How many are sent again. */
+/** The number of deliveries that are sent again. */
 export function sentAgain(deliveries: number): Output {
   return { json: { deliveries }, text: `${deliveries} are sent again` };
 }
 
-/** A list of receivers. */
+/** A list of endpoints. */
 export function endpointList(endpoints: readonly Endpoint[]): Output {
   const json = endpoints.map((endpoint) => ({
     origin: endpoint.origin,

@@ -16,10 +16,10 @@ import {
   sentAgain,
 } from "./webhook-output.ts";
 
-/** What the commands of this file are built with. */
+/** Dependencies of the commands in this file. */
 interface Group {
   readonly group: Command;
-  /** Opens the service, does the work, prints. */
+  /** Opens the service, runs the work, prints its output. */
   readonly run: (
     work: (webhooks: Client<typeof WebhookService>) => Promise<Output>,
   ) => Promise<void>;
@@ -41,7 +41,7 @@ const statuses = {
   cancelled: WebhookStatus.CANCELLED,
 } as const;
 
-/** How many deliveries are listed where nothing is said. */
+/** Default number of listed deliveries. */
 const listedDefault = 100;
 
 /** Adds the commands. */
@@ -188,11 +188,14 @@ interface TestOptions {
   readonly status?: keyof typeof statuses;
 }
 
-/** How long a test is waited for: an attempt, and what a running gateway needs to hear of it. */
+/**
+ * How long to wait for a test event, in milliseconds: one attempt, plus the time for a running gateway to notice
+ * it.
+ */
 const testWaitMs = 8_000;
 const testPauseMs = 100;
 
-/** A running gateway sends it; what came of it is worth waiting for. */
+/** Sends a test event. A running gateway delivers it, and the result is worth waiting for. */
 async function sendTest(
   webhooks: Client<typeof WebhookService>,
   request: { readonly accountId: string; readonly url: string; readonly status: WebhookStatus },

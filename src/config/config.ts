@@ -112,6 +112,8 @@ export interface RouteConfig {
   readonly vendor: string;
   /** The vendor's name of the model. */
   readonly model: string;
+  /** The member of chat completions that limits a reply there (R-TXT-11). Absent: the one that the client sent. */
+  readonly limitParameter?: "max_tokens" | "max_completion_tokens" | undefined;
   /** The prices that the vendor charges the operator, by time. Absent: not known. */
   readonly costs?: readonly DatedPrice[] | undefined;
 }

@@ -60,6 +60,8 @@ export interface ServedKind {
   readonly native?: object;
   /** The default of `on_disconnect`, where it is not `grace`. */
   readonly onDisconnect?: "drain";
+  /** The default of `limit_parameter`. Absent: the dialects of the kind have one name for the limit. */
+  readonly limitParameter?: "max_tokens" | "max_completion_tokens";
 }
 
 /** The kinds that this version serves, by their words. */

@@ -62,7 +62,7 @@ function modelSchema(
     reasoning:
       type === undefined || type === "TEXT"
         ? flag().optional()
-        : absent(`a ${type} model does not reason: leave it out`),
+        : absent("only TEXT models reason; remove it"),
     deadline: duration().optional(),
     min_seconds: hasLength(type)
       ? positive().optional()
@@ -86,6 +86,7 @@ function routesSchema(
       parse: (name) => parseVendor(name, vendors),
     }),
     model: text(references, 300, { fix: "add the vendor's own name of the model" }),
+    limit_parameter: word(["max_tokens", "max_completion_tokens"]).optional(),
     cost: prices.optional(),
   });
   const fix = "add routes: [{ vendor: …, model: … }], the vendor and its own name of the model";
@@ -157,9 +158,14 @@ function servedRoutes(
   key: string,
   model: { readonly written: WrittenModel; readonly type: ModelType; readonly vendors: Vendors },
 ): readonly RouteConfig[] {
-  const routes = model.written.routes.map(({ vendor, model: name, cost }): RouteConfig => {
-    const route = { vendor, model: name };
-    return cost === undefined ? route : { ...route, costs: cost };
+  const routes = model.written.routes.map((written): RouteConfig => {
+    const { vendor, model: name, cost } = written;
+    const limitParameter = written.limitParameter ?? model.vendors.get(vendor)?.limitParameter;
+    return {
+      ...{ vendor, model: name },
+      ...(limitParameter !== undefined && { limitParameter }),
+      ...(cost !== undefined && { costs: cost }),
+    };
   });
   const reasons = routes.map(({ vendor }) => unservedReason(vendor, model));
   const served = routes.filter((_route, index) => reasons[index] === undefined);

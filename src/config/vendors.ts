@@ -19,6 +19,8 @@ export interface VendorEntry {
   /** What this version cannot serve; `undefined` where it can. */
   readonly unserved: string | undefined;
   readonly modelTypes: readonly ModelType[];
+  /** The default of `limit_parameter` for its routes. */
+  readonly limitParameter?: ServedKind["limitParameter"];
 }
 
 /** The schema of the section. */
@@ -177,6 +179,7 @@ function servedVendor(
   return {
     config: { ...given, name, dialects, onDisconnect, disconnectGraceMs: disconnectGrace },
     unserved: undefined,
+    ...(served.limitParameter !== undefined && { limitParameter: served.limitParameter }),
     modelTypes: served.modelTypes.filter((type) => !isMute || type !== ModelType.TEXT),
   };
 }

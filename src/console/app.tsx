@@ -1,12 +1,12 @@
-/** What every page stands in: the queries' memory and the router. */
+/** The root of the console: the cache of queries and the router. */
 import { TransportProvider } from "@connectrpc/connect-query";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { useState } from "react";
+import { createQueries, transport } from "./common/rpc.ts";
 import { createConsoleRouter } from "./routes.tsx";
-import { createQueries, transport } from "./rpc.ts";
 
-/** The console. */
+/** The console, with a cache and a router of its own. */
 export function App() {
   const [{ queries, router }] = useState(create);
   return (
@@ -21,8 +21,8 @@ export function App() {
 function create() {
   const router = createConsoleRouter();
   const queries = createQueries(() => {
-    // What one user asked is not for the next one. What is on the page would be asked for again, and refused again:
-    // signing in clears it.
+    // The next user must not see what this one fetched. Queries of the current page would be fetched and refused again:
+    // signing in clears them.
     queries.removeQueries({ type: "inactive" });
     const { href, pathname } = router.state.location;
     if (pathname === "/sign-in") return;

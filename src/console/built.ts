@@ -11,34 +11,34 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { PageFile, Pages } from "./serve.ts";
 
-/** The folder of the project: what is built stands in `dist/console` there. */
+/** The folder of the project: the built pages are in its `dist/console`. */
 const project = join(import.meta.dirname, "..", "..");
 
 /** The builder: a development dependency. */
 const vite = join(project, "node_modules", "vite", "bin", "vite.js");
 
-/** What the pages are made of, beside the packages that the lock file names. */
+/** The sources of the pages; the lock file stands for the packages. */
 const sources = ["src/console/**/*", "gen/**/*.ts", "package-lock.json"];
 
-/** There are no pages, and nothing here to build them with. */
+/** There are no built pages, and the builder is not installed. */
 export class NoBuilder extends Error {}
 
 /**
- * Whether there are pages, or they can be built.
+ * Whether there are built pages, or they can be built.
  *
- * @throws Error where the folder of the project cannot be read
+ * @throws Error if the folder of the project cannot be read
  */
 export async function canServePages(): Promise<boolean> {
   return existsSync(vite) || existsSync(join(project, "dist", "console", await hashOf(sources)));
 }
 
 /**
- * Resolves with the folder of the built pages; builds them where they are missing or of other sources, which takes
- * about three seconds in a process of its own.
+ * Resolves with the folder of the built pages. Builds them if they are missing or outdated, which takes about three
+ * seconds in a process of its own.
  *
- * @param signal stops the building. Default: nothing does
- * @throws NoBuilder where they would have to be built, and only what runs is installed
- * @throws Error where they cannot be built, with what the builder said
+ * @param signal aborts the build. Default: nothing does
+ * @throws NoBuilder if they must be built, and the builder is not installed
+ * @throws Error if the build fails, with the output of the builder
  */
 export async function buildPages(signal?: AbortSignal): Promise<string> {
   const parent = join(project, "dist", "console");
@@ -51,7 +51,7 @@ export async function buildPages(signal?: AbortSignal): Promise<string> {
   try {
     await runVite(draft, signal);
     await rename(draft, folder).catch(async (error: NodeJS.ErrnoException) => {
-      // Another process was quicker; its pages are the same.
+      // Another process was faster; its pages are the same.
       if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
     });
   } finally {
@@ -113,14 +113,14 @@ async function hashOf(globs: readonly string[]): Promise<string> {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** In a process of its own: the builder would block this one, and its 200 MB would stay. */
+/** In a process of its own: the builder would block this one and keep 200 MB of memory. */
 async function runVite(outDir: string, signal: AbortSignal | undefined): Promise<void> {
   const config = join(project, "src", "console", "vite-config.ts");
   const args = [vite, "build", "--config", config, "--outDir", outDir, "--logLevel", "warn"];
   const child = spawn(process.execPath, args, {
     cwd: project,
     stdio: ["ignore", "pipe", "pipe"],
-    // Else React would be the one for development where this process is a test.
+    // If this process runs a test, React would be the development build otherwise.
     env: { ...process.env, NODE_ENV: "production" },
     ...(signal && { signal }),
   });

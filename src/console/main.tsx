@@ -3,18 +3,18 @@ import { CSPProvider } from "@base-ui/react/csp-provider";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app.tsx";
-import { firstLanguage, LanguageProvider, textsOf } from "./language.tsx";
+import { firstLanguage, LanguageProvider, textsOf } from "./common/language.tsx";
 import "./style.css";
-import { applyTheme } from "./theme.tsx";
+import { applyTheme } from "./common/preferences.ts";
 import { ToastProvider } from "./ui/toast.tsx";
 
 applyTheme();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyTheme);
 
-/** How long the first drawing waits for the fonts, in milliseconds: they come from this very server. */
+/** How long the first rendering waits for the fonts, in milliseconds: they come from the same server. */
 const fontsMs = 400;
 
-/** Loads the fonts, so that text is never drawn in another one first and moves. */
+/** Loads the fonts, so that text is not rendered in another font first and then moves. */
 async function loadFonts(): Promise<void> {
   const fonts = ["1em 'Geist Variable'", "1em 'Geist Mono Variable'"];
   const late = new Promise<void>((resolve) => setTimeout(resolve, fontsMs));

@@ -1,22 +1,20 @@
-/** The pages and their addresses. A new page is a file in `page/`, a line here, and one in `navigation.ts`. */
+/**
+ * The pages and their addresses. A new page is a `page.tsx` in the folder of its area, a route here, and a line in
+ * `layout/navigation.tsx`.
+ */
 import {
   createRootRoute,
   createRoute,
   createRouter,
   lazyRouteComponent,
 } from "@tanstack/react-router";
-import { Frame } from "./frame.tsx";
-import { ForOperators } from "./operator/for-operators.tsx";
 import {
   readAccountSearch,
   readAllCallSearch,
   readAllDeliverySearch,
   readAuditSearch,
-  readCodeSearch,
-} from "./operator/search.ts";
-import { BrokenPage, MissingPage } from "./missing.tsx";
-import {
   readCallSearch,
+  readCodeSearch,
   readDeliverySearch,
   readKeySearch,
   readLedgerSearch,
@@ -24,160 +22,162 @@ import {
   readNext,
   readTaskSearch,
   readUsageSearch,
-} from "./search.ts";
+} from "./common/search.ts";
+import { Layout } from "./layout/layout.tsx";
+import { ErrorPage, NotFoundPage, OperatorOnly } from "./layout/outside.tsx";
 
-const root = createRootRoute({ notFoundComponent: MissingPage, errorComponent: BrokenPage });
+const root = createRootRoute({ notFoundComponent: NotFoundPage, errorComponent: ErrorPage });
 
-/** Pages for who is signed in: in the frame with the navigation. */
-const inside = createRoute({ getParentRoute: () => root, id: "inside", component: Frame });
+/** Pages of signed-in users: in the layout with the navigation. */
+const inside = createRoute({ getParentRoute: () => root, id: "inside", component: Layout });
 
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
   validateSearch: readNext,
-  component: lazyRouteComponent(() => import("./page/sign-in.tsx"), "SignInPage"),
+  component: lazyRouteComponent(() => import("./sign-in/page.tsx"), "SignInPage"),
 });
 
 const welcome = createRoute({
   getParentRoute: () => root,
   path: "/welcome",
-  component: lazyRouteComponent(() => import("./page/welcome.tsx"), "WelcomePage"),
+  component: lazyRouteComponent(() => import("./sign-in/page.tsx"), "WelcomePage"),
 });
 
 const overview = createRoute({
   getParentRoute: () => inside,
   path: "/",
-  component: lazyRouteComponent(() => import("./page/overview.tsx"), "OverviewPage"),
+  component: lazyRouteComponent(() => import("./overview/page.tsx"), "OverviewPage"),
 });
 
 const keys = createRoute({
   getParentRoute: () => inside,
   path: "/keys",
   validateSearch: readKeySearch,
-  component: lazyRouteComponent(() => import("./page/keys.tsx"), "KeysPage"),
+  component: lazyRouteComponent(() => import("./keys/page.tsx"), "KeysPage"),
 });
 
 const calls = createRoute({
   getParentRoute: () => inside,
   path: "/calls",
   validateSearch: readCallSearch,
-  component: lazyRouteComponent(() => import("./page/calls.tsx"), "CallsPage"),
+  component: lazyRouteComponent(() => import("./calls/page.tsx"), "CallsPage"),
 });
 
 const usage = createRoute({
   getParentRoute: () => inside,
   path: "/usage",
   validateSearch: readUsageSearch,
-  component: lazyRouteComponent(() => import("./page/usage.tsx"), "UsagePage"),
+  component: lazyRouteComponent(() => import("./usage/page.tsx"), "UsagePage"),
 });
 
 const settings = createRoute({
   getParentRoute: () => inside,
   path: "/settings",
-  component: lazyRouteComponent(() => import("./page/settings.tsx"), "SettingsPage"),
+  component: lazyRouteComponent(() => import("./settings/page.tsx"), "SettingsPage"),
 });
 
 const billing = createRoute({
   getParentRoute: () => inside,
   path: "/billing",
   validateSearch: readLedgerSearch,
-  component: lazyRouteComponent(() => import("./page/billing.tsx"), "BillingPage"),
+  component: lazyRouteComponent(() => import("./billing/page.tsx"), "BillingPage"),
 });
 
 const tasks = createRoute({
   getParentRoute: () => inside,
   path: "/tasks",
   validateSearch: readTaskSearch,
-  component: lazyRouteComponent(() => import("./page/tasks.tsx"), "TasksPage"),
+  component: lazyRouteComponent(() => import("./tasks/page.tsx"), "TasksPage"),
 });
 
 const webhooks = createRoute({
   getParentRoute: () => inside,
   path: "/webhooks",
   validateSearch: readDeliverySearch,
-  component: lazyRouteComponent(() => import("./page/webhooks.tsx"), "WebhooksPage"),
+  component: lazyRouteComponent(() => import("./webhooks/page.tsx"), "WebhooksPage"),
 });
 
 const models = createRoute({
   getParentRoute: () => inside,
   path: "/models",
   validateSearch: readModelSearch,
-  component: lazyRouteComponent(() => import("./page/models.tsx"), "ModelsPage"),
+  component: lazyRouteComponent(() => import("./models/page.tsx"), "ModelsPage"),
 });
 
 const playground = createRoute({
   getParentRoute: () => inside,
   path: "/playground",
   validateSearch: readModelSearch,
-  component: lazyRouteComponent(() => import("./page/playground.tsx"), "PlaygroundPage"),
+  component: lazyRouteComponent(() => import("./playground/page.tsx"), "PlaygroundPage"),
 });
 
 /** Pages for operators. */
 const operator = createRoute({
   getParentRoute: () => inside,
   id: "operator",
-  component: ForOperators,
+  component: OperatorOnly,
 });
 
 const accounts = createRoute({
   getParentRoute: () => operator,
   path: "/accounts",
   validateSearch: readAccountSearch,
-  component: lazyRouteComponent(() => import("./page/accounts.tsx"), "AccountsPage"),
+  component: lazyRouteComponent(() => import("./accounts/page.tsx"), "AccountsPage"),
 });
 
 const account = createRoute({
   getParentRoute: () => operator,
   path: "/accounts/$accountId",
   validateSearch: readLedgerSearch,
-  component: lazyRouteComponent(() => import("./page/account.tsx"), "AccountPage"),
+  component: lazyRouteComponent(() => import("./account/page.tsx"), "AccountPage"),
 });
 
 const allCalls = createRoute({
   getParentRoute: () => operator,
   path: "/all-calls",
   validateSearch: readAllCallSearch,
-  component: lazyRouteComponent(() => import("./page/all-calls.tsx"), "AllCallsPage"),
+  component: lazyRouteComponent(() => import("./calls/page.tsx"), "AllCallsPage"),
 });
 
 const allDeliveries = createRoute({
   getParentRoute: () => operator,
   path: "/all-deliveries",
   validateSearch: readAllDeliverySearch,
-  component: lazyRouteComponent(() => import("./page/all-deliveries.tsx"), "AllDeliveriesPage"),
+  component: lazyRouteComponent(() => import("./webhooks/page.tsx"), "AllDeliveriesPage"),
 });
 
 const codes = createRoute({
   getParentRoute: () => operator,
   path: "/codes",
   validateSearch: readCodeSearch,
-  component: lazyRouteComponent(() => import("./page/codes.tsx"), "CodesPage"),
+  component: lazyRouteComponent(() => import("./codes/page.tsx"), "CodesPage"),
 });
 
 const audit = createRoute({
   getParentRoute: () => operator,
   path: "/audit",
   validateSearch: readAuditSearch,
-  component: lazyRouteComponent(() => import("./page/audit.tsx"), "AuditPage"),
+  component: lazyRouteComponent(() => import("./audit/page.tsx"), "AuditPage"),
 });
 
 const vendors = createRoute({
   getParentRoute: () => operator,
   path: "/vendors",
-  component: lazyRouteComponent(() => import("./page/vendors.tsx"), "VendorsPage"),
+  component: lazyRouteComponent(() => import("./vendors/page.tsx"), "VendorsPage"),
 });
 
 const prices = createRoute({
   getParentRoute: () => operator,
   path: "/prices",
   validateSearch: readModelSearch,
-  component: lazyRouteComponent(() => import("./page/prices.tsx"), "PricesPage"),
+  component: lazyRouteComponent(() => import("./prices/page.tsx"), "PricesPage"),
 });
 
 const system = createRoute({
   getParentRoute: () => operator,
   path: "/system",
-  component: lazyRouteComponent(() => import("./page/system.tsx"), "SystemPage"),
+  component: lazyRouteComponent(() => import("./system/page.tsx"), "SystemPage"),
 });
 
 const tree = root.addChildren([

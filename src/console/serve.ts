@@ -5,15 +5,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 export interface PageFile {
   readonly contentType: string;
   readonly bytes: Buffer;
-  /** The same, compressed; `undefined` where that would not be smaller. */
+  /** The bytes compressed; `undefined`: that is not smaller. */
   readonly gzip: Buffer | undefined;
 }
 
 /** The built pages: files by their path below `/console/`, `index.html` among them. */
 export type Pages = ReadonlyMap<string, PageFile>;
 
-/** What everything under `/console` says. Nothing inline may run or style, nothing foreign may be loaded, and nobody
- * may show the console in a frame. Pictures may be `blob:` for what the playground was given. */
+/** The headers of every reply under `/console`. No inline scripts or styles, nothing from other origins, and no frames of
+ * other sites. Images may be `blob:` addresses: those that the playground was given. */
 const headersAlways: Readonly<Record<string, string>> = {
   "content-security-policy": [
     "default-src 'none'",
@@ -41,7 +41,7 @@ const hashedFolder = "assets/";
 /**
  * Registers `/console` and everything below it, in a scope of its own. Until the pages are there, requests wait.
  *
- * @param pages resolves to `undefined` where they could not be built: answered with 503 and what to do
+ * @param pages resolves to `undefined` if they could not be built: requests get a 503 that says what to do
  */
 export async function registerPages(
   scope: FastifyInstance,
@@ -65,7 +65,7 @@ export async function registerPages(
         .type("text/plain")
         .send("not found\n");
     }
-    // Every other path is a page: the router in the browser knows it.
+    // Every other path is a page: the router in the browser handles it.
     return sendFile(request, reply, { path: indexName, file: index });
   };
   scope.get("/console", handler);

@@ -1,20 +1,26 @@
-/** For whom this process is working at the moment: whoever waits for something that all share waits in line with
- * others of the same lane only, and lanes take turns. */
+/**
+ * The account that the current work is for. Shared resources (database connections, queues) serve accounts in turn,
+ * so that one busy account cannot starve the others.
+ */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Caller } from "./caller.ts";
 
-const lanes = new AsyncLocalStorage<string>();
+const contexts = new AsyncLocalStorage<string>();
 
-/** The lane of operators, of requests of nobody who is known yet, and of what the process does by itself. */
-export const commonLane = "";
+/** The context of operators, of callers not yet identified, and of background jobs. */
+export const sharedContext = "";
 
-/** The lane of what runs now: an account's id, or {@link commonLane}. */
-export function currentLane(): string {
-  return lanes.getStore() ?? commonLane;
+/** The account id of the current work, or {@link sharedContext}. */
+export function currentAccountContext(): string {
+  return contexts.getStore() ?? sharedContext;
 }
 
-/** Runs work, and what it begins, in the lane of a caller. */
-export function inLaneOf<Result>(caller: Caller | undefined, work: () => Result): Result {
-  const lane = caller !== undefined && "accountId" in caller ? caller.accountId : commonLane;
-  return lanes.run(lane, work);
+/** Runs work, and everything it starts, in the account context of a caller. */
+export function runInAccountContext<Result>(
+  caller: Caller | undefined,
+  work: () => Result,
+): Result {
+  const accountId =
+    caller !== undefined && "accountId" in caller ? caller.accountId : sharedContext;
+  return contexts.run(accountId, work);
 }

@@ -2,16 +2,19 @@ import { databaseUnavailable } from "./database-lost.ts";
 
 /** Work that a process does by itself, again and again, never twice at once. */
 
-/** See {@link singly}. */
+/** See {@link singleFlight}. */
 interface Single {
   /** Runs the job, unless it runs already; resolves when that run has ended. Never rejects. */
   (): Promise<void>;
-  /** Waits for the run under way. */
+  /** Resolves when the current run, if any, has ended. */
   ended(): Promise<void>;
 }
 
 /** Makes a job run one at a time. @param failed told of each failure */
-export function singly(job: () => Promise<unknown>, failed: (error: unknown) => void): Single {
+export function singleFlight(
+  job: () => Promise<unknown>,
+  failed: (error: unknown) => void,
+): Single {
   let running: Promise<void> | undefined;
   const runOnce = async (): Promise<void> => {
     try {
@@ -25,13 +28,11 @@ export function singly(job: () => Promise<unknown>, failed: (error: unknown) => 
   return Object.assign(() => (running ??= runOnce()), { ended: async () => running });
 }
 
-/* Waits for the database, but not for ever. */
-
 /**
- * Resolves as `work` does. A database that does not even fail, because it hangs or its network does, must
- * not hold a call up.
+ * Resolves as `work` does, but rejects after `waitMs` milliseconds: a database that hangs must not hold a call
+ * forever.
  *
- * @throws GatewayError SERVICE_UNAVAILABLE after `waitMs` milliseconds; what `work` throws
+ * @throws GatewayError SERVICE_UNAVAILABLE after the timeout; whatever `work` throws
  */
 export async function withTimeout<T>(waitMs: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
@@ -45,21 +46,19 @@ export async function withTimeout<T>(waitMs: number, work: Promise<T>): Promise<
   }
 }
 
-/** How long something is waited for. */
-
-/** The longest timer, in milliseconds. */
+/** The longest delay that Node.js timers accept, in milliseconds. */
 const timeoutMsMax = 2 ** 31 - 1;
 
-/** See {@link limitTime}. */
+/** A deadline. Dispose of it to release its timer and listeners. */
 interface TimeLimit extends Disposable {
   readonly signal: AbortSignal;
-  /** Whether its time was over. */
+  /** Whether the deadline passed, as opposed to another signal being aborted. */
   isOverdue(): boolean;
 }
 
 /**
- * A signal that is aborted after some time, and with any of others. Nothing of it stays behind, neither on these nor
- * as a timer: `AbortSignal.timeout` and `AbortSignal.any` leave both until the garbage is collected thoroughly.
+ * A signal that is aborted after `ms` milliseconds, or with any of `others`. Disposing of it removes its timer and
+ * listeners at once; `AbortSignal.timeout` and `AbortSignal.any` keep both until a full garbage collection.
  */
 export function limitTime(ms: number, others: readonly AbortSignal[]): TimeLimit {
   const controller = new AbortController();

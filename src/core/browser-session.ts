@@ -1,38 +1,42 @@
-/** What is known of the browser that calls from the console, beside who is signed in. */
+/**
+ * The browser session behind a console RPC, and the step-up check for actions that a session alone does not allow.
+ */
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import type { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import { type Caller, callerKey, type SessionRef } from "./caller.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 
-/** A browser's call. The edge that has the cookie makes it. */
-export interface Visit {
-  /** The address that the call came from, as far as proxies are trusted. */
+/** The browser that sent an RPC. Created by the edge that reads its cookie. */
+export interface BrowserSession {
+  /** The client address, as far as proxies are trusted. */
   readonly ipAddress: string;
-  /** What the browser calls itself; empty where it does not say. */
+  /** The `User-Agent` header; empty where it was not sent. */
   readonly userAgent: string;
-  /** The token that its cookie holds. `undefined`: it has none. */
+  /** The token in the session cookie; `undefined` where there is no cookie. */
   readonly token: string | undefined;
-  /** Gives the browser another token, for so long; `undefined` takes it away. */
+  /** Sets the session cookie, valid for `maxAgeMs`; `undefined` deletes it. */
   keep(token: string | undefined, maxAgeMs?: number): void;
 }
 
-/** The visit of an RPC; only edges of the console set it. */
-export const visitKey = createContextKey<Visit | undefined>(undefined, { description: "visit" });
+/** The browser session of an RPC. Only the console edge sets it. */
+export const browserSessionKey = createContextKey<BrowserSession | undefined>(undefined, {
+  description: "visit",
+});
 
-/** What of an RPC says who calls. */
-export interface Calling {
+/** The context values of an RPC. */
+export interface RpcContext {
   readonly values: ContextValues;
 }
 
-/** The visit of an RPC that needs one. @throws GatewayError ACCESS_DENIED elsewhere than on the console */
-export function requireVisit({ values }: Calling): Visit {
-  const visit = values.get(visitKey);
-  if (visit !== undefined) return visit;
+/** The browser session of an RPC. @throws GatewayError ACCESS_DENIED where it did not come from the console */
+export function requireBrowserSession({ values }: RpcContext): BrowserSession {
+  const session = values.get(browserSessionKey);
+  if (session !== undefined) return session;
   throw denied("this RPC is for browsers: call it under /console/rpc of the public listener");
 }
 
-/** The session of an RPC that is about the one who calls. @throws GatewayError ACCESS_DENIED */
-export function requireSession({ values }: Calling): SessionRef {
+/** The signed-in session of an RPC. @throws GatewayError ACCESS_DENIED where the caller has none */
+export function requireSession({ values }: RpcContext): SessionRef {
   const session = sessionOf(values.get(callerKey));
   if (session !== undefined) return session;
   throw denied(
@@ -40,31 +44,31 @@ export function requireSession({ values }: Calling): SessionRef {
   );
 }
 
-/** The session behind a caller. */
+/** The console session of a caller; `undefined` where it has none. */
 export function sessionOf(caller: Caller | undefined): SessionRef | undefined {
   if (caller?.kind === "session" || caller?.kind === "operator") return caller.session;
   return undefined;
 }
 
-/** What a code is presented for. */
+/** An action that needs a one-time code. */
 export interface StepUp {
   readonly action: CodeAction;
-  /** The id that the action is about; empty where it has none. */
+  /** The id of the object that the action changes; empty where there is none. */
   readonly subjectId: string;
   readonly code: string;
-  /** The member of the request that has it. Default `code`. */
+  /** The request member that carries the code. Default `code`. */
   readonly param?: string;
 }
 
 /**
- * Makes sure that who calls may do what a session alone does not allow (R-KEY-3, R-HOOK-6): uses up the code for it, and
- * gives the session another token. Callers without a session need no code: the command line, internal services.
+ * Requires a one-time code for an action that a session alone does not allow (R-KEY-3, R-HOOK-6). Consumes the code
+ * and rotates the session token. Callers without a session need no code: the command line and internal services.
  *
- * @throws GatewayError INVALID_REQUEST where the code is not right; ACCESS_DENIED
+ * @throws GatewayError INVALID_REQUEST where the code is wrong; ACCESS_DENIED
  */
-export type RequireStepUp = (calling: Calling, stepUp: StepUp) => Promise<void>;
+export type RequireStepUp = (calling: RpcContext, stepUp: StepUp) => Promise<void>;
 
-/** What is said to a console call without a session. */
+/** The error for a console call without a session. */
 export function notSignedIn(): GatewayError {
   return new GatewayError(ErrorCode.UNAUTHENTICATED, "Not signed in: sign in to the console first");
 }

@@ -1,63 +1,68 @@
-/** Who is calling, and what travels with every RPC beside its message. */
+/** The caller of an RPC, its credentials and its request id. */
 import { createContextKey } from "@connectrpc/connect";
 import { requestIdCharsMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 import { newId } from "./uuid.ts";
 
-/** Who calls with an API key, and what is known of the key and its account: kept beside the key in memory,
- * so that a call asks nobody for it. */
+/**
+ * A caller with an API key, with the facts about key and account that a call needs. They are cached with the key,
+ * so that a call reads no database for them.
+ */
 export interface KeyCaller {
   readonly kind: "key";
   readonly accountId: string;
   readonly keyId: string;
-  /** The only models that the key may use; `undefined`: every model. */
+  /** The models that the key may use; `undefined` means all. */
   readonly models: ReadonlySet<string> | undefined;
-  /** The most that all calls with the key may cost together, in nano-USD. Default: no limit. */
+  /** The total that all calls with the key may cost, in nano-USD. Default: no limit. */
   readonly keyLimitNanos?: bigint | undefined;
-  /** What is taken off the account's prices, in basis points, 0 to 10,000: 100 is 1 %. Default 0. */
+  /** Discount on the account's prices in basis points, 0 to 10,000; 100 is 1 %. Default 0. */
   readonly discountBp?: number | undefined;
-  /** The account is suspended: its calls are refused. Default: it is not. */
+  /** Whether the account is suspended, so that its calls are refused. Default false. */
   readonly isSuspended?: boolean | undefined;
 }
 
-/** The console session behind a call. */
+/** A signed-in console session. */
 export interface SessionRef {
   readonly sessionId: string;
   readonly userId: string;
-  /** The user's own account, also where the user is an operator. */
+  /** The user's own account, for operators too. */
   readonly accountId: string;
-  /** A link began the session, minutes ago: who can make one needs no other proof. */
+  /** Whether a sign-in link started the session minutes ago. It counts as proof of identity, as a code would. */
   readonly isFreshLink: boolean;
 }
 
-/** Who is calling. What each kind may call is the `access` option of every RPC. */
+/** The kinds of callers. The `access` option of each RPC says which kinds may call it. */
 export type Caller =
   | KeyCaller
   | { readonly kind: "session"; readonly accountId: string; readonly session?: SessionRef }
-  /** With a session: who is signed in to the console as an operator. */
+  /** An operator. With a session: signed in to the console. */
   | {
       readonly kind: "operator";
       readonly session?: SessionRef;
-      /** Without a session: how the operator came, in words. Default: not known. */
+      /** How an operator without a session connected, in words for the operator log. Default: unknown. */
       readonly via?: string;
     }
   | { readonly kind: "anonymous" };
 
-/** Nobody in particular: calls of `ACCESS_PUBLIC` only. */
+/** A caller without credentials. It may call RPCs with `ACCESS_PUBLIC` only. */
 export const anonymous: Caller = { kind: "anonymous" };
 
 /** The operator: the command line, or the bearer of the operator token on the internal listener. */
 export const operator: Caller = { kind: "operator" };
 
-/** The caller of an RPC, set by the authenticate interceptor (or by an edge that has done its work). */
+/** The caller of an RPC. Set by the authenticate interceptor, or by an edge that authenticates itself. */
 export const callerKey = createContextKey<Caller | undefined>(undefined, {
   description: "caller",
 });
 
-/** The resolved request id of an RPC, set by the request-id interceptor (or by an edge). */
+/** The request id of an RPC. Set by the request-id interceptor, or by an edge. */
 export const requestIdKey = createContextKey<string>("", { description: "request id" });
 
-/** A key that is known and no good any more: whose it is, and why. Its caller never learns it (R-AUTH-2). */
+/**
+ * A recognised key that is disabled, deleted or expired: its account and the reason. The caller never learns the
+ * reason (R-AUTH-2).
+ */
 export interface RefusedKey {
   readonly kind: "refused";
   readonly accountId: string;
@@ -65,27 +70,28 @@ export interface RefusedKey {
   readonly reason: "disabled" | "deleted" | "expired";
 }
 
-/** Checks a presented API key. Resolves to `undefined` where it is unknown. */
+/** Checks an API key. Resolves to `undefined` where the key is unknown. */
 export type Authenticate = (key: string) => Promise<Caller | RefusedKey | undefined>;
 
 /**
- * Told of a call with a key that is known and no good, which is refused as one with an unknown key is.
+ * Called when a call presents a recognised key that is disabled, deleted or expired. The caller gets the same error
+ * as for an unknown key.
  *
- * @returns whether a record of the call is kept
+ * @returns whether the call was recorded
  */
 export type OnRefusedKey = (
   key: RefusedKey,
   call: { readonly requestId: string; readonly path: string },
 ) => boolean;
 
-/** Why a call's signal is aborted where it is the gateway that stops, not the client that leaves. */
+/** The abort reason of calls that the gateway stops, as opposed to clients that disconnect. */
 export class GatewayStopping extends Error {}
 
 const requestIdForm = new RegExp(`^[\\x21-\\x7e]{1,${requestIdCharsMax}}$`);
 
 /**
- * The request id of a call: the first candidate that is 1 to 256 visible ASCII characters, else a fresh
- * UUIDv7. A malformed candidate is never reflected.
+ * Picks the request id of a call: the first candidate of 1 to 256 visible ASCII characters, else a new UUIDv7. A
+ * malformed candidate is never echoed.
  */
 export function resolveRequestId(...candidates: ReadonlyArray<string | null | undefined>): string {
   for (const candidate of candidates) {
@@ -94,7 +100,7 @@ export function resolveRequestId(...candidates: ReadonlyArray<string | null | un
   return newId();
 }
 
-/** Where a key can stand. */
+/** The places of a request that may carry an API key. */
 export interface CredentialSlots {
   readonly authorization: string | null | undefined;
   readonly apiKeyHeader: string | null | undefined;
@@ -102,15 +108,15 @@ export interface CredentialSlots {
 }
 
 /**
- * The presented key: `Authorization: Bearer` before `X-API-Key` before `?api-key=`. The first one that is
- * there decides, also when it is wrong; an empty one and another scheme count as not there.
+ * The presented key. Order: `Authorization: Bearer`, `X-API-Key`, `?api-key=`. The first one present decides, even
+ * if it is wrong. Empty values and other authorization schemes count as absent.
  */
 export function presentedKey(slots: CredentialSlots): string | undefined {
   const bearer = /^bearer +(.*)$/i.exec(slots.authorization?.trim() ?? "")?.[1]?.trim();
   return bearer || slots.apiKeyHeader?.trim() || slots.apiKeyQuery?.trim() || undefined;
 }
 
-/** What is said where no key was sent. */
+/** The error for a request without a key. */
 export function missingKey(): GatewayError {
   return new GatewayError(
     ErrorCode.UNAUTHENTICATED,
@@ -118,13 +124,15 @@ export function missingKey(): GatewayError {
   );
 }
 
-/** What is said of a key that is unknown, disabled, deleted or expired: always the same, so that nobody
- * learns which. */
+/**
+ * The error for a key that is unknown, disabled, deleted or expired. It is always the same, so that nobody can
+ * probe keys.
+ */
 export function invalidKey(): GatewayError {
   return new GatewayError(ErrorCode.UNAUTHENTICATED, "Invalid API Key");
 }
 
-/** What is said to calls that come while as many run as may. */
+/** The error while the gateway runs as many calls as it may. */
 export function gatewayBusy(max: number): GatewayError {
   return new GatewayError(
     ErrorCode.SERVICE_UNAVAILABLE,
@@ -132,7 +140,7 @@ export function gatewayBusy(max: number): GatewayError {
   );
 }
 
-/** What is said to calls that come while the gateway stops. */
+/** The error for calls that arrive while the gateway is stopping. */
 export function gatewayStopping(): GatewayError {
   return new GatewayError(
     ErrorCode.SERVICE_UNAVAILABLE,

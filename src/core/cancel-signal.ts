@@ -1,24 +1,24 @@
-/** Cancellation of work that nobody waits for any more. */
+/** Cancellation of calls. */
 
-/** What can be listened to for a cancellation. Every `AbortSignal` is one. */
+/** A cancellation that can be listened to. Every `AbortSignal` satisfies this interface. */
 export interface CancelSignal {
   readonly aborted: boolean;
-  /** Why it was cancelled; `undefined` before, and where no reason was given. */
+  /** The reason given; `undefined` before the cancellation, or where none was given. */
   readonly reason: unknown;
   addEventListener(type: "abort", listener: () => void): void;
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
 /**
- * A cancellation for one call. An `AbortController` does the same, but its event target costs 3 µs for each call with
- * one listener, where this costs an array.
+ * The cancellation of one call. An `AbortController` would do the same, but its event target costs 3 µs a call with
+ * one listener; an array costs next to nothing.
  */
 export class CancelSource implements CancelSignal {
   aborted = false;
   reason: unknown;
   #listeners: readonly (() => void)[] = [];
 
-  /** Cancels, and tells all listeners. Only the first cancellation counts. */
+  /** Cancels and calls all listeners. Later cancellations are ignored. */
   cancel(reason?: unknown): void {
     if (this.aborted) return;
     this.aborted = true;
@@ -45,7 +45,7 @@ export const neverCancelled: CancelSignal = {
   removeEventListener() {},
 };
 
-/** The same cancellation for interfaces that take nothing but an `AbortSignal`. */
+/** Converts to an `AbortSignal`, for libraries that accept nothing else. */
 export function toAbortSignal(signal: CancelSignal): AbortSignal {
   if (signal instanceof AbortSignal) return signal;
   const controller = new AbortController();

@@ -1,22 +1,22 @@
-/** Tells "the database cannot be reached" from every other failure of a statement. */
+/** Distinguishes "the database is unreachable" from other database errors. */
 import { ErrorCode, GatewayError } from "./errors.ts";
 
-/** SQLSTATE classes: broken connections, no room for another one, a server that stops or starts. */
+/** SQLSTATE classes: connection failure, insufficient resources, server starting or stopping. */
 const lostStates = /^(?:08|53|57P)/;
 
-/** Whether the database could not be reached or did not answer: the failure is none that the server reports,
- * or one by which it says so. */
+/** Whether a statement failed because the database is unreachable, overloaded, starting or stopping. */
 export function isDatabaseLost(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof GatewayError) return false;
   const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
-  // What the server reports has a severity; by its form alone EPIPE would pass for an SQLSTATE.
+  // Errors that PostgreSQL reports have a severity. Without this check, EPIPE would pass for an SQLSTATE by its
+  // form.
   if ("severity" in error) return lostStates.test(code ?? "");
-  // Failures of the network have a code, as do mistakes of ours (ERR_…); the driver's own have none.
+  // Network errors have a code, and so do Node's own errors (ERR_…); errors of the driver have none.
   if (code !== undefined) return !code.startsWith("ERR_");
   return /connect|timeout|terminated/i.test(error.message);
 }
 
-/** What a caller is told while the database cannot be reached: 503, never a verdict. */
+/** The 503 error while the database is unreachable. */
 export function databaseUnavailable(cause?: unknown): GatewayError {
   return new GatewayError(
     ErrorCode.SERVICE_UNAVAILABLE,
@@ -25,13 +25,13 @@ export function databaseUnavailable(cause?: unknown): GatewayError {
   );
 }
 
-/** What a caller is told whose request waited too long behind others: the database is there, and has much to do. */
+/** The error for a request that waited too long in a database queue. */
 export function databaseBusy(): GatewayError {
   const text = "the gateway is busy right now; try again in a moment";
   return new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text);
 }
 
-/** What a caller is told of whose account too many requests wait already. */
+/** The error for an account that has too many requests queued already. */
 export function tooManyWaiting(): GatewayError {
   return new GatewayError(
     ErrorCode.QUEUE_FULL,
@@ -40,11 +40,11 @@ export function tooManyWaiting(): GatewayError {
 }
 
 /**
- * Waits for work on the database.
+ * Awaits database work and maps an unreachable database to a GatewayError.
  *
- * @throws GatewayError SERVICE_UNAVAILABLE where it cannot be reached; other errors as they are.
+ * @throws GatewayError SERVICE_UNAVAILABLE where the database is unreachable; other errors unchanged
  */
-export async function answering<T>(work: Promise<T>): Promise<T> {
+export async function mapDatabaseLoss<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

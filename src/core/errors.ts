@@ -1,7 +1,7 @@
 /**
- * The error catalogue. Every failure that a caller can see is a {@link GatewayError} with one of the
- * codes of `uas.error.v1.ErrorCode`; the table below decides, exhaustively, what each code means on
- * every surface. A new code does not compile until its row exists.
+ * The error catalogue. Every failure visible to a caller is a {@link GatewayError} with a code of
+ * `uas.error.v1.ErrorCode`. The table below maps each code to every surface, exhaustively: a new code does not
+ * compile until it has a row.
  */
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
@@ -10,10 +10,10 @@ import { ErrorCode, ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts
 
 export { ErrorCode };
 
-/** Who is at fault; decides the log level: the client's faults are no news to the operator. */
+/** The party at fault. It decides the log level: client faults need no attention from the operator. */
 export type ErrorSource = "client" | "upstream" | "gateway";
 
-/** What an error code means on every surface. */
+/** The properties of an error code on every surface. */
 export interface ErrorMeaning {
   /** The documented code, in lower case: `error.code` of the JSON bodies. */
   readonly word: string;
@@ -23,11 +23,11 @@ export interface ErrorMeaning {
   readonly status: number;
   /** The code that Connect and gRPC callers get. */
   readonly rpc: Code;
-  /** Who is at fault. */
+  /** The party at fault. */
   readonly source: ErrorSource;
 }
 
-/** An error code that can be sent: all but UNSPECIFIED. */
+/** Every error code but UNSPECIFIED. */
 export type SentErrorCode = Exclude<
   (typeof ErrorCode)[keyof typeof ErrorCode],
   typeof ErrorCode.UNSPECIFIED
@@ -35,7 +35,7 @@ export type SentErrorCode = Exclude<
 
 const invalid = "invalid_request_error";
 
-/** The one table. */
+/** The catalogue. */
 export const errorMeanings: Readonly<Record<SentErrorCode, ErrorMeaning>> = {
   [ErrorCode.INVALID_REQUEST]: {
     word: "invalid_request",
@@ -207,26 +207,25 @@ export const errorMeanings: Readonly<Record<SentErrorCode, ErrorMeaning>> = {
   },
 };
 
-/** What beside the message a {@link GatewayError} can carry. */
+/** Optional parts of a {@link GatewayError}. */
 export interface GatewayErrorOptions {
-  /** The request member at fault, in the words of the caller's dialect. Default: none. */
+  /** The request member at fault, spelled as in the caller's dialect. Default: none. */
   readonly param?: string;
-  /** When a retry makes sense, in whole seconds ≥ 1. Default: 1 for statuses 429 and 503, else none. */
+  /** Seconds until a retry makes sense, whole and ≥ 1. Default: 1 for statuses 429 and 503, else none. */
   readonly retryAfterSeconds?: number;
-  /** The values that the message mentions. Never a secret. Default: none. */
+  /** Values that the message mentions. Never a secret. Default: none. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** What `error.details` of the JSON bodies tells beside the message, for example the vendor's own code.
-   * Default: nothing. */
+  /** Content of `error.details` in JSON bodies, for example the upstream's own code. Default: nothing. */
   readonly details?: Readonly<Record<string, string | string[]>>;
-  /** The HTTP status, where it is another than the code's. Default: the code's. */
+  /** The HTTP status, where it differs from the code's. */
   readonly status?: number;
-  /** What the operator's log needs beside the message; callers never see it. Default: none. */
+  /** Details for the operator's log; callers never see them. Default: none. */
   readonly internal?: string;
-  /** What led here; goes to the log only. */
+  /** The underlying error; logged only. */
   readonly cause?: unknown;
 }
 
-/** A failure with a documented code. `message` is for the caller; `internal` and `cause` for the log. */
+/** A failure with a documented code. `message` is shown to the caller; `internal` and `cause` are logged. */
 export class GatewayError extends Error {
   readonly code: SentErrorCode;
   readonly param: string | undefined;
@@ -250,19 +249,19 @@ export class GatewayError extends Error {
     this.internal = options.internal;
   }
 
-  /** What the code means. */
+  /** The catalogue row of the code. */
   get meaning(): ErrorMeaning {
     return errorMeanings[this.code];
   }
 }
 
-/** What is said of a failure that nobody foresaw; what it was goes to the log. */
+/** The INTERNAL_ERROR for an unexpected failure. The cause is logged, not shown. */
 export function internalError(cause: unknown): GatewayError {
   const text = "The gateway failed; tell its operator the request id";
   return new GatewayError(ErrorCode.INTERNAL_ERROR, text, { cause });
 }
 
-/** The error as an RPC carries it: with exactly one ErrorDetail. */
+/** Converts the error for an RPC, with exactly one ErrorDetail. */
 export function toRpcError(error: GatewayError): ConnectError {
   const { code, param = "", retryAfterSeconds, metadata, meaning } = error;
   const value = create(ErrorDetailSchema, { code, param, metadata });
@@ -271,7 +270,7 @@ export function toRpcError(error: GatewayError): ConnectError {
   return new ConnectError(error.message, meaning.rpc, undefined, [detail], error);
 }
 
-/** What Connect's own errors mean, which carry no detail. */
+/** Codes for Connect's own errors, which carry no ErrorDetail. */
 const plainCodes: ReadonlyMap<Code, SentErrorCode> = new Map([
   [Code.InvalidArgument, ErrorCode.INVALID_REQUEST],
   [Code.Unimplemented, ErrorCode.INVALID_REQUEST],
@@ -283,7 +282,9 @@ const plainCodes: ReadonlyMap<Code, SentErrorCode> = new Map([
   [Code.Aborted, ErrorCode.SERVICE_UNAVAILABLE],
 ]);
 
-/** The error that an RPC carried: in this process the very one, from another what its detail tells. */
+/**
+ * Reads the error that an RPC carried: the same object within this process, otherwise rebuilt from its ErrorDetail.
+ */
 export function fromRpcError(error: ConnectError): GatewayError {
   if (error.cause instanceof GatewayError) return error.cause;
   const [detail] = error.findDetails(ErrorDetailSchema);

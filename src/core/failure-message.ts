@@ -1,10 +1,9 @@
-/** Failures as one line of text, for people. */
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
 import { GatewayError, type SentErrorCode, errorMeanings } from "./errors.ts";
 
-/** The failure in one line. */
+/** Describes any failure in one line, for people. */
 export function failureMessage(error: unknown): string {
   if (error instanceof ConnectError) return connectMessage(error);
   if (error instanceof GatewayError) return withCode(error.message, error.meaning.word);
@@ -24,7 +23,7 @@ function withCode(message: string, word: string): string {
 }
 
 function plainMessage(error: unknown): string {
-  // A refused connection to a name with two addresses is an AggregateError without a message.
+  // A refused connection to a name with two addresses is an AggregateError with an empty message.
   if (error instanceof AggregateError && error.message === "") return plainMessage(error.errors[0]);
   if (error instanceof Error) return error.message === "" ? error.name : error.message;
   return String(error);

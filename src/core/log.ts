@@ -1,31 +1,31 @@
-/** The log: one JSON line per event, and no secret in any of them. */
+/** The log: one JSON line per event, with secrets removed. */
 import { type Logger, pino } from "pino";
 
-/** Where lines go. */
+/** The destination of log lines. */
 export interface LogSink {
   write(line: string): void;
 }
 
 export interface LogOptions {
-  /** Texts that must never appear: vendor credentials, the operator token, database passwords. */
+  /** Secrets to remove: vendor credentials, the operator token, database passwords. */
   readonly secrets: readonly string[];
   /** Default: standard output, in writes of up to 64 KiB. */
   readonly sink?: LogSink;
   /** Default `info`. */
   readonly level?: string;
-  /** The worker whose log this is: a field of each line. Default: none. */
+  /** The worker number, added to each line. Default: none. */
   readonly worker?: number;
 }
 
 const platformKey = /uas_[A-Za-z0-9]{32}/g;
 const webhookSecret = /whsec_[A-Za-z0-9+/]{43}=/g;
 
-/** Shorter secrets would blot out innocent text. */
+/** Shorter secrets would remove ordinary text too. */
 const secretCharsMin = 6;
 
 /**
- * Creates the log. Every line passes a scrubber on its way out: API keys and webhook secrets by their
- * form, the others by their text. Redaction by path would miss what hides in an error's message.
+ * Creates the log. Every line passes a scrubber: API keys and webhook secrets are recognised by their form, the
+ * other secrets by their text. Redaction by path would miss secrets inside error messages.
  */
 export function createLog({ secrets, sink, level = "info", worker }: LogOptions): {
   log: Logger;
@@ -48,8 +48,8 @@ export function createLog({ secrets, sink, level = "info", worker }: LogOptions)
 }
 
 /**
- * Writes a line whose members are JSON already, at level `info`: for what is logged with each call. pino would copy each
- * member into the line by itself, which takes 9 µs for a call's; written at once they take 2.
+ * Writes an `info` line whose members are already JSON. Used for the line of each call: pino serializes such a
+ * call's members in 9 µs, this takes 2.
  *
  * @param members `,"name":value` for each
  */
@@ -61,18 +61,18 @@ export function writeInfoLine(log: Logger, members: string): void {
   internals[pino.symbols.streamSym].write(`{"level":30${time}${ofEachLine}${members}}\n`);
 }
 
-/** What pino offers by its symbols. */
+/** The parts of pino that are reachable by its symbols. */
 interface PinoInternals {
   readonly [pino.symbols.timeSym]: () => string;
-  /** What stands in each line, such as the worker; `,"name":value` for each member. */
+  /** Members of every line, such as the worker: `,"name":value` each. */
   readonly [pino.symbols.chindingsSym]: string;
   readonly [pino.symbols.streamSym]: LogSink;
 }
 
-/** Errors by either name; pino itself knows `err` only, and writes others as `{}`. */
+/** Serializes errors under both names. pino itself knows `err` only and writes others as `{}`. */
 const serializers = { err: pino.stdSerializers.err, error: pino.stdSerializers.err };
 
-/** ISO 8601 with milliseconds; written once for all lines of the same millisecond. */
+/** ISO 8601 with milliseconds; computed once per millisecond. */
 function createTimestamp(): () => string {
   let lastMs = 0;
   let text = "";
@@ -88,10 +88,10 @@ function createTimestamp(): () => string {
 
 const noFlush = { flush(): void {} };
 
-/** Replaces every secret in a text. */
+/** Creates a function that removes every secret from a text. */
 export function createScrubber(secrets: readonly string[]): (text: string) => string {
   const known = [...new Set(secrets)].filter((secret) => secret.length >= secretCharsMin);
-  // The longest first: one secret may begin with another.
+  // Longest first, since one secret may be the beginning of another.
   const forms = [...new Set(known.flatMap(formsOf))].toSorted((a, b) => b.length - a.length);
   return (text) => {
     let clean = text;
@@ -101,21 +101,21 @@ export function createScrubber(secrets: readonly string[]): (text: string) => st
   };
 }
 
-/** How a secret can stand in a line: as it is, in JSON, in JSON within JSON, and in a URL. */
+/** The spellings of a secret in a line: plain, in JSON, in JSON within JSON, and in a URL. */
 function formsOf(secret: string): string[] {
   const escaped = escape(secret);
   return [secret, escaped, escape(escaped), escape(encodeURIComponent(secret.toWellFormed()))];
 }
 
-/** The text as it stands between the quotes of JSON. */
+/** Escapes a text as between the quotes of JSON. */
 function escape(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** Lines wait at most this long, in milliseconds: one system call for many lines. */
+/** Longest time that lines are buffered, in milliseconds, so that one system call writes many. */
 const flushMs = 100;
 
-/** How much may wait, in characters. */
+/** Largest buffer, in characters. */
 const bufferedMax = 64 * 1024;
 
 function createStdoutSink(): LogSink & { flush(): void } {

@@ -1,6 +1,6 @@
 /**
- * Counters, gauges and histograms whose values are plain numbers. A call changes the numbers; prom-client, which makes
- * text of them, sees them only when somebody asks for the metrics.
+ * Counters, gauges and histograms with plain numbers as values. Calls change the numbers; prom-client reads them
+ * only when metrics are scraped.
  */
 import type { Aggregator, Metric, Registry } from "prom-client";
 
@@ -8,26 +8,26 @@ import type { Aggregator, Metric, Registry } from "prom-client";
 export interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string>>;
-  /** The name of its line. Default: the metric's; a histogram's lines end in `_bucket`, `_sum` and `_count`. */
+  /** The name of its line. Default: the metric's name; histogram lines end in `_bucket`, `_sum` and `_count`. */
   readonly metricName?: string;
 }
 
-/** A metric as it is at one moment, in the form that prom-client writes and adds up. */
+/** A metric at one moment, in the form that prom-client writes and aggregates. */
 export interface MetricSnapshot {
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram";
-  /** How the values of several processes become one. */
+  /** How values of several processes are combined. */
   readonly aggregator: Aggregator;
   readonly values: Sample[];
 }
 
-/** What all metrics are made with. */
+/** Common options of all metrics. */
 interface MetricOptions<Label extends string> {
   readonly registry: Registry;
   readonly name: string;
   readonly help: string;
-  /** Their values must come from closed sets. Default: none, and the one series begins at 0. */
+  /** Values must come from closed sets. Default: none; the single series starts at 0. */
   readonly labelNames?: readonly Label[];
 }
 
@@ -38,7 +38,7 @@ interface Labelled<Series> {
   readonly series: Series;
 }
 
-/** A metric whose series are found by the values of their labels. */
+/** A metric whose series are found by label values. */
 abstract class SeriesMetric<Label extends string, Series> {
   readonly name: string;
   readonly help: string;
@@ -51,17 +51,17 @@ abstract class SeriesMetric<Label extends string, Series> {
     this.name = name;
     this.help = help;
     this.#labelNames = labelNames;
-    // It has all that a registry reads; the type of prom-client's wants the methods for changing it, too.
+    // Everything a registry reads is here; prom-client's type also demands the methods that change a metric.
     registry.registerMetric(this as unknown as Metric);
   }
 
-  /** The series of these labels. Callers on the path of a call keep it: finding it takes longer than changing it. */
+  /** The series with these labels. Hot callers keep it, since finding it takes longer than changing it. */
   labels(labels: Labels<Label>): Series {
     const key = this.#labelNames.map((name) => labels[name]).join("\n");
     return this.#known.getOrInsertComputed(key, () => ({ labels, series: this.create() })).series;
   }
 
-  /** The metric as it is now. */
+  /** The current values. */
   get(): Promise<MetricSnapshot> {
     const values = [...this.#known.values()].flatMap((each) => this.samples(each));
     const { name, help, type, aggregator } = this;
@@ -72,7 +72,7 @@ abstract class SeriesMetric<Label extends string, Series> {
   protected abstract samples(each: Labelled<Series>): Sample[];
 }
 
-/** One number that only grows. */
+/** A number that only grows. */
 export class CounterSeries {
   value = 0;
 
@@ -81,7 +81,7 @@ export class CounterSeries {
   }
 }
 
-/** Counts what happened since the start. */
+/** Counts events since the start of the process. */
 export class Counter<Label extends string = never> extends SeriesMetric<Label, CounterSeries> {
   readonly type = "counter";
   readonly #only: CounterSeries | undefined;
@@ -91,7 +91,7 @@ export class Counter<Label extends string = never> extends SeriesMetric<Label, C
     this.#only = onlySeries(this, options);
   }
 
-  /** Adds to the only series, or to that of these labels. `amount` is 1 by default. */
+  /** Adds `amount` (default 1) to the series with these labels, or to the only one. */
   inc(...[labels, amount]: [Label] extends [never] ? [] : [Labels<Label>, amount?: number]): void {
     (labels === undefined ? this.#only : this.labels(labels))?.inc(amount);
   }
@@ -100,7 +100,7 @@ export class Counter<Label extends string = never> extends SeriesMetric<Label, C
     return new CounterSeries();
   }
 
-  /** Series with labels are shown once they have counted something: those of a call are made together. */
+  /** Series with labels appear once they have counted something, because a call creates several together. */
   protected override samples({ labels, series }: Labelled<CounterSeries>): Sample[] {
     return series.value > 0 || series === this.#only ? [{ labels, value: series.value }] : [];
   }
@@ -113,7 +113,7 @@ class GaugeSeries extends CounterSeries {
   }
 }
 
-/** Tells how much there is at the moment. */
+/** Shows a current value. */
 export class Gauge<Label extends string = never> extends SeriesMetric<Label, GaugeSeries> {
   readonly type = "gauge";
   override readonly aggregator: Aggregator;
@@ -121,9 +121,9 @@ export class Gauge<Label extends string = never> extends SeriesMetric<Label, Gau
   readonly #read: (() => number) | undefined;
 
   /**
-   * @param options.read reads the value of a gauge without labels when it is asked for. Default: it is set
-   * @param options.aggregator what several processes show together: `sum` for what each has of its own, the default;
-   * `max` for what each of them says of all; `first` for what only the first tells
+   * @param options.read reads the value at each scrape, for a gauge without labels. Default: it is set explicitly
+   * @param options.aggregator how several processes are combined: `sum` (default) for values of each process, `max`
+   * for a value that all report alike, `first` for one that only the first reports
    */
   constructor(
     options: MetricOptions<Label> & {
@@ -142,12 +142,12 @@ export class Gauge<Label extends string = never> extends SeriesMetric<Label, Gau
     this.#only?.inc();
   }
 
-  /** Takes 1 from a gauge without labels. */
+  /** Subtracts 1 from a gauge without labels. */
   dec(): void {
     this.#only?.dec();
   }
 
-  /** Sets the series of these labels. */
+  /** Sets the series with these labels. */
   set(labels: Labels<Label>, value: number): void {
     this.labels(labels).value = value;
   }
@@ -166,11 +166,11 @@ export class Gauge<Label extends string = never> extends SeriesMetric<Label, Gau
   }
 }
 
-/** How many values fell into which bucket. */
+/** Counts values by bucket. */
 export class HistogramSeries {
   sum = 0;
   count = 0;
-  /** Values of each bucket alone; the last one has those above all bounds. */
+  /** Values per bucket, not cumulative; the last bucket is above all bounds. */
   readonly buckets: Float64Array;
   readonly #bounds: readonly number[];
 
@@ -190,20 +190,20 @@ export class HistogramSeries {
   }
 }
 
-/** Tells how values are distributed. */
+/** Shows the distribution of values. */
 export class Histogram<Label extends string = never> extends SeriesMetric<Label, HistogramSeries> {
   readonly type = "histogram";
   readonly #bounds: readonly number[];
   readonly #only: HistogramSeries | undefined;
 
-  /** @param options.buckets the upper bounds of the buckets, ascending; a last one for all others is added */
+  /** @param options.buckets upper bounds, ascending; a bucket above the last one is added */
   constructor(options: MetricOptions<Label> & { readonly buckets: readonly number[] }) {
     super(options);
     this.#bounds = options.buckets;
     this.#only = onlySeries(this, options);
   }
 
-  /** Counts a value of a histogram without labels. */
+  /** Counts a value in a histogram without labels. */
   observe(value: number): void {
     this.#only?.observe(value);
   }
@@ -212,7 +212,6 @@ export class Histogram<Label extends string = never> extends SeriesMetric<Label,
     return new HistogramSeries(this.#bounds);
   }
 
-  /** As for counters. */
   protected override samples({ labels, series }: Labelled<HistogramSeries>): Sample[] {
     if (series.count === 0 && series !== this.#only) return [];
     let below = 0;
@@ -229,7 +228,7 @@ export class Histogram<Label extends string = never> extends SeriesMetric<Label,
   }
 }
 
-/** The series of a metric without labels. It is there from the start, so that its first value is 0. */
+/** The single series of a metric without labels. It exists from the start, so that it is shown as 0. */
 function onlySeries<Series>(
   metric: { labels(labels: Record<never, string>): Series },
   { labelNames = [] }: { readonly labelNames?: readonly string[] },

@@ -1,6 +1,6 @@
 /**
- * What the gateway counts. Label values come from closed sets only (configured models and vendors,
- * routes of the contract, documented codes): a client cannot mint a series.
+ * The gateway's metrics. Label values come from closed sets only (configured models and vendors, routes of the
+ * contract, documented codes), so that no client can create a series.
  */
 import { collectDefaultMetrics, Registry } from "prom-client";
 import {
@@ -38,9 +38,9 @@ export function createMetrics() {
       labelNames: ["outcome"],
     }),
     /**
-     * Adds a gauge that is read when it is asked for.
+     * Adds a gauge that is read at each scrape.
      *
-     * @param aggregator what several workers show together; see {@link Gauge}. Default: the sum
+     * @param aggregator how several workers are combined; see {@link Gauge}. Default: the sum
      */
     gauge(name: string, help: string, read: () => number, aggregator?: "sum" | "max"): void {
       void new Gauge({ registry, name, help, read, ...(aggregator && { aggregator }) });
@@ -125,7 +125,7 @@ function callMetrics(registry: Registry) {
       inputTokens: tokens.labels({ model, type: "input" }),
       outputTokens: tokens.labels({ model, type: "output" }),
     }));
-  /** The series of a call's labels. */
+  /** The series for a call with these labels. */
   const callSeries = (model: string, vendor: string, ending: string): CallSeries =>
     byModel.getOrInsertComputed(model, treeOf).get(vendor, ending);
   return { ...metrics, callSeries };
@@ -158,7 +158,7 @@ function moneyMetrics(registry: Registry) {
   };
 }
 
-/** What is counted of calls with the same labels. */
+/** The series that calls with the same labels share. */
 interface CallSeries {
   readonly duration: HistogramSeries;
   readonly firstByte: HistogramSeries;
@@ -192,7 +192,7 @@ function taskMetrics(registry: Registry) {
   };
 }
 
-/** What a supervisor counts of its workers; a process without one counts itself. */
+/** Metrics about workers, counted by the supervisor; a process without one counts itself. */
 export function workerMetrics(registry: Registry) {
   return {
     workerRestarts: new Counter({
@@ -252,8 +252,8 @@ function upstreamMetrics(registry: Registry) {
 }
 
 /**
- * Series by the values of two labels. Looked up by each value as it is: to build one key of both for each call took
- * 70 to 150 ns, for a new string has to be hashed; this takes a fifth.
+ * Series by the values of two labels, in nested maps. A combined string key took 70 to 150 ns per call, because
+ * each new string must be hashed; this takes a fifth.
  */
 class SeriesTree<First, Second, Series> {
   readonly #byFirst = new Map<First, Map<Second, Series>>();

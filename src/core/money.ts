@@ -29,7 +29,7 @@ export function formatUsd(nanos: bigint): string {
   return formatDecimal(nanos, 9);
 }
 
-/** Writes a number of 10^-`places` as the shortest exact decimal string: `1500n` with 3 is `"1.5"`. */
+/** Writes `value` × 10^-`places` as the shortest exact decimal string: `1500n` with 3 places is `"1.5"`. */
 export function formatDecimal(value: bigint, places: number): string {
   const sign = value < 0n ? "-" : "";
   const digits = (value < 0n ? -value : value).toString().padStart(places + 1, "0");
@@ -37,12 +37,10 @@ export function formatDecimal(value: bigint, places: number): string {
   return `${sign}${digits.slice(0, -places)}${fraction && `.${fraction}`}`;
 }
 
-/* Amounts of money as the contract carries them. */
-
 /** The only currency of this version. */
 export const currency = "USD";
 
-/** An amount in nano-USD as Money. */
+/** Converts nano-USD to a Money message. */
 export function money(amountNanos: bigint): Money {
   return create(MoneySchema, { currencyCode: currency, amountNanos });
 }

@@ -1,29 +1,29 @@
-/** Writes down what operators do, in the transaction in which they do it. */
+/** Records operator actions, in the same transaction as the action. */
 import type { ContextValues } from "@connectrpc/connect";
 import type { PoolClient } from "pg";
 import { type Caller, callerKey, requestIdKey } from "./caller.ts";
 import { newId } from "./uuid.ts";
 
-/** Something that an operator does. */
+/** An action of an operator. */
 export interface OperatorAction {
-  /** What: the room and the verb, for example `account.suspend`. */
+  /** Room and verb, for example `account.suspend`. */
   readonly action: string;
-  /** The account that it is about. Default: none. */
+  /** The account concerned. Default: none. */
   readonly accountId?: string | undefined;
-  /** What it is done to: an id. */
+  /** The id of the changed object. */
   readonly subject: string;
-  /** What it changes, as it was before. Without secrets. Default: nothing was there. */
+  /** The changed members before the action, without secrets. Default: the object did not exist. */
   readonly before?: Facts | undefined;
-  /** What it changes, as it is after. Without secrets. */
+  /** The changed members after the action, without secrets. */
   readonly after?: Facts | undefined;
-  /** Why. Default: the action asks for no reason. */
+  /** The operator's reason. Default: the action needs none. */
   readonly reason?: string | undefined;
 }
 
-/** Values that are written down; amounts as decimal digits, times in ISO 8601. */
+/** Recorded values. Amounts are decimal digits, times ISO 8601. */
 export type Facts = Readonly<Record<string, unknown>>;
 
-/** A transaction that is open: an entity manager inside `transactional`. */
+/** An open transaction: an entity manager inside `transactional`. */
 interface Transaction {
   execute(text: string, values: unknown[]): Promise<unknown>;
 }
@@ -33,9 +33,9 @@ const columns = "id, actor, request_id, action, account_id, subject, before, aft
 const types = ["uuid", "text", "text", "text", "uuid", "text", "jsonb", "jsonb", "text"];
 
 /**
- * A statement that does something, with the entry that tells of it: for what is one statement and no transaction.
+ * Combines a single statement with the entry that records it, so that no transaction is needed.
  *
- * @param select what does it, with a column `verdict` that is `booked` where it was done now
+ * @param select performs the action, with a column `verdict` that is `booked` where it took effect now
  * @param values the values of {@link actionValues}, as parameters after those of `select`
  */
 export function withAction(
@@ -53,7 +53,7 @@ export function withAction(
   return { text, parameters: [...parameters, ...values] };
 }
 
-/** The values of an entry in the order of its columns; `undefined`: no operator does it, so nothing is written. */
+/** The values of an entry, in column order; `undefined` where the caller is no operator, so nothing is recorded. */
 export function actionValues(
   values: Pick<ContextValues, "get">,
   { action, accountId, subject, before, after, reason = "" }: OperatorAction,
@@ -73,7 +73,9 @@ export function actionValues(
   ];
 }
 
-/** Writes an entry where an operator does it. Call it inside the transaction of the action. */
+/**
+ * Records an action of an operator; does nothing for other callers. Call it inside the transaction of the action.
+ */
 export async function recordAction(
   transaction: Transaction,
   values: Pick<ContextValues, "get">,
@@ -85,7 +87,7 @@ export async function recordAction(
   await transaction.execute(`insert into audit_entry (${columns}) values (${marks})`, written);
 }
 
-/** The same on a connection that is inside a transaction. */
+/** As {@link recordAction}, on a connection with an open transaction. */
 export async function recordActionOn(
   client: Pick<PoolClient, "query">,
   values: Pick<ContextValues, "get">,
@@ -97,7 +99,7 @@ export async function recordActionOn(
   await client.query(`insert into audit_entry (${columns}) values (${marks})`, written);
 }
 
-/** What has another value after than before: of both. */
+/** The members whose value changed, before and after. */
 export function changedFacts(
   before: Facts,
   after: Facts,

@@ -1,39 +1,38 @@
 /**
- * Pages of lists, by keyset: a page begins after the last item of the page before, so that rows which
- * come or go meanwhile neither repeat items nor hide any, and page 1,000 costs what page 1 does. Offsets
- * do all of that wrong.
+ * Keyset pagination. A page begins after the last item of the previous page, so that rows added or deleted
+ * meanwhile neither repeat nor hide items, and page 1,000 costs as much as page 1. Offsets fail at all of these.
  */
 import { pageSizeDefault, pageSizeMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 
-/** What every List request has; the contract refuses negative sizes. */
+/** Members that every List request has; the contract refuses negative sizes. */
 export interface PageRequest {
-  /** The most items of the page. 0: the default; over the largest page: the largest. */
+  /** Largest number of items. 0 means the default; larger than the maximum means the maximum. */
   readonly pageSize: number;
-  /** The token that came with the page before; empty: the first page. */
+  /** The token from the previous page; empty for the first page. */
   readonly pageToken: string;
 }
 
 /** A page to read. */
 export interface Page {
-  /** The most items to show, 1 to 1000. Read one more to learn whether there is a next page. */
+  /** Number of items to show, 1 to 1000. Read one more to learn whether a next page exists. */
   readonly limit: number;
-  /** The sort key of the last item of the page before; `undefined`: begin at the start. */
+  /** The sort key of the previous page's last item; `undefined` for the first page. */
   readonly after: string | undefined;
 }
 
-/** What a list differs in. */
+/** Differences between lists. */
 export interface PageOptions {
-  /** The page size where the request names none. Default {@link pageSizeDefault}. */
+  /** Page size where the request names none. Default {@link pageSizeDefault}. */
   readonly defaultSize?: number;
-  /** Whether a text can be a sort key of this list: `isUuid` for most. Default: every text. */
+  /** Whether a text can be a sort key of this list: `isUuid` for most. Default: every text can. */
   readonly isKey?: (text: string) => boolean;
 }
 
 /**
  * Reads the page members of a List request.
  *
- * @throws GatewayError INVALID_REQUEST for a token that this list never gave.
+ * @throws GatewayError INVALID_REQUEST for a token that this list never issued
  */
 export function readPage(request: PageRequest, options: PageOptions = {}): Page {
   const { pageSize, pageToken } = request;
@@ -46,14 +45,14 @@ export function readPage(request: PageRequest, options: PageOptions = {}): Page 
 }
 
 /**
- * The token of the page after the item with this sort key. Opaque to callers: only its round trip
- * through {@link readPage} counts. `undefined` or "": no next page.
+ * The token of the page after the item with this sort key. Opaque to callers; {@link readPage} reads it.
+ * `undefined` or "" means there is no next page.
  */
 export function nextPageToken(lastKey: string | undefined): string {
   return lastKey ? Buffer.from(`${mark}${lastKey}`).toString("base64url") : "";
 }
 
-/** Splits what was read for a page, one item more than its limit, into its items and the next token. */
+/** Splits the items read for a page (one more than its limit) into the page and the next token. */
 export function cutPage<Item>(
   page: Page,
   read: readonly Item[],
@@ -65,17 +64,17 @@ export function cutPage<Item>(
   return { items, nextPageToken: nextPageToken(last && keyOf(last)) };
 }
 
-/** Tells our tokens from other texts, and this form from later ones. */
+/** Marks our tokens, in this version of their format. */
 const mark = "1:";
 
-/** Longer than any token of ours: sort keys are ids and model names. */
+/** Longer than any issued token: sort keys are ids and model names. */
 const tokenCharsMax = 1_000;
 
 function decodeToken(token: string): string | undefined {
   if (token.length > tokenCharsMax) return undefined;
   const text = Buffer.from(token, "base64url").toString();
   const after = text.startsWith(mark) ? text.slice(mark.length) : "";
-  // The decoder skips what it cannot read: only what encodes back to the token is one.
+  // The base64 decoder skips invalid characters, so a token counts only if it encodes back to itself.
   return nextPageToken(after) === token ? after : undefined;
 }
 

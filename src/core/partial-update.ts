@@ -1,12 +1,10 @@
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 
-/** Entity tags: whether a client has what it asks for already. */
-
 /**
- * Whether one of the tags of an `if-none-match` header is this one. Weak ones count as strong ones, as HTTP says
- * for reading.
+ * Whether an `if-none-match` header contains this tag. Weak tags compare equal to strong ones, as HTTP specifies
+ * for reads.
  *
- * @param header `undefined` or null: the client has nothing
+ * @param header `undefined` or null where the client has no copy
  */
 export function matchesEtag(header: string | null | undefined, etag: string): boolean {
   if (header === null || header === undefined) return false;

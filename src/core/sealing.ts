@@ -1,15 +1,15 @@
-/** Seals what is kept for an account, so that the database alone does not tell it. */
+/** Encrypts texts kept for an account, so that the database alone does not reveal them. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 
-/** Seals and opens texts of one purpose. */
+/** Encrypts and decrypts texts of one purpose. */
 export interface Sealing {
-  /** @param context what the text belongs to: it opens in the same context only */
+  /** @param context identifies the owner of the text; decryption needs the same context */
   seal(accountId: string, context: Uint8Array, text: string): Buffer;
-  /** `undefined`: sealed with another master key, for another account or context, or damaged. */
+  /** Decrypts; `undefined` where the text was sealed with another master key, account or context, or is damaged. */
   open(accountId: string, context: Uint8Array, sealed: Buffer): string | undefined;
 }
 
-/** Tells this form from later ones. */
+/** Version of the format. */
 const version = 1;
 
 const nonceBytes = 12;
@@ -17,10 +17,10 @@ const tagBytes = 16;
 const keyBytes = 32;
 
 /**
- * AES-256-GCM with a key per account: HKDF-SHA256 of the master key, the purpose and the account's id. Nonces
- * are random: at 96 bits, four thousand million of them per account are safe.
+ * AES-256-GCM with one key per account: HKDF-SHA256 of the master key, the purpose and the account id. Nonces are
+ * random; at 96 bits, 4 × 10⁹ of them per account are safe.
  *
- * @param purpose keeps keys of different uses apart, for example `reasoning`
+ * @param purpose separates keys of different uses, for example `reasoning`
  */
 export function createSealing(masterKey: Uint8Array, purpose: string): Sealing {
   const keyOf = (accountId: string): Buffer =>

@@ -2,7 +2,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { requestCheck } from "./request-rules.ts";
 
-/** A service of the contract with its implementation. */
+/** A service of the contract and its implementation. */
 export interface Service {
   readonly service: DescService;
   readonly implementation: ServiceImpl<DescService>;

@@ -1,50 +1,52 @@
-/** Where a call's reply goes: a socket, the iterator of an RPC, or whoever collects it. */
+/** The destination of a call's reply: a socket, the iterator of an RPC, or a buffer. */
 import { CancelSource, type CancelSignal } from "./cancel-signal.ts";
 
-/** Status and headers of a reply, by lower-case name. */
+/** Status and headers of a reply; header names in lower case. */
 export interface SinkHead {
   readonly status: number;
   readonly headers: Record<string, string>;
-  /** Members of the request that the vendor's style could not carry. Default: none. */
+  /** Request members that the vendor's style could not carry. Default: none. */
   readonly dropped?: readonly string[];
 }
 
 /**
- * Takes a reply as it comes: either {@link whole}, or {@link head} and any number of chunks. The end of a streamed
- * reply is the end of the call: the edge that made the sink writes it then.
+ * Receives a reply: either one {@link whole}, or a {@link head} and any number of chunks. The edge that created the
+ * sink ends a streamed reply when the call ends.
  */
 export interface Sink<Out> {
-  /** A reply that is complete: nothing follows. */
+  /** A complete reply; nothing follows. */
   whole(head: SinkHead, body: Out): void;
   /** The head of a streamed reply. */
   head(head: SinkHead): void;
-  /** A piece of it. Resolves when more can be taken; `undefined`: at once. */
+  /** A piece of a streamed reply. Resolves when more can be taken; `undefined` means at once. */
   chunk(out: Out): Promise<void> | undefined;
 }
 
-/** How a reply becomes messages of an RPC. */
+/** Converts a reply to messages of an RPC. */
 export interface Messages<Out, Message> {
-  /** The message that comes first; `undefined`: none. */
+  /** The first message; `undefined` where there is none. */
   head(head: SinkHead): Message | undefined;
-  /** The messages for what comes at once. */
+  /** The messages for one piece. */
   of(out: Out): readonly Message[];
 }
 
-/** A reply that is out. */
+/** A reply that has been sent. */
 export interface Pushed {
-  /** Resolves when its call is settled; never rejects. Absent: there is nothing to settle. */
+  /** Resolves when the call is settled; never rejects. Absent: there is nothing to settle. */
   readonly settled?: Promise<void>;
 }
 
-/** Runs a call that pushes its reply into a sink. Rejects where it failed: what was pushed before counts. */
+/**
+ * A call that pushes its reply into a sink. Rejects where it failed; pieces pushed before the failure were sent.
+ */
 export type PushedCall<Out> = (sink: Sink<Out>, signal: CancelSignal) => Promise<Pushed>;
 
-/** How long a client waits for its settlement, in milliseconds. */
+/** Longest time that a client waits for settlement, in milliseconds. */
 const settleWaitMs = 1_000;
 
 /**
- * Resolves with `work`, at the latest after {@link settleWaitMs}: a client waits for its settlement a moment, so that it
- * can find its call at once; not longer, since the reply is out. Never rejects.
+ * Resolves with `work`, but after {@link settleWaitMs} at the latest. The end of a reply waits briefly for
+ * settlement, so that the client finds its call record at once. Never rejects.
  */
 export function soon(work: Promise<void> | undefined): Promise<void> {
   return new Promise((resolve) => {
@@ -59,8 +61,8 @@ export function soon(work: Promise<void> | undefined): Promise<void> {
 }
 
 /**
- * The reply of a call as the messages of a server-streaming RPC. The call begins with the first read, and is cancelled
- * when its reader returns early. One message is made ahead of its reader at most.
+ * Converts a call to the messages of a server-streaming RPC. The call starts with the first read and is cancelled
+ * when the reader returns early. At most one message is buffered.
  */
 export function asMessages<Out, Message>(
   call: PushedCall<Out>,
@@ -79,15 +81,15 @@ class MessageIterator<Out, Message>
   readonly #messages: Messages<Out, Message>;
   readonly #client: CancelSignal;
   readonly #signal = new CancelSource();
-  /** Whether the reader has returned: nobody reads what is still pushed. */
+  /** Whether the reader has returned, so that further messages are dropped. */
   #isGone = false;
   #queue: Message[] = [];
-  /** The call, once it has begun. Never rejects: how it ended is in `#end`. */
+  /** The running call. Never rejects; its outcome is in `#end`. */
   #running: Promise<void> | undefined;
   #end: { readonly error: unknown } | "done" | undefined;
-  /** Wakes the read that waits. */
+  /** Resumes the pending read. */
   #onMessage: (() => void) | undefined;
-  /** Lets the call go on: all that it pushed was read. */
+  /** Resumes the call once all pushed messages were read. */
   #onRead: (() => void) | undefined;
 
   constructor(call: PushedCall<Out>, messages: Messages<Out, Message>, client: CancelSignal) {
@@ -117,7 +119,10 @@ class MessageIterator<Out, Message>
     }
   }
 
-  /** Ends the call as one whose client has disconnected, and waits for it. One that was never read has not begun. */
+  /**
+   * Cancels the call as if its client had disconnected, and waits for its end. A call that was never read has not
+   * started.
+   */
   async return(): Promise<Result<Message>> {
     this.#isGone = true;
     this.#queue = [];

@@ -1,4 +1,4 @@
-/** A task as JSON, for REST and for the command line: one shape for polls, lists and what is printed. */
+/** Tasks as JSON: one shape for REST polls, lists and the command line. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { ModelTypeSchema } from "../../gen/uas/inference/v1/model_pb.ts";
@@ -11,7 +11,7 @@ import {
 import { errorWord } from "./error-words.ts";
 import { formatUsd } from "./money.ts";
 
-/** What a submit answers (R-TSK-2). */
+/** The answer to a submit request (R-TSK-2). */
 export function submittedJson(task: Task): JsonObject {
   const { callbackId } = task;
   return {
@@ -24,7 +24,7 @@ export function submittedJson(task: Task): JsonObject {
   };
 }
 
-/** What a poll answers (R-TSK-4). */
+/** The answer to a poll (R-TSK-4). */
 export function taskJson(task: Task): JsonObject {
   const { files, usage } = task;
   const [promptTokens, completionTokens] = [usage?.inputTokens ?? 0, usage?.outputTokens ?? 0];
@@ -61,7 +61,7 @@ export function taskJson(task: Task): JsonObject {
   };
 }
 
-/** The documented word of a status. */
+/** The documented name of a status. */
 export function statusWord(status: TaskStatus): string {
   return TaskStatusSchema.value[status]?.localName.toLowerCase() ?? "";
 }

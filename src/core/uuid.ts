@@ -1,22 +1,22 @@
-/** UUIDs as ids. */
+/** Generates and checks UUIDs. */
 import { randomUUIDv7 } from "node:crypto";
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /**
- * Whether a text is a UUID as ours are written: lower case, with dashes. PostgreSQL takes other forms
- * too, and fails on the rest: check before asking it, so that a malformed id is "not found".
+ * Whether a text is a UUID in our spelling: lower case, with dashes. PostgreSQL accepts other spellings and fails
+ * on anything else, so check ids before using them: a malformed id is then "not found".
  */
 export function isUuid(text: string): boolean {
   return uuid.test(text);
 }
 
 /**
- * Makes ids: UUIDv7, each greater than all that the same source has made before, so that rows ordered by id stand in
- * the order they came. Node's own orders those of one millisecond by chance, and a fast machine makes several.
+ * Creates a source of UUIDv7 ids that always increase, so that rows sorted by id are in order of creation. Node's
+ * own UUIDv7 values are in random order within a millisecond, and a fast machine makes several.
  *
- * Behind the time stand 12 bits that count within a millisecond, and 62 of chance. The library `uuid` does the same
- * and takes 3 µs more for each id, which every request would pay twice.
+ * After the timestamp come 12 counter bits and 62 random bits. The library `uuid` does the same but takes 3 µs more
+ * for each id, and every request makes two.
  */
 export function idSource(make: () => string = randomUUIDv7): () => string {
   let time = 0;
@@ -28,7 +28,7 @@ export function idSource(make: () => string = randomUUIDv7): () => string {
       time = now;
       count = 0;
     } else if (++count > countMax) {
-      // More than any machine makes, or a clock that was set back: the next millisecond is taken in advance.
+      // The counter overflowed or the clock was set back: use the next millisecond.
       time++;
       count = 0;
     }
@@ -38,9 +38,17 @@ export function idSource(make: () => string = randomUUIDv7): () => string {
   };
 }
 
-/** The most that 12 bits count. */
+/** The largest 12-bit counter. */
 const countMax = 0xfff;
 
-/** A new id, greater than all that this process has made before. The one place that remembers: an order among ids
- * needs one source. */
+/**
+ * Makes an id greater than all earlier ids of this process. Module state on purpose: an order needs a single
+ * source.
+ */
 export const newId: () => string = idSource();
+
+/** The Nil UUID of RFC 9562: no id is lower, so that a keyset scan begins after it. */
+export const nilUuid = "00000000-0000-0000-0000-000000000000";
+
+/** The Max UUID of RFC 9562: no id is higher, so that a newest-first page begins below it. */
+export const maxUuid = "ffffffff-ffff-ffff-ffff-ffffffffffff";

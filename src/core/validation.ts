@@ -1,9 +1,13 @@
-/** Refusals of requests that are wrong in one member. */
+/** Refuses requests in which one member is wrong. */
 import { ErrorCode, GatewayError } from "./errors.ts";
 
-/** A request that is wrong in the member `param`; the message says what would be right. */
-export function invalid(param: string, message: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
+/**
+ * The INVALID_REQUEST error for the member `param`. The message says what would be right.
+ *
+ * @param param as the caller wrote it; `undefined` where the body as a whole is at fault
+ */
+export function invalid(param: string | undefined, message: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, message, param === undefined ? {} : { param });
 }
 
 /** A member that the contract's rules require: where it is missing, the request was not checked, which is a defect. */

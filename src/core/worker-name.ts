@@ -1,10 +1,10 @@
-/** Which of several workers a process is. */
-
-/** One of several workers under a supervisor. Its journal files begin with it, so that a worker that starts takes over
- * the files of its dead predecessor and leaves those of the others alone. */
+/**
+ * Identifies one of several workers under a supervisor. Its journal files start with this name, so that a restarted
+ * worker takes over the files of its predecessor and leaves the other workers' files alone.
+ */
 export interface WorkerName {
-  /** The same for all workers of one supervisor, and for no other's. */
+  /** The same for all workers of a supervisor; unique to that supervisor. */
   readonly supervisorId: string;
-  /** From 1 on; no two workers have the same at the same time. */
+  /** From 1; no two running workers have the same number. */
   readonly number: number;
 }

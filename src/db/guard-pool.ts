@@ -16,11 +16,11 @@ export function guardPool(pool: Pool): void {
   pool.on("error", ignore);
   pool.on("connect", (client) => {
     client.on("error", ignore);
-    client.once("end", () => setTimeout(() => giveBack(client), giveBackMs).unref());
+    client.once("end", () => setTimeout(() => reschedule(client), giveBackMs).unref());
   });
 }
 
-function giveBack(client: PoolClient): void {
+function reschedule(client: PoolClient): void {
   try {
     client.release(true);
   } catch {

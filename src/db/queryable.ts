@@ -1,6 +1,6 @@
 /** What the reading side of billing needs of the database. */
 import type { QueryResultRow } from "pg";
-import { answering as answeringOne } from "../core/database-lost.ts";
+import { mapDatabaseLoss as answeringOne } from "../core/database-lost.ts";
 
 /** Runs SQL: a pool or a connection of the driver. */
 export interface Queryable {

@@ -12,7 +12,7 @@
  */
 import { Client, type Pool, type PoolClient } from "pg";
 import { databaseBusy, tooManyWaiting } from "../core/database-lost.ts";
-import { commonLane, currentLane } from "../core/account-context.ts";
+import { sharedContext, currentAccountContext } from "../core/account-context.ts";
 import { Turns, type Waiter } from "./turns.ts";
 
 /** What {@link sharePool} needs. */
@@ -104,7 +104,7 @@ class Sharing {
     const ofAccount = Math.ceil(places * accountShare);
     this.#turns = new Turns({
       places,
-      share: (lane) => (lane === commonLane ? places : ofAccount),
+      share: (lane) => (lane === sharedContext ? places : ofAccount),
     });
     // It is told before the connection is free.
     pool.on("release", (error: Error | undefined, client) => {
@@ -115,7 +115,7 @@ class Sharing {
 
   /** @throws GatewayError where too many wait, or the wait is too long; the driver's where there is no server */
   async connect(): Promise<PoolClient> {
-    const lane = this.#isForCallers ? currentLane() : commonLane;
+    const lane = this.#isForCallers ? currentAccountContext() : sharedContext;
     if (!this.#turns.take(lane)) await this.#wait(lane);
     try {
       const client = await this.#connect();
@@ -135,7 +135,7 @@ class Sharing {
 
   #wait(lane: string): Promise<void> {
     if (this.#isForCallers && this.#turns.waitingIn(lane) >= waitingMax) {
-      throw lane === commonLane ? databaseBusy() : tooManyWaiting();
+      throw lane === sharedContext ? databaseBusy() : tooManyWaiting();
     }
     if (this.#timer === undefined) {
       // How long nothing was heard while nobody waited says nothing.

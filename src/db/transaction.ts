@@ -1,19 +1,46 @@
-/** Work in a transaction of its own. */
-import type { EntityManager } from "@mikro-orm/postgresql";
+/** Work in a transaction of its own: through the ORM, or by prepared SQL. */
+import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import type { Pool, PoolClient } from "pg";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { GatewayError } from "../core/errors.ts";
 
 /**
  * Does work in a transaction; what it throws takes it back.
  *
+ * @param database the ORM for ordinary data: the work gets an entity manager of its own, whose changes are flushed at the
+ * end. The plain pool for prepared SQL: the work gets a connection.
  * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached; what the work throws, as it is
  */
-export async function transact<Result>(
+export function transact<Result>(
+  database: MikroORM,
+  work: (em: EntityManager) => Promise<Result>,
+): Promise<Result>;
+export function transact<Result>(
+  database: Pool,
+  work: (client: PoolClient) => Promise<Result>,
+): Promise<Result>;
+export function transact<Result>(
+  database: MikroORM | Pool,
+  work: (transaction: never) => Promise<Result>,
+): Promise<Result> {
+  // The overloads pair the database with what the work gets.
+  if ("em" in database)
+    return transactThrough(database, work as (em: EntityManager) => Promise<Result>);
+  return transactOn(database, work as (client: PoolClient) => Promise<Result>);
+}
+
+function transactThrough<Result>(
+  orm: MikroORM,
+  work: (em: EntityManager) => Promise<Result>,
+): Promise<Result> {
+  return mapDatabaseLoss(orm.em.fork().transactional(work));
+}
+
+async function transactOn<Result>(
   pool: Pool,
   work: (client: PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  const client = await answering(pool.connect());
+  const client = await mapDatabaseLoss(pool.connect());
   const run = async (): Promise<Result> => {
     await client.query("begin");
     const result = await work(client);
@@ -21,7 +48,7 @@ export async function transact<Result>(
     return result;
   };
   try {
-    const result = await answering(run());
+    const result = await mapDatabaseLoss(run());
     client.release();
     return result;
   } catch (error) {
@@ -40,25 +67,7 @@ async function takeBack(client: PoolClient): Promise<boolean> {
   );
 }
 
-/* SQL inside a transaction of somebody else. */
-
-/** A transaction that is open: an entity manager inside `transactional`, or a driver's connection. */
-export type Transaction =
-  | Pick<EntityManager, "execute" | "isInTransaction">
-  | { query(text: string, values: unknown[]): Promise<{ rows: unknown[] }> };
-
-/** Runs a statement with `$1`, `$2`, … in it. @throws the driver's error; the transaction is then aborted */
-export async function execute<Row>(
-  transaction: Transaction,
-  text: string,
-  values: readonly unknown[],
-): Promise<readonly Row[]> {
-  if ("query" in transaction) return (await transaction.query(text, [...values])).rows as Row[];
-  if (!transaction.isInTransaction()) throw new Error("a webhook needs an open transaction");
-  const inOrder: unknown[] = [];
-  const marked = text.replaceAll(/\$(\d+)/g, (_mark, number: string) => {
-    inOrder.push(values[Number(number) - 1]);
-    return "?";
-  });
-  return transaction.execute<Row[]>(marked, inOrder);
+/** A connection that is inside a transaction of somebody else. */
+export interface Transaction {
+  query(text: string, values: unknown[]): Promise<{ readonly rows: unknown[] }>;
 }

@@ -1,9 +1,10 @@
 /** Reads single members of a request body by their place in its bytes; shared by the relaying halves. */
 import { jsonDepthMax } from "../config/limits.ts";
 import { asBuffer } from "../core/bytes.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { invalid } from "../core/validation.ts";
+import type { VendorModel } from "./codec.ts";
 import type { TextRequest } from "./dialect.ts";
-import { scanObject, sliceText, type BodySize, type Member, type Outline } from "./json/outline.ts";
+import { type BodySize, type Member, type Outline, scanObject, sliceText } from "./json/outline.ts";
 import { Splicer } from "./json/splice.ts";
 import { JsonScanError } from "./json/string-scan.ts";
 import { textWeight } from "./json/text-weight.ts";
@@ -32,7 +33,10 @@ export function readOutline(bytes: Buffer): Outline {
     return scanObject(bytes, jsonDepthMax);
   } catch (error) {
     if (!(error instanceof JsonScanError)) throw error;
-    throw invalid(`The body is not valid JSON: ${error.message} at byte ${error.offset}`);
+    throw invalid(
+      undefined,
+      `The body is not valid JSON: ${error.message} at byte ${error.offset}`,
+    );
   }
 }
 
@@ -49,12 +53,12 @@ export function pickMembers(outline: Outline, known: KnownMembers): Members {
     if (!known.names.has(member.key)) {
       if (known.lookalike.test(member.key)) {
         const meant = member.key.toLowerCase();
-        throw invalid(`"${member.key}" is not known; did you mean "${meant}"?`, member.key);
+        throw invalid(member.key, `"${member.key}" is not known; did you mean "${meant}"?`);
       }
       continue;
     }
     if (picked.has(member.key)) {
-      throw invalid(`"${member.key}" stands twice in the body; send it once`, member.key);
+      throw invalid(member.key, `"${member.key}" stands twice in the body; send it once`);
     }
     picked.set(member.key, member);
   }
@@ -86,12 +90,12 @@ export function readModel(bytes: Buffer, members: Members, ...keys: readonly str
   const key = keys.find((each) => members.has(each));
   const member = key === undefined ? undefined : members.get(key);
   if (member === undefined) {
-    throw invalid('"model" is missing: name one of those that GET /v1/models lists', "model");
+    throw invalid("model", '"model" is missing: name one of those that GET /v1/models lists');
   }
   const { valueStart, valueEnd } = member;
   const isString = bytes[valueStart] === quote;
   const model = isString ? bytes.toString("utf8", valueStart + 1, valueEnd - 1) : "";
-  if (model === "") throw invalid(`"${member.key}" must be a non-empty string`, member.key);
+  if (model === "") throw invalid(member.key, `"${member.key}" must be a non-empty string`);
   return model.includes("\\") ? (JSON.parse(`"${model}"`) as string) : model;
 }
 
@@ -101,7 +105,7 @@ export function readBoolean(bytes: Buffer, members: Members, key: string): boole
   const first = firstByteOf(bytes, members, key);
   if (first === undefined || first === 0x66) return false;
   if (first === 0x74) return true;
-  throw invalid(`"${key}" must be true or false`, key);
+  throw invalid(key, `"${key}" must be true or false`);
 }
 
 /** What a whole number may be. Default: from 1 to 2³¹ − 1. */
@@ -123,7 +127,7 @@ export function readCount(
   if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
     return value;
   }
-  throw invalid(`"${key}" must be a whole number from ${min} to ${max}`, key);
+  throw invalid(key, `"${key}" must be a whole number from ${min} to ${max}`);
 }
 
 /** The member's JSON text; `undefined` where it is absent or null. */
@@ -170,19 +174,19 @@ function editedCopy(bytes: Buffer, edits: readonly Edit[]): Buffer {
 export function vendorBodies(
   bytes: Buffer,
   { weight, media }: BodySize,
-  editsFor: (vendorModel: string) => readonly Edit[],
+  editsFor: (target: VendorModel) => readonly Edit[],
 ): Pick<TextRequest, "forVendor" | "sizeFor"> {
-  let model: string | undefined;
+  let last: VendorModel | undefined;
   let edits: readonly Edit[] = [];
-  const known = (vendorModel: string): readonly Edit[] => {
-    if (model !== vendorModel) edits = editsFor((model = vendorModel));
+  const known = (target: VendorModel): readonly Edit[] => {
+    if (last !== target) edits = editsFor((last = target));
     return edits;
   };
   return {
-    forVendor: (vendorModel) => applyEdits(bytes, known(vendorModel)),
-    sizeFor: (vendorModel) => ({
+    forVendor: (target) => applyEdits(bytes, known(target)),
+    sizeFor: (target) => ({
       media,
-      weight: known(vendorModel).reduce((sum, edit) => sum + addedWeight(bytes, edit), weight),
+      weight: known(target).reduce((sum, edit) => sum + addedWeight(bytes, edit), weight),
     }),
   };
 }
@@ -191,13 +195,6 @@ export function vendorBodies(
 function addedWeight(bytes: Buffer, { start, end, text }: Edit): number {
   return textWeight(Buffer.from(text)) - textWeight(bytes, start, end);
 }
-
-/** What a client is told of a body that cannot be served. */
-export function invalid(message: string, param?: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, message, param === undefined ? {} : { param });
-}
-
-/* Request bodies of which the gateway needs to know the model and little else. */
 
 /** Such a body. */
 export interface ModelBody {
@@ -236,7 +233,7 @@ export function readModelBody(body: Uint8Array, required: readonly string[]): Mo
   const members = pickMembers(readOutline(bytes), knownMembers(["model", ...required]));
   const model = readModel(bytes, members, "model");
   for (const name of required) {
-    if (textOf(bytes, members, name) === undefined) throw invalid(`"${name}" is missing`, name);
+    if (textOf(bytes, members, name) === undefined) throw invalid(name, `"${name}" is missing`);
   }
   return {
     model,

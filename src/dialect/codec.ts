@@ -58,10 +58,22 @@ export interface DecodeRequestOptions {
   readonly outline?: Outline;
 }
 
+/** A model at a vendor, as a request for it must name it. */
+export interface VendorModel {
+  readonly model: string;
+  /** The member of chat completions that limits a reply there (R-TXT-11). Default: the one that the client sent. */
+  readonly limitParameter?: LimitParameter | undefined;
+}
+
+/** The two names that chat completions have for the output limit; vendors ignore the one that they do not know. */
+export type LimitParameter = "max_tokens" | "max_completion_tokens";
+
 /** Where a request goes. */
 export interface RequestTarget {
   /** The vendor's name of the model. */
   readonly model: string;
+  /** See {@link VendorModel}. Default `max_completion_tokens`. */
+  readonly limitParameter?: LimitParameter | undefined;
   /** Whether the reply is to be streamed. Usage is always asked for. */
   readonly stream: boolean;
   /** The most tokens that the model can produce: for styles that must be told. */
@@ -134,6 +146,6 @@ export class UnreadableReplyError extends Error {}
 export function errorBody(error: GatewayError): JsonObject {
   const { type, word } = error.meaning;
   const { details } = error;
-  const told = { message: error.message, type, code: word, param: error.param ?? null };
-  return { error: Object.keys(details).length === 0 ? told : { ...told, details: { ...details } } };
+  const body = { message: error.message, type, code: word, param: error.param ?? null };
+  return { error: Object.keys(details).length === 0 ? body : { ...body, details: { ...details } } };
 }

@@ -2,7 +2,7 @@
 import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../core/errors.ts";
-import type { CallerCodec, VendorCodec } from "./codec.ts";
+import type { CallerCodec, VendorCodec, VendorModel } from "./codec.ts";
 import type { BodySize, Outline } from "./json/outline.ts";
 
 /** What every dialect offers: its name, its errors and its replies to RPCs that are no text generation. */
@@ -93,9 +93,9 @@ export interface TextRequest {
   readonly outline: Outline;
   /** The body for a vendor of the same dialect, in pieces to be sent one after the other: another model
    * name, usage asked for, else the same bytes. */
-  forVendor(model: string): readonly Buffer[];
+  forVendor(target: VendorModel): readonly Buffer[];
   /** The size of that body, told from the scan of the client's: it is not scanned again. */
-  sizeFor(model: string): BodySize;
+  sizeFor(target: VendorModel): BodySize;
 }
 
 /** How a reply is passed on. */

@@ -5,7 +5,7 @@
  */
 import { asBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { invalid } from "./body-members.ts";
+import { invalid } from "../core/validation.ts";
 import type { Outline } from "./json/outline.ts";
 import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
@@ -27,7 +27,7 @@ export interface GuardOptions {
 export type Guard = (body: Uint8Array, options: GuardOptions) => void;
 
 /** What a guard must look at. A body that has none of it is not read. */
-export interface Suspects {
+export interface GuardedNames {
   /** Names at the top level. */
   readonly members: readonly string[];
   /** Names below it. */
@@ -42,7 +42,7 @@ export interface Suspects {
  * it read too.
  */
 export function guardOf(
-  { members, nested, tools = [] }: Suspects,
+  { members, nested, tools = [] }: GuardedNames,
   check: (record: JsonRecord, options: GuardOptions) => void,
 ): Guard {
   const topLevel = new Set(members);
@@ -74,34 +74,34 @@ function patternOf(names: readonly string[]): RegExp {
 /** Refuses a member that names another model. */
 export function refuseModel(path: string): GatewayError {
   return invalid(
-    `"${path}" asks another model than "model": the gateway knows neither its price nor who may use it; leave it out`,
     path,
+    `"${path}" asks another model than "model": the gateway knows neither its price nor who may use it; leave it out`,
   );
 }
 
 /** Refuses a member that names what a vendor keeps. */
-export function refuseKept(path: string, instead: string): GatewayError {
+export function refuseStored(path: string, instead: string): GatewayError {
   return invalid(
-    `"${path}" names what the model's vendor keeps, and the gateway cannot tell whose it is: ${instead}`,
     path,
+    `"${path}" names what the model's vendor keeps, and the gateway cannot tell whose it is: ${instead}`,
   );
 }
 
 /** Refuses a way of serving that costs more than the model's price. */
-export function refuseDearer(path: string, instead: string): GatewayError {
+export function refuseHigherPrice(path: string, instead: string): GatewayError {
   return invalid(
-    `"${path}" asks for a service that costs more than the model's price: ${instead}`,
     path,
+    `"${path}" asks for a service that costs more than the model's price: ${instead}`,
   );
 }
 
 /** What vendors call the tiers that cost more. */
-const dearTiers: ReadonlySet<unknown> = new Set(["priority", "fast", "ultrafast"]);
+const expensiveTiers: ReadonlySet<unknown> = new Set(["priority", "fast", "ultrafast"]);
 
 /** Refuses tiers that cost more. */
 export function checkServiceTier(tier: unknown): void {
-  if (!dearTiers.has(tier)) return;
-  throw refuseDearer("service_tier", 'send "auto", "default" or "flex", or leave it out');
+  if (!expensiveTiers.has(tier)) return;
+  throw refuseHigherPrice("service_tier", 'send "auto", "default" or "flex", or leave it out');
 }
 
 /** Checks the tools of a request, and those inside of them. */
@@ -119,7 +119,7 @@ function checkTool(tool: JsonRecord, path: string): void {
   }
   if (tool["model"] != null) throw refuseModel(`${path}.model`);
   const send = "leave it out, and send what is needed in the request";
-  if (tool["vector_store_ids"] != null) throw refuseKept(`${path}.vector_store_ids`, send);
+  if (tool["vector_store_ids"] != null) throw refuseStored(`${path}.vector_store_ids`, send);
   checkContainer(tool["container"], `${path}.container`);
   checkContainer(tool["environment"], `${path}.environment`);
   checkTools(tool["tools"], `${path}.tools`);
@@ -128,13 +128,13 @@ function checkTool(tool: JsonRecord, path: string): void {
 /** Checks where code runs: a new place is made for it, or it is one's own machine. */
 export function checkContainer(container: unknown, path: string): void {
   const instead = "leave it out, and the vendor makes a new one";
-  if (typeof container === "string") throw refuseKept(path, instead);
+  if (typeof container === "string") throw refuseStored(path, instead);
   if (!isRecord(container)) return;
   for (const name of ["id", "container_id"]) {
-    if (container[name] != null) throw refuseKept(`${path}.${name}`, instead);
+    if (container[name] != null) throw refuseStored(`${path}.${name}`, instead);
   }
   if (Array.isArray(container["file_ids"]) && container["file_ids"].length > 0) {
-    throw refuseKept(`${path}.file_ids`, "send the files in the request");
+    throw refuseStored(`${path}.file_ids`, "send the files in the request");
   }
 }
 
@@ -159,7 +159,7 @@ export function checkFiles(value: unknown, path: string, type = ""): void {
   if (!isRecord(value)) return;
   const own = textAt(value, "type") || type;
   if (value["file_id"] != null && fileTypes.has(own)) {
-    throw refuseKept(`${path}.file_id`, "send the file itself, or its address");
+    throw refuseStored(`${path}.file_id`, "send the file itself, or its address");
   }
   // In chat completions the file is an object without a type of its own.
   for (const name of holders) {
@@ -169,7 +169,7 @@ export function checkFiles(value: unknown, path: string, type = ""): void {
 
 /** A thread that the vendor keeps. The style's SDK sends the whole history again where it is told so in just
  * these words. */
-export function threadUnsupported(): GatewayError {
+export function unsupportedThread(): GatewayError {
   const text = '"thread" cannot be kept for this model: send the whole conversation without it';
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, {
     param: "thread",

@@ -2,16 +2,18 @@
  * Turns and parts as `create` would make them, without going through the schema for each: a request can have
  * many thousand, and making them was half of what reading it took.
  */
-import type {
-  Extra,
-  Part,
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import {
+  type Extra,
+  type Part,
   Role,
-  TextPart,
-  ToolCall,
-  ToolResult,
-  ToolType,
-  Turn,
+  type TextPart,
+  type ToolCall,
+  type ToolResult,
+  type ToolType,
+  type Turn,
 } from "../../gen/uas/inference/v1/conversation_pb.ts";
+import { invalid } from "../core/validation.ts";
 
 /** What a turn may have beside its role and parts. */
 type TurnInit = Partial<Pick<Turn, "name" | "roleWord" | "itemId" | "plain" | "extras">>;
@@ -59,4 +61,20 @@ export function newToolResult(
 /** A member that the contract has no field for. */
 export function newExtra(name: string, json: string): Extra {
   return { $typeName: "uas.inference.v1.Extra", name, json };
+}
+
+/**
+ * Refuses a prefill: in messages the model continues a final assistant message; other styles would begin a new reply.
+ *
+ * @param source the style that the request came in
+ * @throws GatewayError INVALID_REQUEST
+ */
+export function refusePrefill(turns: readonly Turn[], source: Dialect | undefined): void {
+  const last = turns.at(-1);
+  if (source !== Dialect.MESSAGES || last?.role !== Role.ASSISTANT) return;
+  if (last.parts.at(-1)?.kind.case !== "text") return;
+  throw invalid(
+    "messages",
+    "This model cannot continue a message of the assistant: end the conversation with a user message",
+  );
 }

@@ -49,7 +49,7 @@ export function sameStyleRequest(
   const { bytes, members, model } = body;
   // Read in any case: a route that always streams refuses nonsense like the others.
   const asksForStream = readBoolean(bytes, members, "stream");
-  const { forVendor, sizeFor } = vendorBodies(bytes, body.outline, (vendorModel) => [
+  const { forVendor, sizeFor } = vendorBodies(bytes, body.outline, ({ model: vendorModel }) => [
     ...(vendorModel === model ? [] : modelEdits(body, vendorModel)),
     ...(alwaysStream && !asksForStream ? streamEdits(body) : []),
   ]);

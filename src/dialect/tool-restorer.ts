@@ -92,8 +92,6 @@ function inputDelta(index: number, value: string): GenerateEvent {
   };
 }
 
-/* Under which names a vendor knows the tools of a request. */
-
 /** A tool as the caller knows it. */
 interface KnownTool {
   readonly name: string;

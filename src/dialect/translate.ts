@@ -2,7 +2,7 @@
 import type { Part } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { nothing } from "../core/bytes.ts";
+import { emptyBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
 import type {
   CallerCodec,
@@ -109,11 +109,11 @@ export class TranslatedStream extends EventReply implements StreamRelay {
   }
 
   push(pieces: readonly Buffer[]): Buffer {
-    return this.failed ? nothing : this.#write(this.source.push(pieces));
+    return this.failed ? emptyBuffer : this.#write(this.source.push(pieces));
   }
 
   end(): Buffer {
-    return this.failed ? nothing : this.#write(this.source.end());
+    return this.failed ? emptyBuffer : this.#write(this.source.end());
   }
 
   errorEvent(error: GatewayError): Buffer {
@@ -133,7 +133,7 @@ export class TranslatedStream extends EventReply implements StreamRelay {
           ? this.#encoder.fail(this.source.failure ?? streamFailure(event.kind.value))
           : this.#encoder.push(event);
     }
-    return text === "" ? nothing : Buffer.from(text);
+    return text === "" ? emptyBuffer : Buffer.from(text);
   }
 }
 

@@ -1,7 +1,7 @@
 /** The one built-in tool that every style has: what it is asked for in each of them, in common words. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { OpaquePart } from "../../gen/uas/inference/v1/conversation_pb.ts";
-import { invalid } from "./body-members.ts";
+import { invalid } from "../core/validation.ts";
 import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
 /** A search of the web, as a request offers it to the model. */
@@ -42,8 +42,8 @@ export function readWebSearch({ dialect, type, json }: OpaquePart): WebSearch | 
 export function refuseDomains(domains: readonly unknown[], member: string): void {
   if (domains.length === 0) return;
   throw invalid(
-    `"${member}" of the web search is not supported with this model`,
     `tools.${member}`,
+    `"${member}" of the web search is not supported with this model`,
   );
 }
 

@@ -1,6 +1,6 @@
 /**
- * `/callbacks/{token}`: where vendors tell that there is news of a task. The token is the credential, so there is
- * no key, and it stands in no log. Nothing that is said here is believed: it wakes who asks the vendor.
+ * `/callbacks/{token}`: receives vendors' callbacks about tasks. The token is the credential, so no API key is
+ * needed and the token is never logged. The content is not trusted: a callback only triggers a poll of the vendor.
  */
 import type { FastifyInstance } from "fastify";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
@@ -13,7 +13,7 @@ import { echoRequestId, notAllowed, prepareScope } from "./scope.ts";
 const url = "/callbacks/:token";
 const method = "POST";
 
-/** Registers the one route, in a scope of its own. */
+/** Registers the callback route in its own scope. */
 export async function registerCallbacks(
   scope: FastifyInstance,
   { callbacks, ...options }: FacadeOptions,
@@ -26,7 +26,7 @@ export async function registerCallbacks(
   scope.route<{ Params: { token: string } }>({
     method,
     url,
-    // Before the body is read: strangers send none.
+    // Checked before the body is read, so that unknown senders cannot make the gateway read one.
     onRequest: async (request, reply) => {
       echoRequestId(request, reply, idHeaders);
       if (!options.isOpen()) {

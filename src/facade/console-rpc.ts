@@ -1,22 +1,24 @@
-/** `/console/rpc`: the edge for browsers. A cookie says who calls, and pages of other sites are turned away. */
+/**
+ * `/console/rpc`: the edge for browsers. Callers are identified by cookie; requests from other sites are refused.
+ */
 import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { gatewayStopping } from "../core/caller.ts";
 import { ErrorCode, GatewayError, toRpcError } from "../core/errors.ts";
-import { type Visit, visitKey } from "../core/browser-session.ts";
+import { type BrowserSession, browserSessionKey } from "../core/browser-session.ts";
 
-/** Where the console's RPCs are. */
+/** Path prefix of the console's RPCs. */
 export const consoleRpcPrefix = "/console/rpc";
 
-/** What the edge needs of the rest. */
+/** Options of the console's edge. */
 export interface ConsoleRpcOptions {
-  /** The origin that browsers know, without a trailing slash; `undefined`: the one that they say. */
+  /** The public origin, without a trailing slash; `undefined` means the one in the request. */
   readonly publicUrl: string | undefined;
-  /** Whether new requests are served: false while the gateway drains. */
+  /** Whether new requests are served; false while the gateway drains. */
   readonly isOpen: () => boolean;
 }
 
-/** What everything under the prefix says. */
+/** Response headers for everything under the prefix. */
 const headersAlways = {
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
@@ -24,9 +26,9 @@ const headersAlways = {
 } as const;
 
 /**
- * Prepares a scope: what does not come from the console's own pages is turned away before anything else is looked at.
+ * Prepares a scope that refuses, before anything else, requests that do not come from the console's own pages.
  *
- * @returns what the RPCs of a request are told about its browser
+ * @returns creates the context values of a request, with its browser session
  */
 export function prepareConsole(
   scope: FastifyInstance,
@@ -44,15 +46,15 @@ export function prepareConsole(
     return refuse(reply, 503, gatewayStopping());
   });
   return (request) => {
-    const visit = visitOf(request, replies.get(request), options.publicUrl);
-    return createContextValues().set(visitKey, visit);
+    const session = browserSessionOf(request, replies.get(request), options.publicUrl);
+    return createContextValues().set(browserSessionKey, session);
   };
 }
 
 /**
- * Whether one of our own pages asks. Browsers say where a request comes from, and pages cannot change what they say:
- * `Sec-Fetch-Site` where the address is https or this machine, `Origin` with everything but reads. A read that says
- * neither is let through: its answer is for nobody but who asks, and it changes nothing.
+ * Whether one of our own pages sent the request. Browsers state the origin, and pages cannot forge it:
+ * `Sec-Fetch-Site` for https or localhost, `Origin` for everything but reads. A read with neither is allowed: only
+ * the sender sees the answer, and it changes nothing.
  */
 function isOwnPage(request: FastifyRequest, publicUrl: string | undefined): boolean {
   const { "sec-fetch-site": site, origin } = request.headers;
@@ -69,20 +71,20 @@ function notOurs() {
   );
 }
 
-/** Answers as Connect's clients read it. */
+/** Sends an error in the form that Connect clients read. */
 function refuse(reply: FastifyReply, status: number, error: GatewayError): FastifyReply {
   const { rawMessage: message } = toRpcError(error);
   const code = status === 403 ? "permission_denied" : "unavailable";
   return reply.code(status).type("application/json").send({ code, message });
 }
 
-function visitOf(
+function browserSessionOf(
   request: FastifyRequest,
   reply: FastifyReply | undefined,
   publicUrl: string | undefined,
-): Visit {
+): BrowserSession {
   const isSecure = request.protocol === "https" || (publicUrl?.startsWith("https:") ?? false);
-  // Browsers take a name with this prefix from nobody but this very host, and over https only.
+  // Browsers accept a cookie with this prefix only from this very host and over https.
   const name = isSecure ? "__Host-uas_console" : "uas_console";
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
   return {
@@ -92,13 +94,13 @@ function visitOf(
     keep(token = "", maxAgeMs = 0) {
       const seconds = Math.floor(maxAgeMs / 1_000);
       const cookie = `${name}=${token}; Max-Age=${seconds}; ${attributes}`;
-      // Of several the last one counts.
+      // With several Set-Cookie values, the last one counts.
       reply?.removeHeader("set-cookie").header("set-cookie", cookie);
     },
   };
 }
 
-/** The value of a cookie. */
+/** Reads the value of a cookie. */
 function readCookie(header: string | undefined, name: string): string | undefined {
   for (const pair of header?.split(";") ?? []) {
     const [key, value = ""] = pair.trim().split("=", 2);

@@ -1,31 +1,32 @@
 /**
- * Routes of calls to models: the facade calls the handler of the contract's method itself, with a sink that writes to
- * the socket. No client, transport, interceptor or iterator lies between, and none of Fastify's hooks and parsers.
+ * Routes of model calls. The facade calls the handler of the contract's method directly, with a sink that writes to
+ * the socket. There is no client, transport, interceptor or iterator between them, and Fastify's hooks and parsers
+ * do not run.
  */
 import type { IncomingMessage } from "node:http";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { dialects, textDialects } from "../dialect/index.ts";
-import { checkBodyForm, notJson } from "./errors.ts";
+import { checkBodyForm, unsupportedMediaType } from "./errors.ts";
 import type { FacadeOptions, HandleWire } from "./options.ts";
 import { RestCall, type RestCallDeps, type RestRouteOptions } from "./rest-call.ts";
 import { platformKeyOf, readWireRequest } from "./request-head.ts";
 import type { RestRoute } from "./route-table.ts";
 import { constraintsOf } from "./when-header.ts";
 
-/** What a listener's direct routes share. */
+/** Dependencies shared by the direct routes of a listener. */
 export function createDirectDeps(options: FacadeOptions): RestCallDeps {
   const { authenticate, onRefusedKey, metrics, log, isOpen, requireRoom, stopping } = options;
   const running = new Set<RestCall>();
   stopping.addEventListener("abort", () => {
     for (const call of running) call.cancel(stopping.reason);
   });
-  const told = onRefusedKey && { onRefusedKey };
-  return { authenticate, metrics, log, isOpen, requireRoom, running, ...told };
+  const refusedKeyHook = onRefusedKey && { onRefusedKey };
+  return { authenticate, metrics, log, isOpen, requireRoom, running, ...refusedKeyHook };
 }
 
-/** Takes requests from Fastify before anything else of it runs. */
-export function directly(
+/** Takes over requests before the rest of Fastify runs. */
+export function interceptDirectRoutes(
   route: RestRouteOptions,
   deps: RestCallDeps,
 ): (request: FastifyRequest, reply: FastifyReply) => void {
@@ -35,7 +36,7 @@ export function directly(
   };
 }
 
-/** Registers one route of the contract. */
+/** Registers a direct route of the contract. */
 export function registerDirect(
   scope: FastifyInstance,
   route: RestRoute,
@@ -45,7 +46,7 @@ export function registerDirect(
     method: route.route.method,
     url: route.url,
     constraints: constraintsOf(route),
-    onRequest: directly(wireRoute(route, handle), deps),
+    onRequest: interceptDirectRoutes(wireRoute(route, handle), deps),
     handler: () => undefined,
   });
 }
@@ -79,16 +80,16 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
   };
 }
 
-/** Refuses bodies that do not call themselves JSON; one that is not there is told of when it is missed. */
+/** Refuses bodies with another content type than JSON. A missing body is reported later. */
 function checkJson({ headers }: IncomingMessage): void {
   const type = headers["content-type"];
   if (type === undefined) {
     const length = headers["content-length"];
     const isEmpty = headers["transfer-encoding"] === undefined && (length ?? "0") === "0";
-    if (!isEmpty) throw notJson();
+    if (!isEmpty) throw unsupportedMediaType();
     return;
   }
   if (type === "application/json") return;
   const [media = ""] = type.split(";", 1);
-  if (media.trim().toLowerCase() !== "application/json") throw notJson();
+  if (media.trim().toLowerCase() !== "application/json") throw unsupportedMediaType();
 }

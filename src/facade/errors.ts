@@ -1,4 +1,4 @@
-/** Failures of HTTP itself, and how any failure is sent. */
+/** HTTP errors, and how errors are sent. */
 import type { IncomingMessage } from "node:http";
 import { ConnectError } from "@connectrpc/connect";
 import type { FastifyReply } from "fastify";
@@ -12,7 +12,7 @@ import {
   type SentErrorCode,
 } from "../core/errors.ts";
 
-/** Reads any failure as one with a documented code. */
+/** Converts any failure to a GatewayError. */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof ConnectError) return fromRpcError(error);
@@ -29,21 +29,21 @@ export function toGatewayError(error: unknown): GatewayError {
 }
 
 const httpFailures: Readonly<Record<string, () => GatewayError>> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => notJson(),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => unsupportedMediaType(),
   FST_ERR_CTP_BODY_TOO_LARGE: () => bodyTooLarge(),
   FST_ERR_CTP_EMPTY_JSON_BODY: () => emptyBody(),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => wrongLength(),
 };
 
-/** What is said of a body that does not call itself JSON. */
-export function notJson(): GatewayError {
+/** The error for a body with another content type than JSON. */
+export function unsupportedMediaType(): GatewayError {
   return new GatewayError(
     ErrorCode.UNSUPPORTED_MEDIA_TYPE,
     "The body must be JSON: send the header `content-type: application/json`",
   );
 }
 
-/** What is said of a body that is too long. */
+/** The error for a body that is too long. */
 export function bodyTooLarge(): GatewayError {
   return new GatewayError(
     ErrorCode.REQUEST_TOO_LARGE,
@@ -51,7 +51,7 @@ export function bodyTooLarge(): GatewayError {
   );
 }
 
-/** What is said of a body that is longer or shorter than its head says. */
+/** The error for a body whose length differs from its `content-length`. */
 export function wrongLength(): GatewayError {
   return new GatewayError(
     ErrorCode.INVALID_REQUEST,
@@ -59,7 +59,7 @@ export function wrongLength(): GatewayError {
   );
 }
 
-/** What is said of a path that is not here. The path is told back without its query: a key may stand there. */
+/** The error for an unknown path. The path is repeated without its query, which may contain a key. */
 export function noSuchPath(method: string, url: string): GatewayError {
   const path = (url.split("?")[0] ?? "").slice(0, 200);
   return new GatewayError(
@@ -69,41 +69,41 @@ export function noSuchPath(method: string, url: string): GatewayError {
 }
 
 /**
- * Refuses bodies that are not plain JSON in UTF-8, before they are read: compressed ones, and other character sets.
+ * Refuses bodies that are not plain UTF-8 JSON (compressed ones, other charsets) before they are read.
  *
  * @throws GatewayError UNSUPPORTED_MEDIA_TYPE
  */
 export function checkBodyForm({ headers }: Pick<IncomingMessage, "headers">): void {
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "";
   if (encoding !== "" && encoding !== "identity") {
-    const told =
+    const message =
       "The body must not be compressed: send it as it is, without the header `content-encoding`";
-    throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, told);
+    throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message);
   }
   const [, charset = "utf-8"] = charsetForm.exec(headers["content-type"] ?? "") ?? [];
   if (charsets.has(charset.toLowerCase())) return;
-  const told =
+  const message =
     "The body must be JSON in UTF-8: encode it so, and send the header `content-type: application/json`";
-  throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, told);
+  throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message);
 }
 
 const charsetForm = /^application\/json\s*;(?:.*;)?\s*charset\s*=\s*"?([^\s";]+)/i;
 
-/** UTF-8 by its names, and what is a part of it. */
+/** Names of UTF-8 and its subset ASCII. */
 const charsets: ReadonlySet<string> = new Set(["utf-8", "utf8", "us-ascii", "ascii"]);
 
-/** What is said where a body is needed and none came. */
+/** The error for a missing body. */
 export function emptyBody(): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, "The body is empty: send a JSON object");
 }
 
-/** Statuses on which the SDKs' own retry would only repeat the failure. */
+/** Statuses where the SDKs' own retry would only repeat the failure. */
 const neverRetry = new Set([401, 402, 403]);
 
-/** Codes where a repetition could make a second job at the vendor (R-ERR-5). */
+/** Codes where a retry could create a second job at the vendor (R-ERR-5). */
 const neverAgain = new Set<SentErrorCode>([ErrorCode.UPSTREAM_SUBMIT_UNKNOWN]);
 
-/** The headers that go with an error. */
+/** The response headers of an error. */
 export function errorHeaders(error: GatewayError): Record<string, string> {
   const headers: Record<string, string> = {};
   if (error.retryAfterSeconds !== undefined) {
@@ -115,7 +115,7 @@ export function errorHeaders(error: GatewayError): Record<string, string> {
   return headers;
 }
 
-/** The request id that the answer tells in its header; empty: none. */
+/** The request id in the reply's headers; empty where there is none. */
 export function requestIdOf(reply: FastifyReply): string {
   const id = reply.getHeader("x-request-id");
   return typeof id === "string" ? id : "";
@@ -130,7 +130,7 @@ export function sendError(
   return sendErrorBody(reply, error, dialects[dialect].errorBody(error, requestIdOf(reply)));
 }
 
-/** Sends an error with a body in any form. */
+/** Sends an error with a given body. */
 export function sendErrorBody(
   reply: FastifyReply,
   error: GatewayError,

@@ -1,6 +1,6 @@
 /**
- * The REST surface: one Fastify scope per dialect, so that malformed JSON, 401, 404, 405, 413 and 415
- * come out in that dialect without a branch anywhere; one route per `route` option of the contract.
+ * The REST surface. Each dialect has a Fastify scope, so that malformed JSON, 401, 404, 405, 413 and 415 are
+ * reported in that dialect without further branches. Each `route` option of the contract becomes one route.
  */
 import { type IncomingHttpHeaders, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
@@ -19,7 +19,7 @@ import { type RestRoute, routeTable } from "./route-table.ts";
 import { registerScope } from "./scope.ts";
 import { sentOf, whenHeaderStrategy } from "./when-header.ts";
 
-/** How long a client may take to send one request, in milliseconds. */
+/** Longest time to receive one request, in milliseconds. */
 const requestTimeoutMs = 300_000;
 
 /** Creates the server; it does not listen yet. */
@@ -58,19 +58,21 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   return app;
 }
 
-/** The dialect of errors where no route tells one. */
+/** The dialect of errors where no route determines one. */
 const fallbackDialect = Dialect.CHAT_COMPLETIONS;
 
-/** The dialect of errors where no route was found: that of the routes which the request's headers choose. */
+/** Picks the dialect of a 404: that of the routes selected by the request's headers. */
 function createStyleOf(routes: readonly RestRoute[]): (headers: IncomingHttpHeaders) => DialectId {
   const chosen = new Map(routes.map(({ whenHeader = "", dialect }) => [whenHeader, dialect]));
   chosen.delete("");
-  const asked = [...chosen.keys()];
-  return (headers) => chosen.get(sentOf(asked, headers) ?? "") ?? fallbackDialect;
+  const headerNames = [...chosen.keys()];
+  return (headers) => chosen.get(sentOf(headerNames, headers) ?? "") ?? fallbackDialect;
 }
 
-/** `/healthz`: the process answers. `/readyz`: it can serve calls. `/api/hello`: there is a gateway here,
- * which Claude Code asks before its first call. All without a key. */
+/**
+ * Registers probes, which need no key. `/healthz`: the process responds. `/readyz`: calls can be served.
+ * `/api/hello`: Claude Code checks it before its first call.
+ */
 function registerProbes(app: FastifyInstance, { isReady, isOpen }: FacadeOptions): void {
   app.get("/healthz", (_request, reply) => reply.type("text/plain").send("ok\n"));
   app.get("/api/hello", (_request, reply) => reply.send({ message: "hello" }));
@@ -83,10 +85,10 @@ function registerProbes(app: FastifyInstance, { isReady, isOpen }: FacadeOptions
   });
 }
 
-/** What Node's parser refuses never reaches a route: answered by hand. */
+/** Answers requests that Node's HTTP parser refuses; they never reach a route. */
 function clientErrorHandler(error: NodeJS.ErrnoException, socket: Socket): void {
   const { _httpMessage: running } = socket as Socket & { _httpMessage?: { headersSent: boolean } };
-  // In the middle of a reply, another one would be read as a part of it.
+  // During a reply, another reply would be read as a part of it.
   if (error.code === "ECONNRESET" || !socket.writable || running?.headersSent) {
     socket.destroy();
     return;
@@ -96,8 +98,8 @@ function clientErrorHandler(error: NodeJS.ErrnoException, socket: Socket): void 
   const text = isHead
     ? `The request head is longer than ${headerBytesMax} bytes`
     : "The HTTP request is malformed or incomplete";
-  const told = new GatewayError(ErrorCode.INVALID_REQUEST, text);
-  const body = JSON.stringify(dialects[fallbackDialect].errorBody(told, ""));
+  const shown = new GatewayError(ErrorCode.INVALID_REQUEST, text);
+  const body = JSON.stringify(dialects[fallbackDialect].errorBody(shown, ""));
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,

@@ -1,6 +1,7 @@
 /**
- * `/files/{token}.{extension}`: result files. The token is the credential, so there is no key, and it stands in
- * no log. Files are strangers' bytes under our name: nothing that a browser gets of them may run.
+ * `/files/{token}.{extension}`: serves result files. The token is the credential, so no API key is needed and the
+ * token is never logged. Files contain untrusted bytes under our origin, so browsers must not execute anything in
+ * them.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
@@ -11,12 +12,12 @@ import { dialects } from "../dialect/index.ts";
 import type { FacadeOptions, FindFile, ServedFile } from "./options.ts";
 import { echoRequestId, notAllowed, prepareScope } from "./scope.ts";
 
-/** A file that is there. */
+/** A file that has not expired. */
 type PresentFile = Extract<ServedFile, { readonly expired: false }>;
 
 const fileName = /^([0-9A-Za-z]{26})\.([a-z0-9]{1,8})$/;
 
-/** What everything under `/files/` says, errors too; only a file that is there may be kept by a cache. */
+/** Response headers for everything under `/files/`, errors too. Caches may keep existing files only. */
 const headersAlways: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "default-src 'none'; sandbox",
@@ -28,7 +29,7 @@ const headersAlways: Readonly<Record<string, string>> = {
 const url = "/files/:name";
 const methods = ["GET", "HEAD"];
 
-/** Registers the one route, in a scope of its own. */
+/** Registers the file route in its own scope. */
 export async function registerFiles(scope: FastifyInstance, options: FacadeOptions): Promise<void> {
   prepareScope(scope, { ...options, dialect: Dialect.PLATFORM });
   scope.addHook("onRequest", async (request, reply) => {
@@ -46,8 +47,8 @@ export async function registerFiles(scope: FastifyInstance, options: FacadeOptio
     handler: async (request, reply) => {
       const file = await findFile(options.findFile, request.params.name);
       if (readers >= resultReadersMax) {
-        const told = `${resultReadersMax} files are being sent already; try again in a moment`;
-        throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, told);
+        const message = `${resultReadersMax} files are being sent already; try again in a moment`;
+        throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, message);
       }
       readers += 1;
       reply.raw.on("close", () => void (readers -= 1));
@@ -69,14 +70,14 @@ async function findFile(find: FindFile, name: string): Promise<PresentFile> {
   const [, token = "", extension = ""] = fileName.exec(name) ?? [];
   const file = token === "" ? undefined : await find(token);
   if (file?.expired) {
-    const told = "The file has expired: result files are kept for 7 days";
-    throw new GatewayError(ErrorCode.NOT_FOUND, told, { status: 410 });
+    const message = "The file has expired: result files are kept for 7 days";
+    throw new GatewayError(ErrorCode.NOT_FOUND, message, { status: 410 });
   }
   if (file?.extension === extension) return file;
   throw new GatewayError(ErrorCode.NOT_FOUND, "There is no such file");
 }
 
-/** Answers with the file or the part of it that was asked for. */
+/** Sends the file, or the requested range of it. */
 async function serveFile(
   file: PresentFile,
   { method, headers }: Pick<FastifyRequest, "method" | "headers">,
@@ -89,8 +90,8 @@ async function serveFile(
   const range = readRange(headers, file.bytes, etag);
   if (range === "unsatisfiable") {
     reply.header("content-range", `bytes */${file.bytes}`);
-    const told = `The file has ${file.bytes} bytes: there is nothing in the range asked for`;
-    throw new GatewayError(ErrorCode.INVALID_REQUEST, told, { status: 416 });
+    const message = `The file has ${file.bytes} bytes: there is nothing in the range asked for`;
+    throw new GatewayError(ErrorCode.INVALID_REQUEST, message, { status: 416 });
   }
   const { start, end } = range ?? { start: 0, end: file.bytes - 1 };
   const body = method === "HEAD" || end < start ? undefined : await file.open({ start, end });
@@ -102,7 +103,7 @@ async function serveFile(
     .header("content-disposition", `attachment; filename="${nameOf(file)}"`);
   if (range) reply.header("content-range", `bytes ${start}-${end}/${file.bytes}`);
   if (body === undefined) return reply.send();
-  // Who takes nothing for so long is gone, and holds a descriptor.
+  // A client that takes no data for so long is gone, but still occupies a file descriptor.
   reply.raw.setTimeout(resultReaderIdleMs, () => reply.raw.destroy());
   reply.raw.on("close", () => body.destroy());
   return reply.send(body);
@@ -114,12 +115,12 @@ function cacheHeaders({ expireTime }: PresentFile, etag: string): Record<string,
   return { etag, "accept-ranges": "bytes", "cache-control": cacheControl };
 }
 
-/** What a saved file is called: the token is a secret, so it is not that. */
+/** The download name. Not the token, which is secret. */
 function nameOf({ sha256, extension }: PresentFile): string {
   return `result-${sha256.slice(0, 12)}.${extension}`;
 }
 
-/** Whether the client says that it has the file. Our tags hold no comma. */
+/** Whether the client's copy is current. Our tags contain no comma. */
 function isSame(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
@@ -130,9 +131,9 @@ function isSame(ifNoneMatch: string | undefined, etag: string): boolean {
 const rangeForm = /^bytes=(?:(\d{1,15})-(\d{1,15})?|-(\d{1,15}))$/;
 
 /**
- * The range to send; `undefined`: the whole file. Anything but one range is answered by the whole file, as it may
- * be: each of several would cost a look into the store. Not by the library `range-parser`, which refuses the
- * last 100 bytes of a file that has 50.
+ * The range to send; `undefined` for the whole file. Anything but a single range is answered with the whole file,
+ * as HTTP allows: each of several ranges would need a separate read from storage. The library `range-parser` is not
+ * used, since it refuses the last 100 bytes of a file that has 50.
  */
 function readRange(
   { range, "if-range": ifRange }: FastifyRequest["headers"],

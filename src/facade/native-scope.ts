@@ -1,34 +1,34 @@
 /**
- * Vendors' own interfaces: everything below a prefix goes to NativeService as it came, bytes and address. A scope
- * of its own for each: what Fastify does for JSON elsewhere (it refuses empty bodies and bytes that call themselves
- * JSON, decodes parameters, reads a colon as the beginning of one) breaks vendors' clients.
+ * Native vendor APIs: everything below a prefix is passed to NativeService unchanged, body and path. Each prefix
+ * has its own scope, because Fastify's usual handling breaks vendors' clients: it refuses empty JSON bodies,
+ * decodes parameters, and reads a colon as the start of a parameter.
  */
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { anonymous } from "../core/caller.ts";
-import { directly } from "./direct-route.ts";
+import { interceptDirectRoutes } from "./direct-route.ts";
 import { checkBodyForm } from "./errors.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import type { FacadeOptions, NativeFields } from "./options.ts";
 import { headerText, platformKeyOf, type PresentedKey, queryKey } from "./request-head.ts";
 import type { RestCallDeps, RestRouteOptions } from "./rest-call.ts";
 
-/** What one prefix needs. */
+/** Options of one prefix. */
 export interface NativeScopeOptions extends FacadeOptions {
   readonly native: NativePrefix;
   readonly deps: RestCallDeps;
 }
 
-/** A comment of event streams: every vendor's client skips it. */
+/** An event-stream comment, which every vendor's client ignores. */
 const keepAlive = Buffer.from(":\n\n");
 
-/** Registers one prefix. */
+/** Registers the routes of one prefix. */
 export async function registerNative(
   scope: FastifyInstance,
   options: NativeScopeOptions,
 ): Promise<void> {
   const url = `${options.native.prefix}/*`;
-  const onRequest = directly(nativeRoute(url, options), options.deps);
+  const onRequest = interceptDirectRoutes(nativeRoute(url, options), options.deps);
   scope.all(url, { onRequest, handler: () => undefined });
 }
 
@@ -63,18 +63,20 @@ function nativeRoute(
   };
 }
 
-/** The path of a request without its query. */
+/** The path without its query. */
 function pathOf({ url = "" }: IncomingMessage): string {
   return url.split("?", 1)[0] ?? "";
 }
 
-/** The token of an address that is a key for itself; `undefined`: it is another. */
+/** The token in a path that is itself a credential; `undefined` for other paths. */
 function linkOf({ method, url = "" }: IncomingMessage, { prefix }: NativePrefix) {
   if (method !== "GET" || !url.startsWith(`${prefix}/_s/`)) return undefined;
   return /^[\w-]+$/.exec(url.slice(`${prefix}/_s/`.length))?.[0];
 }
 
-/** The platform's three places, then the vendor's own: the first one that is there decides (R-AUTH-1). */
+/**
+ * The key from the platform's three places, then from the vendor's own; the first present one decides (R-AUTH-1).
+ */
 function keyIn(request: IncomingMessage, { keyForms }: NativePrefix): PresentedKey {
   const { headers, url = "" } = request;
   const usual = platformKeyOf(request);
@@ -90,7 +92,7 @@ function keyIn(request: IncomingMessage, { keyForms }: NativePrefix): PresentedK
   return { key: usual.key ?? own.find((key) => key !== undefined && key !== ""), isInUrl };
 }
 
-/** The request as it came, without its keys. */
+/** The request as received, without its keys. */
 function readFields(
   { method = "", url = "", headers }: IncomingMessage,
   body: Buffer,
@@ -110,7 +112,7 @@ function readFields(
   return {
     prefix,
     method,
-    // A path that only becomes one below the prefix by decoding is none.
+    // A path that lies below the prefix only after decoding does not count.
     path: path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : "",
     query: pairs.filter(isOpen).join("&"),
     headers: Object.fromEntries(
@@ -123,5 +125,5 @@ function readFields(
   };
 }
 
-/** What no service needs to know. The native room takes those that the vendor's table names. */
+/** Headers that no service sees. The native room picks further ones by the vendor's table. */
 const secretHeaders = new Set(["authorization", "x-api-key", "cookie"]);

@@ -12,7 +12,7 @@ import type { Pushed, Sink } from "../core/sink.ts";
 import type { RestRoute } from "./route-table.ts";
 import type { ScopeOptions } from "./scope.ts";
 
-/** A file to serve, whoever keeps it. */
+/** A result file, wherever it is stored. */
 export type ServedFile =
   | { readonly expired: true }
   | {
@@ -22,22 +22,22 @@ export type ServedFile =
       readonly bytes: number;
       readonly sha256: string;
       readonly expireTime: Date;
-      /** Reads from one byte to another, both included. @throws GatewayError */
+      /** Opens a byte range; both ends are inclusive. @throws GatewayError */
       open(range: { readonly start: number; readonly end: number }): Promise<Readable>;
     };
 
-/** Finds a file by its token; `undefined`: there is none. */
+/** Finds a file by token; `undefined` where there is none. */
 export type FindFile = (token: string) => Promise<ServedFile | undefined>;
 
-/** Takes what vendors tell of tasks by themselves. */
-export interface CallbackDoor {
-  /** Whether there is a task with this token. */
+/** Receives vendors' callbacks about tasks. */
+export interface CallbackReceiver {
+  /** Whether a task with this token exists. */
   isKnown(this: void, token: string): Promise<boolean>;
-  /** Takes what was told of it. */
+  /** Handles the content of a callback. */
   take(this: void, token: string, body: Buffer): Promise<void>;
 }
 
-/** A request in a wire style, as the contract's messages have it. */
+/** A request in a wire style. */
 interface WireFields {
   readonly dialect: Dialect;
   /** The path of the route. */
@@ -50,7 +50,7 @@ interface WireFields {
   readonly strict: boolean;
 }
 
-/** Who calls, and where the reply goes. */
+/** The caller of a direct route, and the sink for its reply. */
 export interface DirectCall extends Sink<Buffer> {
   readonly keyCaller: KeyCaller;
   readonly requestId: string;
@@ -58,67 +58,67 @@ export interface DirectCall extends Sink<Buffer> {
   readonly signal: CancelSignal;
 }
 
-/** The handler of a method that takes a body in a wire style. @throws GatewayError where the sink was not told of the failure */
+/** Handles a request in a wire style. @throws GatewayError for failures that were not written to the sink */
 export type HandleWire = (request: WireFields, call: DirectCall) => Promise<Pushed>;
 
-/** A request in a vendor's own form. */
+/** A request to a native vendor API. */
 export interface NativeFields {
   readonly prefix: string;
   readonly method: string;
-  /** Below the prefix. */
+  /** The path below the prefix. */
   readonly path: string;
   readonly query: string;
   readonly headers: Record<string, string>;
   readonly body: Buffer;
 }
 
-/** The handlers that the facade calls without a transport between. */
+/** Handlers that the facade calls without a transport. */
 export interface DirectHandlers {
-  /** By method of the contract: all routes of these are direct. */
+  /** By method of the contract. All routes of these methods are direct. */
   readonly wire: ReadonlyMap<DescMethod, HandleWire>;
-  /** @throws GatewayError where the sink was not told of the failure */
+  /** @throws GatewayError for failures that were not written to the sink */
   readonly native: (request: NativeFields, call: DirectCall) => Promise<Pushed>;
-  /** What an address that is a key for itself leads to. @throws GatewayError */
+  /** Follows a path that is itself a credential. @throws GatewayError */
   readonly followLink: (
     request: Pick<NativeFields, "prefix" | "headers"> & { readonly token: string },
     call: Pick<DirectCall, "signal"> & Sink<Buffer>,
   ) => Promise<Pushed>;
 }
 
-/** What the facade needs of the rest. */
+/** Dependencies of the facade. */
 export interface FacadeOptions {
-  /** The services whose routes to serve. */
+  /** The services whose routes are served. */
   readonly services: readonly DescService[];
-  /** Reaches them: in this process or another. */
+  /** Calls those services, in this process or another. */
   readonly transport: Transport;
-  /** The handlers of calls to models. */
+  /** Handlers of model calls. */
   readonly direct: DirectHandlers;
   readonly authenticate: Authenticate;
-  /** Told of calls with keys that are known and no good. Default: nobody. */
+  /** Called for recognised keys that are disabled, deleted or expired. Default: nothing happens. */
   readonly onRefusedKey?: OnRefusedKey;
   readonly metrics: Metrics;
   readonly log: Logger;
-  /** Whether new requests are served: false while the gateway drains. */
+  /** Whether new requests are served; false while the gateway drains. */
   readonly isOpen: () => boolean;
-  /** Refuses calls to models where as many run as may. @throws GatewayError SERVICE_UNAVAILABLE */
+  /** Refuses model calls at the concurrency limit. @throws GatewayError SERVICE_UNAVAILABLE */
   readonly requireRoom: () => void;
   /** Aborted when running requests must end. */
   readonly stopping: AbortSignal;
-  /** Whether everything that a call needs is there. Never asks a vendor. */
+  /** Whether calls can be served. Never contacts a vendor. */
   readonly isReady: () => Promise<boolean>;
-  /** Finds a result file by its token. */
+  /** Finds a result file by token. */
   readonly findFile: FindFile;
-  /** Takes vendors' callbacks. Default: none are known. */
-  readonly callbacks?: CallbackDoor;
-  /** The vendors' own interfaces that are served. */
+  /** Receives vendors' callbacks. Default: every token is unknown. */
+  readonly callbacks?: CallbackReceiver;
+  /** The native vendor APIs to serve. */
   readonly natives: readonly NativePrefix[];
-  /** Addresses and ranges of proxies that are trusted. */
+  /** Addresses and ranges of trusted proxies. */
   readonly trustProxy: readonly string[];
 }
 
-/** What registering one route needs. */
+/** Options of one route. */
 export interface RouteContext extends ScopeOptions {
   readonly route: RestRoute;
-  /** Resolves the request id and the caller before the body is read. */
+  /** Determines the request id and the caller before the body is read. */
   readonly onRequest: (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 }

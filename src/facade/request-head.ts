@@ -1,22 +1,22 @@
-/** What the head of a request says. */
+/** Reads the head of a request. */
 import type { IncomingMessage } from "node:http";
 import { presentedKey } from "../core/caller.ts";
 import { emptyBody } from "./errors.ts";
 import type { RestRoute } from "./route-table.ts";
 
-/** A header that came once or several times, as one text. */
+/** A header, which may have been sent several times, as one text. */
 export function headerText(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(", ") : header;
 }
 
-/** The value of `?api-key=`, or of another parameter. */
+/** The value of the query parameter `api-key`, or of another one. */
 export function queryKey(url: string, name = "api-key"): string | undefined {
   const at = url.indexOf("?");
   if (at < 0) return undefined;
   return new URLSearchParams(url.slice(at + 1)).get(name) ?? undefined;
 }
 
-/** The query to pass on: without the key. */
+/** The query to forward, without the key. */
 function passedQuery(url: string): string {
   const at = url.indexOf("?");
   if (at < 0) return "";
@@ -24,14 +24,14 @@ function passedQuery(url: string): string {
   return pairs.filter((pair) => !new URLSearchParams(pair).has("api-key")).join("&");
 }
 
-/** A key, and whether it stands in the address. */
+/** A key, and whether it was in the URL. */
 export interface PresentedKey {
-  /** `undefined`: none was sent. */
+  /** `undefined` where none was sent. */
   readonly key: string | undefined;
   readonly isInUrl: boolean;
 }
 
-/** The key in one of the platform's three places. */
+/** Reads the key from the platform's three places. */
 export function platformKeyOf({
   headers,
   url = "",
@@ -45,14 +45,13 @@ export function platformKeyOf({
   return { key, isInUrl: query !== undefined };
 }
 
-/** The head of a request. */
 type Head = Pick<IncomingMessage, "headers" | "url">;
 
 /**
- * The fields that every RPC with a body in a wire style has, and those that only some have.
+ * Reads the fields of an RPC with a body in a wire style.
  *
- * @param forwarded the headers to pass on, by lower-case name
- * @throws GatewayError INVALID_REQUEST where there is no body
+ * @param forwarded the headers to forward, by lower-case name
+ * @throws GatewayError INVALID_REQUEST where the body is missing
  */
 export function readWireRequest(
   { headers: sent, url = "" }: Head,

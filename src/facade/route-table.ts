@@ -3,21 +3,20 @@ import { clone, type DescMethod, type DescService, getOption, hasOption } from "
 import { type Route, RouteSchema, route } from "../../gen/uas/http/v1/http_pb.ts";
 import { type DialectId, dialects } from "../dialect/index.ts";
 
-/** One route: where it is, and which RPC it reaches. */
+/** One route: its path and its RPC. */
 export interface RestRoute {
   readonly method: DescMethod;
   readonly route: Route;
   readonly dialect: DialectId;
-  /** The path in the router's form: `/v1/models/*`. */
+  /** The path in the router's syntax: `/v1/models/*`. */
   readonly url: string;
-  /** The header whose presence makes a request one for this route, in lower case; `undefined`: any
-   * request. */
+  /** A header, in lower case, that must be present for this route; `undefined` for any request. */
   readonly whenHeader: string | undefined;
-  /** The parameter that makes a GET one for this route where it is `true`; `undefined`: any request. */
+  /** A query parameter that must be `true` on a GET for this route; `undefined` for any request. */
   readonly whenQuery: string | undefined;
-  /** The request field that takes the rest of the path; `undefined`: none. */
+  /** The request field that receives the rest of the path; `undefined` for none. */
   readonly restField: string | undefined;
-  /** What follows that field in the path; usually empty. */
+  /** The text after that field in the path; usually empty. */
   readonly restSuffix: string;
 }
 
@@ -49,7 +48,7 @@ function aliasesOf(each: Route): Route[] {
     });
 }
 
-/** A field that takes the rest of the path, and what follows it. */
+/** A field for the rest of the path, and the text after it. */
 const rest = /\{(\w+)=\*\*\}(\/[^{]*)?$/;
 
 function restRoute(method: DescMethod, each: Route): RestRoute {

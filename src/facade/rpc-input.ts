@@ -1,4 +1,4 @@
-/** Reads what was sent into the request of an RPC, and tells what is wrong with it in the words of who sent it. */
+/** Converts JSON fields to the request of an RPC. Errors use the caller's own spelling of a field. */
 import {
   fromJson,
   ScalarType,
@@ -13,7 +13,7 @@ import type { FastifyRequest } from "fastify";
 import { callerKey, requestIdKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 
-/** The request of an RPC. @throws GatewayError INVALID_REQUEST, naming the parameter and what is expected of it */
+/** Builds the request. @throws GatewayError INVALID_REQUEST, naming the parameter and the expected value */
 export function readInput(method: DescMethod, fields: JsonObject) {
   const { input } = method;
   try {
@@ -24,7 +24,7 @@ export function readInput(method: DescMethod, fields: JsonObject) {
   }
 }
 
-/** The first that cannot be read by itself. */
+/** The first field that is invalid on its own. */
 function wrongIn(input: DescMessage, fields: JsonObject): readonly [name: string, rule: string] {
   for (const [name, value] of Object.entries(fields)) {
     try {
@@ -35,7 +35,7 @@ function wrongIn(input: DescMessage, fields: JsonObject): readonly [name: string
       return [name, isTwice ? "stands twice; send it once" : expectedOf(field)];
     }
   }
-  // Each alone is right: two of them are the same field by two names.
+  // Each field is valid alone, so two of them are the same field under two names.
   return [Object.keys(fields).join(", "), "send each parameter once"];
 }
 
@@ -52,7 +52,7 @@ function expectedOf(field: DescField | undefined): string {
   return isTime ? "must be a time such as 2030-01-31T09:00:00Z" : "must be an object";
 }
 
-/** The rest are whole numbers. */
+/** All other scalar types are whole numbers. */
 const scalarTexts: ReadonlyMap<ScalarType, string> = new Map([
   [ScalarType.STRING, "must be a text"],
   [ScalarType.BOOL, "must be true or false"],
@@ -61,16 +61,14 @@ const scalarTexts: ReadonlyMap<ScalarType, string> = new Map([
   [ScalarType.FLOAT, "must be a number"],
 ]);
 
-/* Who calls, as the facade's RPCs are told. */
-
-/** What goes with an RPC beside its message. */
+/** The caller of an RPC, besides its message. */
 interface RpcCaller {
   readonly values: ContextValues;
-  /** A service in another process reads these instead of the values. */
+  /** Read instead of the context values by a service in another process. */
   readonly header: Readonly<Record<string, string>>;
 }
 
-/** The caller of an authenticated request. A route that answers without a request id gives none. */
+/** The caller of an authenticated request. Routes that omit the request id pass none. */
 export function rpcCaller({ state }: FastifyRequest): RpcCaller {
   if (state === undefined) throw new Error("the request was not authenticated");
   const { caller, key, requestId } = state;

@@ -1,20 +1,15 @@
-/** One dialect's routes: who calls, what its bodies are, how its errors look. */
+/** A dialect's Fastify scope: authentication, body parsing, and errors in that dialect. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import {
-  type Caller,
-  gatewayStopping,
-  invalidKey,
-  missingKey,
-  resolveRequestId,
-} from "../core/caller.ts";
-import { discardedBodyBytesMax } from "../config/limits.ts";
-import { type DialectId, dialects } from "../dialect/index.ts";
+import { runInAccountContext } from "../core/account-context.ts";
+import { type Caller, gatewayStopping, resolveRequestId } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { inLaneOf } from "../core/account-context.ts";
+import { type DialectId, dialects } from "../dialect/index.ts";
 import { checkBodyForm, sendError, toGatewayError } from "./errors.ts";
+import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
 import type { FacadeOptions } from "./options.ts";
+import { discardBody, isDiscardable } from "./request-body.ts";
 import { headerText, platformKeyOf } from "./request-head.ts";
 import type { RestRoute } from "./route-table.ts";
 import { registerStream } from "./stream-route.ts";
@@ -27,7 +22,7 @@ export interface ScopeOptions extends FacadeOptions {
   readonly routes: readonly RestRoute[];
 }
 
-/** What a scope knows of a request once its head is read. */
+/** The state of a request after its head was read. */
 export interface RequestState {
   readonly requestId: string;
   readonly key: string;
@@ -36,16 +31,16 @@ export interface RequestState {
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Set before any body is read; `undefined` where the request was refused before. */
+    /** Set before the body is read; `undefined` where the request was refused earlier. */
     state: RequestState | undefined;
-    /** The documented code of the error that it was answered with; empty on success. */
+    /** The documented code of the error response; empty on success. */
     errorCode: string;
-    /** Whether a service logs and records it. */
+    /** Whether a service logs and records the request. */
     isRecorded: boolean;
   }
 }
 
-/** Registers a dialect's routes in a scope of their own. */
+/** Registers a dialect's routes in their own scope. */
 export async function registerScope(scope: FastifyInstance, options: ScopeOptions): Promise<void> {
   prepareScope(scope, options);
   scope.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) =>
@@ -53,13 +48,16 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
   );
   const idHeaders = dialects[options.dialect].requestIdHeaders;
   for (const route of options.routes) {
-    // Those are registered elsewhere: none of these hooks is for them.
+    // Direct routes are registered elsewhere; these hooks are not for them.
     if (!options.direct.wire.has(route.method)) registerRoute(scope, options, route);
   }
   for (const routes of placesOf(options.routes)) refuseOtherMethods(scope, { routes, idHeaders });
 }
 
-/** What every scope does: errors in its style, a line and a count for each request, no body unless it says so. */
+/**
+ * Common setup of all scopes: errors in the dialect, one log line and one count per request, and no body unless a
+ * route parses it.
+ */
 export function prepareScope(
   scope: FastifyInstance,
   options: Pick<ScopeOptions, "dialect" | "log" | "metrics">,
@@ -69,31 +67,22 @@ export function prepareScope(
   scope.decorateRequest("isRecorded", false);
   scope.removeAllContentTypeParsers();
   scope.setErrorHandler(async (error, request, reply) => {
-    const told = toGatewayError(error);
-    request.errorCode = told.meaning.word;
-    if (told.code === ErrorCode.INTERNAL_ERROR) {
+    const shown = toGatewayError(error);
+    request.errorCode = shown.meaning.word;
+    if (shown.code === ErrorCode.INTERNAL_ERROR) {
       const { requestId } = request.state ?? {};
-      options.log.error({ requestId, err: told.cause ?? told }, "a request failed");
+      options.log.error({ requestId, err: shown.cause ?? shown }, "a request failed");
     }
-    if (told.code === ErrorCode.REQUEST_TOO_LARGE) await letBodyEnd(request, reply);
-    return sendError(reply, options.dialect, told);
+    if (shown.code === ErrorCode.REQUEST_TOO_LARGE && isDiscardable(request.raw)) {
+      reply.removeHeader("connection");
+      await discardBody(request.raw);
+    }
+    return sendError(reply, options.dialect, shown);
   });
   observe(scope, options);
-  scope.addHook("preHandler", ({ state }, _reply, done) => inLaneOf(state?.caller, done));
-}
-
-/** Waits for the end of a body that is too long, and throws it away. Many clients read no reply before they have sent
- * all. Were they answered and the connection closed meanwhile, they would see a broken pipe in place of the 413, and
- * their SDKs would send everything again. Not for bodies of unknown or enormous length: there Fastify closes. */
-async function letBodyEnd({ headers, raw }: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const isBearable = Number(headers["content-length"]) <= discardedBodyBytesMax;
-  if (!isBearable || raw.readableEnded || raw.destroyed) return;
-  reply.removeHeader("connection");
-  // `close` comes for a client that leaves meanwhile, too.
-  await new Promise<void>((resolve) => {
-    raw.once("close", () => resolve());
-    raw.resume();
-  });
+  scope.addHook("preHandler", ({ state }, _reply, done) =>
+    runInAccountContext(state?.caller, done),
+  );
 }
 
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
@@ -108,56 +97,28 @@ function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: Res
       throw gatewayStopping();
     }
     const { key, isInUrl } = platformKeyOf(request);
-    if (isInUrl) {
-      // The key stands in the URL: keep the answer out of caches, and the URL out of referrers.
-      reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
+    if (isInUrl) reply.headers(keyInUrlHeaders);
+    if (key === undefined) throw refuseMissingKey(options.metrics);
+    const found = await options.authenticate(key);
+    if (found === undefined || found.kind === "refused") {
+      const { onRefusedKey } = options;
+      const path = isCall ? route.route.path : undefined;
+      throw refuseKey(request, found, { onRefusedKey, requestId, path });
     }
-    if (key === undefined) {
-      options.metrics.authFailures.inc({ reason: "missing" });
-      throw missingKey();
-    }
-    const path = isCall ? route.route.path : undefined;
-    const caller = await authenticate(request, options, { key, requestId, path });
-    request.state = { requestId, key, caller };
+    request.state = { requestId, key, caller: found };
     if (hasBody) checkBodyForm(request);
   };
   registrarOf(route.method)(scope, { ...options, onRequest, route });
 }
 
-/** What is known of a request when its key is checked. */
-export interface Presented {
-  readonly key: string;
-  readonly requestId: string;
-  /** What is called, as records say it; `undefined`: not a call that has a record. */
-  readonly path: string | undefined;
-}
-
-/**
- * Checks a key. A call with one that is known and no good is recorded for its account: its caller learns nothing.
- *
- * @throws GatewayError UNAUTHENTICATED
- */
-export async function authenticate(
-  request: FastifyRequest,
-  options: Pick<FacadeOptions, "authenticate" | "onRefusedKey">,
-  { key, requestId, path }: Presented,
-): Promise<Caller> {
-  const found = await options.authenticate(key);
-  if (found !== undefined && found.kind !== "refused") return found;
-  if (found !== undefined && path !== undefined) {
-    request.isRecorded = options.onRefusedKey?.(found, { requestId, path }) ?? false;
-  }
-  throw invalidKey();
-}
-
-/** How the routes of a method work, by the form of the method. */
+/** Picks the registrar for the RPC kind. */
 function registrarOf(method: DescMethod): typeof registerUnary {
   if (isWireMethod(method)) return registerWire;
   if (method.methodKind === "unary") return registerUnary;
   return registerStream;
 }
 
-/** Resolves the request's id and sends it back with whatever is answered. */
+/** Determines the request id and echoes it in the response headers. */
 export function echoRequestId(
   { headers }: FastifyRequest,
   reply: FastifyReply,
@@ -171,20 +132,20 @@ export function echoRequestId(
   return id;
 }
 
-/** The routes by path and condition. */
+/** Groups routes by path and condition. */
 function placesOf(routes: readonly RestRoute[]): Iterable<readonly [RestRoute, ...RestRoute[]]> {
   const places = Map.groupBy(routes, (route) => `${route.url} ${conditionOf(route) ?? ""}`);
   return places.values() as Iterable<readonly [RestRoute, ...RestRoute[]]>;
 }
 
-/** All routes of one place. */
+/** All routes of one path and condition. */
 interface PlaceRoutes {
   readonly routes: readonly [RestRoute, ...RestRoute[]];
   /** The headers that carry the request id. */
   readonly idHeaders: readonly string[];
 }
 
-/** Answers 405 where the path exists for other methods, before any key is looked at. */
+/** Answers 405 where the path exists for other methods, before the key is checked. */
 function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: PlaceRoutes): void {
   const allowed = new Set(routes.map((each) => each.route.method));
   if (allowed.has("GET")) allowed.add("HEAD");
@@ -199,7 +160,7 @@ function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: Place
       if (!omitId) echoRequestId(request, reply, idHeaders);
       reply.header("allow", allow);
       if (!isWebSocket(request)) throw notAllowed(request.method, allow);
-      // Whatever follows on this connection is hardly HTTP.
+      // Further bytes on this connection are unlikely to be HTTP.
       reply.header("connection", "close");
       throw noWebSocket(allow);
     },
@@ -207,24 +168,26 @@ function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: Place
   });
 }
 
-/** The error where a path exists for other methods only. */
+/** The error for a path that exists for other methods only. */
 export function notAllowed(method: string, allow: string): GatewayError {
-  const told = `${method} is not allowed here: use ${allow}`;
-  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, told);
+  const message = `${method} is not allowed here: use ${allow}`;
+  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, message);
 }
 
 function isWebSocket({ headers }: FastifyRequest): boolean {
   return headers.upgrade?.toLowerCase() === "websocket";
 }
 
-/** Clients that would rather talk through a WebSocket take 426 for "not here, ask by HTTP", at once; any
- * other status they try again for seconds. */
+/**
+ * The error for WebSocket clients. They take 426 as "use HTTP instead" at once; any other status they retry for
+ * seconds.
+ */
 function noWebSocket(allow: string): GatewayError {
-  const told = `WebSockets are not served here: send the request by ${allow}, and have its reply streamed by \`"stream": true\``;
-  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, told, { status: 426 });
+  const message = `WebSockets are not served here: send the request by ${allow}, and have its reply streamed by \`"stream": true\``;
+  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, message, { status: 426 });
 }
 
-/** Counts requests, and logs those that no call record tells of. */
+/** Counts requests, and logs those without a call record. */
 function observe(
   scope: FastifyInstance,
   { metrics, log }: Pick<ScopeOptions, "metrics" | "log">,
@@ -233,14 +196,14 @@ function observe(
     const startedMs = performance.now();
     const { raw } = reply;
     metrics.requestsInFlight.inc();
-    // `close` comes exactly once, also for a client that left and a stream that was hijacked.
+    // `close` is emitted exactly once, also after a disconnect and for hijacked streams.
     raw.on("close", () => {
       metrics.requestsInFlight.dec();
       const route = request.routeOptions.url ?? "";
       const status = raw.headersSent ? raw.statusCode : 499;
       metrics.countRequest(route, status);
       if (request.isRecorded) return;
-      // Also of requests that were refused before anybody was known to have sent them.
+      // Includes requests that were refused before their caller was known.
       const requestId = request.state?.requestId ?? String(reply.getHeader("x-request-id") ?? "");
       const { errorCode, method } = request;
       const durationMs = Math.round(performance.now() - startedMs);

@@ -1,4 +1,4 @@
-/** Routes to RPCs that stream bytes without taking any: fields from path and query, the reply as it comes. */
+/** Routes of RPCs that stream bytes and take no body: fields come from path and query, the reply is forwarded. */
 import type { DescMethodServerStreaming, Message } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { ExchangeHead } from "../../gen/uas/inference/v1/inference_service_pb.ts";
@@ -9,7 +9,7 @@ import { rpcCaller, readInput } from "./rpc-input.ts";
 import { pathFieldsOf, queryFields } from "./unary-route.ts";
 import { constraintsOf } from "./when-header.ts";
 
-/** Registers one. */
+/** Registers such a route. */
 export function registerStream(scope: FastifyInstance, context: RouteContext): void {
   const { route, transport, dialect, onRequest } = context;
   const method = route.method as DescMethodServerStreaming;
@@ -40,7 +40,7 @@ async function* single<T>(value: T): AsyncIterable<T> {
   yield value;
 }
 
-/** A part of a reply: the head first, then chunks. */
+/** A part of a reply: first the head, then chunks. */
 interface ReplyPart {
   readonly part:
     | { readonly case: "head"; readonly value: ExchangeHead }
@@ -48,7 +48,9 @@ interface ReplyPart {
     | { readonly case: undefined };
 }
 
-/** Passes a reply on. Until its head every failure is answered like any other; from there on the stream is ours. */
+/**
+ * Forwards a reply. Failures before its head are answered like any other; after it the route controls the stream.
+ */
 async function pass(
   reply: FastifyReply,
   parts: AsyncIterator<ReplyPart>,
@@ -59,7 +61,7 @@ async function pass(
   const { status, headers } = first.value.part.value;
   const { raw } = reply;
   reply.hijack();
-  // Headers that the hooks have set: Fastify sends them itself only for replies of its own.
+  // Headers set by hooks: Fastify itself sends them only with its own replies.
   const ours = reply.getHeaders() as Record<string, string>;
   raw.writeHead(status, { ...headers, ...ours });
   raw.flushHeaders();
@@ -72,7 +74,7 @@ async function pass(
     }
     writer.end();
   } catch {
-    // The service could not even say in its dialect that it failed: a clean end would be a lie.
+    // The service could not report the failure in its dialect, and a clean end would look like success.
     raw.destroy();
   } finally {
     writer.close();

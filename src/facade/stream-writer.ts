@@ -1,34 +1,38 @@
 import type { ServerResponse } from "node:http";
 
-/** How often is looked for silence, in milliseconds, and how many silent looks in a row are filled: 15 to 20 s
- * (R-TXT-8). Counting looks costs a write nothing; setting a timer anew for each write did. */
+/**
+ * Interval of the silence check in milliseconds, and the number of silent intervals after which filler is sent: 15
+ * to 20 s (R-TXT-8). Counting intervals costs writes nothing; restarting a timer at each write did.
+ */
 const lookMs = 5_000;
 const silentLooks = 4;
 
-/** How long a client may take nothing before it is given up, in milliseconds: it holds memory, and of a stream money and
- * a place at the vendor meanwhile. */
+/**
+ * How long a client may take no data before it is disconnected, in milliseconds. Until then it holds memory, and a
+ * stream also a balance hold and a vendor connection.
+ */
 export const stallMs = 120_000;
 
 /**
- * Up to which size a piece is copied behind its head, or into its HTTP chunk, in bytes. Node.js hands a head and
- * its body to the system as two pieces in a `writev`, a chunk as three, which costs 3 µs more than one; copying
- * as much costs the same from here on.
+ * Pieces up to this size, in bytes, are copied behind their head or into their HTTP chunk. Node.js passes a head
+ * and its body to the system as two pieces in a `writev`, a chunk as three, which costs 3 µs more than one; from
+ * this size on, copying costs as much.
  */
 const copiedBytesMax = 16 * 1024;
 
-/** Writes a reply at the pace of its client. One write for each piece; never more than one ahead. */
+/** Writes a reply at the pace of its client: one write per piece, never more than one ahead. */
 export class StreamWriter {
   readonly #response: ServerResponse;
-  /** Whether this class makes the HTTP chunks. An HTTP/1.0 client gets none. */
+  /** Whether this class writes HTTP chunks. HTTP/1.0 clients get none. */
   readonly #isChunked: boolean;
   readonly #filler: Buffer | undefined;
   readonly #timer: NodeJS.Timeout | undefined;
-  /** Looks since the last write. */
+  /** Intervals since the last write. */
   #looks = 0;
 
   /**
-   * @param response whose head is out
-   * @param filler what to send into silence; `undefined`: nothing.
+   * @param response its head has been sent
+   * @param filler bytes to send after silence; `undefined` for none
    */
   constructor(response: ServerResponse, filler: Buffer | undefined) {
     this.#response = response;
@@ -38,8 +42,10 @@ export class StreamWriter {
     if (filler !== undefined) this.#timer = setInterval(this.#look, lookMs).unref();
   }
 
-  /** Writes a piece; waits while the client has not taken what was written before. Resolves at once
-   * where the client has left: the signal tells the producer. */
+  /**
+   * Writes a piece. Waits while earlier data is unread. Resolves at once after a disconnect; the signal notifies
+   * the producer.
+   */
   write(bytes: Uint8Array): Promise<void> | undefined {
     this.#looks = 0;
     const response = this.#response;
@@ -57,7 +63,7 @@ export class StreamWriter {
     });
   }
 
-  /** Ends the reply in good order. */
+  /** Ends the reply regularly. */
   end(): void {
     if (this.#response.destroyed) return;
     if (this.#isChunked) this.#response.end(lastChunk);
@@ -69,11 +75,11 @@ export class StreamWriter {
     clearInterval(this.#timer);
   }
 
-  /** Returns whether more may be written at once. */
+  /** Returns whether more can be written at once. */
   #send(bytes: Uint8Array): boolean {
     const response = this.#response;
     if (!this.#isChunked) {
-      // Text is put behind a head that has not left yet, and both leave as one piece.
+      // Text is appended to a head that was not sent yet, so that both leave as one piece.
       if (bytes.length > copiedBytesMax) return response.write(bytes);
       return response.write(
         Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1"),
@@ -107,10 +113,10 @@ export class StreamWriter {
 
 const lastChunk = "0\r\n\r\n";
 
-/* Ends RPCs whose callers have left, or which outlive the gateway. */
-
-/** Aborts the running requests of a listener when the gateway must stop. One listener for all: adding
- * one to the signal for each request and taking it off again costs a microsecond. */
+/**
+ * Aborts a listener's running requests when the gateway stops. One listener serves all: adding and removing one per
+ * request costs a microsecond.
+ */
 export function stopAll(stopping: AbortSignal): Set<AbortController> {
   const running = new Set<AbortController>();
   stopping.addEventListener("abort", () => {
@@ -119,7 +125,7 @@ export function stopAll(stopping: AbortSignal): Set<AbortController> {
   return running;
 }
 
-/** Aborted when the client leaves before the end. */
+/** A controller that is aborted when the client disconnects early. */
 export function abortWith(
   response: ServerResponse,
   running: Set<AbortController>,

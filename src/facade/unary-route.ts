@@ -1,4 +1,6 @@
-/** Routes to RPCs with one answer: fields from path, query and body, the answer in the dialect's form. */
+/**
+ * Routes of RPCs with one response: fields come from path, query and body, the response is in the dialect's form.
+ */
 import {
   ScalarType,
   type DescMethodUnary,
@@ -14,7 +16,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { matchesEtag } from "../core/partial-update.ts";
 import { readOutline } from "../dialect/body-members.ts";
 import { dialects } from "../dialect/index.ts";
-import { memberTwice } from "../dialect/json/member-twice.ts";
+import { findDuplicateMember } from "../dialect/json/duplicate-member.ts";
 import { isRecord, type JsonRecord } from "../dialect/json/value.ts";
 import { noSuchPath, emptyBody } from "./errors.ts";
 import type { RouteContext } from "./options.ts";
@@ -23,7 +25,7 @@ import { rpcCaller, readInput } from "./rpc-input.ts";
 import { abortWith, stopAll } from "./stream-writer.ts";
 import { constraintsOf } from "./when-header.ts";
 
-/** Registers one. */
+/** Registers such a route. */
 export function registerUnary(scope: FastifyInstance, context: RouteContext): void {
   const { route, transport, dialect, onRequest } = context;
   const method = route.method as DescMethodUnary;
@@ -53,7 +55,7 @@ export function registerUnary(scope: FastifyInstance, context: RouteContext): vo
 
 type ReadFields = (request: FastifyRequest, reply: FastifyReply) => JsonObject;
 
-/** The fields of a body. What is in the query is not for the RPC: a key may stand there. */
+/** Reads fields from the body. The query is ignored, since it may contain a key. */
 function bodyFields({ route, dialect }: RouteContext): ReadFields {
   const { input } = route.method;
   const pathNames = [...route.route.path.matchAll(/\{(\w+)/g)].map(([, name = ""]) => name);
@@ -66,13 +68,13 @@ function bodyFields({ route, dialect }: RouteContext): ReadFields {
   };
 }
 
-/** The fields of a query. */
+/** Reads fields from the query. */
 export function queryFields({ dialect }: RouteContext): ReadFields {
   const { queryFields: read = (query: JsonObject) => query } = dialects[dialect];
   return ({ query }) => read(query as JsonObject);
 }
 
-/** The fields of a path. */
+/** Reads fields from the path. */
 export function pathFieldsOf(
   { restField, restSuffix }: RestRoute,
   request: FastifyRequest,
@@ -83,13 +85,11 @@ export function pathFieldsOf(
   return { ...fields, [restField]: rest.slice(0, rest.length - restSuffix.length) };
 }
 
-/* The request id that stands in a body: an alternative to the header. */
-
 /**
- * Takes the request id of `requestContext` for a request that came with none in its headers, or with none that is
- * valid. From then on it is the request's, in the reply, in errors and in the log.
+ * Uses the id in the body's `requestContext` where the headers carry no valid one. From then on it is the request's
+ * id in the reply, in errors and in the log.
  *
- * @param names the headers that carry it
+ * @param names the headers that carry the id
  */
 function takeRequestId(
   body: JsonObject,
@@ -106,22 +106,20 @@ function takeRequestId(
   const { state, headers } = request;
   const context = body["requestContext"] ?? body["request_context"];
   if (state === undefined || state.requestId === "" || !isRecord(context)) return;
-  const told = context["requestId"] ?? context["request_id"];
+  const bodyId = context["requestId"] ?? context["request_id"];
   const isSent = [headers["x-request-id"], headers["request-id"]].includes(state.requestId);
-  if (isSent || typeof told !== "string" || resolveRequestId(told) !== told) return;
-  request.state = { ...state, requestId: told };
-  for (const name of names) reply.header(name, told);
+  if (isSent || typeof bodyId !== "string" || resolveRequestId(bodyId) !== bodyId) return;
+  request.state = { ...state, requestId: bodyId };
+  for (const name of names) reply.header(name, bodyId);
 }
 
-/* What passes between HTTP and RPCs beside bodies: a few headers that mean the same on both. */
-
-/** Headers of requests that RPCs read. */
+/** Request headers that RPCs read. */
 const requestHeaders = ["if-none-match", "idempotency-key"] as const;
 
-/** Headers of replies that RPCs set. Others stay behind: they are of RPCs, or tell what nobody asked for. */
+/** Response headers that RPCs set. Others are dropped: they are part of the RPC protocol. */
 const replyHeaders = ["etag", "retry-after", "idempotent-replayed"] as const;
 
-/** Those of a request that RPCs read. */
+/** The request headers that RPCs read. */
 function forwardedHeaders({ headers }: FastifyRequest): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const name of requestHeaders) {
@@ -132,9 +130,9 @@ function forwardedHeaders({ headers }: FastifyRequest): Record<string, string> {
 }
 
 /**
- * Sets the headers that an RPC sent.
+ * Copies the RPC's response headers.
  *
- * @returns whether the client has the answer already: it is then 304, and without a body
+ * @returns whether the client's copy is current, so that the answer is 304 without a body
  */
 function passHeaders(header: Headers, request: FastifyRequest, reply: FastifyReply): boolean {
   for (const name of replyHeaders) {
@@ -143,25 +141,23 @@ function passHeaders(header: Headers, request: FastifyRequest, reply: FastifyRep
   }
   const etag = header.get("etag");
   if (etag === null) return false;
-  // Without it a cache between us and the client could answer for hours.
+  // Without it, an intermediate cache could keep answering for hours.
   reply.header("cache-control", "private, no-cache");
   return request.method === "GET" && matchesEtag(request.headers["if-none-match"], etag);
 }
 
-/* Request bodies that are the contract's own messages as JSON. */
-
-/** What {@link readJsonBody} needs. */
+/** Options of {@link readJsonBody}. */
 interface JsonBodyOptions {
   readonly input: DescMessage;
-  /** The fields that stand in the path, by their names in the contract. */
+  /** Fields that are in the path, by their names in the contract. */
   readonly pathFields: ReadonlySet<string>;
 }
 
 /**
- * Reads the body of a request. Members have the contract's names in camelCase or in snake_case. Where the body can say
- * nothing that the path does not, it may be left out.
+ * Reads a JSON body. Member names are the contract's, in camelCase or snake_case. The body may be omitted where all
+ * fields are in the path.
  *
- * @throws GatewayError INVALID_REQUEST, naming what is not known, stands twice or has another type
+ * @throws GatewayError INVALID_REQUEST, naming members that are unknown, repeated or of the wrong type
  */
 function readJsonBody(
   { body }: FastifyRequest,
@@ -173,14 +169,14 @@ function readJsonBody(
     throw emptyBody();
   }
   readOutline(body);
-  const twice = memberTwice(body);
+  const twice = findDuplicateMember(body);
   if (twice !== undefined) throw invalid([twice.path], "stands twice in the body; send it once");
   const record = JSON.parse(body.toString("utf8")) as JsonObject;
   checkMembers(record, fields, "");
   return record;
 }
 
-/** Checks names and types as far as the contract's own reader would name neither. */
+/** Checks the names and types that the contract's own JSON reader would report without naming the member. */
 function checkMembers(record: JsonRecord, fields: readonly DescField[], path: string): void {
   const known = new Map(
     fields.flatMap((each) => [
@@ -191,9 +187,9 @@ function checkMembers(record: JsonRecord, fields: readonly DescField[], path: st
   const unknown = Object.keys(record).filter((name) => !known.has(name));
   if (unknown.length > 0) {
     const takes = fields.map(({ jsonName }) => path + jsonName).join(", ");
-    const told = unknown.slice(0, namesMax).map((name) => path + name.slice(0, nameCharsMax));
+    const shownNames = unknown.slice(0, namesMax).map((name) => path + name.slice(0, nameCharsMax));
     throw invalid(
-      told,
+      shownNames,
       takes === "" ? "this body takes nothing" : `not known; the body takes ${takes}`,
     );
   }
@@ -234,7 +230,7 @@ function checkValue(value: unknown, field: DescField, path: string): void {
   checkMembers(value, message.fields, `${name}.`);
 }
 
-/** How many unknown names are told, and how much of each. */
+/** How many unknown names an error lists, and how many characters of each. */
 const namesMax = 10;
 const nameCharsMax = 64;
 

@@ -1,27 +1,27 @@
-/** Routes that share a path and are told apart by a header, or a parameter of the query: how the router does it. */
+/** A router constraint for routes that share a path and differ by a header or a query parameter. */
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { RestRoute } from "./route-table.ts";
 
-/** The name of the constraint; it becomes an identifier in code that the router makes. */
+/** Name of the constraint. The router uses it as an identifier in generated code. */
 const name = "whenHeader";
 
 /**
- * Tells the router which of the headers that routes ask for a request has: the first one; or which of the
- * parameters. A path without a route of its own for that answers as it does without it.
+ * Derives the constraint value of a request: the first of the routes' headers that is present, or the first
+ * parameter that is true. A path without such a route answers as if it were absent.
  */
 export function whenHeaderStrategy(routes: readonly RestRoute[]) {
-  const asked = [...new Set(routes.flatMap(({ whenHeader }) => whenHeader ?? []))];
+  const headerNames = [...new Set(routes.flatMap(({ whenHeader }) => whenHeader ?? []))];
   const parameters = [...new Set(routes.flatMap(({ whenQuery }) => whenQuery ?? []))];
   return {
     name,
     mustMatchWhenDerived: false,
     storage: createStorage,
     deriveConstraint: (request: IncomingMessage): string | undefined =>
-      sentOf(asked, request.headers) ?? trueOf(parameters, request),
+      sentOf(headerNames, request.headers) ?? trueOf(parameters, request),
   };
 }
 
-/** The router's handlers by header. */
+/** The router's handlers by value. */
 function createStorage<Handler>() {
   const handlers = new Map<unknown, Handler>();
   return {
@@ -30,7 +30,7 @@ function createStorage<Handler>() {
   };
 }
 
-/** The router's constraints of a route. */
+/** The router constraints of a route. */
 export function constraintsOf(route: When): Record<string, string> {
   const condition = conditionOf(route);
   return condition === undefined ? {} : { [name]: condition };
@@ -38,7 +38,7 @@ export function constraintsOf(route: When): Record<string, string> {
 
 type When = Pick<RestRoute, "whenHeader" | "whenQuery">;
 
-/** What tells the route from others of its path, as one text; `undefined`: nothing. */
+/** The condition that distinguishes the route from others on its path; `undefined` for none. */
 export function conditionOf({ whenHeader, whenQuery }: When): string | undefined {
   return whenHeader ?? (whenQuery === undefined ? undefined : `?${whenQuery}`);
 }
@@ -52,7 +52,7 @@ function trueOf(names: readonly string[], { method, url = "" }: IncomingMessage)
   return found && `?${found}`;
 }
 
-/** The first of these headers that a request has. */
+/** The first of these headers that the request has. */
 export function sentOf(names: readonly string[], headers: IncomingHttpHeaders): string | undefined {
   for (const each of names) if (headers[each] !== undefined) return each;
   return undefined;

@@ -1,4 +1,4 @@
-/** Routes to RPCs that take a body in a wire style, and answer with one: bytes in, bytes out. */
+/** Routes of RPCs whose request and response bodies are in a wire style: bytes in, bytes out. */
 import { create, type DescMethod, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
@@ -10,7 +10,7 @@ import { rpcCaller } from "./rpc-input.ts";
 import { constraintsOf } from "./when-header.ts";
 import { readWireRequest } from "./request-head.ts";
 
-/** What such RPCs answer. */
+/** The response of such RPCs. */
 type WireResponse = Message & { readonly head?: ExchangeHead; readonly body: Uint8Array };
 
 /** Whether a method is such an RPC. */
@@ -18,14 +18,14 @@ export function isWireMethod({ methodKind, input, output }: DescMethod): boolean
   return methodKind === "unary" && "body" in input.field && "body" in output.field;
 }
 
-/** Registers one. */
+/** Registers such a route. */
 export function registerWire(scope: FastifyInstance, context: RouteContext): void {
   const { route, transport, dialect, onRequest } = context;
   const method = route.method as DescMethodUnary;
   const text = textDialects.get(dialect);
   if (text === undefined) throw new Error(`${route.url}: its dialect has no bodies of its own`);
   const running = stopAll(context.stopping);
-  // What changes nothing leaves no record.
+  // Methods without side effects leave no record.
   const isRecorded = method.idempotency !== Idempotency.NO_SIDE_EFFECTS;
   scope.route({
     method: route.route.method,

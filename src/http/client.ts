@@ -1,12 +1,12 @@
 /**
- * Requests to vendors: one keep-alive pool per origin, timeouts, abort, and a reply whose body is read
- * at the pace of whoever takes it. No redirects, no retries, no decompression.
+ * HTTP client for vendors: one keep-alive pool per origin, timeouts, cancellation, and bodies read at the pace of
+ * their reader. No redirects, retries or decompression.
  */
 import { Readable } from "node:stream";
 import { Pool, type Dispatcher } from "undici";
 import type { VendorTimeouts } from "../config/config.ts";
 import { streamBufferBytesMax } from "../config/limits.ts";
-import { join } from "../core/bytes.ts";
+import { joinBuffers } from "../core/bytes.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { HttpFailure, readFailure } from "./failure.ts";
 
@@ -16,29 +16,29 @@ interface HttpRequest {
   /** The path and query, with a leading slash. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** In pieces, to be sent one after the other; empty: no body. */
+  /** Pieces of the body, sent in order; empty means no body. */
   readonly body: readonly Uint8Array[];
-  /** Whether the reply may take as long as the signal lets, whatever the timeouts. Default false. */
+  /** Ignore timeouts; only `signal` ends the request. Default false. */
   readonly isPatient?: boolean | undefined;
-  /** Aborts the request and its reply. */
+  /** Cancels the request and its reply. */
   readonly signal: CancelSignal;
 }
 
-/** Speaks to one origin. */
+/** A client of one origin. */
 export interface HttpClient {
   /**
-   * Sends a request and resolves at the reply's head, whatever its status.
+   * Sends a request. Resolves with the reply's head, whatever its status.
    *
    * @throws HttpFailure
    */
   send(request: HttpRequest): Promise<HttpReply>;
-  /** Ends running requests and closes every connection. */
+  /** Cancels running requests and closes all connections. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a pool to `origin`. As many connections as calls run at once, no pipelining: a slow reply holds
- * nobody else up.
+ * Opens a pool to `origin`. It opens as many connections as there are concurrent calls and does not pipeline, so
+ * that a slow reply delays no other.
  */
 export function createHttpClient(origin: string, timeouts: VendorTimeouts): HttpClient {
   const pool = new Pool(origin, {
@@ -68,7 +68,7 @@ function send(pool: Pool, request: HttpRequest): Promise<HttpReply> {
   return exchange.answered;
 }
 
-/** 0 is none. */
+/** undici takes 0 for no timeout. */
 const noTimeouts = { headersTimeout: 0, bodyTimeout: 0 } as const;
 
 function withLength(
@@ -79,38 +79,41 @@ function withLength(
   return { ...headers, "content-length": String(length) };
 }
 
-/** The head of a reply, and its body as it comes. */
+/** The head of a reply, and its body. */
 interface HttpReply {
   readonly status: number;
-  /** By lower-case name; a header that came twice is joined by a comma. */
+  /** Lower-case names; repeated headers are joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: HttpBody;
 }
 
-/** The body of a reply, read as `while (await body.ready()) use(body.take())`. */
+/** A reply body, read as `while (await body.ready()) use(body.take())`. */
 interface HttpBody {
-  /** Resolves to whether there is something to take; false at the end. Rejects with {@link HttpFailure}
-   * where the reply broke, once what came before is taken. One reader at a time. */
+  /**
+   * Resolves to whether data is available; false at the end. Rejects with {@link HttpFailure} where the reply
+   * broke, once earlier data has been taken. One reader at a time.
+   */
   ready(): Promise<boolean>;
-  /** What has arrived, in pieces; empty where nothing has. */
+  /** The pieces received so far; empty where there are none. */
   take(): Buffer[];
   /** The whole body. Rejects where it is longer than `bytesMax`. */
   whole(bytesMax: number): Promise<Buffer>;
-  /** Stops reading: closes the connection where the reply has not ended. */
+  /** Stops reading and closes the connection if the reply has not ended. */
   cancel(): void;
 }
 
 /**
- * One request and its reply: undici's handler, the reply's head and its body are one object, since each call makes one.
+ * One request and its reply. undici's handler, the head and the body are one object, because every call creates
+ * one.
  *
- * What has arrived by the time it is taken is one batch of pieces: a vendor's events come as many small HTTP chunks in
- * one read of the socket, and a turn of the event loop for each would cost five times the CPU of all else together.
- * Takes at most {@link streamBufferBytesMax} ahead of its reader, then pauses the connection.
+ * Pieces that arrive together are taken as one batch: a vendor sends events as many small HTTP chunks in one socket
+ * read, and one event-loop turn for each would cost five times the CPU of everything else. Buffers at most {@link
+ * streamBufferBytesMax} ahead of the reader, then pauses the connection.
  */
 class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
   status = 0;
   headers: Readonly<Record<string, string>> = {};
-  /** Resolves at the head of the reply. @throws HttpFailure */
+  /** Resolves with the head of the reply. @throws HttpFailure */
   readonly answered: Promise<HttpReply>;
 
   readonly #signal: CancelSignal;
@@ -119,7 +122,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
   #controller: Dispatcher.DispatchController | undefined;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
-  /** How much may wait before the connection is paused. */
+  /** Buffered bytes at which the connection is paused. */
   #waitingBytesMax = streamBufferBytesMax;
   #isWhole = false;
   #isSent = false;
@@ -178,7 +181,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
         this.#break = reject;
       });
     }
-    if (!isTooLong()) return join(this.take());
+    if (!isTooLong()) return joinBuffers(this.take());
     this.cancel();
     throw new HttpFailure("reset", `the reply is longer than ${bytesMax} bytes`);
   }
@@ -197,7 +200,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
-    // Interim replies (1xx) only say that the final one will come.
+    // Interim replies (1xx) only announce the final one.
     if (status < 200) return;
     this.status = status;
     this.headers = flat(headers);
@@ -208,9 +211,9 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
     this.#waiting.push(bytes);
     this.#waitingBytes += bytes.length;
     if (this.#waitingBytes >= this.#waitingBytesMax) controller.pause();
-    // Who wants all of it has nothing to do yet.
+    // A reader of the whole body waits for its end.
     else if (this.#isWhole) return;
-    // The reader goes on when the parser has gone through all that this read of the socket brought.
+    // Wake the reader only after the parser has handled everything in this socket read.
     this.#tell(true);
   }
 
@@ -225,7 +228,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
     const failure = readFailure(error);
     failure.isSent = this.#isSent;
     if (this.status === 0) this.#refuse(failure);
-    // What arrived before is still read.
+    // Data received before the failure can still be read.
     this.#failure = failure;
     const fail = this.#break;
     this.#wake = this.#break = undefined;

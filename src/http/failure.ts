@@ -1,14 +1,14 @@
-/** What can go wrong below HTTP. */
-
 /**
+ * Kinds of failures below HTTP.
+ *
  * - `connect`: no connection was made, so nothing was sent and another route may be tried.
- * - `timeout`: the vendor was asked but did not answer in time.
- * - `reset`: the connection broke after the request had been sent, or the reply was not HTTP.
- * - `aborted`: our own doing.
+ * - `timeout`: the vendor received the request but did not answer in time.
+ * - `reset`: the connection broke after the request was sent, or the reply was not HTTP.
+ * - `aborted`: cancelled by the gateway.
  */
 export type FailureKind = "connect" | "connect_timeout" | "timeout" | "reset" | "aborted";
 
-/** A request that got no whole reply. The message is for the log, not for callers. */
+/** A request without a complete reply. The message is for the log, not for callers. */
 export class HttpFailure extends Error {
   readonly kind: FailureKind;
   /** Whether the whole request had been written to the connection: then the vendor may have worked for it. */
@@ -38,17 +38,19 @@ const kinds: Readonly<Record<string, FailureKind>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "connect",
 };
 
-/** Tells what kind of failure an error of the HTTP library is. Unknown ones count as `reset`: the
- * request may have been sent, so nothing is tried again. */
+/**
+ * Classifies an error of the HTTP library. Unknown errors count as `reset`, so that a request that may have been
+ * sent is not repeated.
+ */
 export function readFailure(error: Error): HttpFailure {
   if (error instanceof HttpFailure) return error;
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
   return new HttpFailure(kinds[code] ?? "reset", code || error.message, error);
 }
 
-/* Tells failures before a request was sent from all others. Pure. */
-
-/** No connection can have been made. Others, such as EHOSTUNREACH or ETIMEDOUT, can break one in use. */
+/**
+ * Codes where no connection can have been made. Others, such as EHOSTUNREACH or ETIMEDOUT, may break an open one.
+ */
 const unsentCodes = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -61,7 +63,7 @@ const unsentCodes = new Set([
   "ERR_TLS_CERT_ALTNAME_INVALID",
 ]);
 
-/** Whether it is certain that nothing of the request went out: then nothing runs at the vendor. */
+/** Whether certainly no byte of the request was sent, so that nothing runs at the vendor. */
 export function isUnsent({ kind, cause }: HttpFailure): boolean {
   if (kind !== "connect" && kind !== "connect_timeout") return false;
   return cause instanceof Error && "code" in cause && unsentCodes.has(String(cause.code));

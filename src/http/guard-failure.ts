@@ -1,15 +1,13 @@
-/** Why a request to a customer's address got no reply. */
-
 /**
- * What the customer may learn: a class, never an address or a banner, or the gateway would map the operator's
- * network for whoever asks.
+ * Why a request to a customer's address failed, as the customer may learn it: a class, never an address or a
+ * banner. Otherwise the gateway would map the operator's network for anybody.
  *
- * - `blocked_address`: the host is not of the public internet.
+ * - `blocked_address`: the host is not on the public internet.
  * - `dns`, `connect`, `tls`: that step failed; nothing was sent.
- * - `timeout`: the whole took too long.
- * - `reset`: the connection broke, or the reply was not HTTP; the request may have been read.
- * - `too_large`: the reply is longer than allowed.
- * - `aborted`: our own doing.
+ * - `timeout`: a deadline passed.
+ * - `reset`: the connection broke, or the reply was not HTTP; the request may have been received.
+ * - `too_large`: the reply exceeds the limit.
+ * - `aborted`: cancelled by the gateway.
  */
 export type GuardFailureKind =
   | "blocked_address"
@@ -21,7 +19,7 @@ export type GuardFailureKind =
   | "too_large"
   | "aborted";
 
-/** A request without a whole reply. The message and the cause are for the operator's log. */
+/** A request without a complete reply. Message and cause are for the operator's log. */
 export class GuardFailure extends Error {
   readonly kind: GuardFailureKind;
 
@@ -31,7 +29,7 @@ export class GuardFailure extends Error {
     this.kind = kind;
   }
 
-  /** Names an error by the step it came from, unless a deadline or the caller ended the step. */
+  /** Creates the failure of a step, unless a deadline or a cancellation ended that step. */
   static of(error: unknown, kind: GuardFailureKind, signal: AbortSignal): GuardFailure {
     if (error instanceof GuardFailure) return error;
     if (signal.aborted) {

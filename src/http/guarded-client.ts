@@ -1,10 +1,10 @@
 /**
- * Requests to addresses that customers name: webhooks, result files, pictures. One connection for each request,
- * opened by the guard; no redirects, no proxy, no cookies, no compression; one deadline for everything to the
- * reply's head, another one for its body, and an end to the body.
+ * HTTP client for addresses that customers name: webhooks, result files, images. The SSRF guard opens one
+ * connection per request. There are no redirects, proxies, cookies or compression; one deadline covers everything
+ * up to the reply's head, another the body, and the body's length is limited.
  *
- * Node's own HTTP parser on a socket that is already open, and no pool: whatever resolves or dials by itself
- * could go where nobody looked.
+ * It uses Node's own HTTP parser on an open socket, without a pool: any library that resolves names or connects by
+ * itself could reach an address that was not checked.
  */
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
 import { createSecureContext, type TLSSocket } from "node:tls";
@@ -22,28 +22,30 @@ import { readPublicUrl } from "./public-url.ts";
 export interface GuardedRequest {
   readonly method: "GET" | "HEAD" | "POST";
   readonly url: string;
-  /** Beside `host`, `content-length`, `connection` and `accept-encoding`, which are set here. */
+  /** Headers in addition to `host`, `content-length`, `connection` and `accept-encoding`, which are set here. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent exactly so. Default: none. */
+  /** Sent unchanged. Default: no body. */
   readonly body?: Uint8Array;
-  /** How long name, connection, TLS and the reply's head may take in all, in milliseconds. Default 5,000. */
+  /** Deadline for DNS, connection, TLS and the reply's head together, in milliseconds. Default 5,000. */
   readonly headMs?: number;
-  /** How long the body may take from then on, in milliseconds. Default 1,000. */
+  /** Deadline for the body after the head, in milliseconds. Default 1,000. */
   readonly bodyMs?: number;
-  /** The longest body, in bytes. Default 16 KiB. */
+  /** Longest body in bytes. Default 16 KiB. */
   readonly bodyBytesMax?: number;
-  /** What a body does that is longer, slower or cut: `cut` ends the reply there, `fail` is a failure.
-   * Default `fail`. */
+  /**
+   * For a body that is too long, too slow or broken off: `cut` ends the reply there, `fail` reports a failure.
+   * Default `fail`.
+   */
   readonly whenCut?: "cut" | "fail";
-  /** Asked at the reply's head whether its body is wanted; where not, it is not read. Default: it is. */
+  /** Decides at the reply's head whether to read the body. Default: read it. */
   readonly wants?: (reply: GuardedReply) => boolean;
-  /** Takes the body as it comes; the next piece waits for it. Default: the body is dropped. */
+  /** Receives the body; the next piece waits for its promise. Default: the body is dropped. */
   readonly sink?: (bytes: Uint8Array) => Promise<void> | void;
-  /** Ends it. Default: nothing does. */
+  /** Cancels the request. Default: never. */
   readonly signal?: AbortSignal;
 }
 
-/** What was measured of a request, in milliseconds from its beginning or the step before. */
+/** Durations in milliseconds, each from the start or from the previous step. */
 export interface GuardedTimes extends Readonly<ConnectionTimes> {
   /** From the open connection to the reply's head. */
   readonly firstByteMs: number;
@@ -53,19 +55,19 @@ export interface GuardedTimes extends Readonly<ConnectionTimes> {
 /** A reply, whatever its status. */
 export interface GuardedReply {
   readonly status: number;
-  /** By lower-case name. */
+  /** Lower-case names. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** What came of a request. */
+/** The result of a request. */
 export interface GuardedResult {
   readonly outcome: GuardedReply | GuardFailure;
   readonly times: GuardedTimes;
 }
 
-/** Sends requests. */
+/** Sends guarded requests. */
 export interface GuardedClient {
-  /** Sends one request. Never rejects: a failure is an outcome, and has its times. */
+  /** Sends one request. Never rejects: failures are results too, with their durations. */
   send(request: GuardedRequest): Promise<GuardedResult>;
 }
 
@@ -73,7 +75,7 @@ const headMsDefault = 5_000;
 const bodyMsDefault = 1_000;
 const bodyBytesDefault = 16 * 1024;
 
-/** Makes a client. It keeps nothing open. */
+/** Creates a client. It keeps no connection open. */
 export function createGuardedClient(given: GuardOptions = {}): GuardedClient {
   const ca = given.ca && { ca: [...given.ca] };
   const secureContext = createSecureContext({ ...ca, minVersion: "TLSv1.2" });
@@ -98,7 +100,7 @@ export function createGuardedClient(given: GuardOptions = {}): GuardedClient {
 
 type Times = ConnectionTimes & { firstByteMs: number };
 
-/** The life of a request: judge the address, connect, ask, read. @throws GuardFailure */
+/** Performs a request: check the address, connect, send, read. @throws GuardFailure */
 async function exchange(
   request: GuardedRequest,
   options: OpenOptions,
@@ -130,7 +132,7 @@ interface Ask {
   readonly signal: AbortSignal;
 }
 
-/** Sends the request and resolves at the reply's head. */
+/** Sends the request and resolves with the reply's head. */
 function ask(socket: TLSSocket, { url, request, signal }: Ask): Promise<IncomingMessage> {
   const { method, headers = {}, body } = request;
   return new Promise((resolve, reject) => {
@@ -156,7 +158,7 @@ function ask(socket: TLSSocket, { url, request, signal }: Ask): Promise<Incoming
     const abort = (): void => fail(signal.reason);
     signal.addEventListener("abort", abort);
     sent.on("error", fail);
-    // A switch of protocols was not asked for; without a listener the socket would just be closed.
+    // An unrequested protocol switch; without this listener Node would just close the socket.
     sent.on("upgrade", () => fail(new Error("the other side switched protocols")));
     sent.on("response", (message) => {
       signal.removeEventListener("abort", abort);
@@ -167,21 +169,21 @@ function ask(socket: TLSSocket, { url, request, signal }: Ask): Promise<Incoming
   });
 }
 
-/** Reads the body to its end or its limits. @throws GuardFailure where it must be whole and is not */
+/** Reads the body up to its end or its limits. @throws GuardFailure where it must be complete and is not */
 async function readBody(message: IncomingMessage, request: GuardedRequest): Promise<void> {
   const { bodyMs = bodyMsDefault, bodyBytesMax = bodyBytesDefault, sink } = request;
   const deadline = AbortSignal.timeout(bodyMs);
   const signal = request.signal ? AbortSignal.any([deadline, request.signal]) : deadline;
   const stop = (): void => void message.destroy();
   signal.addEventListener("abort", stop);
-  let left = bodyBytesMax;
+  let bytesLeft = bodyBytesMax;
   try {
     for await (const bytes of message as AsyncIterable<Buffer>) {
-      if (bytes.length > left) {
-        if (left > 0) await sink?.(bytes.subarray(0, left));
+      if (bytes.length > bytesLeft) {
+        if (bytesLeft > 0) await sink?.(bytes.subarray(0, bytesLeft));
         throw new GuardFailure("too_large", `the body is longer than ${bodyBytesMax} bytes`);
       }
-      left -= bytes.length;
+      bytesLeft -= bytes.length;
       await sink?.(bytes);
     }
     if (!message.complete) throw new Error("the body was cut");

@@ -1,7 +1,7 @@
 /**
- * A TLS connection to an address that a customer named. Every address of the name is judged before one of them
- * is dialled, and the socket is asked afterwards where it has arrived: a name that answers otherwise the second
- * time gets no second question.
+ * Opens TLS connections to addresses that customers name. All addresses of the name are checked before one is
+ * connected to, and the connected socket is checked again. The name is resolved only once, so that a second,
+ * different DNS answer (DNS rebinding) has no effect.
  */
 import { Resolver, lookup } from "node:dns/promises";
 import { connect as connectTcp, type LookupFunction, type Socket } from "node:net";
@@ -11,10 +11,10 @@ import { GuardFailure } from "./guard-failure.ts";
 import { canonicalAddress, isPublicAddress } from "./public-address.ts";
 import { literalAddress } from "./public-url.ts";
 
-/** Where a request went, without telling the address. `listed`: a host that the operator exempted. */
+/** Class of the address reached, which does not reveal it. `listed`: a host that the operator exempted. */
 type AddressClass = "none" | "public_ipv4" | "public_ipv6" | "listed" | "blocked";
 
-/** How long the steps took, in milliseconds; 0 for what was not reached. */
+/** Durations of the steps in milliseconds; 0 for steps that were not reached. */
 export interface ConnectionTimes {
   dnsMs: number;
   connectMs: number;
@@ -22,27 +22,26 @@ export interface ConnectionTimes {
   addressClass: AddressClass;
 }
 
-/** What may be reached, and how. */
+/** Addresses that may be reached. */
 export interface GuardOptions {
   /** Exact hosts, in lower case, that may have any address. Default: none. */
   readonly allowHosts?: readonly string[];
-  /** Certificates to trust, in PEM. Default: those that Node.js trusts. */
+  /** Trusted certificates, in PEM. Default: those of Node.js. */
   readonly ca?: readonly string[];
-  /** Finds the addresses of names that are not listed. Default: the name servers. */
+  /** Resolves names that are not listed. Default: DNS. */
   readonly resolve?: Resolve;
-  /** The addresses of this machine, which are never asked. Default: those of its network interfaces. */
+  /** Addresses of this machine, which are always blocked. Default: those of its network interfaces. */
   readonly ownAddresses?: () => readonly string[];
 }
 
-/** The options of a client, with what is made once for all its connections: reading certificates takes
- * milliseconds. */
+/** The options with the parsed certificates, which are shared by all connections: parsing takes milliseconds. */
 export interface OpenOptions extends GuardOptions {
   readonly secureContext: SecureContext;
 }
 
 /**
- * Connects to the host of an address that `readPublicUrl` accepted. Writes what it did into `times` as it goes,
- * so that a failure has them too.
+ * Connects to the host of a URL that `readPublicUrl` accepted. Updates `times` as it proceeds, so that failures
+ * have durations too.
  *
  * @throws GuardFailure
  */
@@ -79,7 +78,9 @@ export async function openGuarded(
   }
 }
 
-/** Every address, in one spelling. A literal is its own address: no resolver is asked, and no rule skipped. */
+/**
+ * All addresses of a host, in canonical spelling. A literal address needs no resolver, but passes the same checks.
+ */
 async function findAddresses(
   hostname: string,
   isListed: boolean,
@@ -97,7 +98,9 @@ async function findAddresses(
   throw new GuardFailure("dns", "the name has no address");
 }
 
-/** One address that is not public closes the name: whoever mixes them wants us to choose wrongly. */
+/**
+ * Classifies addresses. A single non-public address blocks the whole name: a mixture is an attempt to slip through.
+ */
 function judge(addresses: readonly string[], options: GuardOptions): AddressClass {
   const own = new Set((options.ownAddresses ?? machineAddresses)());
   const isOpen = addresses.every((address) => isPublicAddress(address) && !own.has(address));
@@ -117,7 +120,10 @@ interface Dial {
   readonly signal: AbortSignal;
 }
 
-/** Tries the judged addresses, both families as RFC 8305 says; names are never looked up a second time. */
+/**
+ * Connects to one of the checked addresses, both families in parallel as RFC 8305 describes. Names are never
+ * resolved again.
+ */
 function dial({ hostname, port, addresses, signal }: Dial): Promise<Socket> {
   const judged = addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
   const lookupJudged: LookupFunction = (_hostname, { all }, done) => {
@@ -136,7 +142,7 @@ function secureSocket(
 ): Promise<TLSSocket> {
   const secure = connectTls({
     socket,
-    // Server names are names: of an address there is none to send.
+    // TLS server names are host names; a literal address sends none.
     ...(literalAddress(hostname) === undefined
       ? { servername: hostname }
       : { host: literalAddress(hostname) }),
@@ -146,7 +152,7 @@ function secureSocket(
   return ready(secure, "secureConnect", { kind: "tls", signal });
 }
 
-/** Waits for a socket's event; destroys it where it fails or is given up. */
+/** Waits for a socket event; destroys the socket on failure or cancellation. */
 function ready<Opened extends Socket>(
   socket: Opened,
   event: "connect" | "secureConnect",
@@ -156,7 +162,7 @@ function ready<Opened extends Socket>(
     const end = (error: unknown): void => {
       signal.removeEventListener("abort", abort);
       socket.removeAllListeners();
-      // What fails after it was given up interests nobody.
+      // Errors after the cancellation are of no interest.
       socket.on("error", () => {});
       socket.destroy();
       reject(GuardFailure.of(error, kind, signal));
@@ -174,7 +180,7 @@ function ready<Opened extends Socket>(
   });
 }
 
-/** The result, unless the signal comes first. */
+/** Resolves with the work, unless the signal is aborted first. */
 function unless<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);
@@ -184,21 +190,19 @@ function unless<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Res
   });
 }
 
-/* Finds the addresses of a name. */
-
-/** Finds every address of a name, both families. Rejects, or resolves to none, where it has none. */
+/** Resolves all addresses of a name, both families. Rejects, or resolves to an empty list, where there are none. */
 type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
 
-/** How long name servers may take in all, in milliseconds. */
+/** Deadline for all DNS queries, in milliseconds. */
 const answerMs = 1_500;
 
-/** What a name server says of a name without addresses of one family. */
+/** DNS errors that mean "no address of this family". */
 const emptyAnswers = new Set(["ENODATA", "ENOTFOUND"]);
 
 /**
- * Asks the name servers for A and AAAA at once. Not by the system's `getaddrinfo`: that runs on the few threads
- * which files and cryptography share, so that names whose servers never answer could hold up the process; and
- * it would add search domains and the hosts file.
+ * Queries A and AAAA records in parallel. Not `getaddrinfo`: it runs on the few threads shared with files and
+ * cryptography, so names with unresponsive servers could block the process, and it would use search domains and the
+ * hosts file.
  */
 async function resolvePublic(hostname: string, signal: AbortSignal): Promise<readonly string[]> {
   const resolver = new Resolver({ timeout: answerMs, tries: 1 });
@@ -222,7 +226,7 @@ async function resolvePublic(hostname: string, signal: AbortSignal): Promise<rea
   }
 }
 
-/** As the operating system finds it, hosts file included: for the hosts that the operator listed. */
+/** Resolves as the operating system does, hosts file included: for the hosts that the operator listed. */
 async function resolveListed(hostname: string): Promise<readonly string[]> {
   return (await lookup(hostname, { all: true })).map(({ address }) => address);
 }

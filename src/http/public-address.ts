@@ -1,10 +1,10 @@
 /**
- * Which addresses are public. Requests to addresses that customers name go to these only: everything else is
- * somebody's inside (loopback, private networks, cloud metadata), or leads there by translation (NAT64, 6to4).
+ * Decides which IP addresses are public. Requests to customer-named addresses go only there: all others are
+ * internal (loopback, private networks, cloud metadata) or lead to internal ones by translation (NAT64, 6to4).
  */
 import { BlockList, isIPv4, isIPv6, SocketAddress } from "node:net";
 
-/** IANA's special-purpose registry for IPv4, with multicast and what is reserved. */
+/** IANA's special-purpose registry for IPv4, plus multicast and reserved ranges. */
 const closedIpv4 = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -26,11 +26,13 @@ const closedIpv4 = [
   "240.0.0.0/4",
 ];
 
-/** What IANA has opened for global unicast. All of IPv6 outside is closed: mapped and translated IPv4, unique
- * local, link local, multicast, and whatever comes. */
+/**
+ * The range that IANA opened for global unicast. All other IPv6 ranges are blocked: mapped and translated IPv4,
+ * unique local, link local, multicast, and future ones.
+ */
 const openIpv6 = ["2000::/3"];
 
-/** What is special inside of {@link openIpv6}: Teredo and protocol assignments, documentation, 6to4, AS112. */
+/** Special ranges within {@link openIpv6}: Teredo and protocol assignments, documentation, 6to4, AS112. */
 const closedIpv6 = [
   "2001::/23",
   "2001:db8::/32",
@@ -46,8 +48,8 @@ const ranges = {
 };
 
 /**
- * Whether an IP address, as text without brackets, is one of the public internet. A text that is no address is
- * not, and neither is one with a zone (`fe80::1%eth0`).
+ * Whether an IP address, as text without brackets, is on the public internet. False for anything else, including
+ * addresses with a zone (`fe80::1%eth0`).
  */
 export function isPublicAddress(address: string): boolean {
   if (isIPv4(address)) return !ranges.closedIpv4.check(address, "ipv4");
@@ -55,7 +57,7 @@ export function isPublicAddress(address: string): boolean {
   return ranges.openIpv6.check(address, "ipv6") && !ranges.closedIpv6.check(address, "ipv6");
 }
 
-/** One spelling for every address, so that two can be compared. @throws where the text is no address */
+/** The canonical spelling of an address, for comparison. @throws where the text is no address */
 export function canonicalAddress(address: string): string {
   const family = isIPv4(address) ? "ipv4" : "ipv6";
   return new SocketAddress({ address, family }).address;

@@ -1,15 +1,15 @@
 /**
- * Addresses that customers name: for webhooks, for pictures. What can be told without asking anybody is told
- * here; what a name resolves to is judged at the connection, see guarded-client.ts.
+ * Checks URLs that customers name, for webhooks and images, as far as possible without DNS. The addresses behind a
+ * name are checked when connecting; see guarded-client.ts.
  */
 import { isIP } from "node:net";
 import { publicUrlCharsMax } from "../config/limits.ts";
 import { isPublicAddress } from "./public-address.ts";
 
-/** An address that may be asked, or what is wrong with it: a clause after the field's name. */
+/** An acceptable URL, or the problem with it as a clause that follows the field's name. */
 export type PublicUrl = { readonly url: URL } | { readonly problem: string };
 
-/** Ports that the Fetch standard refuses, for what speaks there can be made to misread HTTP. */
+/** Ports that the Fetch standard blocks, since services on them can be tricked with HTTP. */
 const badPorts: ReadonlySet<number> = new Set([
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102,
   103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465,
@@ -18,22 +18,21 @@ const badPorts: ReadonlySet<number> = new Set([
   6669, 6679, 6697, 10080,
 ]);
 
-/** Names that no public resolver knows, or that mean this machine or its network. */
+/** Names that public DNS does not resolve, or that mean this machine or its network. */
 const closedNames =
   /(?:^|\.)(?:localhost|local|localdomain|internal|intranet|lan|home|corp|private|home\.arpa|onion)$/;
 
-/** At least two labels, none of them empty or longer than DNS allows. */
+/** At least two labels, none empty or longer than DNS allows. */
 const nameForm = /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})+$/;
 
-/** The longest name of DNS, in characters. */
+/** Longest DNS name, in characters. */
 const hostCharsMax = 253;
 
 /**
- * Reads an address that a customer gave: https, a public host, no credentials, no port that other protocols
- * speak on. It is checked as the URL standard reads it, so `https://2130706433/` is `127.0.0.1`. The fragment
- * is dropped, for it is never sent.
+ * Parses a customer's URL: https, a public host, no credentials, no blocked port. Checks follow the URL standard,
+ * so `https://2130706433/` is `127.0.0.1`. The fragment is dropped, since it is never sent.
  *
- * @param allowHosts hosts in lower case that are exempt from the rules about hosts. Default: none
+ * @param allowHosts hosts, in lower case, exempt from the host rules. Default: none
  */
 export function readPublicUrl(text: string, allowHosts: readonly string[] = []): PublicUrl {
   if (text.length > publicUrlCharsMax) {
@@ -68,7 +67,7 @@ function hostProblem(hostname: string): string | undefined {
   return undefined;
 }
 
-/** The IP address that a URL's host is written as, without brackets; `undefined`: it is a name. */
+/** The IP address that a URL's host is written as, without brackets; `undefined` for a name. */
 export function literalAddress(hostname: string): string | undefined {
   const bare = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
   return isIP(bare) === 0 ? undefined : bare;

@@ -9,6 +9,7 @@ import type { Config } from "../config/config.ts";
 import { priceAt } from "../config/price.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { serve } from "../core/service.ts";
+import type { Database } from "../db/database.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import { createBackgroundState } from "./background/store.ts";
 import { createBackground } from "./background/submit.ts";
@@ -25,7 +26,7 @@ import { createInferenceService } from "./service.ts";
 import { createResponseService } from "./state/response-service.ts";
 import type { InferenceState } from "./state/state.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
-import type { UnlimitedRoutes } from "./unlimited-routes.ts";
+import { createUnlimitedRoutes } from "./unlimited-routes.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** What inference needs of the rest. */
@@ -41,7 +42,7 @@ interface InferenceParts {
   readonly state: InferenceState;
   readonly counter: TokenCounter;
   readonly upstream: Upstream;
-  readonly unlimitedRoutes: UnlimitedRoutes;
+  readonly database: Pick<Database, "pool" | "url">;
   /** Runs responses in the background. */
   readonly background: BackgroundTasks;
 }
@@ -50,7 +51,10 @@ interface InferenceParts {
 export function createInference(parts: InferenceParts) {
   const { config, calls, state, counter, upstream, background: tasks } = parts;
   const catalogue = createCatalogue(config.models);
-  const exchanging = { ...parts, catalogue, streams: new MonitoredStreams() };
+  const { pool, url } = parts.database;
+  const { metrics, log } = parts;
+  const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
+  const exchanging = { ...parts, catalogue, streams: new MonitoredStreams(), unlimitedRoutes };
   const background = createBackgroundState(tasks, state.responses);
   const following = { tasks, background, events: state.events };
   const accept = { ...exchanging, ...following, store: state.background };
@@ -60,7 +64,8 @@ export function createInference(parts: InferenceParts) {
   const { responses: store, vendorState } = state;
   const responses = createResponseService({ store, vendorState, following });
   const services = [serve(InferenceService, inference), serve(ResponseService, responses)];
-  return { services, catalogue, handlers, refusedKeys: createRefusedKeys(parts) };
+  const refusedKeys = createRefusedKeys(parts);
+  return { services, catalogue, handlers, refusedKeys, unlimitedRoutes };
 }
 
 /* What calls cost, as the operator's configuration says. */

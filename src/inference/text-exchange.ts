@@ -15,7 +15,7 @@ import { HttpFailure } from "../http/failure.ts";
 import {
   TaskStopped,
   TaskRefused,
-  type TaskTaken,
+  type ReportedCost,
   type TaskOutcome,
   type TaskTokens,
   type TaskFaultCode,
@@ -99,7 +99,7 @@ interface Progress {
 }
 
 /** As for a client that leaves (R-MON-8): the input and what came, and nothing where nothing did. */
-function takenBy({ stream }: Progress, prepared: PreparedCall): TaskTaken | undefined {
+function takenBy({ stream }: Progress, prepared: PreparedCall): ReportedCost | undefined {
   const metered = meter({
     reported: stream?.usage,
     inputTokens: stream?.usage === undefined ? estimateInput(prepared) : 0,
@@ -255,7 +255,7 @@ export function unopenedText(error: unknown): unknown {
   if (cause instanceof HttpFailure) return cause;
   return new TaskRefused(codes.get(code) ?? "upstream_error", message, passing.has(code), {
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-    mayElsewhere: failed.has(code),
+    canRetryElsewhere: failed.has(code),
   });
 }
 

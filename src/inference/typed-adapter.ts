@@ -85,6 +85,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     const encoded = codec.encodeRequest(this.#generation, {
       model: route.model,
       stream: this.#generation.stream,
+      limitParameter: route.limitParameter,
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: undefined,
     });

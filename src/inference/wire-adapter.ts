@@ -168,11 +168,12 @@ export class WireRequest extends ReadRequest<Buffer> {
     if (isOwn) this.#style.guard?.(body, { isVerified: true, outline: text.outline });
     if (isOwn && !this.#style.carriesSeals?.(body)) {
       const source = asBuffer(body);
-      return { headers, body: text.forVendor(planned.route.model), source, dropped: [] };
+      return { headers, body: text.forVendor(planned.route), source, dropped: [] };
     }
     const encoded = this.#encoded(planned, {
       model: planned.route.model,
       stream: text.stream,
+      limitParameter: planned.route.limitParameter,
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: this.dialect,
     });

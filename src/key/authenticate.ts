@@ -1,10 +1,10 @@
 /**
- * Checks presented API keys: in memory where that is safe, else in the database.
+ * Checks API keys: from memory where that is safe, otherwise in the database.
  *
- * What is remembered counts only while the change feed is current, so a key that was disabled anywhere is
- * refused here within a second (R-AUTH-3); a node that lost the feed asks the database every time. What was
- * asked before a change is not remembered after it: the answer may be older than the change. A change of an
- * account counts as one of all its keys. A key that expires is remembered until then.
+ * Cached results count only while the change feed is current, so that a key disabled anywhere is refused here
+ * within a second (R-AUTH-3). A process that lost the feed queries the database every time. A result queried before
+ * a change is not cached after it, since it may be older. A change of an account counts as a change of all its
+ * keys. A key that expires is cached until then.
  */
 import type { Pool } from "pg";
 import type { Authenticate, KeyCaller, RefusedKey } from "../core/caller.ts";
@@ -15,65 +15,66 @@ import { lookUpKey, type RefusalReason, type Verdict } from "./look-up.ts";
 import { digestSecret, isSecret } from "./secret.ts";
 import { VerdictCache } from "./verdict-cache.ts";
 
-/** How long an accepted key is remembered, in milliseconds. */
+/** Cache time of accepted keys, in milliseconds. */
 const acceptedTtlMs = 30_000;
 
-/** How long a refused key is remembered, in milliseconds. */
+/** Cache time of refused keys, in milliseconds. */
 const refusedTtlMs = 5_000;
 
-/** How many accepted keys are remembered; a model of a key's list counts like a key. About 25 MB where every
- * key has an account of its own. */
+/**
+ * Cache size for accepted keys; each model in a key's list counts as one more. About 25 MB where every key has its
+ * own account.
+ */
 const acceptedWeightMax = 50_000;
 
-/** How many refused keys are remembered: apart, so that made-up keys cannot push out the real ones. */
+/** Cache size for refused keys. Separate, so that invented keys cannot evict real ones. */
 const refusedWeightMax = 10_000;
 
-/** How many look-ups may be under way: more would only wait until their time is up. */
+/** Most concurrent database look-ups; more would only run into their timeout. */
 const lookUpsMax = 5_000;
 
-/** What {@link createAuthenticator} needs. */
+/** Options of {@link createAuthenticator}. */
 export interface AuthenticatorOptions {
-  /** For look-ups. Its own limit for getting a connection should be under a second. */
+  /** For look-ups. Its connection timeout should be under a second. */
   readonly pool: Pool;
-  /** The address of the same database, for the feed's own connection. Contains a password: never logged. */
+  /** URL of the same database, for the feed's own connection. Contains a password: never log it. */
   readonly url: string;
   /**
-   * Gets a line where the feed is lost, and where a disabled, deleted or expired key is presented: at most one
-   * per key in 5 s. Never contains a key.
+   * Logs a lost feed, and presented keys that are disabled, deleted or expired: at most one line per key in 5 s.
+   * Never contains a key.
    */
   readonly warn: (message: string, fields: object) => void;
-  /** Counts refusals by their true reason; a text without the form of a key is `unknown`. */
+  /** Counts refusals by their true reason. A text that does not look like a key is `unknown`. */
   readonly onRefused: (reason: RefusalReason) => void;
-  /** The time in milliseconds, never going back. Default: `performance.now()`. */
+  /** A monotonic clock in milliseconds. Default: `performance.now()`. */
   readonly clock?: () => number;
 }
 
-/** What an authenticator has done, and how it does. */
+/** Statistics of an authenticator. */
 export interface AuthenticatorStats {
   /** Answers from memory. */
   readonly hits: number;
-  /** Questions to the database. */
+  /** Database look-ups. */
   readonly lookUps: number;
-  /** Whether memory is used. */
+  /** Whether cached results are used. */
   readonly isCurrent: boolean;
-  /** How many accepted and refused keys are remembered. */
+  /** Cached accepted and refused keys. */
   readonly accepted: number;
   readonly refused: number;
 }
 
 /** Checks API keys. */
 export interface Authenticator {
-  /** @throws GatewayError SERVICE_UNAVAILABLE within 1 s where the database does not answer. */
+  /** @throws GatewayError SERVICE_UNAVAILABLE within 1 s where the database does not answer */
   readonly authenticate: Authenticate;
-  /** Begins to follow changes, and to write down when keys are used; until then nothing is remembered. Never
-   * rejects. */
+  /** Starts to follow changes and to write key usage times; until then nothing is cached. Never rejects. */
   start(): Promise<void>;
-  /** Ends it; what is known of the keys' use is written. */
+  /** Stops, and writes pending usage times. */
   close(): Promise<void>;
   stats(): AuthenticatorStats;
 }
 
-/** Makes an authenticator over a database. */
+/** Creates an authenticator. */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const checker = new KeyChecker(options);
   const feed = checker.feed;
@@ -90,11 +91,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   };
 }
 
-/** A verdict with its answer ready: the same promise for every hit, so that a hit makes nothing new. */
+/** A result with its promise. The same promise is returned for every cache hit, so that hits allocate nothing. */
 interface Answered {
   readonly verdict: Verdict;
   readonly answer: Promise<KeyCaller | RefusedKey | undefined>;
-  /** `undefined`: refused. */
+  /** `undefined` for refused keys. */
   readonly use: KeyUse | undefined;
 }
 
@@ -105,10 +106,10 @@ class KeyChecker {
   readonly #clock: () => number;
   readonly #accepted = new VerdictCache<Answered>(acceptedWeightMax);
   readonly #refused = new VerdictCache<Answered>(refusedWeightMax);
-  /** Look-ups under way, by digest: who asks the same meanwhile shares the answer. */
+  /** Running look-ups by digest. Concurrent requests for the same key share one. */
   readonly #underWay = new Map<string, Promise<Answered>>();
   readonly #nobody: Promise<undefined> = Promise.resolve(undefined);
-  /** Counts changes: an answer that was asked for before one is not remembered after it. */
+  /** Counts changes: a result queried before a change is not cached after it. */
   #generation = 0;
   #hits = 0;
   #lookUps = 0;
@@ -163,7 +164,10 @@ class KeyChecker {
     return answer;
   }
 
-  /** Refused ones are few and cheap to ask again; an unknown one may be the key that was just made. */
+  /**
+   * Drops all refused keys, which are few and cheap to query again; an unknown key may be one that was just
+   * created.
+   */
   #startGeneration(): void {
     this.#generation += 1;
     this.#refused.clear();
@@ -174,22 +178,22 @@ class KeyChecker {
     const shared = this.#underWay.get(digest);
     if (shared !== undefined) return shared;
     if (this.#underWay.size >= lookUpsMax) return Promise.reject(databaseUnavailable());
-    const asked = this.#askAlone(digest).finally(() => {
-      if (this.#underWay.get(digest) === asked) this.#underWay.delete(digest);
+    const lookup = this.#askAlone(digest).finally(() => {
+      if (this.#underWay.get(digest) === lookup) this.#underWay.delete(digest);
     });
-    this.#underWay.set(digest, asked);
-    return asked;
+    this.#underWay.set(digest, lookup);
+    return lookup;
   }
 
   async #askAlone(digest: string): Promise<Answered> {
     this.#lookUps += 1;
-    const askedMs = this.#clock();
+    const startedMs = this.#clock();
     const generation = this.#generation;
     const verdict = await lookUpKey(this.#options.pool, digest);
     this.#tell(verdict);
     const found = this.#answered(verdict);
     if (generation === this.#generation && this.feed.isCurrent(this.#clock())) {
-      this.#remember(digest, found, askedMs);
+      this.#remember(digest, found, startedMs);
     }
     return found;
   }
@@ -219,7 +223,7 @@ class KeyChecker {
     }
   }
 
-  /** For the audit: the true reason, which the caller does not learn (R-AUTH-2). */
+  /** Reports the true reason for the audit; the caller does not learn it (R-AUTH-2). */
   #tell(verdict: Verdict): void {
     if (verdict.kind !== "refused" || verdict.key === undefined) return;
     const { keyId, reason } = verdict.key;

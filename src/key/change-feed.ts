@@ -1,35 +1,34 @@
 /**
- * Tells which keys and accounts have changed, within a bounded time, or else that it does not know.
+ * Reports which keys and accounts changed, within a bounded time, or that it does not know.
  *
- * Two ways on one connection of its own. Notices (LISTEN) arrive in milliseconds. A poll of what changed in
- * the last 10 s is the heartbeat that proves the connection alive, and stands in where notices do not come
- * through (a connection pooler in between, triggers switched off). The poll has no cursor, and so not a
- * cursor's fault, to step over a row whose transaction took its time and committed behind the cursor: every
- * poll looks at the whole window again, and repeating is harmless. What takes longer than the window to
- * commit is left to the notice, which is sent at the commit.
+ * It uses two mechanisms on its own connection. Notifications (LISTEN) arrive within milliseconds. A poll of the
+ * changes of the last 10 s is the heartbeat that proves the connection alive, and replaces notifications that do
+ * not get through (connection poolers, disabled triggers). The poll has no cursor: a cursor could pass a row whose
+ * transaction was slow and committed behind it. Instead each poll reads the whole window again, and repetition is
+ * harmless. Transactions longer than the window rely on the notification, which is sent at commit.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
 
-/** How long to pause after a heartbeat, in milliseconds. */
+/** Pause after a heartbeat, in milliseconds. */
 const heartbeatMs = 300;
 
 /**
- * How old the last proof may be, in milliseconds: a heartbeat and what a busy process may be late by, and
- * well under the second within which a disabled key is refused everywhere (R-AUTH-3).
+ * Longest age of the last heartbeat, in milliseconds. It allows for a heartbeat and the delays of a busy process,
+ * and is well under the second within which a disabled key is refused everywhere (R-AUTH-3).
  */
 const proofMsMax = 800;
 
-/** How long a connection attempt or a heartbeat may take before the connection is given up, in milliseconds. */
+/** Timeout of a connection attempt or heartbeat, in milliseconds. */
 const answerTimeoutMs = 2_000;
 
-/** The pause before another connection attempt, in milliseconds. */
+/** Pause before the next connection attempt, in milliseconds. */
 const reconnectMs = 200;
 
-/** How long a farewell may take, in milliseconds. */
+/** Timeout for closing the connection, in milliseconds. */
 const endTimeoutMs = 500;
 
-/** More changes than this in one window are treated as a change of everything. */
+/** More changes than this in one window count as a change of everything. */
 const changesMax = 1_000;
 
 /** now() and not clock_timestamp(): only a stable bound can use the index. */
@@ -46,30 +45,32 @@ interface ChangeRow {
   readonly change_time: string;
 }
 
-/** What a {@link ChangeFeed} needs. */
+/** Options of a {@link ChangeFeed}. */
 export interface ChangeFeedOptions {
-  /** The database. Contains a password: never logged. */
+  /** Database URL. Contains a password: never log it. */
   readonly url: string;
-  /** A key was created, changed or removed, or an account was changed: whose id it is, is not said. */
+  /**
+   * Called with the id of a key or account that was created, changed or deleted. It does not say which of the two.
+   */
   readonly onChange: (id: string) => void;
-  /** Anything may have changed: something may have been missed. */
+  /** Called where changes may have been missed, so that anything may have changed. */
   readonly onGap: () => void;
-  /** Gets one line where the connection is lost, and again only after it was back. */
+  /** Logs a lost connection once, and again only after it was restored. */
   readonly warn: (message: string, fields: object) => void;
-  /** The time in milliseconds, never going back. Default: `performance.now()`. */
+  /** A monotonic clock in milliseconds. Default: `performance.now()`. */
   readonly clock?: () => number;
 }
 
-/** Follows the changes of keys and of their accounts. */
+/** Follows the changes of keys and accounts. */
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions;
   readonly #clock: () => number;
   readonly #closed = new AbortController();
   readonly #firstTry = Promise.withResolvers<void>();
   #running: Promise<void> | undefined;
-  /** Up to when every change is known. */
+  /** All changes up to this time are known. */
   #provenMs = Number.NEGATIVE_INFINITY;
-  /** What the last poll saw, by id: what it sees again is no news. */
+  /** The rows of the last poll by id, so that repeated rows are not reported again. */
   #seen: ReadonlyMap<string, string> = new Map();
   #isLossTold = false;
 
@@ -78,24 +79,21 @@ export class ChangeFeed {
     this.#clock = options.clock ?? (() => performance.now());
   }
 
-  /**
-   * Begins, and keeps on until closed, also through outages. Resolves when it follows or the first attempt
-   * has failed.
-   */
+  /** Starts, and reconnects until closed. Resolves when the feed is current or the first attempt has failed. */
   start(): Promise<void> {
     this.#running ??= this.#run();
     return this.#firstTry.promise;
   }
 
   /**
-   * Whether every change is known that was made more than 0.8 s ago. Judged by the clock and not by a timer:
-   * after a pause of the process the clock is right at once.
+   * Whether all changes older than 0.8 s are known. Compared by clock rather than by timer: the clock is right
+   * immediately after a pause of the process.
    */
   isCurrent(nowMs: number): boolean {
     return nowMs - this.#provenMs <= proofMsMax;
   }
 
-  /** Ends the connection. */
+  /** Closes the connection. */
   async close(): Promise<void> {
     this.#closed.abort();
     this.#lose();
@@ -116,7 +114,7 @@ export class ChangeFeed {
     }
   }
 
-  /** One connection from its beginning to its end. @throws why it ended, unless by {@link close} */
+  /** Runs one connection from start to end. @throws the reason it ended, except after {@link close} */
   async #follow(): Promise<void> {
     const lost = new AbortController();
     const signal = AbortSignal.any([lost.signal, this.#closed.signal]);
@@ -145,7 +143,7 @@ export class ChangeFeed {
       keepAlive: true,
       application_name: "uas-key-changes",
     });
-    // At once, not at the next heartbeat.
+    // At once, without waiting for the next heartbeat.
     const lose = (error?: Error): void => {
       this.#lose();
       lost.abort(error ?? new Error("the connection has ended"));
@@ -159,9 +157,9 @@ export class ChangeFeed {
     return client;
   }
 
-  /** The proof is as old as the question, for the answer tells of no later time. */
+  /** The heartbeat counts from the query, since the answer proves nothing later. */
   async #beat(client: Client, isFirst: boolean): Promise<void> {
-    const askedMs = this.#clock();
+    const startedMs = this.#clock();
     const { rows } = await client.query<ChangeRow>(pollStatement);
     const isLapsed = !this.isCurrent(this.#clock());
     const isFlood = rows.length > changesMax;
@@ -171,7 +169,7 @@ export class ChangeFeed {
       for (const [id, time] of seen) if (this.#seen.get(id) !== time) this.#options.onChange(id);
     }
     this.#seen = seen;
-    this.#provenMs = askedMs;
+    this.#provenMs = startedMs;
   }
 
   #lose(): void {
@@ -191,7 +189,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await delay(ms, undefined, { signal }).catch(() => {});
 }
 
-/** A peer that is gone without a word never answers a farewell. */
+/** A peer that vanished never confirms the close. */
 async function end(client: Client): Promise<void> {
   const timeout = new AbortController();
   await Promise.race([client.end().catch(() => {}), pause(endTimeoutMs, timeout.signal)]);

@@ -1,6 +1,7 @@
 /**
- * Copies of keys (R-KEY-1), sealed twice: each with its account's data key, and that with the master key. So a new master key
- * changes a row per account only, and what one account's rows tell opens no other's.
+ * Encrypted copies of keys, so that they can be shown again (R-KEY-1). A copy is encrypted with its account's data
+ * key, and the data key with the master key. So a new master key changes one row per account, and one account's
+ * rows decrypt no other's.
  */
 import { randomBytes } from "node:crypto";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -9,36 +10,41 @@ import type { Pool } from "pg";
 import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import type { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { requireSession, type RequireStepUp } from "../core/browser-session.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { createSealing, type Sealing } from "../core/sealing.ts";
 import { isUuid } from "../core/uuid.ts";
 import { ApiKeyEntity } from "./entity.ts";
 import { noSuchKey } from "./state.ts";
 
-/** The copies of all keys. */
+/** The encrypted copies of all keys. */
 export interface KeyCopies {
-  /** A key as it is to be kept; `undefined`: none are kept, or not this account's. */
+  /** Encrypts a key for storage; `undefined` where no copies are kept, or not for this account. */
   seal(accountId: string, keyId: string, secret: string): Promise<Buffer | undefined>;
-  /** The key; `undefined`: no copy is kept. @throws GatewayError where it cannot be opened */
+  /** Decrypts a key; `undefined` where no copy exists. @throws GatewayError where decryption fails */
   open(accountId: string, keyId: string): Promise<string | undefined>;
-  /** Which of these keys have one. */
+  /** Returns the keys that have a copy. */
   keptOf(keyIds: readonly string[]): Promise<ReadonlySet<string>>;
-  /** What a running gateway does: says by which master key copies are kept, or removes them where none shall be. */
+  /**
+   * For a running gateway: records the master key used for copies, or deletes all copies where they are switched
+   * off.
+   */
   sweep(): Promise<void>;
 }
 
-/** What {@link createKeyCopies} needs. */
+/** Options of {@link createKeyCopies}. */
 interface KeyCopiesOptions {
   readonly pool: Pool;
-  /** The master key, 32 bytes; asked for when it is first needed. */
+  /** Returns the 32-byte master key; called on first use. */
   readonly masterKey: () => Uint8Array;
-  /** Whether copies are kept: the operator says. */
+  /** Whether the operator wants copies. */
   readonly isOn: boolean;
-  /** Whether the master key certainly is the gateway's. Where it is not, as in a shell without UAS_MASTER_KEY, nothing
-   * is sealed before a gateway has said by which. */
+  /**
+   * Whether this is certainly the gateway's master key. Where it is not, as in a shell without UAS_MASTER_KEY,
+   * nothing is encrypted before a gateway has recorded its key.
+   */
   readonly isKeySure: boolean;
-  /** Told where no copy could be made. */
+  /** Logs that a copy could not be made. */
   readonly warn: (message: string, fields: object) => void;
 }
 
@@ -52,23 +58,26 @@ const sql = {
 
 const dataKeyBytes = 32;
 
-/** Stands where an account does: its row tells whether a master key is the one that copies are kept by. */
+/** Takes the place of an account id. Its row verifies the master key that copies are kept with. */
 const nobody = "00000000-0000-0000-0000-000000000000";
 
-/** What data keys are bound to, beside their account. */
+/** Encryption context of data keys, besides the account. */
 const dataKeyContext = Buffer.from("data key");
 
-/** The data keys of accounts, by one master key. */
+/** The data keys of accounts under one master key. */
 function createDataKeys({ pool, masterKey }: Pick<KeyCopiesOptions, "pool" | "masterKey">) {
   let made: Sealing | undefined;
   const wrapping = (): Sealing => (made ??= createSealing(masterKey(), "data key"));
   const wrappedOf = async (accountId: string): Promise<Buffer | undefined> => {
     const query = pool.query<{ wrapped: Buffer }>(sql.dataKey, [accountId]);
-    return (await answering(query)).rows[0]?.wrapped;
+    return (await mapDatabaseLoss(query)).rows[0]?.wrapped;
   };
   return {
     exists: async (accountId: string) => (await wrappedOf(accountId)) !== undefined,
-    /** Makes one where there is none, exactly once; `undefined`: it was made by another master key. */
+    /**
+     * Returns the account's encryption; creates its data key exactly once. `undefined` where another master key
+     * created it.
+     */
     async sealingOf(accountId: string): Promise<Sealing | undefined> {
       for (;;) {
         const wrapped = await wrappedOf(accountId);
@@ -79,18 +88,18 @@ function createDataKeys({ pool, masterKey }: Pick<KeyCopiesOptions, "pool" | "ma
         }
         const fresh = randomBytes(dataKeyBytes).toString("base64");
         const values = [accountId, wrapping().seal(accountId, dataKeyContext, fresh)];
-        await answering(pool.query(sql.addDataKey, values));
+        await mapDatabaseLoss(pool.query(sql.addDataKey, values));
       }
     },
   };
 }
 
-/** Makes the store. */
+/** Creates the store of copies. */
 export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
   const { pool, isOn, isKeySure, warn } = options;
   const dataKeys = createDataKeys(options);
   let isGateway = false;
-  /** Whether the gateway's copies are kept by this master key. */
+  /** Whether this master key is the one that the gateway's copies are kept with. */
   const isGateways = async (): Promise<boolean> => {
     if (!isKeySure && !isGateway && !(await dataKeys.exists(nobody))) return false;
     return (await dataKeys.sealingOf(nobody)) !== undefined;
@@ -104,7 +113,7 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
         warn("no copy of a new key is kept: UAS_MASTER_KEY is not that of the gateway", { keyId });
       } catch (err) {
         if (err instanceof GatewayError) throw err;
-        // A key works without its copy; a folder that cannot be written must not keep an operator from making one.
+        // A key works without its copy, so an unwritable folder must not prevent its creation.
         warn("no copy of a new key is kept: there is no master key", { keyId, err });
       }
       return undefined;
@@ -113,7 +122,7 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
     async open(accountId, keyId) {
       if (!isOn) return undefined;
       const query = pool.query<{ sealed: Buffer }>(sql.copy, [keyId, accountId]);
-      const [row] = (await answering(query)).rows;
+      const [row] = (await mapDatabaseLoss(query)).rows;
       if (row === undefined) return undefined;
       const sealing = await dataKeys.sealingOf(accountId);
       const secret = sealing?.open(accountId, Buffer.from(keyId), row.sealed);
@@ -123,7 +132,9 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
 
     async keptOf(keyIds) {
       if (!isOn || keyIds.length === 0) return new Set();
-      const { rows } = await answering(pool.query<{ key_id: string }>(sql.kept, [[...keyIds]]));
+      const { rows } = await mapDatabaseLoss(
+        pool.query<{ key_id: string }>(sql.kept, [[...keyIds]]),
+      );
       return new Set(rows.map(({ key_id: keyId }) => keyId));
     },
 
@@ -144,25 +155,23 @@ function cannotOpen(): GatewayError {
   );
 }
 
-/* The RPC that shows a key again (R-KEY-3). */
-
-/** That a key was shown, for the log. */
+/** A key that was shown, for the log. */
 export interface RevealedKey {
   readonly keyId: string;
-  /** To whom. */
+  /** The user who saw it. */
   readonly userId: string;
 }
 
-/** What {@link createRevealRpc} needs. */
+/** Options of {@link createRevealRpc}. */
 interface RevealOptions {
   readonly orm: MikroORM;
   readonly copies: KeyCopies;
   readonly requireStepUp: RequireStepUp;
-  /** Told of each key that was shown. Default: nobody. */
+  /** Called for each key that was shown. Default: nothing happens. */
   readonly onReveal?: (facts: RevealedKey) => void;
 }
 
-/** Makes it. Only for sessions of the key's own account: operators are no exception. */
+/** Creates the RPC. Only sessions of the key's own account may call it, without an exception for operators. */
 export function createRevealRpc({
   orm,
   copies,
@@ -174,10 +183,10 @@ export function createRevealRpc({
       const { accountId, userId } = requireSession(context);
       const where = { id: keyId, accountId };
       const row = isUuid(keyId)
-        ? await answering(orm.em.fork().findOne(ApiKeyEntity, where))
+        ? await mapDatabaseLoss(orm.em.fork().findOne(ApiKeyEntity, where))
         : null;
       if (row === null) throw noSuchKey();
-      // Before the code is used up: where there is nothing to show, it is good for something else.
+      // Checked before the code is consumed, so that the code stays valid where nothing can be shown.
       const secret = await copies.open(accountId, keyId);
       if (secret === undefined) throw noCopy();
       await requireStepUp(context, { action: CodeAction.REVEAL_KEY, subjectId: keyId, code });

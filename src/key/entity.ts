@@ -1,10 +1,9 @@
-/** What the key room keeps. */
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
- * An API key. `digest` is what it is found by; the key itself is kept sealed, elsewhere, or not at all. `changeTime` and, where the
- * row becomes deleted, `deleteTime` are set by a trigger. `models`: null means every model. `state`: KeyState.
- * `spendLimit`: nano-USD.
+ * An API key, found by `digest`. The key itself is stored encrypted in another table, or not at all. A trigger sets
+ * `changeTime`, and `deleteTime` where the row becomes deleted. `models`: null means every model. `state`:
+ * KeyState. `spendLimit`: nano-USD.
  */
 export const ApiKeyEntity = defineEntity({
   name: "ApiKeyEntity",
@@ -34,7 +33,7 @@ export const ApiKeyEntity = defineEntity({
   ],
 });
 
-/** When a key was last accepted. Apart, for every change of a key is told to all nodes. */
+/** Last use of a key. A separate table, because every change of a key is broadcast to all processes. */
 export const KeyUseEntity = defineEntity({
   name: "KeyUseEntity",
   tableName: "key_use",
@@ -44,7 +43,7 @@ export const KeyUseEntity = defineEntity({
   },
 });
 
-/** What an account's copies are sealed with, itself sealed. */
+/** The data key that an account's copies are encrypted with, itself encrypted. */
 export const DataKeyEntity = defineEntity({
   name: "DataKeyEntity",
   tableName: "data_key",
@@ -54,7 +53,7 @@ export const DataKeyEntity = defineEntity({
   },
 });
 
-/** A key, sealed. A trigger removes that of a deleted key. */
+/** An encrypted key. A trigger deletes it with its key. */
 export const KeyCopyEntity = defineEntity({
   name: "KeyCopyEntity",
   tableName: "key_copy",
@@ -65,5 +64,4 @@ export const KeyCopyEntity = defineEntity({
   },
 });
 
-/** The tables of the key room. */
 export const keyEntities = [ApiKeyEntity, KeyUseEntity, DataKeyEntity, KeyCopyEntity] as const;

@@ -1,35 +1,35 @@
 /**
- * Notes when keys are used and writes it down in batches, away from the calls: at most once a minute for a
- * key. Best effort: what a killed process or a database that is away takes with it is not worth a call.
+ * Records when keys are used, in batches outside the calls, at most once a minute per key. Best effort: losing some
+ * with a killed process or an unreachable database is better than failing a call.
  */
 import type { Pool } from "pg";
 
-/** How often the uses are written, in milliseconds. */
+/** Interval of the batches, in milliseconds. */
 export const useWriteMs = 60_000;
 
-/** The most keys of one batch; the uses of more are not noted until it is written. */
+/** Most keys in one batch; uses of further keys are not recorded until it is written. */
 const keysMax = 50_000;
 
-/** In order of the ids, so that two processes cannot wait for each other. Never back in time. */
+/** Ordered by id, so that two processes cannot deadlock. Times never go back. */
 const writeStatement =
   "insert into key_use (key_id, use_time) " +
   "select id, clock_timestamp() - age_ms * interval '1 ms' " +
   "from unnest($1::uuid[], $2::float8[]) as used(id, age_ms) order by id " +
   "on conflict (key_id) do update set use_time = greatest(key_use.use_time, excluded.use_time)";
 
-/** When a key was used last: one for each key that is remembered, so that a use is one number to write. */
+/** The last use of a cached key. One object per key, so that a use writes a single number. */
 export interface KeyUse {
   readonly keyId: string;
-  /** On the clock of the authenticator, in milliseconds. */
+  /** On the authenticator's clock, in milliseconds. */
   usedMs: number;
-  /** It waits for the next batch already. */
+  /** Whether it is in the next batch already. */
   isNoted: boolean;
 }
 
-/** What a {@link LastUse} needs. */
+/** Options of a {@link LastUse}. */
 export interface LastUseOptions {
   readonly pool: Pool;
-  /** The time in milliseconds, never going back. */
+  /** A monotonic clock in milliseconds. */
   readonly clock: () => number;
   readonly warn: (message: string, fields: object) => void;
 }
@@ -45,12 +45,12 @@ export class LastUse {
     this.#options = options;
   }
 
-  /** Begins to write every {@link useWriteMs}. */
+  /** Starts writing every {@link useWriteMs}. */
   start(): void {
     this.#timer ??= setInterval(() => void this.write(), useWriteMs).unref();
   }
 
-  /** Notes that the key is used now. */
+  /** Records a use of the key. */
   note(use: KeyUse, nowMs: number): void {
     use.usedMs = nowMs;
     if (use.isNoted || this.#noted.size >= keysMax) return;
@@ -58,13 +58,13 @@ export class LastUse {
     this.#noted.set(use.keyId, use);
   }
 
-  /** Writes what was noted; after that which is being written. Never rejects. */
+  /** Writes the pending uses, after a running write. Never rejects. */
   write(): Promise<void> {
     this.#writing = this.#writing.then(() => this.#write());
     return this.#writing;
   }
 
-  /** Ends with a last batch. */
+  /** Writes a last batch and stops. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.write();

@@ -1,35 +1,37 @@
-/** Asks the database about a key. */
 import type { Pool } from "pg";
 import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
 import type { KeyCaller, RefusedKey } from "../core/caller.ts";
 import { databaseUnavailable, isDatabaseLost } from "../core/database-lost.ts";
+import type { RowOf } from "../db/row.ts";
+import type { AccountEntity } from "../account/entity.ts";
+import type { ApiKeyEntity } from "./entity.ts";
 import { digestBytes } from "./secret.ts";
 
 /** Why a key is refused. Callers never learn it (R-AUTH-2). */
 export type RefusalReason = "unknown" | RefusedKey["reason"];
 
-/** What is known of a presented key. */
+/** The result of checking a key. */
 export type Verdict =
   | {
       readonly kind: "accepted";
       readonly caller: KeyCaller;
-      /** How long from the question on the key is good, in milliseconds, more than 0; may be `Infinity`. */
+      /** Remaining life of the key in milliseconds from the query, above 0; may be `Infinity`. */
       readonly expiresInMs: number;
     }
   | {
       readonly kind: "refused";
-      /** `undefined`: there is no such key. */
+      /** `undefined` where the key is unknown. */
       readonly key: RefusedKey | undefined;
     };
 
-/** How long a look-up may take in all, in milliseconds: without a database the answer is 503 within 1 s. */
+/** Timeout of a look-up in milliseconds, so that callers get 503 within 1 s where the database does not answer. */
 const lookUpTimeoutMs = 900;
 
-/** When a statement's connection is given up, in milliseconds; nobody waits for it any more by then. */
+/** When a statement's connection is closed, in milliseconds. No caller waits for it by then. */
 const giveUpMs = 2 * lookUpTimeoutMs;
 
-/** Expiry by the database's clock: the one that all nodes share. */
+/** Expiry is checked by the database clock, which all processes share. */
 const statement = {
   name: "key_by_digest",
   text:
@@ -39,27 +41,22 @@ const statement = {
     "from api_key k join account a on a.id = k.account_id where k.digest = $1",
 };
 
-interface KeyRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly models: readonly string[] | null;
-  readonly state: number;
-  readonly spend_limit: string | null;
-  readonly discount_bp: number;
-  readonly account_state: number;
-  readonly expires_in_ms: number | null;
-}
+type KeyRow = RowOf<typeof ApiKeyEntity, "id" | "account_id" | "models" | "state" | "spend_limit"> &
+  RowOf<typeof AccountEntity, "discount_bp"> & {
+    readonly account_state: number;
+    readonly expires_in_ms: number | null;
+  };
 
 /**
  * Looks a key up by its digest.
  *
- * @throws GatewayError SERVICE_UNAVAILABLE where the database does not answer in time: no verdict is better
- * than a wrong one.
+ * @throws GatewayError SERVICE_UNAVAILABLE where the database does not answer in time, which is better than a wrong
+ * result
  */
 export async function lookUpKey(pool: Pool, digest: string): Promise<Verdict> {
   const { promise: timeout, reject } = Promise.withResolvers<never>();
-  // One limit over waiting for a connection, making it and asking; the driver's own ones would add up.
-  // Where this process was held up itself, the answer may be here already: it is read before the immediate.
+  // One timeout covers waiting for a connection, opening it, and the query; the driver's own timeouts would add up.
+  // If this process itself was delayed, the answer may have arrived already: it is read before the immediate.
   const timer = setTimeout(() => setImmediate(reject, databaseUnavailable()), lookUpTimeoutMs);
   try {
     const query = { ...statement, values: [digestBytes(digest)], query_timeout: giveUpMs };

@@ -1,10 +1,10 @@
-/** Keys as messages of the contract. */
+/** Converts keys to messages of the contract. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { InferEntity } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
 import { KeySchema, type Key } from "../../gen/uas/key/v1/key_pb.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { money } from "../core/money.ts";
 import type { KeyCopies } from "./copies.ts";
 import { KeyUseEntity, type ApiKeyEntity } from "./entity.ts";
@@ -13,28 +13,28 @@ import type { StoredKeyState } from "./state.ts";
 /** A stored key. */
 export type KeyRow = InferEntity<typeof ApiKeyEntity>;
 
-/** What each of these keys has spent, in nano-USD; one that is left out has spent nothing. */
+/** Returns the total spending of keys, in nano-USD. Keys without spending are left out. */
 export type SpentOf = (keyIds: readonly string[]) => Promise<ReadonlyMap<string, bigint>>;
 
-/** Writes keys with what other tables know of them. */
+/** Converts keys, with facts from other tables. */
 interface KeyMessages {
-  /** In the same order. */
+  /** Messages in the order of the rows. */
   readonly messagesOf: (rows: readonly KeyRow[]) => Promise<Key[]>;
   readonly messageOf: (row: KeyRow) => Promise<Key>;
 }
 
-/** What other rooms and tables know of keys. */
+/** Sources of those facts. */
 interface KeyKnowledge {
   readonly spentOf: SpentOf;
   readonly copies: Pick<KeyCopies, "keptOf">;
 }
 
-/** Makes the writer over a database. */
+/** Creates the converter. */
 export function createKeyMessages(orm: MikroORM, { spentOf, copies }: KeyKnowledge): KeyMessages {
   const messagesOf = async (rows: readonly KeyRow[]): Promise<Key[]> => {
     const ids = rows.map(({ id }) => id);
     const uses = orm.em.fork().find(KeyUseEntity, { keyId: { $in: ids } });
-    const known = [spentOf(ids), answering(uses), copies.keptOf(ids)] as const;
+    const known = [spentOf(ids), mapDatabaseLoss(uses), copies.keptOf(ids)] as const;
     const [spent, used, kept] = await Promise.all(known);
     const useTimes = new Map(used.map(({ keyId, useTime }) => [keyId, useTime]));
     return rows.map((row) => {
@@ -72,10 +72,9 @@ function keyMessage(row: KeyRow, spentNanos: bigint, useTime: Date | undefined):
 }
 
 /**
- * Trims and deduplicates the models that a key may use. Whether such models exist is not asked: they come and go with
- * the configuration.
+ * Trims and deduplicates a list of model keys. The models need not exist, since they come and go with the configuration.
  *
- * @returns `null` where the list is empty: every model.
+ * @returns `null` for an empty list, which means every model
  */
 export function modelList(models: readonly string[]): string[] | null {
   return models.length === 0 ? null : [...new Set(models.map((model) => model.trim()))];

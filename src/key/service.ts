@@ -13,7 +13,7 @@ import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/room.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
 import { callerKey, type Caller } from "../core/caller.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { membersOf } from "../core/partial-update.ts";
@@ -30,23 +30,23 @@ import {
   type StoredKeyState,
 } from "./state.ts";
 
-/** What {@link createKeyService} needs. */
+/** Options of {@link createKeyService}. */
 interface KeyServiceOptions {
   readonly orm: MikroORM;
-  /** Whether there is such an account. The account room knows. */
+  /** Whether an account exists; answered by the account room. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
-  /** What keys have spent. Billing knows. */
+  /** The spending of keys; answered by billing. */
   readonly spentOf: SpentOf;
   readonly copies: KeyCopies;
-  /** What a session needs beside itself. */
+  /** Requires a one-time code from sessions. */
   readonly requireStepUp: RequireStepUp;
-  /** Told of each key that was shown again. Default: nobody. */
+  /** Called for each key that was shown again. Default: nothing happens. */
   readonly onReveal?: (facts: RevealedKey) => void;
 }
 
 type Rpcs = ServiceImpl<typeof KeyService>;
 
-/** Makes the implementation of `uas.key.v1.KeyService`. */
+/** Implements `uas.key.v1.KeyService`. */
 export function createKeyService(options: KeyServiceOptions): Rpcs {
   return { ...listAndCreate(options), ...getAndChange(options), ...createRevealRpc(options) };
 }
@@ -68,7 +68,7 @@ function listAndCreate({
       const page = readPage(request, { isKey: isUuid });
       const accountId = await requireAccount(values.get(callerKey), request.accountId);
       const where = page.after === undefined ? {} : { id: { $lt: page.after } };
-      const rows = await answering(
+      const rows = await mapDatabaseLoss(
         orm.em
           .fork()
           .find(
@@ -103,12 +103,12 @@ function listAndCreate({
         await recordAction(em, values, { action: "key.create", accountId, subject: id, after });
         return created;
       });
-      return { key: await messageOf(await answering(work)), secret };
+      return { key: await messageOf(await mapDatabaseLoss(work)), secret };
     },
   };
 }
 
-/** What a request says of a new key. */
+/** Reads the properties of a new key. */
 function readTerms({ name, models, expireTime, spendLimit }: CreateKeyRequest) {
   return {
     name: name.trim(),
@@ -137,7 +137,7 @@ function getAndChange({
   return {
     async getKey({ keyId }, { values }) {
       const row = isUuid(keyId)
-        ? await answering(orm.em.fork().findOne(ApiKeyEntity, { id: keyId }))
+        ? await mapDatabaseLoss(orm.em.fork().findOne(ApiKeyEntity, { id: keyId }))
         : null;
       return { key: await messageOf(requireOwn(values.get(callerKey), row)) };
     },
@@ -161,13 +161,13 @@ function getAndChange({
 interface Change {
   readonly keyId: string;
   readonly values: ContextValues;
-  /** What is written down where an operator does it. */
+  /** The name in the operator log. */
   readonly action: string;
-  /** Changes the row. @throws GatewayError where it must not be changed so */
+  /** Changes the row. @throws GatewayError where the change is not allowed */
   readonly apply: (row: KeyRow) => void;
 }
 
-/** Under the row's lock: of two changes at once the second one sees the first. */
+/** Changes a key under its row lock, so that concurrent changes see each other. */
 function changeKey(orm: MikroORM, change: Change): Promise<KeyRow> {
   const { keyId, values, action, apply } = change;
   const caller = values.get(callerKey);
@@ -181,14 +181,14 @@ function changeKey(orm: MikroORM, change: Change): Promise<KeyRow> {
     await em.flush();
     const changed = changedFacts(before, factsOf(row));
     await recordAction(em, values, { action, accountId, subject: keyId, ...changed });
-    // The database may have set delete_time. Read afresh: refresh() gives amounts as texts.
+    // A trigger may have set delete_time. Read the row anew: refresh() returns amounts as texts.
     em.clear();
     return requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }));
   });
-  return answering(work);
+  return mapDatabaseLoss(work);
 }
 
-/** What of a key is written down. */
+/** The facts of a key for the operator log. */
 function factsOf({ name, masked, state, models, expireTime, spendLimit }: KeyRow): Facts {
   const word = stateWords[state as StoredKeyState];
   return { name, masked, state: word, models, expireTime, spendLimit };
@@ -206,18 +206,16 @@ function takeAction(row: KeyRow, action: KeyAction): void {
   row.state = next;
 }
 
-/** Somebody else's key is not found, as one that does not exist: nobody learns which do. */
+/** Refuses another account's key as not found, so that nobody can probe for keys. */
 function requireOwn(caller: Caller | undefined, row: KeyRow | null): KeyRow {
   if (row === null || !maySeeAccount(caller, row.accountId)) throw noSuchKey();
   return row;
 }
 
-/* What a request says of a key's name, models, expiry and limit (R-KEY-4). */
-
-/** The members of a key that are changed, with their new values. */
+/** The changed members of a key and their new values. */
 type ChangedKey = Partial<Pick<KeyRow, "name" | "models" | "expireTime" | "spendLimit">>;
 
-/** Reads what an UpdateKey request changes. */
+/** Reads the changes of an UpdateKey request. */
 export function readKeyChange({ key, updateMask }: UpdateKeyRequest): ChangedKey {
   const members = membersOf(updateMask);
   return {

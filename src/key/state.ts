@@ -1,4 +1,4 @@
-/** The life of a key (R-KEY-2): enabled and disabled change into each other, deleted is final. */
+/** The states of a key (R-KEY-2): enabled and disabled are reversible, deleted is final. */
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 
@@ -8,12 +8,12 @@ export type StoredKeyState =
   | typeof KeyState.DISABLED
   | typeof KeyState.DELETED;
 
-/** What can be done with a key. */
+/** The actions that change a key's state. */
 export type KeyAction = "enable" | "disable" | "delete";
 
 /**
- * What becomes of a key by an action; `undefined`: refused. Doing again what is done changes nothing, so
- * that a repeated request is harmless.
+ * The state after an action; `undefined` means refused. Repeating an action changes nothing, so that retries are
+ * harmless.
  */
 export const keyTransitions: Readonly<
   Record<KeyAction, Readonly<Record<StoredKeyState, StoredKeyState | undefined>>>
@@ -35,14 +35,12 @@ export const keyTransitions: Readonly<
   },
 };
 
-/* What is said of keys that are not there. */
-
-/** Somebody else's key is not found, as one that does not exist: nobody learns which do. */
+/** The error for a key that does not exist or belongs to another account, so that nobody can probe for keys. */
 export function noSuchKey(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, "there is no such key: check key_id");
 }
 
-/** A deleted key does nothing any more. */
+/** The error for changing a deleted key. */
 export function keyIsDeleted(): GatewayError {
   const text = "this key is deleted, which is final: create another one";
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "key_id" });

@@ -1,18 +1,19 @@
-/** Remembers what was found out about keys, for a while, within a fixed size. */
-
-/** What is remembered of one digest. */
+/** A cached result for one digest. */
 export interface Remembered<T> {
   readonly value: T;
-  /** Until when it counts, on the clock of the cache's user, in milliseconds. */
+  /** Expiry on the clock of the cache's user, in milliseconds. */
   readonly untilMs: number;
-  /** By what {@link VerdictCache.forget} finds it: the key and its account. `undefined`: it cannot be found. */
+  /**
+   * The key id, by which {@link VerdictCache.forget} finds the entry; the account id works too. `undefined` where
+   * it cannot be found.
+   */
   readonly keyId: string | undefined;
   readonly accountId: string | undefined;
-  /** How much room it takes, in units of the cache's size. */
+  /** Its share of the cache's size. */
   readonly weight: number;
 }
 
-/** All maps hold the same entries, so that none can outlive its way to be forgotten. */
+/** All maps hold the same entries, so that every entry can be forgotten. */
 interface Generation<T> {
   readonly byDigest: Map<string, Remembered<T>>;
   readonly digestByKeyId: Map<string, string>;
@@ -21,26 +22,26 @@ interface Generation<T> {
 }
 
 /**
- * Keeps what was used lately: entries live in the young generation; when that holds half of the cache's
- * size it becomes the old one, and the old one is dropped. So a hit is one look-up that writes nothing (a
- * list in order of use would write at every hit), and what is in use is carried over.
+ * A fixed-size cache of key results in two generations. New and used entries are in the young generation; when it
+ * reaches half of the cache's size it becomes the old one, and the previous old one is dropped. So a hit is one
+ * look-up without writes (an LRU list would write at every hit), and entries in use survive.
  */
 export class VerdictCache<T> {
   readonly #weightMax: number;
   #young: Generation<T> = emptyGeneration();
   #old: Generation<T> = emptyGeneration();
 
-  /** `weightMax`: how much all entries may weigh together. */
+  /** @param weightMax total weight of all entries */
   constructor(weightMax: number) {
     this.#weightMax = weightMax;
   }
 
-  /** How many entries there are, those counted twice that were carried over. */
+  /** Number of entries; those carried over count twice. */
   get size(): number {
     return this.#young.byDigest.size + this.#old.byDigest.size;
   }
 
-  /** What is remembered of this digest and still counts. */
+  /** The cached result for a digest, unless expired. */
   get(digest: string, nowMs: number): T | undefined {
     const young = this.#young.byDigest.get(digest);
     if (young !== undefined) return nowMs < young.untilMs ? young.value : undefined;
@@ -50,7 +51,7 @@ export class VerdictCache<T> {
     return old.value;
   }
 
-  /** Remembers; what is already there is replaced. */
+  /** Stores a result, replacing an existing one. */
   set(digest: string, entry: Remembered<T>): void {
     if (this.#young.weight + entry.weight > this.#weightMax / 2) {
       this.#old = this.#young;
@@ -66,7 +67,7 @@ export class VerdictCache<T> {
     else ofAccount.add(digest);
   }
 
-  /** Forgets what is remembered of a key, or of all keys of an account. */
+  /** Forgets the results of a key, or of all keys of an account. */
   forget(id: string): void {
     for (const generation of [this.#young, this.#old]) {
       const digest = generation.digestByKeyId.get(id);

@@ -1,69 +1,70 @@
-/** A call in a vendor's own form that is answered at once: its life is that of every call. */
+/** Adapts synchronous native calls to the call pipeline: they are admitted, held and settled like every call. */
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { invalid } from "../dialect/body-members.ts";
+import { invalid } from "../core/validation.ts";
 import { rewriteAddresses } from "../dialect/json/addresses.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { readOnMs } from "../inference/upstream.ts";
-import { meter, meterInput, type Delivered, type Metered } from "../inference/metering.ts";
+import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
 import {
-  CallAdapter,
-  ReadRequest,
   type AskedText,
+  CallAdapter,
   type PlannedRoute,
   type PreparedCall,
+  ReadRequest,
   type Recalled,
   type Refused,
   type ReplyHead,
   type ReplyStream,
   type WholeReply,
 } from "../inference/pipeline/adapter.ts";
-import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
 import type { Vendor, VendorReply, VendorBody } from "../vendor/vendor.ts";
-import { outwardAddresses, type NativeAsk, type NativeContext } from "./context.ts";
-import { withoutFault } from "./first-event.ts";
+import { outwardAddresses, type NativeExchange, type NativeContext } from "./context.ts";
+import { unwrapFirstEventError } from "./first-event.ts";
 import {
-  madeUnits,
-  unitsOf,
   checkModel,
+  madeUnits,
   namedModel,
-  noSuchModel,
   type NamedModel,
   type NativeModel,
+  noSuchModel,
+  unitsOf,
 } from "./models.ts";
 import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
 import { checkReferences, claimObjects } from "./store.ts";
+import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
 
+/** A native call for the pipeline. Reads the request as its vendor's route declares it. */
 export class NativeAdapter extends CallAdapter<Buffer> {
   override readonly takesAnyModel = true;
-  readonly #ask: NativeAsk<NativeCallRoute>;
+  readonly #exchange: NativeExchange<NativeCallRoute>;
   readonly #context: NativeContext;
   #named: NamedModel | undefined;
 
-  constructor(ask: NativeAsk<NativeCallRoute>, context: NativeContext) {
+  constructor(exchange: NativeExchange<NativeCallRoute>, context: NativeContext) {
     super();
-    this.#ask = ask;
+    this.#exchange = exchange;
     this.#context = context;
   }
 
   get path(): string {
-    const { at, path } = this.#ask;
-    return `${at.prefix}${path}`.slice(0, 256);
+    const { mount, path } = this.#exchange;
+    return `${mount.prefix}${path}`.slice(0, 256);
   }
 
   read(): ReadRequest<Buffer> {
-    const { at, route, request } = this.#ask;
+    const { mount, route, request } = this.#exchange;
     request.needBody();
     const named = namedModel(request, route.model);
     this.#named = named;
-    const found = this.#context.findModel(at.vendor.name, named.name);
-    return new NativeRequest(this.#ask, this.#context, { named, found });
+    const found = this.#context.findModel(mount.vendor.name, named.name);
+    return new NativeRequest(this.#exchange, this.#context, { named, found });
   }
 
   named(): string {
@@ -74,26 +75,26 @@ export class NativeAdapter extends CallAdapter<Buffer> {
 /** The model of a request. */
 interface Found {
   readonly named: NamedModel;
-  /** `undefined`: it is none of this vendor's, whoever else may have it. */
+  /** `undefined`: this vendor does not serve it. */
   readonly found: NativeModel | undefined;
 }
 
-/** A request in a vendor's own form that has been read. */
+/** A native request that has been read. */
 class NativeRequest extends ReadRequest<Buffer> {
   override readonly dialect = Dialect.UNSPECIFIED;
   readonly text: AskedText;
-  readonly #ask: NativeAsk<NativeCallRoute>;
+  readonly #exchange: NativeExchange<NativeCallRoute>;
   readonly #context: NativeContext;
   readonly #model: Found;
-  /** Names of objects that the reply has told of. */
+  /** Names of objects that the reply has created. */
   readonly #made = new Set<string>();
 
-  constructor(ask: NativeAsk<NativeCallRoute>, context: NativeContext, model: Found) {
+  constructor(exchange: NativeExchange<NativeCallRoute>, context: NativeContext, model: Found) {
     super();
-    this.#ask = ask;
+    this.#exchange = exchange;
     this.#context = context;
     this.#model = model;
-    const { route, request } = ask;
+    const { route, request } = exchange;
     const { bytes } = request;
     const stream = route.reply(request) !== "whole";
     const { named, found } = model;
@@ -111,36 +112,36 @@ class NativeRequest extends ReadRequest<Buffer> {
   }
 
   override plan(): readonly PlannedRoute[] {
-    const { config } = this.#ask.at;
+    const { config } = this.#exchange.mount;
     const { route, model } = this.#found;
     return [{ route, dialect: this.dialect, readOnMs: readOnMs(config, model) }];
   }
 
-  /** Nothing is put in the place of what the request refers to; it only must be the caller's. */
+  /** Checks that referenced objects are the caller's; nothing is inserted in their place. */
   override recall(routes: readonly PlannedRoute[]): Promise<Recalled<Buffer>> | undefined {
-    if (this.#ask.at.api.references === undefined) return undefined;
-    return checkReferences(this.#ask, this.#context).then(() => ({ request: this, routes }));
+    if (this.#exchange.mount.api.references === undefined) return undefined;
+    return checkReferences(this.#exchange, this.#context).then(() => ({ request: this, routes }));
   }
 
-  /** The caller may come back for what was made. */
+  /** Remembers the owner of created objects: the caller may refer to them later. */
   override keep(): Promise<void> | undefined {
-    const { at, caller } = this.#ask;
+    const { mount, caller } = this.#exchange;
     const names = [...this.#made];
     if (names.length === 0) return undefined;
     this.#made.clear();
-    const owner = { vendor: at.config.name, accountId: caller.accountId };
-    return answering(claimObjects(this.#context.pool, owner, names));
+    const owner = { vendor: mount.config.name, accountId: caller.accountId };
+    return mapDatabaseLoss(claimObjects(this.#context.pool, owner, names));
   }
 
   prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {
     const change = { named: this.#model.named, vendorModel: route.model };
-    const sent = vendorRequest(this.#ask, this.#context.publicUrl(), change);
+    const sent = vendorRequest(this.#exchange, this.#context.publicUrl(), change);
     const send = async (vendor: Vendor, signal: CancelSignal): Promise<VendorReply> => {
       const { native } = vendor;
       if (native === undefined) throw new TypeError(`${vendor.name} has no form of its own`);
       const begun = native.send({ ...sent, signal });
-      const looked = begun.then((reply) => withoutFault(vendor, reply));
-      return this.#ask.route.isJob ? asJob(looked) : looked;
+      const looked = begun.then((reply) => unwrapFirstEventError(vendor, reply));
+      return this.#exchange.route.isJob ? asJob(looked) : looked;
     };
     return { headers: sent.headers, body: sent.body, dropped: [], send };
   }
@@ -153,12 +154,12 @@ class NativeRequest extends ReadRequest<Buffer> {
   }
 
   override meter(delivered: Delivered): Metered {
-    const { route } = this.#ask;
+    const { route } = this.#exchange;
     if (route.isInputCharged ?? route.meter === undefined) return meterInput(delivered);
     const metered = meter(delivered);
     const { units } = delivered;
     if (units === undefined) return metered;
-    // A picture without a word is still a reply.
+    // An image without text is still a reply.
     const usage = metered.usage ?? delivered.reported ?? create(UsageSchema);
     return { usage, source: UsageSource.UPSTREAM, units, isCharged: true };
   }
@@ -166,7 +167,7 @@ class NativeRequest extends ReadRequest<Buffer> {
   whole(body: Buffer, _planned: PlannedRoute, reply: VendorReply): WholeReply<Buffer> {
     const read = this.#meter(reply);
     read?.read(body, 0, body.length);
-    const { creates } = this.#ask.route;
+    const { creates } = this.#exchange.route;
     if (creates !== undefined) this.#onObject(parseObject(body.toString("utf8")));
     return {
       body: rewriteAddresses(body, this.#addresses()),
@@ -178,14 +179,18 @@ class NativeRequest extends ReadRequest<Buffer> {
 
   stream(_planned: PlannedRoute, reply: VendorReply): ReplyStream<Buffer> {
     const read = this.#meter(reply);
-    if (read === undefined) throw invalid("This is not answered as a stream");
-    const onObject = this.#ask.route.creates && ((json: JsonObject): void => this.#claim(json));
+    if (read === undefined) throw invalid(undefined, "This is not answered as a stream");
+    const onObject =
+      this.#exchange.route.creates && ((json: JsonObject): void => this.#claim(json));
     const options = { meter: read, addresses: this.#addresses(), onObject };
     return this.#reply() === "array" ? new NativeArray(options) : new NativeEvents(options);
   }
 
   headers({ upstream, length }: ReplyHead): Record<string, string> {
-    return customerHeaders(this.#ask, this.#context.publicUrl(), { headers: upstream, length });
+    return customerHeaders(this.#exchange, this.#context.publicUrl(), {
+      headers: upstream,
+      length,
+    });
   }
 
   refusal({ body }: Refused): Buffer {
@@ -193,15 +198,15 @@ class NativeRequest extends ReadRequest<Buffer> {
   }
 
   #meter({ headers }: VendorReply): NativeMeter | undefined {
-    const { route, request } = this.#ask;
+    const { route, request } = this.#exchange;
     return route.meter?.({ request, model: this.#found.model, headers });
   }
 
   #onObject(json: JsonObject | undefined): void {
-    for (const name of (json && this.#ask.route.creates?.(json)) ?? []) this.#made.add(name);
+    for (const name of (json && this.#exchange.route.creates?.(json)) ?? []) this.#made.add(name);
   }
 
-  /** At once: who reads a stream may use an id before its end. */
+  /** Claims objects at once: a client may use an id before the stream ends. */
   #claim(json: JsonObject): void {
     this.#onObject(json);
     this.keep()?.catch((error: unknown) => {
@@ -210,11 +215,11 @@ class NativeRequest extends ReadRequest<Buffer> {
   }
 
   #addresses() {
-    return outwardAddresses(this.#ask, this.#context.publicUrl());
+    return outwardAddresses(this.#exchange, this.#context.publicUrl());
   }
 
   #reply(): "whole" | "events" | "array" {
-    return this.#ask.route.reply(this.#ask.request);
+    return this.#exchange.route.reply(this.#exchange.request);
   }
 
   get #found(): NativeModel {
@@ -228,9 +233,8 @@ function times(value: number | undefined, choices: number): number {
   return (value ?? 0) * choices;
 }
 
-/* Calls that are a job to their vendor: it may go on with one, and bill it, where no answer came (R-ERR-5). */
-
-/** The reply, whose failures tell the client not to ask again: its own repetition would be a second job. */
+/** The reply of a call that is a job at its vendor (R-ERR-5). Its failures say not to retry: the vendor may run and bill
+ * the job without an answer, and a retry would be a second one. */
 async function asJob(sent: Promise<VendorReply>): Promise<VendorReply> {
   try {
     const reply = await sent;
@@ -271,7 +275,7 @@ class JobBody implements VendorBody {
 function jobError(error: unknown): unknown {
   if (!(error instanceof HttpFailure)) return error;
   const { kind } = error;
-  // Nothing was sent, or nobody is there to be told.
+  // Nothing was sent, or the client has disconnected.
   if (kind === "connect" || kind === "connect_timeout" || kind === "aborted") return error;
   return new GatewayError(
     ErrorCode.UPSTREAM_SUBMIT_UNKNOWN,

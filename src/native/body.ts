@@ -1,16 +1,17 @@
-/** A request in a vendor's own form, read no further than needed: its bytes are what the vendor gets. */
-import { asBuffer } from "../core/bytes.ts";
-import { createHash } from "node:crypto";
+/** A native request, parsed no further than needed: the vendor gets its bytes. */
 import type { JsonValue } from "@bufbuild/protobuf";
-import { applyEdits, type Edit, invalid, readOutline } from "../dialect/body-members.ts";
-import { type Member, type Outline, sliceText } from "../dialect/json/outline.ts";
-import { memberTwice } from "../dialect/json/member-twice.ts";
+import { createHash } from "node:crypto";
+import { asBuffer } from "../core/bytes.ts";
 import type { GatewayError } from "../core/errors.ts";
+import { invalid } from "../core/validation.ts";
+import { applyEdits, type Edit, readOutline } from "../dialect/body-members.ts";
+import { type AddressEdit, rewriteAddresses } from "../dialect/json/addresses.ts";
+import { findDuplicateMember } from "../dialect/json/duplicate-member.ts";
+import { type Member, type Outline, sliceText } from "../dialect/json/outline.ts";
 import { requestSize, scanSize } from "../inference/tokens/request-size.ts";
 import type { NativeRequest } from "../vendor/native.ts";
-import { type AddressEdit, rewriteAddresses } from "../dialect/json/addresses.ts";
 
-/** What a request is made from. */
+/** The parts of an HTTP request. */
 export interface NativeBodyOptions {
   readonly groups: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
@@ -18,7 +19,7 @@ export interface NativeBodyOptions {
   readonly body: Uint8Array;
 }
 
-/** One request. */
+/** One native request. */
 export class NativeBody implements NativeRequest {
   readonly groups: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
@@ -42,14 +43,14 @@ export class NativeBody implements NativeRequest {
     return requestSize(this.#outline ?? scanSize(this.#bytes)).bound;
   }
 
-  /** What tells the same request again. */
+  /** SHA-256 of the body: equal for a repetition. */
   get fingerprint(): Buffer {
     return createHash("sha256").update(this.#bytes).digest();
   }
 
   /** @throws GatewayError INVALID_REQUEST where there is none, or it is no JSON object */
   needBody(): void {
-    if (this.#bytes.length === 0) throw invalid("The body is empty: send a JSON object");
+    if (this.#bytes.length === 0) throw invalid(undefined, "The body is empty: send a JSON object");
     this.#read();
   }
 
@@ -73,7 +74,7 @@ export class NativeBody implements NativeRequest {
     return found;
   }
 
-  /** The body for the vendor: without some members, with another text in some, in pieces. */
+  /** The body for the vendor with changes applied, in pieces. */
   forVendor(changes: BodyChanges): readonly Buffer[] {
     if (this.#bytes.length === 0) return [];
     const edits = this.#removals(changes.without ?? []);
@@ -87,8 +88,7 @@ export class NativeBody implements NativeRequest {
     return body.map((piece) => rewriteAddresses(piece, changes.addresses ?? []));
   }
 
-  /** The names of the model, in members called so: a quote inside of a text has a backslash, so that no text has
-   * such a member. */
+  /** Renames the model in every member named `model`. A quote inside a text is escaped, so no text matches. */
   #renames(model: BodyChanges["model"]): Edit[] {
     if (model === undefined) return [];
     const { members, nested } = this.#read();
@@ -101,7 +101,7 @@ export class NativeBody implements NativeRequest {
     });
   }
 
-  /** The members, each with one of its commas: the one behind it, but of the last ones the one before. */
+  /** Edits that remove members, each with one comma: the one after it, or the one before the last kept member's end. */
   #removals(names: readonly string[]): Edit[] {
     if (names.length === 0) return [];
     const { members } = this.#read();
@@ -118,7 +118,7 @@ export class NativeBody implements NativeRequest {
     return [...edits, { start, end: last.valueEnd, text: "" }];
   }
 
-  /** Twice in one body, or in two spellings, a member could mean one thing here and another at the vendor. */
+  /** Finds a member by its spellings. Refuses duplicates: they could mean one thing here and another at the vendor. */
   #find(names: readonly string[]): Member | undefined {
     if (this.#bytes.length === 0) return undefined;
     const found = this.#read().members.filter(({ key }) => names.includes(key));
@@ -134,23 +134,23 @@ export class NativeBody implements NativeRequest {
 
 /** @throws GatewayError INVALID_REQUEST where an object of the value has a name twice */
 function refuseTwice(value: Buffer): void {
-  const found = memberTwice(value);
+  const found = findDuplicateMember(value);
   if (found !== undefined) throw twice(found.name);
 }
 
 function twice(name: string): GatewayError {
-  return invalid(`"${name}" stands twice in the body; send it once`, name);
+  return invalid(name, `"${name}" stands twice in the body; send it once`);
 }
 
-/** What becomes of a body. */
+/** Changes of a body. */
 export interface BodyChanges {
-  /** Members that are taken out. Default: none. */
+  /** Members to remove. Default: none. */
   readonly without?: readonly string[];
-  /** Texts that stand in place of others, by member. Default: none. */
+  /** New texts by member. Default: none. */
   readonly texts?: ReadonlyMap<string, string>;
-  /** A model's name wherever the path's is said again, as the vendor's. Default: none. */
+  /** Renames the model where the body repeats the name of the path. Default: none. */
   readonly model?: { readonly from: string; readonly to: string };
-  /** Our addresses, as the vendor's. Default: none. */
+  /** Rewrites the gateway's addresses to the vendor's. Default: none. */
   readonly addresses?: readonly AddressEdit[];
 }
 

@@ -1,4 +1,4 @@
-/** What the handler knows: of its vendors, and of one request. */
+/** The context of native calls: the mounted vendor APIs, the services of other rooms, and one request. */
 import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { Ledger } from "../billing/ledger/ledger.ts";
@@ -11,17 +11,17 @@ import type { AddressEdit } from "../dialect/json/addresses.ts";
 import type { Catalogue } from "../inference/catalogue.ts";
 import type { InferenceHandlers } from "../inference/handlers.ts";
 import type { RunningCalls } from "../inference/running-calls.ts";
-import type { OutsideTasks } from "../task/external.ts";
+import type { ExternalTasks } from "../task/external.ts";
 import type { NativeTransport } from "../vendor/native-http.ts";
 import type { NativeApi, NativeRoute } from "../vendor/native.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import type { NativeBody } from "./body.ts";
-import type { Following } from "./following.ts";
+import type { JobTracker } from "./job-tracker.ts";
 import type { Links } from "./links.ts";
 import type { FindNativeModel } from "./models.ts";
 
-/** A vendor that is served under a prefix. */
-export interface NativeVendor {
+/** A vendor's native API, mounted under a path prefix. */
+export interface NativeMount {
   /** With its leading slash. */
   readonly prefix: string;
   readonly vendor: Vendor;
@@ -32,18 +32,18 @@ export interface NativeVendor {
   readonly responseHeaders: HeaderList;
 }
 
-/** What the handler needs of the rest. */
+/** What the handlers use of other rooms. */
 export interface NativeContext {
   /** By prefix. */
-  readonly vendors: ReadonlyMap<string, NativeVendor>;
+  readonly vendors: ReadonlyMap<string, NativeMount>;
   readonly findModel: FindNativeModel;
   readonly catalogue: Catalogue;
   readonly handlers: Pick<InferenceHandlers, "through">;
   readonly calls: RunningCalls;
   readonly ledger: Pick<Ledger, "record">;
   readonly pool: Pool;
-  readonly outside: OutsideTasks;
-  readonly following: Following;
+  readonly external: ExternalTasks;
+  readonly jobTracker: JobTracker;
   readonly links: Links;
   /** Hosts of callbacks that are exempt from the public-address rule. */
   readonly allowHosts: readonly string[];
@@ -53,12 +53,12 @@ export interface NativeContext {
   readonly publicUrl: () => string;
 }
 
-/** One request, its route found. */
-export interface NativeAsk<Route extends NativeRoute = NativeRoute> {
-  readonly at: NativeVendor;
+/** One request with its route. */
+export interface NativeExchange<Route extends NativeRoute = NativeRoute> {
+  readonly mount: NativeMount;
   readonly route: Route;
   readonly request: NativeBody;
-  /** As it was sent. */
+  /** As the client sent it. */
   readonly method: Route["method"];
   /** Below the prefix. */
   readonly path: string;
@@ -71,12 +71,12 @@ export interface NativeAsk<Route extends NativeRoute = NativeRoute> {
   readonly sink: NativeSink;
 }
 
-/** Where a reply in a vendor's own form goes. */
+/** Receives a native reply. */
 export type NativeSink = Sink<Buffer>;
 
-/** The vendor's addresses as ours, for what goes to the customer. */
+/** Rewrites the vendor's addresses to the gateway's, for replies. */
 export function outwardAddresses(
-  { at: { prefix, api, transport } }: Pick<NativeAsk, "at">,
+  { mount: { prefix, api, transport } }: Pick<NativeExchange, "mount">,
   publicUrl: string,
 ): readonly AddressEdit[] {
   const members = new Set(api.urlMembers);
@@ -87,27 +87,25 @@ export function outwardAddresses(
   }));
 }
 
-/** Ours as the vendor's, for what goes to it. */
+/** Rewrites the gateway's addresses to the vendor's, for requests. */
 export function inwardAddresses(
-  ask: Pick<NativeAsk, "at">,
+  exchange: Pick<NativeExchange, "mount">,
   publicUrl: string,
 ): readonly AddressEdit[] {
-  // A customer may put the address of a file of his own wherever a model takes one.
-  return outwardAddresses(ask, publicUrl).map(({ from, to }) => ({ from: to, to: from }));
+  // In any member: a customer may use the address of a file wherever a model takes one.
+  return outwardAddresses(exchange, publicUrl).map(({ from, to }) => ({ from: to, to: from }));
 }
-
-/** Which headers pass, in either direction: those that a vendor's table names, and no others. Pure. */
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Tells whether a header is on a list; `x-goog-upload-*` stands for all that begin so. */
+/** Whether a header passes. */
 type HeaderList = (name: string) => boolean;
 
-/** What never passes, whatever a table says: credentials, and what belongs to one connection. */
+/** Headers that never pass, whatever a table says: credentials, and those of one connection. */
 const never =
   /^(?:authorization|proxy-.*|cookie|set-cookie2?|x-api-key|api-key|x-goog-api-key|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-encoding|content-length|expect|forwarded|x-forwarded-.*|location|server|via|x-request-id|request-id)$/;
 
-/** Makes a list. */
+/** Creates an allow list of headers; `x-goog-upload-*` stands for all with that prefix. */
 export function headerList(names: readonly string[]): HeaderList {
   const whole = new Set(names.filter((name) => !name.endsWith("*")));
   const starts = names.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1));
@@ -115,7 +113,7 @@ export function headerList(names: readonly string[]): HeaderList {
     !never.test(name) && (whole.has(name) || starts.some((start) => name.startsWith(start)));
 }
 
-/** The headers of a list. */
+/** The headers that pass an allow list. */
 export function passHeaders(headers: Headers, list: HeaderList): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => list(name)));
 }

@@ -1,14 +1,17 @@
 /**
- * Looks at the first event of a vendor's stream before anything is passed on: some vendors tell of trouble with
- * the operator's account inside a reply of 200 (R-ERR-3).
+ * Checks the first event of a vendor's stream before anything is passed on: some vendors report a fault of the operator's
+ * account inside a 200 reply (R-ERR-3).
  */
-import { join } from "../core/bytes.ts";
+import { joinBuffers } from "../core/bytes.ts";
 import { nativeFaultWaitMs, refusalBytesMax } from "../config/limits.ts";
 import { EventSplitter } from "../dialect/sse/event-stream.ts";
 import type { Vendor, VendorBody, VendorReply } from "../vendor/vendor.ts";
 
-/** The reply; where its first event is such trouble, or it is a refusal in form of an event, that event's JSON. */
-export async function withoutFault(vendor: Vendor, reply: VendorReply): Promise<VendorReply> {
+/** The reply. Where its first event reports such a fault, or the reply is a refusal as an event, that event as JSON. */
+export async function unwrapFirstEventError(
+  vendor: Vendor,
+  reply: VendorReply,
+): Promise<VendorReply> {
   const { status, headers, body } = reply;
   if (!(headers["content-type"] ?? "").startsWith("text/event-stream")) return reply;
   const isRefused = status < 200 || status > 299;
@@ -16,35 +19,40 @@ export async function withoutFault(vendor: Vendor, reply: VendorReply): Promise<
   const told = isRefused ? status : 400;
   const isFault = data !== undefined && vendor.faultOf?.(told, data) !== undefined;
   if (data === undefined || (!isFault && !isRefused)) {
-    return { ...reply, body: new BegunBody(pieces, body, pending) };
+    return { ...reply, body: new ResumedBody(pieces, body, pending) };
   }
   body.cancel();
   const type = { "content-type": "application/json" };
-  return { status: told, headers: { ...headers, ...type }, body: new BegunBody([data], undefined) };
+  return {
+    status: told,
+    headers: { ...headers, ...type },
+    body: new ResumedBody([data], undefined),
+  };
 }
 
 interface FirstEvent {
-  /** What was read to find it. */
+  /** The bytes that were read to find it. */
   readonly pieces: readonly Buffer[];
-  /** Its data; `undefined`: it has none, or is too long to be such trouble. */
+  /** Its data; `undefined`: it has none, or is too long to be such a fault. */
   readonly data: Buffer | undefined;
   /** The read that is under way; `undefined`: none is. */
   readonly pending?: Promise<boolean>;
 }
 
-/** What a vendor takes its time for is no such trouble: who waits for it learns that it was begun. */
+/** Reads the first event, for a short time: a fault is reported at once, and the client of a slow reply gets its head. */
 async function firstEvent(body: VendorBody): Promise<FirstEvent> {
   let pieces: readonly Buffer[] = [];
-  const late = new Late();
+  const late = new WaitLimit();
   try {
     for (let bytes = 0; bytes < refusalBytesMax; ) {
       const pending = body.ready();
       const isReady = await Promise.race([pending, late.comes]);
-      if (isReady === undefined) return { pieces, data: undefined, pending: quiet(pending) };
+      if (isReady === undefined)
+        return { pieces, data: undefined, pending: ignoreRejection(pending) };
       if (!isReady) break;
       pieces = [...pieces, ...body.take()];
       bytes = pieces.reduce((sum, { length }) => sum + length, 0);
-      const data = dataIn(join(pieces));
+      const data = dataIn(joinBuffers(pieces));
       if (data !== undefined) return { pieces, data };
     }
     return { pieces, data: undefined };
@@ -53,8 +61,8 @@ async function firstEvent(body: VendorBody): Promise<FirstEvent> {
   }
 }
 
-/** The end of the wait. A timer that is cleared: one that is aborted makes an error with its stack for each stream. */
-class Late {
+/** Limits the wait. A plain timer: an aborted one creates an error with its stack for each stream. */
+class WaitLimit {
   readonly comes: Promise<undefined>;
   #timer: NodeJS.Timeout | undefined;
 
@@ -69,8 +77,8 @@ class Late {
   }
 }
 
-/** Whoever reads on learns of its failure. */
-function quiet(pending: Promise<boolean>): Promise<boolean> {
+/** Prevents an unhandled rejection: the next read reports the failure. */
+function ignoreRejection(pending: Promise<boolean>): Promise<boolean> {
   pending.catch(() => {});
   return pending;
 }
@@ -87,8 +95,8 @@ function dataIn(bytes: Buffer): Buffer | undefined {
   }
 }
 
-/** A body of which the beginning has been read. */
-class BegunBody implements VendorBody {
+/** A body whose beginning has been read. */
+class ResumedBody implements VendorBody {
   #begun: readonly Buffer[];
   readonly #body: VendorBody | undefined;
   #pending: Promise<boolean> | undefined;
@@ -114,9 +122,9 @@ class BegunBody implements VendorBody {
 
   async whole(bytesMax: number): Promise<Buffer> {
     await this.#pending;
-    const begun = join(this.take());
+    const begun = joinBuffers(this.take());
     const rest = await this.#body?.whole(bytesMax);
-    return rest === undefined ? begun : join([begun, rest]);
+    return rest === undefined ? begun : joinBuffers([begun, rest]);
   }
 
   cancel(): void {

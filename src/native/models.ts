@@ -1,12 +1,12 @@
-/** Which model a request in a vendor's own form means: it may say the platform's name or the vendor's. Pure. */
+/** Finds the model of a native request, by the platform's name or the vendor's, and checks its type and units. Pure. */
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { UnitUsage } from "../billing/prices/price.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import { modelTypeWord } from "../config/kinds.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { invalid } from "../dialect/body-members.ts";
-import type { NativeModelAt, NativeRequest, NativeMeter } from "../vendor/native.ts";
+import { invalid } from "../core/validation.ts";
+import type { NativeMeter, NativeModelAt, NativeRequest } from "../vendor/native.ts";
 
 /** A model, and its route to the vendor. */
 export interface NativeModel {
@@ -17,7 +17,7 @@ export interface NativeModel {
 /** Finds the model of a vendor by a name; `undefined`: it has none of that name. */
 export type FindNativeModel = (vendor: string, name: string) => NativeModel | undefined;
 
-/** Makes it. The platform's names come first; of models that share a vendor's name, the first of the file. */
+/** Creates the lookup. The platform's names take precedence; of models with the same vendor name, the first of the file. */
 export function createFindNativeModel(models: Iterable<ModelConfig>): FindNativeModel {
   const found = new Map<string, NativeModel>();
   const place = (vendor: string, name: string): string => JSON.stringify([vendor, name]);
@@ -25,7 +25,7 @@ export function createFindNativeModel(models: Iterable<ModelConfig>): FindNative
   for (const each of all.toReversed()) {
     const { vendor, model: name } = each.route;
     found.set(place(vendor, name), each);
-    // A version alone says which model it is of.
+    // A version alone also identifies its model.
     const [, version] = /:([0-9a-f]{64})$/.exec(name) ?? [];
     if (version !== undefined) found.set(place(vendor, version), each);
   }
@@ -33,7 +33,7 @@ export function createFindNativeModel(models: Iterable<ModelConfig>): FindNative
   return (vendor, name) => found.get(place(vendor, name));
 }
 
-/** What is said of a model that the vendor does not serve here. */
+/** 404 for a model that this vendor does not serve. */
 export function noSuchModel(name: string): GatewayError {
   const shown = name.length <= 100 ? name : `${name.slice(0, 100)}…`;
   return new GatewayError(
@@ -43,25 +43,25 @@ export function noSuchModel(name: string): GatewayError {
   );
 }
 
-/** The model that a request names, as it is written, without what may stand before it. */
+/** The model name of a request, without its prefix. */
 export interface NamedModel {
   readonly name: string;
-  /** The member of the body that it stands in; `undefined`: it stands in the path. */
+  /** The member of the body that has it; `undefined`: it is in the path. */
   readonly member?: string;
-  /** What stands before it. */
+  /** The prefix before it, such as `models/`. */
   readonly prefix: string;
 }
 
-/** Reads it. @throws GatewayError INVALID_REQUEST */
+/** Reads the model name of a request. @throws GatewayError INVALID_REQUEST */
 export function namedModel(request: NativeRequest, at: NativeModelAt): NamedModel {
   if (at.in === "path") return { name: request.groups[at.group] ?? "", prefix: "" };
   const [usual = "model"] = at.members;
   const named = at.members.filter((name) => (request.member(name) ?? null) !== null);
   const [member = usual, other] = named;
-  if (other !== undefined) throw invalid(`Name "${member}" or "${other}", not both`, other);
+  if (other !== undefined) throw invalid(other, `Name "${member}" or "${other}", not both`);
   const value: JsonValue | undefined = request.member(member);
   if (typeof value !== "string" || value === "") {
-    throw invalid(`"${member}" must name a model`, member);
+    throw invalid(member, `"${member}" must name a model`);
   }
   const { prefix = "" } = at;
   return value.startsWith(prefix)
@@ -76,7 +76,7 @@ interface ModelLookup {
   readonly authorize: (key: string) => ModelConfig;
 }
 
-/** The model that a request names, and the caller may use. @throws GatewayError */
+/** The model of a request, if the caller may use it. @throws GatewayError MODEL_NOT_FOUND, ACCESS_DENIED */
 export function checkedModel(
   request: NativeRequest,
   at: NativeModelAt,
@@ -89,25 +89,21 @@ export function checkedModel(
   return { ...found, named };
 }
 
-/* Whether a model can be asked in a certain way. Pure. */
-
-/** @throws GatewayError INVALID_REQUEST where its type cannot be asked so */
+/** Checks that a route serves a model's type. @throws GatewayError INVALID_REQUEST */
 export function checkModel({ key, type }: ModelConfig, types: readonly ModelType[]): void {
   if (types.includes(type)) return;
   const can = types.map(modelTypeWord).join(" and ");
   const text = `The model \`${key}\` is of type ${modelTypeWord(type)}; ${can} models are asked here`;
-  throw invalid(text, "model");
+  throw invalid("model", text);
 }
 
-/* What is charged by beside tokens. Pure. */
-
-/** What a reply has made so far; `undefined`: nothing but text. */
+/** The billable units of a reply so far; `undefined`: tokens only. */
 export function madeUnits({ images, seconds = 0 }: NativeMeter): UnitUsage | undefined {
   const units = unitsOf({ images, seconds });
   return Object.keys(units).length === 0 ? undefined : units;
 }
 
-/** Those that are not nothing. */
+/** The units above 0. */
 export function unitsOf({ images, seconds }: Required<UnitUsage>): UnitUsage {
   return { ...(images ? { images } : {}), ...(seconds ? { seconds } : {}) };
 }

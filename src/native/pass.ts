@@ -1,6 +1,6 @@
-/** What costs nothing: counts of tokens, files, and what else is the caller's own at a vendor. */
+/** Passes free requests to a vendor: token counts, files, and other objects of the caller. */
 import { replyBytesMax } from "../config/limits.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts";
 import { createHttpClient } from "../http/client.ts";
 import { HttpFailure } from "../http/failure.ts";
@@ -11,72 +11,81 @@ import type { NativePassRoute } from "../vendor/native.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
 import {
   outwardAddresses,
-  type NativeAsk,
+  type NativeExchange,
   type NativeContext,
   type NativeSink,
 } from "./context.ts";
 import { checkedModel } from "./models.ts";
-import { judge } from "./refusal.ts";
+import { classifyRefusal } from "./refusal.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, isJson, vendorRequest, type ModelChange } from "./send.ts";
 import { checkOwned, checkReferences, referencesOf, claimObjects } from "./store.ts";
 
-/** Told of a JSON body that came whole, before it is passed on. */
+/** Called with a complete JSON body before it is passed on. */
 type OnWhole = (body: Buffer) => Promise<void>;
 
-/** Passes a request on. A failure before the head is thrown. @param onWhole default: the reply is not looked at */
+/** Passes a request on. A failure before the head is thrown. @param onWhole default: the reply is not read */
 export async function pass(
-  ask: NativeAsk<NativePassRoute>,
+  exchange: NativeExchange<NativePassRoute>,
   context: NativeContext,
   onWhole?: OnWhole,
 ): Promise<void> {
-  const { route, request } = ask;
-  const change = modelChange(ask, context);
-  if (change !== undefined) await checkReferences(ask, context);
-  if (route.owns !== undefined) await checkOwned(ask, context, [route.owns(request)]);
-  const reply = await send(ask, context, change);
+  const { route, request } = exchange;
+  const change = modelChange(exchange, context);
+  if (change !== undefined) await checkReferences(exchange, context);
+  if (route.ownedName !== undefined)
+    await checkOwned(exchange, context, [route.ownedName(request)]);
+  const reply = await send(exchange, context, change);
   try {
-    const claims = onWhole ?? claiming(ask, context, reply);
-    const isModels = route.model !== undefined && referencesOf(ask).length === 0;
-    const { isJobs } = route;
-    await relay(ask, context, { reply, sink: ask.sink, onWhole: claims, isJobs, isModels });
+    const claims = onWhole ?? claimReplyObjects(exchange, context, reply);
+    const isModels = route.model !== undefined && referencesOf(exchange).length === 0;
+    const { isJobFailure } = route;
+    await relay(exchange, context, {
+      reply,
+      sink: exchange.sink,
+      onWhole: claims,
+      isJobFailure,
+      isModels,
+    });
   } finally {
     reply.body.cancel();
   }
 }
 
 function modelChange(
-  { at, route, request, caller }: NativeAsk<NativePassRoute>,
+  { mount, route, request, caller }: NativeExchange<NativePassRoute>,
   { findModel, catalogue }: NativeContext,
 ): ModelChange | undefined {
   if (route.model === undefined) return undefined;
   const { named, route: to } = checkedModel(request, route.model, {
-    find: (name) => findModel(at.vendor.name, name),
+    find: (name) => findModel(mount.vendor.name, name),
     authorize: (key) => admitModel(catalogue, caller, key),
   });
   return { named, vendorModel: to.model };
 }
 
 async function send(
-  ask: NativeAsk<NativePassRoute>,
+  exchange: NativeExchange<NativePassRoute>,
   context: NativeContext,
   change: ModelChange | undefined,
 ): Promise<VendorReply> {
-  const sent = vendorRequest(ask, context.publicUrl(), change);
-  const reply = await asked(ask.at.transport.send({ ...sent, signal: ask.signal }));
-  return readable(await asked(followed(ask, reply)));
+  const sent = vendorRequest(exchange, context.publicUrl(), change);
+  const reply = await mapHttpFailure(
+    exchange.mount.transport.send({ ...sent, signal: exchange.signal }),
+  );
+  return requireIdentity(await mapHttpFailure(followRedirect(exchange, reply)));
 }
 
-/** Nobody asked for a reply that must be decoded: passed on without its header, it would be noise. */
-function readable(reply: VendorReply): VendorReply {
+/** Refuses an encoded reply, which was not requested: its header does not pass, so clients could not decode it. */
+function requireIdentity(reply: VendorReply): VendorReply {
   const { "content-encoding": encoding = "identity" } = reply.headers;
   if (encoding === "identity") return reply;
   reply.body.cancel();
   throw unusable(`content-encoding ${encoding}, not asked for`);
 }
 
-/** What a vendor answers. @throws GatewayError where it does not */
-export async function asked<Reply>(asking: Promise<Reply>): Promise<Reply> {
+/** Maps a failed vendor request to its error for the customer. @throws GatewayError; other errors unchanged */
+export async function mapHttpFailure<Reply>(asking: Promise<Reply>): Promise<Reply> {
   try {
     return await asking;
   } catch (error) {
@@ -84,66 +93,74 @@ export async function asked<Reply>(asking: Promise<Reply>): Promise<Reply> {
   }
 }
 
-/** Remembers whose the objects are that the reply tells of. */
-function claiming(
-  { at, route, caller }: NativeAsk<NativePassRoute>,
+/** Remembers the caller as the owner of objects that the reply creates. */
+function claimReplyObjects(
+  { mount, route, caller }: NativeExchange<NativePassRoute>,
   { pool }: NativeContext,
   { headers }: VendorReply,
 ): OnWhole | undefined {
   const { creates } = route;
   if (creates === undefined) return undefined;
-  const owner = { vendor: at.config.name, accountId: caller.accountId };
+  const owner = { vendor: mount.config.name, accountId: caller.accountId };
   return async (body) => {
     const json = parseObject(body.toString("utf8"));
-    await answering(claimObjects(pool, owner, creates({ headers, json })));
+    await mapDatabaseLoss(claimObjects(pool, owner, creates({ headers, json })));
   };
 }
 
-/** At which vendor a reply is, and whose. */
-interface Owner extends Pick<NativeAsk, "at"> {
-  readonly caller: Pick<NativeAsk["caller"], "accountId">;
+/** The vendor and the account of a reply. */
+interface Owner extends Pick<NativeExchange, "mount"> {
+  readonly caller: Pick<NativeExchange["caller"], "accountId">;
 }
 
 interface Relay {
   readonly sink: NativeSink;
   readonly reply: VendorReply;
   readonly onWhole: OnWhole | undefined;
-  /** See {@link NativePassRoute.isJobs}. */
-  readonly isJobs?: boolean | undefined;
-  /** See {@link Judging.isModels}. */
+  /** As {@link NativePassRoute.isJobFailure}. */
+  readonly isJobFailure?: boolean | undefined;
+  /** As {@link ClassifyOptions.isModels}. */
   readonly isModels?: boolean;
 }
 
-/** Passes a reply on. */
+/** Passes a reply on. A refusal about the operator's account becomes a gateway error. */
 export async function relay(
-  ask: Owner,
+  exchange: Owner,
   context: NativeContext,
-  { reply, sink, onWhole, isJobs = false, isModels = false }: Relay,
+  { reply, sink, onWhole, isJobFailure = false, isModels = false }: Relay,
 ): Promise<void> {
   const { status, headers } = reply;
   const publicUrl = context.publicUrl();
-  const addresses = outwardAddresses(ask, publicUrl);
+  const addresses = outwardAddresses(exchange, publicUrl);
   if (status < 200 || status > 299) {
-    const { refusal, body } = await judge(reply, ask.at, { ...context, isJobs, isModels });
+    const { refusal, body } = await classifyRefusal(reply, exchange.mount, {
+      ...context,
+      isJobFailure,
+      isModels,
+    });
     if (!refusal.pass) throw refusal.error;
     const told = rewriteAddresses(body, addresses);
-    const shown = customerHeaders(ask, publicUrl, { headers, length: told.length });
+    const shown = customerHeaders(exchange, publicUrl, { headers, length: told.length });
     sink.whole({ status, headers: shown }, told);
     return;
   }
   if (onWhole !== undefined) {
     const body = await reply.body.whole(replyBytesMax);
     await onWhole(body);
-    const told = customerBody({ at: ask.at, accountId: ask.caller.accountId }, body, context);
-    const shown = customerHeaders(ask, publicUrl, { headers, length: told.length });
+    const told = customerBody(
+      { mount: exchange.mount, accountId: exchange.caller.accountId },
+      body,
+      context,
+    );
+    const shown = customerHeaders(exchange, publicUrl, { headers, length: told.length });
     sink.whole({ status, headers: shown }, told);
     return;
   }
   sink.head({
     status,
-    headers: customerHeaders(ask, publicUrl, { headers, length: undefined }),
+    headers: customerHeaders(exchange, publicUrl, { headers, length: undefined }),
   });
-  // Files are bytes of somebody: only what says that it is text of the vendor's has addresses.
+  // Files belong to customers: addresses are rewritten only in the vendor's own JSON and event streams.
   const isText = isJson(headers) || (headers["content-type"] ?? "").startsWith("text/event-");
   const rewriter = new AddressRewriter(isText ? addresses : []);
   while (await reply.body.ready()) {
@@ -156,18 +173,19 @@ export async function relay(
   if (rest.length > 0) await sink.chunk(rest);
 }
 
-/* One redirect, for routes whose vendor sends on to where its files lie: to hosts that the table names, and without
- * the credential. Everywhere else a redirect is a failure, and its address goes to nobody. */
-
-/** The reply that a redirect leads to; a reply that is none stays what it is. */
-async function followed(
-  { at, route, request, signal }: NativeAsk<NativePassRoute>,
+/**
+ * Follows one redirect, on routes whose vendor redirects to its file storage: only to hosts that the route names, and
+ * without the credential. On other routes a redirect is a failure, and its address is not shown. Other replies are
+ * returned unchanged.
+ */
+async function followRedirect(
+  { mount, route, request, signal }: NativeExchange<NativePassRoute>,
   reply: VendorReply,
 ): Promise<VendorReply> {
   const { status, headers } = reply;
   const isRedirect = status === 302 || status === 303 || status === 307;
   if (!isRedirect || route.follows === undefined) return reply;
-  const [{ url: base }] = at.transport.bases;
+  const [{ url: base }] = mount.transport.bases;
   const to = URL.parse(headers["location"] ?? "", base);
   const isOwn = to?.origin === new URL(base).origin;
   const isAllowed =
@@ -175,7 +193,7 @@ async function followed(
   if (to === null || (!isOwn && !isAllowed)) return reply;
   reply.body.cancel();
   const { range } = request.headers;
-  const client = createHttpClient(to.origin, at.config.timeouts);
+  const client = createHttpClient(to.origin, mount.config.timeouts);
   try {
     const next = await client.send({
       method: "GET",
@@ -191,7 +209,7 @@ async function followed(
   }
 }
 
-/** A body that closes its connections with it. */
+/** A body whose cancel also closes its connections. */
 function closing(body: VendorReply["body"], close: () => Promise<void>): VendorReply["body"] {
   return {
     ready: () => body.ready(),

@@ -1,6 +1,6 @@
 /**
- * Addresses of vendors' own interfaces, judged as they were sent: decoded, `%2f` and `..` would make a path that
- * was never looked at. Pure.
+ * Checks paths and queries of native requests in their sent form: decoded, `%2f` and `..` would make a path that was never
+ * checked. Pure.
  */
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 
@@ -11,7 +11,7 @@ const dots = /\/\.{1,2}(?:\/|$)/;
 /** The longest path, in characters. */
 const pathCharsMax = 2_048;
 
-/** What is said of an address that is not served. */
+/** 404 for an address that is not served. */
 export function noSuchAddress(method: string, path: string): GatewayError {
   const shown = path.slice(0, 200).replaceAll(/[^\x20-\x7e]/g, "?");
   return new GatewayError(
@@ -26,7 +26,7 @@ export function checkPath(method: string, path: string): void {
   throw noSuchAddress(method, path);
 }
 
-/** What a query can have. */
+/** The characters of a query. */
 const queryForm = /^[\x21\x23-\x7e]*$/;
 
 /** Reads a query. @throws GatewayError INVALID_REQUEST */
@@ -38,7 +38,7 @@ export function readQuery(query: string): URLSearchParams {
   );
 }
 
-/** A query without some of its parameters, the others as they were written. */
+/** Removes parameters of a query; the others keep their spelling. */
 export function withoutParams(query: string, names: readonly string[]): string {
   if (query === "" || names.length === 0) return query;
   const isKept = (pair: string): boolean => {

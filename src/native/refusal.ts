@@ -1,48 +1,48 @@
-/** What a vendor's answer to a request without money of its own means: passed on, or told in our words. */
+/** Classifies a vendor's refusal of a native request: passed on, or replaced by an error of the gateway. */
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { readRefusal, type Refusal, retryAfterSeconds } from "../inference/upstream-refusal.ts";
 import { refusalBytesMax } from "../config/limits.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
-import type { NativeContext, NativeVendor } from "./context.ts";
+import type { NativeContext, NativeMount } from "./context.ts";
 
-/** A reply outside of 2xx, read whole. */
-export interface Judged {
+/** A reply external of 2xx, read whole. */
+export interface ClassifiedRefusal {
   readonly refusal: Refusal;
   readonly body: Buffer;
 }
 
-/** Statuses that are about the object that was asked for, which is the customer's own. */
+/** Statuses about the requested object, which is the customer's own. */
 const ownStatuses = new Set([404, 405, 409, 410, 412, 416]);
 
-/** Statuses that are about the gateway or the vendor, also where they are told of a customer's own job. */
+/** Statuses about the gateway or the vendor, also in replies about a customer's own job. */
 const foreignStatuses = new Set([401, 402, 403, 407, 429]);
 
-/** With which a vendor may tell that a job has failed. */
-function isJobFailure(status: number): boolean {
+/** Whether a vendor may report the failure of a job with this status. */
+function isJobFailureStatus(status: number): boolean {
   return status >= 400 && status <= 500 && !foreignStatuses.has(status);
 }
 
-/** What judging needs. */
-export interface Judging extends Pick<NativeContext, "metrics" | "log"> {
-  /** See {@link NativePassRoute.isJobs}. */
-  readonly isJobs?: boolean;
-  /** Whether nothing was named that could be missing but the operator's model: that is told of as in calls (R-ERR-4).
-   * Default false. */
+/** Options of {@link classifyRefusal}. */
+export interface ClassifyOptions extends Pick<NativeContext, "metrics" | "log"> {
+  /** As {@link NativePassRoute.isJobFailure}. Default false. */
+  readonly isJobFailure?: boolean;
+  /** Whether only the operator's model can be missing: a 404 is then reported as in calls (R-ERR-4). Default false. */
   readonly isModels?: boolean;
 }
 
-/** Reads a refusal; tells the operator where it is about the operator's own account (R-ERR-3). */
-export async function judge(
+/** Reads and classifies a refusal. Alarms the operator where it concerns the operator's own account (R-ERR-3). */
+export async function classifyRefusal(
   reply: VendorReply,
-  { vendor, config }: NativeVendor,
-  { metrics, log, isJobs = false, isModels = false }: Judging,
-): Promise<Judged> {
+  { vendor, config }: NativeMount,
+  { metrics, log, isJobFailure = false, isModels = false }: ClassifyOptions,
+): Promise<ClassifiedRefusal> {
   const { status, headers } = reply;
   const body = await reply.body.whole(refusalBytesMax);
   const fault = vendor.faultOf?.(status, body);
   const retryAfter = retryAfterSeconds(headers) ?? vendor.retryAfterOf?.(body);
   const isModel = isModels && status === 404;
-  const isOwn = (ownStatuses.has(status) && !isModel) || (isJobs && isJobFailure(status));
+  const isOwn =
+    (ownStatuses.has(status) && !isModel) || (isJobFailure && isJobFailureStatus(status));
   if (fault === undefined && isOwn) return { refusal: passed(status), body };
   const refusal = readRefusal({ status, headers, body, fault, retryAfter });
   metrics.countAttempt(config.name, refusal.pass ? "refused" : "failed");

@@ -1,7 +1,7 @@
-/** A vendor's stream on its way to the caller: the same bytes but for addresses, read on the side for what it costs. */
+/** Relays a vendor's native stream: the same bytes except for rewritten addresses, metered on the side. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { join, nothing } from "../core/bytes.ts";
+import { joinBuffers, emptyBuffer } from "../core/bytes.ts";
 import type { UnitUsage } from "../billing/prices/price.ts";
 import { eventBytesMax } from "../config/limits.ts";
 import { EventSplitter } from "../dialect/sse/event-stream.ts";
@@ -11,16 +11,16 @@ import { ArraySplitter } from "../dialect/json/array-splitter.ts";
 import { madeUnits } from "./models.ts";
 import { type AddressEdit, AddressRewriter } from "../dialect/json/addresses.ts";
 
-/** What a stream is read with. */
+/** Options of a native stream. */
 export interface NativeStreamOptions {
   readonly meter: NativeMeter;
-  /** The vendor's addresses, as ours. */
+  /** Rewrites the vendor's addresses to the gateway's. */
   readonly addresses: readonly AddressEdit[];
-  /** Told of each object of the stream. Default: nobody. */
+  /** Called with each object of the stream. Default: nothing. */
   readonly onObject?: ((json: JsonObject) => void) | undefined;
 }
 
-/** What both forms have in common. */
+/** The common part of both stream formats. */
 abstract class NativeStream implements ReplyStream<Buffer> {
   finished = false;
   protected readonly options: NativeStreamOptions;
@@ -35,9 +35,9 @@ abstract class NativeStream implements ReplyStream<Buffer> {
   abstract end(): Buffer;
   abstract stop(usage: Usage | undefined): Buffer;
 
-  /** A vendor's stream has no event of ours: the connection breaks. */
+  /** A native stream has no error event of the gateway: the connection breaks instead. */
   errorEvent(): Buffer {
-    return nothing;
+    return emptyBuffer;
   }
 
   get usage(): Usage | undefined {
@@ -52,7 +52,7 @@ abstract class NativeStream implements ReplyStream<Buffer> {
     return madeUnits(this.options.meter);
   }
 
-  /** What a vendor says of its failure is passed on with everything else. */
+  /** Whether the vendor reported a failure, which is passed on like everything else. */
   get failed(): boolean {
     return this.options.meter.isFailed === true;
   }
@@ -70,7 +70,7 @@ abstract class NativeStream implements ReplyStream<Buffer> {
   }
 }
 
-/** Events: only whole ones are passed on, so that a comment of ours can stand between them. */
+/** Server-sent events: only complete ones are passed on, so that a keep-alive comment can stand between them. */
 export class NativeEvents extends NativeStream {
   readonly #splitter = new EventSplitter(eventBytesMax);
 
@@ -87,7 +87,7 @@ export class NativeEvents extends NativeStream {
       if (place.dataLines === 1) this.onObject(source, place.dataStart, place.dataEnd);
       at = place.end;
       if (!canSkim || place.dataLines !== 1) continue;
-      // What is like an event without an address has none that is rewritten.
+      // Events of the same shape as one without an address need no rewriting.
       if (this.rewriter.finds(source, place)) mayHaveAddress = true;
       else meter.learn?.(source, place);
     }
@@ -97,13 +97,13 @@ export class NativeEvents extends NativeStream {
     return passed;
   }
 
-  /** What is not a whole event is passed on as it is: its reader knows what to make of it. */
+  /** Passes an incomplete last event on unchanged: clients can handle it. */
   end(): Buffer {
-    if (this.finished) return nothing;
-    const { rest = nothing } = this.#splitter;
+    if (this.finished) return emptyBuffer;
+    const { rest = emptyBuffer } = this.#splitter;
     if (rest.length > 0) this.#onRest(rest);
     this.finished = true;
-    return join([this.rewriter.push(rest), this.rewriter.end()]);
+    return joinBuffers([this.rewriter.push(rest), this.rewriter.end()]);
   }
 
   stop(usage: Usage | undefined): Buffer {
@@ -117,7 +117,7 @@ export class NativeEvents extends NativeStream {
   }
 }
 
-/** An array that grows: passed on object by object, so that it can be ended between two. */
+/** A growing JSON array: passed on object by object, so that it can be closed between two. */
 export class NativeArray extends NativeStream {
   readonly #splitter = new ArraySplitter(eventBytesMax, (bytes, start, end) =>
     this.onObject(bytes, start, end),
@@ -125,7 +125,7 @@ export class NativeArray extends NativeStream {
   #isBegun = false;
 
   push(pieces: readonly Buffer[]): Buffer {
-    const passed = this.rewriter.push(this.#splitter.push(join(pieces)));
+    const passed = this.rewriter.push(this.#splitter.push(joinBuffers(pieces)));
     this.#isBegun ||= passed.length > 0;
     return passed;
   }
@@ -140,7 +140,7 @@ export class NativeArray extends NativeStream {
   }
 }
 
-/** JSON text as an object; `undefined`: it is none. */
+/** Parses a JSON object; `undefined`: the text is none. */
 export function parseObject(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,43 +1,43 @@
-/** What a vendor is sent of a request, and what a customer gets to see of the reply. */
+/** Builds the vendor's request from a native request, and the customer's headers and body from the reply. */
 import type { NativeSend } from "../vendor/native-http.ts";
 import { type BodyChanges } from "./body.ts";
 import {
   inwardAddresses,
   outwardAddresses,
   passHeaders,
-  type NativeAsk,
+  type NativeExchange,
   type NativeContext,
 } from "./context.ts";
 import type { NamedModel } from "./models.ts";
 import { withoutParams } from "./path.ts";
 import { rewriteAddresses, rewriteHeader } from "../dialect/json/addresses.ts";
 
-/** A model's name and what stands in its place. */
+/** Replaces a model's name by the vendor's. */
 export interface ModelChange {
   readonly named: NamedModel;
   /** The vendor's name. */
   readonly vendorModel: string;
 }
 
-/** The request for the vendor: the model by its own name, our addresses as its, no callback, no foreign header. */
+/** The request for the vendor: with its names of model and addresses, without callbacks and unlisted headers. */
 export function vendorRequest(
-  ask: NativeAsk,
+  exchange: NativeExchange,
   publicUrl: string,
   change?: ModelChange,
 ): Omit<NativeSend, "signal"> {
-  const { at, route, request, method } = ask;
-  const { callback, urlHeaders } = at.api;
-  const headers = passHeaders(request.headers, at.requestHeaders);
-  const addresses = inwardAddresses(ask, publicUrl);
+  const { mount, route, request, method } = exchange;
+  const { callback, urlHeaders } = mount.api;
+  const headers = passHeaders(request.headers, mount.requestHeaders);
+  const addresses = inwardAddresses(exchange, publicUrl);
   for (const name of urlHeaders ?? []) {
     const value = headers[name];
     if (value !== undefined) headers[name] = rewriteHeader(value, addresses);
   }
-  const [first] = at.transport.bases;
-  const { base, path } = route.target?.(request) ?? { base: first.name, path: ask.path };
-  const query = withoutParams(ask.query, callback?.params ?? []);
+  const [first] = mount.transport.bases;
+  const { base, path } = route.target?.(request) ?? { base: first.name, path: exchange.path };
+  const query = withoutParams(exchange.query, callback?.params ?? []);
   const target = `${pathOf(path, change)}${query === "" ? "" : `?${query}`}`;
-  // Bytes of files are nobody's to read, whatever type they say they have.
+  // Files pass unread, whatever type they declare.
   const isBytes = route.kind === "pass" && route.model === undefined;
   const body = request.forVendor(
     isBytes ? {} : { ...changesOf(change), without: callback?.members ?? [], addresses },
@@ -45,29 +45,29 @@ export function vendorRequest(
   return { base, method, target, headers, body };
 }
 
-/** What a customer gets of a whole body: the vendor's addresses as ours, those without a key as keys of their own. */
+/** The customer's form of a complete body: the vendor's addresses become the gateway's, keyless ones become links. */
 export function customerBody(
-  { at, accountId }: { readonly at: NativeAsk["at"]; readonly accountId: string },
+  { mount, accountId }: { readonly mount: NativeExchange["mount"]; readonly accountId: string },
   body: Buffer,
   { publicUrl, links }: Pick<NativeContext, "publicUrl" | "links">,
 ): Buffer {
-  const linked = links.replace(body, { at, accountId, publicUrl: publicUrl() });
-  return rewriteAddresses(linked, outwardAddresses({ at }, publicUrl()));
+  const linked = links.replace(body, { mount, accountId, publicUrl: publicUrl() });
+  return rewriteAddresses(linked, outwardAddresses({ mount }, publicUrl()));
 }
 
-/** What a customer gets of a reply's headers. @param length of a whole one in bytes; `undefined`: it is streamed */
+/** The customer's headers of a reply. @param reply `length` of a complete body in bytes; `undefined`: it is streamed */
 export function customerHeaders(
-  ask: Pick<NativeAsk, "at">,
+  exchange: Pick<NativeExchange, "mount">,
   publicUrl: string,
   reply: {
     readonly headers: Readonly<Record<string, string>>;
     readonly length: number | undefined;
   },
 ): Record<string, string> {
-  const { at } = ask;
-  const headers = passHeaders(reply.headers, at.responseHeaders);
-  const addresses = outwardAddresses(ask, publicUrl);
-  for (const name of at.api.urlHeaders ?? []) {
+  const { mount } = exchange;
+  const headers = passHeaders(reply.headers, mount.responseHeaders);
+  const addresses = outwardAddresses(exchange, publicUrl);
+  for (const name of mount.api.urlHeaders ?? []) {
     const value = headers[name];
     if (value !== undefined) headers[name] = rewriteHeader(value, addresses);
   }
@@ -76,7 +76,7 @@ export function customerHeaders(
   return { ...headers, "cache-control": "no-cache", "x-accel-buffering": "no" };
 }
 
-/** Whether a reply says that it is JSON. */
+/** Whether a reply declares JSON. */
 export function isJson(headers: Readonly<Record<string, string>>): boolean {
   return /^application\/(?:[\w.-]+\+)?json\b/i.test(headers["content-type"] ?? "");
 }
@@ -90,7 +90,7 @@ function changesOf(change: ModelChange | undefined): BodyChanges {
   return { texts: new Map([[member, `${prefix}${vendorModel}`]]) };
 }
 
-/** The path with the vendor's name of the model: it stands there once, as one run of segments. */
+/** The path with the vendor's name of the model, which it has once, as consecutive segments. */
 function pathOf(path: string, change: ModelChange | undefined): string {
   if (change === undefined || change.named.member !== undefined) return path;
   const { name } = change.named;

@@ -1,4 +1,4 @@
-/** NativeService: vendors' own interfaces, by one handler and a table for each vendor. */
+/** The handlers of NativeService: vendors' native APIs, by one handler and a route table for each vendor. */
 import { create, type MessageShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ExchangeHeadSchema } from "../../gen/uas/inference/v1/inference_service_pb.ts";
@@ -18,25 +18,30 @@ import type { CallContext } from "../inference/pipeline/context.ts";
 import { asMessages, type Messages, type Pushed } from "../core/sink.ts";
 import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
-import { passHeaders, type NativeAsk, type NativeContext, type NativeSink } from "./context.ts";
-import { cancel, list, poll } from "./jobs.ts";
-import { asked, pass, relay } from "./pass.ts";
+import {
+  passHeaders,
+  type NativeExchange,
+  type NativeContext,
+  type NativeSink,
+} from "./context.ts";
+import { cancel, list, poll } from "./job-requests.ts";
+import { mapHttpFailure, pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";
 import { submit } from "./submit.ts";
 
 /** The handlers of NativeService: they push replies into a sink, whichever edge calls them. */
 export interface NativeHandlers {
-  /** @throws GatewayError where the sink was not told of the failure */
+  /** Answers a native request. @throws GatewayError where no head was sent yet */
   exchange(request: ExchangeRequest, context: CallContext, sink: NativeSink): Promise<Pushed>;
-  /** What a link leads to, for whoever has it. @throws GatewayError */
+  /** Answers with the target of a link: no key is needed. @throws GatewayError NOT_FOUND */
   followLink(request: FollowLinkRequest, signal: CancelSignal, sink: NativeSink): Promise<Pushed>;
 }
 
-/** Creates them. */
+/** Creates the native handlers. */
 export function createNativeHandlers(context: NativeContext): NativeHandlers {
   return {
     async exchange(request, { caller, requestId, signal }, sink) {
-      return run(find(request, context, { caller, requestId, signal, sink }), context);
+      return dispatch(find(request, context, { caller, requestId, signal, sink }), context);
     },
     async followLink(request, signal, sink) {
       await follow(request, context, { signal, sink });
@@ -45,7 +50,7 @@ export function createNativeHandlers(context: NativeContext): NativeHandlers {
   };
 }
 
-/** The handlers over the network: their replies as messages of RPCs. */
+/** The handlers as RPCs: replies become messages. */
 export function createNativeService(handlers: NativeHandlers): ServiceImpl<typeof NativeService> {
   return {
     exchange(request, { values, signal: client }) {
@@ -81,39 +86,39 @@ function messagesOf<Schema extends typeof ExchangeResponseSchema | typeof Follow
   };
 }
 
-async function run(ask: NativeAsk, context: NativeContext): Promise<Pushed> {
-  const { route } = ask;
+async function dispatch(exchange: NativeExchange, context: NativeContext): Promise<Pushed> {
+  const { route } = exchange;
   if (route.kind === "call") {
-    const { caller, requestId, signal, sink } = ask;
-    const adapter = new NativeAdapter({ ...ask, route }, context);
+    const { caller, requestId, signal, sink } = exchange;
+    const adapter = new NativeAdapter({ ...exchange, route }, context);
     return context.handlers.through(adapter, { caller, requestId, signal }, sink);
   }
-  requireActive(ask.caller);
-  await counted(context, () => answer(ask, context));
+  requireActive(exchange.caller);
+  await counted(context, () => answerFree(exchange, context));
   return {};
 }
 
-/** What costs nothing by itself. */
-function answer(ask: NativeAsk, context: NativeContext): Promise<void> {
-  const { route } = ask;
+/** Answers a request that costs nothing by itself. */
+function answerFree(exchange: NativeExchange, context: NativeContext): Promise<void> {
+  const { route } = exchange;
   switch (route.kind) {
     case "submit":
-      return submit({ ...ask, route }, context);
+      return submit({ ...exchange, route }, context);
     case "poll":
-      return poll({ ...ask, route }, context);
+      return poll({ ...exchange, route }, context);
     case "cancel":
-      return cancel({ ...ask, route }, context);
+      return cancel({ ...exchange, route }, context);
     case "list":
-      return list({ ...ask, route }, context);
+      return list({ ...exchange, route }, context);
     case "pass":
-      return pass({ ...ask, route }, context);
+      return pass({ ...exchange, route }, context);
     case "call":
       break;
   }
   throw new TypeError("a call runs by itself");
 }
 
-interface Following {
+interface LinkReply {
   readonly signal: CancelSignal;
   readonly sink: NativeSink;
 }
@@ -121,26 +126,26 @@ interface Following {
 async function follow(
   { prefix, token, headers }: FollowLinkRequest,
   context: NativeContext,
-  { signal, sink }: Following,
+  { signal, sink }: LinkReply,
 ): Promise<void> {
-  const at = context.vendors.get(prefix);
-  const link = at && context.links.open(at, token);
-  if (at === undefined || link === undefined) throw noSuchAddress("GET", `${prefix}/_s/…`);
+  const mount = context.vendors.get(prefix);
+  const link = mount && context.links.open(mount, token);
+  if (mount === undefined || link === undefined) throw noSuchAddress("GET", `${prefix}/_s/…`);
   const { base, target, accountId } = link;
   checkRequest({ query: "", headers, body: new Uint8Array() });
-  const passed = passHeaders(headers, at.requestHeaders);
-  const ask = { at, caller: { accountId } };
-  const reply = await asked(
-    at.transport.send({ base, method: "GET", target, headers: passed, body: [], signal }),
+  const passed = passHeaders(headers, mount.requestHeaders);
+  const exchange = { mount, caller: { accountId } };
+  const reply = await mapHttpFailure(
+    mount.transport.send({ base, method: "GET", target, headers: passed, body: [], signal }),
   );
   try {
-    await counted(context, () => relay(ask, context, { reply, sink, onWhole: undefined }));
+    await counted(context, () => relay(exchange, context, { reply, sink, onWhole: undefined }));
   } finally {
     reply.body.cancel();
   }
 }
 
-/** A stopping gateway lets it finish. */
+/** Counts the request as running: a stopping gateway lets it finish. */
 async function counted({ calls }: NativeContext, work: () => Promise<void>): Promise<void> {
   calls.enter();
   try {
@@ -150,28 +155,28 @@ async function counted({ calls }: NativeContext, work: () => Promise<void>): Pro
   }
 }
 
-/** Finds the route. @throws GatewayError NOT_FOUND for everything that is not declared */
+/** Finds the route of a request. @throws GatewayError NOT_FOUND for undeclared addresses */
 function find(
   message: ExchangeRequest,
   { vendors }: NativeContext,
-  from: Pick<NativeAsk, "caller" | "requestId" | "signal" | "sink">,
-): NativeAsk {
+  from: Pick<NativeExchange, "caller" | "requestId" | "signal" | "sink">,
+): NativeExchange {
   const { prefix, method, path, query, headers, body } = message;
-  const at = vendors.get(prefix);
-  // An account that may not call learns that first, whatever it asks for.
-  if (at === undefined) {
+  const mount = vendors.get(prefix);
+  // A suspended account learns that first, whatever it requests.
+  if (mount === undefined) {
     requireActive(from.caller);
     throw noSuchAddress(method, `${prefix}${path}`);
   }
   checkRequest(message);
   checkPath(method, path);
   const params = readQuery(query);
-  for (const route of at.api.routes) {
+  for (const route of mount.api.routes) {
     const groups = route.method === method ? route.path.exec(path) : null;
     if (groups === null) continue;
     const request = new NativeBody({ groups: { ...groups.groups }, query: params, headers, body });
     if (route.when?.(request) === false) continue;
-    return { at, route, request, method: route.method, path, query, ...from };
+    return { mount, route, request, method: route.method, path, query, ...from };
   }
   requireActive(from.caller);
   throw noSuchAddress(method, `${prefix}${path}`);

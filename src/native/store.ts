@@ -1,31 +1,31 @@
-/** Whose objects are, and what vendors said of jobs last. */
+/** Stores the owners of vendors' objects, and the last reports of native jobs. */
 import type { Pool, PoolClient } from "pg";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { TaskUnits } from "../vendor/task.ts";
-import type { NativeAsk, NativeContext } from "./context.ts";
+import type { NativeExchange, NativeContext } from "./context.ts";
 
-/** A job as it is kept. */
+/** A stored job. */
 export interface NativeJob {
   readonly task_id: string;
   readonly account_id: string;
   readonly vendor: string;
   readonly word: string;
-  /** What the vendor calls it; null until it has answered. */
+  /** The vendor's id; null until the vendor has answered. */
   readonly vendor_id: string | null;
   readonly callback_id: string | null;
   readonly wants_progress: boolean;
-  /** The vendor's word. */
+  /** The vendor's status word. */
   readonly status: string;
-  /** What the vendor said last; null: too long to keep. */
+  /** The vendor's last report; null: too long to keep. */
   readonly body: Buffer | null;
-  /** Since it said so, in milliseconds; null: it never has. */
+  /** The age of the report in milliseconds; null: there is none. */
   readonly age_ms: number | null;
-  /** What workers find its task by. */
+  /** The token of its task. */
   readonly attempt_token: string | null;
   /** The vendor's name of its model. */
   readonly vendor_model: string | null;
-  /** What it can be charged for. */
+  /** The requested units. */
   readonly asked: TaskUnits | null;
 }
 
@@ -35,8 +35,8 @@ type NewNativeJob = Pick<
   "task_id" | "account_id" | "vendor" | "word" | "callback_id" | "wants_progress"
 >;
 
-/** What a vendor said of a job. */
-export interface Said {
+/** A vendor's report of a job. */
+export interface SavedAnswer {
   readonly status: string;
   readonly body: Buffer | null;
 }
@@ -65,7 +65,7 @@ const sql = {
     order by job.task_id desc limit $5`,
 } as const;
 
-/** Remembers whose objects are. What somebody has stays his. */
+/** Records the owner of objects. The first owner stays. */
 export async function claimObjects(
   database: Database,
   { vendor, accountId }: { readonly vendor: string; readonly accountId: string },
@@ -74,7 +74,7 @@ export async function claimObjects(
   if (names.length > 0) await database.query(sql.claim, [vendor, names, accountId]);
 }
 
-/** Whether all of them are the account's. */
+/** Whether the account owns all of these objects. */
 async function ownsObjects(
   database: Database,
   { vendor, accountId }: { readonly vendor: string; readonly accountId: string },
@@ -82,50 +82,54 @@ async function ownsObjects(
 ): Promise<boolean> {
   const asked = [...new Set(names)];
   if (asked.length === 0) return true;
-  const { rows } = await answering(database.query(sql.owned, [vendor, asked, accountId]));
+  const { rows } = await mapDatabaseLoss(database.query(sql.owned, [vendor, asked, accountId]));
   return rows.length === asked.length;
 }
 
-/** A job is about to be submitted. */
+/** Inserts a job that is about to be submitted. */
 export async function insertJob(database: Database, job: NewNativeJob): Promise<void> {
   const { task_id: taskId, account_id: accountId, vendor, word } = job;
   const values = [taskId, accountId, vendor, word, job.callback_id, job.wants_progress];
   await database.query(sql.insert, values);
 }
 
-/** The vendor has it. */
-export async function nameJob(
+/** Records the vendor's id and first report. */
+export async function acceptJob(
   database: Database,
   taskId: string,
-  { vendorId, status, body }: Said & { readonly vendorId: string },
+  { vendorId, status, body }: SavedAnswer & { readonly vendorId: string },
 ): Promise<void> {
   await database.query(sql.name, [taskId, vendorId, status, body]);
 }
 
-/** The vendor said how it stands. */
-export async function sayJob(
+/** Records a report. */
+export async function saveAnswer(
   database: Database,
   taskId: string,
-  { status, body }: Said,
+  { status, body }: SavedAnswer,
 ): Promise<void> {
-  await answering(database.query(sql.say, [taskId, status, body]));
+  await mapDatabaseLoss(database.query(sql.say, [taskId, status, body]));
 }
 
-/** The vendor has done something about it, but did not say how it stands now: it is to be asked. */
-export async function touchJob(database: Database, taskId: string, status: string): Promise<void> {
-  await answering(database.query(sql.touch, [taskId, status]));
+/** Marks the report as outdated: the vendor changed the job without reporting its state. */
+export async function markJobStale(
+  database: Database,
+  taskId: string,
+  status: string,
+): Promise<void> {
+  await mapDatabaseLoss(database.query(sql.touch, [taskId, status]));
 }
 
-/** A job by what the vendor calls it, whosever it is. */
+/** Finds a job of any account by the vendor's id. */
 export async function findJob(
   database: Database,
   vendor: string,
   vendorId: string,
 ): Promise<NativeJob | undefined> {
-  return (await answering(database.query<NativeJob>(sql.find, [vendor, vendorId]))).rows[0];
+  return (await mapDatabaseLoss(database.query<NativeJob>(sql.find, [vendor, vendorId]))).rows[0];
 }
 
-/** The job that a task is. */
+/** The native job of a task; `undefined`: it is none. */
 export async function jobOfTask(
   database: Database,
   taskId: string,
@@ -146,12 +150,10 @@ export async function listJobs(
 ): Promise<readonly NativeJob[]> {
   const { accountId, vendor, word, after, limit } = page;
   const values = [accountId, vendor, word, after ?? null, limit];
-  return (await answering(database.query<NativeJob>(sql.list, values))).rows;
+  return (await mapDatabaseLoss(database.query<NativeJob>(sql.list, values))).rows;
 }
 
-/* Whether what a request is about is the caller's: asked before the vendor is (R-VND-3). */
-
-/** What is said of an object that there is not, and of one of somebody else: always the same. */
+/** 404 for an unknown object and for one of another account: always the same (R-VND-3). */
 export function noSuchObject(): GatewayError {
   return new GatewayError(
     ErrorCode.NOT_FOUND,
@@ -159,29 +161,29 @@ export function noSuchObject(): GatewayError {
   );
 }
 
-/** @throws GatewayError NOT_FOUND */
+/** Checks that the caller owns objects, before the vendor is called (R-VND-3). @throws GatewayError NOT_FOUND */
 export async function checkOwned(
-  { at, caller }: Pick<NativeAsk, "at" | "caller">,
+  { mount, caller }: Pick<NativeExchange, "mount" | "caller">,
   { pool }: Pick<NativeContext, "pool">,
   names: readonly string[],
 ): Promise<void> {
-  const owner = { vendor: at.config.name, accountId: caller.accountId };
+  const owner = { vendor: mount.config.name, accountId: caller.accountId };
   if (!(await ownsObjects(pool, owner, names))) throw noSuchObject();
 }
 
 /** The names of the objects that a request refers to. */
 export function referencesOf({
-  at,
+  mount,
   request,
-}: Pick<NativeAsk, "at" | "request">): readonly string[] {
-  return at.api.references?.(request) ?? [];
+}: Pick<NativeExchange, "mount" | "request">): readonly string[] {
+  return mount.api.references?.(request) ?? [];
 }
 
-/** What a request refers to must be the caller's. @throws GatewayError NOT_FOUND */
+/** Checks that the caller owns all objects that a request refers to. @throws GatewayError NOT_FOUND */
 export async function checkReferences(
-  ask: NativeAsk,
+  exchange: NativeExchange,
   context: Pick<NativeContext, "pool">,
 ): Promise<void> {
-  const names = referencesOf(ask);
-  if (names.length > 0) await checkOwned(ask, context, names);
+  const names = referencesOf(exchange);
+  if (names.length > 0) await checkOwned(exchange, context, names);
 }

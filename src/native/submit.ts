@@ -1,7 +1,7 @@
 /**
- * Jobs in a vendor's own form. The intent and its money are durable before the vendor is asked; its answer passes as
- * it is; from then on the job is a task like every other, which ends, is charged and notifies by itself. A client
- * that leaves changes nothing: the job runs on.
+ * Submits native jobs. The intent and its hold are durable before the vendor is called; the vendor's reply passes
+ * unchanged. From then on the job is a task: it ends, is charged and sends webhooks by itself. A client that disconnects
+ * changes nothing: the job goes on.
  */
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { callRecord } from "../billing/calls/call-record.ts";
@@ -9,7 +9,7 @@ import { nativeWaitMs, replyBytesMax } from "../config/limits.ts";
 import { neverCancelled } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError, internalError } from "../core/errors.ts";
 import { newId } from "../core/uuid.ts";
-import { invalid } from "../dialect/body-members.ts";
+import { invalid } from "../core/validation.ts";
 import { HttpFailure, isUnsent } from "../http/failure.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
@@ -18,25 +18,29 @@ import { reportCall } from "../inference/pipeline/settle.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { WholeTask } from "../task/task-row.ts";
 import type { NativeSubmitRoute } from "../vendor/native.ts";
-import { atLeast, secondsLeast } from "../vendor/task-params.ts";
+import { atLeast, minChargedSeconds } from "../vendor/task-params.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
-import type { NativeAsk, NativeContext } from "./context.ts";
-import { saidOf } from "./following.ts";
+import type { NativeExchange, NativeContext } from "./context.ts";
+import { savedAnswerOf } from "./job-tracker.ts";
 import { checkModel, checkedModel, type NamedModel, type NativeModel } from "./models.ts";
-import { judge } from "./refusal.ts";
+import { classifyRefusal } from "./refusal.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, vendorRequest } from "./send.ts";
-import { checkReferences, referencesOf, claimObjects, insertJob, nameJob } from "./store.ts";
+import { checkReferences, referencesOf, claimObjects, insertJob, acceptJob } from "./store.ts";
 
-type Ask = NativeAsk<NativeSubmitRoute>;
+type SubmitExchange = NativeExchange<NativeSubmitRoute>;
 
 /** Submits a job. A failure before the head is thrown. */
-export async function submit(ask: Ask, context: NativeContext): Promise<void> {
-  const { task, found } = await begin(ask, context);
-  const { status, headers, body } = await send(ask, context, { task, found });
-  const told = customerBody({ at: ask.at, accountId: ask.caller.accountId }, body, context);
-  const shown = customerHeaders(ask, context.publicUrl(), { headers, length: told.length });
-  ask.sink.whole({ status, headers: shown }, told);
+export async function submit(exchange: SubmitExchange, context: NativeContext): Promise<void> {
+  const { task, found } = await begin(exchange, context);
+  const { status, headers, body } = await send(exchange, context, { task, found });
+  const told = customerBody(
+    { mount: exchange.mount, accountId: exchange.caller.accountId },
+    body,
+    context,
+  );
+  const shown = customerHeaders(exchange, context.publicUrl(), { headers, length: told.length });
+  exchange.sink.whole({ status, headers: shown }, told);
 }
 
 type Found = NativeModel & { readonly named: NamedModel };
@@ -46,41 +50,41 @@ interface Begun {
   readonly found: Found;
 }
 
-/** What is refused here has a record among the calls, and no task. */
-async function begin(ask: Ask, context: NativeContext): Promise<Begun> {
-  const { at, route, request, caller, requestId } = ask;
-  const path = `${at.prefix}${ask.path}`.slice(0, 256);
+/** Checks the request and begins its task. A refusal here is recorded as a call, without a task. */
+async function begin(exchange: SubmitExchange, context: NativeContext): Promise<Begun> {
+  const { mount, route, request, caller, requestId } = exchange;
+  const path = `${mount.prefix}${exchange.path}`.slice(0, 256);
   let model = "";
   try {
     request.needBody();
     const found = checkedModel(request, route.model, {
-      find: (name) => context.findModel(at.vendor.name, name),
+      find: (name) => context.findModel(mount.vendor.name, name),
       authorize: (key) => admitModel(context.catalogue, caller, (model = key)),
     });
     checkModel(found.model, route.types);
-    await checkReferences(ask, context);
-    const callback = readCallback(ask, context.allowHosts);
-    const { timeouts, maxInFlight: vendorMax } = at.config;
+    await checkReferences(exchange, context);
+    const callback = readCallback(exchange, context.allowHosts);
+    const { timeouts, maxInFlight: vendorMax } = mount.config;
     const units = route.units(request, found.model);
     const { minSeconds } = found.model;
     const asked = {
       model: found.model,
       route: found.route,
-      units: atLeast(units, minSeconds ?? secondsLeast),
-      most: atLeast(units, minSeconds ?? route.secondsUsual ?? secondsLeast),
+      units: atLeast(units, minSeconds ?? minChargedSeconds),
+      maxUnits: atLeast(units, minSeconds ?? route.assumedSeconds ?? minChargedSeconds),
       path,
       fingerprint: request.fingerprint,
       callbackUrl: callback.url,
-      runMs: route.task.keptMs,
+      runMs: route.task.retentionMs,
       waitMs: timeouts.connectMs + Math.max(timeouts.firstByteMs, nativeWaitMs) + timeouts.idleMs,
       vendorMax,
     };
-    const task = await context.outside.begin(asked, { caller, requestId }, (open, { id }) =>
+    const task = await context.external.begin(asked, { caller, requestId }, (open, { id }) =>
       insertJob(open, {
         task_id: id,
         account_id: caller.accountId,
-        vendor: at.config.name,
-        word: route.task.word,
+        vendor: mount.config.name,
+        word: route.task.collection,
         callback_id: callback.id,
         wants_progress: callback.wantsProgress,
       }),
@@ -88,13 +92,13 @@ async function begin(ask: Ask, context: NativeContext): Promise<Begun> {
     return { task, found };
   } catch (error) {
     const told = error instanceof GatewayError ? error : internalError(error);
-    recordRefused(ask, context, { path, model, told });
+    recordRefused(exchange, context, { path, model, told });
     throw told;
   }
 }
 
 function recordRefused(
-  { caller, requestId }: Ask,
+  { caller, requestId }: SubmitExchange,
   context: NativeContext,
   {
     path,
@@ -116,23 +120,27 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** Asks the vendor, once. */
-async function send(ask: Ask, context: NativeContext, { task, found }: Begun): Promise<Answer> {
+/** Submits to the vendor, once. */
+async function send(
+  exchange: SubmitExchange,
+  context: NativeContext,
+  { task, found }: Begun,
+): Promise<Answer> {
   const change = { named: found.named, vendorModel: found.route.model };
-  const sent = vendorRequest(ask, context.publicUrl(), change);
-  const { transport } = ask.at;
-  // Its client's leaving is no reason to leave the vendor: the job would run, and nobody would know.
+  const sent = vendorRequest(exchange, context.publicUrl(), change);
+  const { transport } = exchange.mount;
+  // Not cancelled when the client disconnects: the job would run without a record of its id.
   try {
     const reply = await transport.send({ ...sent, isPatient: true, signal: neverCancelled });
     const isOk = reply.status >= 200 && reply.status < 300;
-    return await (isOk ? accepted : refused)(ask, context, { task, reply });
+    return await (isOk ? accepted : refused)(exchange, context, { task, reply });
   } catch (error) {
     if (error instanceof GatewayError) throw error;
-    // The vendor has answered, and it could not be written down: whoever works on tasks will find out.
+    // The vendor has answered, but the database did not: workers recover the outcome.
     if (!(error instanceof HttpFailure)) throw unknown(error);
     if (!isUnsent(error)) throw await lost(context, task, error);
     const told = failureError(error.kind, error);
-    await context.outside.refuse(task, told);
+    await context.external.refuse(task, told);
     throw told;
   }
 }
@@ -143,7 +151,7 @@ interface Replied {
 }
 
 async function accepted(
-  { at, route }: Ask,
+  { mount, route }: SubmitExchange,
   context: NativeContext,
   { task, reply }: Replied,
 ): Promise<Answer> {
@@ -152,12 +160,12 @@ async function accepted(
   const json = parseObject(body.toString("utf8"));
   const vendorId = json && route.task.idOf(json);
   if (vendorId === undefined) throw await lost(context, task, `status ${status} without an id`);
-  const owner = { vendor: at.config.name, accountId: task.account_id };
-  await context.outside.accept(task, vendorId, async (open) => {
-    await claimObjects(open, owner, [`${route.task.word}/${vendorId}`]);
-    await nameJob(open, task.id, { vendorId, ...saidOf(body, route.task) });
+  const owner = { vendor: mount.config.name, accountId: task.account_id };
+  await context.external.accept(task, vendorId, async (open) => {
+    await claimObjects(open, owner, [`${route.task.collection}/${vendorId}`]);
+    await acceptJob(open, task.id, { vendorId, ...savedAnswerOf(body, route.task) });
   });
-  context.metrics.taskSubmits.inc({ vendor: at.config.name, outcome: "accepted" });
+  context.metrics.taskSubmits.inc({ vendor: mount.config.name, outcome: "accepted" });
   return { status, headers, body };
 }
 
@@ -165,30 +173,30 @@ async function accepted(
 const openStatuses = new Set([500, 502, 504]);
 
 async function refused(
-  ask: Ask,
+  exchange: SubmitExchange,
   context: NativeContext,
   { task, reply }: Replied,
 ): Promise<Answer> {
   const { status, headers } = reply;
-  const isModels = referencesOf(ask).length === 0;
-  const { refusal, body } = await judge(reply, ask.at, { ...context, isModels });
+  const isModels = referencesOf(exchange).length === 0;
+  const { refusal, body } = await classifyRefusal(reply, exchange.mount, { ...context, isModels });
   if (openStatuses.has(status)) throw await lost(context, task, `status ${status}`);
-  await context.outside.refuse(task, refusal.error);
-  context.metrics.taskSubmits.inc({ vendor: ask.at.config.name, outcome: "refused" });
+  await context.external.refuse(task, refusal.error);
+  context.metrics.taskSubmits.inc({ vendor: exchange.mount.config.name, outcome: "refused" });
   if (!refusal.pass) throw refusal.error;
   return { status, headers, body };
 }
 
-/** R-ERR-5: an SDK that asks again would make a second job. */
+/** The outcome is unknown. The error says not to retry: an SDK that retries would create a second job (R-ERR-5). */
 async function lost(
-  { outside, metrics, log }: NativeContext,
+  { external, metrics, log }: NativeContext,
   task: WholeTask,
   cause: unknown,
 ): Promise<GatewayError> {
   const { id: taskId, vendor } = task;
   metrics.taskSubmits.inc({ vendor, outcome: "unknown" });
   log.warn({ taskId, vendor, err: cause }, "a vendor did not answer a submit");
-  await outside.lose(task);
+  await external.lose(task);
   return unknown(cause);
 }
 
@@ -200,12 +208,10 @@ function unknown(cause: unknown): GatewayError {
   );
 }
 
-/* Where a job's news go: the vendor never learns of it, for it would sign with the operator's own secret. Pure. */
-
-/** What is said of a callback. */
+/** The callback of a job. The vendor never learns of it, for it would sign with the operator's own secret. */
 interface Callback {
   readonly url: string | null;
-  /** What its receiver knows the job by; null: nothing was said. */
+  /** The receiver's id of the job; null: none was sent. */
   readonly id: string | null;
   readonly wantsProgress: boolean;
 }
@@ -213,20 +219,20 @@ interface Callback {
 /** The longest callback id in characters. */
 const idCharsMax = 255;
 
-/** Reads the vendor's own field, else the header. @throws GatewayError INVALID_REQUEST */
+/** Reads the callback from the vendor's own field, otherwise from headers. @throws GatewayError INVALID_REQUEST */
 function readCallback(
-  { at, request }: Pick<NativeAsk, "at" | "request">,
+  { mount, request }: Pick<NativeExchange, "mount" | "request">,
   allowHosts: readonly string[],
 ): Callback {
-  const said = at.api.callback?.read(request) ?? {};
+  const said = mount.api.callback?.read(request) ?? {};
   const written = said.url ?? request.headers["x-callback-url"] ?? "";
   const id = request.headers["x-callback-id"]?.trim() || null;
   const { wantsProgress = true } = said;
   if (id !== null && id.length > idCharsMax) {
-    throw invalid(`x-callback-id must not be longer than ${idCharsMax} characters`);
+    throw invalid(undefined, `x-callback-id must not be longer than ${idCharsMax} characters`);
   }
   if (written === "") return { url: null, id, wantsProgress };
   const read = readPublicUrl(written, allowHosts);
   if ("url" in read) return { url: read.url.href, id, wantsProgress };
-  throw invalid(`The callback ${read.problem}`);
+  throw invalid(undefined, `The callback ${read.problem}`);
 }

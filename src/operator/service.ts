@@ -10,7 +10,7 @@ import type {
   OperatorService,
   ListAuditEntriesRequest,
 } from "../../gen/uas/operator/v1/operator_service_pb.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
@@ -45,7 +45,7 @@ function createAuditRpcs(
       const after = page.after === undefined ? [] : [{ id: { $lt: page.after } }];
       const where = { $and: [...after, ...conditionsOf(request)] };
       const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
-      const rows = await answering(orm.em.fork().find(AuditEntryEntity, where, order));
+      const rows = await mapDatabaseLoss(orm.em.fork().find(AuditEntryEntity, where, order));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { entries: items.map(entryMessage), nextPageToken };
     },
@@ -151,7 +151,7 @@ function createSystemRpcs({
 }: SystemRpcOptions): Pick<ServiceImpl<typeof OperatorService>, "getSystemInfo"> {
   return {
     async getSystemInfo() {
-      const [database, migrations, queues, processes] = await answering(
+      const [database, migrations, queues, processes] = await mapDatabaseLoss(
         Promise.all([
           pool.query<{ version: string; bytes: string }>(sql.database),
           pool.query<{ name: string; executed_at: Date }>(sql.migrations),

@@ -8,7 +8,7 @@ import { VendorStateSchema } from "../../gen/uas/operator/v1/operator_pb.ts";
 import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
 import { taskRunMs } from "../config/limits.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, type PageRequest, readPage } from "../core/pagination.ts";
 
@@ -73,7 +73,7 @@ export function createVendorRpcs(
   return {
     async listVendors(request) {
       const { items, nextPageToken } = pageOf(request, vendors, ({ name }) => name);
-      const { rows } = await answering(pool.query<RecentRow>(recentSql, [recentFrom()]));
+      const { rows } = await mapDatabaseLoss(pool.query<RecentRow>(recentSql, [recentFrom()]));
       const recent = new Map(rows.map((row) => [row.vendor, row]));
       const states = items.map((vendor) => stateOf(vendor, options, recent.get(vendor.name)));
       return { vendors: states, nextPageToken };

@@ -1,6 +1,6 @@
 /**
- * What a file is: by its first bytes where they tell, else by what is said of it. Whatever a browser could run
- * as a page is bytes to us.
+ * Detects the type of a file: by its first bytes where these are conclusive, otherwise by its declared types. A file that
+ * a browser could run as a page is served as plain bytes.
  */
 
 /** How a kind of file is served. */
@@ -15,7 +15,7 @@ export const headBytes = 64;
 
 const plainBytes: FileKind = { contentType: "application/octet-stream", extension: "bin" };
 
-/** Types that the first bytes always tell: who claims one without them is not believed. */
+/** Types with a signature in their first bytes: a declaration without the signature is ignored. */
 const signatures: readonly (FileKind & { readonly is: (head: Buffer) => boolean })[] = [
   kind("image/png", "png", starts("\x89PNG\r\n\x1a\n")),
   kind("image/jpeg", "jpg", starts("\xff\xd8\xff")),
@@ -33,10 +33,10 @@ const signatures: readonly (FileKind & { readonly is: (head: Buffer) => boolean 
   kind("model/gltf-binary", "glb", starts("glTF")),
 ];
 
-/** Containers that hold pictures or sound or film: what is said tells which. */
+/** Matroska and WebM, for audio or video: the declared type decides. */
 const matroska = starts("\x1a\x45\xdf\xa3");
 
-/** Types that are taken as they are said, and their extensions. */
+/** Types that are accepted as declared, and their extensions. */
 const said: ReadonlyMap<string, string> = new Map([
   ["image/svg+xml", "svg"],
   ["image/bmp", "bmp"],
@@ -63,7 +63,7 @@ const said: ReadonlyMap<string, string> = new Map([
   ["model/gltf+json", "gltf"],
 ]);
 
-/** Other names of the same. */
+/** Other names of known types. */
 const aliases: ReadonlyMap<string, string> = new Map([
   ["image/jpg", "image/jpeg"],
   ["audio/mp3", "audio/mpeg"],
@@ -78,23 +78,23 @@ const aliases: ReadonlyMap<string, string> = new Map([
 /** Types whose content may begin like HTML. */
 const mayBePage = /^(?:text\/|image\/svg)/;
 
-/** Texts are ours or a vendor's JSON: UTF-8. */
+/** Text types, always UTF-8: they come from the gateway or from a vendor's JSON. */
 const texts = new Set(["text/plain", "text/csv", "text/vtt"]);
 
 /**
- * Tells what a file is.
+ * Detects the type of a file.
  *
  * @param head its first {@link headBytes} bytes, or all of it
- * @param declared what is said of it, best first; parameters are ignored
+ * @param declared its declared types, best first; parameters are ignored
  */
 export function fileKind(head: Buffer, declared: readonly (string | undefined)[]): FileKind {
   const types = declared.flatMap((type) => (type === undefined ? [] : [essence(type)]));
   const seen = signatures.find(({ is }) => is(head));
   if (seen !== undefined) {
-    // The same container holds sound alone, or film.
-    const isSoundOnly = seen.contentType === "video/mp4" && types[0] === "audio/mp4";
+    // An MP4 container has audio alone, or video.
+    const isAudioOnly = seen.contentType === "video/mp4" && types[0] === "audio/mp4";
     const { contentType, extension } = seen;
-    return isSoundOnly
+    return isAudioOnly
       ? { contentType: "audio/mp4", extension: "m4a" }
       : { contentType, extension };
   }
@@ -105,7 +105,7 @@ export function fileKind(head: Buffer, declared: readonly (string | undefined)[]
       : { contentType: "video/webm", extension: "webm" };
   }
   const contentType = types.find((type) => said.has(type));
-  // An error page in place of a film; a text may begin like one.
+  // An error page in place of a video; a text may begin like one.
   if (isPage(head) && !mayBePage.test(contentType ?? "")) return plainBytes;
   const extension = contentType && said.get(contentType);
   if (contentType === undefined || extension === undefined) return plainBytes;
@@ -122,7 +122,7 @@ function starts(signature: string, at = 0): (head: Buffer) => boolean {
   return (head) => head.subarray(at, at + wanted.length).equals(wanted);
 }
 
-/** ISO media files: which flavour, stands behind `ftyp`. */
+/** Whether an ISO media file has one of these brands, which stand behind `ftyp`. */
 function isBrand(head: Buffer, brands: readonly string[]): boolean {
   return starts("ftyp", 4)(head) && brands.includes(head.toString("latin1", 8, 12));
 }

@@ -1,6 +1,6 @@
 /**
- * Fetches a vendor's result. What its reply says is a stranger's text: the address, and each one that it
- * redirects to, may be of the public internet only, unless it is the vendor's own.
+ * Downloads a vendor's result. The address comes from a reply and is not trusted: it, and each redirect, must be on the
+ * public internet, unless it is the vendor's own origin.
  */
 import {
   resultBytesMax,
@@ -16,7 +16,7 @@ import type { GuardedClient } from "../http/guarded-client.ts";
 import { ResultFailure, type ResultSource } from "./result.ts";
 import { tooLarge } from "./spool.ts";
 
-/** How long a download may take, and how long it may be. */
+/** Limits of a download's time and size. */
 export interface DownloadLimits {
   /** To the head of each reply, in milliseconds. Default `resultHeadMs`. */
   readonly headMs?: number;
@@ -31,7 +31,7 @@ export interface DownloadLimits {
 /** A file at an address. */
 export type RemoteSource = Extract<ResultSource, { readonly url: string }>;
 
-/** What {@link download} needs. */
+/** Options of {@link download}. */
 export interface DownloadOptions {
   readonly client: GuardedClient;
   readonly limits?: DownloadLimits;
@@ -40,10 +40,10 @@ export interface DownloadOptions {
   readonly sink: (bytes: Uint8Array) => Promise<void>;
 }
 
-/** What one request came to: a file that went to the sink, or where to ask instead. */
+/** The result of one request: a file that went to the sink, or a redirect. */
 type Step = { readonly contentType: string | undefined } | { readonly next: URL };
 
-/** Everything that one request needs. */
+/** One request of a download. */
 interface Ask extends DownloadOptions {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
@@ -52,10 +52,10 @@ interface Ask extends DownloadOptions {
 }
 
 /**
- * Fetches a file.
+ * Downloads a file.
  *
- * @returns what its reply says that it is
- * @throws ResultFailure; what the sink throws, as it is
+ * @returns the content type that the reply declares
+ * @throws ResultFailure; errors of the sink unchanged
  */
 export async function download(
   source: RemoteSource,
@@ -90,14 +90,14 @@ export async function download(
   throw new ResultFailure("refused", `more than ${redirectsMax} redirects`);
 }
 
-/** Whether a host is one of those; all are where none are named. */
+/** Whether a host is allowed; all are where no list is given. */
 function isAmong({ hostname }: URL, hosts: readonly string[] | undefined): boolean {
   const isIt = (host: string): boolean =>
     host.startsWith(".") ? hostname.endsWith(host) : hostname === host;
   return hosts === undefined || hosts.some(isIt);
 }
 
-/** Asks an address of the public internet. */
+/** Requests an address on the public internet. */
 async function askGuarded({ client, url, headers, limits, signal, sink }: Ask): Promise<Step> {
   const idle = new AbortController();
   let step: Step | undefined;
@@ -135,7 +135,7 @@ async function askGuarded({ client, url, headers, limits, signal, sink }: Ask): 
   return step;
 }
 
-/** Asks the vendor's own address, which the operator vouches for. */
+/** Requests the vendor's own origin, which the operator has configured. */
 async function askVendor({ url, headers, limits, signal, sink }: Ask): Promise<Step> {
   const { headMs, idleMs } = limits;
   const client = createHttpClient(url.origin, { connectMs: headMs, firstByteMs: headMs, idleMs });
@@ -162,7 +162,7 @@ async function askVendor({ url, headers, limits, signal, sink }: Ask): Promise<S
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** Reads the head of a reply. @throws ResultFailure where no file and no other address comes of it */
+/** Reads the head of a reply. @throws ResultFailure where it is neither a file nor a redirect */
 function readHead(
   url: URL,
   { status, headers }: { readonly status: number; readonly headers: Headers },
@@ -190,7 +190,7 @@ function idleTimeout(): DOMException {
   return new DOMException("nothing came for too long", "TimeoutError");
 }
 
-/** Whether a deadline ended it, and not whoever asked. */
+/** Whether a deadline aborted the request, and not its caller. */
 function isTimeout(signals: readonly AbortSignal[]): boolean {
   const ended = signals.find(({ aborted }) => aborted);
   return ended?.reason instanceof Error && ended.reason.name === "TimeoutError";

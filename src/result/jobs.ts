@@ -1,27 +1,23 @@
-/** What result files need by themselves: that the expired ones go, and the bytes that nobody leads to. */
+/** What result files need by themselves: expired ones and unused bytes are removed. SQL: batches of rows under locks. */
 import type { Pool } from "pg";
 import { resultExpireMs, resultMemoryMs } from "../config/limits.ts";
-import { singly } from "../core/async.ts";
-import { sweepSpool } from "./spool.ts";
+import { periodic, type PeriodicJobs } from "../core/periodic.ts";
+import { removeStaleSpools } from "./spool.ts";
 import type { ResultStorage } from "./storage.ts";
 
-/** What {@link createResultJobs} needs. */
+/** The stores, and the reports of {@link createResultJobs}. */
 export interface ResultJobsOptions {
   readonly pool: Pool;
   readonly storages: readonly ResultStorage[];
   readonly spoolFolder: string;
   /** How often, in milliseconds. Default `resultExpireMs`. */
   readonly everyMs?: number;
-  /** Told what an operator should know, without secrets. Default: nobody. */
+  /** Logs what an operator should know, without secrets. Default: nothing. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
 /** The jobs of a process. Every node may run them at once. */
-export interface ResultJobs {
-  /** Begins, with a first run in the background. */
-  start(): void;
-  /** Ends; what is under way is waited for. */
-  stop(): Promise<void>;
+export interface ResultJobs extends PeriodicJobs {
   /** Removes what has expired, now. Returns how many tokens expired and how many blobs were removed. */
   expire(): Promise<{ readonly files: number; readonly blobs: number }>;
 }
@@ -29,17 +25,16 @@ export interface ResultJobs {
 /** How many rows go in one statement: a long one would hold up others. */
 const batch = 500;
 
-/** Makes the jobs; {@link ResultJobs.start} begins. */
+/** Creates the jobs; {@link PeriodicJobs.start} begins, and the first run also checks that the stores can be used. */
 export function createResultJobs(options: ResultJobsOptions): ResultJobs {
   const { pool, storages, everyMs = resultExpireMs, warn = () => {} } = options;
-  let timer: NodeJS.Timeout | undefined;
   let isStopping = false;
   const expire = async (): Promise<{ files: number; blobs: number }> => {
     const files = await inBatches(() => expireFiles(pool));
     await inBatches(() => forgetFiles(pool));
     let blobs = 0;
     for (const storage of storages) {
-      // The first that fails ends it for now: the store is away, and the others would fail alike.
+      // The first failure ends this run for the store: it is away, and the other blobs would fail alike.
       blobs += await removeLoose(pool, storage, () => isStopping).catch((err: unknown) => {
         warn("removing expired result files failed: tried again later", {
           storage: storage.kind,
@@ -48,7 +43,7 @@ export function createResultJobs(options: ResultJobsOptions): ResultJobs {
         return 0;
       });
     }
-    await sweepSpool(options.spoolFolder);
+    await removeStaleSpools(options.spoolFolder);
     return { files, blobs };
   };
   let isChecked = false;
@@ -57,21 +52,14 @@ export function createResultJobs(options: ResultJobsOptions): ResultJobs {
     isChecked = true;
     if (!isStopping) await expire();
   };
-  const job = singly(run, (err) =>
-    warn("expiring result files failed: tried again later", { err }),
-  );
+  const onError = (err: unknown): void =>
+    warn("expiring result files failed: tried again later", { err });
+  const jobs = periodic([{ run, everyMs, onError }]);
   return {
-    start() {
-      if (timer !== undefined) return;
-      void job();
-      timer = setInterval(() => void job(), everyMs);
-      timer.unref();
-    },
-    async stop() {
+    start: () => jobs.start(),
+    stop() {
       isStopping = true;
-      clearInterval(timer);
-      timer = undefined;
-      await job.ended();
+      return jobs.stop();
     },
     expire,
   };
@@ -99,7 +87,7 @@ async function inBatches(run: () => Promise<number>): Promise<number> {
   }
 }
 
-/** Lets go of the bytes of expired tokens. Blobs are locked in the order of their keys, so that two nodes
+/** Detaches expired tokens from their bytes. Blobs are locked in the order of their keys, so that two nodes
  * cannot wait for each other. */
 async function expireFiles(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ count: number }>(
@@ -122,7 +110,7 @@ async function expireFiles(pool: Pool): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** Forgets tokens that expired long ago, and those that never became ready at once. */
+/** Deletes tokens that expired long ago; those that never became ready, as soon as they expire. */
 async function forgetFiles(pool: Pool): Promise<number> {
   const { rowCount } = await pool.query(
     `delete from result_file where token = any(array(
@@ -135,7 +123,7 @@ async function forgetFiles(pool: Pool): Promise<number> {
   return rowCount ?? 0;
 }
 
-/** Removes the bytes that no token leads to. */
+/** Removes the blobs that no token refers to any more. Returns how many. */
 async function removeLoose(
   pool: Pool,
   storage: ResultStorage,
@@ -160,7 +148,8 @@ async function removeLoose(
 /**
  * Removes a blob that no token leads to. Its row is locked first, and then asked about in a statement of its
  * own, which sees what was added while the lock was waited for. Its bytes go before the lock does: who stores
- * the same ones meanwhile waits, and then puts them there again.
+ * the same ones meanwhile waits, and then puts them there again. A transaction of its own and not `transact`, which
+ * would take a store that cannot be reached for the database.
  */
 async function removeBlob(pool: Pool, storage: ResultStorage, sha256: string): Promise<boolean> {
   const client = await pool.connect();

@@ -1,4 +1,4 @@
-/** Result files as a server has them: the store of the configuration, the job, the address. */
+/** Puts the result room together: the configured store, the jobs, the public address. */
 import { join } from "node:path";
 import type { Pool } from "pg";
 import type { Config, Settings, StorageConfig } from "../config/config.ts";
@@ -9,29 +9,29 @@ import { createResultFiles, type Measure } from "./result-files.ts";
 import type { ResultFiles } from "./result.ts";
 import { createS3Storage } from "./s3-storage.ts";
 
-/** What {@link openResults} needs. */
+/** Options of {@link openResults}. */
 export interface OpenResultsOptions {
   readonly pool: Pool;
   readonly settings: Pick<Settings, "dataDir" | "listen" | "publicUrl">;
   readonly config: Pick<Config, "storage">;
-  /** Told what an operator should know, without secrets. */
+  /** Logs what an operator should know, without secrets. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Fetches from addresses that vendors name. Default: one that reaches public addresses only. */
   readonly client?: GuardedClient;
-  /** Tells how long films and sounds are. Default: nobody does. */
+  /** Measures the length of videos and audio. Default: lengths stay unknown. */
   readonly measure?: Measure;
 }
 
-/** Result files, and what is to be started and closed with them. */
+/** Result files with their jobs and their store. */
 export interface Results extends ResultFiles {
   readonly jobs: ResultJobs;
-  /** Tells where the gateway listens, which is its address where the settings name none. Returns the same. */
+  /** Sets the address where the gateway listens: the public one where the settings have none. Returns its argument. */
   servedAt<Urls extends { readonly publicUrl: string }>(urls: Urls): Urls;
   /** Ends the jobs and closes the store. */
   stop(): Promise<void>;
 }
 
-/** Makes them. With a bucket, files that a folder got before are still found there until they expire. */
+/** Opens the result files. With a bucket, files from an earlier local folder are served until they expire. */
 export function openResults(options: OpenResultsOptions): Results {
   const { pool, settings, config, warn, measure, client = createGuardedClient() } = options;
   const folder = join(settings.dataDir, "results");

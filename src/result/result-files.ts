@@ -1,5 +1,7 @@
 /**
- * Stores result files and finds them. A token is added in three steps: the file is spooled and hashed; token
+ * Stores result files and finds them. SQL: token and blob are one statement that locks, and finding is on each download.
+ *
+ * A token is added in three steps: the file is spooled and hashed; token
  * and blob are written, so that from then on nobody removes the bytes; the bytes are put there, and the token
  * is ready. Whoever dies between leaves a token that nobody knows and that expires within the hour.
  */
@@ -7,11 +9,13 @@ import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { Pool } from "pg";
 import { resultBytesMax, resultPendingMs, resultTtlMs, resultUploadMs } from "../config/limits.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
+import type { RowOf } from "../db/row.ts";
 import type { GuardedClient } from "../http/guarded-client.ts";
 import { fileKind, type FileKind } from "./content-type.ts";
 import { download, type DownloadLimits } from "./download.ts";
+import type { ResultBlobEntity, ResultFileEntity } from "./entity.ts";
 import {
   ResultFailure,
   type ByteRange,
@@ -23,33 +27,33 @@ import {
 import { Spool, type Spooled } from "./spool.ts";
 import type { ResultStorage } from "./storage.ts";
 
-/** What {@link createResultFiles} needs. */
+/** Options of {@link createResultFiles}. */
 export interface ResultFilesOptions {
   readonly pool: Pool;
   /** New files go to the first one; files of the others are still found. */
   readonly storages: readonly [ResultStorage, ...ResultStorage[]];
-  /** Where files wait on their way. */
+  /** The folder of temporary files. */
   readonly spoolFolder: string;
   /** Fetches from addresses that vendors name. */
   readonly client: GuardedClient;
-  /** The gateway's public address, without a trailing slash. Asked when a file is stored. */
+  /** The gateway's public address, without a trailing slash. Read when a file is stored. */
   readonly publicUrl: () => string;
   /** Default: those of limits.ts. */
   readonly limits?: DownloadLimits;
-  /** Tells how long a film or a sound is, in seconds. Default: nobody does. */
+  /** Measures a video or audio file, in seconds. Default: lengths stay unknown. */
   readonly measure?: Measure;
-  /** Called at named points of a store; tests wait or fail there. Default: nothing. */
-  readonly at?: (point: "spooled" | "registered" | "kept") => Promise<void> | void;
+  /** Called at points of a store, where tests wait or fail. Default: nothing. */
+  readonly failpoint?: (point: "spooled" | "registered" | "kept") => Promise<void> | void;
 }
 
-/** Tells how long a file on disk is; `undefined`: it is nothing of a length, or does not tell. */
+/** Measures a file on disk, in seconds; `undefined`: it has no length, or none that can be read. */
 export type Measure = (file: {
   readonly path: string;
   readonly contentType: string;
   readonly bytes: number;
 }) => Promise<number | undefined>;
 
-/** Makes the keeper of result files. */
+/** Creates the result files. */
 export function createResultFiles(options: ResultFilesOptions): ResultFiles {
   return {
     store: (source, about) => store(options, source, about),
@@ -58,29 +62,29 @@ export function createResultFiles(options: ResultFilesOptions): ResultFiles {
 }
 
 async function store(options: ResultFilesOptions, source: ResultSource, about: ResultAbout) {
-  const { pool, storages, at = () => {} } = options;
+  const { pool, storages, failpoint = () => {} } = options;
   const [storage] = storages;
   const spool = await Spool.open(options.spoolFolder, bytesMaxOf(options)).catch(storageFailure);
   try {
     const declared = await fill(spool, source, { options, signal: about.signal });
     const file = await spool.finish().catch(storageFailure);
-    await at("spooled");
+    await failpoint("spooled");
     const kind = fileKind(file.head, [about.contentType, declared]);
     const { contentType } = kind;
     const { path, bytes, sha256 } = file;
-    // Before the store takes it away. Who cannot be measured is stored all the same.
+    // Before the store moves the file. A file that cannot be measured is stored all the same.
     const seconds = await options.measure?.({ path, contentType, bytes }).catch(() => undefined);
     const token = newToken();
-    await answering(register(pool, { token, storage: storage.kind, file, kind, about }));
-    await at("registered");
+    await mapDatabaseLoss(register(pool, { token, storage: storage.kind, file, kind, about }));
+    await failpoint("registered");
     await keep(storage, file, about.signal);
-    await at("kept");
+    await failpoint("kept");
     const expireTime = about.expireTime ?? new Date(Date.now() + resultTtlMs);
-    await answering(makeReady(pool, token, expireTime));
+    await mapDatabaseLoss(makeReady(pool, token, expireTime));
     const url = `${options.publicUrl()}/files/${token}.${kind.extension}`;
     return { token, url, contentType, bytes, sha256, expireTime, seconds };
   } finally {
-    // What cannot be removed now is swept later.
+    // A job removes later what cannot be removed now.
     await spool.discard().catch(() => {});
   }
 }
@@ -89,7 +93,7 @@ function bytesMaxOf({ limits }: ResultFilesOptions): number {
   return limits?.bytesMax ?? resultBytesMax;
 }
 
-/** Brings the bytes. Returns what their reply says that they are. */
+/** Writes the bytes of a source to the spool. Returns the declared content type. */
 async function fill(
   spool: Spool,
   source: ResultSource,
@@ -115,8 +119,8 @@ interface Registration {
   readonly about: ResultAbout;
 }
 
-/** One statement, so one transaction. The blob's row is locked before the token is there, by its update too:
- * a removal that looked already has removed all of it, or is told to wait. */
+/** Inserts blob and token in one statement, so one transaction. It locks the blob's row before the token exists: a
+ * concurrent removal has either finished, or waits and then sees the token. */
 async function register(pool: Pool, { token, storage, file, kind, about }: Registration) {
   await pool.query(
     `with blob as (
@@ -170,19 +174,15 @@ function failureOf(cause: unknown): ResultFailure {
   return new ResultFailure("storage", `the store did not take it: ${said}`, { cause });
 }
 
-interface FileRow {
-  readonly storage: string | null;
-  readonly sha256: string;
-  readonly bytes: string;
-  readonly content_type: string;
-  readonly extension: string;
-  readonly expire_time: Date;
-  readonly expired: boolean;
-}
+type FileRow = RowOf<
+  typeof ResultFileEntity,
+  "storage" | "content_type" | "extension" | "expire_time"
+> &
+  RowOf<typeof ResultBlobEntity, "bytes"> & { readonly sha256: string; readonly expired: boolean };
 
 async function find(options: ResultFilesOptions, token: string): Promise<FoundResult | undefined> {
   if (!isToken(token)) return undefined;
-  const { rows } = await answering(
+  const { rows } = await mapDatabaseLoss(
     options.pool.query<FileRow>({
       name: "find_result",
       text: `select f.storage, encode(f.sha256, 'hex') as sha256, b.bytes, f.content_type, f.extension,
@@ -227,10 +227,10 @@ async function open(
 
 const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** 154 bits: nobody finds one by asking. */
+/** 154 random bits: a token cannot be guessed. */
 const tokenChars = 26;
 
-/** Makes a token: letters and digits only, so that no notation changes a letter of the address. */
+/** Generates a token of letters and digits only, which need no escaping in an address. */
 export function newToken(): string {
   let token = "";
   while (token.length < tokenChars) {

@@ -1,39 +1,39 @@
 /**
- * Result files: what a vendor made, copied to a store of ours and served under an address that nobody can
- * guess. Here is what others may know of it; result-files.ts does it.
+ * The interface of result files: a vendor's output, copied to the gateway's store and served at an address that cannot be
+ * guessed. result-files.ts implements it.
  */
 import type { Readable } from "node:stream";
 
-/** Where the bytes are. */
+/** The source of a file: its bytes, or its address. */
 export type ResultSource =
   | { readonly bytes: Uint8Array }
   | {
-      /** Where to fetch them. https of a public address, unless it is the vendor's own origin. */
+      /** The address of the file: https and public, unless it is the vendor's own origin. */
       readonly url: string;
-      /** What to send there. It is not sent on to other origins. */
+      /** Request headers. They are not sent to other origins. */
       readonly headers?: Readonly<Record<string, string>>;
-      /** Where it may be sent on to, once: exact host names, or what they end in, with a leading dot. Default:
-       * anywhere on the public internet, a few times. */
+      /** Hosts of one allowed redirect: exact names, or suffixes with a leading dot. Default: a few redirects, anywhere
+       * on the public internet. */
       readonly redirectHosts?: readonly string[];
       /** The vendor's configured `base_url`: its origin may be private, and without TLS. Default: none. */
       readonly vendorUrl?: string;
     };
 
-/** Whose file it is, and what it is said to be. */
+/** The owner of a file, and its declared type. */
 export interface ResultAbout {
-  /** What the vendor says that it is. Default: what its reply says. What the bytes say counts more. */
+  /** The type that the vendor declares. Default: that of the download. The file's signature takes precedence. */
   readonly contentType?: string;
   readonly accountId: string;
   readonly taskId: string;
   /** Default: in 7 days. */
   readonly expireTime?: Date;
-  /** Ends it. Default: nothing does. */
+  /** Aborts the store. Default: none. */
   readonly signal?: AbortSignal;
 }
 
-/** A file that is stored, durably. */
+/** A file that is durably stored. */
 export interface StoredResult {
-  /** 26 characters that lead to it: whoever has them may read it. */
+  /** 26 characters that grant access: anyone who has them may read the file. */
   readonly token: string;
   /** `{public address}/files/{token}.{extension}`. */
   readonly url: string;
@@ -42,11 +42,11 @@ export interface StoredResult {
   /** In lower-case hexadecimal. */
   readonly sha256: string;
   readonly expireTime: Date;
-  /** How long it is, where it is a film or a sound that tells. Default: it does not. */
+  /** The length of a video or audio file. Default: not known. */
   readonly seconds?: number | undefined;
 }
 
-/** A file that an address leads to. */
+/** A file found by its token. */
 export type FoundResult =
   | { readonly expired: true }
   | {
@@ -64,22 +64,22 @@ export type FoundResult =
       open(range: ByteRange): Promise<Readable>;
     };
 
-/** Places of bytes, both included. */
+/** A range of bytes, both ends included. */
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** Keeps result files. */
+/** Stores and finds result files. */
 export interface ResultFiles {
   /**
-   * Copies a file into the store. The same bytes take room once. Calling it again makes another token.
+   * Copies a file into the store. Equal bytes are stored once; each call creates another token.
    *
    * @throws ResultFailure
    * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached
    */
   store(source: ResultSource, about: ResultAbout): Promise<StoredResult>;
-  /** Finds a file by the token of its address; `undefined`: never heard of, or forgotten. */
+  /** Finds a file by the token of its address; `undefined`: unknown, or deleted after its expiry. */
   find(this: void, token: string): Promise<FoundResult | undefined>;
 }
 
@@ -90,7 +90,7 @@ export interface ResultFiles {
  * - `timeout`: it took too long.
  * - `too_large`: it is longer than allowed.
  * - `storage`: our store could not take it.
- * - `aborted`: our own doing.
+ * - `aborted`: its caller ended it.
  */
 export type ResultFailureKind =
   | "blocked"

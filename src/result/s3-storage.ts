@@ -1,7 +1,7 @@
 /**
- * A bucket of S3, or of what speaks like it. By Amazon's own client, which such servers are tested with; the
- * smallest other one is 0.3 MB in place of 23, but one person's. It is loaded when it is first needed: 38 MB
- * of memory that an installation with a folder does not pay.
+ * Stores result files in a bucket of S3 or a compatible server. Uses Amazon's own client, which such servers are tested
+ * with; the smallest alternative is 0.3 MB instead of 23, but has a single maintainer. The client is loaded at its first
+ * use: 38 MB of memory that an installation with a local folder saves.
  */
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
@@ -14,12 +14,12 @@ import type { ResultStorage } from "./storage.ts";
 const connectMs = 5_000;
 const answerMs = 30_000;
 
-/** A file goes in parts of this length in bytes, and so many at once: what an upload takes of memory. A part
- * that fails is sent again, the file is not. */
+/** The size of an upload's parts in bytes, and how many are in flight: together the memory of an upload. A failed part is
+ * sent again, not the file. */
 const partBytes = 8 * 1024 * 1024;
 const partsAtOnce = 2;
 
-/** Keeps files as `results/{first two digits}/{hash}` of the bucket. */
+/** Creates a store of objects named `results/{first two digits}/{hash}`. */
 export function createS3Storage(config: S3StorageConfig): ResultStorage {
   let loading: Promise<Loaded> | undefined;
   const load = (): Promise<Loaded> => (loading ??= loadClient(config));
@@ -31,13 +31,13 @@ export function createS3Storage(config: S3StorageConfig): ResultStorage {
     kind: "s3",
     async check() {
       const { client, s3 } = await load();
-      // What is needed is the right to write: to ask about the bucket needs another one.
+      // A write proves the permission that is needed: a request about the bucket needs another one.
       const probe = { Bucket: config.bucket, Key: "results/.check", Body: Buffer.from("ok") };
       await client.send(new s3.PutObjectCommand(probe));
     },
     async keep({ path, sha256, bytes }, signal) {
       const { client, s3, Upload } = await load();
-      // Whoever may not list a bucket is told 403 in place of 404: whatever it is, an upload will tell.
+      // Without the permission to list, S3 answers 403 instead of 404: any failure here leads to an upload.
       const head = client.send(new s3.HeadObjectCommand(at(sha256)), { abortSignal: signal });
       if ((await head.catch(() => undefined))?.ContentLength === bytes) return;
       const upload = new Upload({
@@ -59,7 +59,7 @@ export function createS3Storage(config: S3StorageConfig): ResultStorage {
       const { client, s3 } = await load();
       const get = new s3.GetObjectCommand({ ...at(sha256), Range: `bytes=${start}-${end}` });
       const reply = await client.send(get).catch(unlessMissing);
-      // In Node.js a body is a stream of Node.js.
+      // In Node.js the SDK's body is a Readable.
       return reply?.Body as Readable | undefined;
     },
     async remove(sha256) {
@@ -90,14 +90,14 @@ async function loadClient(config: S3StorageConfig): Promise<Loaded> {
     ...(endpoint !== undefined && { endpoint }),
     credentials: { accessKeyId, secretAccessKey },
     forcePathStyle: config.forcePathStyle,
-    // Many servers that speak like S3 know no trailing checksums. What is kept is named by its hash.
+    // Many compatible servers lack trailing checksums. Objects are named by their hash anyway.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
     requestHandler: {
       connectionTimeout: connectMs,
       requestTimeout: answerMs,
       throwOnRequestTimeout: true,
-      // Slow readers each keep a connection; those that store must find one too.
+      // Each slow reader keeps a connection; uploads need some beside them.
       httpAgent: { maxSockets: resultReadersMax + 100 },
       httpsAgent: { maxSockets: resultReadersMax + 100 },
     },

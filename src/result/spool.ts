@@ -1,4 +1,4 @@
-/** Bytes on their way into the store: a temporary file, hashed as it is written. */
+/** Temporary files of downloads: hashed while they are written, then moved into the store. */
 import { createHash, type Hash, randomUUID } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { resultPendingMs } from "../config/limits.ts";
 import { headBytes } from "./content-type.ts";
 import { ResultFailure } from "./result.ts";
 
-/** A temporary file that is written, and durable. */
+/** A complete, durable temporary file. */
 export interface Spooled {
   readonly path: string;
   readonly bytes: number;
@@ -32,7 +32,7 @@ export class Spool {
     this.#bytesMax = bytesMax;
   }
 
-  /** Begins a file in a folder, which is made where it is missing. */
+  /** Creates a file in a folder; creates the folder where it is missing. */
   static async open(folder: string, bytesMax: number): Promise<Spool> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const path = join(folder, randomUUID());
@@ -52,7 +52,7 @@ export class Spool {
     }
   }
 
-  /** Makes it durable and closes it. */
+  /** Makes the file durable and closes it. */
   async finish(): Promise<Spooled> {
     await this.#handle.sync();
     await this.#close();
@@ -60,7 +60,7 @@ export class Spool {
     return { path, bytes: this.#bytes, sha256: this.#hash.digest("hex"), head: this.#head };
   }
 
-  /** Removes it, wherever it stands; after the store took it over there is nothing to remove. */
+  /** Removes the file; does nothing after the store has moved it. */
   async discard(): Promise<void> {
     await this.#close();
     await rm(this.path, { force: true });
@@ -73,15 +73,15 @@ export class Spool {
   }
 }
 
-/** What is said of a file that is too long. */
+/** The failure of a file above the size limit. */
 export function tooLarge(bytesMax: number): ResultFailure {
   return new ResultFailure("too_large", `longer than ${bytesMax} bytes`, { isFinal: true });
 }
 
 const spoolName = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Removes what killed processes left behind. */
-export async function sweepSpool(folder: string): Promise<void> {
+/** Removes temporary files that killed processes left behind. */
+export async function removeStaleSpools(folder: string): Promise<void> {
   const names = await readdir(folder).catch(() => []);
   for (const name of names.filter((each) => spoolName.test(each))) {
     const path = join(folder, name);

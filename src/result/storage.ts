@@ -1,18 +1,19 @@
-/** A place for bytes, by their hash. */
+/** The interface of a store of bytes by their hash, and the store in a local folder. */
 import { mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { StorageConfig } from "../config/config.ts";
+import { isMissingFile, syncFolder } from "../core/files.ts";
 import type { ByteRange } from "./result.ts";
 import type { Spooled } from "./spool.ts";
 
-/** Keeps bytes. What fails is an error of its own making; who calls it says what that means. */
+/** A store of bytes. Its errors are its own; the caller maps them. */
 export interface ResultStorage {
-  /** As the database calls it. */
+  /** Its name in the database. */
   readonly kind: StorageConfig["kind"];
-  /** Looks whether it can be used. Rejects where not, saying why. */
+  /** Checks that the store can be used. @throws with the reason where it cannot */
   check(): Promise<void>;
-  /** Keeps a finished temporary file, which it may take over. Does nothing where the same bytes are there. */
+  /** Stores a finished temporary file, which it may move. Does nothing where the same bytes are stored already. */
   keep(file: Spooled, signal: AbortSignal): Promise<void>;
   /** Reads a part; `undefined`: there is no such file. */
   open(sha256: string, range: ByteRange): Promise<Readable | undefined>;
@@ -22,9 +23,8 @@ export interface ResultStorage {
   close(): void;
 }
 
-/* A folder on this machine, or one that all machines share. */
-
-/** Keeps files as `{folder}/{first two digits}/{hash}`: no folder becomes too long. */
+/** Creates a store in a folder of this machine, or one that all machines share. Files are named
+ * `{folder}/{first two digits}/{hash}`, so that no folder has too many. */
 export function createLocalStorage(folder: string): ResultStorage {
   const folderOf = (sha256: string): string => join(folder, sha256.slice(0, 2));
   const pathOf = (sha256: string): string => join(folderOf(sha256), sha256);
@@ -34,7 +34,7 @@ export function createLocalStorage(folder: string): ResultStorage {
       await mkdir(folder, { recursive: true, mode: 0o700 });
     },
     async keep({ path, sha256, bytes }) {
-      // A file that is shorter than it should be was cut by a disk that lost it: replaced.
+      // A file with another length was damaged by the disk, and is replaced.
       if ((await sizeOf(pathOf(sha256))) === bytes) return;
       await mkdir(folderOf(sha256), { recursive: true, mode: 0o700 });
       await rename(path, pathOf(sha256));
@@ -54,17 +54,6 @@ async function sizeOf(path: string): Promise<number | undefined> {
 }
 
 function unlessMissing(error: unknown): undefined {
-  if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+  if (isMissingFile(error)) return undefined;
   throw error;
-}
-
-/** Makes the name durable too. Windows cannot do that to a folder, and needs it not. */
-async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

@@ -1,13 +1,13 @@
-/** Who may call which RPC: the `access` option of the contract, read once at start. */
+/** Enforces the `access` option of each RPC, which is read once at start. */
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
 import { type Caller, missingKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 
 /**
- * Decides whether a caller may call a method.
+ * Checks whether a caller may call a method.
  *
- * @param nobody what is said where nobody in particular calls. Default: that the key is missing
+ * @param nobody the error for anonymous callers. Default: the key is missing
  * @throws GatewayError UNAUTHENTICATED or ACCESS_DENIED
  */
 export type CheckAccess = (method: DescMethod, caller: Caller, nobody?: () => GatewayError) => void;
@@ -37,9 +37,11 @@ const rules: ReadonlyMap<Access, Rule> = new Map<Access, Rule>([
 ]);
 
 /**
- * @param standard services that are not of this contract and declare nothing (health, reflection):
- * whoever reaches them may call them. Default: none
- * @throws where a method of `services` does not declare who may call it
+ * Reads the access options.
+ *
+ * @param standard services outside the contract that declare no access (health, reflection): open to everybody who
+ * can reach them. Default: none
+ * @throws where a method of `services` declares no access
  */
 export function createAccessCheck(
   services: readonly DescService[],

@@ -1,7 +1,7 @@
 /**
- * A Connect transport that calls implementations in this process: nothing is serialized, the
- * interceptors are those of the network. 5 µs a call, against 66–150 µs through
- * `createRouterTransport`, which serializes and drops context values.
+ * A Connect transport that calls implementations within this process, without serialization but with the same
+ * interceptors as the network. 5 µs a call; `createRouterTransport` takes 66–150 µs, since it serializes, and it
+ * drops context values.
  */
 import {
   create,
@@ -33,7 +33,7 @@ type Handle = (request: AnyRequest) => Promise<AnyResponse>;
 type HeadersInit = ConstructorParameters<typeof Headers>[0];
 type Implementation = (input: unknown, context: HandlerContext) => unknown;
 
-/** Makes the transport; the chain of each method is folded once, here. */
+/** Creates the transport. The interceptor chain of each method is composed once, here. */
 export function createDirectTransport(
   services: readonly Service[],
   interceptors: readonly Interceptor[],
@@ -90,8 +90,10 @@ interface CallOptions {
   readonly values: ContextValues | undefined;
 }
 
-/** What a request has beside its message. Headers are made when they are asked for: in this process the
- * context values say it all. */
+/**
+ * The parts of a request besides its message. Headers are created on demand: within the process, context values
+ * carry the same facts.
+ */
 class Common {
   readonly service: DescService;
   readonly method: DescMethod;
@@ -150,7 +152,7 @@ function unary(method: DescMethod, run: Implementation): Handle {
   };
 }
 
-/** Server streaming only: the contract has no RPC that streams its requests. */
+/** Server streaming only; the contract has no client-streaming RPC. */
 function streaming(method: DescMethod, run: Implementation): Handle {
   return async (request) => {
     const context = new DirectContext(request, method);
@@ -160,7 +162,7 @@ function streaming(method: DescMethod, run: Implementation): Handle {
   };
 }
 
-/** What a caller gets. Headers are made when they are asked for, as with requests. */
+/** A response. Headers are created on demand, as for requests. */
 class DirectResponse {
   readonly stream: boolean;
   readonly message: unknown;
@@ -192,7 +194,7 @@ class DirectResponse {
   }
 }
 
-/** What an implementation gets to see of a request. */
+/** The context of a request as an implementation sees it. */
 class DirectContext implements HandlerContext {
   readonly protocolName = "direct";
   readonly #request: AnyRequest;
@@ -242,8 +244,10 @@ class DirectContext implements HandlerContext {
   }
 }
 
-/** Makes whole messages of what an implementation yields. One that yields whole ones, as its first shows,
- * is read without a promise more for each. */
+/**
+ * Completes the messages that an implementation yields. Where its first message is complete, the iterator is used
+ * directly, which saves a promise per message.
+ */
 function whole(schema: DescMessage, source: AsyncIterable<object>): AsyncIterable<object> {
   return {
     [Symbol.asyncIterator]() {
@@ -264,7 +268,7 @@ function whole(schema: DescMessage, source: AsyncIterable<object>): AsyncIterabl
   };
 }
 
-/** A stream of one message, which its reader can take without walking through it. */
+/** A stream of a single message, which can also be read without iterating. */
 class Single<T> implements AsyncIterable<T> {
   readonly value: T;
 
@@ -277,7 +281,7 @@ class Single<T> implements AsyncIterable<T> {
   }
 }
 
-/** The one message of a request stream, unless an interceptor has put another stream in its place. */
+/** The single message of a request stream, even where an interceptor replaced the stream. */
 async function one(messages: AsyncIterable<unknown>): Promise<unknown> {
   if (messages instanceof Single) return messages.value;
   for await (const message of messages) return message;

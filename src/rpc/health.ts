@@ -1,4 +1,4 @@
-/** The two standard services of gRPC: health and reflection. connect-es brings neither. */
+/** The two standard gRPC services, health and reflection. connect-es provides neither. */
 import { createRegistry, type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, type ServiceImpl } from "@connectrpc/connect";
@@ -9,7 +9,7 @@ import {
 import { ServerReflection } from "../../gen/reflection_pb.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 
-/** Health as gRPC load balancers ask for it. The empty service name means the whole server. */
+/** The health service that gRPC load balancers query. The empty service name means the whole server. */
 export function createHealthService(
   services: readonly DescService[],
   isReady: () => Promise<boolean>,
@@ -44,7 +44,7 @@ export function createHealthService(
   };
 }
 
-/** How often a watched status is looked at, in milliseconds. */
+/** Interval at which a watched status is checked, in milliseconds. */
 const watchMs = 1_000;
 
 function pause(signal: AbortSignal): Promise<void> {
@@ -59,7 +59,7 @@ function pause(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Reflection, so that `buf curl` and grpcurl need no proto files. */
+/** Server reflection, so that `buf curl` and grpcurl need no proto files. */
 export function createReflectionService(
   services: readonly DescService[],
 ): ServiceImpl<typeof ServerReflection> {
@@ -84,18 +84,18 @@ export function createReflectionService(
   return {
     async *serverReflectionInfo(requests) {
       for await (const request of requests) {
-        const asked = request.messageRequest;
+        const service = request.messageRequest;
         const base = { validHost: request.host, originalRequest: request };
-        if (asked.case === "listServices") {
+        if (service.case === "listServices") {
           const service = services.map(({ typeName }) => ({ name: typeName }));
           yield { ...base, messageResponse: { case: "listServicesResponse", value: { service } } };
-        } else if (asked.case === "fileByFilename") {
-          const file = files.get(asked.value.replace(/\.proto$/, ""));
-          yield { ...base, messageResponse: answer(file, asked.value) };
-        } else if (asked.case === "fileContainingSymbol") {
-          yield { ...base, messageResponse: answer(fileOf(asked.value), asked.value) };
+        } else if (service.case === "fileByFilename") {
+          const file = files.get(service.value.replace(/\.proto$/, ""));
+          yield { ...base, messageResponse: answer(file, service.value) };
+        } else if (service.case === "fileContainingSymbol") {
+          yield { ...base, messageResponse: answer(fileOf(service.value), service.value) };
         } else {
-          yield { ...base, messageResponse: notFound(asked.case ?? "an empty request") };
+          yield { ...base, messageResponse: notFound(service.case ?? "an empty request") };
         }
       }
     },

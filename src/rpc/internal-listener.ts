@@ -1,7 +1,7 @@
 /**
- * The listener for internal callers: gRPC and Connect over cleartext HTTP/2, and on the same port
- * HTTP/1.1 for Connect, probes and `/metrics`. HTTP/2 without TLS cannot be negotiated, so the first
- * bytes of a connection decide.
+ * The listener for internal callers. One port serves gRPC and Connect over cleartext HTTP/2, and HTTP/1.1 for
+ * Connect, probes and `/metrics`. HTTP/2 without TLS cannot be negotiated, so the first bytes of a connection
+ * decide.
  */
 import { createServer as createHttpServer } from "node:http";
 import { createServer as createHttp2Server, type ServerHttp2Session } from "node:http2";
@@ -11,10 +11,10 @@ import type { ListenAddress } from "../config/config.ts";
 import { headerBytesMax } from "../config/limits.ts";
 import { routerOptions, type RouterOptions } from "./router.ts";
 
-/** Answers a plain path such as `/healthz`; `undefined` where there is nothing. */
+/** Answers a plain path such as `/healthz`; `undefined` means 404. */
 type PlainPage = (path: string) => Promise<PlainAnswer | undefined>;
 
-/** A plain answer. */
+/** A plain-text answer. */
 export interface PlainAnswer {
   readonly status: number;
   readonly contentType: string;
@@ -23,11 +23,11 @@ export interface PlainAnswer {
 
 /** A running listener. */
 export interface InternalListener {
-  /** Where it listens, for example `http://127.0.0.1:8081`. */
+  /** Its address, for example `http://127.0.0.1:8081`. */
   readonly url: string;
-  /** Takes no new connections; resolves when the last one has ended. */
+  /** Accepts no new connections; resolves when the last one has ended. */
   close(): Promise<void>;
-  /** Cuts what is still connected. */
+  /** Closes all remaining connections. */
   destroy(): void;
 }
 
@@ -36,10 +36,10 @@ interface InternalListenerOptions extends RouterOptions {
   readonly page: PlainPage;
 }
 
-/** How long a fresh connection may stay silent, in milliseconds. */
+/** Longest silence of a new connection, in milliseconds. */
 const prefaceMs = 10_000;
 
-/** Opens the listener. @throws where the port is taken */
+/** Opens the listener. @throws where the port is in use */
 export async function openInternalListener(
   options: InternalListenerOptions,
 ): Promise<InternalListener> {
@@ -61,7 +61,7 @@ export async function openInternalListener(
     session.on("close", () => sessions.delete(session));
   });
   const onHttp2 = new WeakSet<Socket>();
-  // How many HTTP/1.1 requests each connection is answering: idle ones can be closed at once.
+  // Running HTTP/1.1 requests per connection: idle connections can be closed at once.
   const sockets = new Map<Socket, number>();
   let isClosing = false;
   const busy = (socket: Socket, change: number): void => {
@@ -102,7 +102,7 @@ export async function openInternalListener(
   };
 }
 
-/** Tells whether a connection begins with HTTP/2's preface, leaving its bytes unread. */
+/** Detects the HTTP/2 preface at the start of a connection without consuming bytes. */
 function peek(socket: Socket, onKnown: (isHttp2: boolean) => void): void {
   const preface = "PRI * HTTP/2";
   let seen = Buffer.alloc(0);
@@ -151,7 +151,7 @@ const notFound: PlainAnswer = {
 };
 
 /**
- * Opens a listener, and says in one clear line why it cannot.
+ * Opens a listener; its error says in one line why that failed.
  *
  * @param variable the environment variable that sets the address
  */

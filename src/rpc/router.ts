@@ -1,9 +1,9 @@
-/** Serves the contract over the network: the same services and interceptors on every listener. */
+/** Serves the contract over the network, with the same services and interceptors on every listener. */
 import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
 import { bodyBytesMax } from "../config/limits.ts";
 import type { Service } from "../core/service.ts";
 
-/** How a listener serves RPCs. */
+/** The RPC options of a listener. */
 export interface RouterOptions {
   readonly services: readonly Service[];
   readonly interceptors: readonly Interceptor[];
@@ -11,10 +11,10 @@ export interface RouterOptions {
   readonly shutdownSignal: AbortSignal;
 }
 
-/** Room for the largest body and the message around it, in bytes. */
+/** The largest request body plus the message around it, in bytes. */
 const messageBytesMax = bodyBytesMax + 1024 * 1024;
 
-/** The options that Connect's adapters take. */
+/** Options for Connect's adapters. */
 export function routerOptions({ services, interceptors, shutdownSignal }: RouterOptions) {
   return {
     interceptors: [...interceptors],

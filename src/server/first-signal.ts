@@ -1,11 +1,11 @@
-/** The signals that end a server. */
-
-/** Signals that follow the first within this time are its echo, in milliseconds: Ctrl-C under npm comes
- * twice, from the terminal and from npm. */
+/**
+ * Signals within this many milliseconds of the first are echoes: under npm, Ctrl-C arrives twice, from the terminal
+ * and from npm.
+ */
 const echoMs = 300;
 
 /**
- * Resolves with the first signal; a second one, be it the same or the other, ends the process.
+ * Resolves with the first SIGTERM or SIGINT. A second one ends the process.
  *
  * @param onSecond called before the process ends
  */

@@ -1,8 +1,7 @@
-/** The log of a server: hides the secrets of its settings and configuration. */
 import type { Config, Settings } from "../config/config.ts";
 import { createLog, type LogOptions } from "../core/log.ts";
 
-/** Creates it. */
+/** Creates a server's log, which hides the secrets of settings and configuration. */
 export function createServerLog(
   { settings, config }: { readonly settings: Settings; readonly config: Config },
   options: Omit<LogOptions, "secrets"> = {},
@@ -30,7 +29,7 @@ function smsSecretsOf(sms: Config["sms"]): (string | undefined)[] {
   return sms?.provider === "aliyun" ? [sms.accessKeyId, sms.accessKeySecret] : [];
 }
 
-/** The password of a database's address, as it is written there and as it is meant. */
+/** The password in a database URL, both as written and decoded. */
 function passwordsOf(databaseUrl: string): string[] {
   const password = URL.parse(databaseUrl)?.password ?? "";
   try {

@@ -1,6 +1,6 @@
 /**
- * Keeps several workers running, each a process with a gateway of its own. They share the listening ports: this process
- * accepts each connection and hands it to the next worker.
+ * Runs several workers, each a process with its own gateway. They share the listening ports: this process accepts
+ * every connection and passes it to the next worker.
  */
 import cluster, { type Worker } from "node:cluster";
 import type { Readable } from "node:stream";
@@ -12,44 +12,44 @@ import { workerMetrics } from "../core/metrics.ts";
 import { newId } from "../core/uuid.ts";
 import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "./worker-messages.ts";
 
-/** What a {@link Supervisor} needs. */
+/** Options of a {@link Supervisor}. */
 interface SupervisorOptions {
-  /** What all workers serve with. */
+  /** The order that every worker gets. */
   readonly order: Omit<WorkerOrder, "worker">;
-  /** The folder of the console's pages; `undefined`: there are none. */
+  /** The folder of the console's pages; `undefined` where there is none. */
   readonly pages: Promise<string | undefined>;
   readonly log: Logger;
-  /** Takes whole lines of workers' logs. */
+  /** Writes whole lines of workers' logs. */
   readonly write: (lines: string) => void;
 }
 
-/** A worker that has served this long is started again at once when it dies, in milliseconds. */
+/** A worker that ran this long before it exited is restarted at once, in milliseconds. */
 const steadyMs = 60_000;
 
-/** The first pause before a worker that died sooner is started again, in milliseconds; each further one is twice as long. */
+/** Pause before a worker that exited sooner is restarted, in milliseconds. It doubles each time. */
 const pauseMs = 500;
 
-/** The longest pause, in milliseconds. */
+/** Longest pause, in milliseconds. */
 const pauseMsMax = 30_000;
 
-/** How long a worker may take to tell its metrics, in milliseconds; after that its last ones count. */
+/** Deadline for a worker to report its metrics, in milliseconds. After it, the last report counts. */
 const metricsMs = 1_000;
 
-/** One of the workers, whichever process it is at the moment. */
+/** One worker position; restarts keep it. */
 interface Slot {
   readonly number: number;
-  /** `undefined`: it has died, and is not started again yet. */
+  /** `undefined` between exit and restart. */
   process: Worker | undefined;
-  /** `undefined`: it does not serve yet. */
+  /** `undefined` until it serves. */
   servesSinceMs: number | undefined;
-  /** Why it said that it cannot start. */
+  /** The reason it gave for a failed start. */
   failure: string | undefined;
-  /** How often it died early, one time after the other. */
+  /** Consecutive early exits. */
   earlyDeaths: number;
   timer: NodeJS.Timeout | undefined;
 }
 
-/** The workers. */
+/** Starts, restarts and stops the workers. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #supervisorId = newId();
@@ -57,11 +57,11 @@ export class Supervisor {
   readonly #metrics = new WorkerMetrics();
   readonly #asked = new Map<number, (metrics: readonly MetricSnapshot[] | undefined) => void>();
   #askedCount = 0;
-  /** Workers that have not listened yet, before all have. */
+  /** During start: workers that do not listen yet. */
   readonly #starting = new Set<Slot>();
   readonly #started = Promise.withResolvers<ListenUrls>();
   #isStopping = false;
-  /** What went wrong while they drained. */
+  /** Failures while draining. */
   readonly #failures: string[] = [];
   readonly #stopped = Promise.withResolvers<void>();
 
@@ -77,14 +77,14 @@ export class Supervisor {
     }));
   }
 
-  /** Starts all workers. Resolves when each of them serves. @throws the first failure; no worker is left then */
+  /** Starts all workers. Resolves when every one serves. @throws the first failure, after all workers have ended */
   async start(): Promise<ListenUrls> {
     cluster.setupPrimary({
       exec: fileURLToPath(new URL("../../bin/uas-worker.js", import.meta.url)),
       args: [],
-      // The configuration has maps and big numbers.
+      // Structured clone: the configuration holds maps and bigints.
       serialization: "advanced",
-      // What workers write comes by way of this process: lines of several writers could tear each other apart.
+      // Worker output passes through this process, since concurrent writers could interleave lines.
       stdio: ["ignore", "pipe", "inherit", "ipc"],
     });
     for (const slot of this.#slots) this.#starting.add(slot);
@@ -100,7 +100,7 @@ export class Supervisor {
     }
   }
 
-  /** Has all workers drain. Resolves when the last one has ended. @throws where one of them did not end well */
+  /** Drains all workers. Resolves when the last has ended. @throws where one did not end cleanly */
   async stop(): Promise<void> {
     this.#isStopping = true;
     for (const slot of this.#slots) {
@@ -111,7 +111,7 @@ export class Supervisor {
     if (this.#failures.length > 0) throw new Error(this.#failures.join("; "));
   }
 
-  /** Ends all workers at once. What they held comes back by itself. */
+  /** Kills all workers. Recovery releases their holds. */
   kill(): void {
     for (const { process } of this.#slots) process?.process.kill("SIGKILL");
   }
@@ -127,10 +127,10 @@ export class Supervisor {
     slot.servesSinceMs = undefined;
     slot.failure = undefined;
     worker.on("message", (message: FromWorker) => this.#onMessage(slot, message));
-    // A message to a worker that is dying: its end says the rest.
+    // The worker is exiting; its exit event is handled elsewhere.
     worker.on("error", () => {});
     if (worker.process.stdout) forwardLines(worker.process.stdout, this.#options.write);
-    // Unlike `exit`, after the last of its output.
+    // Unlike `exit`, `close` comes after the last output.
     worker.process.once("close", (code, signal) =>
       this.#onEnd(slot, { pid: worker.process.pid, code, signal }),
     );
@@ -206,7 +206,7 @@ export class Supervisor {
     return this.#metrics.read();
   }
 
-  /** Asks a worker for what it has counted. */
+  /** Requests the metrics of one worker. */
   async #readOwn(slot: Slot): Promise<void> {
     const { process: asked } = slot;
     if (!asked?.isConnected()) return;
@@ -222,7 +222,7 @@ export class Supervisor {
   }
 }
 
-/** Passes on whole lines. What stands after the last one is dropped: the worker was killed in the middle of it. */
+/** Forwards whole lines. An incomplete last line is dropped: the worker was killed while writing it. */
 function forwardLines(from: Readable, write: (lines: string) => void): void {
   let rest = "";
   from.setEncoding("utf8");
@@ -233,18 +233,16 @@ function forwardLines(from: Readable, write: (lines: string) => void): void {
   });
 }
 
-/* The metrics of several workers as one text: what a worker has counted stays when it dies. */
-
 /**
- * Adds up what workers have counted.
+ * Adds up the metrics of workers.
  *
- * A counter must not fall when a worker dies: a monitoring system takes that for a restart of the whole gateway, and
- * counts everything that the other workers have served once more. So what a dead worker last told is kept.
+ * A counter must not decrease when a worker exits: monitoring would take that for a restart of the whole gateway
+ * and count everything the other workers served again. So the last report of an exited worker is kept.
  */
 export class WorkerMetrics {
   readonly #own = new Registry();
   readonly #restarts = workerMetrics(this.#own).workerRestarts;
-  /** By number of the worker. */
+  /** By worker number. */
   readonly #latest = new Map<number, readonly MetricSnapshot[]>();
   #departed: readonly MetricSnapshot[] = [];
 
@@ -259,23 +257,23 @@ export class WorkerMetrics {
     });
   }
 
-  /** What a worker says that it has counted since its start. */
+  /** Stores a worker's metrics since its start. */
   update(worker: number, metrics: readonly MetricSnapshot[]): void {
     this.#latest.set(worker, metrics);
   }
 
-  /** A worker has died, and is started again. */
+  /** Keeps the totals of a worker that exited and is restarted. */
   restart(worker: number): void {
     this.#restarts.inc();
     const last = this.#latest.get(worker) ?? [];
     this.#latest.delete(worker);
     const counted = last.filter(({ type }) => type !== "gauge");
-    // What adding makes has its values in plain sight, beside the methods of a metric.
+    // The aggregated metrics have plain values instead of methods.
     const sum: unknown = add([this.#departed, counted]).getMetricsAsArray();
     this.#departed = sum as readonly MetricSnapshot[];
   }
 
-  /** The text for a monitoring system. */
+  /** The metrics as Prometheus text. */
   async read(): Promise<string> {
     const own: unknown = await this.#own.getMetricsAsJSON();
     const all = [own as readonly MetricSnapshot[], ...this.#latest.values(), this.#departed];
@@ -283,7 +281,7 @@ export class WorkerMetrics {
   }
 }
 
-/** How the values of a metric become one is the first one's to say. */
+/** The first worker's metric decides how values are combined. */
 function add(all: readonly (readonly MetricSnapshot[])[]): Registry {
   return AggregatorRegistry.aggregate([...all]);
 }

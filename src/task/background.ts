@@ -1,29 +1,29 @@
-/** Runs responses in the background as TEXT tasks: what inference is given to start, find and end them by. */
+/** Runs background responses as TEXT tasks: starts, finds and cancels them for the inference room. */
 import type { BackgroundStanding, BackgroundTasks } from "../inference/background/tasks.ts";
 import type { Cancel } from "./cancel.ts";
 import { noSuchTask } from "./failures.ts";
 import type { TaskFeed } from "./feed.ts";
 import { fingerprint, checkIdempotencyKey, idempotencyHeader } from "./submit-form.ts";
 import { isEnded, type TaskState } from "./state.ts";
-import type { SeenTask, TaskStore } from "./store.ts";
+import type { TaskSummary, TaskStore } from "./store.ts";
 import type { Submit } from "./submit.ts";
-import { type Parking, poll } from "./reads.ts";
+import { type WaitSlots, poll } from "./reads.ts";
 
-/** What {@link createBackgroundTasks} needs. */
+/** Options of {@link createBackgroundTasks}. */
 export interface BackgroundTasksOptions {
   readonly submit: Submit;
   readonly cancel: Cancel;
   readonly store: TaskStore;
   readonly feed: TaskFeed;
-  readonly parking: Parking;
+  readonly waitSlots: WaitSlots;
 }
 
-/** How long is waited for the end of one that is cancelled, in milliseconds: who makes it hears of it at once. */
+/** How long a cancel waits for the end of its task, in milliseconds: the process that runs it reacts at once. */
 const cancelWaitMs = 5_000;
 
-/** Makes it. */
+/** Creates the background tasks. */
 export function createBackgroundTasks(options: BackgroundTasksOptions): BackgroundTasks {
-  const { submit, cancel, store, feed, parking } = options;
+  const { submit, cancel, store, feed, waitSlots } = options;
   return {
     async start({ id, caller, requestId, model, units, params, asked, within, ...given }) {
       const callbackId = checkIdempotencyKey(given.idempotencyKey ?? null);
@@ -59,7 +59,7 @@ export function createBackgroundTasks(options: BackgroundTasksOptions): Backgrou
           knows: ({ state }) => !isEnded(state),
           signal: AbortSignal.timeout(cancelWaitMs),
         },
-        { feed, parking },
+        { feed, waitSlots },
       );
       if (ended === undefined) throw noSuchTask();
       return standingOf(ended);
@@ -78,7 +78,7 @@ const statuses: Readonly<Record<TaskState, BackgroundStanding["status"]>> = {
   cancelled: "cancelled",
 };
 
-function standingOf({ state, error_code: code, error: message }: SeenTask): BackgroundStanding {
+function standingOf({ state, error_code: code, error: message }: TaskSummary): BackgroundStanding {
   const status = statuses[state];
   return code === null ? { status } : { status, error: { code, message: message ?? "" } };
 }

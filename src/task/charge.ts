@@ -1,4 +1,4 @@
-/** What a task costs, and its record among the calls. Pure. */
+/** Computes what a task costs, and builds its call record. Pure. */
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
@@ -10,31 +10,31 @@ import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { taskHoldTtlMs } from "../config/limits.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import { backgroundOf } from "../inference/background/request.ts";
-import type { TaskOutcome, TaskTaken, TaskUnits } from "../vendor/task.ts";
+import type { TaskOutcome, ReportedCost, TaskUnits } from "../vendor/task.ts";
 import type { StoredUsageJson, WholeTask } from "./task-row.ts";
-import type { Move } from "./transition.ts";
+import type { Transition } from "./transition.ts";
 
-/** The path that tasks have in the call log. */
+/** The path of tasks in the call log. */
 const taskPath = "/api/ai/tasks";
 
-/** What a task ended with, for its money. */
+/** How a task ended, as far as it decides its charge. */
 export interface Ended {
-  /** What was made. Absent: nothing was. */
+  /** The vendor's result. Absent: there is none. */
   readonly outcome?: TaskOutcome;
-  /** What was asked for: what is charged by where the vendor does not say what it made. */
+  /** The requested units: charged where the vendor does not report what it generated. */
   readonly asked?: TaskUnits;
-  /** The price that it was held with; needed where it is charged. */
+  /** The price of its hold; required where it is charged. */
   readonly price?: PriceConfig | undefined;
-  /** What the vendor takes of the operator, in nano-USD; `undefined`: not known, or nothing. */
+  /** What the vendor charges the operator, in nano-USD; `undefined`: not known, or nothing. */
   readonly vendorCostNanos?: bigint | undefined;
-  /** The documented word; empty: it was completed, or cancelled. */
+  /** The documented error code; empty: it was completed, or cancelled. */
   readonly errorCode: string;
   readonly ending: CallEnding;
   readonly status: number;
   readonly now: Date;
 }
 
-/** What was consumed, as prices count it. */
+/** The usage of a task, as prices count it. */
 export function usageOf({
   outcome,
   asked = {},
@@ -52,21 +52,21 @@ export function usageOf({
   };
 }
 
-/** Whether a task of a model costs what its vendor took for it where it is cancelled. */
+/** Whether a cancelled task of the model is charged what its vendor charged for it. */
 export function isCancelBilled({ cancelBilling }: ModelConfig): boolean {
   return cancelBilling === CancelBilling.UPSTREAM;
 }
 
-/** What a task came to that was stopped. What its vendor does not tell was not made, whatever was asked for. */
-export function stoppedOutcome({ usage, units }: TaskTaken): TaskOutcome {
+/** The outcome of a stopped task. Units that its vendor does not report count as 0, whatever was requested. */
+export function stoppedOutcome({ usage, units }: ReportedCost): TaskOutcome {
   return { files: [], ...(usage && { usage }), units: { images: 0, seconds: 0, ...units } };
 }
 
 /**
- * The money of a task's end. Only what was completed is charged, and what was cancelled where its submit said so
- * (R-TSK-6); never more than was held: a vendor that makes more than it was asked for is not the customer's concern.
+ * The charge of a task's end. Only completed tasks are charged, and cancelled ones where their model says so (R-TSK-6).
+ * Never more than the hold: a vendor that generates more than was requested is not the customer's concern.
  */
-export function chargeOf(task: WholeTask, ended: Ended): NonNullable<Move["charge"]> {
+export function chargeOf(task: WholeTask, ended: Ended): NonNullable<Transition["charge"]> {
   const { outcome, price, vendorCostNanos } = ended;
   const isCharged = outcome !== undefined && isCharging(task, ended.ending);
   const usage = outcome && usageOf(ended);
@@ -127,9 +127,7 @@ function sourceOf(outcome: TaskOutcome | undefined): UsageSource {
   return outcome.usage.isEstimated ? UsageSource.ESTIMATED : UsageSource.UPSTREAM;
 }
 
-/* The one hold of a task: nobody renews it, for it belongs to no process. */
-
-/** What the ledger is asked for before a task is accepted. @param id the task's, and with it the hold's */
+/** The one hold of a task. It belongs to no process and is not renewed. @param id of the task, and of its hold */
 export function taskHold(
   { accountId, keyId, keyLimitNanos }: KeyCaller,
   id: string,

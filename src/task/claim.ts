@@ -1,13 +1,15 @@
-/** Takes tasks for this process: those that wait for their turn, in turns of the accounts, and those that are due. */
+/** Claims tasks for this process: queued ones, in turns of their accounts, and due ones. */
 import type { Pool } from "pg";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorTasks } from "../vendor/task.ts";
+import type { RowOf } from "../db/row.ts";
+import type { TaskEntity } from "./entity.ts";
 import { textUnits } from "./schema/forms.ts";
 import { workColumns, type TaskRow } from "./task-row.ts";
 import { inTransaction } from "./transition.ts";
 import type { WorkerOptions, WorkerVendor } from "./worker-options.ts";
 
-/** Where a task of a model can go, best first. */
+/** A vendor that can run a task of a model. */
 export interface TaskRoute {
   /** A vendor's name. */
   readonly vendor: string;
@@ -15,49 +17,49 @@ export interface TaskRoute {
   readonly model: string;
 }
 
-/** What {@link pickUp} needs to know. */
-interface PickUp {
-  /** By model key: only these are taken. */
+/** What {@link claimQueued} needs to know. */
+interface QueuedClaimOptions {
+  /** By model key, best first: only tasks of these models are claimed. */
   readonly routes: ReadonlyMap<string, readonly TaskRoute[]>;
   /** The most tasks that a vendor may have at once; `undefined`: no limit. */
   readonly vendorMax: (vendor: string) => number | undefined;
   /** The most tasks of an account that run at once. */
   readonly accountMax: number;
-  /** The most to take. */
+  /** The most tasks to claim. */
   readonly limit: number;
   readonly leaseMs: number;
-  /** How long a task of a model may run, in milliseconds from its first intent on. */
+  /** How long a task of a model may run, in milliseconds from its first claim. */
   readonly runMs: (model: string) => number;
-  /** The account that was served last: of equals, those after it are first. */
+  /** The account that was served last: among equals, the accounts after it come first. */
   readonly after: string;
 }
 
-/** What was taken. */
-interface PickedUp {
+/** The claimed tasks. */
+interface QueuedClaim {
   readonly tasks: readonly TaskRow[];
   /** The account that was served last. */
   readonly after: string;
 }
 
-/** Any number: the key of the lock under which processes pick up tasks one after the other, so that limits are
- * exact. */
+/** The advisory lock under which processes claim queued tasks one after the other, so that limits are exact: any fixed
+ * number. */
 const lockKey = 7_205_119_431;
 
 const atVendor = "state in ('submitting', 'submit_unknown', 'running')";
 const active = "state in ('submitting', 'submit_unknown', 'running', 'finalizing')";
 
-/** Its time has come, and nobody works on it: a request to cancel moves the time of one that is worked on too. */
+/** Due, and without a lease: a cancel request also moves the time of a leased task. */
 const isDue = `${active} and next_time <= clock_timestamp()
   and (lease_until is null or lease_until <= clock_timestamp())`;
 
-const isTrailingDue = `is_trailing and next_time <= clock_timestamp()
+const isLateChargeDue = `is_trailing and next_time <= clock_timestamp()
   and (lease_until is null or lease_until <= clock_timestamp())`;
 
 const loadSql = `select vendor, count(*)::int as count from task where ${atVendor} group by vendor`;
 
 /**
  * $1: models, $2: most of an account, $3: how many, $4: the account that was served last. Accounts that have
- * less running come first; the index is jumped from one account to the next, however much waits for each.
+ * less running come first. A loose index scan visits each account once, however many tasks it has queued.
  */
 const waitingSql = `
   with recursive waiting as (
@@ -78,8 +80,8 @@ const waitingSql = `
   order by task.turn, task.account_id <= $4, task.account_id
   limit $3`;
 
-/** The intent: it is durable before the vendor is asked. Its time begins with the first. $1: ids, $2: vendors,
- * $3: models, $4: the lease, $5: how long each may run. */
+/** Makes the intent to submit durable before the vendor is called. The deadline counts from the first claim. $1: ids,
+ * $2: vendors, $3: models, $4: the lease, $5: how long each may run. */
 const claimSql = `
   update task set state = 'submitting', fence = task.fence + 1,
     lease_until = clock_timestamp() + $4 * interval '1 ms', next_time = clock_timestamp() + $4 * interval '1 ms',
@@ -91,8 +93,7 @@ const claimSql = `
   where task.id = picked.id and task.state = 'queued'
   returning ${workColumns}`;
 
-/** `next_time` goes with the lease, so that the index does not lead to what is worked on. $1: how many, $2: the
- * lease. */
+/** `next_time` moves with the lease, so that the index does not find leased tasks. $1: how many, $2: the lease. */
 const dueSql = `
   update task set fence = task.fence + 1, lease_until = clock_timestamp() + $2 * interval '1 ms',
     next_time = clock_timestamp() + $2 * interval '1 ms'
@@ -100,15 +101,15 @@ const dueSql = `
     select id from task where ${isDue} order by next_time limit $1 for update skip locked)
   returning ${workColumns}`;
 
-/** Those that have ended, whose vendors may still charge for them. $1: how many, $2: the lease. */
-const trailingSql = `
+/** Ended tasks whose vendors may still charge for them. $1: how many, $2: the lease. */
+const claimLateChargesSql = `
   update task set fence = task.fence + 1, lease_until = clock_timestamp() + $2 * interval '1 ms',
     next_time = clock_timestamp() + $2 * interval '1 ms'
   where id in (
-    select id from task where ${isTrailingDue} order by next_time limit $1 for update skip locked)
+    select id from task where ${isLateChargeDue} order by next_time limit $1 for update skip locked)
   returning ${workColumns}`;
 
-/** Those that waited until their deadline. $1: how many, $2: the lease; `queued` has none. */
+/** Tasks that were queued until their deadline. They need no lease. $1: how many. */
 const overdueSql = `
   update task set fence = task.fence + 1
   where id in (
@@ -119,39 +120,38 @@ const overdueSql = `
 const anythingSql = `select
   exists (select from task where state = 'queued' and next_time <= now()) as queued,
   exists (select from task where ${isDue}) as due,
-  exists (select from task where ${isTrailingDue}) as trailing`;
+  exists (select from task where ${isLateChargeDue}) as late_charges`;
 
-interface WaitingRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly model: string;
-}
+type WaitingRow = RowOf<typeof TaskEntity, "id" | "account_id" | "model">;
 
-/** What waits. */
-interface WaitingWork {
+/** Which kinds of work are pending. */
+interface PendingWork {
   readonly queued: boolean;
   readonly due: boolean;
-  /** Tasks that have ended, whose vendors may still charge for them. */
-  readonly trailing: boolean;
+  /** Ended tasks whose vendors may still charge for them. */
+  readonly late_charges: boolean;
 }
 
-/** Whether anything waits. Cheap. */
-export async function findWork(pool: Pool): Promise<WaitingWork> {
-  const { rows } = await pool.query<WaitingWork>(anythingSql);
-  return rows[0] ?? { queued: false, due: false, trailing: false };
+/** Finds out which kinds of work are pending. Cheap. */
+export async function findWork(pool: Pool): Promise<PendingWork> {
+  const { rows } = await pool.query<PendingWork>(anythingSql);
+  return rows[0] ?? { queued: false, due: false, late_charges: false };
 }
 
-/** Takes tasks that wait for their turn: they are `submitting`, and their vendor is to be asked. */
-export async function pickUp(pool: Pool, options: PickUp): Promise<PickedUp> {
+/** Claims queued tasks within the limits of accounts and vendors: they are then `submitting`. */
+export async function claimQueued(pool: Pool, options: QueuedClaimOptions): Promise<QueuedClaim> {
   const { accountMax, limit, leaseMs, runMs, after } = options;
   return inTransaction(pool, async (client) => {
     await client.query("select pg_advisory_xact_lock($1)", [lockKey]);
     const load = await client.query<{ vendor: string; count: number }>(loadSql);
-    const room = new Room(options, new Map(load.rows.map((row) => [row.vendor, row.count])));
-    const values = [room.openModels(), accountMax, limit, after];
+    const capacity = new VendorCapacity(
+      options,
+      new Map(load.rows.map((row) => [row.vendor, row.count])),
+    );
+    const values = [capacity.openModels(), accountMax, limit, after];
     const waiting = await client.query<WaitingRow>(waitingSql, values);
     const chosen = waiting.rows.flatMap((row) => {
-      const route = room.take(row.model);
+      const route = capacity.take(row.model);
       return route === undefined ? [] : [{ ...row, route }];
     });
     if (chosen.length === 0) return { tasks: [], after };
@@ -166,32 +166,36 @@ export async function pickUp(pool: Pool, options: PickUp): Promise<PickedUp> {
   });
 }
 
-/** Takes tasks that somebody should look at: their time has come, or who had them is gone. */
-export async function takeDue(pool: Pool, limit: number, leaseMs: number): Promise<TaskRow[]> {
+/** Claims due tasks: their time has come, or their lease has expired. */
+export async function claimDue(pool: Pool, limit: number, leaseMs: number): Promise<TaskRow[]> {
   return (await pool.query<TaskRow>(dueSql, [limit, leaseMs])).rows;
 }
 
-/** Takes tasks that have ended, to ask what their vendors took for them. */
-export async function takeTrailing(pool: Pool, limit: number, leaseMs: number): Promise<TaskRow[]> {
-  return (await pool.query<TaskRow>(trailingSql, [limit, leaseMs])).rows;
+/** Claims ended tasks whose vendors may still charge for them. */
+export async function claimLateCharges(
+  pool: Pool,
+  limit: number,
+  leaseMs: number,
+): Promise<TaskRow[]> {
+  return (await pool.query<TaskRow>(claimLateChargesSql, [limit, leaseMs])).rows;
 }
 
-/** Takes tasks that have waited until their deadline. */
-export async function takeOverdue(pool: Pool, limit: number): Promise<TaskRow[]> {
+/** Claims tasks that were queued until their deadline. */
+export async function claimOverdue(pool: Pool, limit: number): Promise<TaskRow[]> {
   return (await pool.query<TaskRow>(overdueSql, [limit])).rows;
 }
 
-/** What vendors can still take. */
-class Room {
-  readonly #options: PickUp;
+/** How many more tasks each vendor can take. */
+class VendorCapacity {
+  readonly #options: QueuedClaimOptions;
   readonly #load: Map<string, number>;
 
-  constructor(options: PickUp, load: Map<string, number>) {
+  constructor(options: QueuedClaimOptions, load: Map<string, number>) {
     this.#options = options;
     this.#load = load;
   }
 
-  /** Models that somebody can take: a full vendor must not hide what waits behind its tasks. */
+  /** Models with a vendor that has capacity: a full vendor must not hide the tasks queued behind its own. */
   openModels(): string[] {
     const models = [...this.#options.routes];
     return models.filter(([, routes]) => routes.some((route) => this.#has(route))).map(([m]) => m);
@@ -212,15 +216,14 @@ class Room {
   }
 }
 
-/* Who runs a task: the vendor's own way with tasks, or for a text its way with text generation. */
+/** The columns of a task that decide which vendor runs it. */
+export type TaskVendorRef = Pick<TaskRow, "type" | "model" | "vendor" | "vendor_model" | "path">;
 
-/** What of a task says who runs it. */
-export type TaskPlace = Pick<TaskRow, "type" | "model" | "vendor" | "vendor_model" | "path">;
-
-/** Who runs a task; `undefined`: nobody whom this process knows. */
+/** The vendor that runs a task: its task interface, or for a TEXT task its text generation. `undefined`: this process
+ * does not know it. */
 export function vendorFor(
   options: Pick<WorkerOptions, "vendors" | "natives" | "models" | "text">,
-  { type, model: key, vendor, vendor_model: name, path }: TaskPlace,
+  { type, model: key, vendor, vendor_model: name, path }: TaskVendorRef,
 ): WorkerVendor | undefined {
   if (path !== null) return options.natives?.get(vendor);
   if (type !== ModelType.TEXT) return options.vendors.get(vendor);
@@ -230,7 +233,7 @@ export function vendorFor(
   const run = options.text?.run;
   if (!known || !run || !model || !route) return undefined;
   const tasks: VendorTasks = {
-    // Vendors of text know no repetitions and list nothing: a lost answer stays lost.
+    // Text vendors have neither idempotent submits nor a way to find one: a lost answer stays lost.
     resubmit: "blind",
     types: textTypes,
     canCancel: true,

@@ -3,7 +3,12 @@ import { defineEntity, p } from "@mikro-orm/core";
 
 /**
  * A task. `state`: see state.ts. `type`: ModelType. `fingerprint`: SHA-256 of what was asked for. `hold`,
- * `cost`: nano-USD. A trigger keeps what callers see of an ended task as it is, keeps `progress` from going
+ * `cost`: nano-USD. `path`: the public path at which it was submitted in its vendor's own form; null: in ours.
+ * `fence`: grows with each claim; who holds an older one can write no more. `attemptToken`: the same in every attempt;
+ * null before the first. `hints`: how often somebody said that there is news of it at its vendor; `hintTaskId`: what its
+ * vendor is said to call it; `isHintSure`: the vendor has said so itself, in an answer to us. `isTrailing`: it has ended,
+ * but its vendor may still be at work and charge for it. `isCancelBilled`: it costs what its vendor took for it where it
+ * is cancelled. A trigger keeps what callers see of an ended task as it is, keeps `progress` from going
  * down, and counts the changes that callers see in `version`.
  */
 export const TaskEntity = defineEntity({

@@ -1,71 +1,71 @@
 /**
- * Tasks that are submitted by somebody else than a worker: their client waits for the vendor's own answer. The
- * intent and the money are durable before the vendor is asked, as with every task; from its answer on, workers look
- * after them, and where its process dies meanwhile, they find out what there is to find out.
+ * External tasks: the native room submits them while their client waits for the vendor's own reply. The intent and the
+ * hold are durable before the vendor is called, as with every task. From the reply on, workers run them. Where the
+ * process dies meanwhile, workers recover the outcome.
  */
 import type { Pool, PoolClient } from "pg";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { applyIn } from "../billing/ledger/apply-in.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { newId } from "../core/uuid.ts";
 import type { TaskUnits } from "../vendor/task.ts";
 import { chargeOf, isCancelBilled, taskHold } from "./charge.ts";
 import { holdRefused } from "./failures.ts";
-import { hintTask } from "./vendor-notifications.ts";
-import { inTransaction, type MoveNeeds, moveTask } from "./transition.ts";
+import { recordNotification } from "./vendor-notifications.ts";
+import { inTransaction, type TransitionOptions, applyTransition } from "./transition.ts";
 import type { Submitter, TaskPricing } from "./submit.ts";
 import { type WholeTask, taskColumns } from "./task-row.ts";
 
-/** A task that is about to be submitted. */
-export interface OutsideTask {
+/** An external task that is about to be submitted. */
+export interface ExternalTask {
   readonly model: ModelConfig;
   readonly route: RouteConfig;
-  /** What was asked for: what it is charged by where nobody tells what was made. */
+  /** The requested units: charged where the vendor does not report what it generated. */
   readonly units: TaskUnits;
-  /** The most that it can be charged for. Default: what was asked for. */
-  readonly most?: TaskUnits;
+  /** The units of its hold. Default: the requested units. */
+  readonly maxUnits?: TaskUnits;
   /** The public path. */
   readonly path: string;
-  /** SHA-256 of what was asked for. */
+  /** SHA-256 of the request. */
   readonly fingerprint: Buffer;
   readonly callbackUrl: string | null;
-  /** How long its vendor keeps it, in milliseconds: one that has not ended by then is given up. */
+  /** How long its vendor keeps it, in milliseconds: a task that has not ended by then fails. */
   readonly runMs: number;
-  /** How long its client may wait for the vendor, in milliseconds: until then nobody else looks after it. */
+  /** How long its client may wait for the vendor, in milliseconds: the length of its lease. */
   readonly waitMs: number;
   /** The most tasks that its vendor may have at once; `undefined`: no limit. */
   readonly vendorMax: number | undefined;
 }
 
-/** What {@link createOutsideTasks} needs. */
-export interface OutsideOptions extends MoveNeeds {
+/** Options of {@link createExternalTasks}. */
+export interface ExternalTasksOptions extends TransitionOptions {
   readonly pool: Pool;
   readonly pricing: TaskPricing;
-  /** Called when there is something to look at. */
+  /** Called when a task is due. */
   readonly onNews: () => void;
 }
 
-/** The steps of such tasks. */
-export interface OutsideTasks {
+/** The steps of external tasks until workers take over. */
+export interface ExternalTasks {
   /**
-   * Writes the intent down, and holds its money.
+   * Makes the intent to submit durable, and places the hold.
    *
-   * @param beside what else is written in the transaction
+   * @param beside writes more in the same transaction
    * @throws GatewayError INSUFFICIENT_BALANCE, UPSTREAM_OVERLOADED, SERVICE_UNAVAILABLE
    */
-  begin(task: OutsideTask, submitter: Submitter, beside: Beside): Promise<WholeTask>;
-  /** The vendor has it. @param beside what else is written, before anybody else may know of it */
-  accept(task: WholeTask, vendorTaskId: string, beside: Beside): Promise<void>;
-  /** The vendor refused it: nothing runs, nothing is charged, nobody is told but the client. */
+  begin(task: ExternalTask, submitter: Submitter, beside: WriteAlongside): Promise<WholeTask>;
+  /** The vendor has the task. @param beside writes more, in a transaction before workers may see the change */
+  accept(task: WholeTask, vendorTaskId: string, beside: WriteAlongside): Promise<void>;
+  /** The vendor refused the task: nothing runs, nothing is charged, and no webhook is sent. */
   refuse(task: WholeTask, error: GatewayError): Promise<void>;
-  /** The vendor did not answer: it may have it. */
+  /** The vendor did not answer: it may have the task. */
   lose(task: WholeTask): Promise<void>;
 }
 
-/** Something that is written with a task. */
-export type Beside = (transaction: PoolClient, task: WholeTask) => Promise<void>;
+/** Writes rows that belong to a task in the task's own transaction. */
+export type WriteAlongside = (transaction: PoolClient, task: WholeTask) => Promise<void>;
 
 const insertSql = `
   insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_url, request_id, hold,
@@ -79,21 +79,26 @@ const insertSql = `
     where vendor = $13 and state in ('submitting', 'submit_unknown', 'running')) < $18
   returning ${taskColumns}`;
 
-/** Makes them. */
-export function createOutsideTasks(options: OutsideOptions): OutsideTasks {
+/** Creates the external tasks. */
+export function createExternalTasks(options: ExternalTasksOptions): ExternalTasks {
   const { pool, onNews } = options;
   return {
     begin: (task, submitter, beside) =>
-      answering(inTransaction(pool, (open) => begin(open, options, { task, submitter, beside }))),
+      mapDatabaseLoss(
+        inTransaction(pool, (open) => begin(open, options, { task, submitter, beside })),
+      ),
 
     async accept(task, vendorTaskId, beside) {
       await inTransaction(pool, async (transaction) => {
         await beside(transaction, task);
-        // Where this process dies now, somebody else knows that the vendor has it.
-        await hintTask(transaction, task.attempt_token ?? "", { vendorTaskId, isSure: true });
+        // If this process dies now, recovery knows that the vendor has the task.
+        await recordNotification(transaction, task.attempt_token ?? "", {
+          vendorTaskId,
+          isSure: true,
+        });
       });
       const set = { vendor_task_id: vendorTaskId };
-      await moveTask(options, task, { event: "accept", set, releaseMs: 0 });
+      await applyTransition(options, task, { event: "accept", set, releaseMs: 0 });
       onNews();
     },
 
@@ -106,24 +111,28 @@ export function createOutsideTasks(options: OutsideOptions): OutsideTasks {
         now: new Date(),
       });
       const set = { error_code: word, error: error.message };
-      await moveTask({ ...options, tell: async () => {} }, task, { event: "fail", set, charge });
+      await applyTransition({ ...options, notify: async () => {} }, task, {
+        event: "fail",
+        set,
+        charge,
+      });
     },
 
     async lose(task) {
-      await moveTask(options, task, { event: "lose", releaseMs: 0 });
+      await applyTransition(options, task, { event: "lose", releaseMs: 0 });
       onNews();
     },
   };
 }
 
-/** The money comes last, for it locks the account. */
+/** Inserts the task and places its hold: last, for that locks the account. */
 async function begin(
   transaction: PoolClient,
-  { pricing }: OutsideOptions,
+  { pricing }: ExternalTasksOptions,
   asked: {
-    readonly task: OutsideTask;
+    readonly task: ExternalTask;
     readonly submitter: Submitter;
-    readonly beside: Beside;
+    readonly beside: WriteAlongside;
   },
 ): Promise<WholeTask> {
   const { task, submitter, beside } = asked;
@@ -131,7 +140,7 @@ async function begin(
   const id = newId();
   const price = pricing.priceAt(task.model, Date.now());
   const { discountBp = 0 } = caller;
-  const amountNanos = pricing.holdUnits(price, task.most ?? task.units, discountBp);
+  const amountNanos = pricing.holdUnits(price, task.maxUnits ?? task.units, discountBp);
   const money = [amountNanos.toString(), pricing.version(price), discountBp];
   const { rows } = await transaction.query<WholeTask>(
     insertSql,
@@ -153,7 +162,7 @@ function valuesOf(
     submitter: { caller, requestId },
     money,
   }: {
-    readonly task: OutsideTask;
+    readonly task: ExternalTask;
     readonly submitter: Submitter;
     readonly money: readonly unknown[];
   },

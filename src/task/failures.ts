@@ -1,13 +1,14 @@
-/** What callers are told where something cannot be done with a task. */
+/** Errors of task requests, and the failures that end tasks. */
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import type { HoldVerdict } from "../billing/ledger/ledger.ts";
 import { queuedTasksMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd } from "../core/money.ts";
+import { invalid } from "../core/validation.ts";
 import type { TaskOutcome, TaskFaultCode } from "../vendor/task.ts";
-import type { MoveColumns } from "./transition.ts";
+import type { TransitionColumns } from "./transition.ts";
 
-/** What is said of a task that there is not, and of one of another account: always the same. */
+/** 404 for an unknown task and for one of another account: always the same. */
 export function noSuchTask(): GatewayError {
   return new GatewayError(
     ErrorCode.TASK_NOT_FOUND,
@@ -15,7 +16,7 @@ export function noSuchTask(): GatewayError {
   );
 }
 
-/** It runs and cannot be stopped. */
+/** 409 for a running task whose vendor cannot stop it. */
 export function notCancellable(): GatewayError {
   return new GatewayError(
     ErrorCode.TASK_NOT_CANCELLABLE,
@@ -24,12 +25,12 @@ export function notCancellable(): GatewayError {
   );
 }
 
-/** A member of a request that is wrong. */
-export function invalid(param: string, rule: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${rule}`, { param });
+/** 400 for one member of a request. The message names the member, then the rule that it breaks. */
+export function invalidParam(param: string, rule: string): GatewayError {
+  return invalid(param, `${param}: ${rule}`);
 }
 
-/** The callback id stands for another task. @param name what the caller knows it by */
+/** 409 where the callback id belongs to a task with another body. @param name of the member or header that brought it */
 export function callbackIdReused(name: string, taskId: string): GatewayError {
   return new GatewayError(
     ErrorCode.IDEMPOTENCY_KEY_REUSED,
@@ -38,7 +39,7 @@ export function callbackIdReused(name: string, taskId: string): GatewayError {
   );
 }
 
-/** Too many tasks wait. */
+/** 429 where the account has too many queued tasks. */
 export function queueFull(): GatewayError {
   return new GatewayError(
     ErrorCode.QUEUE_FULL,
@@ -47,7 +48,7 @@ export function queueFull(): GatewayError {
   );
 }
 
-/** Why a hold was refused. @param limitNanos what the key may spend in its life; `undefined`: no limit */
+/** 402 for a refused hold. @param limitNanos the key's spend limit; `undefined`: it has none */
 export function holdRefused(
   { availableNanos, keyRemainingNanos }: Extract<HoldVerdict, { admitted: false }>,
   neededNanos: bigint,
@@ -72,8 +73,6 @@ export function holdRefused(
   );
 }
 
-/* Why tasks end without a result. */
-
 /** Codes that a task can fail with. */
 type FailureCode =
   | typeof ErrorCode.CONTENT_REJECTED
@@ -89,13 +88,13 @@ export interface Failure {
   readonly code: FailureCode;
   /** For the customer. */
   readonly message: string;
-  /** What the vendor made all the same: it takes its money. Default: nothing. */
+  /** What the vendor generated all the same, and charges for. Default: nothing. */
   readonly outcome?: TaskOutcome;
-  /** What else is written. */
-  readonly set?: Pick<MoveColumns, "hint_task_id" | "is_trailing">;
+  /** Further columns to write. */
+  readonly set?: Pick<TransitionColumns, "hint_task_id" | "is_trailing">;
 }
 
-/** The failure of a task that was not done in time. */
+/** The failure of a task that reached its deadline. */
 export const timedOut: Failure = {
   code: ErrorCode.TASK_TIMEOUT,
   message: "the task was not done by its deadline; nothing was charged",
@@ -103,13 +102,11 @@ export const timedOut: Failure = {
 
 const refusals = new Set<FailureCode>([ErrorCode.CONTENT_REJECTED, ErrorCode.INVALID_PARAMETERS]);
 
-/** How the record among the calls says it. */
+/** The ending of a failure in the call record. */
 export function endingOf(code: FailureCode): CallEnding {
   if (code === ErrorCode.INTERNAL_ERROR) return CallEnding.GATEWAY_FAILED;
   return refusals.has(code) ? CallEnding.UPSTREAM_REFUSED : CallEnding.UPSTREAM_FAILED;
 }
-
-/* The words of vendors' failures, as codes. */
 
 const codes = {
   content_rejected: ErrorCode.CONTENT_REJECTED,
@@ -117,7 +114,7 @@ const codes = {
   upstream_error: ErrorCode.UPSTREAM_ERROR,
 } as const satisfies Record<TaskFaultCode, ErrorCode>;
 
-/** The code of a failure that a vendor is the reason of. */
+/** The error code of a failure that a vendor reported. */
 export function faultCode(code: TaskFaultCode): (typeof codes)[TaskFaultCode] {
   return codes[code];
 }

@@ -1,18 +1,19 @@
 /**
- * Hears of changes of tasks, on a connection of its own, and wakes who waits for them. While that connection is
- * down, whoever waits is woken once a second to look for himself.
+ * Wakes readers when a task changes, by notices on a connection of its own. While that connection is down, every
+ * reader is woken once a second to read its task again.
  */
+import { WakeSignal } from "../core/wake-signal.ts";
 import { Listener } from "../db/listener.ts";
 
-/** What a {@link TaskFeed} needs. */
+/** Where a {@link TaskFeed} listens. */
 export interface TaskFeedOptions {
   /** The database. Contains a password: never logged. */
   readonly url: string;
 }
 
-/** Waits for changes of one task. */
+/** Waits for changes of one task. Disposing it ends the subscription. */
 export interface Subscription extends Disposable {
-  /** Resolves at the next change since it was made or last resolved, after `ms`, or when `signal` is aborted. */
+  /** Resolves at the first change since the subscription or the last `next`, after `ms`, or when `signal` is aborted. */
   next(ms: number, signal: AbortSignal): Promise<void>;
 }
 
@@ -31,18 +32,18 @@ export class TaskFeed {
     });
   }
 
-  /** Begins. Resolves when it listens, or the first try has failed. */
+  /** Starts to listen. Resolves when it listens, or when the first try has failed; it then tries again by itself. */
   start(): Promise<void> {
     return this.#listener.start();
   }
 
-  /** Ends the connection, and wakes who waits. */
+  /** Wakes every reader, and ends the connection. */
   async close(): Promise<void> {
     this.#wakeAll();
     await this.#listener.close();
   }
 
-  /** Begins to wait for a task: changes from now on are not missed. */
+  /** Subscribes to a task: no change from now on is missed. */
   subscribe(taskId: string): Subscription {
     const waiter = new Waiter();
     const waiters = this.#waiters.get(taskId) ?? new Set();
@@ -67,31 +68,18 @@ export class TaskFeed {
   }
 }
 
+/** One subscription: remembers a change until it is next asked for. */
 class Waiter {
-  #isWoken = false;
-  #wake: (() => void) | undefined;
+  readonly #signal = new WakeSignal();
+  #hasChanged = false;
 
   wake(): void {
-    this.#isWoken = true;
-    this.#wake?.();
+    this.#hasChanged = true;
+    this.#signal.wake();
   }
 
   async next(ms: number, signal: AbortSignal): Promise<void> {
-    if (!this.#isWoken && !signal.aborted && ms > 0) await this.#sleep(ms, signal);
-    this.#isWoken = false;
-  }
-
-  #sleep(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const end = (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", end);
-        this.#wake = undefined;
-        resolve();
-      };
-      const timer = setTimeout(end, ms);
-      signal.addEventListener("abort", end);
-      this.#wake = end;
-    });
+    if (!this.#hasChanged && !signal.aborted && ms > 0) await this.#signal.sleep(ms, signal);
+    this.#hasChanged = false;
   }
 }

@@ -1,4 +1,4 @@
-/** Fetches what vendors have made, before it is gone there. */
+/** Copies the results of tasks before their vendors delete them. */
 import { setTimeout as delay } from "node:timers/promises";
 import { taskFetchesMax } from "../config/limits.ts";
 import { ErrorCode } from "../core/errors.ts";
@@ -10,7 +10,7 @@ import type { TaskWork, Work } from "./task-work.ts";
 const goneMessage = "the result could not be fetched from the vendor; nothing was charged";
 
 /** The steps of `finalizing`. */
-export class Finalizing {
+export class FinalizeSteps {
   readonly #work: TaskWork;
 
   constructor(work: TaskWork) {
@@ -19,8 +19,9 @@ export class Finalizing {
 
   /** Copies a result and ends the task. */
   async finalize(work: Work, outcome: TaskOutcome): Promise<void> {
-    // What only this process has is not left to others as long as that can be helped.
-    const isHere = outcome.files.some(({ bytes }) => bytes !== undefined) && !this.#canAsk(work);
+    // Bytes that only this process has cannot be fetched by another one: it may use the grace time.
+    const isHere =
+      outcome.files.some(({ bytes }) => bytes !== undefined) && !this.#canAskVendor(work);
     const signal = isHere ? work.lastSignal : work.signal;
     const stored: StoredResult[] = [];
     try {
@@ -44,31 +45,31 @@ export class Finalizing {
     );
     const times = stored.map(({ expireTime }) => expireTime.getTime());
     const expireTime = times.length === 0 ? null : new Date(Math.min(...times));
-    await this.#work.complete(work, measured(outcome, stored), files, expireTime);
+    await this.#work.complete(work, withMeasuredSeconds(outcome, stored), files, expireTime);
   }
 
-  /** Goes on with a task whose process is gone: its vendor is asked again for what it has made. */
+  /** Continues a task whose process died: asks the vendor for the result again. */
   async recover(work: Work): Promise<void> {
     const { task, signal } = work;
     let outcome: TaskOutcome | undefined;
     try {
-      outcome = await this.#askAgain(work);
+      outcome = await this.#askVendorAgain(work);
     } catch (error) {
       if (signal.aborted) return void (await this.#work.release(work, 0));
       this.#work.warn("a result could not be asked for", { taskId: task.id, err: error });
     }
     if (outcome !== undefined) return this.finalize(work, outcome);
     const failures = task.failure_count + 1;
-    if (this.#canAsk(work) && failures < taskFetchesMax) {
+    if (this.#canAskVendor(work) && failures < taskFetchesMax) {
       const pause = this.#work.pause(task.failure_count);
       return void (await this.#work.release(work, pause, { failure_count: failures }));
     }
     const { RESULT_UNAVAILABLE: code } = ErrorCode;
-    // The vendor was done with it, and takes its money.
+    // The vendor had completed the task, and charges for it.
     await this.#work.fail(work, { code, message: goneMessage, outcome: { files: [] } });
   }
 
-  /** One after the other: a task's files are not worth more of the machine than another task's. */
+  /** Stores one file. Files of a task come one after the other, so that no task gets more of the machine than others. */
   async #store({ task }: Work, file: VendorFile, signal: AbortSignal): Promise<StoredResult> {
     const { url, bytes, headers, redirectHosts, contentType } = file;
     const vendorUrl = this.#work.vendorOf(task)?.baseUrl;
@@ -86,7 +87,7 @@ export class Finalizing {
             : { bytes };
         const about = { contentType, accountId, taskId, signal };
         const stored = await this.#work.options.results.store(source, about);
-        this.#work.at("file.stored");
+        this.#work.failpoint("file.stored");
         return stored;
       } catch (error) {
         const isFinal = error instanceof ResultFailure && error.isFinal;
@@ -96,15 +97,15 @@ export class Finalizing {
     }
   }
 
-  /** Whether the vendor tells again what it made. */
-  #canAsk({ task }: Work): boolean {
+  /** Whether the vendor can be asked for the result again. */
+  #canAskVendor({ task }: Work): boolean {
     const tasks = this.#work.vendorOf(task)?.tasks;
     if (tasks === undefined) return false;
     const canPoll = tasks.poll !== undefined && task.vendor_task_id !== null;
     return canPoll || tasks.resubmit !== "blind";
   }
 
-  async #askAgain({ task, signal, lease }: Work): Promise<TaskOutcome | undefined> {
+  async #askVendorAgain({ task, signal, lease }: Work): Promise<TaskOutcome | undefined> {
     const tasks = this.#work.vendorOf(task)?.tasks;
     const { vendor_task_id: vendorTaskId, attempt_token: attemptToken } = task;
     if (tasks === undefined || attemptToken === null) return undefined;
@@ -113,7 +114,7 @@ export class Finalizing {
       return news.status === "completed" ? news.outcome : undefined;
     }
     if (tasks.resubmit === "blind" || !lease.isSafe()) return undefined;
-    const { vendor_model: model, type, params } = await this.#work.whole(task);
+    const { vendor_model: model, type, params } = await this.#work.withParams(task);
     const told =
       tasks.resubmit === "findable"
         ? await tasks.find?.(attemptToken, signal)
@@ -122,12 +123,12 @@ export class Finalizing {
   }
 }
 
-/** What was made, by how long its files are where the vendor does not say: films, and sounds where there is no film. */
-function measured(outcome: TaskOutcome, stored: readonly StoredResult[]): TaskOutcome {
+/** Adds the length of the files where the vendor does not report seconds: of videos, or of audio where there are none. */
+function withMeasuredSeconds(outcome: TaskOutcome, stored: readonly StoredResult[]): TaskOutcome {
   if (outcome.units?.seconds !== undefined) return outcome;
   const timed = stored.filter(({ seconds }) => seconds !== undefined);
-  const films = timed.filter(({ contentType }) => contentType.startsWith("video/"));
-  const counted = films.length > 0 ? films : timed;
+  const videos = timed.filter(({ contentType }) => contentType.startsWith("video/"));
+  const counted = videos.length > 0 ? videos : timed;
   if (counted.length === 0) return outcome;
   const seconds = counted.reduce((sum, each) => sum + (each.seconds ?? 0), 0);
   return { ...outcome, units: { ...outcome.units, seconds } };

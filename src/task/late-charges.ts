@@ -1,69 +1,71 @@
-/** Asks what vendors took for tasks that have ended without a charge: it is the operator's to bear. */
+/** Late charges: asks vendors what they charged for tasks that had ended. The operator bears these costs. */
 import {
-  type TaskNews,
+  type TaskUpdate,
   type TaskOutcome,
   type VendorTasks,
-  VendorTrouble,
+  VendorReplyError,
 } from "../vendor/task.ts";
 import { stoppedOutcome } from "./charge.ts";
-import { askHint } from "./vendor-notifications.ts";
-import type { Standings } from "./vendor-health.ts";
+import { confirmVendorTaskId } from "./vendor-notifications.ts";
+import type { VendorHealth } from "./vendor-health.ts";
 import type { TaskRow } from "./task-row.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 
-/** How much rarer than others they are looked at: nobody waits for them. */
-const rarer = 4;
+/** Ended tasks are polled this many times less often: no client waits for them. */
+const pauseFactor = 4;
 
-/** Of how many looks an operator is told of one that came to nothing. */
-const looksTold = 10;
+/** Every how many failed polls a warning is logged. */
+const warnEvery = 10;
 
-/** $1: id, $2: fence, $3: its hints as they were, $4: the pause in milliseconds. */
+/** $1: id, $2: fence, $3: its notification count as read, $4: the pause in milliseconds. */
 const releaseSql = `
   update task set lease_until = null, poll_count = poll_count + 1, next_time = clock_timestamp()
     + case when hints <> $3 then 0 else $4 end * interval '1 ms'
   where id = $1 and fence = $2 and is_trailing`;
 
-/** What its vendor took something for; `undefined`: nothing. */
-function madeOf(news: TaskNews): TaskOutcome | undefined {
+/** The outcome that the vendor charges for; `undefined`: none. */
+function billedOutcome(news: TaskUpdate): TaskOutcome | undefined {
   if (news.status === "completed") return news.outcome;
-  return news.status === "cancelled" && news.taken ? stoppedOutcome(news.taken) : undefined;
+  return news.status === "cancelled" && news.reportedCost
+    ? stoppedOutcome(news.reportedCost)
+    : undefined;
 }
 
-/** The steps of tasks that are over, but maybe not at their vendors. */
-export class Trailing {
+/** The steps of tasks that have ended, but may still run at their vendors. */
+export class LateChargeSteps {
   readonly #work: TaskWork;
 
-  readonly #standings: Standings;
+  readonly #vendorHealth: VendorHealth;
 
-  constructor(work: TaskWork, standings: Standings) {
+  constructor(work: TaskWork, vendorHealth: VendorHealth) {
     this.#work = work;
-    this.#standings = standings;
+    this.#vendorHealth = vendorHealth;
   }
 
-  /** Asks how it stands there. */
-  async look(work: Work): Promise<void> {
+  /** Polls the vendor, and books its charge once the task has ended there. */
+  async poll(work: Work): Promise<void> {
     const { task, signal } = work;
     const ageMs = Date.now() - (task.finish_time?.getTime() ?? 0);
-    if (ageMs > this.#work.timings.trailMs) return this.#giveUp(work);
+    if (ageMs > this.#work.timings.lateChargeMs) return this.#giveUp(work);
     const { slots } = this.#work;
     if (!slots.ask(task.vendor)) return this.#release(work, slots.plan(task.vendor, 0));
-    let news: TaskNews | undefined;
+    let news: TaskUpdate | undefined;
     try {
-      news = await this.#ask(work, this.#work.vendorOf(task)?.tasks);
+      news = await this.#askVendor(work, this.#work.vendorOf(task)?.tasks);
     } catch (error) {
       if (signal.aborted) return this.#release(work, 0);
-      this.#tell(work, error);
+      this.#warnSilent(work, error);
       return this.#release(work);
     }
     if (news === undefined || news.status === "running") return this.#release(work);
-    await this.#work.endTrail(work, madeOf(news));
+    await this.#work.endLateCharges(work, billedOutcome(news));
   }
 
-  #tell({ task }: Work, error: unknown): void {
+  #warnSilent({ task }: Work, error: unknown): void {
     const { id: taskId, vendor } = task;
-    const fault = error instanceof VendorTrouble ? error.fault : undefined;
-    if (fault !== undefined) this.#standings.untold(task, fault);
-    if (task.poll_count % looksTold !== 0) return;
+    const fault = error instanceof VendorReplyError ? error.fault : undefined;
+    if (fault !== undefined) this.#vendorHealth.onPollRefused(task, fault);
+    if (task.poll_count % warnEvery !== 0) return;
     this.#work.warn("a vendor does not say what it took for a task", {
       taskId,
       vendor,
@@ -71,19 +73,19 @@ export class Trailing {
     });
   }
 
-  /** @returns `undefined`: nobody here knows its vendor @throws HttpFailure; VendorTrouble */
-  async #ask(
+  /** @returns `undefined`: this process does not know the vendor @throws HttpFailure; VendorReplyError */
+  async #askVendor(
     { task, signal }: Work,
     tasks: VendorTasks | undefined,
-  ): Promise<TaskNews | undefined> {
+  ): Promise<TaskUpdate | undefined> {
     if (tasks?.poll === undefined) return undefined;
-    const vendorTaskId = task.vendor_task_id ?? (await askHint(tasks, task, signal));
-    // What is somebody else's there is nothing of ours.
+    const vendorTaskId = task.vendor_task_id ?? (await confirmVendorTaskId(tasks, task, signal));
+    // The vendor's task belongs to another client: none is ours.
     if (vendorTaskId === undefined) return { status: "cancelled" };
     const asking = tasks.poll(vendorTaskId, signal, task.type);
-    this.#work.at("ask.poll");
+    this.#work.failpoint("request.poll");
     const news = await asking;
-    this.#work.at("told.poll");
+    this.#work.failpoint("reply.poll");
     return news;
   }
 
@@ -94,7 +96,7 @@ export class Trailing {
       vendor,
       attemptToken,
     });
-    await this.#work.endTrail(work);
+    await this.#work.endLateCharges(work);
   }
 
   async #release({ task }: Work, ms = this.#pauseOf(task)): Promise<void> {
@@ -102,6 +104,6 @@ export class Trailing {
   }
 
   #pauseOf({ vendor, poll_count: polls }: TaskRow): number {
-    return this.#work.slots.plan(vendor, this.#work.pause(polls) * rarer);
+    return this.#work.slots.plan(vendor, this.#work.pause(polls) * pauseFactor);
   }
 }

@@ -1,7 +1,8 @@
-/** The tasks that this process works on: it tells the database that it still does. */
+/** The leases of the tasks that this process works on: renewed by heartbeats, and lost where another process claimed. */
 import type { Pool } from "pg";
+import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 
-/** $1: ids, $2: fences, $3: the lease. What was given back meanwhile stays so. */
+/** $1: ids, $2: fences, $3: the lease. A lease that was given back meanwhile is not renewed. */
 const renewSql = `
   update task set lease_until = clock_timestamp() + $3 * interval '1 ms',
     next_time = clock_timestamp() + $3 * interval '1 ms'
@@ -10,33 +11,34 @@ const renewSql = `
     and (task.finish_time is null or task.is_trailing)
   returning task.id, task.cancel_requested`;
 
-/** A task that this process works on. */
+/** The lease of one task. */
 export interface Lease {
-  /** Ends what can be done again by somebody else: the task is somebody else's, or this process stops. */
+  /** Aborts work that another process can repeat: the lease was lost, or this process stops. */
   readonly signal: AbortSignal;
-  /** Ends what cannot: the task is somebody else's, or this process has waited long enough. */
+  /** Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over. */
   readonly lastSignal: AbortSignal;
-  /** Aborted once its client asks to end it: at once in this process, else with the next heartbeat. */
+  /** Aborted when the client cancels the task: at once in this process, otherwise with the next heartbeat. */
   readonly cancelled: AbortSignal;
-  /** Whether nobody else can have it by now: what must not happen twice may begin. */
+  /** Whether no other process can have the task by now: work that must not happen twice may begin. */
   isSafe(): boolean;
   end(): void;
 }
 
-/** What {@link Leases} needs. */
+/** Options of {@link Leases}. */
 export interface LeasesOptions {
   readonly pool: Pool;
   readonly leaseMs: number;
   readonly heartbeatMs: number;
-  readonly failed: (error: unknown) => void;
+  /** Called when leases could not be renewed; the next heartbeat tries again. */
+  readonly onError: (error: unknown) => void;
 }
 
 /**
- * An end that somebody may wait for. Its signal is made for the first who asks, and hangs on no other: those that hang
- * on them by weak references (`AbortSignal.any`) are garbage of the slow kind, 100 MiB of it with ten thousand tasks that
- * are asked after, and three that nobody listens to were a fifth of what outlived the first collections.
+ * An abort signal that is created when it is first read, and depends on no other signal. `AbortSignal.any` holds weak
+ * references that are slow to collect: 100 MiB with ten thousand polled tasks. Three unused signals per task were a
+ * fifth of what outlived the first collections.
  */
-class End {
+class LazySignal {
   #controller: AbortController | undefined;
   #isOver = false;
 
@@ -54,26 +56,28 @@ class End {
   }
 }
 
-interface Held {
+interface HeldLease {
   readonly fence: number;
-  readonly work: End;
-  readonly last: End;
-  readonly cancelled: End;
+  readonly work: LazySignal;
+  readonly last: LazySignal;
+  readonly cancelled: LazySignal;
   /** On the clock of `performance.now()`. */
   untilMs: number;
 }
 
-/** Keeps leases alive. */
+/** Renews the leases of a process. */
 export class Leases {
   readonly #options: LeasesOptions;
-  readonly #held = new Map<string, Held>();
-  #timer: NodeJS.Timeout | undefined;
-  #beating: Promise<void> | undefined;
+  readonly #held = new Map<string, HeldLease>();
+  readonly #heartbeat: PeriodicJobs;
   #isHandedOver = false;
   #isGivenUp = false;
 
   constructor(options: LeasesOptions) {
+    const { heartbeatMs, onError } = options;
     this.#options = options;
+    const run = (): Promise<void> => this.#renew([...this.#held]);
+    this.#heartbeat = periodic([{ run, everyMs: heartbeatMs, firstMs: heartbeatMs, onError }]);
   }
 
   get size(): number {
@@ -81,33 +85,33 @@ export class Leases {
   }
 
   start(): void {
-    const beat = (): void => void (this.#beating ??= this.#beat());
-    this.#timer = setInterval(beat, this.#options.heartbeatMs);
-    this.#timer.unref();
+    this.#heartbeat.start();
   }
 
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#beating;
+  stop(): Promise<void> {
+    return this.#heartbeat.stop();
   }
 
-  /** This process stops: ends what can be done again elsewhere, from now on. */
+  /** Aborts work that another process can repeat, now and from now on: this process stops. */
   handOver(): void {
     this.#isHandedOver = true;
     for (const { work } of this.#held.values()) work.abort();
   }
 
-  /** It has waited long enough: ends all the rest. */
+  /** Aborts all other work: the grace time is over. */
   giveUp(): void {
     this.#isGivenUp = true;
     for (const { last } of this.#held.values()) last.abort();
   }
 
-  /** @param askedMs when the claim was sent, on the clock of `performance.now()` */
-  begin({ id, fence }: { readonly id: string; readonly fence: number }, askedMs: number): Lease {
+  /** @param claimStartMs when the claim was sent, on the clock of `performance.now()` */
+  begin(
+    { id, fence }: { readonly id: string; readonly fence: number },
+    claimStartMs: number,
+  ): Lease {
     const { leaseMs } = this.#options;
-    const [work, last, cancelled] = [new End(), new End(), new End()];
-    const held: Held = { fence, work, last, cancelled, untilMs: askedMs + leaseMs };
+    const [work, last, cancelled] = [new LazySignal(), new LazySignal(), new LazySignal()];
+    const held: HeldLease = { fence, work, last, cancelled, untilMs: claimStartMs + leaseMs };
     this.#held.set(id, held);
     if (this.#isHandedOver) work.abort();
     if (this.#isGivenUp) last.abort();
@@ -121,7 +125,7 @@ export class Leases {
       get cancelled() {
         return cancelled.signal;
       },
-      // Half of it: what begins now must have left this machine before the lease ends.
+      // Half of the lease: a request that begins now must have left this machine before the lease ends.
       isSafe: () => performance.now() < held.untilMs - leaseMs / 2,
       end: () => {
         if (this.#held.get(id) === held) this.#held.delete(id);
@@ -129,38 +133,28 @@ export class Leases {
     };
   }
 
-  /** Its client asks to end it. */
+  /** Aborts the `cancelled` signal of a task: its client cancels it. */
   cancel(id: string): void {
     this.#held.get(id)?.cancelled.abort();
   }
 
-  async #beat(): Promise<void> {
-    try {
-      await this.#renew([...this.#held]);
-    } catch (error) {
-      this.#options.failed(error);
-    } finally {
-      this.#beating = undefined;
-    }
-  }
-
-  async #renew(all: readonly (readonly [string, Held])[]): Promise<void> {
+  async #renew(all: readonly (readonly [string, HeldLease])[]): Promise<void> {
     const { pool, leaseMs } = this.#options;
     if (all.length === 0) return;
-    const askedMs = performance.now();
+    const claimStartMs = performance.now();
     const values = [all.map(([id]) => id), all.map(([, { fence }]) => fence), leaseMs];
     const { rows } = await pool.query<{ id: string; cancel_requested: boolean }>(renewSql, values);
     const renewed = new Map(rows.map((row) => [row.id, row.cancel_requested]));
     for (const [id, held] of all) {
-      if (renewed.has(id)) held.untilMs = askedMs + leaseMs;
-      else if (this.#held.get(id) === held) lose(held);
+      if (renewed.has(id)) held.untilMs = claimStartMs + leaseMs;
+      else if (this.#held.get(id) === held) markLost(held);
       if (renewed.get(id) === true) held.cancelled.abort();
     }
   }
 }
 
-/** It is somebody else's. */
-function lose(held: Held): void {
+/** Aborts all work: another process has the task. */
+function markLost(held: HeldLease): void {
   held.untilMs = -Infinity;
   held.work.abort();
   held.last.abort();

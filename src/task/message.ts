@@ -1,19 +1,20 @@
-/** Tasks as the contract shows them. */
+/** Turns tasks into messages of the contract. */
 import { errorCodeOf } from "../core/error-words.ts";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Task, TaskSchema } from "../../gen/uas/task/v1/task_pb.ts";
-import type { SeenTask } from "./store.ts";
+import { money } from "../core/money.ts";
+import type { TaskSummary } from "./store.ts";
 import { publicState } from "./state.ts";
 
-/** What a caller may see. */
+/** The reader of a task. */
 export interface View {
-  /** Whether it is the operator. */
+  /** Whether the vendor's task id is shown. */
   readonly isOperator: boolean;
 }
 
-/** The task. */
-export function taskMessage(row: SeenTask, { isOperator }: View): Task {
+/** A task as a message. */
+export function taskMessage(row: TaskSummary, { isOperator }: View): Task {
   const { status, stage } = publicState(row.state);
   const { files = [], text } = row.result ?? {};
   const times = {
@@ -38,8 +39,8 @@ export function taskMessage(row: SeenTask, { isOperator }: View): Task {
     errorCode: errorCodeOf(row.error_code ?? ""),
     errorMessage: row.error ?? "",
     ...(row.usage !== null && { usage: row.usage }),
-    ...(row.cost !== null && { cost: usd(row.cost) }),
-    held: usd(row.hold),
+    ...(row.cost !== null && { cost: money(BigInt(row.cost)) }),
+    held: money(BigInt(row.hold)),
     priceVersion: row.price_version,
     cancelRequested: row.cancel_requested,
     requestId: row.request_id,
@@ -54,17 +55,13 @@ export function taskMessage(row: SeenTask, { isOperator }: View): Task {
   });
 }
 
-function usd(nanos: string) {
-  return { currencyCode: "USD", amountNanos: BigInt(nanos) };
-}
-
 /** The entity tag of a task as it is now. */
-export function etagOf({ version }: SeenTask): string {
+export function etagOf({ version }: TaskSummary): string {
   return `"${version}"`;
 }
 
-/** When to look again at a task that runs, in seconds: soon at first. */
-export function pollAfterSeconds({ create_time: since }: SeenTask, nowMs: number): number {
+/** The suggested pause before the next poll of a running task, in seconds: short at first. */
+export function pollAfterSeconds({ create_time: since }: TaskSummary, nowMs: number): number {
   const ageMs = nowMs - since.getTime();
   if (ageMs < 30_000) return 2;
   return ageMs < 120_000 ? 5 : 10;

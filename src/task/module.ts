@@ -1,4 +1,4 @@
-/** Puts the task room together: its reads for whoever has the database, all of it for a server. */
+/** Puts the task room together: reads for any process with the database, the whole service and the worker for a server. */
 import type { Logger } from "pino";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
@@ -27,7 +27,7 @@ import { createCallbacks, type Callbacks } from "./callbacks.ts";
 import { createCancel } from "./cancel.ts";
 import { TaskFeed } from "./feed.ts";
 import { createTaskJobs } from "./jobs.ts";
-import { createTaskReads, Parking } from "./reads.ts";
+import { createTaskReads, WaitSlots } from "./reads.ts";
 import { createTaskSchemas } from "./schema/schemas.ts";
 import { createTaskService } from "./service.ts";
 import { createTaskStore } from "./store.ts";
@@ -42,34 +42,34 @@ import type {
 } from "./worker-options.ts";
 import { createTaskWorker } from "./worker.ts";
 
-/** What a server needs of the rest. */
+/** What {@link createTaskRoom} is built on. */
 interface TaskOptions {
   readonly database: Database;
   readonly config: Config;
   readonly vendors: ReadonlyMap<string, Vendor>;
   readonly prices: PriceBook;
   readonly metrics: Metrics;
-  /** Called when there is something new to work on. Default: who works on tasks finds it by itself. */
+  /** Called when a task is due. Default: nothing; workers find it with their next scan. */
   readonly onNews?: () => void;
-  /** Called when a task that runs is asked to end. Default: who works on it finds it by itself. */
+  /** Called when the cancel of a running task is requested. Default: nothing; its worker finds it by its heartbeat. */
   readonly onCancel?: (taskId: string) => void;
-  /** Tasks that were submitted in their vendor's own form. Default: there are none. */
-  readonly native?: Pick<WorkerOptions, "natives" | "tell">;
+  /** Tasks that were submitted to a vendor's native API. Default: there are none. */
+  readonly native?: Pick<WorkerOptions, "natives" | "notify">;
 }
 
 /** The task room of a server. */
 export interface TaskRoom {
   readonly service: Service;
-  /** Takes what vendors tell of tasks by themselves. */
+  /** Receives vendors' callbacks about tasks. */
   readonly callbacks: Callbacks;
   /** Runs responses in the background. */
   readonly background: BackgroundTasks;
   start(): Promise<void>;
-  /** Answers polls that wait, and closes what was opened. */
+  /** Answers waiting polls, and closes the room's connections. */
   stop(): Promise<void>;
 }
 
-/** Makes it. */
+/** Creates the task room. */
 export function createTaskRoom(options: TaskOptions): TaskRoom {
   const { database, config, vendors, prices, metrics, onNews, onCancel } = options;
   const { pool, url } = database;
@@ -77,14 +77,14 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   const store = createTaskStore(pool);
   const submits = openSubmitPool(url);
   const feed = new TaskFeed({ url });
-  const parking = new Parking();
+  const waitSlots = new WaitSlots();
   const tasksOf = (vendor: string) => vendors.get(vendor)?.tasks;
   const canStop = ({ type, vendor, path }: TaskRow): boolean => {
     if (path !== null) return options.native?.natives?.get(vendor)?.tasks.canCancel ?? false;
     return type === ModelType.TEXT || (tasksOf(vendor)?.canCancel ?? false);
   };
-  const tell = options.native?.tell;
-  const onAsked = ({ id }: Pick<TaskRow, "id">): void => {
+  const notify = options.native?.notify;
+  const onCancelRequested = ({ id }: Pick<TaskRow, "id">): void => {
     onCancel?.(id);
     onNews?.();
   };
@@ -94,11 +94,17 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     pricing: createTaskPricing(prices),
     onAccepted: onNews,
   });
-  const cancel = createCancel({ pool, store, canStop, onAsked, ...(tell && { tell }) });
+  const cancel = createCancel({
+    pool,
+    store,
+    canStop,
+    onCancelRequested,
+    ...(notify && { notify }),
+  });
   const service = createTaskService({
     store,
     feed,
-    parking,
+    waitSlots,
     allowHosts,
     authorize: (caller, modelKey) => admitModel(catalogue, caller, modelKey),
     schemas: createTaskSchemas({ tasksOf: ({ vendor }) => tasksOf(vendor), allowHosts }),
@@ -108,12 +114,12 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   metrics.gauge(
     "uas_task_polls_waiting",
     "Polls and watches of tasks that wait for a change.",
-    () => parking.count,
+    () => waitSlots.count,
   );
   return {
     service: serve(TaskService, service),
     callbacks: createCallbacks({ pool, tasksOf, onNews }),
-    background: createBackgroundTasks({ submit, cancel, store, feed, parking }),
+    background: createBackgroundTasks({ submit, cancel, store, feed, waitSlots }),
     start: () => feed.start(),
     async stop() {
       await Promise.all([feed.close(), submits.end()]);
@@ -121,7 +127,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   };
 }
 
-/** What can be read of tasks without a running server. The rest refuses. */
+/** The read RPCs of tasks, for processes without a running server. The other RPCs refuse with a 503. */
 export function createTaskReading({ pool }: Database): Service {
   const reads = createTaskReads({ store: createTaskStore(pool) });
   const refuse = (): never => {
@@ -135,7 +141,7 @@ export function createTaskReading({ pool }: Database): Service {
   });
 }
 
-/** Prices, as tasks are held by them. */
+/** Prices for the holds of tasks. */
 export function createTaskPricing(prices: PriceBook): TaskPricing {
   return {
     priceAt: (model, timeMs) => priceAt(model.prices, timeMs),
@@ -144,47 +150,45 @@ export function createTaskPricing(prices: PriceBook): TaskPricing {
   };
 }
 
-/* Puts the work on tasks together, for a server. */
-
-/** What a server works on tasks with. */
-export interface WorkingOptions {
+/** What {@link createTaskProcessing} is built on. */
+export interface TaskProcessingOptions {
   readonly database: Database;
   readonly config: Pick<Config, "models" | "vendors">;
   readonly settings: Pick<Settings, "publicUrl" | "workers">;
-  /** Tasks that were submitted in their vendor's own form. */
-  readonly native: Pick<WorkerOptions, "natives" | "tell">;
+  /** Tasks that were submitted to a vendor's native API. */
+  readonly native: Pick<WorkerOptions, "natives" | "notify">;
   /** By name. */
   readonly vendors: ReadonlyMap<string, Vendor>;
-  /** Who asks vendors for texts. */
+  /** Calls text vendors. */
   readonly upstream: Upstream;
-  /** What inference keeps between calls. */
+  /** The inference room's state between calls. */
   readonly state: InferenceState;
   readonly results: ResultStore;
   readonly prices: PriceBook;
   readonly metrics: Metrics;
   readonly log: Logger;
-  /** Told when the end of a task takes an account below its threshold. */
+  /** Called when the end of a task takes an account below its threshold. */
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
   /** For tests. Default: those of the limits. */
   readonly taskTimings?: Partial<WorkerTimings>;
 }
 
-/** The work of a server on tasks. */
-export interface TaskWorking {
+/** The worker and the jobs of a server. */
+export interface TaskProcessing {
   start(): void;
-  /** There is a new task: it is looked for now. Cheap, never fails. */
+  /** Claims tasks now: there is a new one. Cheap, never fails. */
   readonly wake: () => void;
-  /** A task is to end: see {@link TaskWorker.cancel}. */
+  /** Cancels a task that this process works on: {@link TaskWorker.cancel}. */
   readonly cancel: (taskId: string) => void;
-  /** Hands over; a vendor that is being asked for a task may answer for `graceMs`. */
+  /** Hands tasks over. A submit that waits for its vendor may be answered for `graceMs` milliseconds. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** How many connections the work may open: bursts of it must not hold up what callers wait for. */
+/** The connections of the worker: its bursts must not delay callers. */
 const poolMax = 6;
 
-/** Makes it; it does not work yet. */
-export function createTaskWorking(options: WorkingOptions): TaskWorking {
+/** Creates the worker and the jobs; {@link TaskProcessing.start} begins. */
+export function createTaskProcessing(options: TaskProcessingOptions): TaskProcessing {
   const { database, metrics, log, prices, results, config, onLowBalance } = options;
   const pool = openPool(database.url, { max: poolMax, for: "jobs" });
   const warn = (message: string, fields: object): void => log.warn(fields, message);
@@ -232,17 +236,17 @@ export function createTaskWorking(options: WorkingOptions): TaskWorking {
 
 function pickNative({
   natives,
-  tell,
-}: WorkingOptions["native"]): Pick<WorkerOptions, "natives" | "tell"> {
-  return { ...(natives && { natives }), ...(tell && { tell }) };
+  notify,
+}: TaskProcessingOptions["native"]): Pick<WorkerOptions, "natives" | "notify"> {
+  return { ...(natives && { natives }), ...(notify && { notify }) };
 }
 
-/** Texts of tasks, and responses in the background. */
+/** Runs TEXT tasks and background responses. */
 function textRunner({
   upstream,
   state,
   log,
-}: Pick<WorkingOptions, "upstream" | "state" | "log">): WorkerText["run"] {
+}: Pick<TaskProcessingOptions, "upstream" | "state" | "log">): WorkerText["run"] {
   const text = createTextRunner(upstream);
   const { background: store, events } = state;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
@@ -254,14 +258,17 @@ function workerVendors({
   vendors,
   config,
   settings: { workers },
-}: Pick<WorkingOptions, "vendors" | "config" | "settings">): ReadonlyMap<string, WorkerVendor> {
+}: Pick<TaskProcessingOptions, "vendors" | "config" | "settings">): ReadonlyMap<
+  string,
+  WorkerVendor
+> {
   return new Map(
     [...vendors].flatMap(([name, { tasks }]) => {
       if (tasks === undefined) return [];
       const set = config.vendors.get(name);
       const { maxInFlight, baseUrl = "" } = set ?? {};
       const allPolls = set?.pollsPerSecond ?? tasks.pollsPerSecond;
-      // Each worker asks its share: any of them may have any task.
+      // Each worker process polls its share: any of them may have any task.
       const pollsPerSecond = allPolls && Math.max(1, Math.floor(allPolls / workers));
       return [[name, { tasks, maxInFlight, pollsPerSecond, baseUrl }] as const];
     }),
@@ -271,7 +278,7 @@ function workerVendors({
 function textVendors({
   vendors,
   config,
-}: Pick<WorkingOptions, "vendors" | "config">): WorkerText["vendors"] {
+}: Pick<TaskProcessingOptions, "vendors" | "config">): WorkerText["vendors"] {
   const names = [...vendors.values()].filter(({ dialects }) => dialects.size > 0);
   return new Map(
     names.map(({ name }) => [name, { maxInFlight: config.vendors.get(name)?.maxInFlight }]),
@@ -288,7 +295,7 @@ function vendorCostOf({
   };
 }
 
-/** Where vendors may call back: at an address of the public internet that is known, with TLS, as they want it. */
+/** The callback address for vendors, where the public URL has TLS: vendors accept nothing else. */
 function callbackAt({
   publicUrl,
 }: Pick<Settings, "publicUrl">): Pick<WorkerOptions, "callbackUrl"> {
@@ -296,15 +303,15 @@ function callbackAt({
   return { callbackUrl: (token) => `${publicUrl}/callbacks/${token}` };
 }
 
-/** How much of a vendor's failure is shown, in characters. */
+/** The shown length of a vendor's failure, in characters. */
 const shownChars = 200;
 
-/** What an operator is told of tasks, in log and metrics, and where vendors are shown. */
+/** Reports tasks to the operator: in the log, in metrics, and on the vendors page. */
 function reports({
   metrics,
   log,
   upstream,
-}: Pick<WorkingOptions, "metrics" | "log" | "upstream">): Required<
+}: Pick<TaskProcessingOptions, "metrics" | "log" | "upstream">): Required<
   Pick<WorkerOptions, "onAlarm" | "onSilent" | "onEnd" | "onLateCost">
 > {
   return {
@@ -322,7 +329,7 @@ function reports({
       );
     },
     onEnd(task, record) {
-      // The words of ends are those of their states.
+      // End states are the documented status words.
       metrics.tasksEnded.inc({ status: task.state, error_code: task.error_code ?? "" });
       countMoney(metrics, task, record);
       log.info(endFields(task, record), "task");

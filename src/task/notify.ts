@@ -1,4 +1,4 @@
-/** What a task has to say to its webhook. */
+/** Enqueues the webhook of a task. */
 import { TaskStatus } from "../../gen/uas/task/v1/task_pb.ts";
 import { enqueueWebhook } from "../webhook/enqueue.ts";
 import type { WebhookPayload, WebhookStatus } from "../webhook/payload.ts";
@@ -6,29 +6,29 @@ import type { Transaction } from "../db/transaction.ts";
 import { publicState } from "./state.ts";
 import type { TaskRow } from "./task-row.ts";
 
-/** How ends are told; all else is progress. */
+/** The webhook status of each end; every other state is progress. */
 const words: Readonly<Partial<Record<TaskStatus, WebhookStatus>>> = {
   [TaskStatus.COMPLETED]: "completed",
   [TaskStatus.FAILED]: "failed",
   [TaskStatus.CANCELLED]: "cancelled",
 };
 
-/** What else a webhook says. */
-export interface TellOptions {
+/** Further content of a task's webhook. */
+export interface NotifyOptions {
   /** Default: the task's; where it has none, its id. */
   readonly callbackId?: string | null;
-  /** See {@link WebhookPayload.extra}. Default: nothing. */
+  /** Further members of `external_data`. Default: none. */
   readonly extra?: WebhookPayload["extra"];
 }
 
 /**
- * Enqueues the webhook of a task as it is now, in the transaction that has just changed it: whose lock on the
- * row orders what is told. Nothing where it wants none.
+ * Enqueues the webhook of a task as it is now, in the transaction that has just changed it, whose row lock orders the
+ * events. Does nothing for a task without a callback address.
  */
-export async function tellTask(
+export async function notifyTask(
   transaction: Transaction,
   task: TaskRow,
-  { callbackId = task.callback_id, extra }: TellOptions = {},
+  { callbackId = task.callback_id, extra }: NotifyOptions = {},
 ): Promise<void> {
   if (task.callback_url === null) return;
   const { inputTokens = 0, outputTokens = 0 } = task.usage ?? {};

@@ -1,30 +1,29 @@
 /**
- * When vendors are asked how tasks stand, so that none is asked more often than it allows: some refuse all questions of a
- * credential that asks too often, those of customers with them. Each process counts for itself.
+ * Spreads the polls of tasks over time, so that no vendor is polled more often than it allows: some then refuse every
+ * request of the credential, customers' calls included. Each process counts for itself.
  */
 
-/** What {@link PollSlots} need. */
 interface PollSlotsOptions {
-  /** How often a vendor may be asked, per second, at least 1; `undefined`: as often as one likes. */
+  /** How often a vendor may be polled per second, at least 1; `undefined`: without a limit. */
   readonly perSecond: (vendor: string) => number | undefined;
-  /** Milliseconds since some moment. Default `performance.now`. */
+  /** A monotonic clock in milliseconds. Default `performance.now`. */
   readonly clock?: () => number;
 }
 
-/** Which part of the questions is planned ahead. The rest is for news that a vendor tells by itself. */
+/** The share of polls that is planned ahead. The rest is for tasks that a vendor has notified about. */
 const plannedShare = 0.8;
 
 const secondMs = 1_000;
 
 interface Calendar {
-  /** How many questions are planned, by second. */
+  /** How many polls are planned, by second. */
   readonly planned: Map<number, number>;
-  /** The second that was last, and how many were asked in it. */
+  /** The current second, and how many polls it has had. */
   second: number;
   asked: number;
 }
 
-/** The questions of all vendors. */
+/** The poll schedule of all vendors. */
 export class PollSlots {
   readonly #perSecond: PollSlotsOptions["perSecond"];
   readonly #clock: () => number;
@@ -35,7 +34,7 @@ export class PollSlots {
     this.#clock = clock;
   }
 
-  /** Plans a question. @returns the pause before it, in milliseconds: the given one, or longer where others come first */
+  /** Plans a poll. @returns the pause before it, in milliseconds: the given one, or longer where others come first */
   plan(vendor: string, pauseMs: number): number {
     const perSecond = this.#perSecond(vendor);
     if (perSecond === undefined) return pauseMs;
@@ -46,12 +45,12 @@ export class PollSlots {
     while ((planned.get(second) ?? 0) >= room) second++;
     const before = planned.get(second) ?? 0;
     planned.set(second, before + 1);
-    // Those of one second do not begin together.
+    // Spread within the second.
     const slotMs = second * secondMs + (before * secondMs) / room;
     return Math.round(pauseMs + Math.max(0, slotMs - atMs));
   }
 
-  /** Asks now, if that may be. */
+  /** Takes a poll of the current second. Returns whether one was left. */
   ask(vendor: string): boolean {
     const perSecond = this.#perSecond(vendor);
     if (perSecond === undefined) return true;
@@ -79,12 +78,10 @@ export class PollSlots {
   }
 }
 
-/** How long to wait before a vendor is asked again. Pure. */
-
-/** How far a pause may be from its value, so that what began together does not stay together. */
+/** The jitter of a pause, as a share of it: tasks that began together do not stay together. */
 const jitter = 0.2;
 
-/** How a pause grows. */
+/** The range of a growing pause. */
 interface PauseScale {
   /** The first, in milliseconds. */
   readonly firstMs: number;
@@ -93,9 +90,9 @@ interface PauseScale {
 }
 
 /**
- * The pause before the next time, in milliseconds: half as long again each time.
+ * The pause before the next try, in milliseconds: 1.5 times the one before, with jitter.
  *
- * @param count how often it was asked before, from 0
+ * @param count how many tries there were, from 0
  * @param random from 0 to below 1; decides the jitter
  */
 export function growingPauseMs(

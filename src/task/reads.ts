@@ -1,33 +1,38 @@
-/** The RPCs of tasks that change nothing: what the command line needs without a running server, too. */
+/** The read RPCs of tasks: get (with long polling), watch and list. The command line also uses them without a server. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { TaskStatus } from "../../gen/uas/task/v1/task_pb.ts";
 import type { ListTasksRequest, TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import { parkedPollsMax } from "../config/limits.ts";
+import { noSuchAccount } from "../core/access.ts";
 import { callerKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { matchesEtag } from "../core/partial-update.ts";
 import { isUuid } from "../core/uuid.ts";
 import { requireActive } from "../inference/pipeline/admit.ts";
-import { invalid, noSuchTask } from "./failures.ts";
+import { invalidParam, noSuchTask } from "./failures.ts";
 import type { TaskFeed } from "./feed.ts";
 import { etagOf, pollAfterSeconds, taskMessage } from "./message.ts";
 import { isEnded, publicState, taskStates } from "./state.ts";
-import type { SeenTask, TaskStore } from "./store.ts";
+import type { TaskSummary, TaskStore } from "./store.ts";
 
-/** What {@link createTaskReads} needs. */
+/** Options of {@link createTaskReads}. */
 export interface TaskReadsOptions {
   readonly store: TaskStore;
-  /** Tells of changes. Default: nobody does, and polls do not wait. */
+  /** Notifies of changes. Default: none; polls then do not wait. */
   readonly feed?: TaskFeed | undefined;
-  /** The places of those who wait. Default: places of its own. */
-  readonly parking?: Parking;
+  /** Limits the waiting polls of each account. Default: limits of its own. */
+  readonly waitSlots?: WaitSlots;
 }
 
 type Reads = Pick<ServiceImpl<typeof TaskService>, "getTask" | "watchTask" | "listTasks">;
 
-/** Makes them. */
-export function createTaskReads({ store, feed, parking = new Parking() }: TaskReadsOptions): Reads {
+/** Creates the task reads. */
+export function createTaskReads({
+  store,
+  feed,
+  waitSlots = new WaitSlots(),
+}: TaskReadsOptions): Reads {
   return {
     async getTask(request, context) {
       const { isOperator, accountId } = scopeOf(context);
@@ -45,10 +50,10 @@ export function createTaskReads({ store, feed, parking = new Parking() }: TaskRe
             knows: known === null ? undefined : (seen) => matchesEtag(known, etagOf(seen)),
             signal,
           },
-          { feed, parking },
+          { feed, waitSlots },
         )) ?? (isOperator ? await store.findByRequest(taskId) : undefined);
       if (task === undefined) throw noSuchTask();
-      tell(context.responseHeader, task);
+      setTaskHeaders(context.responseHeader, task);
       return { task: taskMessage(task, { isOperator }) };
     },
 
@@ -57,7 +62,7 @@ export function createTaskReads({ store, feed, parking = new Parking() }: TaskRe
       const read = () => store.find(taskId, accountId);
       const task = await read();
       if (task === undefined) throw noSuchTask();
-      using place = parking.enter(task.account_id);
+      using place = waitSlots.enter(task.account_id);
       if (place === undefined || feed === undefined) throw tooManyWatches();
       for await (const seen of watch({ taskId, read, signal: context.signal }, feed)) {
         yield { task: taskMessage(seen, { isOperator }) };
@@ -74,14 +79,14 @@ export function createTaskReads({ store, feed, parking = new Parking() }: TaskRe
   };
 }
 
-/** Whose tasks somebody may see. */
+/** The tasks that a caller may see. */
 interface Scope {
   readonly isOperator: boolean;
   /** The only account whose tasks the caller may see; `undefined`: all. */
   readonly accountId: string | undefined;
 }
 
-/** Whose tasks the caller may see. @throws GatewayError ACCESS_DENIED for suspended accounts */
+/** The tasks that the caller may see. @throws GatewayError ACCESS_DENIED for suspended accounts */
 export function scopeOf({ values }: HandlerContext): Scope {
   const caller = values.get(callerKey);
   if (caller?.kind === "operator") return { isOperator: true, accountId: undefined };
@@ -92,13 +97,13 @@ export function scopeOf({ values }: HandlerContext): Scope {
   return { isOperator: false, accountId: caller.accountId };
 }
 
-/** The account whose tasks to list. @throws GatewayError */
+/** The account whose tasks to list. @throws GatewayError INVALID_REQUEST; NOT_FOUND for another account */
 function accountOf({ accountId }: ListTasksRequest, context: HandlerContext): string {
   const { accountId: own } = scopeOf(context);
   if (accountId === "" && own !== undefined) return own;
-  if (accountId === "") throw invalid("accountId", "is required, as the account's id");
+  if (accountId === "") throw invalidParam("accountId", "is required, as the account's id");
   if (own === undefined || own === accountId) return accountId;
-  throw new GatewayError(ErrorCode.NOT_FOUND, "there is no such account");
+  throw noSuchAccount();
 }
 
 /** The states that the caller wants to see; `undefined`: all. */
@@ -107,8 +112,8 @@ function statesOf({ status }: ListTasksRequest): readonly string[] | undefined {
   return taskStates.filter((state) => publicState(state).status === status);
 }
 
-/** What goes with a task that is read. */
-function tell(header: Headers, task: SeenTask): void {
+/** Adds the entity tag, and for a running task the suggested pause before the next poll. */
+function setTaskHeaders(header: Headers, task: TaskSummary): void {
   header.set("etag", etagOf(task));
   if (isEnded(task.state)) return;
   header.set("retry-after", String(pollAfterSeconds(task, Date.now())));
@@ -121,10 +126,8 @@ function tooManyWatches(): GatewayError {
   );
 }
 
-/* Polls that wait for a change, and watches: few per account, woken by the database, without asking it in turns. */
-
 /** Reads a task; `undefined`: the caller's account has none of that id. */
-type ReadTask = () => Promise<SeenTask | undefined>;
+type ReadTask = () => Promise<TaskSummary | undefined>;
 
 /** A poll that may wait. */
 interface Poll {
@@ -133,24 +136,24 @@ interface Poll {
   readonly read: ReadTask;
   /** How long to wait, in milliseconds. */
   readonly waitMs: number;
-  /** Whether the client knows this version of the task. Default: it knows the one that is read first. */
-  readonly knows?: ((task: SeenTask) => boolean) | undefined;
-  /** Aborted when the client leaves or the gateway stops: what is known then is the answer. */
+  /** Whether the client has this version of the task already. Default: it has the version that is read first. */
+  readonly knows?: ((task: TaskSummary) => boolean) | undefined;
+  /** Aborted when the client disconnects or the gateway stops: the poll then answers at once. */
   readonly signal: AbortSignal;
 }
 
-/** The places of those who wait. */
-export class Parking {
+/** Limits how many polls and watches of an account wait at once. */
+export class WaitSlots {
   readonly #byAccount = new Map<string, number>();
 
-  /** How many wait. */
+  /** How many wait, of all accounts. */
   get count(): number {
     let count = 0;
     for (const each of this.#byAccount.values()) count += each;
     return count;
   }
 
-  /** A place, until it is disposed; `undefined`: the account has no more of them. */
+  /** Takes a slot until it is disposed; `undefined`: the account has none left. */
   enter(accountId: string): Disposable | undefined {
     const taken = this.#byAccount.get(accountId) ?? 0;
     if (taken >= parkedPollsMax) return undefined;
@@ -165,18 +168,18 @@ export class Parking {
   }
 }
 
-/** Answers a poll: at once where there is news, or where nothing can come any more. */
+/** Answers a poll: at once where the task has changed or ended, otherwise at its next change or after `waitMs`. */
 export async function poll(
   { accountId, taskId, read, waitMs, knows, signal }: Poll,
-  { feed, parking }: { readonly feed: TaskFeed | undefined; readonly parking: Parking },
-): Promise<SeenTask | undefined> {
-  using place = waitMs > 0 && feed !== undefined ? parking.enter(accountId) : undefined;
+  { feed, waitSlots }: { readonly feed: TaskFeed | undefined; readonly waitSlots: WaitSlots },
+): Promise<TaskSummary | undefined> {
+  using place = waitMs > 0 && feed !== undefined ? waitSlots.enter(accountId) : undefined;
   if (place === undefined || feed === undefined) return read();
   using changes = feed.subscribe(taskId);
   const endMs = performance.now() + waitMs;
   let task = await read();
   const first = task?.version;
-  const isNews = (seen: SeenTask): boolean =>
+  const isNews = (seen: TaskSummary): boolean =>
     knows === undefined ? seen.version !== first : !knows(seen);
   while (task !== undefined && !isEnded(task.state) && !isNews(task)) {
     const leftMs = endMs - performance.now();
@@ -187,16 +190,16 @@ export async function poll(
   return task;
 }
 
-/** How long a watch goes without looking, in milliseconds: a change that nobody told of is seen then. */
-const lookMs = 60_000;
+/** How often a watch reads its task without a notice, in milliseconds: a missed notice delays it no longer. */
+const watchRecheckMs = 60_000;
 
-/** Yields a task as it is, and after each change that is seen; ends with its end or the signal. */
+/** Yields a task as it is, and after each change; ends with the task or the signal. */
 async function* watch(
   { taskId, read, signal }: Pick<Poll, "taskId" | "read" | "signal">,
   feed: TaskFeed,
-): AsyncGenerator<SeenTask> {
+): AsyncGenerator<TaskSummary> {
   using changes = feed.subscribe(taskId);
-  for (let version = 0; !signal.aborted; await changes.next(lookMs, signal)) {
+  for (let version = 0; !signal.aborted; await changes.next(watchRecheckMs, signal)) {
     const task = await read();
     if (task === undefined) return;
     if (task.version !== version) yield task;

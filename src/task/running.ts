@@ -1,74 +1,74 @@
-/** Looks after tasks that vendors have: how they stand, and whether they are to end. */
+/** Polls running tasks; cancels them on request. */
 import { ErrorCode } from "../core/errors.ts";
-import { type TaskNews, VendorTrouble } from "../vendor/task.ts";
+import { type TaskUpdate, VendorReplyError } from "../vendor/task.ts";
 import { stoppedOutcome } from "./charge.ts";
 import { faultCode, timedOut } from "./failures.ts";
 import type { Finalize } from "./submitting.ts";
-import type { Standings } from "./vendor-health.ts";
+import type { VendorHealth } from "./vendor-health.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 import type { TaskRow } from "./task-row.ts";
 
-/** How many bad answers in a row an operator is told of. */
-const failuresTold = 10;
+/** Every how many failed polls in a row a warning is logged. */
+const warnEvery = 10;
 
-/** The kind of event by which is known that a vendor was asked to stop a task. */
+/** The kind of event that records a cancel request to the vendor. */
 const stopKind = "stop_asked";
 
 /** The steps of `running`. */
-export class Running {
+export class RunningSteps {
   readonly #work: TaskWork;
   readonly #finalize: Finalize;
-  readonly #standings: Standings;
+  readonly #vendorHealth: VendorHealth;
 
-  constructor(work: TaskWork, finalize: Finalize, standings: Standings) {
+  constructor(work: TaskWork, finalize: Finalize, vendorHealth: VendorHealth) {
     this.#work = work;
     this.#finalize = finalize;
-    this.#standings = standings;
+    this.#vendorHealth = vendorHealth;
   }
 
-  /** Asks how a task stands, and stops it before where that was asked for. */
-  async look(work: Work): Promise<void> {
+  /** Polls a task; cancels it first where that was requested, and fails it at its deadline. */
+  async poll(work: Work): Promise<void> {
     const { task } = work;
     if (task.left_ms <= 0) {
       const isStopped = await this.#stop(work).catch(() => false);
-      // What goes on there may still be charged.
+      // A task that goes on there may still be charged.
       return this.#work.fail(work, { ...timedOut, set: { is_trailing: !isStopped } });
     }
     try {
       if (task.cancel_requested && (await this.#stop(work))) return this.#work.cancel(work);
     } catch (error) {
-      return this.#again(work, error);
+      return this.#retry(work, error);
     }
     const { slots } = this.#work;
     if (!slots.ask(task.vendor)) {
       return void (await this.#work.release(work, slots.plan(task.vendor, 0)));
     }
-    let news: TaskNews | undefined;
+    let news: TaskUpdate | undefined;
     try {
       news = await this.#poll(work);
     } catch (error) {
-      return this.#again(work, error);
+      return this.#retry(work, error);
     }
     if (news !== undefined) {
-      this.#standings.told(task);
-      return this.#take(work, news);
+      this.#vendorHealth.onPollAnswered(task);
+      return this.#apply(work, news);
     }
-    // Its vendor cannot be asked: it may tell by itself.
+    // The vendor has no poll: it may notify by itself.
     await this.#work.release(work, task.left_ms);
   }
 
-  /** What a vendor says of a task; `undefined`: it cannot be asked. @throws HttpFailure */
-  async #poll({ task, signal }: Work): Promise<TaskNews | undefined> {
+  /** The vendor's report of a task; `undefined`: it has no poll. @throws HttpFailure; VendorReplyError */
+  async #poll({ task, signal }: Work): Promise<TaskUpdate | undefined> {
     const { tasks } = this.#work.vendorOf(task) ?? {};
     if (tasks?.poll === undefined || task.vendor_task_id === null) return undefined;
     const asking = tasks.poll(task.vendor_task_id, signal, task.type);
-    this.#work.at("ask.poll");
+    this.#work.failpoint("request.poll");
     const news = await asking;
-    this.#work.at("told.poll");
+    this.#work.failpoint("reply.poll");
     return news;
   }
 
-  async #take(work: Work, news: TaskNews): Promise<void> {
+  async #apply(work: Work, news: TaskUpdate): Promise<void> {
     const { task } = work;
     switch (news.status) {
       case "running": {
@@ -79,7 +79,7 @@ export class Running {
       }
       case "completed": {
         const move = { event: "produce", set: { failure_count: 0 } } as const;
-        const produced = await this.#work.move(work, move);
+        const produced = await this.#work.transition(work, move);
         if (produced !== undefined) await this.#finalize({ ...work, task: produced }, news.outcome);
         return;
       }
@@ -88,26 +88,26 @@ export class Running {
         return this.#work.fail(work, { code: faultCode(code), message });
       }
       case "cancelled":
-        // In the vendor's own form it is the vendor whom its client asks to stop.
+        // Clients of a native API cancel at the vendor itself.
         if (task.cancel_requested || task.path !== null) return this.#work.cancel(work, news);
         return this.#work.fail(work, {
           code: ErrorCode.UPSTREAM_ERROR,
           message: "the vendor ended the task; nothing was charged",
-          ...(news.taken && { outcome: stoppedOutcome(news.taken) }),
+          ...(news.reportedCost && { outcome: stoppedOutcome(news.reportedCost) }),
         });
     }
   }
 
-  /** A bad answer fails no task: it is asked again until the deadline. */
-  async #again(work: Work, error: unknown): Promise<void> {
+  /** Retries after a failed poll. It fails no task: polls go on until the deadline. */
+  async #retry(work: Work, error: unknown): Promise<void> {
     const { task, signal } = work;
     if (signal.aborted) return void (await this.#work.release(work, 0));
-    const fault = error instanceof VendorTrouble ? error.fault : undefined;
-    if (fault !== undefined) this.#standings.untold(task, fault);
+    const fault = error instanceof VendorReplyError ? error.fault : undefined;
+    if (fault !== undefined) this.#vendorHealth.onPollRefused(task, fault);
     const failures = task.failure_count + 1;
-    if (failures % failuresTold === 0) {
+    if (failures % warnEvery === 0) {
       const fields = { taskId: task.id, vendor: task.vendor, failures, err: error };
-      this.#work.warn("a vendor does not say how a task stands", fields);
+      this.#work.warn("a vendor does not report the state of a task", fields);
       this.#work.options.onSilent?.(task.vendor, error);
     }
     const set = { failure_count: failures };
@@ -119,18 +119,18 @@ export class Running {
     );
   }
 
-  /** Asks the vendor to stop a task, once. Whether it has ended by that. @throws HttpFailure */
+  /** Cancels a task at its vendor, once. Returns whether that has ended it. @throws HttpFailure */
   async #stop({ task, signal }: Work): Promise<boolean> {
     const { tasks } = this.#work.vendorOf(task) ?? {};
     if (!tasks?.canCancel || !tasks.cancel || task.vendor_task_id === null) return false;
     if (await this.#wasStopped(task)) return false;
     const asking = tasks.cancel(task.vendor_task_id, signal);
-    this.#work.at("ask.cancel");
+    this.#work.failpoint("request.cancel");
     const answer = await asking;
-    this.#work.at("told.cancel");
-    // What it took is told with how it stands.
+    this.#work.failpoint("reply.cancel");
+    // Where a cancelled task is billed, the next poll reports the vendor's charge.
     const isEnd = answer === "cancelled" && !(task.is_cancel_billed && tasks.poll !== undefined);
-    if (!isEnd) await this.#work.note(task, stopKind, { answer });
+    if (!isEnd) await this.#work.recordEvent(task, stopKind, { answer });
     return isEnd;
   }
 

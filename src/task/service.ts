@@ -1,4 +1,4 @@
-/** TaskService: submits, polls, watches, lists and cancels tasks. */
+/** The RPCs of TaskService: submit, poll, watch, list and cancel tasks, and the parameter schema of a model. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { SubmitTaskRequest, TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import {
@@ -15,10 +15,10 @@ import type { Cancel } from "./cancel.ts";
 import { taskMessage } from "./message.ts";
 import { createTaskReads, scopeOf, type TaskReadsOptions } from "./reads.ts";
 import type { TaskSchemas } from "./schema/schemas.ts";
-import { readSubmit } from "./submit-form.ts";
+import { parseSubmit } from "./submit-form.ts";
 import type { Submit } from "./submit.ts";
 
-/** What {@link createTaskService} needs. */
+/** Options of {@link createTaskService}. */
 export interface TaskServiceOptions extends TaskReadsOptions {
   /** Finds a model. @throws GatewayError MODEL_NOT_FOUND or ACCESS_DENIED */
   readonly authorize: (caller: Caller, modelKey: string) => ModelConfig;
@@ -37,7 +37,7 @@ export function createTaskService(options: TaskServiceOptions): ServiceImpl<type
 
     async submitTask(request, context) {
       const caller = keyCaller(context);
-      const read = readSubmit(request, {
+      const read = parseSubmit(request, {
         authorize: (modelKey) => named(() => authorize(caller, modelKey)),
         schemas,
         allowHosts,
@@ -64,7 +64,7 @@ export function createTaskService(options: TaskServiceOptions): ServiceImpl<type
   };
 }
 
-/** Finds a model: what is wrong with its name is told by the name that it has in requests of tasks. */
+/** Finds a model; errors about its name refer to `modelKey`, as task requests call it. */
 function named(find: () => ModelConfig): ModelConfig {
   try {
     return find();
@@ -74,18 +74,18 @@ function named(find: () => ModelConfig): ModelConfig {
   }
 }
 
-/** Whoever may see models: a key those that it may use, others all. @throws GatewayError ACCESS_DENIED */
+/** A caller that may see models: an API key sees those that it may use, others see all. @throws GatewayError ACCESS_DENIED */
 function customer(context: HandlerContext): Caller {
   const caller = context.values.get(callerKey);
   return caller === undefined || caller.kind === "key" ? keyCaller(context) : caller;
 }
 
-/** The access option lets nobody else through; an operator calling in process has no account to charge. */
+/** The caller's API key. The access option admits no other caller; an operator in process has no account to charge. */
 function keyCaller({ values }: HandlerContext): KeyCaller {
   return admitCaller(values.get(callerKey), "Tasks need an API key: send one");
 }
 
-/** The header's, else that of the request's context, else the one that was made for it. */
+/** The request id: from the header, otherwise from the request's context, otherwise the generated one. */
 function requestIdOf({ requestContext }: SubmitTaskRequest, context: HandlerContext): string {
   const { requestHeader, values } = context;
   const sent = requestHeader.has("x-request-id") || requestHeader.has("request-id");

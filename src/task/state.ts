@@ -1,18 +1,18 @@
-/** The states of a task and what leads from one to another: the one table. Pure. */
+/** The states of a task and its transitions: the one table. Pure. */
 import { TaskStage, TaskStatus } from "../../gen/uas/task/v1/task_pb.ts";
 
 /**
- * Where a task is:
- * - `queued`: it waits for its turn; no vendor knows of it.
- * - `submitting`: its vendor may have been asked; that it would be was written down before.
- * - `submit_unknown`: the vendor was asked and no answer came; it may have the task.
+ * The state of a task:
+ * - `queued`: it waits for its turn; no vendor has it.
+ * - `submitting`: the intent to submit is durable; the vendor may have received it.
+ * - `submit_unknown`: the vendor was called and did not answer; it may have the task.
  * - `running`: the vendor has it.
  * - `finalizing`: the vendor is done; the result is being fetched.
  * - `completed`, `failed`, `cancelled`: it has ended, and never changes again.
  */
 export type TaskState = (typeof taskStates)[number];
 
-/** All of them, in the order of a life. */
+/** All states, in the order of a task's life. */
 export const taskStates = [
   "queued",
   "submitting",
@@ -25,20 +25,20 @@ export const taskStates = [
 ] as const;
 
 /**
- * What can happen to a task:
+ * The events of a task:
  * - `claim`: a worker begins to submit it.
  * - `requeue`: it was not submitted after all, and nothing runs at a vendor.
- * - `lose`: the vendor was asked, and no answer came.
- * - `resubmit`: it is safe to ask the vendor again: it knows repetitions, or does not have the task.
+ * - `lose`: the vendor was called and did not answer.
+ * - `resubmit`: it is safe to call the vendor again: its submit is idempotent, or it does not have the task.
  * - `accept`: the vendor has it.
  * - `produce`: the vendor is done; its result is to be fetched.
  * - `complete`: the result is here.
  * - `fail`: it ends without a result.
- * - `cancel`: it ends because that was asked for.
+ * - `cancel`: it ends on its client's request.
  */
 export type TaskEvent = keyof typeof transitions;
 
-/** From where each event leads where to. */
+/** The states that each event can happen in, and the state that it leads to. */
 export const transitions = {
   claim: { from: ["queued"], to: "submitting" },
   requeue: { from: ["submitting"], to: "queued" },
@@ -56,7 +56,7 @@ export const transitions = {
   Record<string, { readonly from: readonly TaskState[]; readonly to: TaskState }>
 >;
 
-/** What callers see of a state. */
+/** The status and stage that callers see. */
 export interface PublicState {
   readonly status: TaskStatus;
   readonly stage: TaskStage;
@@ -75,12 +75,12 @@ const publicStates: Readonly<Record<TaskState, PublicState>> = {
   cancelled: { status: TaskStatus.CANCELLED, stage: TaskStage.ENDED },
 };
 
-/** What callers see of a state. */
+/** The status and stage that callers see for a state. */
 export function publicState(state: TaskState): PublicState {
   return publicStates[state];
 }
 
-/** Where an event leads; `undefined`: it cannot happen in this state. */
+/** The state after an event; `undefined`: the event cannot happen in this state. */
 export function nextState(state: TaskState, event: TaskEvent): TaskState | undefined {
   const { from, to } = transitions[event];
   return (from as readonly TaskState[]).includes(state) ? to : undefined;
@@ -96,8 +96,8 @@ export function isEnded(state: TaskState): boolean {
   return publicStates[state].stage === TaskStage.ENDED;
 }
 
-/** The least and the most progress in percent that a task of this state can have, by what a vendor says.
- * What it had before it keeps: the database takes the higher. */
+/** The range of progress in percent that a vendor's report may set in each state. The database keeps the higher of the
+ * old and the new progress. */
 const progressRanges: Readonly<Record<TaskState, readonly [number, number]>> = {
   queued: [0, 0],
   submitting: [0, 0],
@@ -112,7 +112,7 @@ const progressRanges: Readonly<Record<TaskState, readonly [number, number]>> = {
 /**
  * The progress to write with a state.
  *
- * @param told what the vendor says, in percent; anything else than a number counts as nothing
+ * @param told the vendor's progress in percent; anything but a number counts as none
  */
 export function progressIn(state: TaskState, told?: number): number {
   const [least, most] = progressRanges[state];
@@ -120,7 +120,7 @@ export function progressIn(state: TaskState, told?: number): number {
   return Math.min(most, Math.max(least, Math.floor(told)));
 }
 
-/** Whether a task can still be asked to end. */
+/** Whether a task of this state can be cancelled. */
 export function isCancellable(state: TaskState): boolean {
   return nextState(state, "cancel") !== undefined;
 }

@@ -1,26 +1,25 @@
-/** Reads the request of a submit: what is wrong with it is a 400 that names the member. */
+/** Parses the request of a submit. Errors are 400s that name the member. */
 import { createHash } from "node:crypto";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { SubmitTaskRequest } from "../../gen/uas/task/v1/task_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { readPublicUrl } from "../http/public-url.ts";
-import { invalid } from "./failures.ts";
+import { invalidParam } from "./failures.ts";
 import type { TaskModel, TaskSchemas } from "./schema/schemas.ts";
 
-/** A submit that is right. */
-export interface ReadSubmit {
+/** A valid submit. */
+export interface ParsedSubmit {
   readonly taskModel: TaskModel;
   /** In canonical names. */
   readonly params: JsonObject;
   readonly callbackId: string | null;
-  /** What the caller knows the callback id by. */
+  /** The member or header that brought the callback id, for errors. */
   readonly callbackIdName: string;
   readonly callbackUrl: string | null;
   readonly fingerprint: Buffer;
 }
 
-/** What {@link readSubmit} needs. */
-interface ReadSubmitOptions {
+interface ParseSubmitOptions {
   /** Finds the model. @throws GatewayError MODEL_NOT_FOUND or ACCESS_DENIED */
   readonly authorize: (modelKey: string) => ModelConfig;
   readonly schemas: TaskSchemas;
@@ -30,8 +29,8 @@ interface ReadSubmitOptions {
   readonly idempotencyKey: string | null;
 }
 
-/** Reads it. @throws GatewayError */
-export function readSubmit(request: SubmitTaskRequest, options: ReadSubmitOptions): ReadSubmit {
+/** Checks a submit. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND, ACCESS_DENIED */
+export function parseSubmit(request: SubmitTaskRequest, options: ParseSubmitOptions): ParsedSubmit {
   const { modelKey } = request;
   const { case: givenField = "params", value: given = {} } = request.params;
   const [callbackIdName, callbackId] = readCallbackId(request, options.idempotencyKey);
@@ -39,7 +38,7 @@ export function readSubmit(request: SubmitTaskRequest, options: ReadSubmitOption
   const taskModel = options.schemas.of(options.authorize(modelKey));
   const { field } = taskModel;
   if (givenField !== field) {
-    throw invalid(givenField, `does not fit the model \`${modelKey}\`: send ${field}`);
+    throw invalidParam(givenField, `does not fit the model \`${modelKey}\`: send ${field}`);
   }
   const params = taskModel.read(given);
   const asked = { modelKey, callbackUrl: callbackUrl ?? "", field, params };
@@ -55,16 +54,16 @@ function readCallbackId(
   return ["callbackId", callbackId];
 }
 
-/** The header that names a task where its body does not. */
+/** The header that brings the callback id where the body has none. */
 export const idempotencyHeader = "Idempotency-Key";
 
-/** Headers carry other characters unsafely, and several of a name as one with a space in it. */
+/** Visible ASCII only: other characters do not survive headers, and repeated headers arrive joined by a space. */
 const visible = /^[\u0021-\u007e]{1,255}$/;
 
 /** The header's value; null: none was sent. @throws GatewayError INVALID_REQUEST */
 export function checkIdempotencyKey(key: string | null): string | null {
   if (key === null || visible.test(key)) return key;
-  throw invalid(
+  throw invalidParam(
     idempotencyHeader,
     `must be 1 to 255 visible ASCII characters without spaces, in one header; callbackId in the body takes any text`,
   );
@@ -77,13 +76,11 @@ function readCallbackUrl(
   if (callbackUrl === "") return null;
   const read = readPublicUrl(callbackUrl, allowHosts);
   if ("url" in read) return read.url.href;
-  throw invalid("callbackUrl", read.problem);
+  throw invalidParam("callbackUrl", read.problem);
 }
 
-/* What tells one submit from another under the same callback id. */
-
-/** What was asked for, without what is about the request itself. */
-interface Asked {
+/** The content of a submit that makes two submits equal under one callback id. */
+interface FingerprintInput {
   readonly modelKey: string;
   readonly callbackUrl: string;
   /** Which parameter object it is. */
@@ -91,8 +88,8 @@ interface Asked {
   readonly params: JsonObject;
 }
 
-/** The SHA-256 of its canonical JSON: the order of members does not count, and absent is absent. */
-export function fingerprint({ modelKey, callbackUrl, field, params }: Asked): Buffer {
+/** The SHA-256 of a submit's canonical JSON: the order of members does not matter, and absent members stay absent. */
+export function fingerprint({ modelKey, callbackUrl, field, params }: FingerprintInput): Buffer {
   return createHash("sha256")
     .update(canonicalJson({ callbackUrl, modelKey, [field]: params }))
     .digest();

@@ -1,6 +1,6 @@
 /**
- * Accepts tasks: the row and the money in one statement. The hold of a task is the only one there is for
- * it: whoever runs it, a text generation too, holds nothing again, and its end settles this hold (R-TSK-6).
+ * Accepts tasks: the row and the hold in one statement. A task has this one hold: running it, also as a text
+ * generation, places no other, and its end settles this one (R-TSK-6).
  */
 import { DatabaseError, type Pool, type PoolClient } from "pg";
 import { batchValues } from "../billing/ledger/apply-in.ts";
@@ -8,21 +8,21 @@ import { applyCall, holdVerdicts } from "../billing/ledger/batch.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { queuedTasksMax, taskQueueMs } from "../config/limits.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { openPool } from "../db/open-pool.ts";
 import type { TaskUnits } from "../vendor/task.ts";
 import { isCancelBilled, taskHold } from "./charge.ts";
 import { callbackIdReused, holdRefused, queueFull } from "./failures.ts";
 import { inTransaction } from "./transition.ts";
-import type { SeenTask } from "./store.ts";
-import type { ReadSubmit } from "./submit-form.ts";
-import { seenColumns } from "./task-row.ts";
+import type { TaskSummary } from "./store.ts";
+import type { ParsedSubmit } from "./submit-form.ts";
+import { summaryColumns } from "./task-row.ts";
 import { newId } from "../core/uuid.ts";
 
-/** Prices, as billing keeps them. */
+/** Prices of tasks, from the billing room. */
 export interface TaskPricing {
-  /** The price that counts at this moment, in milliseconds since 1970. */
+  /** The price at a moment, in milliseconds since 1970. */
   priceAt(model: ModelConfig, timeMs: number): PriceConfig;
   /** The version of a price. */
   version(price: PriceConfig): string;
@@ -30,62 +30,63 @@ export interface TaskPricing {
   holdUnits(price: PriceConfig, units: TaskUnits, discountBp: number): bigint;
 }
 
-/** What {@link createSubmit} needs. */
+/** Options of {@link createSubmit}. */
 export interface SubmitOptions {
-  /** See {@link openSubmitPool}. */
+  /** From {@link openSubmitPool}. */
   readonly pool: Pool;
   readonly pricing: TaskPricing;
-  /** Called after a commit. Default: nothing. */
-  readonly onAccepted?: ((task: SeenTask) => void) | undefined;
-  /** Called at the points where a process can die. Default: nothing. */
-  readonly at?: ((point: SubmitPoint) => void) | undefined;
+  /** Called after a task was committed. Default: nothing. */
+  readonly onAccepted?: ((task: TaskSummary) => void) | undefined;
+  /** Called at points where tests kill the process. Default: nothing. */
+  readonly failpoint?: ((point: SubmitFailpoint) => void) | undefined;
 }
 
-/** Where a process can die: on the way to the database, before the commit where there is one, and after it. */
-export type SubmitPoint = `submit.${"sent" | "held" | "committed"}`;
+/** Failpoints of a submit: sent to the database, before the commit where there is one, and after it. */
+export type SubmitFailpoint = `submit.${"sent" | "held" | "committed"}`;
 
-/** Who submits. */
+/** The caller of a submit. */
 export interface Submitter {
   readonly caller: KeyCaller;
   readonly requestId: string;
 }
 
-/** What came of a submit. */
+/** The result of a submit. */
 export interface Submitted {
-  readonly task: SeenTask;
-  /** It had been accepted before; nothing changed. */
+  readonly task: TaskSummary;
+  /** Whether it had been accepted before; then nothing changed. */
   readonly replayed: boolean;
 }
 
-/** Accepts a task. @throws GatewayError */
+/** Accepts a task. @throws GatewayError INSUFFICIENT_BALANCE, QUEUE_FULL, IDEMPOTENCY_KEY_REUSED, SERVICE_UNAVAILABLE */
 export type Submit = (
-  read: SubmitRead,
+  read: SubmitInput,
   submitter: Submitter,
-  own?: OwnSubmit,
+  own?: SubmitOverrides,
 ) => Promise<Submitted>;
 
-/** What of a submit is needed here. */
-export type SubmitRead = Omit<ReadSubmit, "taskModel"> & {
-  readonly taskModel: Pick<ReadSubmit["taskModel"], "model" | "units">;
+/** The members of a parsed submit that are stored. */
+export type SubmitInput = Omit<ParsedSubmit, "taskModel"> & {
+  readonly taskModel: Pick<ParsedSubmit["taskModel"], "model" | "units">;
 };
 
-/** What whoever submits has of its own. */
-export interface OwnSubmit {
+/** What a caller of {@link Submit} may set itself. */
+export interface SubmitOverrides {
   /** The task's id, a UUIDv7. Default: a new one. */
   readonly id?: string;
-  /** Writes what belongs to the task, in the transaction that accepts it. Default: nothing. */
+  /** Writes further rows in the transaction that accepts the task. Default: nothing. */
   readonly within?: (transaction: PoolClient) => Promise<void>;
 }
 
-/** How many parameters the task has; those of the money follow. */
+/** The number of parameters of the task; those of the hold follow. */
 const taskParameters = 15;
 
 /**
- * Task and money by one statement: the account is locked for no longer than it takes, and nothing has to be undone.
- * - The queue is counted no further than its end. No row: it is full, or there is such a task.
- * - The money is asked for only where there is room, hence the account from there. A verdict: it was refused.
- * - Whoever submits with the same callback id at the same moment waits for the account, and then for nothing: the
- *   task's unique key undoes both.
+ * Inserts the task and places the hold in one statement: the account is locked as briefly as possible, and nothing has
+ * to be undone.
+ * - The queue is counted up to its limit. No row in the answer: the queue is full, or there is a task of this callback id.
+ * - The hold is placed only where the queue has room, hence `room.account_id`. A verdict in the answer: it was refused.
+ * - A concurrent submit with the same callback id waits for the account's lock; the task's unique key then rolls back
+ *   its insert together with its hold.
  */
 const acceptStatement = {
   name: "task_accept",
@@ -104,64 +105,64 @@ const acceptStatement = {
         request_id, deadline, hold, price_version, discount_bp, is_cancel_billed)
       select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14, $15
       from held where hold_verdicts is null
-      returning ${seenColumns}
+      returning ${summaryColumns}
     )
     select held.hold_verdicts, accepted.* from held left join accepted on true`,
 } as const;
 
-/** The account's key of its callback ids. */
+/** The unique key of an account's callback ids. */
 const uniqueConstraint = "task_account_id_callback_id_unique";
 
-const findSql = `select ${seenColumns}, fingerprint from task where account_id = $1 and callback_id = $2`;
+const findSql = `select ${summaryColumns}, fingerprint from task where account_id = $1 and callback_id = $2`;
 
 /** How many connections submits may open. */
 const poolMax = 8;
 
 /**
- * Opens the connections of submits: of their own, so that a burst of them keeps nobody else waiting, and with
- * statements that go out together. A submit asks the database once.
+ * Opens the connections of submits: separate, so that a burst of submits delays no other query, and pipelined. A submit
+ * is one round trip.
  */
 export function openSubmitPool(url: string): Pool {
   return openPool(url, { max: poolMax, for: "callers", isPipelined: true });
 }
 
-/** Makes it. */
+/** Creates the submit. */
 export function createSubmit(options: SubmitOptions): Submit {
-  const { pool, at = ignore } = options;
+  const { pool, failpoint = ignore } = options;
   return async (read, submitter, { id = newId(), within } = {}) => {
     const { caller } = submitter;
     const made = newTask(read, { ...submitter, id }, options.pricing);
-    const asked = { made, caller, at };
-    const work = async (transaction: PoolClient): Promise<SeenTask> => {
+    const asked = { made, caller, failpoint };
+    const work = async (transaction: PoolClient): Promise<TaskSummary> => {
       const task = await accept(transaction, asked);
       await within?.(transaction);
-      at("submit.held");
+      failpoint("submit.held");
       return task;
     };
-    let accepted: SeenTask;
+    let accepted: TaskSummary;
     try {
       const accepting =
         within === undefined
           ? accept(pool, asked)
           : inTransaction(pool, work, { isPipelined: true });
-      accepted = await answering(accepting);
+      accepted = await mapDatabaseLoss(accepting);
     } catch (error) {
       const earlier = isRefusal(error) ? await findEarlier(pool, read, caller) : undefined;
       if (earlier !== undefined) return earlier;
-      throw error instanceof NoRoom ? queueFull() : error;
+      throw error instanceof NotAccepted ? queueFull() : error;
     }
-    at("submit.committed");
+    failpoint("submit.committed");
     options.onAccepted?.(accepted);
     return { task: accepted, replayed: false };
   };
 }
 
-/** There is such a task, or no room for one. Nothing has changed. */
-class NoRoom extends Error {}
+/** The queue is full, or there is a task of this callback id. Nothing has changed. */
+class NotAccepted extends Error {}
 
-/** Whether it may be that there is such a task. Money too is refused where the first one has just taken the last. */
+/** Whether a task of this callback id may exist. Also after a refused hold: the first submit may have used the money. */
 function isRefusal(error: unknown): boolean {
-  if (error instanceof NoRoom) return true;
+  if (error instanceof NotAccepted) return true;
   if (error instanceof GatewayError) return error.code === ErrorCode.INSUFFICIENT_BALANCE;
   return error instanceof DatabaseError && error.constraint === uniqueConstraint;
 }
@@ -169,22 +170,22 @@ function isRefusal(error: unknown): boolean {
 interface Accepting {
   readonly made: NewTask;
   readonly caller: KeyCaller;
-  readonly at: NonNullable<SubmitOptions["at"]>;
+  readonly failpoint: NonNullable<SubmitOptions["failpoint"]>;
 }
 
-/** @throws NoRoom; GatewayError INSUFFICIENT_BALANCE; the driver's error of {@link uniqueConstraint} */
+/** @throws NotAccepted; GatewayError INSUFFICIENT_BALANCE; the driver's error of {@link uniqueConstraint} */
 async function accept(
   database: Pick<Pool, "query">,
-  { made, caller, at }: Accepting,
-): Promise<SeenTask> {
+  { made, caller, failpoint }: Accepting,
+): Promise<TaskSummary> {
   const [, ...money] = batchValues(taskHold(caller, made.id, made.holdNanos));
-  const accepting = database.query<SeenTask & { readonly hold_verdicts: string | null }>({
+  const accepting = database.query<TaskSummary & { readonly hold_verdicts: string | null }>({
     ...acceptStatement,
     values: [...made.values, ...money],
   });
-  at("submit.sent");
+  failpoint("submit.sent");
   const [task] = (await accepting).rows;
-  if (task === undefined) throw new NoRoom("no room");
+  if (task === undefined) throw new NotAccepted("no room");
   const [verdict] = holdVerdicts({ hold_verdicts: task.hold_verdicts }) ?? [];
   if (verdict?.admitted === false) throw holdRefused(verdict, made.holdNanos, caller.keyLimitNanos);
   return task;
@@ -198,7 +199,7 @@ interface NewTask {
 }
 
 function newTask(
-  read: SubmitRead,
+  read: SubmitInput,
   { caller, requestId, id }: Submitter & { readonly id: string },
   pricing: TaskPricing,
 ): NewTask {
@@ -216,18 +217,18 @@ function newTask(
   return { id, holdNanos, values };
 }
 
-/** The task that was accepted with the same callback id; `undefined`: there is none. @throws GatewayError */
+/** The task of the same callback id; `undefined`: there is none. @throws GatewayError IDEMPOTENCY_KEY_REUSED */
 async function findEarlier(
   pool: Pool,
-  { callbackId, callbackIdName, fingerprint }: SubmitRead,
+  { callbackId, callbackIdName, fingerprint }: SubmitInput,
   { accountId }: KeyCaller,
 ): Promise<Submitted | undefined> {
   if (callbackId === null) return undefined;
-  const found = pool.query<SeenTask & { readonly fingerprint: Buffer }>(findSql, [
+  const found = pool.query<TaskSummary & { readonly fingerprint: Buffer }>(findSql, [
     accountId,
     callbackId,
   ]);
-  const [task] = (await answering(found)).rows;
+  const [task] = (await mapDatabaseLoss(found)).rows;
   if (task === undefined) return undefined;
   if (!task.fingerprint.equals(fingerprint)) throw callbackIdReused(callbackIdName, task.id);
   return { task, replayed: true };

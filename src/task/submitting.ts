@@ -1,4 +1,4 @@
-/** Asks vendors for tasks, never twice for the same one (R-TSK-7). */
+/** Submits tasks to vendors, never twice the same one (R-TSK-7), and recovers submits without an answer. */
 import type { RouteConfig } from "../config/config.ts";
 import { taskConnectsMax } from "../config/limits.ts";
 import { limitTime } from "../core/async.ts";
@@ -8,44 +8,45 @@ import { TaskRefused, TaskStopped, type Submitted, type TaskOutcome } from "../v
 import { timedOut, faultCode } from "./failures.ts";
 import type { TaskRow, WholeTask } from "./task-row.ts";
 import type { Stopped, TaskWork, Work } from "./task-work.ts";
-import type { MoveColumns } from "./transition.ts";
-import type { Standings } from "./vendor-health.ts";
-import { followHint } from "./vendor-notifications.ts";
+import type { TransitionColumns } from "./transition.ts";
+import type { VendorHealth } from "./vendor-health.ts";
+import { resolveVendorTaskId } from "./vendor-notifications.ts";
 import type { WorkerVendor } from "./worker-options.ts";
 
-/** What is done with a result once it is there. */
+/** Copies a result and completes its task. */
 export type Finalize = (work: Work, outcome: TaskOutcome) => Promise<void>;
 
 const lostMessage =
   "the vendor was asked for the task but did not answer, and cannot be asked again without the risk of making it twice; nothing was charged";
 
 /** The steps of `submitting` and `submit_unknown`. */
-export class Submitting {
+export class SubmitSteps {
   readonly #work: TaskWork;
   readonly #finalize: Finalize;
-  readonly #standings: Standings;
+  readonly #vendorHealth: VendorHealth;
 
-  constructor(work: TaskWork, finalize: Finalize, standings: Standings) {
+  constructor(work: TaskWork, finalize: Finalize, vendorHealth: VendorHealth) {
     this.#work = work;
     this.#finalize = finalize;
-    this.#standings = standings;
+    this.#vendorHealth = vendorHealth;
   }
 
-  /** Asks for a task whose intent has just been written down. */
+  /** Submits a task whose intent is durable. */
   async submit(work: Work): Promise<void> {
-    const paused = this.#standings.pausedBy(work.task);
-    if (paused !== undefined) return this.#goOn(work, paused.refused, paused.waitMs);
-    const task = await this.#work.whole(work.task);
-    // This process may have been paused since: then somebody else may be asking already. Or it stops.
+    const paused = this.#vendorHealth.pauseOf(work.task);
+    if (paused !== undefined) return this.#tryNext(work, paused.refused, paused.waitMs);
+    const task = await this.#work.withParams(work.task);
+    // Not after a pause of this process, when another one may be submitting already; nor while it stops.
     if (work.lease.isSafe() && !work.signal.aborted) return this.#submit({ ...work, task });
-    await this.#work.move(work, { event: "requeue", releaseMs: 0 });
+    await this.#work.transition(work, { event: "requeue", releaseMs: 0 });
   }
 
   async #submit(work: Work & { readonly task: WholeTask }): Promise<void> {
     const { task, lastSignal } = work;
     const vendor = this.#work.vendorOf(task);
-    if (vendor === undefined) return this.#refuse(work, passing(`vendor ${task.vendor} is gone`));
-    // What can be cancelled without asking runs only as long as it is waited for.
+    if (vendor === undefined)
+      return this.#refuse(work, temporaryRefusal(`vendor ${task.vendor} is gone`));
+    // A vendor without a cancel request ends a task when its connection closes.
     const endsHere = vendor.tasks.canCancel && vendor.tasks.cancel === undefined;
     const cancelled = endsHere ? work.lease.cancelled : undefined;
     using limit = limitTime(task.left_ms, [lastSignal, ...(cancelled ? [cancelled] : [])]);
@@ -59,9 +60,9 @@ export class Submitting {
         params: task.params,
         signal,
         ...this.#callback(task),
-        onNews: () => this.#work.heard(task),
+        onUpdate: () => this.#work.onVendorNotification(task),
       });
-      this.#work.at("ask.submit");
+      this.#work.failpoint("request.submit");
       submitted = await asking;
     } catch (error) {
       if (cancelled?.aborted) return this.#work.cancel(work, stoppedBy(error));
@@ -69,41 +70,41 @@ export class Submitting {
       if (error instanceof HttpFailure && isUnsent(error)) return this.#unsent(work, error);
       return this.#lose(work, error, limit.isOverdue());
     }
-    this.#work.at("told.submit");
-    this.#told(task, "done" in submitted ? "done" : "accepted");
-    this.#standings.answered(task);
+    this.#work.failpoint("reply.submit");
+    this.#reportSubmit(task, "done" in submitted ? "done" : "accepted");
+    this.#vendorHealth.onSubmitAnswered(task);
     await this.#accept(work, submitted);
   }
 
-  /** Goes on with a task whose submit got no answer, in this process or in one that is gone. */
+  /** Recovers a task whose submit got no answer, in this process or in one that died. */
   async recover(work: Work): Promise<void> {
     const { task } = work;
     if (task.state === "submitting") {
-      const lost = await this.#work.move(work, { event: "lose" });
+      const lost = await this.#work.transition(work, { event: "lose" });
       if (lost === undefined) return;
       return this.recover({ ...work, task: lost });
     }
     const vendor = this.#work.vendorOf(task);
     switch (vendor?.tasks.resubmit) {
       case "idempotent":
-        return this.#again(work);
+        return this.#resubmit(work);
       case "findable":
         return this.#find(work, vendor);
       case "blind":
         return this.#wait(work, vendor);
       case undefined:
-        // Another process may know it.
+        // Another process may know this vendor.
         await this.#work.release(work, this.#work.pause(task.failure_count), {
           failure_count: task.failure_count + 1,
         });
     }
   }
 
-  async #again(work: Work): Promise<void> {
+  async #resubmit(work: Work): Promise<void> {
     if (work.task.cancel_requested && work.task.failure_count > 0) return this.#work.cancel(work);
-    const again = await this.#work.move(work, { event: "resubmit" });
+    const again = await this.#work.transition(work, { event: "resubmit" });
     if (again === undefined) return;
-    const task = await this.#work.whole(again);
+    const task = await this.#work.withParams(again);
     if (work.lease.isSafe()) return this.#submit({ ...work, task });
     await this.#work.release({ ...work, task }, 0);
   }
@@ -113,33 +114,33 @@ export class Submitting {
     let found: Submitted | undefined;
     try {
       const asking = tasks.find?.(task.attempt_token ?? "", signal);
-      this.#work.at("ask.find");
+      this.#work.failpoint("request.find");
       found = await asking;
     } catch (error) {
-      if (signal.aborted) return this.#handBack(work);
+      if (signal.aborted) return this.#releaseNow(work);
       const failures = task.failure_count + 1;
       this.#work.warn("a task could not be looked for", { taskId: task.id, failures, err: error });
       const pause = this.#work.pause(task.failure_count);
       return void (await this.#work.release(work, pause, { failure_count: failures }));
     }
-    this.#work.at("told.find");
+    this.#work.failpoint("reply.find");
     if (found !== undefined) return this.#accept(work, found);
     const leftMs = this.#work.timings.settleMs - (task.attempt_age_ms ?? 0);
     if (leftMs > 0) return void (await this.#work.release(work, leftMs));
     if (task.cancel_requested) return this.#work.cancel(work);
-    return this.#again(work);
+    return this.#resubmit(work);
   }
 
-  /** Nobody can be asked: the vendor may tell by itself, where it was told where to. */
+  /** Waits for a vendor's callback, where it has an address for one: the vendor cannot be asked. */
   async #wait(work: Work, vendor: WorkerVendor): Promise<void> {
     const { task } = work;
     const { unknownMs } = this.#work.timings;
     const { callbackUrl } = this.#work.options;
     const isTold = callbackUrl !== undefined && vendor.tasks.callbacks !== undefined;
     const leftMs = (isTold ? unknownMs : 0) - (task.attempt_age_ms ?? 0);
-    let set: MoveColumns = {};
+    let set: TransitionColumns = {};
     if (task.hint_task_id !== null) {
-      const hinted = await followHint(this.#work, work, vendor);
+      const hinted = await resolveVendorTaskId(this.#work, work, vendor);
       if ("vendorTaskId" in hinted) return this.#accept(work, hinted);
       if (hinted.isOpen && leftMs > 0) {
         const pause = Math.min(leftMs, this.#work.pause(task.failure_count));
@@ -150,7 +151,7 @@ export class Submitting {
     }
     if (task.cancel_requested) return this.#work.cancel(work, { set });
     if (leftMs > 0) return void (await this.#work.release(work, leftMs, set));
-    this.#work.warn("nobody knows whether a vendor has a task: compare with its invoice", {
+    this.#work.warn("it is unknown whether a vendor has a task: compare with its invoice", {
       taskId: task.id,
       vendor: task.vendor,
       attemptToken: task.attempt_token,
@@ -167,21 +168,21 @@ export class Submitting {
     };
     if ("done" in submitted) {
       const { done } = submitted;
-      const task = await this.#work.move(work, { event: "produce", set });
+      const task = await this.#work.transition(work, { event: "produce", set });
       if (task === undefined) {
-        return this.#work.late(work.task, "done", { vendorTaskId, outcome: done });
+        return this.#work.recordLate(work.task, "done", { vendorTaskId, outcome: done });
       }
       return this.#finalize({ ...work, task }, done);
     }
     const { cancel_requested: isCancelled, hint_task_id: hint } = work.task;
     const releaseMs = isCancelled || hint !== null ? 0 : this.#work.pollPause(work.task, 0);
-    const task = await this.#work.move(work, { event: "accept", set, releaseMs });
-    if (task === undefined) await this.#work.late(work.task, "accepted", { vendorTaskId });
+    const task = await this.#work.transition(work, { event: "accept", set, releaseMs });
+    if (task === undefined) await this.#work.recordLate(work.task, "accepted", { vendorTaskId });
   }
 
   async #lose(work: Work, error: unknown, isOverdue: boolean): Promise<void> {
     const { task } = work;
-    this.#told(task, "unknown");
+    this.#reportSubmit(task, "unknown");
     this.#work.warn("a vendor did not answer a submit", {
       taskId: task.id,
       vendor: task.vendor,
@@ -190,7 +191,7 @@ export class Submitting {
     const { resubmit } = this.#work.vendorOf(task)?.tasks ?? {};
     const isLast = resubmit === "blind" || isOverdue;
     const failures = task.failure_count + 1;
-    const lost = await this.#work.move(work, {
+    const lost = await this.#work.transition(work, {
       event: "lose",
       set: { failure_count: failures },
       ...(!isLast && { releaseMs: this.#work.pause(task.failure_count) }),
@@ -200,49 +201,49 @@ export class Submitting {
     return this.recover({ ...work, task: lost });
   }
 
-  /** There was no connection: it can be tried with another vendor, or later. */
+  /** There was no connection: tries the next vendor, or the first one later. */
   async #unsent(work: Work, error: HttpFailure): Promise<void> {
     const { task } = work;
-    this.#told(task, "unsent");
+    this.#reportSubmit(task, "unsent");
     const failures = task.failure_count + 1;
     const failure = { code: ErrorCode.UPSTREAM_ERROR, message: "the vendor could not be reached" };
     if (failures >= taskConnectsMax) return this.#work.fail(work, failure);
     this.#work.warn("a vendor could not be reached", { vendor: task.vendor, err: error });
-    if (await this.#elsewhere(work, failures)) return;
+    if (await this.#tryNextRoute(work, failures)) return;
     if (work.hasFailed === true) return this.#work.fail(work, failure);
-    await this.#later(work, failures);
+    await this.#requeue(work, failures);
   }
 
   async #refuse(work: Work, refused: TaskRefused): Promise<void> {
-    const { isPassing, retryAfterSeconds = 0 } = refused;
-    this.#told(work.task, isPassing ? "later" : "refused");
-    this.#standings.refused(work.task, refused);
-    await this.#goOn(work, refused, retryAfterSeconds * 1_000);
+    const { isTemporary, retryAfterSeconds = 0 } = refused;
+    this.#reportSubmit(work.task, isTemporary ? "later" : "refused");
+    this.#vendorHealth.onSubmitRefused(work.task, refused);
+    await this.#tryNext(work, refused, retryAfterSeconds * 1_000);
   }
 
-  /** Goes on with a task that its vendor has refused, or would. */
-  async #goOn(work: Work, refused: TaskRefused, waitMs: number): Promise<void> {
-    const { isPassing, mayElsewhere, code, message, fault } = refused;
+  /** Continues a task that its vendor has refused or would refuse: elsewhere, later, or not at all. */
+  async #tryNext(work: Work, refused: TaskRefused, waitMs: number): Promise<void> {
+    const { isTemporary, canRetryElsewhere, code, message, fault } = refused;
     const { task } = work;
-    const hasFailed = work.hasFailed === true || !isPassing;
-    const isAwaited = work.isAwaited === true || (isPassing && fault === undefined);
+    const hasFailed = work.hasFailed === true || !isTemporary;
+    const isAwaited = work.isAwaited === true || (isTemporary && fault === undefined);
     const on = { ...work, hasFailed, isAwaited };
-    if (mayElsewhere && (await this.#elsewhere(on, task.failure_count))) return;
-    // What the operator must mend may take days: whoever waits is told before long.
+    if (canRetryElsewhere && (await this.#tryNextRoute(on, task.failure_count))) return;
+    // A fault that the operator must fix may take days: the client gets an error before that.
     const leftMs = isAwaited ? Number.POSITIVE_INFINITY : this.#faultLeftMs(task);
     if (hasFailed || leftMs <= 0) return this.#work.fail(work, { code: faultCode(code), message });
-    // As often as it takes: its deadline ends it.
-    await this.#later(work, task.failure_count, { leastMs: waitMs, mostMs: leftMs });
+    // Retried without a limit: the deadline ends it.
+    await this.#requeue(work, task.failure_count, { leastMs: waitMs, mostMs: leftMs });
   }
 
-  /** How long a task may go on waiting for the operator to mend something, in milliseconds. */
+  /** How long a task may still wait for the operator to fix a fault, in milliseconds. */
   #faultLeftMs(task: TaskRow): number {
     const runMs = this.#work.runMs(task.model);
     return task.left_ms - runMs + Math.min(this.#work.timings.faultMs, runMs / 2);
   }
 
-  /** Goes on with the next vendor of the model. Whether there is one, or the task has ended. */
-  async #elsewhere(work: Work, failures: number): Promise<boolean> {
+  /** Submits to the next vendor of the model. Returns whether there is one, or the task was cancelled. */
+  async #tryNextRoute(work: Work, failures: number): Promise<boolean> {
     const { task } = work;
     if (task.cancel_requested) {
       await this.#work.cancel(work);
@@ -251,22 +252,22 @@ export class Submitting {
     const next = nextRoute(this.#work, task);
     if (next === undefined) return false;
     const set = { vendor: next.vendor, vendor_model: next.model, failure_count: failures };
-    // The intent is durable for each vendor by itself.
-    const moved = await this.#work.move(work, { set });
+    // The intent is made durable for each vendor.
+    const moved = await this.#work.transition(work, { set });
     if (moved !== undefined) await this.submit({ ...work, task: moved });
     return true;
   }
 
-  /** The first vendor again, after a pause. */
-  async #later(work: Work, failures: number, { leastMs, mostMs } = anyTime): Promise<void> {
+  /** Queues the task again for the first vendor, after a pause. */
+  async #requeue(work: Work, failures: number, { leastMs, mostMs } = anyTime): Promise<void> {
     const polls = work.task.poll_count + 1;
     const set = { vendor: "", vendor_model: "", failure_count: failures, poll_count: polls };
     const releaseMs = Math.min(mostMs, Math.max(leastMs, this.#work.pause(polls)));
-    await this.#work.move(work, { event: "requeue", set, releaseMs });
+    await this.#work.transition(work, { event: "requeue", set, releaseMs });
   }
 
-  /** Gives it back as it is, to be gone on with at once. */
-  async #handBack(work: Work): Promise<void> {
+  /** Gives the task back unchanged, for another process to continue at once. */
+  async #releaseNow(work: Work): Promise<void> {
     await this.#work.release(work, 0);
   }
 
@@ -275,25 +276,26 @@ export class Submitting {
     return callbackUrl === undefined || token === null ? {} : { callbackUrl: callbackUrl(token) };
   }
 
-  #told({ vendor }: TaskRow, outcome: Parameters<NonNullable<TaskWork["options"]["onSubmit"]>>[1]) {
+  #reportSubmit(
+    { vendor }: TaskRow,
+    outcome: Parameters<NonNullable<TaskWork["options"]["onSubmit"]>>[1],
+  ) {
     this.#work.options.onSubmit?.(vendor, outcome);
   }
 }
 
 const anyTime = { leastMs: 0, mostMs: Number.POSITIVE_INFINITY };
 
-/** What is known of a task that this process stopped. */
+/** What the vendor charged for a task that this process stopped. */
 function stoppedBy(error: unknown): Stopped {
-  return error instanceof TaskStopped ? { taken: error.taken } : {};
+  return error instanceof TaskStopped ? { reportedCost: error.taken } : {};
 }
 
-function passing(message: string): TaskRefused {
+function temporaryRefusal(message: string): TaskRefused {
   return new TaskRefused("upstream_error", message, true);
 }
 
-/* Where a task goes next. */
-
-/** The route of its model after the one that it has; `undefined`: there is none. */
+/** The next route of the task's model whose vendor this process knows; `undefined`: there is none. */
 function nextRoute(work: TaskWork, task: TaskRow): RouteConfig | undefined {
   const routes = work.options.models.get(task.model)?.routes ?? [];
   const at = routes.findIndex((r) => r.vendor === task.vendor && r.model === task.vendor_model);

@@ -1,70 +1,33 @@
-/** A task as its worker knows it, in the names of the table. */
+/** The rows of the table `task`, in its column names. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { RowOf } from "../db/row.ts";
+import type { TaskEntity } from "./entity.ts";
 import type { TaskState } from "./state.ts";
 
-/** A row of the table `task`, and what the database says of its times. */
-export interface TaskRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly key_id: string;
-  readonly model: string;
+/** A row of the table `task`, and what the database says of its times. What the columns hold says the entity. */
+export type TaskRow = Omit<
+  RowOf<typeof TaskEntity>,
+  "fingerprint" | "lease_until" | "next_time" | "deadline" | "attempt_time"
+> & {
   readonly type: ModelType;
+  readonly state: TaskState;
   /** Null: they are long, and were not read; see {@link WholeTask}. */
   readonly params: JsonObject | null;
-  readonly callback_id: string | null;
-  readonly callback_url: string | null;
-  /** The public path that it was submitted at, in its vendor's own form; null: in ours. */
-  readonly path: string | null;
-  readonly request_id: string;
-  readonly state: TaskState;
-  readonly progress: number;
-  readonly cancel_requested: boolean;
-  readonly version: number;
-  /** Grows with each claim: who holds an older one can write no more. */
-  readonly fence: number;
-  /** The same in every attempt at the task; null before the first. */
-  readonly attempt_token: string | null;
-  readonly poll_count: number;
-  readonly failure_count: number;
-  readonly vendor: string;
-  readonly vendor_model: string;
-  readonly vendor_task_id: string | null;
-  /** Nano-USD as decimal digits, as `cost`. */
-  readonly hold: string;
-  readonly price_version: string;
-  readonly discount_bp: number;
   readonly result: StoredResultJson | null;
-  readonly error_code: string | null;
-  readonly error: string | null;
   readonly usage: StoredUsageJson | null;
-  readonly cost: string | null;
-  readonly create_time: Date;
-  readonly start_time: Date | null;
-  readonly finish_time: Date | null;
-  readonly expire_time: Date | null;
-  /** How often somebody told that there is news of it at its vendor. */
-  readonly hints: number;
-  /** What its vendor is said to call it. */
-  readonly hint_task_id: string | null;
-  /** Whether the vendor has said so itself, in an answer to us. */
-  readonly is_hint_sure: boolean;
-  /** Whether it has ended, but its vendor may still be at work and charge for it. */
-  readonly is_trailing: boolean;
-  /** Whether it costs what its vendor took for it where it is cancelled. */
-  readonly is_cancel_billed: boolean;
   /** Until its deadline, in milliseconds; negative once that has passed. */
   readonly left_ms: number;
-  /** Since its vendor was asked last, in milliseconds; null before. */
+  /** Time since its last submit, in milliseconds; null before the first. */
   readonly attempt_age_ms: number | null;
-}
+};
 
-/** A task with what was asked for. */
+/** A task with its parameters. */
 export interface WholeTask extends TaskRow {
   readonly params: JsonObject;
 }
 
-/** What the column `result` has. */
+/** The JSON of the column `result`. */
 export interface StoredResultJson {
   readonly files: readonly StoredFileJson[];
   readonly text?: string;
@@ -78,16 +41,16 @@ export interface StoredFileJson {
   readonly sha256: string;
 }
 
-/** What the column `usage` has: what it was charged by. */
+/** The JSON of the column `usage`: what the task was charged by. */
 export interface StoredUsageJson {
   readonly inputTokens: number;
   readonly cachedInputTokens: number;
   readonly cacheWriteTokens: number;
   readonly outputTokens: number;
   readonly reasoningTokens: number;
-  /** Pictures made. Default: none. */
+  /** Images generated. Default: none. */
   readonly images?: number;
-  /** Seconds of film or sound made. Default: none. */
+  /** Seconds of video or audio generated. Default: none. */
   readonly seconds?: number;
 }
 
@@ -101,11 +64,11 @@ export const taskColumns = `task.id, task.account_id, task.key_id, task.model, t
   ceil(extract(epoch from task.deadline - clock_timestamp()) * 1000)::float8 as left_ms,
   floor(extract(epoch from clock_timestamp() - task.attempt_time) * 1000)::float8 as attempt_age_ms`;
 
-/** The same without what was asked for, which can be long. */
-export const seenColumns = taskColumns.replace("task.params,", "");
+/** The same without the parameters, which can be long. */
+export const summaryColumns = taskColumns.replace("task.params,", "");
 
-/** From how many bytes on what was asked for is left out where many tasks are taken at once, as it is stored:
- * pictures that came with it can have megabytes, and who only looks at a task does not need them. */
+/** Parameters of at least this stored size in bytes are left out of claims: inline images can have megabytes, and most
+ * steps do not need them. */
 const longBytes = 16_384;
 
 /** The columns of a {@link TaskRow}. */

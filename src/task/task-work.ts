@@ -1,96 +1,101 @@
-/** What every step of a task is made of: changing it, asking its vendor, ending it. */
+/** The operations that every step of a task uses: transitions, pauses, ends, late results. */
 import { setTimeout as delay } from "node:timers/promises";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { bookVendorCost } from "../billing/ledger/apply-in.ts";
 import type { Queryable } from "../db/queryable.ts";
 import { isDatabaseLost } from "../core/database-lost.ts";
 import { errorMeanings, type SentErrorCode } from "../core/errors.ts";
-import type { TaskOutcome, TaskTaken } from "../vendor/task.ts";
-import { askedUnits } from "../vendor/task-params.ts";
+import type { TaskOutcome, ReportedCost } from "../vendor/task.ts";
+import { requestedUnits } from "../vendor/task-params.ts";
 import { chargeOf, type Ended, stoppedOutcome, usageOf } from "./charge.ts";
 import { endingOf, type Failure } from "./failures.ts";
 import type { Lease } from "./leases.ts";
-import { hintTask } from "./vendor-notifications.ts";
-import { inTransaction, type Move, type MoveColumns, moveTask } from "./transition.ts";
+import { recordNotification } from "./vendor-notifications.ts";
+import {
+  inTransaction,
+  type Transition,
+  type TransitionColumns,
+  applyTransition,
+} from "./transition.ts";
 import { growingPauseMs, PollSlots } from "./poll-slots.ts";
 import { transitions } from "./state.ts";
 import { type StoredFileJson, type TaskRow, type WholeTask, workColumns } from "./task-row.ts";
 import {
   timingsOf,
   type WorkerOptions,
-  type WorkerPoint,
+  type WorkerFailpoint,
   type WorkerTimings,
   type WorkerVendor,
 } from "./worker-options.ts";
-import { type TaskPlace, vendorFor } from "./claim.ts";
+import { type TaskVendorRef, vendorFor } from "./claim.ts";
 
-/** What came too late for a task. */
-export interface LateNews {
-  /** What its vendor calls it. Default: as it is known. */
+/** A vendor's result for a task that had ended. */
+export interface LateResult {
+  /** The vendor's task id. Default: the known one. */
   readonly vendorTaskId?: string | null | undefined;
-  /** What the vendor has made: it takes its money. Default: not known, or nothing. */
+  /** What the vendor generated, and charges for. Default: not known, or nothing. */
   readonly outcome?: TaskOutcome | undefined;
 }
 
 /** How a task was stopped. */
 export interface Stopped {
-  /** What else is written. Default: nothing. */
+  /** Further columns to write. Default: none. */
   readonly set?: NonNullable<Failure["set"]>;
-  /** What its vendor took for it. Default: nothing. */
-  readonly taken?: TaskTaken | undefined;
+  /** What its vendor charged. Default: nothing. */
+  readonly reportedCost?: ReportedCost | undefined;
 }
 
-/** A task in work. */
+/** A claimed task. */
 export interface Work {
   readonly task: TaskRow;
   readonly lease: Lease;
-  /** Ends what can be done again by somebody else: the lease is lost, or this process stops. */
+  /** Aborts work that another process can repeat: the lease was lost, or this process stops. */
   readonly signal: AbortSignal;
-  /** Ends what cannot: the lease is lost, or this process has waited long enough. */
+  /** Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over. */
   readonly lastSignal: AbortSignal;
-  /** Whether a vendor has failed at it: what it did is paid for, so nobody begins again with the first vendor.
-   * Default false. */
+  /** Whether a vendor has failed at the task: its work is paid for, so the first vendor is not tried again. Default
+   * false. */
   readonly hasFailed?: boolean;
-  /** Whether one had no room for it, and may have some later. Default false. */
+  /** Whether a vendor had no capacity, and may have some later. Default false. */
   readonly isAwaited?: boolean;
 }
 
-/** How long before a change is tried again while the database is away, in milliseconds. */
+/** The pause before a transition is retried while the database is away, in milliseconds. */
 const retryMs = 500;
 
 /** The most characters of an error message that are kept. */
 const errorCharsMax = 8_192;
 
 /** $1: id, $2: fence. */
-const trailedSql = `
+const endLateChargesSql = `
   update task set is_trailing = false, lease_until = null
   where id = $1 and fence = $2 and is_trailing`;
 
-/** The tools of the steps. */
+/** The operations of the steps. */
 export class TaskWork {
   readonly options: WorkerOptions;
   readonly timings: WorkerTimings;
-  readonly at: (point: WorkerPoint) => void;
+  readonly failpoint: (point: WorkerFailpoint) => void;
   readonly warn: NonNullable<WorkerOptions["warn"]>;
   readonly random: () => number;
-  /** When vendors are asked how tasks stand. */
+  /** The schedule of polls. */
   readonly slots: PollSlots;
   readonly #wake: () => void;
 
-  /** @param wake called when there is something to look at */
+  /** @param wake called when a task is due */
   constructor(options: WorkerOptions, wake: () => void) {
     this.options = options;
     this.#wake = wake;
     this.timings = timingsOf(options.timings);
-    this.at = options.at ?? (() => {});
+    this.failpoint = options.failpoint ?? (() => {});
     this.warn = options.warn ?? (() => {});
     this.random = options.random ?? Math.random;
-    // Tasks in a vendor's own form ask with the same credential.
+    // Tasks of native APIs poll with the same credential.
     const perSecond = (vendor: string) => options.vendors.get(vendor)?.pollsPerSecond;
     this.slots = new PollSlots({ perSecond });
   }
 
-  vendorOf(task: TaskPlace): WorkerVendor | undefined {
+  vendorOf(task: TaskVendorRef): WorkerVendor | undefined {
     return vendorFor(this.options, task);
   }
 
@@ -99,32 +104,31 @@ export class TaskWork {
     return this.options.models.get(model)?.deadlineMs ?? this.timings.runMs;
   }
 
-  /** The pause before the next time, in milliseconds; `count`: how often it was tried before. */
+  /** The pause before the next try, in milliseconds. @param count how many tries there were */
   pause(count: number): number {
     const { pollMs, pollMsMax } = this.timings;
     return growingPauseMs({ firstMs: pollMs, longestMs: pollMsMax }, count, this.random());
   }
 
-  /** The same, before a vendor is asked how a task stands that it has. */
-  pollPause({ vendor }: TaskPlace, count: number): number {
+  /** The pause before the next poll, in milliseconds, within the vendor's poll rate. */
+  pollPause({ vendor }: TaskVendorRef, count: number): number {
     return this.slots.plan(vendor, this.pause(count));
   }
 
   /**
-   * Changes a task; while the database is away it is tried again, for what a vendor has answered must not get
-   * lost.
+   * Applies a transition. It is retried while the database is away, for a vendor's answer must not get lost.
    *
-   * @returns `undefined` where the task is somebody else's, or has gone on
+   * @returns `undefined` where another process has the task, or its state has changed
    */
-  async move(work: Pick<Work, "task" | "lastSignal">, move: Move) {
+  async transition(work: Pick<Work, "task" | "lastSignal">, move: Transition) {
     const { task } = work;
     const point = move.event ?? "progress";
     for (let isRepeated = false; ; isRepeated = true) {
       try {
-        const moving = moveTask(this.options, task, move);
-        this.at(`${point}.sent`);
+        const moving = applyTransition(this.options, task, move);
+        this.failpoint(`${point}.sent`);
         const moved = (await moving) ?? (isRepeated ? await this.#find(task, move) : undefined);
-        this.at(`${point}.answered`);
+        this.failpoint(`${point}.answered`);
         if (moved?.finish_time) this.options.onEnd?.(moved, move.charge?.record);
         return moved;
       } catch (error) {
@@ -134,16 +138,16 @@ export class TaskWork {
     }
   }
 
-  /** Whether a change took place whose answer was lost. */
-  async #find(task: TaskRow, { event }: Move): Promise<TaskRow | undefined> {
+  /** The task, where a transition took place whose answer was lost. */
+  async #find(task: TaskRow, { event }: Transition): Promise<TaskRow | undefined> {
     const state = event === undefined ? task.state : transitions[event].to;
     const sql = `select ${workColumns} from task where id = $1 and fence = $2 and state = $3`;
     const { rows } = await this.options.pool.query<TaskRow>(sql, [task.id, task.fence, state]);
     return rows[0];
   }
 
-  /** A task with what was asked for. */
-  async whole(task: TaskRow): Promise<WholeTask> {
+  /** The task with its parameters. */
+  async withParams(task: TaskRow): Promise<WholeTask> {
     const { id, params } = task;
     if (params !== null) return { ...task, params };
     const sql = "select params from task where id = $1";
@@ -152,19 +156,19 @@ export class TaskWork {
     return { ...task, params: rows[0].params };
   }
 
-  /** Gives a task back, to be looked at again. */
-  release(work: Work, releaseMs: number, set: MoveColumns = {}, progress?: number) {
-    return this.move(work, { releaseMs, set, progress });
+  /** Gives a task back, due again after `releaseMs` milliseconds. */
+  release(work: Work, releaseMs: number, set: TransitionColumns = {}, progress?: number) {
+    return this.transition(work, { releaseMs, set, progress });
   }
 
-  /** Ends a task that has a result. */
+  /** Completes a task, and charges it. */
   async complete(
     work: Work,
     outcome: TaskOutcome,
     files: readonly StoredFileJson[],
     expireTime: Date | null,
   ): Promise<void> {
-    const task = await this.whole(work.task);
+    const task = await this.withParams(work.task);
     const ended = {
       outcome,
       ...this.#asked(task),
@@ -180,14 +184,14 @@ export class TaskWork {
       expire_time: expireTime,
     };
     const charge = this.#charge(task, ended);
-    const { within } = outcome;
-    if (!(await this.move(work, { event: "complete", set, charge, within })))
-      await this.late(task, "completed", { outcome });
+    const { inSameTransaction } = outcome;
+    if (!(await this.transition(work, { event: "complete", set, charge, inSameTransaction })))
+      await this.recordLate(task, "completed", { outcome });
   }
 
-  /** Ends a task without a result. Free of charge. */
+  /** Fails a task. Free of charge. */
   async fail(work: Pick<Work, "task" | "lastSignal">, failure: Failure): Promise<void> {
-    const task = await this.whole(work.task);
+    const task = await this.withParams(work.task);
     const { word, status } = errorMeanings[failure.code satisfies SentErrorCode];
     const { outcome } = failure;
     const charge = this.#charge(task, {
@@ -199,18 +203,18 @@ export class TaskWork {
     // PostgreSQL's texts cannot hold U+0000.
     const error = failure.message.replaceAll("\0", "\ufffd").slice(0, errorCharsMax);
     const set = { error_code: word, error, ...failure.set };
-    if (!(await this.move(work, { event: "fail", set, charge })))
-      await this.late(task, word, { outcome });
+    if (!(await this.transition(work, { event: "fail", set, charge })))
+      await this.recordLate(task, word, { outcome });
   }
 
   /**
-   * Ends a task because that was asked for. Free of charge, unless its model says otherwise.
+   * Cancels a task. Free of charge, unless its model says otherwise.
    *
-   * @param stopped.taken what its vendor took for it; default: nothing
+   * @param stopped.reportedCost what its vendor charged. Default: nothing
    */
-  async cancel(work: Work, { set = {}, taken }: Stopped = {}): Promise<void> {
-    const task = await this.whole(work.task);
-    const outcome = taken && stoppedOutcome(taken);
+  async cancel(work: Work, { set = {}, reportedCost }: Stopped = {}): Promise<void> {
+    const task = await this.withParams(work.task);
+    const outcome = reportedCost && stoppedOutcome(reportedCost);
     const isBilled = outcome !== undefined && task.is_cancel_billed;
     const ended = {
       ...(outcome && { outcome }),
@@ -221,48 +225,52 @@ export class TaskWork {
     };
     const usage = isBilled ? { usage: JSON.stringify(usageOf(ended)) } : {};
     const charge = this.#charge(task, ended);
-    if (!(await this.move(work, { event: "cancel", set: { ...usage, ...set }, charge })))
-      await this.late(task, "cancelled", { outcome });
+    if (!(await this.transition(work, { event: "cancel", set: { ...usage, ...set }, charge })))
+      await this.recordLate(task, "cancelled", { outcome });
   }
 
-  /** Writes down what the task itself can no longer be told, and what the operator pays for it. */
-  async late(task: TaskRow, news: string, late: LateNews = {}): Promise<void> {
+  /** Records a result that came too late for the task, and books what the operator pays for it. */
+  async recordLate(task: TaskRow, news: string, late: LateResult = {}): Promise<void> {
     const { vendorTaskId = task.vendor_task_id, outcome } = late;
-    await this.note(task, "late", { news, vendor: task.vendor, vendorTaskId });
-    this.warn("news of a task came too late", { taskId: task.id, news, vendor: task.vendor });
+    await this.recordEvent(task, "late", { news, vendor: task.vendor, vendorTaskId });
+    this.warn("a vendor's result came after its task had ended", {
+      taskId: task.id,
+      news,
+      vendor: task.vendor,
+    });
     if (outcome !== undefined) {
-      return this.#tellLate(task, await this.#bookLate(this.options.pool, task, outcome));
+      return this.#reportLateCost(task, await this.#bookLate(this.options.pool, task, outcome));
     }
-    // It runs there: what becomes of it is asked for.
+    // The task runs there: its late charge is polled for.
     if (vendorTaskId === null || vendorTaskId === task.vendor_task_id) return;
     const { pool } = this.options;
-    await hintTask(pool, task.attempt_token ?? "", { vendorTaskId, isSure: true });
+    await recordNotification(pool, task.attempt_token ?? "", { vendorTaskId, isSure: true });
   }
 
-  /** A vendor tells in this process that there is news. Never fails: it would be found in time anyway. */
-  heard({ attempt_token: token }: TaskRow): void {
-    void hintTask(this.options.pool, token ?? "").then(this.#wake, () => {});
+  /** Records a notification that a vendor's client got in this process. Never fails: the next poll would find it. */
+  onVendorNotification({ attempt_token: token }: TaskRow): void {
+    void recordNotification(this.options.pool, token ?? "").then(this.#wake, () => {});
   }
 
-  /** Ends to look after a task that has ended. @param outcome what its vendor made; default: nothing */
-  async endTrail({ task }: Pick<Work, "task">, outcome?: TaskOutcome): Promise<void> {
+  /** Ends the polls of an ended task, and books its late charge. @param outcome what its vendor charges for. Default: nothing */
+  async endLateCharges({ task }: Pick<Work, "task">, outcome?: TaskOutcome): Promise<void> {
     const ending = inTransaction(this.options.pool, async (transaction) => {
-      const { rowCount } = await transaction.query(trailedSql, [task.id, task.fence]);
+      const { rowCount } = await transaction.query(endLateChargesSql, [task.id, task.fence]);
       return rowCount === 1 && outcome ? this.#bookLate(transaction, task, outcome) : 0n;
     });
-    this.at("trail.sent");
+    this.failpoint("late_charge.sent");
     const costNanos = await ending;
-    this.at("trail.answered");
-    this.#tellLate(task, costNanos);
+    this.failpoint("late_charge.answered");
+    this.#reportLateCost(task, costNanos);
   }
 
-  #tellLate(task: TaskRow, costNanos: bigint): void {
+  #reportLateCost(task: TaskRow, costNanos: bigint): void {
     if (costNanos > 0n) this.options.onLateCost?.(task, costNanos);
   }
 
-  /** Returns what was booked; 0: nothing. */
+  /** Books the vendor's cost. Returns what was booked in nano-USD; 0: nothing. */
   async #bookLate(database: Queryable, late: TaskRow, outcome: TaskOutcome): Promise<bigint> {
-    const task = await this.whole(late);
+    const task = await this.withParams(late);
     const { id: callId, account_id: accountId } = task;
     const costNanos = this.#vendorCost(task, { outcome, ...this.#asked(task) });
     if (costNanos === undefined || costNanos <= 0n) return 0n;
@@ -274,8 +282,12 @@ export class TaskWork {
     return ended.outcome && this.options.vendorCost?.(task, usageOf(ended));
   }
 
-  /** Appends to what is known of a task. */
-  async note({ id, state }: TaskRow, kind: string, detail: object | null = null): Promise<void> {
+  /** Appends an event to the task's history. */
+  async recordEvent(
+    { id, state }: TaskRow,
+    kind: string,
+    detail: object | null = null,
+  ): Promise<void> {
     const sql = "insert into task_event (task_id, kind, state, detail) values ($1, $2, $3, $4)";
     await this.options.pool.query(sql, [id, kind, state, detail && JSON.stringify(detail)]);
   }
@@ -283,13 +295,13 @@ export class TaskWork {
   #asked(task: WholeTask): Pick<Ended, "asked"> {
     const model = this.options.models.get(task.model);
     const vendor = this.vendorOf(task);
-    return model && vendor ? { asked: askedUnits(vendor.tasks, task.params, model) } : {};
+    return model && vendor ? { asked: requestedUnits(vendor.tasks, task.params, model) } : {};
   }
 
   #charge(
     task: WholeTask,
     ended: Omit<Ended, "now" | "vendorCostNanos">,
-  ): NonNullable<Move["charge"]> {
+  ): NonNullable<Transition["charge"]> {
     const vendorCostNanos = this.#vendorCost(task, ended);
     return chargeOf(task, { ...ended, vendorCostNanos, now: new Date() });
   }

@@ -1,32 +1,32 @@
 /**
- * The one way in which a task changes: state, money and webhook in one transaction, by whoever holds the fence.
+ * The one way to change a task: state, money and webhook in one transaction, guarded by the task's fence.
  */
 import type { Pool, PoolClient } from "pg";
 import type { CallRow } from "../billing/calls/call-row.ts";
 import { applyIn } from "../billing/ledger/apply-in.ts";
-import { tellTask } from "./notify.ts";
+import { notifyTask } from "./notify.ts";
 import { progressIn, statesBefore, transitions, type TaskEvent } from "./state.ts";
-import { seenColumns, type TaskRow } from "./task-row.ts";
+import { summaryColumns, type TaskRow } from "./task-row.ts";
 
-/** What a change does to a task. */
-export interface Move {
-  /** What has happened. Absent: nothing that changes its state. */
+/** A change of a task. */
+export interface Transition {
+  /** The event. Absent: the state stays. */
   readonly event?: TaskEvent;
-  /** What the vendor says, in percent. */
+  /** The vendor's progress, in percent. */
   readonly progress?: number | undefined;
-  /** What else is written. */
-  readonly set?: MoveColumns;
-  /** Gives the lease back; somebody looks again after so many milliseconds, or at the deadline. Absent: it is
+  /** Further columns to write. */
+  readonly set?: TransitionColumns;
+  /** Gives the lease back; the task is due again after so many milliseconds, or at its deadline. Absent: the lease is
    * kept. A task that ends has none. */
   readonly releaseMs?: number;
-  /** What it is charged, and the record of it: of moves that end it. */
+  /** The charge and its call record, of transitions that end the task. */
   readonly charge?: { readonly costNanos: bigint; readonly record: CallRow };
-  /** Writes what belongs to it, in its transaction. Default: nothing. */
-  readonly within?: ((transaction: PoolClient) => Promise<void>) | undefined;
+  /** Writes further rows in the same transaction. Default: nothing. */
+  readonly inSameTransaction?: ((transaction: PoolClient) => Promise<void>) | undefined;
 }
 
-/** Columns that a move can write. */
-export type MoveColumns = Partial<{
+/** Columns that a transition can write. */
+export type TransitionColumns = Partial<{
   readonly vendor: string;
   readonly vendor_model: string;
   readonly vendor_task_id: string | null;
@@ -44,41 +44,42 @@ export type MoveColumns = Partial<{
   readonly is_trailing: boolean;
 }>;
 
-/** What moves need. */
-export interface MoveNeeds {
+/** What transitions need. */
+export interface TransitionOptions {
   readonly pool: Pool;
   /** Enqueues the webhook of a change, in its transaction; before its money.
-   * Default: {@link tellTask}. */
-  readonly tell?: (transaction: PoolClient, task: TaskRow) => Promise<void>;
-  /** Told when a move takes an account below its threshold. Default: nobody. */
+   * Default: {@link notifyTask}. */
+  readonly notify?: (transaction: PoolClient, task: TaskRow) => Promise<void>;
+  /** Called when a move takes an account below its threshold. Default: nothing. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
 }
 
 /**
  * Changes a task.
  *
- * @param task as it was read or claimed: the fence and the state that count
- * @returns the task as it is now, and where it is only given back, as it was; `undefined`: it is somebody else's by
- *   now, or has gone on.
+ * @param task as it was read or claimed: its fence and state guard the change
+ * @returns the task as it is now, or as it was where it is only rescheduled; `undefined`: another process has it, or its
+ *   state has changed
  * @throws the driver's error; nothing was changed, or that is not known
  */
-export async function moveTask(
-  needs: MoveNeeds,
+export async function applyTransition(
+  needs: TransitionOptions,
   task: TaskRow,
-  move: Move,
+  move: Transition,
 ): Promise<TaskRow | undefined> {
-  if (isGivenBack(task, move)) return (await giveBack(needs.pool, task, move)) ? task : undefined;
+  if (isReschedule(task, move))
+    return (await reschedule(needs.pool, task, move)) ? task : undefined;
   const update = statementOf(task, move);
-  const isAlone = move.charge === undefined && move.within === undefined;
+  const isAlone = move.charge === undefined && move.inSameTransaction === undefined;
   if (isAlone && task.callback_url === null) {
-    return moveRow(needs.pool, update, task);
+    return updateRow(needs.pool, update, task);
   }
   let lowBalanceNanos: bigint | undefined;
   const moved = await inTransaction(needs.pool, async (transaction) => {
-    const row = await moveRow(transaction, update, task);
+    const row = await updateRow(transaction, update, task);
     if (row === undefined) return undefined;
-    if (isNews(task, row)) await (needs.tell ?? tellTask)(transaction, row);
-    await move.within?.(transaction);
+    if (isNotifiable(task, row)) await (needs.notify ?? notifyTask)(transaction, row);
+    await move.inSameTransaction?.(transaction);
     if (move.charge === undefined) return row;
     const settles = [{ id: row.id, ...move.charge }];
     // Last before the commit: it locks the account.
@@ -89,8 +90,8 @@ export async function moveTask(
   return moved;
 }
 
-/** What was asked for never changes, and may be long: it is not read again. */
-async function moveRow(
+/** Runs the update. The parameters never change and may be long: they are not read again. */
+async function updateRow(
   database: Pick<Pool, "query">,
   update: { readonly text: string; readonly values: unknown[] },
   { params }: TaskRow,
@@ -99,14 +100,14 @@ async function moveRow(
   return rows[0] && { ...rows[0], params };
 }
 
-function isNews(before: TaskRow, after: TaskRow): boolean {
+function isNotifiable(before: TaskRow, after: TaskRow): boolean {
   return after.finish_time !== null || after.progress > before.progress;
 }
 
 /** The columns that are JSON texts. */
 const jsonColumns = new Set(["result", "usage"]);
 
-function statementOf(task: TaskRow, move: Move): { text: string; values: unknown[] } {
+function statementOf(task: TaskRow, move: Transition): { text: string; values: unknown[] } {
   const { event, progress, releaseMs, set = {} } = move;
   const from = event === undefined ? [task.state] : statesBefore(event);
   const state = event === undefined ? task.state : transitions[event].to;
@@ -117,24 +118,24 @@ function statementOf(task: TaskRow, move: Move): { text: string; values: unknown
     values.push(value);
     sets.push(`${column} = $${values.length}${jsonColumns.has(column) ? "::json" : ""}`);
   }
-  // A vendor is about to be asked: how long it has had the task counts from here.
+  // A submit follows: the age of the attempt counts from here.
   if (event === "resubmit" || set.vendor) sets.push("attempt_time = clock_timestamp()");
   if (isEnd) {
     values.push(move.charge?.costNanos.toString());
     sets.push(`cost = $${values.length}`, "finish_time = clock_timestamp()", "lease_until = null");
-    // It is looked after from now on.
+    // Polls for late charges begin now.
     if (set.is_trailing) sets.push("next_time = clock_timestamp()");
   } else if (releaseMs !== undefined) {
     values.push(releaseMs);
     const after = `clock_timestamp() + $${values.length} * interval '1 ms'`;
     values.push(task.cancel_requested, task.hints);
-    // Whoever asked to cancel it meanwhile waits for no pause, nor does whoever told of news.
+    // A cancel request or a notification in the meantime makes the task due at once.
     const isNew = `(cancel_requested <> $${values.length - 1} or hints <> $${values.length})`;
     const next = `case when ${isNew} then clock_timestamp() else ${after} end`;
     sets.push("lease_until = null", `next_time = least(${next}, greatest(deadline, now()))`);
   }
   const text = `update task set ${sets.join(", ")}
-    where id = $1 and fence = $2 and state = any($3) returning ${seenColumns}`;
+    where id = $1 and fence = $2 and state = any($3) returning ${summaryColumns}`;
   return { text, values };
 }
 
@@ -172,29 +173,31 @@ export async function inTransaction<T>(
   }
 }
 
-/*
- * Gives a task back of which nothing is new but how often was asked: what happens to each task that runs, every few
- * seconds, ten thousand times over. One statement that is prepared once and answers with no row: the one for all
- * other changes is written anew each time, and describes and returns forty columns that nobody reads here. Reading rows and
- * writing statements, those of claims with them, was two fifths of what a process allocated that looks after many tasks.
- */
+/** Columns that a reschedule may write: they are internal, and nothing else depends on them. */
+const counted: ReadonlySet<string> = new Set<keyof TransitionColumns>([
+  "poll_count",
+  "failure_count",
+]);
 
-/** Columns that nobody outside sees, and nothing else depends on. */
-const counted: ReadonlySet<string> = new Set<keyof MoveColumns>(["poll_count", "failure_count"]);
-
-/** Whether a change is no more than that. One that somebody is told of by webhook is more. */
-export function isGivenBack(
+/** Whether a transition only gives the lease back with new counts, without a webhook. */
+export function isReschedule(
   { state, progress: before, callback_url: callbackUrl }: TaskRow,
-  { event, progress, set = {}, releaseMs, charge, within }: Move,
+  { event, progress, set = {}, releaseMs, charge, inSameTransaction }: Transition,
 ): boolean {
   if (event !== undefined || releaseMs === undefined) return false;
-  if (charge !== undefined || within !== undefined) return false;
+  if (charge !== undefined || inSameTransaction !== undefined) return false;
   for (const column in set) if (!counted.has(column)) return false;
   return callbackUrl === null || progressIn(state, progress) <= before;
 }
 
-const statement = {
-  name: "task_give_back",
+/**
+ * Reschedules a task that has not changed since its last poll: the most frequent transition, every few seconds for each
+ * of ten thousand tasks. A prepared statement without a result row. The general statement is built anew each time and
+ * returns forty columns. Rows and statements, with those of claims, were two fifths of the allocations of a process with
+ * many tasks.
+ */
+const rescheduleStatement = {
+  name: "task_reschedule",
   text: `
     update task set progress = $4, poll_count = $5, failure_count = $6, lease_until = null,
       next_time = least(case when cancel_requested <> $7 or hints <> $8 then clock_timestamp()
@@ -202,13 +205,13 @@ const statement = {
     where id = $1 and fence = $2 and state = $3`,
 } as const;
 
-/** Does it. Whether the task was still where it was known to be. */
-async function giveBack(pool: Pool, task: TaskRow, move: Move): Promise<boolean> {
+/** Reschedules a task. Returns whether its fence and state were still the same. */
+async function reschedule(pool: Pool, task: TaskRow, move: Transition): Promise<boolean> {
   const { id, fence, state, cancel_requested: isCancelRequested, hints } = task;
   const { progress, releaseMs, set = {} } = move;
   const { poll_count: polls = task.poll_count, failure_count: failures = task.failure_count } = set;
   const now = [progressIn(state, progress), polls, failures];
-  // Whoever asked to cancel it meanwhile waits for no pause, nor does whoever told of news.
+  // A cancel request or a notification in the meantime makes the task due at once.
   const values = [id, fence, state, ...now, isCancelRequested, hints, releaseMs];
-  return (await pool.query({ ...statement, values })).rowCount === 1;
+  return (await pool.query({ ...rescheduleStatement, values })).rowCount === 1;
 }

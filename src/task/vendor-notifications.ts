@@ -1,7 +1,6 @@
 /**
- * Hints: somebody tells that there is news of a task at its vendor. The vendor itself at our address for it, or in
- * this process, or in an answer that came too late. A hint only wakes who looks after the task; what is so, the
- * vendor is asked.
+ * Vendor notifications: a callback, an event in this process, or a late reply says that a task may have changed at its
+ * vendor. A notification only makes the task due. The vendor is then polled: the content is never trusted.
  */
 import type { Pool, PoolClient } from "pg";
 import type { VendorTasks } from "../vendor/task.ts";
@@ -9,19 +8,18 @@ import type { TaskRow } from "./task-row.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 import type { WorkerVendor } from "./worker-options.ts";
 
-/** What the vendor is said to call a task. */
+/** The vendor's task id in a notification. */
 interface Hint {
   readonly vendorTaskId: string;
-  /** Whether the vendor has said so itself, in an answer to us. */
+  /** Whether it comes from the vendor's own reply to us. */
   readonly isSure: boolean;
 }
 
 /**
- * $1: the token, $2: the vendor's name of it, $3: whether that is sure. Under a lease the task is looked at when it
- * is given back. One that ended while nobody knew whether its vendor has it is looked after again, once for each
- * name: the vendor may charge for it.
+ * $1: the token, $2: the vendor's task id, $3: whether that is sure. A leased task is checked when its lease is given
+ * back. A task that ended while its submit was unknown is polled again for late charges, once for each vendor task id.
  */
-const hintSql = `
+const notificationSql = `
   update task set hints = hints + 1,
     hint_task_id = case when is_hint_sure then hint_task_id else coalesce($2, hint_task_id) end,
     is_hint_sure = is_hint_sure or $3,
@@ -31,22 +29,22 @@ const hintSql = `
       then clock_timestamp() else next_time end
   where attempt_token = $1 and state not in ('queued', 'completed')`;
 
-/** Takes a hint. Whoever does so wakes the workers of his process; others find it by themselves. */
-export async function hintTask(
+/** Records a notification. The caller wakes the worker of its process; other processes find the task by their scans. */
+export async function recordNotification(
   pool: Pick<Pool | PoolClient, "query">,
   attemptToken: string,
   hint?: Hint,
 ): Promise<void> {
   const { vendorTaskId = null, isSure = false } = hint ?? {};
-  await pool.query(hintSql, [attemptToken, vendorTaskId, isSure]);
+  await pool.query(notificationSql, [attemptToken, vendorTaskId, isSure]);
 }
 
 /**
- * What a hint comes to: the vendor's name of the task; `undefined`: it is somebody else's there.
+ * Confirms the vendor task id of a notification at the vendor; `undefined`: that task is not ours.
  *
- * @throws HttpFailure, VendorTrouble where the vendor does not say
+ * @throws HttpFailure, VendorTrouble where the vendor does not answer
  */
-export async function askHint(
+export async function confirmVendorTaskId(
   { callbacks }: Pick<VendorTasks, "callbacks">,
   task: Pick<TaskRow, "attempt_token" | "hint_task_id" | "is_hint_sure">,
   signal: AbortSignal,
@@ -57,16 +55,14 @@ export async function askHint(
   return isOurs ? id : undefined;
 }
 
-/* What a vendor's callback comes to. */
-
-/** The vendor's own name of the task; nothing, or nothing that is known by now. */
-export async function followHint(
+/** The confirmed vendor task id. Without one, `isOpen` says whether the vendor could not be asked. */
+export async function resolveVendorTaskId(
   tools: TaskWork,
   { task, signal }: Work,
   { tasks }: WorkerVendor,
 ): Promise<{ readonly vendorTaskId: string } | { readonly isOpen: boolean }> {
   try {
-    const vendorTaskId = await askHint(tasks, task, signal);
+    const vendorTaskId = await confirmVendorTaskId(tasks, task, signal);
     return vendorTaskId === undefined ? { isOpen: false } : { vendorTaskId };
   } catch (error) {
     if (!signal.aborted) {

@@ -1,4 +1,4 @@
-/** What a worker needs, and where a process can die in it. */
+/** Options, timings and failpoints of the task worker. */
 import type { Pool } from "pg";
 import type { CallRow } from "../billing/calls/call-row.ts";
 import type { CallUsage } from "../billing/prices/price.ts";
@@ -22,26 +22,26 @@ import type { VendorTasks } from "../vendor/task.ts";
 import type { VendorFault } from "../vendor/vendor.ts";
 import type { TaskEvent } from "./state.ts";
 import type { TaskRow } from "./task-row.ts";
-import type { MoveNeeds } from "./transition.ts";
+import type { TransitionOptions } from "./transition.ts";
 
-/** What a worker needs. */
-export interface WorkerOptions extends MoveNeeds {
-  /** A pool of its own: waits for its steps must not hold up callers. */
+/** Options of a task worker. */
+export interface WorkerOptions extends TransitionOptions {
+  /** A pool of its own: its steps must not delay callers. */
   readonly pool: Pool;
   /** By vendor name: those that run tasks. */
   readonly vendors: ReadonlyMap<string, WorkerVendor>;
-  /** The same for tasks that were submitted in their vendor's own form. Default: none. */
+  /** The same for tasks of native APIs. Default: none. */
   readonly natives?: ReadonlyMap<string, WorkerVendor>;
-  /** Who makes texts. Default: nobody; they are left to processes that do, until their deadline. */
+  /** Runs TEXT tasks. Default: none; other processes may run them until their deadline. */
   readonly text?: WorkerText;
-  /** By model key. Tasks of others are left to processes that know them, until their deadline. */
+  /** By model key. Tasks of other models are left to processes that know them, until their deadline. */
   readonly models: ReadonlyMap<string, ModelConfig>;
   readonly results: ResultStore;
-  /** The price that a task was held with. */
+  /** Finds the price of a task's hold. */
   readonly findPrice: (version: string) => Promise<PriceConfig | undefined>;
-  /** What the vendor takes of the operator for a task, in nano-USD; `undefined`: not known. Default: never. */
+  /** What the vendor charges the operator for a task, in nano-USD; `undefined`: not known. Default: never known. */
   readonly vendorCost?: (task: TaskRow, usage: CallUsage) => bigint | undefined;
-  /** Where a vendor may tell that there is news, by attempt token. Default: nowhere. */
+  /** The callback address for vendors, by attempt token. Default: none. */
   readonly callbackUrl?: (attemptToken: string) => string;
   /** In milliseconds. Default: those of the limits. */
   readonly timings?: Partial<WorkerTimings>;
@@ -49,24 +49,23 @@ export interface WorkerOptions extends MoveNeeds {
   readonly accountMax?: number;
   /** From 0 to below 1; decides jitter. Default `Math.random`. */
   readonly random?: () => number;
-  /** Told of every answer to a submit, and of those that got none. Default: nobody. */
+  /** Called with every answer to a submit, and of those that got none. Default: nothing. */
   readonly onSubmit?: (vendor: string, outcome: SubmitOutcome) => void;
-  /** Told each time a vendor refuses the operator's own key, money or model name (R-ERR-3). Default: nobody. */
+  /** Called with each time a vendor refuses the operator's own key, money or model name (R-ERR-3). Default: nothing. */
   readonly onAlarm?: (alarm: VendorAlarm) => void;
-  /** Told where a vendor has answered ten questions in a row about a task with nothing that says how it stands, and of
-   * every ten more. Default: nobody. */
+  /** Called after every ten failed polls of a task in a row. Default: nothing. */
   readonly onSilent?: (vendor: string, error: unknown) => void;
-  /** Told of every task that has ended here, with its record among the calls. Default: nobody. */
+  /** Called with every task that has ended here, with its record among the calls. Default: nothing. */
   readonly onEnd?: (task: TaskRow, record?: CallRow) => void;
-  /** Told what a vendor took for a task that had ended, in nano-USD. Default: nobody. */
+  /** Called with a late charge of a vendor, in nano-USD. Default: nothing. */
   readonly onLateCost?: (task: TaskRow, vendorCostNanos: bigint) => void;
-  /** Told what an operator should know, without secrets. Default: nobody. */
+  /** Logs what an operator should know, without secrets. Default: nothing. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Called at named points, for tests that kill the process there. Default: nothing. */
-  readonly at?: (point: WorkerPoint) => void;
+  /** Called at failpoints, where tests kill the process. Default: nothing. */
+  readonly failpoint?: (point: WorkerFailpoint) => void;
 }
 
-/** A vendor refuses what is the operator's own. */
+/** A vendor refuses the operator's own key, money or model name. */
 export interface VendorAlarm {
   readonly vendor: string;
   /** The vendor's name of the model. */
@@ -81,19 +80,18 @@ export interface WorkerVendor {
   readonly tasks: VendorTasks;
   /** The most tasks that it may have at once; `undefined`: no limit. */
   readonly maxInFlight: number | undefined;
-  /** How often it is asked, per second, how tasks stand. Default: as often as there is reason to. */
+  /** The most polls per second. Default: no limit. */
   readonly pollsPerSecond?: number | undefined;
   /** Its configured address: results may come from there although it is private. */
   readonly baseUrl: string;
-  /** Whether its tasks are worth their price without a copy of their files: their customers have the vendor's own
-   * addresses of them. Default: not. */
+  /** Whether tasks are charged without a copy of their files: customers have the vendor's own addresses. Default false. */
   readonly isFileOptional?: boolean;
 }
 
-/** How texts are made. */
+/** Runs TEXT tasks. */
 export interface WorkerText {
   readonly run: TextRunner;
-  /** By name: those that can be asked. */
+  /** By name: vendors of text. */
   readonly vendors: ReadonlyMap<string, Pick<WorkerVendor, "maxInFlight">>;
 }
 
@@ -101,15 +99,15 @@ export interface WorkerText {
 export type ResultStore = Pick<ResultFiles, "store">;
 
 /**
- * What came of a submit:
- * - `accepted`: the vendor has it. `done`: it is done with it already.
+ * The result of a submit:
+ * - `accepted`: the vendor has it. `done`: the vendor has completed it already.
  * - `refused`: it is not to be tried again. `later`: not now.
  * - `unsent`: there was no connection.
  * - `unknown`: there was no answer; the vendor may have it.
  */
 type SubmitOutcome = "accepted" | "done" | "refused" | "later" | "unsent" | "unknown";
 
-/** How long things take, in milliseconds: see the limits of the same names. */
+/** Timings in milliseconds, explained by the limits of the same names. */
 export interface WorkerTimings {
   readonly leaseMs: number;
   readonly heartbeatMs: number;
@@ -119,21 +117,19 @@ export interface WorkerTimings {
   readonly pollMsMax: number;
   readonly settleMs: number;
   readonly unknownMs: number;
-  readonly trailMs: number;
+  readonly lateChargeMs: number;
   readonly faultMs: number;
   readonly faultPauseMs: number;
 }
 
-/** Where a process can die: before and after a vendor is asked, and before and after a change is durable. */
-export type WorkerPoint =
+/** Failpoints: before and after a vendor request, and before and after a change is durable. */
+export type WorkerFailpoint =
   | "claim.answered"
   | "due.answered"
-  | `${"ask" | "told"}.${"submit" | "find" | "poll" | "cancel"}`
+  | `${"request" | "reply"}.${"submit" | "find" | "poll" | "cancel"}`
   | "file.stored"
-  | `trail.${"sent" | "answered"}`
+  | `late_charge.${"sent" | "answered"}`
   | `${TaskEvent | "progress"}.${"sent" | "answered"}`;
-
-/* How long the steps of tasks take where nobody says otherwise. */
 
 /** The timings of a worker. @param given default: those of the limits */
 export function timingsOf(given: Partial<WorkerTimings> = {}): WorkerTimings {
@@ -146,7 +142,7 @@ export function timingsOf(given: Partial<WorkerTimings> = {}): WorkerTimings {
     pollMsMax: taskPollMsMax,
     settleMs: taskSettleMs,
     unknownMs: taskUnknownMs,
-    trailMs: taskTrailMs,
+    lateChargeMs: taskTrailMs,
     faultMs: taskFaultMs,
     faultPauseMs: taskFaultPauseMs,
     ...given,

@@ -1,13 +1,13 @@
 /**
- * Runs tasks. The row of a task is the message: it is taken under a lease by the database's clock, one step is
- * made, and what came of it is written down; a process that dies in between loses its lease, and another one goes
- * on from what was durable.
+ * Runs tasks. The task's row is the message: a worker claims it under a lease by the database's clock, takes one step,
+ * and writes down the result. A process that dies in between loses its lease, and another one goes on from what was
+ * durable.
  *
- * Not pg-boss 12.35.0: it claims by priority and age, so another account's first task comes after 1,000 of one; with
- * three processes that fetch it ran 36 tasks of an account where 20 may; and a job has one limit, a task two, its
- * account's and its vendor's. What it could do is to say when to look, at hardly more CPU; but the row would keep its
- * lease and fence all the same, since a doubled job must do no harm, and one statement less would be a table more that
- * can disagree with it. All figures: docs/performance.md. Webhooks are sent in the same way.
+ * Rejected: pg-boss 12.35.0. It claims by priority and age, so another account's first task comes after 1,000 of one;
+ * with three processes that fetch, it ran 36 tasks of an account where 20 may run; and a job has one limit, a task two:
+ * its account's and its vendor's. It could schedule the next check, at hardly more CPU. But the row would keep its lease
+ * and fence all the same, since a doubled job must do no harm, and one statement less would be one table more that can
+ * disagree with it. All figures: docs/performance.md. Webhooks are sent in the same way.
  */
 import type { Pool } from "pg";
 import {
@@ -16,23 +16,24 @@ import {
   taskClaimMax,
   taskSubmitsMax,
 } from "../config/limits.ts";
-import { singly } from "../core/async.ts";
+import { nilUuid } from "../core/uuid.ts";
+import { LeaseLoop } from "../db/lease-loop.ts";
 import {
   findWork,
-  pickUp,
-  takeDue,
-  takeOverdue,
-  takeTrailing,
+  claimQueued,
+  claimDue,
+  claimOverdue,
+  claimLateCharges,
   vendorFor,
   type TaskRoute,
 } from "./claim.ts";
-import { Finalizing } from "./finalizing.ts";
+import { FinalizeSteps } from "./finalizing.ts";
 import { type Lease, Leases } from "./leases.ts";
 import { growingPauseMs } from "./poll-slots.ts";
-import { Running } from "./running.ts";
-import { Standings } from "./vendor-health.ts";
-import { Submitting } from "./submitting.ts";
-import { Trailing } from "./late-charges.ts";
+import { RunningSteps } from "./running.ts";
+import { VendorHealth } from "./vendor-health.ts";
+import { SubmitSteps } from "./submitting.ts";
+import { LateChargeSteps } from "./late-charges.ts";
 import type { TaskRow } from "./task-row.ts";
 import { timedOut } from "./failures.ts";
 import { TaskWork, type Work } from "./task-work.ts";
@@ -41,47 +42,50 @@ import type { WorkerOptions } from "./worker-options.ts";
 /** Runs tasks from {@link start} to {@link stop}. */
 export interface TaskWorker {
   start(): void;
-  /** A task is to end: where this process is asking for it and that ends it, it ends. Cheap, never fails. */
+  /** Ends a vendor request that this process waits for, where that cancels the task. Cheap, never fails. */
   cancel(taskId: string): void;
-  /** Looks for work now: there is something new. Cheap, never fails. */
+  /** Claims tasks now: there is something new. Cheap, never fails. */
   wake(): void;
   /**
-   * Takes nothing more, and hands over: what can be done again elsewhere is given back at once; what a vendor
-   * is being asked for may be answered for `graceMs`, and is then left to be found out. Default 0.
+   * Claims nothing more and hands over. Steps that another process can repeat are given back at once. A submit that
+   * waits for its vendor may be answered for `graceMs` milliseconds; after that its outcome is recovered later.
+   * Default 0.
    */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** How many tasks this process works on at this moment. */
   readonly underWay: () => number;
 }
 
-const firstId = "00000000-0000-0000-0000-000000000000";
-
 /** Makes a worker. Every process may run one. */
 export function createTaskWorker(options: WorkerOptions): TaskWorker {
   return new RunningWorker(options);
 }
 
+/** Steps of one kind: how many may run at once in this process, and how many do. */
+interface StepLimit {
+  readonly max: number;
+  count: number;
+}
+
 class RunningWorker implements TaskWorker {
   readonly #pool: Pool;
   readonly #work: TaskWork;
+  readonly #loop: LeaseLoop;
   readonly #leases: Leases;
-  readonly #submitting: Submitting;
-  readonly #running: Running;
-  readonly #trailing: Trailing;
-  readonly #finalizing: Finalizing;
+  readonly #submitting: SubmitSteps;
+  readonly #running: RunningSteps;
+  readonly #lateCharges: LateChargeSteps;
+  readonly #finalizing: FinalizeSteps;
   readonly #routes: ReadonlyMap<string, readonly TaskRoute[]>;
-  readonly #look: ReturnType<typeof singly>;
-  readonly #submits = new Set<Promise<void>>();
-  readonly #checks = new Set<Promise<void>>();
-  #timer: NodeJS.Timeout | undefined;
-  #after = firstId;
-  #isAgain = false;
-  /** Whether this process could take no more: then each step that ends makes room. */
+  readonly #submits: StepLimit = { max: taskSubmitsMax, count: 0 };
+  readonly #checks: StepLimit = { max: taskChecksMax, count: 0 };
+  /** The account that was served last: its turn comes again after the others'. */
+  #lastAccount = nilUuid;
+  /** Whether this process is at one of its limits: then each step that ends makes a claim possible. */
   #isFull = false;
-  /** Whether accounts or vendors could: then each task that ends does. */
-  #isShort = false;
+  /** Whether tasks wait for their account's or vendor's limit: then each task that ends makes a claim possible. */
+  #isLimited = false;
   #hasEnded = false;
-  #isStopping = false;
 
   constructor(options: WorkerOptions) {
     const onEnd: WorkerOptions["onEnd"] = (task, record) => {
@@ -89,29 +93,27 @@ class RunningWorker implements TaskWorker {
       options.onEnd?.(task, record);
     };
     const work = new TaskWork({ ...options, onEnd }, () => this.wake());
-    const failed = (error: unknown): void =>
-      work.warn("tasks could not be taken: tried again", { err: error });
-    const { leaseMs, heartbeatMs } = work.timings;
+    const onError = (error: unknown): void =>
+      work.warn("tasks could not be claimed: tried again", { err: error });
+    const { leaseMs, heartbeatMs, scanMs } = work.timings;
     this.#pool = options.pool;
     this.#work = work;
-    this.#leases = new Leases({ pool: options.pool, leaseMs, heartbeatMs, failed });
-    this.#finalizing = new Finalizing(work);
+    this.#loop = new LeaseLoop({ claim: () => this.#claim(), scanMs, onError });
+    this.#leases = new Leases({ pool: options.pool, leaseMs, heartbeatMs, onError });
+    this.#finalizing = new FinalizeSteps(work);
     const finalize = this.#finalizing.finalize.bind(this.#finalizing);
-    const standings = standingsOf(work);
-    this.#submitting = new Submitting(work, finalize, standings);
-    this.#running = new Running(work, finalize, standings);
-    this.#trailing = new Trailing(work, standings);
+    const vendorHealth = createVendorHealth(work);
+    this.#submitting = new SubmitSteps(work, finalize, vendorHealth);
+    this.#running = new RunningSteps(work, finalize, vendorHealth);
+    this.#lateCharges = new LateChargeSteps(work, vendorHealth);
     this.#routes = routesOf(options);
-    this.#look = singly(() => this.#lookOnce(), failed);
   }
 
   underWay = (): number => this.#leases.size;
 
   start(): void {
     this.#leases.start();
-    this.#timer = setInterval(() => this.wake(), this.#work.timings.scanMs);
-    this.#timer.unref();
-    this.wake();
+    this.#loop.start();
   }
 
   cancel(taskId: string): void {
@@ -119,92 +121,92 @@ class RunningWorker implements TaskWorker {
   }
 
   wake(): void {
-    if (this.#isStopping) return;
-    // One that is under way may have looked already at what is new.
-    this.#isAgain = true;
-    void this.#look();
+    this.#loop.wake();
   }
 
   async stop({ graceMs = 0 }: { readonly graceMs?: number } = {}): Promise<void> {
-    this.#isStopping = true;
+    const stopped = this.#loop.stop();
     this.#leases.handOver();
-    clearInterval(this.#timer);
-    await this.#look.ended();
+    await stopped;
     const last = setTimeout(() => this.#leases.giveUp(), graceMs);
-    await Promise.all([...this.#submits, ...this.#checks]);
+    await this.#loop.drained();
     clearTimeout(last);
     await this.#leases.stop();
   }
 
-  async #lookOnce(): Promise<void> {
-    while (this.#isAgain && !this.#isStopping) {
-      this.#isAgain = false;
-      this.#isFull = false;
-      this.#hasEnded = false;
-      const { queued, due, trailing } = await findWork(this.#pool);
-      if (due) await this.#takeDue(takeDue);
-      if (queued) await this.#pickUp();
-      if (trailing) await this.#takeDue(takeTrailing);
-    }
+  async #claim(): Promise<void> {
+    this.#isFull = false;
+    this.#hasEnded = false;
+    const { queued, due, late_charges: lateCharges } = await findWork(this.#pool);
+    if (due) await this.#claimDue(claimDue);
+    if (queued) await this.#claimQueued();
+    if (lateCharges) await this.#claimDue(claimLateCharges);
   }
 
-  async #takeDue(take: typeof takeDue): Promise<void> {
-    const limit = Math.min(taskClaimMax, taskChecksMax - this.#checks.size);
-    this.#isFull ||= limit <= 0;
-    if (limit <= 0) return;
-    const askedMs = performance.now();
-    const tasks = await take(this.#pool, limit, this.#work.timings.leaseMs);
-    if (tasks.length > 0) this.#work.at("due.answered");
-    this.#isAgain ||= tasks.length === limit;
+  async #claimDue(claim: typeof claimDue): Promise<void> {
+    const limit = this.#roomFor(this.#checks);
+    if (limit === 0) return;
+    const claimStartMs = performance.now();
+    const tasks = await claim(this.#pool, limit, this.#work.timings.leaseMs);
+    if (tasks.length > 0) this.#work.failpoint("due.answered");
+    if (tasks.length === limit) this.wake();
     for (const task of tasks) {
-      this.#begin(this.#checks, task, askedMs, async (work) => {
-        // It was taken while this process began to stop.
+      this.#begin(this.#checks, task, claimStartMs, async (work) => {
+        // The worker began to stop during the claim.
         if (work.signal.aborted) await this.#work.release(work, 0);
-        else await this.#goOn(work);
+        else await this.#nextStep(work);
       });
     }
   }
 
-  async #pickUp(): Promise<void> {
-    for (const task of await takeOverdue(this.#pool, taskClaimMax)) {
+  async #claimQueued(): Promise<void> {
+    for (const task of await claimOverdue(this.#pool, taskClaimMax)) {
       this.#begin(this.#checks, task, performance.now(), (work) => this.#work.fail(work, timedOut));
     }
     const { vendors, text, accountMax = taskAccountRunningMax } = this.#work.options;
-    const limit = Math.min(taskClaimMax, taskSubmitsMax - this.#submits.size);
-    this.#isFull ||= limit <= 0;
-    if (limit <= 0) return;
-    const askedMs = performance.now();
-    const { tasks, after } = await pickUp(this.#pool, {
+    const limit = this.#roomFor(this.#submits);
+    if (limit === 0) return;
+    const claimStartMs = performance.now();
+    const { tasks, after } = await claimQueued(this.#pool, {
       routes: this.#routes,
       vendorMax: (vendor) => (vendors.get(vendor) ?? text?.vendors.get(vendor))?.maxInFlight,
       accountMax,
       limit,
       leaseMs: this.#work.timings.leaseMs,
       runMs: (model) => this.#work.runMs(model),
-      after: this.#after,
+      after: this.#lastAccount,
     });
-    this.#after = after;
-    if (tasks.length > 0) this.#work.at("claim.answered");
-    this.#isAgain ||= tasks.length > 0;
-    this.#isShort = tasks.length === 0;
+    this.#lastAccount = after;
+    this.#isLimited = tasks.length === 0;
+    if (tasks.length > 0) {
+      this.#work.failpoint("claim.answered");
+      this.wake();
+    }
     for (const task of tasks) {
-      this.#begin(this.#submits, task, askedMs, (work) => this.#submitting.submit(work));
+      this.#begin(this.#submits, task, claimStartMs, (work) => this.#submitting.submit(work));
     }
   }
 
-  /** Goes on with a task, from where it is. */
-  #goOn(work: Work): Promise<void> {
+  /** How many tasks can be claimed for steps of a kind; 0: the limit is reached. */
+  #roomFor({ max, count }: StepLimit): number {
+    const room = Math.max(0, Math.min(taskClaimMax, max - count));
+    this.#isFull ||= room === 0;
+    return room;
+  }
+
+  /** Takes the next step of a claimed task, by its state. */
+  #nextStep(work: Work): Promise<void> {
     switch (work.task.state) {
       case "submitting":
       case "submit_unknown":
         return this.#submitting.recover(work);
       case "running":
-        return this.#running.look(work);
+        return this.#running.poll(work);
       case "finalizing":
         return this.#finalizing.recover(work);
       case "failed":
       case "cancelled":
-        return this.#trailing.look(work);
+        return this.#lateCharges.poll(work);
       case "queued":
       case "completed":
         break;
@@ -213,32 +215,33 @@ class RunningWorker implements TaskWorker {
   }
 
   #begin(
-    all: Set<Promise<void>>,
+    limit: StepLimit,
     task: TaskRow,
-    askedMs: number,
+    claimStartMs: number,
     step: (work: Work) => Promise<void>,
   ): void {
-    const lease = this.#leases.begin(task, askedMs);
-    const running = this.#try(workOf(task, lease), step).finally(() => {
+    const lease = this.#leases.begin(task, claimStartMs);
+    limit.count++;
+    const ended = (): void => {
       lease.end();
-      all.delete(running);
-      if (this.#isFull || (this.#isShort && this.#hasEnded)) this.wake();
-    });
-    all.add(running);
+      limit.count--;
+      if (this.#isFull || (this.#isLimited && this.#hasEnded)) this.wake();
+    };
+    this.#loop.track(this.#runStep(workOf(task, lease), step).finally(ended));
   }
 
-  async #try(work: Work, step: (work: Work) => Promise<void>): Promise<void> {
+  async #runStep(work: Work, step: (work: Work) => Promise<void>): Promise<void> {
     try {
       await step(work);
     } catch (error) {
-      // Its lease ends, and somebody goes on from what is durable.
+      // Its lease ends, and some process goes on from what is durable.
       const { id: taskId, state } = work.task;
       this.#work.warn("a step of a task failed", { taskId, state, err: error });
     }
   }
 }
 
-/** Its signals are made where somebody asks for them: most steps need one of them or none. */
+/** A claimed task for its step. Getters, for most steps need one of the signals or none. */
 function workOf(task: TaskRow, lease: Lease): Work {
   return {
     task,
@@ -252,9 +255,9 @@ function workOf(task: TaskRow, lease: Lease): Work {
   };
 }
 
-function standingsOf({ options, timings, random, warn }: TaskWork): Standings {
+function createVendorHealth({ options, timings, random, warn }: TaskWork): VendorHealth {
   const scale = { firstMs: timings.pollMs, longestMs: timings.faultPauseMs };
-  return new Standings({
+  return new VendorHealth({
     pause: (count) => growingPauseMs(scale, count, random()),
     onAlarm: (alarm) => options.onAlarm?.(alarm),
     onBack: ({ vendor, vendor_model: model }) =>
@@ -262,11 +265,11 @@ function standingsOf({ options, timings, random, warn }: TaskWork): Standings {
   });
 }
 
-/** Where tasks of each model can go: to vendors that run tasks of its type. */
+/** The routes of each model whose vendors run tasks of its type. */
 function routesOf(options: WorkerOptions): ReadonlyMap<string, readonly TaskRoute[]> {
   const routes = [...options.models].map(([key, model]): [string, readonly TaskRoute[]] => {
     const { type } = model;
-    const runs = ({ vendor, model: name }: TaskRoute): boolean =>
+    const canRun = ({ vendor, model: name }: TaskRoute): boolean =>
       vendorFor(options, {
         type,
         model: key,
@@ -274,7 +277,7 @@ function routesOf(options: WorkerOptions): ReadonlyMap<string, readonly TaskRout
         vendor_model: name,
         path: null,
       })?.tasks.types.has(type) === true;
-    return [key, model.routes.filter(runs)];
+    return [key, model.routes.filter(canRun)];
   });
   return new Map(routes.filter(([, usable]) => usable.length > 0));
 }

@@ -1,4 +1,4 @@
-/** What vendors share that are reached by one POST per text generation. */
+/** Common base of vendors that take one POST per text generation. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
 import { vendorDialects, type VendorDialectId } from "../dialect/index.ts";
@@ -13,46 +13,46 @@ import type {
   VendorReply,
 } from "./vendor.ts";
 
-/** What one kind does in its own way. */
+/** Differences between vendor kinds. */
 interface HttpVendorOptions {
-  /** What the kind speaks. The configuration may restrict it. */
+  /** The dialects of the kind; the configuration may restrict them. */
   readonly dialects: readonly Dialect[];
   /** The headers that carry the credential. */
   readonly credential: Readonly<Record<string, string>>;
-  /** The path and query that a call goes to, below the base address. */
+  /** Path and query of a call, below the base URL. */
   readonly target: (call: VendorCall) => Target;
-  /** Headers that go with a call where the caller sent none of that name. Default: none. */
+  /** Headers added where the caller sent none of that name. Default: none. */
   readonly defaultHeaders?: Readonly<Record<string, string>>;
-  /** Where tokens are counted, by dialect. Default: nowhere. */
+  /** Paths for counting tokens, by dialect. Default: none. */
   readonly countTokens?: ReadonlyMap<Dialect, string>;
-  /** Where embeddings are made. Default: nowhere. */
+  /** The path for embeddings. Default: none. */
   readonly embed?: string;
-  /** Whether the vendor keeps responses, below `/responses`. Default: not. */
+  /** Whether the vendor stores responses, below `/responses`. Default false. */
   readonly keepsResponses?: boolean;
   readonly faultOf?: NonNullable<Vendor["faultOf"]>;
   readonly retryAfterOf?: NonNullable<Vendor["retryAfterOf"]>;
-  /** How it runs tasks; closed with the vendor. Default: it does not. */
+  /** Runs tasks; closed with the vendor. Default: no tasks. */
   readonly tasks?: OpenTasks;
-  /** How it is reached in its own form; closed with the vendor. Default: not at all. */
+  /** The native API; closed with the vendor. Default: none. */
   readonly native?: NativeTransport;
 }
 
-/** Where a call goes. */
+/** The destination of a call. */
 export interface Target {
   /** With a leading slash. */
   readonly path: string;
-  /** Without its question mark; empty: none. */
+  /** Without the question mark; empty for none. */
   readonly query: string;
 }
 
-/** Makes a vendor of a kind. */
+/** Creates a vendor of a kind. */
 export function createHttpVendor(config: VendorConfig, options: HttpVendorOptions): Vendor {
   const { credential, target, defaultHeaders, faultOf, retryAfterOf, countTokens, embed } = options;
   const { tasks, native } = options;
   const base = new URL(config.baseUrl);
   const basePath = base.pathname.replace(/\/+$/, "");
   const client = createHttpClient(base.origin, config.timeouts);
-  const dialects = spoken(options.dialects, config);
+  const dialects = allowedDialects(options.dialects, config);
   const post = (call: VendorCall, { path, query }: Target) =>
     client.send({
       method: "POST",
@@ -83,7 +83,7 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
     name: config.name,
     dialects,
     exchange: (call) => post(call, target(call)),
-    ...(countTokens && { countTokens: operation(onlyThose(countTokens, dialects)) }),
+    ...(countTokens && { countTokens: operation(restrictOperation(countTokens, dialects)) }),
     ...(embed && { embed: operation(new Map([[Dialect.CHAT_COMPLETIONS, embed]])) }),
     ...(keepsResponses && { responseState }),
     ...(faultOf && { faultOf }),
@@ -96,8 +96,8 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
   };
 }
 
-/** Without what the configuration does not allow. */
-function onlyThose(
+/** Restricts an operation to the configured dialects. */
+function restrictOperation(
   paths: ReadonlyMap<Dialect, string>,
   allowed: ReadonlySet<Dialect>,
 ): ReadonlyMap<Dialect, string> {
@@ -109,33 +109,34 @@ function responsePath({ action, responseId }: ResponseStateCall): string {
   return action === "list-input-items" ? `${path}/input_items` : path;
 }
 
-/** The address of a dialect, from a table. @throws TypeError where the kind does not speak it */
+/** The path for a dialect. @throws TypeError where the kind does not speak it */
 export function pathOf(paths: ReadonlyMap<Dialect, string>, dialect: Dialect): string {
   const path = paths.get(dialect);
   if (path === undefined) throw new TypeError(`dialect ${dialect} is not spoken by this vendor`);
   return path;
 }
 
-/** Whether the base address ends in this segment already. */
-export function endsWith(config: VendorConfig, segment: string): boolean {
+/** Whether the base URL already ends in this segment. */
+export function baseUrlEndsWith(config: VendorConfig, segment: string): boolean {
   return new URL(config.baseUrl).pathname.replace(/\/+$/, "").endsWith(segment);
 }
 
-/** The credential as a bearer token; nothing where the vendor wants none. */
-export function bearer(apiKey: string | undefined): Readonly<Record<string, string>> {
+/** The credential as a bearer token; no header where there is no key. */
+export function bearerHeader(apiKey: string | undefined): Readonly<Record<string, string>> {
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
 }
 
-/** What the kind speaks of what the configuration allows. */
-function spoken(dialects: readonly Dialect[], config: VendorConfig): ReadonlySet<Dialect> {
+/** The kind's dialects that the configuration allows. */
+function allowedDialects(dialects: readonly Dialect[], config: VendorConfig): ReadonlySet<Dialect> {
   const word = (dialect: Dialect): string => vendorDialects[dialect as VendorDialectId].word;
   const allowed = config.dialects;
   return new Set(dialects.filter((each) => allowed === undefined || allowed.includes(word(each))));
 }
 
-/** Reads vendors' error bodies, which may be anything: a page of a proxy, or cut off. */
-
-/** The body's `error` member where it is an object. Google's streams wrap the whole in a list of one. */
+/**
+ * The `error` member of an error body, where it is an object. The body may be anything, such as a proxy's page or
+ * truncated. Google's streams wrap it in a list of one.
+ */
 export function errorMember(body: Buffer): Readonly<Record<string, unknown>> | undefined {
   let parsed: unknown;
   try {
@@ -147,13 +148,13 @@ export function errorMember(body: Buffer): Readonly<Record<string, unknown>> | u
   return isObject(first) && isObject(first["error"]) ? first["error"] : undefined;
 }
 
-/** A member as text; empty where it is none. */
+/** A string member; empty where it is none. */
 export function textMember(object: Readonly<Record<string, unknown>>, name: string): string {
   const value = object[name];
   return typeof value === "string" ? value : "";
 }
 
-/** The members of a list member that are objects. */
+/** The objects in a list member. */
 export function objectsMember(
   object: Readonly<Record<string, unknown>>,
   name: string,

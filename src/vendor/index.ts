@@ -1,4 +1,4 @@
-/** The kinds of vendor that this version can serve. A new one is a file here and a line below. */
+/** The vendor kinds of this version. A new one is a folder and a line here. */
 import type { ServedKinds } from "../config/kinds.ts";
 import { vendorDialects, type VendorDialectId } from "../dialect/index.ts";
 import { anthropic } from "./anthropic/index.ts";
@@ -22,9 +22,7 @@ export const vendorKinds: Readonly<Record<string, VendorKind>> = {
   replicate,
 };
 
-/* What this version can serve, as the configuration's checks want to know it. */
-
-/** What this version can serve of each kind of vendor, for the configuration's checks. */
+/** What each kind can serve, for the checks of the configuration. */
 export const servedKinds: ServedKinds = new Map(
   Object.entries(vendorKinds).map(([name, kind]) => [
     name,

@@ -1,26 +1,29 @@
-/** How long a film or a sound is, told by its file: what it is charged by where its vendor does not say. */
+/** Measures the length of video and audio files. It is charged where the vendor does not state a length. */
 import { open, readFile, type FileHandle } from "node:fs/promises";
 
 /** A file on disk. */
-interface MadeFile {
+interface LocalFile {
   readonly path: string;
   readonly contentType: string;
   readonly bytes: number;
 }
 
-/** Seconds; `undefined`: the file does not tell. Trusts nothing in it. @throws where it cannot be read */
-export async function fileSeconds(file: MadeFile): Promise<number | undefined> {
+/**
+ * The length in seconds; `undefined` where the file does not contain it. Nothing in the file is trusted. @throws
+ * where the file cannot be read
+ */
+export async function fileSeconds(file: LocalFile): Promise<number | undefined> {
   const { path, contentType, bytes } = file;
   if (boxTypes.has(contentType)) return movieSeconds(path, bytes);
-  const format = soundFormats.get(contentType);
-  if (format === undefined || bytes > soundBytesMax) return undefined;
-  return soundSeconds(await readFile(path), format);
+  const format = audioFormats.get(contentType);
+  if (format === undefined || bytes > audioBytesMax) return undefined;
+  return audioSeconds(await readFile(path), format);
 }
 
-/** Of these the length stands in a box of the file. */
+/** Types whose length is in a box of the file. */
 const boxTypes: ReadonlySet<string> = new Set(["video/mp4", "video/quicktime", "audio/mp4"]);
 
-const soundFormats: ReadonlyMap<string, SoundFormat> = new Map([
+const audioFormats: ReadonlyMap<string, AudioFormat> = new Map([
   ["audio/wav", "wav"],
   ["audio/mpeg", "mp3"],
   ["audio/flac", "flac"],
@@ -28,10 +31,10 @@ const soundFormats: ReadonlyMap<string, SoundFormat> = new Map([
   ["audio/aac", "aac"],
 ]);
 
-/** Longer ones are not read: an hour of sound is less. */
-const soundBytesMax = 64 * 1_024 * 1_024;
+/** Longer audio files are not read; an hour is shorter. */
+const audioBytesMax = 64 * 1_024 * 1_024;
 
-/** A file of more boxes side by side is none that a vendor makes. */
+/** No vendor creates files with more boxes on one level. */
 const boxesMax = 4_096;
 
 /** A box, from its content to its end. */
@@ -40,8 +43,10 @@ interface Box {
   readonly end: number;
 }
 
-/** The head of the movie: how long it is, in a unit of its own. A fragmented one says 0 there, and its length beside
- * its fragments. */
+/**
+ * The length in the movie header, in units that it defines. Fragmented files have 0 there, and the length next to
+ * their fragments.
+ */
 async function movieSeconds(path: string, bytes: number): Promise<number | undefined> {
   const handle = await open(path, "r");
   try {
@@ -68,19 +73,19 @@ async function fragmentsUnits(handle: FileHandle, movie: Box): Promise<number | 
   return isKnown(said) ? said : undefined;
 }
 
-/** All ones stand for a length that is not known. */
+/** All ones mean an unknown length. */
 function isKnown(units: number): boolean {
   return units > 0 && units < 0xffff_ffff;
 }
 
-/** The first box of a type among those side by side. */
+/** Finds the first box of a type on one level. */
 async function findBox(handle: FileHandle, within: Box, type: string): Promise<Box | undefined> {
   let at = within.start;
   for (let count = 0; count < boxesMax && at + 8 <= within.end; count++) {
     const head = await read(handle, at, 16);
     const short = head.readUInt32BE(0);
     const start = at + (short === 1 ? 16 : 8);
-    // 0 stands for the rest of the file, 1 for a length of 64 bits behind the type.
+    // Size 0 means the rest of the file; 1 means a 64-bit size after the type.
     const long = short === 1 ? Number(head.readBigUInt64BE(8)) : short;
     const end = short === 0 ? within.end : at + long;
     if (end < start || end > within.end) return undefined;
@@ -90,25 +95,23 @@ async function findBox(handle: FileHandle, within: Box, type: string): Promise<B
   return undefined;
 }
 
-/** So many bytes; zeros stand for those behind the file's end. */
+/** Reads bytes, padded with zeros beyond the end of the file. */
 async function read(handle: FileHandle, position: number, length: number): Promise<Buffer> {
   const bytes = Buffer.alloc(length);
   await handle.read(bytes, 0, length, position);
   return bytes;
 }
 
-/** How long sound is, told by its file: what a task costs that is charged by the second. */
+/** Measurable audio formats. `pcm` is 16 bits, mono, 24,000 samples a second. */
+export type AudioFormat = "mp3" | "opus" | "aac" | "flac" | "wav" | "pcm";
 
-/** Files of sound that can be measured. `pcm` is 16 bits, one channel, 24,000 samples a second. */
-export type SoundFormat = "mp3" | "opus" | "aac" | "flac" | "wav" | "pcm";
-
-/** Seconds of sound; `undefined`: the file does not tell. */
-export function soundSeconds(file: Buffer, format: SoundFormat): number | undefined {
+/** The length of an audio file in seconds; `undefined` where it cannot be determined. */
+export function audioSeconds(file: Buffer, format: AudioFormat): number | undefined {
   const seconds = measures[format](file);
   return seconds !== undefined && Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined;
 }
 
-const measures: Readonly<Record<SoundFormat, (file: Buffer) => number | undefined>> = {
+const measures: Readonly<Record<AudioFormat, (file: Buffer) => number | undefined>> = {
   mp3: mp3Seconds,
   opus: opusSeconds,
   aac: aacSeconds,
@@ -117,7 +120,10 @@ const measures: Readonly<Record<SoundFormat, (file: Buffer) => number | undefine
   pcm: (file) => file.length / 2 / 24_000,
 };
 
-/** The samples after the `fmt ` chunk; the length of `data` counts only where the file has it: streams do not. */
+/**
+ * Counts the samples after the `fmt ` chunk. The size in `data` counts only where the file is that long; streams
+ * leave it open.
+ */
 function wavSeconds(file: Buffer): number | undefined {
   if (file.toString("latin1", 0, 4) !== "RIFF" || file.toString("latin1", 8, 12) !== "WAVE") {
     return undefined;
@@ -134,7 +140,7 @@ function wavSeconds(file: Buffer): number | undefined {
   return undefined;
 }
 
-/** The samples of the stream information; 0 there means that they were not known. */
+/** The sample count in the stream information; 0 means unknown. */
 function flacSeconds(file: Buffer): number | undefined {
   if (file.toString("latin1", 0, 4) !== "fLaC" || file.length < 26) return undefined;
   const rate = file.readUIntBE(18, 3) >> 4;
@@ -142,7 +148,7 @@ function flacSeconds(file: Buffer): number | undefined {
   return samples === 0 ? undefined : samples / rate;
 }
 
-/** The position of the last page of Ogg, at 48,000 samples a second whatever was encoded, less what is skipped. */
+/** The position of the last Ogg page, at 48,000 samples a second in any encoding, minus the skipped samples. */
 function opusSeconds(file: Buffer): number | undefined {
   const last = file.lastIndexOf("OggS");
   const head = file.indexOf("OpusHead");
@@ -156,7 +162,7 @@ const aacRates = [
   7_350,
 ];
 
-/** 1,024 samples for each block of each ADTS frame. */
+/** 1,024 samples per block of each ADTS frame. */
 function aacSeconds(file: Buffer): number | undefined {
   let seconds = 0;
   for (let at = 0; at + 7 <= file.length; ) {
@@ -176,8 +182,10 @@ const bitRates = {
 } as const;
 const sampleRates = [44_100, 48_000, 32_000];
 
-/** The frames of layer III, after a tag of ID3v2. A frame names its own rates, so files of changing ones count
- * right. */
+/**
+ * Adds up layer III frames after an ID3v2 tag. Each frame states its own rates, so files with varying rates are
+ * measured correctly.
+ */
 function mp3Seconds(file: Buffer): number | undefined {
   let seconds = 0;
   for (let at = afterTag(file); at + 4 <= file.length; ) {
@@ -191,12 +199,12 @@ function mp3Seconds(file: Buffer): number | undefined {
 
 function afterTag(file: Buffer): number {
   if (file.length < 10 || file.toString("latin1", 0, 3) !== "ID3") return 0;
-  // Its length is in bytes of seven bits.
+  // The tag's length has 7 bits per byte.
   const bytes = [...file.subarray(6, 10)];
   return 10 + bytes.reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
 }
 
-/** Reads a frame's head; `undefined`: it is none. */
+/** Parses a frame header; `undefined` where it is none. */
 function mp3Frame(head: number): { readonly bytes: number; readonly seconds: number } | undefined {
   const versionBits = (head >>> 19) & 3;
   const isLayer3 = head >>> 21 === 0x7ff && ((head >>> 17) & 3) === 1 && versionBits !== 1;

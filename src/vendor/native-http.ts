@@ -1,4 +1,4 @@
-/** How vendors are reached in their own form: over HTTP, with the operator's credential and nobody else's. */
+/** HTTP connections to native vendor APIs, with the operator's credential only. */
 import type { VendorConfig } from "../config/config.ts";
 import { nativeWaitMs } from "../config/limits.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
@@ -7,14 +7,14 @@ import { createHttpClient, type HttpClient } from "../http/client.ts";
 import type { NativeHeadersFor } from "./native.ts";
 import type { VendorReply } from "./vendor.ts";
 
-/** What {@link createNativeTransport} needs to know of a vendor. */
+/** Options of {@link createNativeTransport}. */
 interface NativeTransportOptions {
   /** The headers that carry the credential. */
   readonly credential: Readonly<Record<string, string>>;
   readonly bases: readonly [NativeBase, ...NativeBase[]];
 }
 
-/** Opens connections of their own to a vendor's addresses. */
+/** Opens separate connections to a vendor's addresses. */
 export function createNativeTransport(
   { timeouts }: Pick<VendorConfig, "timeouts">,
   { credential, bases }: NativeTransportOptions,
@@ -22,9 +22,9 @@ export function createNativeTransport(
   const firstByteMs = Math.max(timeouts.firstByteMs, nativeWaitMs);
   const open = bases.map(({ name, url }) => {
     const { origin, pathname } = new URL(url);
-    const usual = createHttpClient(origin, timeouts);
+    const defaultClient = createHttpClient(origin, timeouts);
     const patient = createHttpClient(origin, { ...timeouts, firstByteMs });
-    return [name, { usual, patient, path: pathname.replace(/\/+$/, "") }] as const;
+    return [name, { usual: defaultClient, patient, path: pathname.replace(/\/+$/, "") }] as const;
   });
   const clients = new Map(open);
   const origins = new Set(bases.map(({ url }) => new URL(url).origin));
@@ -55,14 +55,14 @@ function sendTo(
   return client.send({
     method,
     path: `${path}${target}`,
-    // What is decoded on the way cannot be passed on byte for byte.
+    // A compressed reply could not be relayed byte for byte.
     headers: { accept: "*/*", ...headers, "accept-encoding": "identity", ...credential },
     body,
     signal,
   });
 }
 
-/** The address without what its paths begin with anyway: clients say `/v1beta/models`. */
+/** The base URL without the version that native paths begin with: clients send `/v1beta/models`. */
 export function nativeBaseUrl(
   { baseUrl }: Pick<VendorConfig, "baseUrl">,
   ...versions: readonly string[]
@@ -72,22 +72,20 @@ export function nativeBaseUrl(
   return version === undefined ? url : url.slice(0, -version.length);
 }
 
-/* How a vendor is reached in its own form. */
-
-/** Reaches a vendor in its own form. */
+/** Sends requests to a native vendor API. */
 export interface NativeTransport {
-  /** Its addresses; the first is the usual one. Fixed by the configuration, never by a request. */
+  /** The API's addresses; the first is the default. Fixed by the configuration, never by a request. */
   readonly bases: readonly [NativeBase, ...NativeBase[]];
-  /** What it wants to see with its own files. */
+  /** Headers that the vendor requires for its own files. */
   readonly headersFor: NativeHeadersFor;
-  /** Sends a request, with the operator's credential. Follows no redirect. @throws HttpFailure */
+  /** Sends a request with the operator's credential. Does not follow redirects. @throws HttpFailure */
   send(request: NativeSend): Promise<VendorReply>;
   close(): Promise<void>;
 }
 
-/** One address of a vendor, and where below the prefix it is served. */
+/** An address of the API, and its path below the prefix. */
 interface NativeBase {
-  /** For `target` of a route. */
+  /** Named by `target` of a route. */
   readonly name: string;
   /** Without a trailing slash, such as `https://api.replicate.com`. */
   readonly url: string;
@@ -95,7 +93,7 @@ interface NativeBase {
   readonly below: string;
 }
 
-/** A request to a vendor. */
+/** A request to the vendor. */
 export interface NativeSend {
   /** The name of the address. */
   readonly base: string;
@@ -103,33 +101,32 @@ export interface NativeSend {
   /** Path and query, with a leading slash. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** In pieces. */
+  /** Pieces, in order. */
   readonly body: readonly Buffer[];
-  /** Whether it may take longer than the timeouts are for text: its client waits for the work to be done. */
+  /** Ignore the text timeouts, because the client waits for the work to be done. */
   readonly isPatient?: boolean;
   readonly signal: CancelSignal;
 }
 
-/* Numbers in vendors' own requests: some vendors take texts for them, and what decides about money must not be missed. */
-
 /**
- * A number as the vendor may understand it: `8`, `"8"`, `"1_000"`, `" 8 "`; with a unit, `"8s"`.
+ * Reads a number in any spelling that a vendor accepts: `8`, `"8"`, `"1_000"`, `" 8 "`, or with a unit `"8s"`. Some
+ * vendors accept strings, and a figure that decides the price must not be missed.
  *
- * @returns `undefined`: it is not there, or the vendor takes its own default
- * @throws GatewayError INVALID_REQUEST where it is something else
+ * @returns `undefined` where it is absent, so that the vendor's default applies
+ * @throws GatewayError INVALID_REQUEST where it is anything else
  */
-export function numberSaid(value: unknown, name: string, unit = ""): number | undefined {
+export function readNumber(value: unknown, name: string, unit = ""): number | undefined {
   if (value === undefined || value === null) return undefined;
   const number = typeof value === "number" ? value : textSaid(value, unit);
   if (number !== undefined && number >= 0 && number <= numberMax) return number;
-  throw wrongNumber(name);
+  throw invalidNumber(name);
 }
 
-/** No vendor takes more of anything. */
+/** No vendor accepts larger numbers. */
 export const numberMax = 2 ** 31 - 1;
 
-/** What is said of a number that is none. */
-export function wrongNumber(name: string, least = 0): GatewayError {
+/** The error for an invalid number. */
+export function invalidNumber(name: string, least = 0): GatewayError {
   const text = `"${name}" must be a number from ${least} to ${numberMax}`;
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: name });
 }

@@ -1,90 +1,99 @@
 /**
- * What a vendor's own interface consists of: one table for each vendor, beside its text and its tasks. The table
- * says what exists and what of it costs money; src/native/ is the one handler that runs all of them. Everything
- * here is pure: docs/native.md tells how to write one.
+ * The interface of native vendor APIs: one table per vendor, which states the routes that exist and what they cost.
+ * src/native/ is the one handler for all tables. Everything here is pure; docs/native.md explains how to write a
+ * table.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { GatewayError } from "../core/errors.ts";
-import type { TaskNews, TaskUnits } from "./task.ts";
+import type { TaskUpdate, TaskUnits } from "./task.ts";
 
-/** A vendor's own interface. */
+/** The native API of a vendor. */
 export interface NativeApi {
-  /** Where its own clients put their key: looked at after the platform's three places, in this order (R-AUTH-1). */
+  /**
+   * The places of a key in requests of the vendor's own clients, checked in this order after the platform's three
+   * places (R-AUTH-1).
+   */
   readonly keyForms: readonly NativeKeyForm[];
-  /** The headers of a request that it gets to see, in lower case; `x-goog-upload-*` stands for all that begin so.
-   * No credential may be among them. */
+  /**
+   * Request headers to forward, in lower case; `x-goog-upload-*` covers all with that prefix. Must not contain
+   * credentials.
+   */
   readonly requestHeaders: readonly string[];
-  /** The headers of its reply that customers get to see, in the same form. */
+  /** Response headers to forward, in the same form. */
   readonly responseHeaders: readonly string[];
-  /** The headers of its reply whose value is an address of its own. Default: none. */
+  /** Response headers that contain a URL of the API. Default: none. */
   readonly urlHeaders?: readonly string[];
-  /** The members of its JSON whose value is an address of its own: the only strings that are ever rewritten.
-   * What a model says is left as it is. */
+  /**
+   * JSON members that contain a URL of the API. Only these strings are ever rewritten; the model's texts stay as
+   * they are.
+   */
   readonly urlMembers: readonly string[];
-  /** The members whose value is an address that its clients follow without a key: it becomes an address of ours
-   * that is a key for itself. Default: none. */
+  /**
+   * JSON members with a URL that clients open without a key. It is replaced by a URL of ours that contains a
+   * credential. Default: none.
+   */
   readonly linkMembers?: readonly string[];
-  /** Where clients tell where the vendor should call back: never passed on. Absent: nowhere. */
+  /** The callback settings of requests, which are never forwarded. Absent: none. */
   readonly callback?: NativeCallback;
-  /** The names of its objects that a request refers to: they must be the caller's. Absent: there are none. */
+  /** The names of vendor objects that a request refers to; the caller must own them. Absent: none. */
   references?(request: NativeRequest): readonly string[];
-  /** A failure in its own form, with the platform's code in it. */
+  /** An error in the vendor's own form, including the platform's code. */
   errorBody(error: GatewayError, requestId: string): JsonObject;
-  /** What exists; the first that fits counts, and where none does the answer is 404. */
+  /** The routes. The first match counts; without a match the answer is 404. */
   readonly routes: readonly NativeRoute[];
 }
 
-/** Where a vendor's own clients put their key. */
+/** A place for the key in requests of the vendor's own clients. */
 export type NativeKeyForm =
   | { readonly in: "header"; readonly name: string }
   | { readonly in: "query"; readonly name: string }
   /** `Authorization: <scheme> <key>`. */
   | { readonly in: "authorization"; readonly scheme: string };
 
-/** Where a request says where to call back. */
+/** The callback settings in a request. */
 export interface NativeCallback {
-  /** The members of the body that are taken out. */
+  /** Body members that are removed. */
   readonly members: readonly string[];
-  /** The parameters of the query that are taken out. */
+  /** Query parameters that are removed. */
   readonly params: readonly string[];
-  /** What they say. @throws GatewayError INVALID_REQUEST */
-  read(request: NativeRequest): NativeCallbackSaid;
+  /** Reads the settings. @throws GatewayError INVALID_REQUEST */
+  read(request: NativeRequest): NativeCallbackRequest;
 }
 
-/** What is said of a callback. */
-export interface NativeCallbackSaid {
-  /** Absent: nothing. */
+/** The callback that a request asks for. */
+export interface NativeCallbackRequest {
+  /** Absent: none. */
   readonly url?: string;
-  /** Whether progress is wanted. Default: it is. */
+  /** Whether to report progress. Default true. */
   readonly wantsProgress?: boolean;
 }
 
-/** A request, as far as it has been read. */
+/** A request; its body is parsed on demand. */
 export interface NativeRequest {
-  /** What the route's pattern has named in the path, nothing decoded. */
+  /** The named groups of the route's pattern, not decoded. */
   readonly groups: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** By lower-case name. */
+  /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
-  /** How long the body is, in bytes. */
+  /** Length of the body in bytes. */
   readonly bytes: number;
-  /** The most tokens that a model reads of the body. */
+  /** Upper bound of the body's input tokens. */
   readonly inputTokens: number;
   /**
-   * A member of the JSON body: the first of the names that is there; `undefined`: none, or there is no body.
+   * The first of these JSON members that is present; `undefined` where none is, or there is no body.
    *
-   * @throws GatewayError INVALID_REQUEST where the body is no JSON object, or has the member twice, or the member has
-   * something twice
+   * @throws GatewayError INVALID_REQUEST where the body is no JSON object or repeats the member, or the member
+   * repeats one of its own
    */
   member(...names: readonly string[]): JsonValue | undefined;
-  /** The values of all members of these names that are texts, wherever in the body they stand. No name: of all. */
+  /** All string values of members with these names, at any depth; without names, of all members. */
   mentions(...names: readonly string[]): readonly string[];
 }
 
-/** One thing that can be asked for. */
+/** A route. */
 export type NativeRoute =
   | NativeCallRoute
   | NativeSubmitRoute
@@ -95,205 +104,236 @@ export type NativeRoute =
 
 interface RouteBase {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
-  /** The whole path below the prefix, as it was sent. */
+  /** Pattern for the whole path below the prefix, as sent. */
   readonly path: RegExp;
-  /** What else decides: a header or a member that chooses between two routes of one path. Absent: nothing. */
+  /** A further condition: a header or member that distinguishes two routes on one path. Absent: none. */
   when?(request: NativeRequest): boolean;
-  /** Where the vendor has it, as `name` of one of its addresses and the path there. Absent: the
-   * first address and the same path. */
+  /**
+   * The route's place at the vendor: the `name` of an address, and a path. Absent: the first address and the same
+   * path.
+   */
   target?(this: void, request: NativeRequest): { readonly base: string; readonly path: string };
 }
 
-/** Where a request names its model: it may say the vendor's name or the platform's. */
+/** The place of the model's name, which may be the vendor's or the platform's. */
 export type NativeModelAt =
   | { readonly in: "path"; readonly group: string }
-  /** The first of the members that is there. `prefix`: what may stand before the name, such as `models/`. */
+  /** The first of the members that is present. `prefix`: optional text before the name, such as `models/`. */
   | { readonly in: "body"; readonly members: readonly string[]; readonly prefix?: string };
 
-/** A call that is answered at once, whole or as a stream: held, metered and charged as a text generation. */
+/** A call with an immediate reply, whole or streamed. It is held, metered and charged like a text generation. */
 export interface NativeCallRoute extends RouteBase {
   readonly kind: "call";
   readonly model: NativeModelAt;
-  /** The types of models that can be asked so. */
+  /** The model types that this route serves. */
   readonly types: readonly ModelType[];
-  /** What it can come to. @throws GatewayError INVALID_REQUEST */
+  /** The most that the call can consume. @throws GatewayError INVALID_REQUEST */
   limits(request: NativeRequest, model: ModelConfig): NativeLimits;
-  /** How its reply comes: whole, as `text/event-stream`, or as a JSON array that grows. */
+  /** The form of the reply: whole, `text/event-stream`, or a growing JSON array. */
   reply(request: NativeRequest): "whole" | "events" | "array";
-  /** Reads what a reply costs; a new one for each reply. Absent: what was read is charged, as with embeddings. */
+  /** Creates the meter of a reply. Absent: only input is charged, as for embeddings. */
   meter?(reply: NativeMeterContext): NativeMeter;
-  /** Whether what was read is charged, and not what was made. Default: where there is no meter. */
+  /** Whether input is charged rather than output. Default: true where there is no meter. */
   readonly isInputCharged?: boolean;
-  /** Whether the vendor may go on with it where no answer came, and bill it: the client is told not to ask again
-   * (R-ERR-5). Default false. */
+  /**
+   * Whether the vendor may continue, and bill, after a lost reply, so that the client is told not to retry
+   * (R-ERR-5). Default false.
+   */
   readonly isJob?: boolean;
-  /** The names of objects that a whole reply, or an event, tells were made. Absent: it makes none. */
+  /** The names of objects that a reply or an event reports as created. Absent: none. */
   creates?(this: void, json: JsonObject): readonly string[];
 }
 
-/** A reply that is to be read. */
+/** The reply that a meter reads. */
 export interface NativeMeterContext {
   readonly request: NativeRequest;
   readonly model: ModelConfig;
-  /** Of the reply, by lower-case name. */
+  /** Response headers, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What a call can come to at the most. */
+/** The most that a call can consume. */
 export interface NativeLimits {
-  /** Tokens of one choice; `undefined`: as many as the model makes. */
+  /** Tokens per choice; `undefined`: the model's own limit. */
   readonly maxOutputTokens: number | undefined;
   /** Default 1. */
   readonly choices?: number;
-  /** Pictures of each. Default 0. */
+  /** Images per choice. Default 0. */
   readonly images?: number;
-  /** Seconds of film or sound of each. Default 0. */
+  /** Seconds of video or audio per choice. Default 0. */
   readonly seconds?: number;
 }
 
-/** Reads the JSON of a reply as it comes: of each event, or of the whole. */
+/** Meters the JSON of a reply: of each event, or of the whole. */
 export interface NativeMeter {
-  /** Takes the object that lies from `start` to `end`. Trusts nothing, throws nothing. */
+  /** Reads the object from `start` to `end`. Must not trust or throw anything. */
   read(bytes: Buffer, start: number, end: number): void;
   /**
-   * Takes whole events that are like the one that was learned last, but for what the model says and for numbers: a
-   * flood of them costs a twentieth so. Absent: each is read by itself.
+   * Skips whole events that match the learned one except for the model's text and numbers; this costs a twentieth
+   * of reading them. Absent: every event is read.
    *
-   * @returns behind the last of them; `start`: the next is another one
+   * @returns the position after the last match; `start` where the next event does not match
    */
   skim?(bytes: Buffer, start: number): number;
-  /** Told of the event that was just read, for {@link skim}: it has no address. One that was read and not learned
-   * forgets those before. */
+  /**
+   * Learns the event that was just read, for {@link skim}; the event contains no URL. An event that is read but not
+   * learned clears the learned one.
+   */
   learn?(bytes: Buffer, event: { readonly start: number; readonly end: number }): void;
-  /** What the vendor reported so far; `undefined`: nothing. */
+  /** Usage reported so far; `undefined` for none. */
   readonly usage: Usage | undefined;
-  /** Bytes of text that came. */
+  /** Bytes of text received. */
   readonly textBytes: number;
-  /** Pictures that came. */
+  /** Images received. */
   readonly images: number;
-  /** Seconds of film or sound that came. Default 0. */
+  /** Seconds of video or audio received. Default 0. */
   readonly seconds?: number;
-  /** Whether the vendor said that it is done. */
+  /** Whether the vendor reported completion. */
   readonly isDone: boolean;
-  /** Whether the vendor said that it failed, in a stream that began well. Default: it never says. */
+  /** Whether the vendor reported a failure within the stream. Default: it never does. */
   readonly isFailed?: boolean;
-  /** What ends a stream whose money is used up, as the vendor ends one at its limit of tokens. */
+  /** The end of a stream whose hold is used up, in the form of the vendor's own end at a token limit. */
   stop(usage: Usage | undefined): string;
 }
 
-/** A job that goes on after its answer: it becomes a task, which is charged when it ends. */
+/** Submits a job that continues after the reply. It becomes a task and is charged when it ends. */
 export interface NativeSubmitRoute extends RouteBase {
   readonly kind: "submit";
   readonly model: NativeModelAt;
   readonly types: readonly ModelType[];
-  /** What it asks for: the most that it can be charged for, but for {@link secondsUsual}. @throws GatewayError
-   * INVALID_REQUEST */
+  /**
+   * The requested units: the most that the job can be charged, except for {@link assumedSeconds}. @throws
+   * GatewayError INVALID_REQUEST
+   */
   units(request: NativeRequest, model: ModelConfig): TaskUnits;
-  /** How long films and sounds are of models that overlook what is said of their length, in seconds: held for at least.
-   * Default: no model overlooks it. */
-  readonly secondsUsual?: number;
+  /**
+   * Length of video and audio, in seconds, from models that ignore the requested length. The hold covers at least
+   * this. Default: no model ignores it.
+   */
+  readonly assumedSeconds?: number;
   readonly task: NativeTask;
 }
 
-/** How a vendor's jobs are followed. */
+/** Follows a vendor's jobs. */
 export interface NativeTask {
-  /** Their collection, which tells them from the vendor's other objects: `predictions`. */
-  readonly word: string;
-  /** The vendor's own id in an answer, as clients see it; `undefined`: it has none, so nothing can be followed. */
+  /** The name of their collection, which distinguishes them from other objects: `predictions`. */
+  readonly collection: string;
+  /**
+   * The vendor's id of the job, as clients see it; `undefined` where there is none, so that the job cannot be
+   * followed.
+   */
   idOf(json: JsonObject): string | undefined;
-  /** Where to ask how a job stands: a path below the first address. @param model the vendor's name of its model */
+  /** The path to poll, below the first address. @param model the vendor's name of the job's model */
   path(id: string, model: string): string;
-  /** How to ask to stop it. Absent: it cannot be stopped. */
+  /** Cancels a job. Absent: not possible. */
   readonly cancel?: {
     readonly method: "POST" | "PUT" | "DELETE";
     path(this: void, id: string, model: string): string;
   };
-  /** The vendor's own word of how it stands. @param before the one that is known; empty: none */
+  /** The vendor's status. @param before the last known status; empty for none */
   statusOf(json: JsonObject, before: string): string;
-  /** The HTTP status of what tells how it stands. Default: always 200. */
+  /** The HTTP status of a poll reply. Default: always 200. */
   httpStatusOf?(json: JsonObject): number;
-  /** How it stands. `headersFor`: what the vendor wants to see with a file. @throws VendorTrouble where it is none */
-  newsOf(json: JsonObject, headersFor: NativeHeadersFor): TaskNews;
-  /** The names of objects that a job has made. Absent: it makes none. */
+  /**
+   * Reads the state of a job. @param headersFor the headers required for a file @throws VendorReplyError where the
+   * reply is none
+   */
+  readUpdate(json: JsonObject, headersFor: NativeHeadersFor): TaskUpdate;
+  /** The names of objects that a job created. Absent: none. */
   creates?(this: void, json: JsonObject): readonly string[];
-  /** Where its result is, of vendors that keep it apart: what it came to is read from it, once it has ended. Absent:
-   * it is part of how the job stands. */
+  /**
+   * The result, for vendors that keep it apart from the state. It is read after the job has ended. Absent: the
+   * state contains it.
+   */
   readonly result?: {
     path(this: void, id: string, model: string): string;
-    /** @throws VendorTrouble where it is none, and may be one later */
-    newsOf(this: void, result: NativeResult): TaskNews;
+    /** @throws VendorReplyError where the result is not available yet */
+    newsOf(this: void, result: NativeResult): TaskUpdate;
   };
-  /** How long the vendor keeps it, in milliseconds: a job that has not ended by then is given up. */
-  readonly keptMs: number;
+  /** Retention at the vendor, in milliseconds. A job that has not ended by then is given up. */
+  readonly retentionMs: number;
 }
 
-/** What a vendor answered about a job's result. */
+/** The vendor's reply to a request for a result. */
 export interface NativeResult {
   readonly status: number;
-  /** By lower-case name. */
+  /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** What was asked for. */
-  readonly asked: TaskUnits;
-  /** The vendor's word of how the job stood. */
+  /** The requested units. */
+  readonly requested: TaskUnits;
+  /** The vendor's last status of the job. */
   readonly before: string;
 }
 
-/** The headers that a vendor wants to see with one of its files. */
+/** The headers required for a URL of the vendor's files. */
 export type NativeHeadersFor = (url: string) => Readonly<Record<string, string>>;
 
-/** How a job stands: answered from what is kept, which is not older than a moment. */
+/** Polls a job. The answer comes from the stored state, which is recent. */
 export interface NativePollRoute extends RouteBase {
   readonly kind: "poll";
   /** The job's id. */
   id(request: NativeRequest): string;
   readonly task: NativeTask;
-  /** Where the vendor is asked each time, of what is not kept: a result, or a stream of news. Absent: it is kept. */
+  /**
+   * A path that is always requested from the vendor, for data that is not stored: a result, or an event stream.
+   * Absent: the stored state.
+   */
   livePath?(this: void, id: string, model: string): string;
-  /** What is told of a live one while the job runs, without asking the vendor. Default: the vendor is asked. */
+  /**
+   * The answer while the job of a live path runs, without a request to the vendor. Default: the vendor is asked.
+   */
   readonly pending?: { readonly status: number; readonly json: JsonObject };
 }
 
-/** Asks to stop a job. */
+/** Cancels a job. */
 export interface NativeCancelRoute extends RouteBase {
   readonly kind: "cancel";
   id(request: NativeRequest): string;
   readonly task: NativeTask;
 }
 
-/** The caller's own jobs, newest first: never the vendor's list, which has those of all customers. */
+/** Lists the caller's own jobs, newest first. Never the vendor's list, which contains all customers' jobs. */
 export interface NativeListRoute extends RouteBase {
   readonly kind: "list";
   readonly task: NativeTask;
-  /** The most of one page. */
+  /** Largest page. */
   readonly pageSize: number;
-  /** The parameter of the query that tells where the page goes on. */
+  /** The query parameter that continues a list. */
   readonly cursor: string;
-  /** A page, as JSON text. @param jobs as the vendor said them last, as JSON texts @param next the address of the
-   * next page with this cursor; `undefined`: this is the last */
+  /**
+   * A page as JSON text.
+   *
+   * @param jobs the vendor's last state of each job, as JSON texts
+   * @param next the URL of the next page with its cursor; `undefined` on the last page
+   */
   body(jobs: readonly string[], next: string | undefined): string;
 }
 
-/** What costs nothing: passed on as it is. */
+/** A free route, relayed unchanged. */
 export interface NativePassRoute extends RouteBase {
   readonly kind: "pass";
-  /** Whether a failure is that of the caller's own job: it passes then as it is, unless it is about the operator's
-   * account. Default false. */
-  readonly isJobs?: boolean;
-  /** Where a model is named: the caller must be allowed to use it. Absent: none is. */
+  /**
+   * Whether an error reply concerns the caller's own job, so that it is relayed unless it is about the operator's
+   * account. Default false.
+   */
+  readonly isJobFailure?: boolean;
+  /** The place of a model's name, which the caller must be allowed to use. Absent: none. */
   readonly model?: NativeModelAt;
-  /** The object that is asked for: it must be the caller's. Absent: none is. */
-  owns?(request: NativeRequest): string;
-  /** The names of objects that the answer tells were made, in JSON or in a header. Absent: it makes none. */
-  creates?(this: void, reply: NativeMade): readonly string[];
-  /** The hosts that a reply may send on to, once and without the credential; the vendor's own is always one of
-   * them. Absent: a redirect is a failure. */
+  /** The name of the requested object, which the caller must own. Absent: none. */
+  ownedName?(request: NativeRequest): string;
+  /** The names of objects that a reply reports as created, in its JSON or a header. Absent: none. */
+  creates?(this: void, reply: NativePassReply): readonly string[];
+  /**
+   * Hosts that a reply may redirect to, once and without credentials, besides the vendor's own. Absent: a redirect
+   * is a failure.
+   */
   readonly follows?: readonly RegExp[];
 }
 
-/** What tells what was made. */
-export interface NativeMade {
+/** A reply that may report created objects. */
+export interface NativePassReply {
   readonly headers: Readonly<Record<string, string>>;
-  /** `undefined`: the body is no JSON object. */
+  /** `undefined` where the body is no JSON object. */
   readonly json: JsonObject | undefined;
 }

@@ -1,12 +1,12 @@
-/** What adapters of tasks share that ask their vendor over HTTP. Nothing is repeated here. */
+/** HTTP for task adapters. Nothing is retried here. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { VendorConfig } from "../config/config.ts";
 import { replyBytesMax, vendorWorkMs } from "../config/limits.ts";
 import { createHttpClient } from "../http/client.ts";
-import { type TaskFaultCode, TaskRefused, VendorTrouble } from "./task.ts";
+import { type TaskFaultCode, TaskRefused, VendorReplyError } from "./task.ts";
 import type { Vendor, VendorFault } from "./vendor.ts";
 
-/** A request to a vendor, below its base address. */
+/** A request to a vendor, below its base URL. */
 export interface TaskRequest {
   readonly method: "GET" | "POST" | "PUT";
   /** With a leading slash. */
@@ -17,29 +17,29 @@ export interface TaskRequest {
   readonly signal: AbortSignal;
 }
 
-/** A reply, read whole. */
+/** A whole reply. */
 export interface TaskReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-/** Speaks to a vendor about tasks. */
+/** Sends requests about tasks to a vendor. */
 export interface TaskHttp {
-  /** @throws HttpFailure where no whole reply came */
-  ask(request: TaskRequest): Promise<TaskReply>;
+  /** @throws HttpFailure where no whole reply was received */
+  send(request: TaskRequest): Promise<TaskReply>;
   close(): Promise<void>;
 }
 
-/** What {@link createTaskHttp} needs to know of a vendor. */
+/** Options of {@link createTaskHttp}. */
 export interface TaskHttpOptions {
   /** The headers that carry the credential. */
   readonly credential: Readonly<Record<string, string>>;
-  /** Whether it makes the whole result before it answers: that may take longer than its timeouts are for text. */
+  /** Whether the vendor answers only with the finished result, so that the text timeouts do not apply. */
   readonly isSynchronous: boolean;
 }
 
-/** Opens connections of their own to a vendor. */
+/** Opens separate connections to a vendor. */
 export function createTaskHttp(
   config: VendorConfig,
   { credential, isSynchronous }: TaskHttpOptions,
@@ -52,7 +52,7 @@ export function createTaskHttp(
     firstByteMs: isSynchronous ? Math.max(firstByteMs, vendorWorkMs) : firstByteMs,
   });
   return {
-    async ask({ method, path, json, headers, signal }) {
+    async send({ method, path, json, headers, signal }) {
       const { body, ...head } = await client.send({
         method,
         path: `${basePath}${path}`,
@@ -60,7 +60,7 @@ export function createTaskHttp(
           accept: "*/*",
           ...headers,
           ...(json && { "content-type": "application/json" }),
-          // Without it a vendor may compress, and nobody here reads that.
+          // Without this header a vendor may compress its reply, which is not decoded here.
           "accept-encoding": "identity",
           ...credential,
         },
@@ -73,8 +73,8 @@ export function createTaskHttp(
   };
 }
 
-/** A reply's body as an object; `undefined`: it is none. */
-export function jsonOf({ body }: Pick<TaskReply, "body">): JsonObject | undefined {
+/** The body of a reply as a JSON object; `undefined` where it is none. */
+export function parseJsonReply({ body }: Pick<TaskReply, "body">): JsonObject | undefined {
   try {
     const parsed: unknown = JSON.parse(body.toString("utf8"));
     const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
@@ -84,37 +84,37 @@ export function jsonOf({ body }: Pick<TaskReply, "body">): JsonObject | undefine
   }
 }
 
-/** How a vendor refuses. */
-export interface RefusalWords {
-  /** See {@link Vendor.faultOf}. */
+/** Reads the refusals of a vendor. */
+export interface RefusalReader {
+  /** As {@link Vendor.faultOf}. */
   readonly faultOf: NonNullable<Vendor["faultOf"]>;
-  /** See {@link Vendor.retryAfterOf}. Default: the header `retry-after` tells. */
+  /** As {@link Vendor.retryAfterOf}. Default: the `retry-after` header. */
   readonly retryAfterOf?: NonNullable<Vendor["retryAfterOf"]>;
-  /** What it says, for people; `undefined`: the body is none of the vendor's own. */
+  /** The error message for people; `undefined` where the body is not the vendor's own. */
   readonly messageOf: (body: Buffer) => string | undefined;
-  /** Whether it is the content that it does not want. */
+  /** Whether the content was rejected. */
   readonly isContent: (body: Buffer) => boolean;
-  /** Whether a failure of its own is the end of the task, as with vendors that work while they are waited for. */
+  /** Whether a server error ends the task, as with vendors that work only while the request is open. */
   readonly isSynchronous: boolean;
 }
 
 /**
- * Asks for a task: a reply of 2xx.
+ * Submits a task; returns a 2xx reply.
  *
- * @throws TaskRefused where the vendor said that nothing runs; VendorTrouble where its answer leaves that open;
- *   HttpFailure where none came, whose cause tells whether anything was sent
+ * @throws TaskRefused where certainly nothing runs; VendorReplyError where the reply leaves that open; HttpFailure
+ * where there was no reply, with a cause that tells whether anything was sent
  */
 export async function submitTask(
   http: TaskHttp,
   request: TaskRequest,
-  words: RefusalWords,
+  words: RefusalReader,
 ): Promise<TaskReply> {
-  const reply = await http.ask(request);
+  const reply = await http.send(request);
   if (isOk(reply)) return reply;
   throw submitRefusal(reply, words);
 }
 
-/** Whether a reply has what was asked for. */
+/** Whether a reply has status 2xx. */
 export function isOk({ status }: TaskReply): boolean {
   return status >= 200 && status < 300;
 }
@@ -124,11 +124,11 @@ const outOfService =
 const noModel = "The model is not available at its vendor now; try another model or try later";
 const busy = "The model's vendor has no capacity now; try again later";
 
-/** What a reply outside of 2xx means: R-ERR-3, R-ERR-4 and R-TSK-10. */
-function submitRefusal(reply: TaskReply, words: RefusalWords): TaskRefused | VendorTrouble {
+/** Classifies a reply outside 2xx to a submit: R-ERR-3, R-ERR-4 and R-TSK-10. */
+function submitRefusal(reply: TaskReply, words: RefusalReader): TaskRefused | VendorReplyError {
   const { status, body } = reply;
   const message = words.messageOf(body);
-  const fault = faultIn(reply, words);
+  const fault = readFault(reply, words);
   if (fault !== undefined) {
     const text = fault === "model" ? noModel : outOfService;
     return new TaskRefused("upstream_error", text, true, { fault });
@@ -143,9 +143,10 @@ function submitRefusal(reply: TaskReply, words: RefusalWords): TaskRefused | Ven
   if (status === 400 || status === 413 || status === 422) {
     return refused("invalid_parameters", message);
   }
-  // Its own failure, told in its own words: where it works only while it is waited for, it works no more.
+  // A server error in the vendor's own form. Where the vendor works only while the request is open, the work has
+  // ended.
   if (words.isSynchronous && message !== undefined) return refused("upstream_error", undefined);
-  return new VendorTrouble(status, `answered a task with status ${status}`);
+  return new VendorReplyError(status, `answered a task with status ${status}`);
 }
 
 function refused(code: TaskFaultCode, message: string | undefined): TaskRefused {
@@ -158,10 +159,10 @@ const faultTexts: Readonly<Record<TaskFaultCode, string>> = {
   upstream_error: "The model's vendor failed; try again",
 };
 
-/** The longest text of a vendor that is passed on, in characters. */
+/** Longest vendor message that is passed on, in characters. */
 const messageCharsMax = 1_000;
 
-/** What a customer is told of a failure: the vendor's own words are behind ours. */
+/** The customer's text for a failure: ours, followed by the vendor's. */
 export function faultText(code: TaskFaultCode, message: string | undefined): string {
   const text = faultTexts[code];
   return message === undefined || message === ""
@@ -169,25 +170,30 @@ export function faultText(code: TaskFaultCode, message: string | undefined): str
     : `${text}: ${message.slice(0, messageCharsMax)}`;
 }
 
-/** What the operator must act on: by the vendor's words, else by the status. */
-function faultIn(
+/** The fault that the operator must fix: by the vendor's error, otherwise by the status. */
+function readFault(
   { status, body }: TaskReply,
-  { faultOf }: Pick<RefusalWords, "faultOf">,
+  { faultOf }: Pick<RefusalReader, "faultOf">,
 ): VendorFault | undefined {
-  const told = faultOf(status, body);
-  if (told !== undefined) return told;
+  const fault = faultOf(status, body);
+  if (fault !== undefined) return fault;
   if (status === 401 || status === 403) return "credential";
   if (status === 402) return "money";
   return status === 404 || status === 405 ? "model" : undefined;
 }
 
-/** What a reply outside of 2xx says about a task that the vendor has: nothing, but maybe about the operator's
- * account. A 404 is no fault of the model's name then. */
-export function troubleOf(reply: TaskReply, words: Pick<RefusalWords, "faultOf">): VendorTrouble {
+/**
+ * Classifies a reply outside 2xx about a submitted task. It says nothing about the task, but may reveal a fault of
+ * the operator's account. A 404 is not about the model's name here.
+ */
+export function readReplyError(
+  reply: TaskReply,
+  words: Pick<RefusalReader, "faultOf">,
+): VendorReplyError {
   const { status } = reply;
-  const fault = faultIn(reply, words);
+  const fault = readFault(reply, words);
   const about = status === 404 || status === 405 ? undefined : fault;
-  return new VendorTrouble(status, `answered about a task with status ${status}`, about);
+  return new VendorReplyError(status, `answered about a task with status ${status}`, about);
 }
 
 function headerSeconds({ headers }: TaskReply): number | undefined {
@@ -195,7 +201,7 @@ function headerSeconds({ headers }: TaskReply): number | undefined {
   return /^\d{1,5}$/.test(text) ? Math.max(1, Number(text)) : undefined;
 }
 
-/** Media types by the ending of a file's name, for vendors that tell none. */
+/** Media types by file extension, for vendors that state none. */
 export const contentTypes: Readonly<Record<string, string>> = {
   png: "image/png",
   jpg: "image/jpeg",

@@ -1,25 +1,25 @@
 /**
- * What vendors' tasks take, as JSON Schemas of the canonical parameters. An adapter takes of them what it passes
- * on; everything else is refused by name, so that no wish is silently without effect.
+ * JSON Schemas of canonical task parameters. An adapter accepts the parameters that it passes on; all others are
+ * refused by name, so that none is silently ignored.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { ModelConfig } from "../config/config.ts";
 import type { TaskUnits, VendorTasks } from "./task.ts";
 
-/** The schemas of a parameter object's members, by canonical name. */
+/** Schemas of a parameter object's members, by canonical name. */
 export type Params = Readonly<Record<string, JsonObject>>;
 
-/** What a parameter object is beside its members. */
+/** Further properties of a parameter object. */
 interface ParamsRules {
-  /** Those that must be there. */
+  /** Required members. */
   readonly required?: readonly string[];
-  /** Of these exactly one must be there. */
+  /** Members of which exactly one is required. */
   readonly oneOf?: readonly string[];
-  /** Parameters that are accepted, to be shown. */
+  /** Valid parameters, shown as an example. */
   readonly example?: JsonObject;
 }
 
-/** A closed object of these members. */
+/** A closed object with these members. */
 export function paramsObject(title: string, members: Params, rules: ParamsRules): JsonObject {
   const { required = [], oneOf = [], example } = rules;
   return {
@@ -34,23 +34,23 @@ export function paramsObject(title: string, members: Params, rules: ParamsRules)
   };
 }
 
-/** An object that has this member. Strict validators want a member named where it is required. */
+/** An object with this member. Strict validators want required members to be declared. */
 function requires(name: string): JsonObject {
   return { type: "object", properties: { [name]: true }, required: [name] };
 }
 
-/** What to make. */
+/** What to create. */
 export function promptParam(maxLength: number): JsonObject {
   return { type: "string", description: "What to make, in words", minLength: 1, maxLength };
 }
 
-/** What not to make. */
+/** What to avoid. */
 export function negativePromptParam(maxLength: number): JsonObject {
   return { type: "string", description: "What not to make", minLength: 1, maxLength };
 }
 
-/** A whole number of a range. */
-export function wholeParam(
+/** An integer within a range. */
+export function integerParam(
   description: string,
   range: { readonly least: number; readonly most: number; readonly otherwise?: number },
 ): JsonObject {
@@ -66,8 +66,8 @@ export function wholeParam(
   };
 }
 
-/** One of some words. */
-export function wordParam(
+/** One of a list of words. */
+export function enumParam(
   description: string,
   words: readonly string[],
   otherwise?: string,
@@ -76,8 +76,8 @@ export function wordParam(
   return { type: "string", description, enum: [...words], ...(isGiven && { default: otherwise }) };
 }
 
-/** A text of the vendor's own. */
-export function ownParam(description: string, maxLength: number): JsonObject {
+/** A string in the vendor's own terms. */
+export function vendorTextParam(description: string, maxLength: number): JsonObject {
   return { type: "string", description, minLength: 1, maxLength };
 }
 
@@ -88,26 +88,26 @@ export const sizeParam: JsonObject = {
   pattern: "^(?:auto|[1-9]\\d{1,4}[x*×][1-9]\\d{1,4})$",
 };
 
-/** Width to height. */
+/** The ratio of width to height. */
 export const aspectRatioParam: JsonObject = {
   type: "string",
   description: "Width to height, such as 16:9",
   pattern: "^[1-9]\\d{0,2}:[1-9]\\d{0,2}$",
 };
 
-/** Makes results repeatable: what every vendor takes of it. */
-export const seedParam = wholeParam("Makes results repeatable, where the model can", {
+/** Makes results repeatable; the range that every vendor accepts. */
+export const seedParam = integerParam("Makes results repeatable, where the model can", {
   least: 0,
   most: 2 ** 31 - 1,
 });
 
-/** A file that the customer names, for vendors that fetch it themselves. */
+/** A file given by URL, for vendors that fetch it themselves. */
 export function fileParam(description: string): JsonObject {
   return { type: "string", format: "uri", description: `${description}: https:// or data:` };
 }
 
-/** A picture that comes with the parameters, for vendors that fetch none. */
-export function pictureParam(description: string): JsonObject {
+/** An image within the parameters, for vendors that do not fetch URLs. */
+export function imageParam(description: string): JsonObject {
   return {
     type: "string",
     format: "uri",
@@ -117,10 +117,10 @@ export function pictureParam(description: string): JsonObject {
 }
 
 /**
- * What is passed on as it is.
+ * Vendor parameters that are passed on unchanged.
  *
- * @param closed names that it may not have: those that something else sets, and those that change what a task
- *   costs, which is computed from the canonical parameters
+ * @param closed names that are refused: those set by other parameters, and those that change the price, which is
+ * computed from the canonical parameters
  */
 export function extraParam(closed: Iterable<string>): JsonObject {
   return {
@@ -131,11 +131,11 @@ export function extraParam(closed: Iterable<string>): JsonObject {
   };
 }
 
-/** Parameters by what the vendor calls them. */
+/** The vendor's names of parameters. */
 export type Mapping = ReadonlyMap<string, string>;
 
-/** What a vendor is sent: the parameters that the mapping knows by the vendor's names, and `extra`. */
-export function mapped(params: JsonObject, mapping: Mapping): JsonObject {
+/** Converts parameters to the vendor's names, and adds `extra`. */
+export function mapParams(params: JsonObject, mapping: Mapping): JsonObject {
   const sent: JsonObject = { ...objectParam(params, "extra") };
   for (const [name, vendorName] of mapping) {
     const value = params[name];
@@ -144,32 +144,32 @@ export function mapped(params: JsonObject, mapping: Mapping): JsonObject {
   return sent;
 }
 
-/** A parameter that is an object; empty where it is none. */
+/** An object parameter; empty where it is absent. */
 function objectParam(params: JsonObject, name: string): JsonObject {
   const value = params[name];
   return isObject(value) ? value : {};
 }
 
-/** A parameter that is a text. */
+/** A string parameter. */
 export function stringParam(params: JsonObject, name: string): string | undefined {
   const value = params[name];
   return typeof value === "string" ? value : undefined;
 }
 
-/** A parameter that is a number, or what it is otherwise. */
+/** A number parameter, or its default. */
 export function numberParam(params: JsonObject, name: string, otherwise: number): number {
   const value = params[name];
   return typeof value === "number" ? value : otherwise;
 }
 
-/** A parameter that is a list of texts. */
+/** A list-of-strings parameter. */
 export function stringsParam(params: JsonObject, name: string): readonly string[] {
   const value = params[name];
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
-/** The media type and the bytes, in base64, of a `data:` address. */
-export function dataOf(url: string): { readonly mimeType: string; readonly data: string } {
+/** The media type and base64 content of a `data:` URL. */
+export function parseDataUrl(url: string): { readonly mimeType: string; readonly data: string } {
   const comma = url.indexOf(",");
   const [mimeType = ""] = url.slice("data:".length, comma).split(";");
   return { mimeType, data: url.slice(comma + 1) };
@@ -179,27 +179,27 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/* How long what is made is taken for: a model need not heed what is said of its length. Pure. */
+type Tasks = Pick<VendorTasks, "units" | "assumedSeconds">;
 
-type Tasks = Pick<VendorTasks, "units" | "secondsUsual">;
-
-/** What a task is charged by where nobody tells what was made. */
-export function askedUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
+/** The units charged where the produced units are not stated. */
+export function requestedUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
   return atLeast(tasks.units(params, model), model.minSeconds ?? 0);
 }
 
-/** What money is held for. */
-export function mostUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
-  const { secondsUsual = 0 } = tasks;
-  return atLeast(tasks.units(params, model), model.minSeconds ?? secondsUsual);
+/** The units that the hold covers. A model may ignore the requested length, so its assumed length is included. */
+export function maxUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
+  const { assumedSeconds = 0 } = tasks;
+  return atLeast(tasks.units(params, model), model.minSeconds ?? assumedSeconds);
 }
 
-/** Units of at least so many seconds, where they are of seconds. */
+/** Raises seconds to a minimum, for units that have seconds. */
 export function atLeast(units: TaskUnits, least: number): TaskUnits {
   const { seconds } = units;
   return seconds === undefined ? units : { ...units, seconds: Math.max(seconds, least) };
 }
 
-/** What a film or a sound is charged for at the least, in seconds, that was asked for in a vendor's own form and of
- * which nobody tells how long it is: a length there may be any number. */
-export const secondsLeast = 1;
+/**
+ * Minimum charge, in seconds, for a video or audio from a native request whose real length is unknown: the request
+ * may state any length.
+ */
+export const minChargedSeconds = 1;

@@ -1,4 +1,4 @@
-/** What a vendor must offer to run tasks: pictures, films and sound that take their time. */
+/** The interface of vendors that run tasks: images, videos and audio, which take a while. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { PoolClient } from "pg";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
@@ -6,67 +6,80 @@ import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import type { VendorFault } from "./vendor.ts";
 
 /**
- * How a vendor's tasks work. An adapter never repeats a request by itself. Where it cannot tell whether the vendor
- * took what it was asked, it throws HttpFailure; where it is sure that nothing runs, {@link TaskRefused}.
+ * A vendor's tasks. Adapters never retry by themselves. If an adapter cannot tell whether the vendor received a
+ * request, it throws HttpFailure; if certainly nothing runs, {@link TaskRefused}.
  */
 export interface VendorTasks {
   /**
-   * What can be done where a submit got no answer:
-   * - `idempotent`: ask again with the same token; the vendor knows the repetition.
-   * - `findable`: look for it by the token; ask again only where it is not there.
-   * - `blind`: nothing. It is never asked again.
+   * How to recover from a submit without an answer:
+   *
+   * - `idempotent`: submit again with the same token; the vendor recognises the repeat.
+   * - `findable`: look the task up by the token; submit again only where it is not found.
+   * - `blind`: never submit again.
    */
   readonly resubmit: "idempotent" | "findable" | "blind";
-  /** What it can produce. */
+  /** The model types that it can run. */
   readonly types: ReadonlySet<ModelType>;
-  /** Whether a running task can be stopped. */
+  /** Whether a running task can be cancelled. */
   readonly canCancel: boolean;
-  /** Asks for a task. @throws TaskRefused where nothing runs; HttpFailure, VendorTrouble where that is not known */
+  /**
+   * Submits a task. @throws TaskRefused where nothing runs; HttpFailure or VendorReplyError where that is unknown
+   */
   submit(task: TaskSubmission): Promise<Submitted>;
-  /** Looks for what was submitted with a token; `undefined`: the vendor does not have it. Only of `findable`. */
+  /** Finds a task by its attempt token; `undefined` where the vendor does not have it. Only for `findable`. */
   find?(attemptToken: string, signal: AbortSignal): Promise<Submitted | undefined>;
-  /** Asks how a task stands. Absent: the vendor answers each submit at once. @param type what it makes, for vendors
-   * that count all in one figure; default: what its files are. @throws HttpFailure; VendorTrouble */
-  poll?(vendorTaskId: string, signal: AbortSignal, type?: ModelType): Promise<TaskNews>;
-  /** How often it may be asked so, per second and credential, as it says itself. Default: it does not say. */
+  /**
+   * Polls a task. Absent: the vendor answers each submit with the result.
+   *
+   * @param type the requested type, for vendors that report one figure for all types. Default: inferred from the
+   * files
+   * @throws HttpFailure; VendorReplyError
+   */
+  poll?(vendorTaskId: string, signal: AbortSignal, type?: ModelType): Promise<TaskUpdate>;
+  /** The vendor's documented limit on polls per second and credential. Default: none documented. */
   readonly pollsPerSecond?: number;
-  /** Asks to stop a task. Absent: it cannot, or where it can, it stops once the signal of its submit is aborted.
-   * @throws HttpFailure; VendorTrouble */
+  /**
+   * Requests cancellation. Absent: not possible, or aborting the signal of the submit cancels.
+   *
+   * @throws HttpFailure; VendorReplyError
+   */
   cancel?(vendorTaskId: string, signal: AbortSignal): Promise<CancelAnswer>;
-  /** How it tells of news by itself, at the `callbackUrl` of a submission. Absent: it does not. */
+  /** Callbacks to the `callbackUrl` of a submission. Absent: the vendor sends none. */
   readonly callbacks?: VendorCallbacks;
   /**
-   * What parameters a model takes: a JSON Schema (2020-12) of the canonical object, in camelCase, with
-   * `properties` and closed by `additionalProperties: false`; the first of its `examples` is shown. Formats: `uri`
-   * only, which is a file that the customer names. Absent: all parameters of the model's type.
+   * The parameters of a model: a JSON Schema (2020-12) of the canonical object in camelCase, with `properties` and
+   * `additionalProperties: false`; the first of its `examples` is shown. The only format is `uri`, for a file given
+   * by URL. Absent: all parameters of the model's type.
    */
   paramsSchema?(model: ModelConfig, route: RouteConfig): JsonObject;
   /**
-   * Refuses parameters that name what the vendor keeps for its account: a task cannot tell whose it is (R-VND-3).
-   * Pure. Absent: no parameter can.
+   * Refuses parameters that name objects stored in the vendor's account, since tasks cannot tell whose they are
+   * (R-VND-3). Pure. Absent: no parameter can name one.
    *
-   * @param field what callers know the object by, for example `imageParams`
+   * @param field the callers' name of the object, for example `imageParams`
    * @throws GatewayError INVALID_REQUEST
    */
   checkParams?(params: JsonObject, field: string): void;
-  /** What was asked for: the most that a task can be charged for, but for {@link secondsUsual}; pure. */
+  /** The requested units: the most that a task can be charged, except for {@link assumedSeconds}. Pure. */
   units(params: JsonObject, model: ModelConfig): TaskUnits;
-  /** How long films and sounds are of models that overlook what is said of their length, in seconds: held for at least.
-   * Default: no model overlooks it. */
-  readonly secondsUsual?: number;
+  /**
+   * Length of video and audio, in seconds, from models that ignore the requested length. The hold covers at least
+   * this. Default: no model ignores it.
+   */
+  readonly assumedSeconds?: number;
 }
 
 /**
- * How a vendor calls back. Whoever knows the address can call it: what is said there is a hint, and what it is
- * about is asked of the vendor. So the vendor's signature of it would prove nothing that counts.
+ * Callbacks of a vendor. Anybody who knows the URL can call it, so the content is only a hint and the vendor is
+ * polled. A signature of the vendor would therefore prove nothing of use.
  */
 export interface VendorCallbacks {
-  /** What the vendor calls the task that a callback is about; `undefined`: it does not say. Pure. */
+  /** The vendor's id of the task that a callback is about; `undefined` where there is none. Pure. */
   taskIdIn(this: void, body: Buffer): string | undefined;
   /**
-   * Whether what the vendor calls so was submitted with this token: asked of the vendor itself.
+   * Whether the task with the vendor's id was submitted with this token; the vendor is asked.
    *
-   * @throws HttpFailure; VendorTrouble
+   * @throws HttpFailure; VendorReplyError
    */
   isOurs(
     this: void,
@@ -76,86 +89,88 @@ export interface VendorCallbacks {
   ): Promise<boolean>;
 }
 
-/** Tasks with connections or timers of their own, to be closed with their vendor. */
+/** Tasks that own connections or timers, closed with their vendor. */
 export interface OpenTasks extends VendorTasks {
   close(): Promise<void>;
 }
 
-/** What a task is charged by. */
+/** The billable units of a task. */
 export interface TaskUnits {
-  /** Tokens read. Default 0. */
+  /** Input tokens. Default 0. */
   readonly inputTokens?: number;
-  /** Tokens made. Default 0. */
+  /** Output tokens. Default 0. */
   readonly outputTokens?: number;
-  /** Pictures. Default 0. */
+  /** Images. Default 0. */
   readonly images?: number;
-  /** Seconds of film or sound. Default 0. */
+  /** Seconds of video or audio. Default 0. */
   readonly seconds?: number;
 }
 
-/** A task for a vendor. */
+/** A task to submit. */
 export interface TaskSubmission {
-  /** The same in every attempt at one task, a UUID. */
+  /** A UUID, the same in every attempt at one task. */
   readonly attemptToken: string;
   /** The vendor's name of the model. */
   readonly model: string;
   readonly type: ModelType;
-  /** As the schema has accepted them, in canonical names. */
+  /** Validated parameters, in canonical names. */
   readonly params: JsonObject;
   readonly signal: AbortSignal;
-  /** Where the vendor may tell that there is news; ends in the token. Default: nowhere. */
+  /** URL for the vendor's callbacks; ends in the token. Default: none. */
   readonly callbackUrl?: string;
-  /** Called by a vendor inside this process when there is news: `poll` then tells it. Default: nobody is told. */
-  readonly onNews?: () => void;
+  /** Called by vendors within this process when `poll` has an update. Default: nothing happens. */
+  readonly onUpdate?: () => void;
 }
 
-/** The vendor has the task, or is done with it already. */
+/** The vendor has accepted the task, or has already finished it. */
 export type Submitted =
   | { readonly vendorTaskId: string }
   | { readonly vendorTaskId?: string; readonly done: TaskOutcome };
 
-/** How a task stands at its vendor. */
-export type TaskNews =
+/** The state of a task at its vendor. */
+export type TaskUpdate =
   | {
       readonly status: "running";
-      /** In percent. Default: not known. */
+      /** Progress in percent. Default: unknown. */
       readonly progress?: number;
     }
   | { readonly status: "completed"; readonly outcome: TaskOutcome }
   | { readonly status: "failed"; readonly error: TaskFault }
   | {
       readonly status: "cancelled";
-      /** What the vendor says that it took for it all the same. Default: nothing. */
-      readonly taken?: TaskTaken;
+      /** The vendor's cost of the cancelled task. Default: nothing. */
+      readonly reportedCost?: ReportedCost;
     };
 
-/** What a vendor took for a task that it stopped. What it does not tell it took nothing for. */
-export interface TaskTaken {
+/** The cost that a vendor reports for a cancelled task. Absent figures mean no cost. */
+export interface ReportedCost {
   /** Tokens. Default: none. */
   readonly usage?: TaskTokens;
-  /** What there was of it. Default: nothing that is counted: then only what is charged for each request counts. */
+  /** Units that were produced. Default: none; then only the price per request applies. */
   readonly units?: TaskUnits;
 }
 
-/** What a task came to. */
+/** The result of a task. */
 export interface TaskOutcome {
   readonly files: readonly VendorFile[];
   /** The text result. Default: none. */
   readonly text?: string;
-  /** Tokens. Default: none were told. */
+  /** Tokens. Default: not reported. */
   readonly usage?: TaskTokens;
-  /** What was made. Default: what was asked for. */
+  /** Produced units. Default: the requested units. */
   readonly units?: TaskUnits;
-  /** What could not be carried between two styles. Default: nothing. */
+  /** Members that could not be carried between styles. Default: none. */
   readonly dropped?: readonly string[];
-  /** Writes what belongs to it, in the transaction that completes the task; it may be repeated. Default: nothing. */
-  readonly within?: (transaction: Transaction) => Promise<void>;
+  /**
+   * Writes related rows within the transaction that completes the task; may run more than once. Default: nothing.
+   */
+  readonly inSameTransaction?: (transaction: Transaction) => Promise<void>;
 }
 
-/** A transaction of the database that is under way. */
+/** An open database transaction. */
 export type Transaction = Pick<PoolClient, "query">;
 
-/** Tokens of a task. */
+/** The tokens of a task. */
 export interface TaskTokens {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -165,20 +180,21 @@ export interface TaskTokens {
   readonly cacheWriteTokens?: number;
   /** Part of the output. Default 0. */
   readonly reasoningTokens?: number;
-  /** Whether the gateway has estimated them, because the vendor did not tell. Default false. */
+  /** Whether the gateway estimated them because the vendor did not report any. Default false. */
   readonly isEstimated?: boolean;
 }
 
-/** A file at the vendor, or one that came with its answer: one of `url` and `bytes` is there. */
+/** A file at the vendor, or in its reply: either `url` or `bytes` is present. */
 export interface VendorFile {
   readonly url?: string;
-  /** What the vendor wants to see with `url`. Default: nothing. */
+  /** Headers required for `url`. Default: none. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Where `url` may send on to, once: exact host names, or what they end in, with a leading dot. Default:
-   * anywhere on the public internet. */
+  /**
+   * Hosts that `url` may redirect to, once: exact names, or suffixes with a leading dot. Default: any public host.
+   */
   readonly redirectHosts?: readonly string[];
   readonly bytes?: Buffer;
-  /** Its media type, for example `image/png`. */
+  /** The media type, for example `image/png`. */
   readonly contentType: string;
 }
 
@@ -189,50 +205,50 @@ export interface TaskFault {
   readonly message: string;
 }
 
-/** Codes of failures that a vendor can be the reason of. */
+/** Failure codes that a vendor can cause. */
 export type TaskFaultCode = "content_rejected" | "invalid_parameters" | "upstream_error";
 
 /**
- * - `cancelled`: it has ended.
- * - `requested`: it will be told by `poll`.
- * - `too_late`: it cannot be stopped any more.
+ * - `cancelled`: the task has ended.
+ * - `requested`: `poll` will report the outcome.
+ * - `too_late`: the task can no longer be cancelled.
  */
 export type CancelAnswer = "cancelled" | "requested" | "too_late";
 
-/** The vendor refused a task for certain: nothing runs there, and another one may be asked. */
+/** The vendor certainly refused the task: nothing runs there, and another vendor may be tried. */
 export class TaskRefused extends Error {
   readonly code: TaskFaultCode;
-  /** Whether the same task can be accepted later, or by another vendor. Default: it cannot. */
-  readonly isPassing: boolean;
-  /** Whether another vendor may be asked for it. Default: where it is passing. */
-  readonly mayElsewhere: boolean;
-  /** What the operator must act on, as for text (R-ERR-3). `undefined`: nothing. */
+  /** Whether the same task can be accepted later, or by another vendor. Default false. */
+  readonly isTemporary: boolean;
+  /** Whether another vendor may be tried. Default: the value of `isTemporary`. */
+  readonly canRetryElsewhere: boolean;
+  /** The fault that the operator must fix, as for text (R-ERR-3); `undefined` for none. */
   readonly fault: VendorFault | undefined;
-  /** After how many seconds the vendor asks to try again. `undefined`: it does not say. */
+  /** Seconds until the vendor wants a retry; `undefined` where it does not say. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
     code: TaskFaultCode,
     message: string,
     isPassing = false,
-    about: Partial<Pick<TaskRefused, "fault" | "retryAfterSeconds" | "mayElsewhere">> = {},
+    about: Partial<Pick<TaskRefused, "fault" | "retryAfterSeconds" | "canRetryElsewhere">> = {},
   ) {
     super(message);
     this.name = "TaskRefused";
     this.code = code;
-    this.isPassing = isPassing;
-    this.mayElsewhere = isPassing || about.mayElsewhere === true;
+    this.isTemporary = isPassing;
+    this.canRetryElsewhere = isPassing || about.canRetryElsewhere === true;
     this.fault = about.fault;
     this.retryAfterSeconds = about.retryAfterSeconds;
   }
 }
 
-/** The task was stopped while it was made, by the signal of its submit. */
+/** The task was cancelled by the signal of its submit. */
 export class TaskStopped extends Error {
-  /** What the vendor takes for it. `undefined`: nothing, as far as is known. */
-  readonly taken: TaskTaken | undefined;
+  /** The vendor's cost; `undefined` where none is known. */
+  readonly taken: ReportedCost | undefined;
 
-  constructor(taken: TaskTaken | undefined, cause: unknown) {
+  constructor(taken: ReportedCost | undefined, cause: unknown) {
     super("the task was stopped", { cause });
     this.name = "TaskStopped";
     this.taken = taken;
@@ -240,13 +256,13 @@ export class TaskStopped extends Error {
 }
 
 /**
- * The vendor answered, but not with what was asked: it says nothing about the task, of which all stays as it was
- * known. The message is for the log, not for callers.
+ * The vendor's reply is unusable: it says nothing about the task, whose known state remains. The message is for the
+ * log, not for callers.
  */
-export class VendorTrouble extends Error {
-  /** The status of its answer. */
+export class VendorReplyError extends Error {
+  /** The HTTP status of the reply. */
   readonly status: number;
-  /** What the operator must act on (R-ERR-3). `undefined`: nothing. */
+  /** The fault that the operator must fix (R-ERR-3); `undefined` for none. */
   readonly fault: VendorFault | undefined;
 
   constructor(status: number, message: string, fault?: VendorFault) {

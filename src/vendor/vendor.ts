@@ -1,4 +1,4 @@
-/** What a vendor must offer. One file per kind implements it; index.ts lists them. */
+/** The interface of vendors. Each kind implements it in a folder of its own; index.ts lists them. */
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
@@ -7,122 +7,129 @@ import type { NativeTransport } from "./native-http.ts";
 import type { NativeApi } from "./native.ts";
 import type { VendorTasks } from "./task.ts";
 
-/** A kind of vendor: how to make one from its configuration, and what it can serve. */
+/** A vendor kind: creates vendors from their configuration. */
 export interface VendorKind {
-  /** The dialects that it speaks, best first. */
+  /** The dialects of the kind, best first. */
   readonly dialects: readonly Dialect[];
   readonly modelTypes: readonly ModelType[];
-  /** Whether `base_url` must be given. */
+  /** Whether `base_url` is required. */
   readonly needsBaseUrl: boolean;
-  /** Whether `api_key` must be given. */
+  /** Whether `api_key` is required. */
   readonly needsApiKey: boolean;
-  /** What to do when the client leaves, where the configuration does not say: `drain` for a vendor that
-   * charges for the whole reply whether anybody reads it or not. Default `grace`. */
+  /**
+   * Behaviour after a client disconnects, where the configuration has none: `drain` for vendors that charge for the
+   * whole reply whether it is read or not. Default `grace`.
+   */
   readonly onDisconnect?: "drain";
-  /** Its own interface, served where the configuration gives it a prefix. Absent: it is not served. */
+  /** The member of chat completions that limits a reply, where the configuration names none (R-TXT-11). Absent: the
+   * kind does not speak chat completions. */
+  readonly limitParameter?: "max_tokens" | "max_completion_tokens";
+  /** The native API, served where the configuration has a prefix for it. Absent: none. */
   readonly native?: NativeApi;
   create(config: VendorConfig): Vendor;
 }
 
-/** One vendor, ready to be asked. */
+/** An open vendor. */
 export interface Vendor {
   readonly name: string;
   readonly dialects: ReadonlySet<Dialect>;
   /**
    * Sends one text generation.
    *
-   * @throws HttpFailure where no reply came
+   * @throws HttpFailure where there was no reply
    */
   exchange(call: VendorCall): Promise<VendorReply>;
-  /** Counts the tokens of a request for text generation without running it. Absent: it cannot. */
+  /** Counts the tokens of a text generation without running it. Absent: not available. */
   readonly countTokens?: VendorOperation;
-  /** Makes embeddings; requests have OpenAI's form. Absent: it cannot. */
+  /** Creates embeddings; requests are in OpenAI's form. Absent: not available. */
   readonly embed?: VendorOperation;
   /**
-   * What a refusal says about the operator's own account, where its status alone does not tell; pure.
-   * Absent: the status always tells.
+   * Finds a fault of the operator's account in a refusal whose status does not reveal it. Pure. Absent: the status
+   * is enough.
    *
    * @param body the first part of the refusal's body
-   * @returns `undefined`: nothing; judge it by its status
+   * @returns `undefined` means that the status decides
    */
   readonly faultOf?: (status: number, body: Buffer) => VendorFault | undefined;
   /**
-   * When a refused call makes sense again, in whole seconds from 1 on, where the vendor tells it in the
-   * body and not in `retry-after`; pure. Absent: it never does.
+   * Reads the retry delay from a refusal's body, in whole seconds ≥ 1, for vendors that do not use `retry-after`.
+   * Pure. Absent: bodies have none.
    */
   readonly retryAfterOf?: (body: Buffer) => number | undefined;
   /**
-   * Reads or deletes a response that the vendor keeps. Absent: it keeps none, and each request must carry its
-   * whole conversation.
+   * Reads or deletes a response stored at the vendor. Absent: the vendor stores none, and each request must carry
+   * its whole conversation.
    *
-   * @throws HttpFailure where no reply came
+   * @throws HttpFailure where there was no reply
    */
   readonly responseState?: (call: ResponseStateCall) => Promise<VendorReply>;
-  /** Runs tasks. Absent: it cannot. */
+  /** Runs tasks. Absent: not available. */
   readonly tasks?: VendorTasks;
-  /** Reaches it in its own form. Absent: it has no {@link VendorKind.native}. */
+  /** Calls the vendor's native API. Absent: {@link VendorKind.native} is absent too. */
   readonly native?: NativeTransport;
   close(): Promise<void>;
 }
 
-/** What can be asked of a vendor beside text generation. */
+/** Operations besides text generation. */
 export type OperationName = "countTokens" | "embed";
 
-/** Something that a vendor can do beside text generation. */
+/** An operation besides text generation. */
 export interface VendorOperation {
-  /** The dialects in which it can be asked for it. */
+  /** The dialects of its requests. */
   readonly dialects: ReadonlySet<Dialect>;
-  /** Asks for it. @throws HttpFailure where no reply came */
+  /** Sends a request. @throws HttpFailure where there was no reply */
   readonly send: (call: VendorCall) => Promise<VendorReply>;
 }
 
-/** What the operator must act on: the key or its rights, the account's money, a model's name. */
+/** A fault that the operator must fix: the key or its rights, the account's money, or a model's name. */
 export type VendorFault = "credential" | "money" | "model";
 
-/** A text generation, or another operation, in a dialect that the vendor speaks. */
+/** A text generation, or another operation, in a dialect of the vendor. */
 export interface VendorCall {
   readonly dialect: Dialect;
-  /** The vendor's name of the model: some want it in the address. */
+  /** The vendor's name of the model; some vendors want it in the URL. */
   readonly model: string;
-  /** The query to pass on, without its question mark; usually empty. */
+  /** The query to forward, without the question mark; usually empty. */
   readonly query: string;
-  /** Headers of the client that the dialect lets through. */
+  /** Client headers that the dialect forwards. */
   readonly headers: Readonly<Record<string, string>>;
-  /** In pieces, to be sent one after the other. */
+  /** Pieces of the body, in order. */
   readonly body: readonly Buffer[];
-  /** Whether the body asks for a stream. */
+  /** Whether the body requests a stream. */
   readonly stream: boolean;
-  /** Whether it is waited for as long as the signal lets, whatever the vendor's timeouts. Default false. */
+  /** Ignore timeouts; only `signal` ends the call. Default false. */
   readonly isPatient?: boolean;
   readonly signal: CancelSignal;
 }
 
-/** Something to do with a response that the vendor keeps. */
+/** An operation on a response stored at the vendor. */
 export interface ResponseStateCall {
   readonly action: "get" | "delete" | "list-input-items";
   readonly responseId: string;
-  /** The query to pass on, without its question mark; usually empty. */
+  /** The query to forward, without the question mark; usually empty. */
   readonly query: string;
   readonly signal: CancelSignal;
 }
 
-/** What the vendor answered. */
+/** The vendor's reply. */
 export interface VendorReply {
   readonly status: number;
-  /** By lower-case name. */
+  /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: VendorBody;
 }
 
-/** A reply's body, read as `while (await body.ready()) use(body.take())`. */
+/** A reply body, read as `while (await body.ready()) use(body.take())`. */
 export interface VendorBody {
-  /** Resolves to whether there is something to take; false at the end. Rejects with HttpFailure where
-   * the reply broke. One reader at a time. */
+  /**
+   * Resolves to whether data is available; false at the end. Rejects with HttpFailure where the reply broke. One
+   * reader at a time.
+   */
   ready(): Promise<boolean>;
-  /** What has arrived: all of it, in pieces. */
+  /** The pieces received so far. */
   take(): readonly Buffer[];
-  /** Reads all of it; rejects with HttpFailure beyond `bytesMax`. */
+  /** The whole body; rejects with HttpFailure beyond `bytesMax`. */
   whole(bytesMax: number): Promise<Buffer>;
-  /** Stops the vendor where it has not ended. */
+  /** Stops the vendor's reply if it has not ended. */
   cancel(): void;
 }

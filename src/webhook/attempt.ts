@@ -1,4 +1,4 @@
-/** One try of a delivery: signed now, sent once, and told what came of it. */
+/** One attempt of a delivery: signs it, sends it once, and returns the result. */
 import { AddressClass, AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { webhookAnswerBytesKept } from "../config/limits.ts";
 import { GuardFailure, type GuardFailureKind } from "../http/guard-failure.ts";
@@ -6,7 +6,7 @@ import type { GuardedClient, GuardedTimes } from "../http/guarded-client.ts";
 import { outcomeOf, readRetryAfter } from "./schedule.ts";
 import { signatureHeaders, type SigningSecrets } from "./signature.ts";
 
-/** What to send. */
+/** The message to send. */
 export interface Message {
   /** The delivery's id. */
   readonly id: string;
@@ -14,7 +14,7 @@ export interface Message {
   readonly body: Buffer;
 }
 
-/** What came of it. */
+/** Result of one attempt. */
 export interface AttemptResult {
   readonly startTime: Date;
   readonly outcome: AttemptOutcome;
@@ -24,11 +24,11 @@ export interface AttemptResult {
   readonly times: GuardedTimes;
   /** The beginning of the answer's body. */
   readonly answer: Buffer;
-  /** What the receiver asked to wait, in milliseconds; 0: nothing. */
+  /** The receiver's `retry-after`, in milliseconds; 0: none. */
   readonly retryAfterMs: number;
 }
 
-/** How to send it. */
+/** How to send a message. */
 export interface AttemptOptions {
   readonly client: GuardedClient;
   readonly secrets: SigningSecrets;
@@ -57,7 +57,7 @@ const addressClasses: Readonly<Record<GuardedTimes["addressClass"], AddressClass
   blocked: AddressClass.BLOCKED,
 };
 
-/** Tries once. Never rejects. */
+/** Sends a message once. Never rejects. */
 export async function tryOnce(message: Message, options: AttemptOptions): Promise<AttemptResult> {
   const { id: eventId, url, body } = message;
   const { client, secrets, time, answerMs } = options;
@@ -73,7 +73,7 @@ export async function tryOnce(message: Message, options: AttemptOptions): Promis
     },
     body,
     headMs: answerMs,
-    // The status has told everything: what comes behind it cannot make it a failure.
+    // The status decides: a body that is cut off cannot make the attempt a failure.
     whenCut: "cut",
     sink(bytes) {
       if (left <= 0) return;

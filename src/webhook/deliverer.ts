@@ -1,4 +1,4 @@
-/** What happens to one delivery that this process has taken: sign, send, judge, write down. */
+/** Delivers one claimed webhook: signs and sends it, classifies the result, and records it. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Pool } from "pg";
 import { AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
@@ -6,53 +6,53 @@ import type { GuardedClient } from "../http/guarded-client.ts";
 import { tryOnce, type AttemptResult } from "./attempt.ts";
 import { recordStatements, returnSql, type ClaimedRow } from "./delivery-store.ts";
 import { originOf } from "./enqueue.ts";
-import { judge, type Verdict } from "./schedule.ts";
+import { classifyAttempt, type Verdict } from "./schedule.ts";
 import type { Secrets } from "./secrets.ts";
 import type { SigningSecrets } from "./signature.ts";
 import type { SlotLimits } from "./slots.ts";
 
-/** How often a write is tried that the database did not take, and the pause between, in milliseconds. */
+/** How often a failed write is retried, and the pause between, in milliseconds. */
 const recordTriesMax = 12;
 const recordPauseMs = 500;
 
-/** When to try again what could not be signed, in milliseconds. */
+/** The pause before a delivery that could not be signed is tried again, in milliseconds. */
 const unsignedPauseMs = 60_000;
 
 const states = { pending: 1, delivered: 3, failed: 4 } as const;
 
-/** Delivers what the dispatcher has taken. */
+/** Delivers the webhooks that the dispatcher has claimed. */
 export class Deliverer {
   readonly #options: DispatcherOptions & DispatcherTimings;
   readonly #pool: Pool;
-  readonly #at: (point: DispatchPoint) => void;
+  readonly #failpoint: (point: DispatchFailpoint) => void;
   readonly #warn: NonNullable<DispatcherOptions["warn"]>;
 
   constructor(options: DispatcherOptions & DispatcherTimings) {
     this.#options = options;
     this.#pool = options.pool;
-    this.#at = options.at ?? (() => {});
+    this.#failpoint = options.failpoint ?? (() => {});
     this.#warn = options.warn ?? (() => {});
   }
 
   /**
    * Delivers. Never rejects.
    *
-   * @param askedMs when the delivery was asked for, by `performance.now()`: its lease is no older
+   * @param claimStartMs when the claim was sent, by `performance.now()`: the lease is no older
    * @returns whether the receiver answered as it should
    */
-  async deliver(row: ClaimedRow, askedMs: number): Promise<boolean> {
+  async deliver(row: ClaimedRow, claimStartMs: number): Promise<boolean> {
     try {
       const secrets = await this.#secretsOf(row);
       if (secrets === undefined) {
         await this.#pool.query(returnSql, [row.id, row.attempts, unsignedPauseMs]);
         return false;
       }
-      // A process that slept has lost its lease, or is about to: whoever has it now sends.
-      if (performance.now() - askedMs > this.#options.leaseMs / 3) return false;
+      // After a pause of this process its lease is lost, or about to be: another process sends.
+      if (performance.now() - claimStartMs > this.#options.leaseMs / 3) return false;
       return await this.#send(row, secrets);
     } catch (error) {
-      // Its lease ends, and it is sent again.
-      this.#warn("a webhook's attempt could not be written down", {
+      // Its lease ends, and another attempt follows.
+      this.#warn("a webhook's attempt could not be recorded", {
         deliveryId: row.id,
         err: error,
       });
@@ -73,17 +73,17 @@ export class Deliverer {
 
   async #send(row: ClaimedRow, secrets: SigningSecrets): Promise<boolean> {
     const { client, answerMs, now = () => new Date(), random = Math.random } = this.#options;
-    this.#at("attempt.begun");
+    this.#failpoint("attempt.begun");
     const result = await tryOnce(row, { client, secrets, time: now(), answerMs });
-    this.#at("attempt.answered");
-    const verdict = judge({ ...row, ...result }, random());
+    this.#failpoint("attempt.answered");
+    const verdict = classifyAttempt({ ...row, ...result }, random());
     const origin = originOf(row.url);
     const isDead = await this.#record(row, { result, verdict, origin });
     this.#options.onAttempt?.({ accountId: row.account_id, origin, result, verdict, isDead });
     return result.outcome === AttemptOutcome.DELIVERED;
   }
 
-  /** Writes it down; patiently, for otherwise it is sent again. Returns whether the receiver is dead by it. */
+  /** Records an attempt; retries, for an unrecorded one is sent again. Returns whether it made the receiver dead. */
   async #record(
     row: ClaimedRow,
     done: { readonly result: AttemptResult; readonly verdict: Verdict; readonly origin: string },
@@ -100,9 +100,9 @@ export class Deliverer {
           ...recordStatements[effect],
           values: [...values, ...more],
         });
-        this.#at("record.sent");
+        this.#failpoint("record.sent");
         const { rows } = await recorded;
-        this.#at("record.answered");
+        this.#failpoint("record.answered");
         return rows[0]?.is_dead ?? false;
       } catch (error) {
         if (tries === recordTriesMax) throw error;
@@ -112,7 +112,7 @@ export class Deliverer {
   }
 }
 
-/** What an outcome says of the receiver. 410 speaks of one address, not of all of its origin. */
+/** How an outcome counts for the receiver's breaker. 410 concerns one address, not its whole origin. */
 function effectOf(outcome: AttemptOutcome): keyof typeof recordStatements {
   if (outcome === AttemptOutcome.DELIVERED) return "success";
   return outcome === AttemptOutcome.GONE ? "neutral" : "failure";
@@ -138,40 +138,38 @@ function recordValues(
   ];
 }
 
-/* What sending needs, and how long it takes. */
-
-/** What a dispatcher needs. */
+/** Options of a dispatcher. */
 export interface DispatcherOptions {
   readonly pool: Pool;
   /** The database's address, for a connection of its own. Contains a password. */
   readonly url: string;
   readonly client: GuardedClient;
   readonly secrets: Secrets;
-  /** Told of every attempt that has ended, when it is written down. Default: nobody. */
+  /** Called with every attempt that has ended, when it is written down. Default: nothing. */
   readonly onAttempt?: (finished: Finished) => void;
-  /** Told what an operator should know, without secrets. Default: nobody. */
+  /** Logs what an operator should know, without secrets. Default: nothing. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Default: those of the limits. */
   readonly slots?: Partial<SlotLimits>;
   /** In milliseconds. Default: those of the limits. */
   readonly timings?: Partial<DispatcherTimings>;
-  /** The time of attempts. Default: now. */
+  /** The clock of attempts. Default: the system's. */
   readonly now?: () => Date;
   /** From 0 to below 1; decides jitter. Default: `Math.random`. */
   readonly random?: () => number;
-  /** Called at named points, for tests that kill the process there. Default: nothing. */
-  readonly at?: (point: DispatchPoint) => void;
+  /** Called at failpoints, where tests kill the process. Default: nothing. */
+  readonly failpoint?: (point: DispatchFailpoint) => void;
 }
 
-/** How long things take, in milliseconds. */
+/** Timings in milliseconds, explained by the limits of the same names. */
 export interface DispatcherTimings {
   readonly leaseMs: number;
   readonly scanMs: number;
   readonly answerMs: number;
 }
 
-/** Where a process can die. */
-export type DispatchPoint =
+/** Failpoints of sending. */
+export type DispatchFailpoint =
   | "claim.sent"
   | "claim.answered"
   | "attempt.begun"
@@ -180,12 +178,12 @@ export type DispatchPoint =
   | "record.answered"
   | "recover.done";
 
-/** An attempt that has ended and is written down. */
+/** An attempt that has ended and is recorded. */
 export interface Finished {
   readonly accountId: string;
   readonly origin: string;
   readonly result: AttemptResult;
   readonly verdict: Verdict;
-  /** Whether the receiver was given up by this attempt. */
+  /** Whether this attempt made the receiver dead. */
   readonly isDead: boolean;
 }

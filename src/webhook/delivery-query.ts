@@ -1,4 +1,5 @@
-/** Reads deliveries and receivers for the service, and turns rows into messages of the contract. */
+/** Reads deliveries, and turns them and their attempts into messages. SQL: lists are filtered by what three tables say. */
+import type { InferEntity } from "@mikro-orm/core";
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromDate, type Duration } from "@bufbuild/protobuf/wkt";
 import {
@@ -9,43 +10,32 @@ import {
   type Delivery,
   DeliverySchema,
   DeliveryState,
-  type Endpoint,
-  EndpointSchema,
-  EndpointState,
   type WebhookStatus,
 } from "../../gen/uas/webhook/v1/webhook_pb.ts";
+import type { RowOf } from "../db/row.ts";
+import type { WebhookAttemptEntity, WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
 import { EventKind } from "./schedule.ts";
 
-/** A delivery with what its event says. */
-export interface DeliveryRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly lane: string;
-  readonly callback_id: string;
-  readonly status: WebhookStatus;
-  readonly progress: number;
-  readonly sequence: number;
-  readonly kind: number;
-  readonly url: string;
-  readonly state: number;
-  readonly attempts: number;
-  readonly create_time: Date;
-  readonly due: Date;
-  readonly end_time: Date | null;
-  /** Whether its receiver is dead. */
-  readonly is_parked: boolean;
-}
+/** A delivery with what its event says. `is_parked`: its receiver is dead. */
+export type DeliveryRow = RowOf<
+  typeof WebhookDeliveryEntity,
+  "id" | "account_id" | "task_id" | "kind" | "state" | "attempts" | "due" | "end_time"
+> &
+  RowOf<
+    typeof WebhookEventEntity,
+    "callback_id" | "progress" | "sequence" | "url" | "create_time"
+  > & { readonly status: WebhookStatus; readonly is_parked: boolean };
 
-/** Deliveries as rows: to be followed by conditions on `delivery`, `event` and `endpoint`. */
+/** Selects {@link DeliveryRow}s: conditions on `delivery`, `event` and `endpoint` follow. */
 export const deliverySql = `
-  select delivery.id, delivery.account_id, delivery.lane, delivery.state, delivery.attempts, delivery.due,
+  select delivery.id, delivery.account_id, delivery.task_id, delivery.state, delivery.attempts, delivery.due,
     delivery.end_time, delivery.kind, event.callback_id, event.status, event.progress, event.sequence, event.url,
     event.create_time, delivery.state = 1 and endpoint.dead_time is not null as is_parked
   from webhook_delivery delivery
     join webhook_event event on event.id = delivery.id
     left join webhook_endpoint endpoint on endpoint.id = delivery.endpoint_id`;
 
-/** What state a row must be in, by the state that is asked for: SQL without parameters. */
+/** The SQL condition of each delivery state, without parameters. */
 export const stateConditions: Readonly<Record<DeliveryState, string>> = {
   [DeliveryState.UNSPECIFIED]: "true",
   [DeliveryState.PENDING]: "delivery.state = 1 and endpoint.dead_time is null",
@@ -56,13 +46,13 @@ export const stateConditions: Readonly<Record<DeliveryState, string>> = {
   [DeliveryState.PARKED]: "delivery.state = 1 and endpoint.dead_time is not null",
 };
 
-/** A delivery. */
+/** A delivery as a message. */
 export function deliveryMessage(row: DeliveryRow): Delivery {
   const state = row.is_parked ? DeliveryState.PARKED : (row.state as DeliveryState);
   return create(DeliverySchema, {
     deliveryId: row.id,
     accountId: row.account_id,
-    taskId: row.lane,
+    taskId: row.task_id,
     callbackId: row.callback_id,
     status: row.status,
     progress: row.progress,
@@ -77,89 +67,27 @@ export function deliveryMessage(row: DeliveryRow): Delivery {
   });
 }
 
-/** A try, as the database has it. */
-export interface AttemptRow {
-  readonly number: number;
-  readonly start_time: Date;
-  readonly outcome: AttemptOutcome;
-  readonly status: number;
-  readonly address_class: AddressClass;
-  readonly dns_ms: number;
-  readonly connect_ms: number;
-  readonly tls_ms: number;
-  readonly first_byte_ms: number;
-  readonly total_ms: number;
-  readonly answer: Buffer;
-}
+/** An attempt, as the database has it. */
+export type AttemptRow = InferEntity<typeof WebhookAttemptEntity>;
 
-/** The newest 100 of $1, oldest first. */
-export const attemptSql = `select * from (
-    select * from webhook_attempt where delivery_id = $1 order by number desc limit 100) newest
-  order by number`;
-
-/** A try. */
+/** An attempt. */
 export function attemptMessage(row: AttemptRow): Attempt {
   return create(AttemptSchema, {
     number: row.number,
-    startTime: timestampFromDate(row.start_time),
-    outcome: row.outcome,
+    startTime: timestampFromDate(row.startTime),
+    outcome: row.outcome as AttemptOutcome,
     ...(row.status !== 0 && { status: row.status }),
-    addressClass: row.address_class,
-    dnsDuration: stepDuration(row.dns_ms),
-    connectDuration: stepDuration(row.connect_ms),
-    tlsDuration: stepDuration(row.tls_ms),
-    firstByteDuration: stepDuration(row.first_byte_ms),
-    totalDuration: stepDuration(row.total_ms),
-    answer: row.answer.toString(),
+    addressClass: row.addressClass as AddressClass,
+    dnsDuration: stepDuration(row.dnsMs),
+    connectDuration: stepDuration(row.connectMs),
+    tlsDuration: stepDuration(row.tlsMs),
+    firstByteDuration: stepDuration(row.firstByteMs),
+    totalDuration: stepDuration(row.totalMs),
+    answer: Buffer.from(row.answer).toString(),
   });
 }
 
 /** Undefined: the step was not reached, or took less than a millisecond. */
 function stepDuration(ms: number): Duration | undefined {
   return ms === 0 ? undefined : durationFromMs(ms);
-}
-
-/** A receiver, as the database has it. */
-export interface EndpointRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly origin: string;
-  readonly failures: number;
-  readonly failing_since: Date | null;
-  readonly open_until: Date | null;
-  readonly dead_time: Date | null;
-  readonly success_time: Date | null;
-  readonly failure_time: Date | null;
-  readonly waiting: number;
-}
-
-/** Receivers as rows: to be followed by conditions on `endpoint`. */
-export const endpointSql = `
-  select endpoint.*, (select count(*)::int from webhook_delivery delivery
-    where delivery.endpoint_id = endpoint.id and delivery.state = 1) as waiting
-  from webhook_endpoint endpoint`;
-
-/** A receiver. */
-export function endpointMessage(row: EndpointRow): Endpoint {
-  const state = endpointState(row);
-  const time = (date: Date | null) => date && timestampFromDate(date);
-  const times = {
-    failingSince: time(row.failing_since),
-    nextProbeTime: state === EndpointState.FAILING ? time(row.open_until) : null,
-    successTime: time(row.success_time),
-    failureTime: time(row.failure_time),
-  };
-  return create(EndpointSchema, {
-    accountId: row.account_id,
-    origin: row.origin,
-    state,
-    failureCount: row.failures,
-    ...Object.fromEntries(Object.entries(times).filter(([, value]) => value !== null)),
-    waitingCount: row.waiting,
-  });
-}
-
-function endpointState({ dead_time: deadTime, open_until: openUntil }: EndpointRow): EndpointState {
-  if (deadTime !== null) return EndpointState.DEAD;
-  return openUntil === null ? EndpointState.HEALTHY : EndpointState.FAILING;
 }

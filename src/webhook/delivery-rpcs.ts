@@ -1,34 +1,32 @@
-/** The RPCs that show deliveries. */
+/** The RPCs that list and show deliveries. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListDeliveriesRequest } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
-import { answering } from "../core/database-lost.ts";
+import { canSeeAccount, isOperator } from "../core/access.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
-import { isUuid } from "../core/uuid.ts";
-import { accountCheck, invalid, isOperator, maySee } from "./access.ts";
+import { isUuid, maxUuid } from "../core/uuid.ts";
+import { invalid } from "../core/validation.ts";
+import { accountCheck } from "./access.ts";
 import {
   attemptMessage,
-  type AttemptRow,
-  attemptSql,
   deliveryMessage,
   type DeliveryRow,
   deliverySql,
   stateConditions,
 } from "./delivery-query.ts";
 import { endpointIdOf } from "./enqueue.ts";
+import { WebhookAttemptEntity, WebhookEventEntity } from "./entity.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 
 type Rpcs = Pick<WebhookRpcs, "listDeliveries" | "getDelivery">;
 
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+/** How many attempts are shown, the newest. */
+const shownAttemptsMax = 100;
 
-const sql = {
-  body: "select body from webhook_event where id = $1",
-} as const;
-
-/** Makes them. */
+/** Creates the delivery RPCs. */
 export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
-  const { pool } = options;
+  const { pool, orm } = options;
   const requireAccount = accountCheck(options.accountExists);
   return {
     async listDeliveries(request, context) {
@@ -40,56 +38,57 @@ export function createDeliveryRpcs(options: WebhookServiceOptions): Rpcs {
       const text =
         `${deliverySql} where ${where} and delivery.id < $${count + 1} ` +
         `order by delivery.id desc limit $${count + 2}`;
-      const all = [...values, page.after ?? topId, page.limit + 1];
-      const { rows } = await answering(pool.query<DeliveryRow>(text, all));
+      const all = [...values, page.after ?? maxUuid, page.limit + 1];
+      const { rows } = await mapDatabaseLoss(pool.query<DeliveryRow>(text, all));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { deliveries: items.map(deliveryMessage), nextPageToken };
     },
 
     async getDelivery({ deliveryId }, context) {
       const row = await findDelivery(options, deliveryId, context);
-      const [body, attempts] = await answering(
+      const newest = { orderBy: { number: "desc" }, limit: shownAttemptsMax } as const;
+      const [event, attempts] = await mapDatabaseLoss(
         Promise.all([
-          pool.query<{ body: Buffer }>(sql.body, [row.id]),
-          pool.query<AttemptRow>(attemptSql, [row.id]),
+          orm.em.fork().findOne(WebhookEventEntity, { id: row.id }, { populate: ["body"] }),
+          orm.em.fork().find(WebhookAttemptEntity, { deliveryId: row.id }, newest),
         ]),
       );
       return {
         delivery: deliveryMessage(row),
-        body: body.rows[0]?.body.toString() ?? "",
-        attempts: attempts.rows.map(attemptMessage),
+        body: event === null ? "" : Buffer.from(event.body).toString(),
+        attempts: attempts.toReversed().map(attemptMessage),
       };
     },
   };
 }
 
-/** A delivery of the caller's. @throws GatewayError NOT_FOUND, in one way for all */
+/** Finds a delivery that the caller may see. @throws GatewayError NOT_FOUND, equal for unknown and foreign ones */
 export async function findDelivery(
   options: WebhookServiceOptions,
   id: string,
   context: Pick<HandlerContext, "values">,
 ): Promise<DeliveryRow> {
   const row = isUuid(id) ? await readDelivery(options, id) : undefined;
-  if (row === undefined || !maySee(context, row.account_id)) throw noSuchDelivery();
+  if (row === undefined || !canSeeAccount(context, row.account_id)) throw noSuchDelivery();
   return row;
 }
 
-/** A delivery, whoever's; `undefined`: there is none by that id. */
+/** Reads a delivery of any account; `undefined`: there is none of that id. */
 export async function readDelivery(
   { pool }: WebhookServiceOptions,
   id: string,
 ): Promise<DeliveryRow | undefined> {
   const text = `${deliverySql} where delivery.id = $1`;
-  return (await answering(pool.query<DeliveryRow>(text, [id]))).rows[0];
+  return (await mapDatabaseLoss(pool.query<DeliveryRow>(text, [id]))).rows[0];
 }
 
-/** What a list is narrowed to: conditions, and the values that they name by their number. */
+/** SQL conditions with numbered parameters, and their values. */
 interface Filter {
   readonly where: string;
   readonly values: readonly unknown[];
 }
 
-/** Without an account: of all. @throws GatewayError where no delivery can be meant */
+/** Turns a request into conditions; without an account, of all. @throws GatewayError INVALID_REQUEST */
 function filterOf(
   accountId: string | undefined,
   { state, taskId, callbackId, origin }: ListDeliveriesRequest,
@@ -100,7 +99,7 @@ function filterOf(
     where.push(term.replace("?", `$${values.push(value)}`));
   };
   if (accountId !== undefined) add("delivery.account_id = ?", accountId);
-  if (taskId !== "") add("event.lane = ?", taskId);
+  if (taskId !== "") add("event.task_id = ?", taskId);
   if (callbackId !== "") add("event.callback_id = ?", callbackId);
   if (origin !== "" && accountId !== undefined) {
     add("delivery.endpoint_id = ?", endpointOf(accountId, origin));
@@ -108,7 +107,7 @@ function filterOf(
   return { where: where.join(" and "), values };
 }
 
-/** The receiver by an origin as callers write it. @throws GatewayError where it is none */
+/** The id of the receiver with an origin. @throws GatewayError INVALID_REQUEST where the text is no origin */
 export function endpointOf(accountId: string, origin: string): string {
   return endpointIdOf(accountId, originOf(origin));
 }
@@ -122,7 +121,7 @@ function originOf(origin: string): string {
   );
 }
 
-/** What is said of a delivery that is not there, or somebody else's. */
+/** 404 for an unknown delivery and for one of another account: equal. */
 export function noSuchDelivery(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, "there is no such delivery: check delivery_id");
 }

@@ -1,4 +1,4 @@
-/** What workers do to deliveries, as SQL: find what is due, take it, write down what came of it. */
+/** What workers do to deliveries: find what is due, take it, record the result. SQL: claims under a lease, in one round trip each. */
 import type { Pool } from "pg";
 import {
   webhookBreakerFailures,
@@ -6,36 +6,30 @@ import {
   webhookProbeMs,
   webhookProbeMsMax,
 } from "../config/limits.ts";
+import type { RowOf } from "../db/row.ts";
+import type { WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
 import { retryPausesMs } from "./schedule.ts";
-import { isRotatingSql } from "./secrets.ts";
+import { isRotatingSql, type SecretRow } from "./secrets.ts";
 
 /** A receiver with something to send. */
-export interface DueRow {
-  readonly endpoint_id: string;
-  readonly account_id: string;
-}
+export type DueRow = RowOf<typeof WebhookDeliveryEntity, "endpoint_id" | "account_id">;
 
-/** A delivery that is this process's, until its lease ends. */
-export interface ClaimedRow extends DueRow {
-  readonly id: string;
-  readonly kind: 1 | 2 | 3;
-  /** The number of this attempt. */
-  readonly attempts: number;
-  /** Which attempt of the schedule it is. */
-  readonly series: number;
-  readonly url: string;
-  readonly body: Buffer;
-  /** Whether it tries a receiver whose breaker is open. */
-  readonly is_probe: boolean;
-  /** `null`: the account has no secret yet. */
-  readonly sealed: Buffer | null;
-  readonly previous: Buffer | null;
-  readonly is_promoted: boolean;
-  readonly is_rotating: boolean;
-}
+/**
+ * A delivery that is this process's, until its lease ends, with its event and its account's secret. `attempts`: the
+ * number of this attempt. `series`: which attempt of the schedule it is. `sealed`: null where the account has no secret
+ * yet. `is_probe`: it tries a receiver whose breaker is open.
+ */
+export type ClaimedRow = DueRow &
+  RowOf<typeof WebhookDeliveryEntity, "id" | "attempts" | "series"> &
+  RowOf<typeof WebhookEventEntity, "url" | "body"> &
+  Omit<SecretRow, "sealed"> & {
+    readonly kind: 1 | 2 | 3;
+    readonly sealed: Buffer | null;
+    readonly is_probe: boolean;
+  };
 
-/** The receivers after $1 that have something due, at most $2; those that are due now and may be asked. The
- * index is jumped from one receiver to the next, however much waits for each. */
+/** The receivers after $1 with pending deliveries, at most $2, and whether they have one to send now. A loose index scan
+ * visits each receiver once, however many deliveries it has. */
 export const scanStatement = {
   name: "webhook_scan",
   text: `
@@ -59,11 +53,11 @@ export const scanStatement = {
 } as const;
 
 /**
- * Takes deliveries. $1: receivers, $2: how many of each, $3: the lease in milliseconds.
+ * Claims deliveries. $1: receivers, $2: how many of each, $3: the lease in milliseconds.
  *
  * A receiver whose breaker is open is probed with one delivery, by one process: who probes moves its time on.
- * Urgent ones go in any case. Of a lane that has one under way nothing is taken, also not where the other was
- * taken by somebody else a moment ago: the next of a lane is only enqueued or freed by a transaction that waited
+ * Urgent ones go in any case. Of a task that has one under way nothing is taken, also not where the other was
+ * taken by somebody else a moment ago: the next of a task is only enqueued or freed by a transaction that waited
  * for the first, and a unique index would refuse it.
  */
 export const claimStatement = {
@@ -92,13 +86,13 @@ export const claimStatement = {
       select delivery.id, open.is_probe from open cross join lateral (
         select id from webhook_delivery delivery
         where delivery.endpoint_id = open.endpoint_id and state = 1 and due <= now()
-          and not exists (select from webhook_delivery other where other.lane = delivery.lane and other.state = 2)
+          and not exists (select from webhook_delivery other where other.task_id = delivery.task_id and other.state = 2)
         order by due limit open.slots for update skip locked) delivery
       union all
       select delivery.id, false from wanted cross join lateral (
         select id from webhook_delivery delivery
         where delivery.endpoint_id = wanted.endpoint_id and state = 1 and is_urgent and due <= now()
-          and not exists (select from webhook_delivery other where other.lane = delivery.lane and other.state = 2)
+          and not exists (select from webhook_delivery other where other.task_id = delivery.task_id and other.state = 2)
         order by due limit wanted.slots for update skip locked) delivery
       where not exists (select from open where open.endpoint_id = wanted.endpoint_id)
     )
@@ -114,7 +108,7 @@ export const claimStatement = {
       coalesce(secret.is_promoted, true) as is_promoted, coalesce(${isRotatingSql}, false) as is_rotating`,
 } as const;
 
-/** The attempt, and the delivery behind it, unless somebody else has taken it since. $1: id, $2: number,
+/** Records the attempt, and updates its delivery unless another process has claimed that since. $1: id, $2: number,
  * $3: state, $4: the pause in milliseconds, $5 to $14: the attempt. */
 const recordSql = `
   ended as (
@@ -131,8 +125,8 @@ const recordSql = `
       first_byte_ms = excluded.first_byte_ms, total_ms = excluded.total_ms, answer = excluded.answer
   )`;
 
-/** Writes an attempt down. `neutral` tells nothing of the receiver. $15 to $17: id, account, origin of the
- * receiver; $18, of failures: whether it was a probe. */
+/** Records an attempt, by how it counts for the receiver; `neutral` leaves its breaker alone. $15 to $17: id, account,
+ * origin of the receiver; $18, of failures: whether it was a probe. */
 export const recordStatements = {
   neutral: { name: "webhook_record", text: `with ${recordSql} select false as is_dead` },
   success: {
@@ -168,7 +162,7 @@ export const recordStatements = {
   },
 } as const;
 
-/** What is sent by nobody any more: its lease is over. Ends are sent again, progress is not. */
+/** Frees deliveries whose lease has expired. Ends are sent again, progress is not. */
 const recoverSql = `
   with lost as (
     select id, claim_time, attempts, kind = 2 and series < ${retryPausesMs.length + 1} as is_again
@@ -188,12 +182,12 @@ const recoverSql = `
   )
   select endpoint_id, account_id from moved`;
 
-/** Frees what dead processes had taken. Returns the receivers concerned. */
+/** Frees deliveries that dead processes had claimed. Returns their receivers. */
 export async function recoverLost(pool: Pool): Promise<readonly DueRow[]> {
   return (await pool.query<DueRow>(recoverSql)).rows;
 }
 
-/** Gives back what was taken but not tried: it burns no attempt. */
+/** Gives a claimed delivery back without an attempt. $1: id, $2: number, $3: the pause in milliseconds. */
 export const returnSql = `update webhook_delivery set state = 1, lease_until = null,
     attempts = attempts - 1, series = series - 1, due = now() + $3 * interval '1 ms'
   where id = $1 and attempts = $2 and state = 2`;

@@ -1,13 +1,13 @@
 /**
- * Sends what is due. A database row is the message: it is taken under a lease by the database's clock, sent,
- * and written down; a process that dies in between loses its lease and another one sends. So every end of a
- * task arrives at least once.
+ * Sends what is due. A database row is the message: a dispatcher claims it under a lease by the database's clock,
+ * sends it, and writes down the result. A process that dies in between loses its lease and another one sends. So every
+ * end of a task arrives at least once.
  *
- * Not pg-boss 12.35.0: each slot is a worker, and each notice wakes all of them: 500 slots made 500 statements for
- * one event, and 990 a second when idle. Its limit for a group knows nothing of how a receiver answers, nor of an
- * account beside it: with 4 for each, receivers that hang took all slots; with 1, forty events for one receiver took
- * 5.5 s. Its retries are fixed or exponential, ours a list with `retry-after`, and an open breaker would burn them.
- * All figures: docs/performance.md.
+ * Rejected: pg-boss 12.35.0. Each slot is a worker, and each notice wakes all of them: 500 slots made 500 statements
+ * for one event, and 990 a second when idle. Its limit for a group does not know how a receiver answers, nor an account
+ * beside it: with 4 for each, receivers that hang took all slots; with 1, forty events for one receiver took 5.5 s. Its
+ * retries are fixed or exponential, ours a list with `retry-after`, and an open breaker would use them up. All figures:
+ * docs/performance.md.
  */
 import type { Pool } from "pg";
 import {
@@ -21,13 +21,14 @@ import {
   webhookSuspectShare,
   webhookUnprovenShare,
 } from "../config/limits.ts";
-import { singly } from "../core/async.ts";
+import { nilUuid } from "../core/uuid.ts";
+import { LeaseLoop } from "../db/lease-loop.ts";
 import { Listener } from "../db/listener.ts";
 import {
   Deliverer,
   type DispatcherOptions,
   type DispatcherTimings,
-  type DispatchPoint,
+  type DispatchFailpoint,
 } from "./deliverer.ts";
 import {
   claimStatement,
@@ -51,8 +52,6 @@ export interface Dispatcher {
 /** How many receivers one page of a scan has. */
 const scanPage = 500;
 
-const firstId = "00000000-0000-0000-0000-000000000000";
-
 /** Makes a dispatcher. Every process may run one. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   return new RunningDispatcher(options);
@@ -61,24 +60,18 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 class RunningDispatcher implements Dispatcher {
   readonly #pool: Pool;
   readonly #timings: DispatcherTimings;
-  readonly #at: (point: DispatchPoint) => void;
+  readonly #failpoint: (point: DispatchFailpoint) => void;
   readonly #slots: Slots;
   readonly #deliverer: Deliverer;
-  readonly #feed: Listener;
-  readonly #failed: (error: unknown) => void;
-  readonly #look: ReturnType<typeof singly>;
-  /** Receivers that may have something due, with their accounts; who was served goes to the end. */
+  readonly #notices: Listener;
+  readonly #loop: LeaseLoop;
+  /** Receivers that may have something due, with their accounts; one that was served goes to the end. */
   readonly #ready = new Map<string, string>();
-  readonly #sending = new Set<Promise<void>>();
-  #timer: NodeJS.Timeout | undefined;
-  #claiming: Promise<void> | undefined;
-  #isAgain = false;
-  #isStopped = false;
 
   constructor(options: DispatcherOptions) {
-    const { pool, url, slots, timings, warn = () => {}, at = () => {} } = options;
+    const { pool, url, slots, timings, warn = () => {}, failpoint = () => {} } = options;
     this.#pool = pool;
-    this.#at = at;
+    this.#failpoint = failpoint;
     this.#timings = {
       leaseMs: webhookLeaseMs,
       scanMs: webhookScanMs,
@@ -95,56 +88,53 @@ class RunningDispatcher implements Dispatcher {
       ...slots,
     });
     this.#deliverer = new Deliverer({ ...options, ...this.#timings });
-    this.#feed = createDueFeed({
-      url,
-      onDue: (endpointId, accountId) => this.#wake(endpointId, accountId),
+    this.#notices = this.#listen(url);
+    this.#loop = new LeaseLoop({
+      scan: () => this.#scan(),
+      claim: () => this.#claimReady(),
+      scanMs: this.#timings.scanMs,
+      onError: (error) => warn("webhooks could not be claimed: tried again", { err: error }),
     });
-    this.#failed = (error) => warn("webhooks could not be taken: tried again", { err: error });
-    this.#look = singly(() => this.#scan(), this.#failed);
   }
 
   underWay = (): number => this.#slots.used;
 
   async start(): Promise<void> {
-    await this.#feed.start();
-    this.#timer = setInterval(() => void this.#look(), this.#timings.scanMs);
-    this.#timer.unref();
-    void this.#look();
+    await this.#notices.start();
+    this.#loop.start();
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    clearInterval(this.#timer);
-    await this.#feed.close();
-    await this.#look.ended();
-    await this.#claiming;
-    await Promise.all(this.#sending);
+    const stopped = this.#loop.stop();
+    await this.#notices.close();
+    await stopped;
+    await this.#loop.drained();
+  }
+
+  /** Hears at once of deliveries that are due. The next scan finds what was missed while the connection was down. */
+  #listen(url: string): Listener {
+    return new Listener({
+      url,
+      channel: dueChannel,
+      applicationName: "uas-webhooks-due",
+      onNotice: (payload) => {
+        const [endpointId, accountId] = payload.split(" ");
+        if (endpointId && accountId) this.#wake(endpointId, accountId);
+      },
+    });
   }
 
   #wake(endpointId: string, accountId: string): void {
     this.#ready.set(endpointId, accountId);
-    this.#go();
+    this.#loop.wake();
   }
 
-  /** One claim is under way at a time; what becomes ready meanwhile is the next one's. */
-  #go(): void {
-    if (this.#isStopped) return;
-    this.#isAgain = this.#claiming !== undefined;
-    if (this.#isAgain) return;
-    this.#claiming = this.#claimAll()
-      .catch(this.#failed)
-      .finally(() => {
-        this.#claiming = undefined;
-        if (this.#isAgain) this.#go();
-      });
-  }
-
-  /** What no notice told of: retries, lanes that are free again, what dead processes left. */
+  /** Finds what no notice announced: retries, tasks whose earlier delivery has ended, and expired leases. */
   async #scan(): Promise<void> {
     const lost = await recoverLost(this.#pool);
-    if (lost.length > 0) this.#at("recover.done");
+    if (lost.length > 0) this.#failpoint("recover.done");
     for (const row of lost) this.#ready.set(row.endpoint_id, row.account_id);
-    for (let after: string | undefined = firstId; after !== undefined && !this.#isStopped; ) {
+    for (let after: string | undefined = nilUuid; after !== undefined && !this.#loop.isStopping; ) {
       const { rows }: { rows: (DueRow & { is_ready: boolean })[] } = await this.#pool.query({
         ...scanStatement,
         values: [after, scanPage],
@@ -152,22 +142,21 @@ class RunningDispatcher implements Dispatcher {
       for (const row of rows) if (row.is_ready) this.#ready.set(row.endpoint_id, row.account_id);
       after = rows.length === scanPage ? rows.at(-1)?.endpoint_id : undefined;
     }
-    this.#go();
   }
 
-  async #claimAll(): Promise<void> {
-    while (!this.#isStopped && this.#ready.size > 0) {
+  async #claimReady(): Promise<void> {
+    while (!this.#loop.isStopping && this.#ready.size > 0) {
       const plan = this.#slots.plan(this.#ready, performance.now());
       if (plan.size === 0) return;
       const accounts = new Map(this.#ready);
-      // Before asking: what becomes due from here on is a new notice.
+      // Before the claim: what becomes due from here on is a new notice.
       for (const endpointId of plan.keys()) this.#ready.delete(endpointId);
-      const askedMs = performance.now();
+      const claimStartMs = performance.now();
       const claimed = await this.#claim(plan, accounts);
       const left = new Map(plan);
       for (const row of claimed) {
         left.set(row.endpoint_id, (left.get(row.endpoint_id) ?? 0) - 1);
-        this.#send(row, askedMs);
+        this.#send(row, claimStartMs);
       }
       // Who used all its slots may have more.
       for (const [endpointId, slots] of left) {
@@ -183,9 +172,9 @@ class RunningDispatcher implements Dispatcher {
     const values = [[...plan.keys()], [...plan.values()], this.#timings.leaseMs];
     try {
       const asked = this.#pool.query<ClaimedRow>({ ...claimStatement, values });
-      this.#at("claim.sent");
+      this.#failpoint("claim.sent");
       const { rows } = await asked;
-      if (rows.length > 0) this.#at("claim.answered");
+      if (rows.length > 0) this.#failpoint("claim.answered");
       return rows;
     } catch (error) {
       for (const endpointId of plan.keys()) {
@@ -195,39 +184,13 @@ class RunningDispatcher implements Dispatcher {
     }
   }
 
-  #send(row: ClaimedRow, askedMs: number): void {
+  #send(row: ClaimedRow, claimStartMs: number): void {
     const slot = this.#slots.begin(row.endpoint_id, row.account_id, performance.now());
-    const sending = this.#deliverer.deliver(row, askedMs).then((isGood) => {
+    const ended = (isGood: boolean): void => {
       slot.end(isGood);
-      this.#sending.delete(sending);
-      // Its lane may have a newer event, its receiver more that waited for the slot.
+      // The task may have a newer event, the receiver more that waited for the slot.
       this.#wake(row.endpoint_id, row.account_id);
-    });
-    this.#sending.add(sending);
+    };
+    this.#loop.track(this.#deliverer.deliver(row, claimStartMs).then(ended));
   }
-}
-
-/*
- * Hears at once what has become due. What is missed while the connection is down is found by the dispatcher's
- * next scan.
- */
-
-/** What {@link createDueFeed} needs. */
-interface DueFeedOptions {
-  /** The database. Contains a password: never logged. */
-  readonly url: string;
-  readonly onDue: (endpointId: string, accountId: string) => void;
-}
-
-/** Makes the feed; it hears from its start on. */
-function createDueFeed({ url, onDue }: DueFeedOptions): Listener {
-  return new Listener({
-    url,
-    channel: dueChannel,
-    applicationName: "uas-webhooks-due",
-    onNotice: (payload) => {
-      const [endpointId, accountId] = payload.split(" ");
-      if (endpointId && accountId) onDue(endpointId, accountId);
-    },
-  });
 }

@@ -1,38 +1,49 @@
-/** The RPCs that show receivers, and take one for healthy again. */
+/** The RPCs that list and re-enable receivers, and those that show and change an account's signing secret. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
+import { raw, type InferEntity } from "@mikro-orm/core";
+import type { EntityManager } from "@mikro-orm/postgresql";
 import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
-import { WebhookSecretSchema, type WebhookSecret } from "../../gen/uas/webhook/v1/webhook_pb.ts";
+import {
+  EndpointSchema,
+  EndpointState,
+  WebhookSecretSchema,
+  type Endpoint,
+  type WebhookSecret,
+} from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { sessionOf } from "../core/browser-session.ts";
 import { callerKey } from "../core/caller.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { recordActionOn } from "../core/operator-log.ts";
+import { recordAction } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
 import { transact } from "../db/transaction.ts";
 import { accountCheck } from "./access.ts";
-import { endpointMessage, endpointSql, type EndpointRow } from "./delivery-query.ts";
 import { endpointOf } from "./delivery-rpcs.ts";
 import { dueChannel } from "./enqueue.ts";
+import { WebhookDeliveryEntity, WebhookEndpointEntity } from "./entity.ts";
 import type { AccountSecrets } from "./secrets.ts";
 import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+type EndpointRow = InferEntity<typeof WebhookEndpointEntity>;
 
-/** Closes the breaker and lets what waits go now: one that fails again opens it again. */
-const enableSql = `
-  with enabled as (
-    update webhook_endpoint set failures = 0, probes = 0, failing_since = null, open_until = null, dead_time = null
-    where id = $1 returning id, account_id),
-  freed as (
-    update webhook_delivery set due = now() where endpoint_id = $1 and state = 1 and due > now())
-  select pg_notify('${dueChannel}', id || ' ' || account_id) from enabled`;
+/** `webhook_delivery.state` of a delivery that waits. */
+const pending = 1;
 
-/** Makes them. */
+/** What closes the breaker. */
+const healthy = {
+  failures: 0,
+  probes: 0,
+  failingSince: null,
+  openUntil: null,
+  deadTime: null,
+} as const;
+
+/** Creates the endpoint RPCs. */
 export function createEndpointRpcs({
-  pool,
+  orm,
   accountExists,
 }: WebhookServiceOptions): Pick<WebhookRpcs, "listEndpoints" | "reenableEndpoint"> {
   const requireAccount = accountCheck(accountExists);
@@ -40,43 +51,81 @@ export function createEndpointRpcs({
     async listEndpoints(request, context) {
       const accountId = await requireAccount(request.accountId, context);
       const page = readPage(request, { isKey: isUuid });
-      const text = `${endpointSql} where account_id = $1 and id < $2 order by id desc limit $3`;
-      const values = [accountId, page.after ?? topId, page.limit + 1];
-      const { rows } = await answering(pool.query<EndpointRow>(text, values));
+      const where = { accountId, ...(page.after !== undefined && { id: { $lt: page.after } }) };
+      const newest = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
+      const em = orm.em.fork();
+      const rows = await mapDatabaseLoss(em.find(WebhookEndpointEntity, where, newest));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
-      return { endpoints: items.map(endpointMessage), nextPageToken };
+      return { endpoints: await mapDatabaseLoss(endpointMessages(em, items)), nextPageToken };
     },
 
     async reenableEndpoint(request, context) {
       const accountId = await requireAccount(request.accountId, context);
       const id = endpointOf(accountId, request.origin);
-      const row = await transact(pool, async (client) => {
-        await client.query(enableSql, [id]);
-        const read = await client.query<EndpointRow>(`${endpointSql} where id = $1`, [id]);
-        const [enabled] = read.rows;
-        if (enabled === undefined) throw noSuchEndpoint();
-        const { origin } = enabled;
-        await recordActionOn(client, context.values, {
+      return transact(orm, async (em) => {
+        const endpoint = await enable(em, id);
+        await recordAction(em, context.values, {
           action: "webhook.enable",
           accountId,
           subject: id,
-          after: { origin },
+          after: { origin: endpoint.origin },
         });
-        return enabled;
+        const [message] = await endpointMessages(em, [endpoint]);
+        return message === undefined ? {} : { endpoint: message };
       });
-      return { endpoint: endpointMessage(row) };
     },
   };
 }
 
+/** Closes the breaker and lets what waits go now: one that fails again opens it again. */
+async function enable(em: EntityManager, id: string): Promise<EndpointRow> {
+  if ((await em.nativeUpdate(WebhookEndpointEntity, { id }, healthy)) === 0) {
+    throw noSuchEndpoint();
+  }
+  const later = { endpointId: id, state: pending, due: { $gt: raw<Date>("now()") } };
+  await em.nativeUpdate(WebhookDeliveryEntity, later, { due: raw<Date>("now()") });
+  const endpoint = await em.findOneOrFail(WebhookEndpointEntity, { id });
+  await em.execute("select pg_notify(?, ?)", [dueChannel, `${id} ${endpoint.accountId}`]);
+  return endpoint;
+}
+
+async function endpointMessages(
+  em: EntityManager,
+  rows: readonly EndpointRow[],
+): Promise<Endpoint[]> {
+  const where = { endpointId: { $in: rows.map(({ id }) => id) }, state: pending };
+  const waiting = await em.countBy(WebhookDeliveryEntity, "endpointId", { where });
+  return rows.map((row) => endpointMessage(row, waiting[row.id] ?? 0));
+}
+
+function endpointMessage(row: EndpointRow, waitingCount: number): Endpoint {
+  const state = endpointState(row);
+  const { failingSince, openUntil, successTime, failureTime } = row;
+  const nextProbeTime = state === EndpointState.FAILING ? openUntil : undefined;
+  return create(EndpointSchema, {
+    accountId: row.accountId,
+    origin: row.origin,
+    state,
+    failureCount: row.failures,
+    ...(failingSince && { failingSince: timestampFromDate(failingSince) }),
+    ...(nextProbeTime && { nextProbeTime: timestampFromDate(nextProbeTime) }),
+    ...(successTime && { successTime: timestampFromDate(successTime) }),
+    ...(failureTime && { failureTime: timestampFromDate(failureTime) }),
+    waitingCount,
+  });
+}
+
+function endpointState({ deadTime, openUntil }: EndpointRow): EndpointState {
+  if (deadTime != null) return EndpointState.DEAD;
+  return openUntil == null ? EndpointState.HEALTHY : EndpointState.FAILING;
+}
+
 function noSuchEndpoint(): GatewayError {
-  const text = "nothing was ever sent to this origin of the account: see ListEndpoints";
+  const text = "nothing was ever sent to this origin of the account: list its endpoints";
   return new GatewayError(ErrorCode.NOT_FOUND, text);
 }
 
-/* The RPCs that show and change an account's secret. */
-
-/** Makes them. */
+/** Creates the secret RPCs. */
 export function createSecretRpcs({
   secrets,
   accountExists,
@@ -116,13 +165,13 @@ export function createSecretRpcs({
   };
 }
 
-/** Whether somebody who is signed in to the console calls, operators too. */
+/** Whether the caller is signed in to the console, as a user or an operator. */
 function isSession({ values }: HandlerContext): boolean {
   const caller = values.get(callerKey);
   return caller?.kind === "session" || sessionOf(caller) !== undefined;
 }
 
-/** The secrets as they are shown to whoever finds a browser open. */
+/** Masks the secrets for a session without a second proof: its browser may be unattended. */
 function masked(secrets: AccountSecrets): AccountSecrets {
   const { current, other } = secrets;
   return { ...secrets, current: mask(current), other: other === undefined ? other : mask(other) };

@@ -1,28 +1,28 @@
-/** Puts webhooks where they cannot be lost: beside what they tell of, in its transaction. */
+/** Puts webhooks where they cannot be lost: beside what they tell of, in its transaction. SQL: on the connection of hot task changes. */
 import { hash } from "node:crypto";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { webhookProgressMs } from "../config/limits.ts";
 import { newId } from "../core/uuid.ts";
-import { execute, type Transaction } from "../db/transaction.ts";
+import type { Transaction } from "../db/transaction.ts";
 import { freezePayload, type WebhookPayload } from "./payload.ts";
 import { safeText } from "./safe-json.ts";
 import { EventKind, type EventKindValue } from "./schedule.ts";
 
-/** Something to tell a receiver. */
+/** An event for a receiver. */
 export interface WebhookEvent extends Omit<WebhookPayload, "facts"> {
   readonly accountId: string;
   /** A UUID. The events of a task go out one by one, in the order they were enqueued. */
   readonly taskId: string;
-  /** Where to: an address that `readPublicUrl` accepted. */
+  /** The receiver's address, which `readPublicUrl` accepted. */
   readonly url: string;
   readonly modelKey: string;
   /** The request id of the submit. */
   readonly requestId: string;
-  /** Whether it is a test: sent once, and no task's. Default: it is not. */
+  /** Whether it is a test: sent once, and not about a task. Default false. */
   readonly isTest?: boolean;
 }
 
-/** The channel on which every process hears that something is due: `<endpoint id> <account id>`. */
+/** The channel that notifies every process of a due delivery: `<endpoint id> <account id>`. */
 export const dueChannel = "webhook_due";
 
 const numbers = {
@@ -33,30 +33,30 @@ const numbers = {
 } as const;
 
 const sql = {
-  lane: `
+  sent: `
     select coalesce(max(event.sequence), 0) + 1 as sequence,
       coalesce(max(event.progress) filter (where event.kind = 1), -1) as progress,
       coalesce(bool_or(event.kind = 2), false) as is_over,
       coalesce(extract(epoch from clock_timestamp() - max(claim_time) filter (where event.kind = 1)), 3600)::float
         as sent_seconds_ago
     from webhook_event event join webhook_delivery delivery on delivery.id = event.id
-    where event.lane = $1`,
+    where event.task_id = $1`,
   drop: `update webhook_delivery set state = 5, end_time = now()
-    where lane = $1 and state = 1 and kind = 1`,
+    where task_id = $1 and state = 1 and kind = 1`,
   insert: `
     with event as (
       insert into webhook_event
-        (id, account_id, lane, endpoint_id, create_time, sequence, kind, status, progress, callback_id, url, body)
+        (id, account_id, task_id, endpoint_id, create_time, sequence, kind, status, progress, callback_id, url, body)
       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, decode($12, 'hex'))
-      returning id, account_id, lane, endpoint_id, kind
+      returning id, account_id, task_id, endpoint_id, kind
     ), delivery as (
-      insert into webhook_delivery (id, account_id, lane, endpoint_id, kind, due, is_urgent)
-      select id, account_id, lane, endpoint_id, kind, now() + $13 * interval '1 ms', kind = 3 from event
+      insert into webhook_delivery (id, account_id, task_id, endpoint_id, kind, due, is_urgent)
+      select id, account_id, task_id, endpoint_id, kind, now() + $13 * interval '1 ms', kind = 3 from event
     )
     select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id) from event`,
 } as const;
 
-interface LaneRow {
+interface SentEvents {
   readonly sequence: number;
   readonly progress: number;
   readonly is_over: boolean;
@@ -64,11 +64,11 @@ interface LaneRow {
 }
 
 /**
- * Enqueues an event in an open transaction: it is sent if, and as soon as, that commits. Call it under the lock
- * that orders the task's changes, for that orders its events.
+ * Enqueues an event in an open transaction: it is sent as soon as that commits. Call it under the lock that orders the
+ * task's changes: the lock also orders its events.
  *
- * Progress that is not higher than what was told, and anything after the end, is not enqueued. What waits of a
- * task's older progress is dropped.
+ * Progress that is not higher than before, and any event after the end, is not enqueued. Pending older progress of the
+ * task is dropped.
  *
  * @returns the delivery's id; `undefined` where nothing was enqueued.
  */
@@ -77,16 +77,17 @@ export async function enqueueWebhook(
   event: WebhookEvent,
 ): Promise<string | undefined> {
   const { taskId, progress } = event;
-  const [lane] = await execute<LaneRow>(transaction, sql.lane, [taskId]);
-  if (lane === undefined || lane.is_over) return undefined;
+  const { rows } = await transaction.query(sql.sent, [taskId]);
+  const [sent] = rows as SentEvents[];
+  if (sent === undefined || sent.is_over) return undefined;
   const kind = kindOf(event);
-  if (kind === EventKind.PROGRESS && progress <= lane.progress) return undefined;
-  if (lane.sequence > 1) await execute(transaction, sql.drop, [taskId]);
-  const sinceMs = lane.sent_seconds_ago * 1_000;
+  if (kind === EventKind.PROGRESS && progress <= sent.progress) return undefined;
+  if (sent.sequence > 1) await transaction.query(sql.drop, [taskId]);
+  const sinceMs = sent.sent_seconds_ago * 1_000;
   const pauseMs = kind === EventKind.PROGRESS ? Math.max(0, webhookProgressMs - sinceMs) : 0;
   const id = newId();
-  const values = rowOf(event, { id, kind, sequence: lane.sequence });
-  await execute(transaction, sql.insert, [...values, Math.round(pauseMs)]);
+  const values = rowOf(event, { id, kind, sequence: sent.sequence });
+  await transaction.query(sql.insert, [...values, Math.round(pauseMs)]);
   return id;
 }
 
@@ -120,14 +121,13 @@ function rowOf(
   ];
 }
 
-/* A receiver: what belongs to one account and one origin shares its caps and its breaker. */
-
 /** The origin of a callback address: scheme, host and port. */
 export function originOf(url: string): string {
   return new URL(url).origin;
 }
 
-/** The id of a receiver. Made of what it is, so that nobody has to look it up. */
+/** The id of a receiver: a hash of its account and origin, so that no lookup is needed. Its deliveries share one breaker
+ * and one limit. */
 export function endpointIdOf(accountId: string, origin: string): string {
   const hex = hash("sha256", `${accountId}\n${origin}`);
   const parts = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)];

@@ -27,7 +27,7 @@ export const WebhookEventEntity = defineEntity({
   properties: {
     id: p.uuid().primary(),
     accountId: p.uuid(),
-    lane: p.uuid(),
+    taskId: p.uuid(),
     endpointId: p.uuid(),
     createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
     sequence: p.integer(),
@@ -39,8 +39,8 @@ export const WebhookEventEntity = defineEntity({
     body: p.blob().lazy(),
   },
   uniques: [
-    { name: "webhook_event_lane_sequence_unique", properties: ["lane", "sequence"] },
-    { name: "webhook_event_terminal_index", properties: ["lane"], where: "kind = 2" },
+    { name: "webhook_event_task_id_sequence_unique", properties: ["taskId", "sequence"] },
+    { name: "webhook_event_terminal_index", properties: ["taskId"], where: "kind = 2" },
   ],
   indexes: [
     {
@@ -63,7 +63,7 @@ export const WebhookDeliveryEntity = defineEntity({
     id: p.uuid().primary(),
     accountId: p.uuid(),
     endpointId: p.uuid(),
-    lane: p.uuid(),
+    taskId: p.uuid(),
     due: p.datetime().columnType("timestamptz").defaultRaw("now()"),
     claimTime: p.datetime().columnType("timestamptz").nullable(),
     leaseUntil: p.datetime().columnType("timestamptz").nullable(),
@@ -75,8 +75,8 @@ export const WebhookDeliveryEntity = defineEntity({
     isUrgent: p.boolean().default(false),
   },
   uniques: [
-    { name: "webhook_delivery_waiting_index", properties: ["lane"], where: "state = 1" },
-    { name: "webhook_delivery_sending_index", properties: ["lane"], where: "state = 2" },
+    { name: "webhook_delivery_waiting_index", properties: ["taskId"], where: "state = 1" },
+    { name: "webhook_delivery_sending_index", properties: ["taskId"], where: "state = 2" },
   ],
   indexes: [
     {

@@ -1,4 +1,4 @@
-/** Puts the webhook room together: its service for whoever has the database, its sending for a server. */
+/** Puts the webhook room together: its service for any process with the database, its sending for a server. */
 import { readFileSync } from "node:fs";
 import { rootCertificates } from "node:tls";
 import type { Logger } from "pino";
@@ -16,11 +16,11 @@ import { createWebhookJobs } from "./jobs.ts";
 import { createSecrets, type Secrets } from "./secrets.ts";
 import { createWebhookService, type WebhookServiceOptions } from "./service.ts";
 
-/** What both parts need. */
+/** Options of {@link createWebhookRoom}. */
 export interface WebhookOptions {
   readonly database: Database;
   readonly config: WebhookConfig;
-  /** The master key, asked for when it is first needed. */
+  /** The master key, read at its first use. */
   readonly masterKey: () => Uint8Array;
 }
 
@@ -30,20 +30,20 @@ export interface WebhookRoom {
   readonly secrets: Secrets;
 }
 
-/** Makes the service. */
+/** Creates the webhook room. @param checks of accounts and of a second proof, by the account room */
 export function createWebhookRoom(
-  { database: { pool }, config, masterKey }: WebhookOptions,
+  { database: { orm, pool }, config, masterKey }: WebhookOptions,
   checks: Pick<WebhookServiceOptions, "accountExists" | "requireStepUp">,
 ): WebhookRoom {
   const secrets = createSecrets({ pool, masterKey });
   const { allowHosts } = config;
-  const service = createWebhookService({ pool, secrets, allowHosts, ...checks });
+  const service = createWebhookService({ orm, pool, secrets, allowHosts, ...checks });
   return { secrets, service: serve(WebhookService, service) };
 }
 
-/** What a server sends with. */
+/** Options of {@link createWebhookSending}. */
 export interface SendingOptions {
-  /** The open database, and what is signed with. */
+  /** The open database, and the signing secrets. */
   readonly backend: { readonly database: Database; readonly webhookSecrets: Secrets };
   readonly config: { readonly webhooks: WebhookConfig };
   readonly metrics: Metrics;
@@ -53,14 +53,14 @@ export interface SendingOptions {
 /** The sending of a server. */
 export interface WebhookSending {
   start(): Promise<void>;
-  /** Waits for what is under way, one attempt at most, and closes what was opened. */
+  /** Waits for attempts under way, and closes the connections. */
   stop(): Promise<void>;
 }
 
-/** How many connections the sending may open: bursts of it must not hold up what callers wait for. */
+/** The connections of the sending: its bursts must not delay callers. */
 const poolMax = 4;
 
-/** Makes it; it does not send yet. */
+/** Creates the dispatcher and the jobs; {@link WebhookSending.start} begins. */
 export function createWebhookSending(options: SendingOptions): WebhookSending {
   const { config, metrics, log } = options;
   const { database, webhookSecrets: secrets } = options.backend;

@@ -1,14 +1,14 @@
-/** The body of a webhook: what a task has to say, as bytes that never change again. */
+/** Encodes the body of a webhook, once: all attempts send the same bytes. */
 import { webhookBodyBytesMax, webhookErrorCharsMax } from "../config/limits.ts";
 import { type Json, safeText, safeValue, writeSafe } from "./safe-json.ts";
 
-/** The documented words of a task's state. */
+/** The documented values of `status`. */
 export const webhookStatuses = ["progress", "completed", "failed", "cancelled"] as const;
 
 /** One of them. */
 export type WebhookStatus = (typeof webhookStatuses)[number];
 
-/** What a webhook says. */
+/** The content of a webhook. */
 export interface WebhookPayload {
   /** The callbackId, else the Idempotency-Key, else the task id. */
   readonly callbackId: string;
@@ -16,7 +16,7 @@ export interface WebhookPayload {
   /** 0 to 100. */
   readonly progress: number;
   readonly resultUrl: string | null;
-  /** The text result; moved away (`null`) where it would make the body too long. */
+  /** The text result; `null` where it would make the body too long. */
   readonly resultContent: string | null;
   /** A message for people; cut where it is very long. */
   readonly error: string | null;
@@ -25,23 +25,23 @@ export interface WebhookPayload {
   readonly usage: WebhookUsage;
   /** When the event happened. */
   readonly time: Date;
-  /** What `external_data` has always. */
+  /** The members that `external_data` always has. */
   readonly facts: WebhookFacts;
-  /** What else it has, such as the vendor's own answer. Left out where it would make the body too long.
-   * Default: nothing. */
+  /** Further members of `external_data`, such as the vendor's own reply. Left out where they would make the body too long.
+   * Default: none. */
   readonly extra?: { readonly [name: string]: Json | undefined };
 }
 
-/** What was consumed; whole numbers, zero where nothing is known. */
+/** Token usage in whole numbers; zero where it is not known. */
 export interface WebhookUsage {
   readonly promptTokens: number;
   readonly completionTokens: number;
   readonly totalTokens: number;
 }
 
-/** What tells one event from every other. */
+/** Identifies an event. */
 export interface WebhookFacts {
-  /** The same in every attempt: receivers recognise repetitions by it. */
+  /** The same in every attempt: receivers detect repetitions by it. */
   readonly eventId: string;
   readonly modelKey: string;
   /** The request id of the submit. */
@@ -51,15 +51,15 @@ export interface WebhookFacts {
   readonly taskId: string;
 }
 
-/** A body that is final. */
+/** An encoded body. */
 export interface FrozenPayload {
-  /** What is signed and sent, at most `webhookBodyBytesMax`. */
+  /** The bytes that are signed and sent, at most `webhookBodyBytesMax`. */
   readonly bytes: Buffer;
   /** Whether a text was changed, moved or left out; `external_data.result_altered` says so too. */
   readonly isResultAltered: boolean;
 }
 
-/** What is tried where a body is too long, one after the other: what the poll has anyway goes first. */
+/** Tried one after the other where a body is too long. Members that a poll of the task also has are dropped first. */
 const shortenings: readonly ((payload: WebhookPayload) => WebhookPayload)[] = [
   (payload) => payload,
   (payload) => ({ ...payload, resultContent: null }),
@@ -68,7 +68,7 @@ const shortenings: readonly ((payload: WebhookPayload) => WebhookPayload)[] = [
   (payload) => ({ ...payload, resultContent: null, extra: {}, resultUrl: null, error: null }),
 ];
 
-/** Writes a payload, once and for all attempts. The same payload gives the same bytes. */
+/** Encodes a payload for all attempts. The same payload gives the same bytes. */
 export function freezePayload(payload: WebhookPayload): FrozenPayload {
   let frozen = write(payload, false);
   for (const [steps, shorten] of shortenings.entries()) {

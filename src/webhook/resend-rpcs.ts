@@ -1,10 +1,11 @@
-/** The RPCs that send deliveries again, and tests. */
+/** The RPCs that send deliveries again, and tests. SQL: many rows change and their endpoints are notified in one statement. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { recordActionOn } from "../core/operator-log.ts";
-import { accountCheck, invalid } from "./access.ts";
+import { invalid } from "../core/validation.ts";
+import { accountCheck } from "./access.ts";
 import { deliveryMessage } from "./delivery-query.ts";
 import { endpointOf, findDelivery, noSuchDelivery, readDelivery } from "./delivery-rpcs.ts";
 import { dueChannel, enqueueWebhook } from "./enqueue.ts";
@@ -18,14 +19,14 @@ import { newId } from "../core/uuid.ts";
 type Rpcs = Pick<WebhookRpcs, "resendDelivery" | "resendFailed" | "sendTestEvent">;
 
 const sql = {
-  /** One that waits goes now; one that is over begins anew. */
+  /** A pending delivery becomes due now; an ended one begins its schedule anew. */
   resend: `
     with again as (
       update webhook_delivery set state = 1, due = now(), end_time = null, is_urgent = true,
         series = case when state = 1 then series else 0 end
       where id = $1 and state <> 2 returning endpoint_id, account_id)
     select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id) from again`,
-  /** Ends only; a test or progress that failed is over. Their receivers' breakers are kept. */
+  /** Ends of tasks only, not failed tests or progress. The breakers of their receivers stay. */
   resendFailed: `
     with again as (
       update webhook_delivery delivery set state = 1, due = now(), end_time = null, series = 0
@@ -47,7 +48,7 @@ const statusWords = new Map<WebhookStatus, "progress" | "completed" | "failed" |
   [WebhookStatus.CANCELLED, "cancelled"],
 ]);
 
-/** Makes them. */
+/** Creates the resend RPCs. */
 export function createResendRpcs(options: WebhookServiceOptions): Rpcs {
   const { pool } = options;
   const requireAccount = accountCheck(options.accountExists);
@@ -111,7 +112,7 @@ function createTestRpc(options: WebhookServiceOptions): Rpcs["sendTestEvent"] {
         action: "webhook.test",
         accountId,
         subject: deliveryId ?? accountId,
-        // Not the whole address: what is behind its host may be a secret of the receiver's.
+        // Not the whole address: its path may contain a secret of the receiver.
         after: { origin: read.url.origin },
       });
       return deliveryId;
@@ -123,6 +124,6 @@ function createTestRpc(options: WebhookServiceOptions): Rpcs["sendTestEvent"] {
 }
 
 function noProgress(): GatewayError {
-  const text = "progress is not sent again: what it told is over";
+  const text = "progress is not sent again: it is outdated";
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "delivery_id" });
 }

@@ -1,10 +1,10 @@
 /**
- * JSON that survives: parsed and written again by a receiver in any language that follows the specification
- * (compact, non-ASCII as it is), it gives the same bytes, so that a signature over either is the same.
+ * JSON that survives a round trip: a receiver in any language that parses it and writes it again (compact, non-ASCII
+ * unescaped) gets the same bytes, so that a signature over either is the same.
  *
- * What other writers would change is not sent: members in any order but sorted (Go, Rust and `sort_keys` sort),
- * numbers that are no safe integers, empty objects (PHP makes them lists), control characters, U+2028 and
- * U+2029, lone surrogates, deep nesting.
+ * Values that other writers would change are avoided: unsorted members (Go, Rust and `sort_keys` sort), numbers that are
+ * no safe integers, empty objects (PHP turns them into lists), control characters, U+2028 and U+2029, lone surrogates,
+ * deep nesting.
  */
 
 /** A value of JSON. */
@@ -26,7 +26,7 @@ export interface SafeValue {
 /** How deep a payload may nest: the outermost object is level 1. */
 const depthMax = 8;
 
-/** Names that no language takes for an index, a prototype, or nothing. */
+/** Names that no language mistakes for an index, a prototype, or an empty key. */
 const nameForm = /^[a-z][a-zA-Z0-9_]*$/;
 
 /** Control characters but tab, line feed and carriage return, and DEL, which some writers escape. */

@@ -1,7 +1,7 @@
-/** When a delivery is tried, and when it is given up. Pure. */
+/** The retry schedule of deliveries, and the classification of attempts. Pure. */
 import { AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 
-/** What kind of event a delivery sends, as the database has it. */
+/** The kinds of events, as the database stores them. */
 export const EventKind = { PROGRESS: 1, TERMINAL: 2, TEST: 3 } as const;
 
 /** One of {@link EventKind}. */
@@ -11,7 +11,7 @@ const second = 1_000;
 const minute = 60 * second;
 const hour = 60 * minute;
 
-/** The pause after each failed attempt, in milliseconds: 14 attempts in 72 hours. After the last there is none. */
+/** The pause after each failed attempt, in milliseconds: 14 attempts in 72 hours. The last attempt has no pause. */
 export const retryPausesMs: readonly number[] = [
   5 * second,
   30 * second,
@@ -28,33 +28,36 @@ export const retryPausesMs: readonly number[] = [
   16 * hour,
 ];
 
-/** How far a pause may be from its value, so that what failed together does not return together. */
+/** The jitter of a pause, as a share of it: deliveries that failed together do not return together. */
 const jitter = 0.2;
 
-/** The longest pause that a receiver may ask for, in milliseconds. */
+/** The longest `retry-after` that is honoured, in milliseconds. */
 const retryAfterMsMax = hour;
 
 /** An attempt that has ended. */
-export interface Ended {
+export interface EndedAttempt {
   readonly kind: EventKindValue;
-  /** Which attempt of the schedule it was, from 1. */
+  /** Its position in the schedule, from 1. */
   readonly series: number;
   readonly outcome: AttemptOutcome;
-  /** What the receiver asked to wait, in milliseconds; 0: nothing. */
+  /** The receiver's `retry-after`, in milliseconds; 0: none. */
   readonly retryAfterMs: number;
 }
 
-/** What becomes of the delivery: over, or another attempt after a pause. */
+/** The next state of the delivery: ended, or another attempt after a pause. */
 export type Verdict =
   | { readonly state: "delivered" | "failed" }
   | { readonly state: "pending"; readonly pauseMs: number };
 
 /**
- * Decides. Only what tells of an end is tried again.
+ * Classifies an attempt. Only events of a task's end are retried.
  *
  * @param random from 0 to below 1; decides the jitter
  */
-export function judge({ kind, series, outcome, retryAfterMs }: Ended, random: number): Verdict {
+export function classifyAttempt(
+  { kind, series, outcome, retryAfterMs }: EndedAttempt,
+  random: number,
+): Verdict {
   if (outcome === AttemptOutcome.DELIVERED) return { state: "delivered" };
   const pauseMs = retryPausesMs[series - 1];
   const isOver = kind !== EventKind.TERMINAL || outcome === AttemptOutcome.GONE;
@@ -64,7 +67,7 @@ export function judge({ kind, series, outcome, retryAfterMs }: Ended, random: nu
   return { state: "pending", pauseMs: Math.round(Math.max(pauseMs * spread, asked)) };
 }
 
-/** What `retry-after` asks for, in milliseconds; 0 where it is missing or no time. */
+/** Reads `retry-after`, in milliseconds; 0 where it is missing or invalid. */
 export function readRetryAfter(header: unknown, now: Date): number {
   if (typeof header !== "string") return 0;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * second;
@@ -72,7 +75,7 @@ export function readRetryAfter(header: unknown, now: Date): number {
   return Number.isNaN(at) ? 0 : Math.max(0, at - now.getTime());
 }
 
-/** What an HTTP status means. */
+/** The outcome of an HTTP status. */
 export function outcomeOf(status: number): AttemptOutcome {
   if (status >= 200 && status < 300) return AttemptOutcome.DELIVERED;
   if (status >= 300 && status < 400) return AttemptOutcome.REDIRECTED;

@@ -1,19 +1,17 @@
-/** The signing secrets of accounts: made when first needed, kept sealed, rotated without a gap. */
+/** The signing secrets of accounts: made when first needed, kept sealed, rotated without a gap. SQL: the database's clock decides. */
 import type { Pool } from "pg";
 import { webhookRotationMs } from "../config/limits.ts";
-import { answering } from "../core/database-lost.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { createSealing, type Sealing } from "../core/sealing.ts";
+import type { RowOf } from "../db/row.ts";
+import type { WebhookSecretEntity } from "./entity.ts";
 import { newSecret, type SigningSecrets } from "./signature.ts";
 
-/** The columns of a secret, with the database's own judgement of the time. */
-export interface SecretRow {
-  readonly sealed: Buffer;
-  readonly previous: Buffer | null;
-  readonly is_promoted: boolean;
-  /** Whether the previous one still counts. */
+/** The columns of a secret, and by the database's clock whether the previous one still counts. */
+export type SecretRow = RowOf<typeof WebhookSecretEntity, "sealed" | "previous" | "is_promoted"> & {
   readonly is_rotating: boolean;
-}
+};
 
 /** An account's secrets at this moment. */
 export interface AccountSecrets extends SigningSecrets {
@@ -24,17 +22,17 @@ export interface AccountSecrets extends SigningSecrets {
 
 /** The secrets of all accounts. */
 export interface Secrets {
-  /** Makes one where there is none, exactly once. @throws GatewayError where it cannot be opened */
+  /** Reads the secrets; generates one where there is none, exactly once. @throws GatewayError where they cannot be opened */
   get(accountId: string): Promise<AccountSecrets>;
-  /** See `WebhookService.RotateSecret`. */
+  /** Generates a new secret beside the current one: RotateSecret of the contract. */
   rotate(accountId: string): Promise<AccountSecrets>;
-  /** See `WebhookService.PromoteSecret`. */
+  /** Makes the new secret the current one: PromoteSecret of the contract. */
   promote(accountId: string, dropOld: boolean): Promise<AccountSecrets>;
-  /** Opens what was read with something else; `undefined`: sealed with another master key. */
+  /** Opens a row that another query has read; `undefined`: it was sealed with another master key. */
   open(accountId: string, row: SecretRow): SigningSecrets | undefined;
 }
 
-/** Whether the previous secret still counts: a condition on the row `secret`. */
+/** Whether the previous secret is still valid: a condition on the row `secret`. */
 export const isRotatingSql = `(secret.previous is not null
   and secret.rotate_time > now() - interval '${webhookRotationMs} ms')`;
 
@@ -52,21 +50,19 @@ const sql = {
     where account_id = $1 returning ${columns}`,
 } as const;
 
-interface StoredRow extends SecretRow {
-  readonly rotate_time: Date;
-}
+type StoredRow = SecretRow & RowOf<typeof WebhookSecretEntity, "rotate_time">;
 
-/** What the sealed texts are bound to, beside their account. */
+/** The sealing context of secrets, beside their account. */
 const context = Buffer.from("webhook secret");
 
-/** What {@link createSecrets} needs. */
+/** Options of {@link createSecrets}. */
 export interface SecretsOptions {
   readonly pool: Pool;
-  /** The master key, 32 bytes; asked for when it is first needed. */
+  /** The master key, 32 bytes; read at its first use. */
   readonly masterKey: () => Uint8Array;
 }
 
-/** Makes the store. */
+/** Creates the store. */
 export function createSecrets({ pool, masterKey }: SecretsOptions): Secrets {
   let made: Sealing | undefined;
   const sealing = (): Sealing => (made ??= createSealing(masterKey(), "webhook"));
@@ -79,7 +75,7 @@ export function createSecrets({ pool, masterKey }: SecretsOptions): Secrets {
     return isPromoted ? { current: newest, other: old } : { current: old, other: newest };
   };
   const one = async (text: string, values: readonly unknown[]): Promise<StoredRow | undefined> =>
-    (await answering(pool.query<StoredRow>(text, [...values]))).rows[0];
+    (await mapDatabaseLoss(pool.query<StoredRow>(text, [...values]))).rows[0];
   const seal = (accountId: string): Buffer => sealing().seal(accountId, context, newSecret());
   const ensure = async (accountId: string): Promise<StoredRow> => {
     for (;;) {
@@ -102,7 +98,7 @@ export function createSecrets({ pool, masterKey }: SecretsOptions): Secrets {
     open,
     get: async (accountId) => read(accountId, await ensure(accountId)),
     async rotate(accountId) {
-      // Before, so that the old one can be opened: a secret that is lost is not replaced silently.
+      // Opened first: a secret that can no longer be opened is not replaced silently.
       read(accountId, await ensure(accountId));
       const row = await one(sql.rotate, [accountId, seal(accountId)]);
       return read(accountId, row ?? (await ensure(accountId)));

@@ -1,5 +1,6 @@
-/** The RPCs of webhooks. Who may call which is checked before; which account, is checked here. */
+/** The RPCs of WebhookService. The access option of each RPC is checked before; the account is checked here. */
 import type { ServiceImpl } from "@connectrpc/connect";
+import type { MikroORM } from "@mikro-orm/postgresql";
 import type { Pool } from "pg";
 import type { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
@@ -8,22 +9,23 @@ import { createEndpointRpcs, createSecretRpcs } from "./endpoint-rpcs.ts";
 import { createResendRpcs } from "./resend-rpcs.ts";
 import type { Secrets } from "./secrets.ts";
 
-/** What {@link createWebhookService} needs. */
+/** Options of {@link createWebhookService}. */
 export interface WebhookServiceOptions {
+  readonly orm: MikroORM;
   readonly pool: Pool;
   readonly secrets: Secrets;
   /** Whether there is such an account. The account room knows. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
-  /** What a session needs beside itself. */
+  /** Checks the second proof of a session. */
   readonly requireStepUp: RequireStepUp;
   /** Hosts that webhooks may reach although they are not public. */
   readonly allowHosts: readonly string[];
 }
 
-/** The rooms' part of a service: its RPCs by name. */
+/** The RPCs of WebhookService by name. */
 export type WebhookRpcs = ServiceImpl<typeof WebhookService>;
 
-/** Makes the implementation of `uas.webhook.v1.WebhookService`. */
+/** Creates the implementation of `uas.webhook.v1.WebhookService`. */
 export function createWebhookService(options: WebhookServiceOptions): WebhookRpcs {
   return {
     ...createSecretRpcs(options),

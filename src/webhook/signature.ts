@@ -4,10 +4,10 @@
  */
 import { createHmac, randomBytes } from "node:crypto";
 
-/** Tells our secrets from other texts; Standard Webhooks has the same. */
+/** The prefix of secrets, as in Standard Webhooks. */
 const prefix = "whsec_";
 
-/** What an account signs with at a moment. */
+/** The secrets that sign an account's webhooks now. */
 export interface SigningSecrets {
   /** Signs `X-AI-Service-Signature`. */
   readonly current: string;
@@ -16,7 +16,7 @@ export interface SigningSecrets {
   readonly other: string | undefined;
 }
 
-/** What is signed. */
+/** The message to sign. */
 export interface SignedMessage {
   /** The same in every attempt. No dot in it. */
   readonly eventId: string;
@@ -25,14 +25,14 @@ export interface SignedMessage {
   readonly time: Date;
 }
 
-/** Makes a secret: `whsec_` and 32 random bytes in base64. */
+/** Generates a secret: `whsec_` and 32 random bytes in base64. */
 export function newSecret(): string {
   return prefix + randomBytes(32).toString("base64");
 }
 
 /**
- * The headers that prove who sent a webhook. The key of `X-AI-Service-Signature` is the UTF-8 of the whole
- * secret, that of `webhook-signature` its decoded bytes, as each says.
+ * The signature headers of a webhook. The HMAC key of `X-AI-Service-Signature` is the whole secret as UTF-8, that of
+ * `webhook-signature` its decoded bytes, as each specification says.
  */
 export function signatureHeaders(
   { eventId, body, time }: SignedMessage,

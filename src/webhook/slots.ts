@@ -1,8 +1,7 @@
 /**
- * Who may send now. Deliveries to a receiver that hangs cost a slot for five seconds each, so no receiver and
- * no account gets many, and receivers that failed or are slow share a part of the slots only; with those of which
- * nothing is known yet a larger part; the rest is always there for those that answer. Pure: the caller brings the
- * time.
+ * The slots of concurrent deliveries. A delivery to a receiver that hangs takes a slot for five seconds, so no receiver
+ * and no account gets many. Receivers that failed or are slow share a part of the slots; together with unknown ones they
+ * share a larger part; the rest is reserved for receivers that answer. Pure: the caller passes the time.
  *
  * A receiver's own share grows as TCP's window does: one at first, one more for each answer, half after a
  * failure. With a fixed share of 4 and a hundred slots, sixty receivers that hang would still take them all.
@@ -31,15 +30,15 @@ interface Endpoint {
   /** How many may be under way. */
   window: number;
   /** How the last one ended. */
-  fame: Fame;
+  reputation: Reputation;
 }
 
-/** What is known of a receiver: it answers, nothing, or it failed or is slow. */
-type Fame = "proven" | "new" | "suspect";
+/** The reputation of a receiver: it answers, it is unknown, or it failed or is slow. */
+type Reputation = "proven" | "new" | "suspect";
 
 /** One delivery under way. */
 export interface Slot {
-  /** Frees it. @param isGood whether the receiver answered as it should */
+  /** Frees the slot. @param isGood whether the receiver accepted the delivery */
   end(isGood: boolean): void;
 }
 
@@ -64,8 +63,8 @@ export class Slots {
   }
 
   /**
-   * How many deliveries each receiver may begin, for the receivers that may begin any; in the order given,
-   * until nothing is free. To be followed by {@link begin} before the next plan.
+   * Plans how many deliveries each receiver may begin, in the order given, until no slot is free. Receivers without a
+   * slot are left out. Call {@link begin} before the next plan.
    *
    * @param ready receivers that have something to send, with their accounts
    */
@@ -81,10 +80,10 @@ export class Slots {
       if (free <= 0) break;
       const endpoint = this.#endpoints.get(endpointId);
       const ofAccount = ofAccounts.get(accountId) ?? this.#accounts.get(accountId) ?? 0;
-      const fame = endpoint === undefined ? "new" : this.#fameOf(endpoint, nowMs);
+      const reputation = endpoint === undefined ? "new" : this.#reputationOf(endpoint, nowMs);
       const slots = Math.min(
         free,
-        fame === "proven" ? free : freeOf[fame],
+        reputation === "proven" ? free : freeOf[reputation],
         (endpoint?.window ?? 1) - (endpoint?.startsMs.size ?? 0),
         this.#limits.account - ofAccount,
       );
@@ -92,9 +91,12 @@ export class Slots {
       planned.set(endpointId, slots);
       ofAccounts.set(accountId, ofAccount + slots);
       free -= slots;
-      if (fame !== "proven") freeOf.new -= slots;
+      if (reputation !== "proven") freeOf.new -= slots;
       // Suspects are among the unproven, so they never have more than is left for these.
-      freeOf.suspect = Math.min(freeOf.suspect - (fame === "suspect" ? slots : 0), freeOf.new);
+      freeOf.suspect = Math.min(
+        freeOf.suspect - (reputation === "suspect" ? slots : 0),
+        freeOf.new,
+      );
     }
     return planned;
   }
@@ -111,7 +113,7 @@ export class Slots {
       end: (isGood) => {
         if (!endpoint.startsMs.delete(start)) return;
         if (endpoint.startsMs.size === 0) this.#busy.delete(endpoint);
-        endpoint.fame = isGood ? "proven" : "suspect";
+        endpoint.reputation = isGood ? "proven" : "suspect";
         endpoint.window = isGood
           ? Math.min(endpoint.window + 1, this.#limits.endpoint)
           : Math.max(1, endpoint.window >> 1);
@@ -131,7 +133,7 @@ export class Slots {
   #freeOf(nowMs: number): Record<"new" | "suspect", number> {
     const used = { proven: 0, new: 0, suspect: 0 };
     for (const endpoint of this.#busy)
-      used[this.#fameOf(endpoint, nowMs)] += endpoint.startsMs.size;
+      used[this.#reputationOf(endpoint, nowMs)] += endpoint.startsMs.size;
     const { node, suspectShare, unprovenShare } = this.#limits;
     const free = (share: number, taken: number): number =>
       Math.max(1, Math.floor(node * share)) - taken;
@@ -139,15 +141,15 @@ export class Slots {
     return { new: unproven, suspect: Math.min(unproven, free(suspectShare, used.suspect)) };
   }
 
-  #fameOf({ fame, startsMs }: Endpoint, nowMs: number): Fame {
+  #reputationOf({ reputation, startsMs }: Endpoint, nowMs: number): Reputation {
     const [oldest] = startsMs;
     const isSlow = oldest !== undefined && nowMs - oldest.atMs > this.#limits.slowMs;
-    return isSlow ? "suspect" : fame;
+    return isSlow ? "suspect" : reputation;
   }
 
   #remember(endpointId: string, accountId: string): Endpoint {
     if (this.#endpoints.size >= idleMax) this.#forgetIdle();
-    const endpoint: Endpoint = { accountId, startsMs: new Set(), window: 1, fame: "new" };
+    const endpoint: Endpoint = { accountId, startsMs: new Set(), window: 1, reputation: "new" };
     this.#endpoints.set(endpointId, endpoint);
     return endpoint;
   }

@@ -1,13 +1,13 @@
-/** What a test sends: a sample of each kind of payload. */
+/** The events of webhook tests: a sample of each status. */
 import type { WebhookEvent } from "./enqueue.ts";
 import type { WebhookStatus } from "./payload.ts";
 
-/** A test. */
+/** Options of {@link testEvent}. */
 export interface TestOptions {
   readonly accountId: string;
   readonly url: string;
   readonly status: WebhookStatus;
-  /** Stands for a task: of no other event. */
+  /** A fresh id in place of a task's. */
   readonly taskId: string;
 }
 
@@ -32,7 +32,7 @@ const samples = {
   cancelled: { progress: 50, resultContent: null, error: null, errorCode: null, usage: none },
 } as const;
 
-/** The event that a test enqueues. */
+/** Creates the event of a test. */
 export function testEvent({ accountId, url, status, taskId }: TestOptions): WebhookEvent {
   return {
     ...samples[status],

@@ -1,6 +1,6 @@
 /** The life of console sessions, against a model. */
 import * as fc from "fast-check";
-import { Pool } from "pg";
+import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { SignInMethod } from "../../gen/uas/account/v1/session_pb.ts";
 import { UserRole } from "../../gen/uas/account/v1/user_pb.ts";
@@ -13,30 +13,33 @@ import {
   sessionOverlapMs,
   sessionsMax,
 } from "../../src/config/limits.ts";
-import type { Visit } from "../../src/core/browser-session.ts";
+import type { BrowserSession } from "../../src/core/browser-session.ts";
+import { openDatabase, type Database } from "../../src/db/database.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
 let pool: Pool;
+let connected: Database;
 let sessions: Sessions;
 const userIds: string[] = [];
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  pool = new Pool({ connectionString: database.url, max: 4 });
-  sessions = createSessions(pool);
+  connected = await openDatabase(database.url);
+  pool = connected.pool;
+  sessions = createSessions(connected);
   for (const role of [UserRole.MEMBER, UserRole.OPERATOR]) {
     const user = { accountId: undefined, accountName: "a", name: "", role, phone: null };
-    userIds.push((await createUsers(pool).add(user)).id);
+    userIds.push((await createUsers(connected.orm).add(user)).id);
   }
 });
 afterAll(async () => {
-  await pool?.end();
+  await connected?.close();
   await database?.close();
 });
 
 /** A browser, as the store sees it. */
-class FakeVisit implements Visit {
+class FakeVisit implements BrowserSession {
   readonly ipAddress = "192.0.2.1";
   readonly userAgent = "test";
   token: string | undefined;

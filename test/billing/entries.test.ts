@@ -76,7 +76,7 @@ async function readSoFar(): Promise<number> {
   return Number(counted[0]?.count);
 }
 
-test("R-CON-1: movements of some kinds come whole and in order, whatever charges lie between", async () => {
+test("R-CON-1: entries of some kinds are listed completely and in order, however many charges lie between", async () => {
   const before = await readSoFar();
   const grants = await all({ kinds: [LedgerKind.PROMO] });
   const others = await all({ kinds: [LedgerKind.PROMO, LedgerKind.REFUND, LedgerKind.TOP_UP] });
@@ -91,7 +91,7 @@ test("R-CON-1: movements of some kinds come whole and in order, whatever charges
   expect((await ops().listLedgerEntries(charges)).entries).toHaveLength(1_000);
 });
 
-test("R-CON-1: a time has its beginning and not its end, and is found without what came after", async () => {
+test("R-CON-1: a time range includes its start and excludes its end", async () => {
   const before = await readSoFar();
   const time = (ms: number) => timestampFromMs(ms);
   const [from, to] = [fromMs + dayMs, fromMs + dayMs + 10 * (spanMs / rows)];
@@ -112,7 +112,7 @@ function idTime(ms: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}`;
 }
 
-test("a kind that there is not, and none at all, are refused by name", async () => {
+test("an unknown kind and an unspecified kind are refused by name", async () => {
   for (const kind of [LedgerKind.UNSPECIFIED, 99 as LedgerKind]) {
     const asked = ops().listLedgerEntries({ accountId, kinds: [LedgerKind.CHARGE, kind] });
     await expect(asked).rejects.toEqual(invalid);

@@ -22,7 +22,7 @@ import type {
   HoldVerdict,
 } from "../../src/billing/ledger/ledger.ts";
 import type { Row } from "../../src/billing/ledger/connection.ts";
-import { callRow } from "./call-row.ts";
+import { callRow } from "./calls/call-row.ts";
 import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import { book } from "../../src/billing/ledger/booking.ts";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
-import { callRow } from "./call-row.ts";
+import { callRow } from "./calls/call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { newId } from "../../src/core/uuid.ts";
 
@@ -8,12 +8,12 @@ let billing: Billing;
 beforeAll(async () => void (billing = await openBilling()));
 afterAll(() => billing.close());
 
-test("R-MON-7: the sweep frees expired holds only, by itself", async () => {
+test("R-MON-7: the recovery job frees expired holds only", async () => {
   const account = await billing.account(100n);
   const [expired, live] = [newId(), newId()];
   await billing.apply({ accountId: account, holds: [{ id: live, amountNanos: 10n }] });
   await billing.apply({ accountId: account, holds: [{ id: expired, amountNanos: 20n }], ttlMs: 0 });
-  const jobs = createBillingJobs({ pool: billing.pool, sweepMs: 5 });
+  const jobs = createBillingJobs({ pool: billing.pool, recoveryMs: 5 });
   jobs.start();
   await vi.waitFor(async () => {
     expect(await billing.balance(account)).toEqual({ available: 90n, held: 10n });
@@ -50,7 +50,7 @@ test("the jobs make the partitions, keep their rows guarded, and survive a datab
   await billing.expectClean();
 });
 
-test("R-MON-6: an audit that finds something is an error line and a figure; one at a time checks", async () => {
+test("R-MON-6: an audit with findings is logged as an error and counted, and one process audits at a time", async () => {
   const account = await billing.account(100n);
   const alarm = vi.fn();
   const jobs = createBillingJobs({ pool: billing.pool, alarm });
@@ -58,7 +58,7 @@ test("R-MON-6: an audit that finds something is an error line and a figure; one 
   await billing.pool.query("update balance set available = 99 where account_id = $1", [account]);
   expect(await jobs.audit()).toMatchObject([{ rule: "I2" }]);
   expect(jobs.findings()).toBe(1);
-  expect(alarm.mock.calls).toMatchObject([["the books are wrong", { findings: 1 }]]);
+  expect(alarm.mock.calls).toMatchObject([["the ledger is wrong", { findings: 1 }]]);
   await billing.pool.query("update balance set available = 100 where account_id = $1", [account]);
   const both = await Promise.all([jobs.audit(), jobs.audit(), jobs.audit()]);
   expect(both.some((breaches) => breaches?.length === 0)).toBe(true);
@@ -69,7 +69,7 @@ test("R-MON-6: an audit that finds something is an error line and a figure; one 
   other.release();
 });
 
-test("each point of a sweep is told, and a threshold that it takes an account below", async () => {
+test("a recovery passes its failpoints in order, and reports an account that falls below its threshold", async () => {
   const account = await billing.account(100n);
   const [id, silent] = [newId(), newId()];
   await billing.send({ accountId: account, holds: [{ id, amountNanos: 10n }] }, silent);
@@ -77,18 +77,20 @@ test("each point of a sweep is told, and a threshold that it takes an account be
   await billing.send({ accountId: account, extends: [told] });
   await billing.pool.query("update balance set low_below = 95 where account_id = $1", [account]);
   await billing.pool.query("update node set ended = now() where id = $1", [silent]);
-  const [at, onLowBalance] = [vi.fn(), vi.fn()];
-  expect(await createBillingJobs({ pool: billing.pool, at, onLowBalance }).sweep()).toBe(1);
-  expect(at.mock.calls).toEqual([["sweep.found"], ["sweep.begun"], ["sweep.done"]]);
+  const [failpoint, onLowBalance] = [vi.fn(), vi.fn()];
+  expect(
+    await createBillingJobs({ pool: billing.pool, failpoint, onLowBalance }).recoverHolds(),
+  ).toBe(1);
+  expect(failpoint.mock.calls).toEqual([["recovery.found"], ["recovery.begun"], ["recovery.done"]]);
   expect(onLowBalance.mock.calls).toEqual([[account, 94n]]);
   await billing.expectClean();
 });
 
-test("a sweep that fails is told, not thrown, and tried again", async () => {
+test("a failed recovery is logged, not thrown, and tried again", async () => {
   const warn = vi.fn();
   const query = vi.fn().mockRejectedValue(new Error("away"));
   const pool = { query, connect: query } as unknown as typeof billing.pool;
-  const jobs = createBillingJobs({ pool, sweepMs: 1, warn });
+  const jobs = createBillingJobs({ pool, recoveryMs: 1, warn });
   jobs.start();
   await vi.waitFor(() => expect(warn.mock.calls.length).toBeGreaterThan(3));
   await jobs.stop();

@@ -4,7 +4,7 @@ import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { createBillingService } from "../../src/billing/service.ts";
 import { type Caller, operator } from "../../src/core/caller.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
-import { callRow } from "./call-row.ts";
+import { callRow } from "./calls/call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 import { callRpcs, rpcs } from "./rpcs.ts";
 import { newId } from "../../src/core/uuid.ts";
@@ -35,7 +35,7 @@ describe("the billing service", () => {
     return id;
   };
 
-  test("shows the balance with what running calls hold; an account without movement has zero", async () => {
+  test("shows the balance with the holds of running calls, and zero for an account without entries", async () => {
     const accountId = await billing.account(100n);
     await billing.apply({ accountId, holds: [{ id: newId(), amountNanos: 30n }] });
     expect((await ops().getBalance({ accountId })).balance).toMatchObject({
@@ -64,7 +64,7 @@ describe("the billing service", () => {
     }
   });
 
-  test("R-AUTH-6: a session sees its own account only; another one's looks like none", async () => {
+  test("R-AUTH-6: a session sees its own account only, and another one's is not found", async () => {
     const accountId = await billing.account(5n);
     const own = rpcs(service, { kind: "session", accountId });
     const other = rpcs(service, { kind: "session", accountId: newId() });
@@ -88,7 +88,7 @@ describe("the billing service", () => {
     await expect(all).rejects.toEqual(code(ErrorCode.INVALID_REQUEST));
   });
 
-  test("R-MON-9: a top-up is booked once per reference, also when asked for 20 times at once", async () => {
+  test("R-MON-9: a top-up is booked once per reference, also when requested 20 times at once", async () => {
     const accountId = newId();
     const request = { accountId, amount: usd(50n), reference: "invoice 7" };
     const answers = await Promise.all(Array.from({ length: 20 }, () => ops().topUp(request)));
@@ -105,7 +105,7 @@ describe("the billing service", () => {
     expect(await billing.balance(accountId)).toEqual({ available: 50n, held: 0n });
   });
 
-  test("a top-up that is wrong is refused, says what, and books nothing", async () => {
+  test("an invalid top-up is refused with its reason, and books nothing", async () => {
     const accountId = newId();
     const right = { accountId, amount: usd(1n), reference: "r" };
     const { amount: _, ...without } = right;
@@ -131,7 +131,7 @@ describe("the billing service", () => {
     expect(await ops().topUp({ ...right, amount: usd(1_000_000_000_000_000n) })).toBeDefined();
   });
 
-  test("R-MON-9: refunds give a charge back, never more than the customer paid for it", async () => {
+  test("R-MON-9: refunds return a charge, never more than the customer paid for it", async () => {
     const accountId = await billing.account(100n);
     const callId = await charge(accountId, 60n);
     const refund = (amountNanos: bigint, reference: string, id = callId) =>
@@ -159,7 +159,7 @@ describe("the billing service", () => {
     expect(await billing.balance(accountId)).toEqual({ available: 95n, held: 0n });
   });
 
-  test("R-MON-9: what the platform paid of a charge is not the customer's to get back", async () => {
+  test("R-MON-9: the platform's part of a charge is not refunded to the customer", async () => {
     const accountId = await billing.account(10n);
     const id = newId();
     await billing.apply({ accountId, holds: [{ id, amountNanos: 10n }] });
@@ -169,7 +169,7 @@ describe("the billing service", () => {
     expect(await ops().refund({ ...refund, amount: usd(10n) })).toMatchObject({ replayed: false });
   });
 
-  test("lists the movements of an account newest first, page by page", async () => {
+  test("lists the ledger entries of an account newest first, page by page", async () => {
     const accountId = await billing.account();
     await ops().topUp({ accountId, amount: usd(100n), reference: "paid" });
     const callId = await charge(accountId, 60n);
@@ -230,7 +230,7 @@ describe("the billing service", () => {
     }
   });
 
-  test("R-ERR-7: a bad page is refused, never an error of ours", async () => {
+  test("R-ERR-7: an invalid page token is refused as the client's error", async () => {
     const accountId = await billing.account(1n);
     const bad = ["x", "!!", "AAAA", Buffer.from("1:'; drop").toString("base64url"), "\0"];
     for (const pageToken of bad) {

@@ -26,12 +26,12 @@ const env = {
   DATABASE_URL: url,
   VENDOR_KEY: vendor?.secret,
 };
-const at = crashAt(plan);
+const failpoint = crashAt(plan);
 const app = await buildApp({
   settings: readSettings(env, dataDir),
   config: loadConfig({ env, cwd: dataDir, kinds: servedKinds, unresolved: "refuse" }),
   timings,
-  ...(at && { at }),
+  ...(failpoint && { failpoint }),
 });
 const { publicUrl } = await app.listen();
 process.once("SIGTERM", () => void app.close());

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { createLedger, type LedgerWriter } from "../../src/billing/ledger/ledger-writer.ts";
-import { callRow } from "../billing/call-row.ts";
+import { callRow } from "../billing/calls/call-row.ts";
 import { HistoryWriter } from "./history.ts";
 import { crashAt, createRandom, endWithParent, type Plan, readPlan, readyWord } from "./plan.ts";
 import { newId } from "../../src/core/uuid.ts";

@@ -37,7 +37,7 @@ const shortTimings: Partial<LedgerTimings> = {
   silentMs: 2_000,
   holdTtlMs: 90_000,
   renewMs: 6_000,
-  sweepMs: 500,
+  recoveryMs: 500,
 };
 
 /** How long anything may be left open, in milliseconds. With a tenth of the timings it takes a tenth of that, and

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { DatedPrice, PriceConfig } from "../../src/config/config.ts";
-import { priceFrom } from "../../src/cli/price-dates.ts";
+import { priceAt } from "../../src/config/price.ts";
 import {
   addMargin,
   nanosEach,
@@ -124,11 +124,11 @@ describe("the price of a model with a margin", () => {
       fc.property(routes, margin, (each, marginPpm) => {
         const prices = pricesWithMargin(each, marginPpm);
         for (const timeMs of [0, 1_500, 2_500]) {
-          const price = priceFrom(prices, timeMs);
+          const price = priceAt(prices, timeMs);
           for (const above of limits) {
             for (const unit of priceUnits) {
               if (above > 0 && !isTokenUnit(unit.key)) continue;
-              const taken = each.map((list) => unitPrice(priceFrom(list, timeMs), unit, above));
+              const taken = each.map((list) => unitPrice(priceAt(list, timeMs), unit, above));
               const known = taken.filter((amount) => amount !== undefined);
               const asked = unitPrice(price, unit, above);
               if (known.length === 0) expect(asked).toBeUndefined();

@@ -27,7 +27,7 @@ describe("docs/configuration.md", () => {
     },
   );
 
-  it("shows the built-in demo as it is", () => {
+  it("contains the built-in demo unchanged", () => {
     expect(blocks[0]).toBe(demoYaml);
   });
 

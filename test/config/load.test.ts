@@ -40,7 +40,7 @@ const secrets = {
 describe("a valid file", () => {
   const config = loadText(full, { ...secrets, kinds: allKinds });
 
-  it("tells the line that each vendor and model begins in", () => {
+  it("reports the line where each vendor and model begins", () => {
     expect(Object.fromEntries(config.lines ?? [])).toEqual({
       "vendors.openai": 3,
       "vendors.replicate": 12,
@@ -66,7 +66,7 @@ describe("a valid file", () => {
     expect(config.vendors.get("replicate")).toMatchObject({
       apiKey: "r8-2",
       nativePrefix: "/replicate",
-      onDisconnect: "abort",
+      onDisconnect: "grace",
       maxInFlight: undefined,
       pollsPerSecond: undefined,
     });
@@ -98,7 +98,7 @@ describe("a valid file", () => {
     });
   });
 
-  it("has prices by time, tiers, and what a vendor takes", () => {
+  it("becomes prices by time, tiers, and vendor costs", () => {
     const dated = `price:
       - { input: 1, output: 2 }
       - { from: 2026-07-01, input: 2, output: 3, reasoning: 1 }
@@ -145,14 +145,14 @@ describe("a valid file", () => {
     expect(models.get("black-forest-labs/flux")?.prices[0]?.price.input).toBe(150_000_000n);
   });
 
-  it("loads without the vendors' secrets where no vendor is asked", () => {
+  it("loads without the vendors' secrets for commands that call no vendor", () => {
     const loose = loadText(full, { kinds: allKinds, unresolved: "placeholder" });
     expect(loose.models.size).toBe(2);
     expect(loose.vendors.get("openai")?.baseUrl).toBe("https://unresolved.invalid/v1");
   });
 });
 
-describe("money and clients that leave", () => {
+describe("holds and disconnects", () => {
   const real = { env: { K: "k" }, kinds: realKinds };
   const text = (model: string, vendor = "kind: openai"): string => `version: 1
 vendors: { v: { ${vendor}, base_url: "https://v.test", api_key: "\${env:K}" } }
@@ -169,14 +169,28 @@ models: { m: { type: TEXT, routes: [{ vendor: v, model: x }], ${model}, price: {
   });
 
   it.each([
-    ["kind: openai", "abort"],
+    ["kind: openai", "grace"],
     ["kind: gemini", "drain"],
+    ["kind: openai, on_disconnect: abort", "abort"],
     ["kind: gemini, on_disconnect: abort", "abort"],
     ["kind: openai, on_disconnect: drain", "drain"],
-  ])("R-TXT-9: a vendor of { %s } is left by %s", (vendor, policy) => {
+  ])("R-MON-11: when a client disconnects from { %s }, the policy is %s", (vendor, policy) => {
     const config = loadText(text("max_output_tokens: 9", vendor), real);
     expect(config.vendors.get("v")?.onDisconnect).toBe(policy);
   });
+});
+
+it("R-MON-11: a vendor's grace and a model that reasons are read, and are off by default", () => {
+  const yaml = (vendor: string, model: string): string => `version: 1
+vendors: { v: { kind: openai-compatible, base_url: "https://v.test"${vendor} } }
+models: { m: { type: TEXT, routes: [{ vendor: v, model: x }], max_output_tokens: 9, price: { input: 1, output: 2 }${model} } }
+`;
+  const plain = loadText(yaml("", ""));
+  expect(plain.vendors.get("v")?.disconnectGraceMs).toBeUndefined();
+  expect(plain.models.get("m")?.isReasoning).toBe(false);
+  const set = loadText(yaml(", disconnect_grace: 8s", ", reasoning: true"));
+  expect(set.vendors.get("v")?.disconnectGraceMs).toBe(8_000);
+  expect(set.models.get("m")?.isReasoning).toBe(true);
 });
 
 describe("where the configuration comes from", () => {
@@ -242,18 +256,18 @@ vendors:
 models:
   both: { type: TEXT, routes: [{ vendor: claude, model: c }, { vendor: local, model: l }], max_output_tokens: 9, price: { input: 1, output: 1 } }
   away: { type: TEXT, routes: [{ vendor: claude, model: c }, { vendor: mute, model: l }], max_output_tokens: 9, price: { input: 1, output: 1 } }
-  film: { type: VIDEO, routes: [{ vendor: local, model: v }], price: { second: 1 } }
+  clip: { type: VIDEO, routes: [{ vendor: local, model: v }], price: { second: 1 } }
 `;
   const config = loadText(yaml, { env: { KEY: "k" } });
 
-  it("is warned of and not listed; the rest is served", () => {
+  it("causes a warning and is not listed; the rest is served", () => {
     expect(config.warnings).toEqual([
       "uas.yaml:3:11 vendors.claude: this version cannot serve kind anthropic yet: routes to it are not used",
       "uas.yaml:4:99 vendors.local.dialects[1]: this version does not speak responses with this kind (it speaks: chat-completions): the dialect is not used",
       "uas.yaml:5:80 vendors.mute.dialects[0]: this version does not speak messages with this kind (it speaks: chat-completions): the dialect is not used",
       'uas.yaml:7:32 models.both.routes[0]: not used: this version cannot serve kind anthropic (vendor "claude") yet',
       'uas.yaml:8:9 models.away: not listed, calls answer 404: this version cannot serve kind anthropic (vendor "claude"); TEXT models of vendor "mute" yet',
-      'uas.yaml:9:9 models.film: not listed, calls answer 404: this version cannot serve VIDEO models of vendor "local" yet',
+      'uas.yaml:9:9 models.clip: not listed, calls answer 404: this version cannot serve VIDEO models of vendor "local" yet',
     ]);
     expect([...config.vendors.keys()]).toEqual(["local", "mute"]);
     expect(config.vendors.get("local")?.dialects).toEqual(["chat-completions"]);
@@ -261,7 +275,7 @@ models:
     expect(config.models.get("both")?.routes).toEqual([{ vendor: "local", model: "l" }]);
   });
 
-  it("is warned of where nothing is left to call", () => {
+  it("causes a warning where no model is left to call", () => {
     expect(loadText("version: 1\nvendors: {}\nmodels: {}\n").warnings).toEqual([
       "uas.yaml:3:9 models: no model can be called: every call will answer 404",
     ]);

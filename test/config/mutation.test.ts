@@ -51,7 +51,9 @@ const mutation = fc.record({
   put: fc.oneof(fc.constantFrom(...snippets, ...more), fc.string({ maxLength: 8 })),
 });
 
-it("any change of a valid file is either accepted or refused with places, and never crashes", () => {
+it("any change of a valid file is accepted, or refused with places in words of ours", () => {
+  // Every message is ours: those of zod and yaml could repeat a secret.
+  const foreign = /Invalid (input|key)|is not valid here|Too (small|big)/;
   const place = /^uas\.yaml:[1-9]\d*:[1-9]\d* \S/;
   fc.assert(
     fc.property(fc.array(mutation, { minLength: 1, maxLength: 4 }), (mutations) => {
@@ -60,13 +62,15 @@ it("any change of a valid file is either accepted or refused with places, and ne
         valid,
       );
       const problems = problemsOf(mutated, { env: { HOST: "h.example" } });
-      return problems.every((problem) => place.test(problem) && !problem.includes("\n"));
+      return problems.every(
+        (problem) => place.test(problem) && !problem.includes("\n") && !foreign.test(problem),
+      );
     }),
     { numRuns: 800 },
   );
 });
 
-it("the file that is changed is valid", () => {
+it("the file that the test above changes is valid", () => {
   const problems = problemsOf(valid, { env: { HOST: "h.example" } });
   if (problems.length > 0) throw new Error(problems.join("\n"));
 });

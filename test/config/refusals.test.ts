@@ -18,7 +18,7 @@ function messages(yaml: string, env: Record<string, string> = {}): string[] {
   );
 }
 
-it("accepts the file that the tables below spoil", () => {
+it("the file that the tables below change is valid", () => {
   expect(messages(file())).toEqual([]);
 });
 
@@ -42,7 +42,7 @@ describe("a literal secret is refused, and its text is not repeated", () => {
     expect(problems.join("\n")).toMatch(/^uas\.yaml:\d+:\d+ /);
   });
 
-  it("and so is what a reference resolves to, where it cannot be sent", () => {
+  it("the value of a reference that cannot be sent is refused and not repeated", () => {
     const problems = messages(file({ vendor: ', api_key: "${env:KEY}"' }), { KEY: "line\nbreak" });
     expect(problems).toEqual([
       "the value of ${env:KEY} is not a credential: it contains spaces, line breaks or other characters that cannot be sent",
@@ -71,7 +71,7 @@ describe("each refusal says what to do", () => {
     [", timeouts: { idle: 0s }", expect.stringMatching(/^must be a whole number with its unit/)],
     [", timeouts: { idle: 25h }", expect.stringMatching(/^must be a whole number with its unit/)],
     [", timeouts: 5s", "must be a map with the keys connect, first_byte, idle"],
-    [", on_disconnect: stop", '"stop" is not known (there is: abort, drain)'],
+    [", on_disconnect: stop", '"stop" is not known (there is: grace, drain, abort)'],
     [", run_base_url: https://b.example", "only kind fal has it; remove it"],
     [", kind: fal", "this key is given twice; keep one"],
   ])("vendor%s", (vendor, message) => {
@@ -174,7 +174,7 @@ describe("each refusal says what to do", () => {
     expect(messages(cost).join("\n")).toContain(message);
   });
 
-  it("points to the moment that is wrong", () => {
+  it("a price list out of order is reported at the date in question", () => {
     const list =
       "[{ from: 2025-02-01, input: 1, output: 1 }, { from: 2025-01-01, input: 1, output: 1 }]";
     const cost = file().replace("model: x }", `model: x, cost: ${list} }`);
@@ -191,6 +191,10 @@ describe("each refusal says what to do", () => {
     [
       file({ price: "second: 1", model: ", min_seconds: 0" }).replace("TEXT", "VIDEO"),
       "must be a whole number",
+    ],
+    [
+      file({ price: "image: 1", model: ", reasoning: true" }).replace("TEXT", "IMAGE"),
+      "only TEXT models reason; remove it",
     ],
     [file().replace("type: TEXT, ", ""), "type is missing: name one of TEXT, IMAGE, VIDEO, AUDIO"],
     [file().replace("max_output_tokens: 5, ", ""), "max_output_tokens is missing: add the most"],
@@ -237,14 +241,14 @@ describe("each refusal says what to do", () => {
     expect(problemsOf(yaml, { kinds: allKinds }).join("\n")).toContain(message);
   });
 
-  it("refuses two vendors with one native prefix", () => {
+  it("two vendors cannot have one native prefix", () => {
     const second =
       "  b: { kind: openai-compatible, base_url: https://b.example, native_prefix: /p }\nmodels:";
     const yaml = file({ vendor: ", native_prefix: /p" }).replace("models:", second);
     expect(messages(yaml)).toEqual(['vendor "a" already has /p; choose another']);
   });
 
-  it("names what a kind needs", () => {
+  it("a vendor without the address and credential that its kind needs is told both", () => {
     const yaml = file().replace(/ {2}a: .*/, "  a: { kind: openai }");
     expect(messages(yaml)).toEqual([
       "base_url is missing: add its address, such as base_url: https://api.example.com/v1",

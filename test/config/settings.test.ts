@@ -101,7 +101,7 @@ describe("settings", () => {
     expect(problems[0]).not.toContain("hunter");
   });
 
-  it("start one worker for each core that this process may use where UAS_WORKERS is auto", () => {
+  it("start one worker per available core where UAS_WORKERS is auto", () => {
     expect(readSettings({ UAS_WORKERS: "auto" }, "/srv").workers).toBe(availableParallelism());
   });
 
@@ -109,7 +109,7 @@ describe("settings", () => {
     expect(problemsOf({ UAS_LISTEN: "x", UAS_PUBLIC_URL: "y", DATABASE_URL: "z" })).toHaveLength(3);
   });
 
-  it("warn of variables that only look like ours", () => {
+  it("warn of unknown variables that begin with UAS_", () => {
     const { warnings } = readSettings({ UAS_DATADIR: "x", UAS_ELEPHANT: "y", OTHER: "z" }, "/srv");
     expect(warnings).toEqual([
       "UAS_DATADIR: unknown variable, it has no effect, did you mean UAS_DATA_DIR?",

@@ -9,7 +9,7 @@ function storageOf(section: string) {
     .storage;
 }
 
-it("result files are kept in a folder where nothing else is said", () => {
+it("result files are kept in the data folder by default", () => {
   expect(storageOf("")).toEqual({ kind: "local" });
   expect(storageOf("storage: { kind: local }")).toEqual({ kind: "local" });
 });
@@ -22,7 +22,7 @@ const needed = `storage:
   secret_access_key: "\${env:SECRET}"
 `;
 
-it("or in a bucket of Amazon, or of another server", () => {
+it("result files are kept in a bucket of Amazon or of another server where configured", () => {
   const bucket = {
     kind: "s3",
     endpoint: undefined,

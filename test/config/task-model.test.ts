@@ -1,4 +1,4 @@
-/** What the configuration of a model says of its tasks. */
+/** The settings of a model for its tasks. */
 import { describe, expect, it } from "vitest";
 import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import { allKinds, loadText } from "./support.ts";
@@ -13,23 +13,23 @@ describe("a model with", () => {
     ["", undefined],
     [", deadline: 90s", 90_000],
     [", deadline: 24h", 86_400_000],
-  ])("%j gives its tasks %d ms", (more, ms) => {
+  ])("%j gives its tasks a deadline of %d ms", (more, ms) => {
     expect(loadText(file(more), { kinds: allKinds }).models.get("m")?.deadlineMs).toBe(ms);
   });
 
   it.each([
     ["", undefined],
     [", min_seconds: 8", 8],
-  ])("%j makes films of at least %j s", (more, seconds) => {
-    const film = file(more).replace("TEXT", "AUDIO").replace("input: 1, output: 2", "second: 1");
-    expect(loadText(film, { kinds: allKinds }).models.get("m")?.minSeconds).toBe(seconds);
+  ])("%j has results of at least %j seconds", (more, seconds) => {
+    const audio = file(more).replace("TEXT", "AUDIO").replace("input: 1, output: 2", "second: 1");
+    expect(loadText(audio, { kinds: allKinds }).models.get("m")?.minSeconds).toBe(seconds);
   });
 
   it.each([
     ["", undefined],
     [", cancel_billing: none", CancelBilling.NONE],
     [", cancel_billing: upstream", CancelBilling.UPSTREAM],
-  ])("%j bills cancelled ones so: %j", (more, billing) => {
+  ])("%j bills cancelled tasks by %j", (more, billing) => {
     const { models } = loadText(file(more), { kinds: allKinds });
     expect(models.get("m")?.cancelBilling).toBe(billing);
   });

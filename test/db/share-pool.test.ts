@@ -8,7 +8,7 @@ import { openPool } from "../../src/db/open-pool.ts";
 import { probeServer, sharePool } from "../../src/db/share-pool.ts";
 import { guardPool } from "../../src/db/guard-pool.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
-import { inLaneOf } from "../../src/core/account-context.ts";
+import { runInAccountContext } from "../../src/core/account-context.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { startFaultProxy } from "../support/fault-proxy.ts";
 
@@ -44,7 +44,9 @@ function openProbed(max: number, waitMs?: number) {
 }
 
 async function takeAll(pool: Pool, count: number, caller?: Caller): Promise<PoolClient[]> {
-  return Promise.all(Array.from({ length: count }, () => inLaneOf(caller, () => pool.connect())));
+  return Promise.all(
+    Array.from({ length: count }, () => runInAccountContext(caller, () => pool.connect())),
+  );
 }
 
 test("R-MON-7: who waits behind others on a database that is there is not told that it is lost", async () => {
@@ -86,8 +88,8 @@ test("connections that break are replaced, and cost nobody a place", async () =>
 test("an account whose statements all wait leaves connections to others", async () => {
   const pool = open(4);
   const held = await takeAll(pool, 3, of("a"));
-  const waiting = inLaneOf(of("a"), () => pool.query("select 1"));
-  const other = await inLaneOf(of("b"), () => pool.query("select 2 as two"));
+  const waiting = runInAccountContext(of("a"), () => pool.query("select 1"));
+  const other = await runInAccountContext(of("b"), () => pool.query("select 2 as two"));
   expect(other.rows).toEqual([{ two: 2 }]);
   for (const client of held) client.release();
   await waiting;
@@ -98,7 +100,7 @@ test("accounts take turns, however many requests of one wait", async () => {
   const [held] = await takeAll(pool, 1);
   const order: string[] = [];
   const ask = (accountId: string, name: string): Promise<void> =>
-    inLaneOf(of(accountId), async () => {
+    runInAccountContext(of(accountId), async () => {
       await pool.query("select 1");
       order.push(name);
     });
@@ -111,7 +113,7 @@ test("accounts take turns, however many requests of one wait", async () => {
 test("of too many who wait the last are told to come again, of an account and of nobody", async () => {
   const pool = open(1);
   const [held] = await takeAll(pool, 1);
-  const ask = (caller?: Caller) => inLaneOf(caller, () => pool.query("select 1"));
+  const ask = (caller?: Caller) => runInAccountContext(caller, () => pool.query("select 1"));
   const waiting = [of("a"), undefined].flatMap((caller) =>
     Array.from({ length: 500 }, () => ask(caller)),
   );
@@ -143,7 +145,7 @@ test("jobs wait in one line, however many they are", async () => {
   const pool = open(1, "jobs");
   const [held] = await takeAll(pool, 1);
   const waiting = Array.from({ length: 600 }, () =>
-    inLaneOf(of("a"), () => pool.query("select 1")),
+    runInAccountContext(of("a"), () => pool.query("select 1")),
   );
   held?.release();
   expect(await Promise.all(waiting)).toHaveLength(600);
@@ -152,7 +154,9 @@ test("jobs wait in one line, however many they are", async () => {
 test("the ORM waits in turns, too", async () => {
   const database = await openDatabase(scratch.url);
   const asked = Array.from({ length: 50 }, (_, index) =>
-    inLaneOf(of(`${index % 3}`), () => database.orm.em.fork().execute("select 1 as one")),
+    runInAccountContext(of(`${index % 3}`), () =>
+      database.orm.em.fork().execute("select 1 as one"),
+    ),
   );
   for (const rows of await Promise.all(asked)) expect(rows).toEqual([{ one: 1 }]);
   await database.close();

@@ -82,5 +82,5 @@ export function read(dialect: TextDialect, body: unknown, options = {}) {
 
 /** What a vendor gets. */
 export function sentBody(request: ReturnType<typeof read>, model: string): string {
-  return Buffer.concat(request.forVendor(model)).toString();
+  return Buffer.concat(request.forVendor({ model })).toString();
 }

@@ -34,8 +34,8 @@ it.each([...textDialects.values()].map((style) => [style.word, style] as const))
       fc.property(bodies, fc.boolean(), (body, alwaysStream) => {
         const options = { alwaysStream, platformAliases: true };
         const request = style.readRequest(Buffer.from(body), options);
-        const told = requestSize(request.sizeFor("vendor"));
-        expect(told).toEqual(measureRequest(Buffer.concat(request.forVendor("vendor"))));
+        const told = requestSize(request.sizeFor({ model: "vendor" }));
+        expect(told).toEqual(measureRequest(Buffer.concat(request.forVendor({ model: "vendor" }))));
       }),
     );
   },
@@ -45,7 +45,9 @@ it("the platform's prompt is weighed as the message that it becomes", () => {
   const [style] = textDialects.values();
   const body = Buffer.from('{"modelKey":"public","prompt":"Hello, \\"you\\""}');
   const request = style?.readRequest(body, { alwaysStream: true, platformAliases: true });
-  const sent = Buffer.concat(request?.forVendor("vendor") ?? []);
-  expect(request?.sizeFor("vendor").weight).toBeGreaterThan(body.length);
-  expect(request && requestSize(request.sizeFor("vendor"))).toEqual(measureRequest(sent));
+  const sent = Buffer.concat(request?.forVendor({ model: "vendor" }) ?? []);
+  expect(request?.sizeFor({ model: "vendor" }).weight).toBeGreaterThan(body.length);
+  expect(request && requestSize(request.sizeFor({ model: "vendor" }))).toEqual(
+    measureRequest(sent),
+  );
 });

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "../../src/account/service.ts";
-import { spentOfKeys } from "../../src/billing/service.ts";
+import { spentOfKeys } from "../../src/billing/module.ts";
 import { type Caller, callerKey, operator } from "../../src/core/caller.ts";
 import { type Database, openDatabase } from "../../src/db/database.ts";
 import { fromRpcError, type SentErrorCode } from "../../src/core/errors.ts";

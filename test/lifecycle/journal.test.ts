@@ -118,7 +118,7 @@ describe("R-MON-2: streams that end while the database is away", () => {
   it("are charged once by the next start where the process stops in good order; the command line leaves them alone", async () => {
     const accountId = await endWithout("stopped");
     expect((await gateway.stop()).code).toBe(0);
-    expect(gateway.out).toContain("settlements wait in the journal for the next start");
+    expect(gateway.out).toContain("settlements stay in the journal for the next start");
     expect(gateway.out).not.toContain("its cost is lost");
     proxy.refuse(false);
     const left = files();

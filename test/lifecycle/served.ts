@@ -59,7 +59,7 @@ export async function openServed() {
       await pool.query(
         "update hold set expires_at = clock_timestamp() - interval '1 s' where state = 1",
       );
-      return createBillingJobs({ pool }).sweep();
+      return createBillingJobs({ pool }).recoverHolds();
     },
     audit: () => auditLedger(pool),
     async close(): Promise<void> {

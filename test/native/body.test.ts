@@ -12,7 +12,7 @@ function bodyOf(text: string): NativeBody {
   });
 }
 
-test("members that are taken out leave the others as they were", () => {
+test("removed members leave the others unchanged", () => {
   const names = ["a", "b", "c", "d", "e"];
   const value = fc.constantFrom("1.50", '"x,y"', '{"a": [1, 2]}', "null", "9007199254740993");
   const space = fc.constantFrom("", " ", "\n  ");
@@ -34,12 +34,12 @@ test("members that are taken out leave the others as they were", () => {
   );
 });
 
-test("a body without anything to change is the same bytes", () => {
+test("a body without changes keeps its bytes", () => {
   const text = '{ "seed" : 9007199254740993,\n "x":-0.10 }';
   expect(Buffer.concat(bodyOf(text).forVendor({ without: ["webhook"] })).toString()).toBe(text);
 });
 
-test("a member that decides stands once, in one spelling", () => {
+test("a member that decides the model or the charge may appear only once, in one spelling", () => {
   const names = ["generationConfig", "generation_config"];
   expect(() => bodyOf('{"generationConfig":{},"generation_config":{}}').member(...names)).toThrow();
   expect(() => bodyOf('{"model":"a","model":"b"}').member("model")).toThrow(/twice/);

@@ -175,7 +175,7 @@ test("polls are answered from what is kept: Alibaba allows 20 a second for all c
   expect(polls.length).toBeLessThanOrEqual(2);
 });
 
-test("what is answered as a task only says so", async () => {
+test("a route that answers only as a task refuses a synchronous call", async () => {
   const response = await ask(films, {
     method: "POST",
     body: JSON.stringify({ model: "wan2.6-t2v", input: { prompt: "x" } }),
@@ -275,7 +275,7 @@ test("R-TSK-2, R-TSK-6: tasks of the gateway's own take canonical parameters, an
     });
 });
 
-test("@ai-sdk/alibaba: a film", async () => {
+test("@ai-sdk/alibaba: a video", async () => {
   const alibaba = createAlibaba({ apiKey: customer.key, videoBaseURL: `${gateway.url}/dashscope` });
   const model = alibaba.video("wan2.6-t2v");
   const asked = { prompt: "a lighthouse", n: 1, duration: 5, providerOptions: {} };

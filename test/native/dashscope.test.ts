@@ -121,7 +121,7 @@ test("an error inside a stream passes as it is, and the call is recorded as fail
   expect((await gateway.call("ds-error")).ending).toBe(CallEnding.UPSTREAM_FAILED);
 });
 
-test("a model may go by the gateway's name, which stands nowhere in what the vendor gets", async () => {
+test("a model may be named by the gateway's name, which the vendor never receives", async () => {
   const body = `{"input":{"prompt":"our/qwen"},"model":"our/qwen" }`;
   const response = await ask(text, { body, headers: { "x-request-id": "ds-2" } });
   expect(response.status).toBe(200);
@@ -131,7 +131,7 @@ test("a model may go by the gateway's name, which stands nowhere in what the ven
   expect((await gateway.call("ds-2")).model).toBe("our/qwen");
 });
 
-test("pictures that are answered at once are charged one by one", async () => {
+test("images of a synchronous reply are charged one by one", async () => {
   const body = JSON.stringify({ model: "qwen-image", input, parameters: { n: 2 } });
   const response = await ask(pictures, { body, headers: { "x-request-id": "ds-3" } });
   expect(await response.text()).toContain("https://dashscope-result.oss.test/1.png?Expires=1");
@@ -226,7 +226,7 @@ test("R-ERR-1: refusals of the gateway have its form", async () => {
   expect(gateway.vendor.requests).toEqual([]);
 });
 
-test("what is answered at once cannot be made a task, which nobody would be charged for", async () => {
+test("a synchronous route cannot be turned into a task, which would be free", async () => {
   const headers = { "x-dashscope-async": "enable" };
   expect((await ask(text, { headers })).status).toBe(400);
   const body = JSON.stringify({ model: "qwen-plus", input });

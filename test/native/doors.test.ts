@@ -41,7 +41,7 @@ async function raw(target: string, headers: Readonly<Record<string, string>> = {
   return { status: Number(/^HTTP\/1.1 (\d+)/.exec(text)?.[1]), text };
 }
 
-test("R-AUTH-1: the platform's three places come first, the vendor's own after them", async () => {
+test("R-AUTH-1: the platform's three credential locations come first, the vendor's own after them", async () => {
   const { key } = customer;
   const wrong = "uas_00000000000000000000000000000000";
   const rows: readonly (readonly [number, string, Record<string, string>])[] = [
@@ -136,7 +136,7 @@ test("R-VND-1, pitfall 5: what is not declared, or not plain, is 404 and reaches
   expect(gateway.vendor.requests).toEqual([]);
 });
 
-test("the host that a client names decides nothing", async () => {
+test("the host header of a client is ignored", async () => {
   const headers = { host: "elsewhere.test", "x-goog-api-key": customer.key };
   const { status, text } = await raw(path, headers);
   expect([status, text.includes("elsewhere")]).toEqual([200, false]);

@@ -195,7 +195,7 @@ test("an empty cancel passes; a job that fal then ends is cancelled and free", a
   await expect.poll(last, { timeout: 10_000 }).toMatchObject({ status: "cancelled" });
 });
 
-test("a stream of news has our addresses, wherever it was cut", async () => {
+test("a stream of job events has the gateway's addresses, wherever it is cut", async () => {
   const { request_id: id } = await submit();
   const response = await ask(`/queue/fal-ai/flux/requests/${id}/status/stream?logs=0`);
   const text = await response.text();
@@ -277,7 +277,7 @@ test("@fal-ai/client: submit with a webhook, status, stream of news, result, can
   });
 });
 
-test("@ai-sdk/fal: a film", async () => {
+test("@ai-sdk/fal: a video", async () => {
   const fal = createFal({
     apiKey: customer.key,
     // It sends its key to fal's own host only, and follows addresses without it.

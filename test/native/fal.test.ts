@@ -66,7 +66,7 @@ test("R-VND-2: a direct call passes byte for byte, its headers by the list", asy
   expect(await costOf("fal-1")).toBe(3_000_000n);
 });
 
-test("what fal bills by is charged; where it does not say, what came", async () => {
+test("fal's billed units are charged, or the generated units where it reports none", async () => {
   const rows: readonly (readonly [string, string, string | undefined, object, bigint])[] = [
     // Megapixels, each begun one counts.
     ["fal-b1", "fal-ai/flux/schnell", "1.6", {}, 6_000_000n],
@@ -85,7 +85,7 @@ test("what fal bills by is charged; where it does not say, what came", async () 
   }
 });
 
-test("R-MON-2: held is what the request can come to", async () => {
+test("R-MON-2: the hold covers the most that the request can cost", async () => {
   const schnell = "fal-ai/flux/schnell";
   const rows: readonly (readonly [bigint, string, object])[] = [
     [3_000_000n, schnell, {}],
@@ -169,7 +169,7 @@ test("R-ERR-5: where the vendor was asked and gave no answer, the client must no
   }
 });
 
-test("pitfall 10: a direct call goes on where its client leaves, and is charged", async () => {
+test("pitfall 10: a direct call goes on after its client disconnects, and is charged", async () => {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   gateway.fal.next = {
     headers: { "x-fal-billable-units": "2" },
@@ -215,7 +215,7 @@ test("pitfall 12: trouble with the operator's account is 503 in its form, and an
   }
 });
 
-test("R-AUTH-1: Key comes after the platform's three places", async () => {
+test("R-AUTH-1: the Key scheme comes after the platform's three credential locations", async () => {
   const { key } = customer;
   const wrong = "uas_00000000000000000000000000000000";
   const rows: readonly (readonly [number, string, Record<string, string>])[] = [
@@ -288,7 +288,7 @@ test("@fal-ai/client: run, stream and errors", async () => {
   await expect(unknown).rejects.toMatchObject({ status: 404, body: { code: "model_not_found" } });
 });
 
-test("@ai-sdk/fal: a picture", async () => {
+test("@ai-sdk/fal: an image", async () => {
   const fal = createFal({ apiKey: customer.key, baseURL: `${gateway.url}/fal/run` });
   const inline = {
     images: [{ url: "data:image/png;base64,iVBORw0KGgo=", content_type: "image/png" }],

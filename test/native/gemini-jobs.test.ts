@@ -50,7 +50,7 @@ function filmDone(id = "film1") {
   return { done: true, response: { generateVideoResponse: { generatedSamples: [{ video }] } } };
 }
 
-test("a film: held by its seconds, charged when it is done, its address ours, its file one's own", async () => {
+test("a video is held by its seconds, charged when done, and served under an address of the gateway", async () => {
   const body = JSON.stringify({
     instances: [{ prompt: "a river" }],
     parameters: { durationSeconds: 6, sampleCount: 1 },
@@ -107,7 +107,7 @@ test("R-VND-2: a figure of 0 is none for Google, so that its own default is held
   }
 });
 
-test("a film that the filter took is done for its client, failed for the task, and free", async () => {
+test("a filtered video is done for its client, failed for the task, and free", async () => {
   const submitted = await ask("/v1beta/models/veo:predictLongRunning", {
     method: "POST",
     body: '{"instances": [{"prompt": "a"}]}',
@@ -121,7 +121,7 @@ test("a film that the filter took is done for its client, failed for the task, a
   expect(await (await ask(`/v1beta/${name}`)).json()).toMatchObject({ done: true });
 });
 
-test("@ai-sdk/google and @google/genai 2.x make films", async () => {
+test("@ai-sdk/google and @google/genai 2.x generate videos", async () => {
   jobs.operation = filmDone();
   const google = createGoogleGenerativeAI({
     apiKey: customer.key,
@@ -197,7 +197,7 @@ test("@google/genai 3.x: an interaction in the background is a job, with get and
   expect((await client.interactions.cancel(other.id)).status).toBe("cancelled");
 });
 
-test("R-VND-3: interactions and files belong to who made them, wherever they are named", async () => {
+test("R-VND-3: interactions and files belong to the account that created them, wherever they are named", async () => {
   const made = await client.interactions.create({ model: "gemini-x", input: "Hi" });
   await upload();
   gateway.vendor.clear();
@@ -250,7 +250,7 @@ test("R-VND-3: interactions and files belong to who made them, wherever they are
   expect(gateway.vendor.requests[0]?.json).toEqual(part(vendorUri));
 });
 
-test("pitfall 6: bytes that call themselves JSON, and bodies that are empty, pass", async () => {
+test("pitfall 6: files that declare JSON, and empty bodies, pass", async () => {
   const file = await upload();
   expect(file.uri).toBe(`${gateway.url}/gemini/v1beta/files/abc`);
   const sent = gateway.vendor.requests.at(-1);
@@ -258,7 +258,7 @@ test("pitfall 6: bytes that call themselves JSON, and bodies that are empty, pas
   expect((await client.files.get({ name: "files/abc" })).state).toBe("ACTIVE");
 });
 
-test("a public address as input is nobody's, and passes", async () => {
+test("a public address as input belongs to no account, and passes", async () => {
   const fileUri = "https://www.youtube.com/watch?v=files/abc";
   const response = await ask("/v1beta/models/gemini-x:generateContent", {
     method: "POST",

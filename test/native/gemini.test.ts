@@ -60,7 +60,7 @@ test("R-VND-2: generateContent passes byte for byte, is charged by its usage and
   expect(call.cost?.amountNanos).toBe(costOf(geminiUsage));
 });
 
-test("pitfall 8: nothing of the vendor's headers gets through that the table does not name", async () => {
+test("pitfall 8: vendor headers pass only where the route table names them", async () => {
   gateway.vendor.answer(() => ({ body: geminiReply, headers: { "content-encoding": "identity" } }));
   const response = await ask("/v1beta/models/gemini-x:generateContent");
   const names = [...response.headers.keys()].toSorted();
@@ -97,7 +97,7 @@ test("without alt=sse a stream is an array, passed on as it grows", async () => 
   expect(call.cost?.amountNanos).toBe(costOf(geminiUsage));
 });
 
-test("a model may go by the gateway's name", async () => {
+test("a model may be named by the gateway's name", async () => {
   gateway.vendor.answer(() => ({ body: geminiReply }));
   const response = await ask("/v1beta/models/our/name:generateContent", {
     headers: { "x-request-id": "native-4" },
@@ -107,7 +107,7 @@ test("a model may go by the gateway's name", async () => {
   expect((await gateway.call("native-4")).model).toBe("our/name");
 });
 
-test("a picture is charged as one", async () => {
+test("an image is charged as one image", async () => {
   const picture = { inlineData: { mimeType: "image/png", data: "iVBORw0KGgo=" } };
   const usageMetadata = { promptTokenCount: 8, candidatesTokenCount: 1_290 };
   const reply = {
@@ -123,7 +123,7 @@ test("a picture is charged as one", async () => {
   expect(call.cost?.amountNanos).toBe(8n * 250n + 39_000_000n);
 });
 
-test("countTokens costs nothing; embeddings cost what was read", async () => {
+test("countTokens is free, and embeddings cost their input tokens", async () => {
   gateway.vendor.answer(({ url }) => ({
     body: url.includes("count") ? '{"totalTokens": 3}' : '{"embeddings": [{"values": [0.10]}]}',
   }));
@@ -190,7 +190,7 @@ test("R-ERR-4: what the vendor says of the customer's own request passes byte fo
   }
 });
 
-test("pitfall 7: a redirect goes nowhere", async () => {
+test("pitfall 7: a redirect is not followed", async () => {
   const headers = { location: "https://elsewhere.test/" };
   gateway.vendor.answer(() => ({ status: 302, headers, body: "" }));
   const response = await ask("/v1beta/models/gemini-x:generateContent", { redirect: "manual" });

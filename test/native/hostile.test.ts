@@ -153,14 +153,14 @@ describe.each(names)("/%s: R-MON-2, a tiny length that the model overlooks", (na
     return { held: call.held?.amountNanos, cost: call.cost?.amountNanos };
   }
 
-  it("is charged as what was made, by the film itself", async () => {
+  it("is charged by the length of the generated video itself", async () => {
     expect(await make("told", { file: "film-3.mp4" })).toEqual({
       held: least * second,
       cost: 3n * second,
     });
   });
 
-  it("is held for, and charged, as what the operator says that is made", async () => {
+  it("is held and charged by the operator's configured length", async () => {
     const model = fixedModels[name];
     expect(await make("fixed", { file: "film-8.mp4", model })).toEqual({
       held: 8n * second,
@@ -169,7 +169,7 @@ describe.each(names)("/%s: R-MON-2, a tiny length that the model overlooks", (na
     expect((await make("untold-fixed", { file: "1.png", model })).cost).toBe(8n * second);
   });
 
-  it("is one second where nobody knows", async () => {
+  it("counts one second where the length is unknown", async () => {
     expect((await make("untold", { file: "1.png" })).cost).toBe(untold * second);
   });
 });
@@ -188,7 +188,7 @@ test("/fal/run: the same, by what fal tells", async () => {
   expect(await cost("run-fixed", "fal-ai/fixed", { video: {} })).toBe(8n * second);
 });
 
-test("/replicate: a film that is asked for by its frames is held for by them", async () => {
+test("/replicate: a video that is requested by frames is held by them", async () => {
   gateway.vendors.replicate.answer(() => ({ status: 400, body: '{"detail":"no"}' }));
   const rows = [
     [20n, ',"duration":0.001,"num_frames":160'],

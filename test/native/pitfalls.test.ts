@@ -31,7 +31,7 @@ function ask(path: string, init: RequestInit = {}): Promise<Response> {
   });
 }
 
-test("pitfall 9: a reply that came compressed, though nobody asked, is no reply", async () => {
+test("pitfall 9: an unrequested compressed reply is refused", async () => {
   const headers = { "content-encoding": "gzip" };
   gateway.vendor.answer(() => ({ headers, body: gzipSync(geminiReply) }));
   for (const path of [":generateContent", ":countTokens"]) {
@@ -53,7 +53,7 @@ test("pitfall 6: a body of nearly 20 MiB passes, byte for byte", async () => {
   expect(gateway.vendor.requests[0]?.body.equals(Buffer.from(body))).toBe(true);
 });
 
-test("pitfall 10: a stream is passed on as it comes, and is read on where its client leaves", async () => {
+test("pitfall 10: a stream is relayed as it arrives, and consumed after its client disconnects", async () => {
   let more = (): void => {};
   const asked = new Promise<void>((resolve) => (more = resolve));
   gateway.vendor.answer(() => ({
@@ -79,7 +79,7 @@ test("pitfall 10: a stream is passed on as it comes, and is read on where its cl
   expect(call.usage?.outputTokens).toBe(25);
 });
 
-test("R-MON-5: where the money ends, a stream ends as the vendor ends one at its limit", async () => {
+test("R-MON-5: a stream whose hold is used up ends as the vendor ends one at its limit", async () => {
   const words = "word ".repeat(4_000);
   const chunk = { candidates: [{ content: { parts: [{ text: words }], role: "model" } }] };
   const event = `data: ${JSON.stringify(chunk)}\r\n\r\n`;
@@ -97,7 +97,7 @@ test("R-MON-5: where the money ends, a stream ends as the vendor ends one at its
   expect((await gateway.money(poor.accountId)).balance).toBeGreaterThanOrEqual(0n);
 });
 
-test("R-ERR-4: what the vendor has no capacity for is told with its time to come back", async () => {
+test("R-ERR-4: a vendor without capacity is reported with its retry-after", async () => {
   const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "21.5s" }];
   const error = { code: 429, status: "RESOURCE_EXHAUSTED", message: "quota", details };
   gateway.vendor.answer(() => ({ status: 429, body: JSON.stringify({ error }) }));
@@ -109,7 +109,7 @@ test("R-ERR-4: what the vendor has no capacity for is told with its time to come
   expect(gateway.vendor.requests.length).toBe(2);
 });
 
-test("R-ERR-3: a model that the vendor does not have is 502, and the operator is told", async () => {
+test("R-ERR-3: a model that the vendor does not have is 502, and raises an alarm", async () => {
   gateway.vendor.answer(() => ({ status: 404, body: '{"error": {"code": 404}}' }));
   expect((await ask(":generateContent")).status).toBe(502);
   expect(gateway.log.join("")).toContain('"alarm":"model"');

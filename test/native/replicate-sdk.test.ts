@@ -73,7 +73,7 @@ test("replicate: files, models, and errors as its client reads them", async () =
   );
 });
 
-test("@ai-sdk/replicate: a picture", async () => {
+test("@ai-sdk/replicate: an image", async () => {
   const replicate = createReplicate({
     apiToken: customer.key,
     baseURL: `${gateway.url}/replicate/v1`,

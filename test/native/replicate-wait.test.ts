@@ -71,7 +71,7 @@ test("the vendor has the full 60 s, whatever its timeout for the first byte is",
   expect((await gateway.call("wait-60")).cost?.amountNanos).toBe(3_000_000n);
 });
 
-test("R-ERR-5: one that takes longer may have the job: it is not submitted again, and free", async () => {
+test("R-ERR-5: a vendor that takes longer may have the job: it is not submitted again, and free", async () => {
   const { answer, release } = await submit("wait-over");
   pass(longestMs + 30_000);
   const response = await answer;

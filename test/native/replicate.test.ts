@@ -94,7 +94,7 @@ test("a job that failed or was canceled costs nothing", async () => {
   expect(call.cost?.amountNanos ?? 0n).toBe(0n);
 });
 
-test("polls are answered from what is kept: the vendor is asked once a moment, and never after the end", async () => {
+test("polls are answered from the kept report: the vendor is polled once a moment, and never after the end", async () => {
   const { seen } = await submit();
   await Promise.all(Array.from({ length: 20 }, () => ask(`/v1/predictions/${seen.id}`)));
   const polls = (): number =>
@@ -108,14 +108,14 @@ test("polls are answered from what is kept: the vendor is asked once a moment, a
   expect(polls()).toBe(ended);
 });
 
-test("Prefer: wait: what is done already is charged at once", async () => {
+test("Prefer: wait: a job that is done already is charged at once", async () => {
   const headers = { prefer: "wait", "x-request-id": "job-4" };
   const { seen } = await submit({ prompt: "a" }, { headers });
   expect(seen.status).toBe("succeeded");
   expect((await gateway.call("job-4")).cost?.amountNanos).toBe(3_000_000n);
 });
 
-test("R-VND-3, pitfall 3: what is somebody else's is 404, and the vendor is not asked", async () => {
+test("R-VND-3, pitfall 3: another account's object is 404, and the vendor is not called", async () => {
   const { seen } = await submit();
   const file = await ask("/v1/files", { method: "POST", body: "bytes" });
   expect(file.status).toBe(201);
@@ -149,7 +149,7 @@ test("R-VND-3, pitfall 3: what is somebody else's is 404, and the vendor is not 
   finish("failed");
 });
 
-test("pitfall 4: the list has one's own jobs, page by page; what is the operator's is closed", async () => {
+test("pitfall 4: the list has the caller's jobs, page by page, and the operator's own objects are closed", async () => {
   const third = await gateway.customer();
   const made: string[] = [];
   for (let count = 0; count < 3; count++) {
@@ -170,7 +170,7 @@ test("pitfall 4: the list has one's own jobs, page by page; what is the operator
   }
 });
 
-test("models go by owner and name, by version, or by our name", async () => {
+test("models are named by owner and name, by version, or by the gateway's name", async () => {
   const rows = [
     ["/v1/predictions", { version: "labs/flux" }, "labs/flux"],
     ["/v1/predictions", { version: "flux" }, "labs/flux"],
@@ -192,7 +192,7 @@ test("models go by owner and name, by version, or by our name", async () => {
   ]);
 });
 
-test("pitfall 2: the stream's address is a key for itself, tells nothing, and cannot be made up", async () => {
+test("pitfall 2: the stream's link needs no key, is opaque, and cannot be forged", async () => {
   const { seen } = await submit();
   const stream = seen.urls["stream"] ?? "";
   expect(stream.startsWith(`${gateway.url}/replicate/_s/`)).toBe(true);
@@ -218,7 +218,7 @@ test("R-ERR-3: the operator's empty account is 503, not the customer's 402", asy
   expect([call.errorCode, call.cost?.amountNanos ?? 0n]).toEqual(["service_unavailable", 0n]);
 });
 
-test("R-ERR-5, pitfall 13: where nobody knows whether the job runs, no SDK submits it again", async () => {
+test("R-ERR-5, pitfall 13: where it is unknown whether the job runs, no SDK submits it again", async () => {
   for (const isCut of [true, false]) {
     gateway.vendor.clear();
     gateway.vendor.answer(() => ({ status: isCut ? 201 : 502, body: "{", isCut }));
@@ -231,7 +231,7 @@ test("R-ERR-5, pitfall 13: where nobody knows whether the job runs, no SDK submi
   }
 });
 
-test("pitfall 10: a client that leaves changes nothing: the job is known, and charged", async () => {
+test("pitfall 10: a client that disconnects changes nothing: the job is tracked, and charged", async () => {
   const leaving = new AbortController();
   let arrive = (): void => {};
   const arrived = new Promise<void>((resolve) => (arrive = resolve));

@@ -47,7 +47,7 @@ function exchange(message: typeof asked, requestId: string): Promise<ExchangeRes
   });
 }
 
-test("head first, then the vendor's bytes; held, charged and recorded like every call", async () => {
+test("the RPC answers with the head, then the vendor's bytes, and is held, charged and recorded like every call", async () => {
   const [head, ...chunks] = await exchange({}, "rpc-1");
   expect(head?.part.case).toBe("head");
   const bytes = chunks.map(({ part }) => (part.case === "chunk" ? part.value : Buffer.of()));
@@ -58,7 +58,7 @@ test("head first, then the vendor's bytes; held, charged and recorded like every
   expect(gateway.vendor.requests[0]?.headers.cookie).toBeUndefined();
 });
 
-test("R-VND-1: what is not declared is NOT_FOUND, whoever asks", async () => {
+test("R-VND-1: an undeclared address is NOT_FOUND for every caller", async () => {
   for (const message of [
     { path: "/v1beta/models" },
     { path: "/v1beta/models/gemini-x%3AstreamGenerateContent" },

@@ -28,7 +28,7 @@ const ask = (asked: Hostile) => askHostile(gateway, customer, asked);
 const generate = "/gemini/v1beta/models/gemini-x";
 const hi = '{"contents":[{"parts":[{"text":"Hi"}]}]}';
 
-test("a figure that stands twice, however deep, is refused: a vendor may read the other one", async () => {
+test("a duplicate member at any depth is refused, for a vendor may read the other one", async () => {
   const twice = (name: string) => `"${name}":1,"${name}":4`;
   const rows: readonly Hostile[] = [
     {
@@ -60,7 +60,7 @@ test("a figure that stands twice, however deep, is refused: a vendor may read th
   expect(gateway.asked()).toBe(0);
 });
 
-test("/gemini: a reply cannot be asked for without what it costs, or in a form that nobody reads", async () => {
+test("/gemini: a reply cannot be requested without its usage, or in a format that cannot be metered", async () => {
   const queries = [
     "fields=candidates",
     "$fields=id",
@@ -89,7 +89,7 @@ test("/gemini: a reply cannot be asked for without what it costs, or in a form t
   expect(gateway.asked()).toBe(0);
 });
 
-test("/gemini: background and stream are booleans: what Google takes for one is none for nobody else", async () => {
+test("/gemini: background and stream must be JSON booleans, although Google accepts more", async () => {
   for (const member of ['"background":"true"', '"background":1', '"stream":"true"']) {
     const body = `{"model":"gemini-x","input":"x",${member}}`;
     const { status, text } = await ask({ path: "/gemini/v1beta/interactions", body });
@@ -98,7 +98,7 @@ test("/gemini: background and stream are booleans: what Google takes for one is 
   expect(gateway.asked()).toBe(0);
 });
 
-test("R-VND-3: odd spellings of files are files, and an upload is one's own", async () => {
+test("R-VND-3: unusual spellings of file names refer to files, and an upload belongs to its caller", async () => {
   const google = "generativelanguage.googleapis.com";
   const uris = [
     `https:${google}/v1beta/files/abc`,

@@ -57,7 +57,7 @@ async function ended(path: string): Promise<Hook> {
   }
 }
 
-test("the vendor's own field is taken out, and the end is told with the vendor's words in it", async () => {
+test("the vendor's callback field is removed, and the webhook of the end has the vendor's own report", async () => {
   const id = await submit(
     "/one",
     { "x-request-id": "hook-1" },
@@ -80,7 +80,7 @@ test("the vendor's own field is taken out, and the end is told with the vendor's
   expect(all.map(({ status }) => status)).toEqual(["completed"]);
 });
 
-test("x-callback-id is what the receiver knows the job by; a failure is told too", async () => {
+test("x-callback-id is the receiver's id of the job, also in the webhook of a failure", async () => {
   await submit("/two", { "x-callback-id": "order 7" });
   finish("failed");
   const hook = await ended("/two");

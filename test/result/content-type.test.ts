@@ -29,7 +29,7 @@ describe("what a file is", () => {
     }
   });
 
-  it("takes what is said, best first, where bytes cannot tell", () => {
+  it("is decided by the declared types, best first, where the bytes are not conclusive", () => {
     expect(typeOf(bytes("\xff\xf3\x84"), undefined, "Audio/MP3; x=y")).toBe("audio/mpeg");
     expect(typeOf(bytes("\x01\x02"), "binary/x", "audio/aac")).toBe("audio/aac");
     expect(typeOf(bytes("<think> so"), "text/plain")).toBe("text/plain; charset=utf-8");
@@ -52,7 +52,7 @@ describe("what a file is", () => {
     });
   });
 
-  it("nothing that a stranger says becomes a header as it is", () => {
+  it("a declared type never becomes a header unchecked", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: headBytes }), fc.string(), (head, said) => {
         const { contentType, extension } = fileKind(Buffer.from(head), [said]);

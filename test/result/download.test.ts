@@ -83,7 +83,7 @@ const ways = [
 ] as const;
 
 describe.each(ways)("a result at an address, %s", (_way, source, behave) => {
-  it("is copied as it comes, typed by its bytes", async () => {
+  it("is stored while it arrives, typed by its bytes", async () => {
     behave((response) => {
       response.writeHead(200, { "content-type": "application/x-unknown" });
       for (const byte of png) response.write(Buffer.of(byte));
@@ -94,7 +94,7 @@ describe.each(ways)("a result at an address, %s", (_way, source, behave) => {
     expect(await readBack(results, "token" in stored ? stored.token : "")).toEqual(png);
   });
 
-  it("is typed by its reply where the bytes do not tell", async () => {
+  it("is typed by its reply where the bytes are not conclusive", async () => {
     behave((response) => {
       response.writeHead(200, { "content-type": "audio/mpeg; rate=1" }).end("\xff\xf3");
     });
@@ -114,7 +114,7 @@ describe.each(ways)("a result at an address, %s", (_way, source, behave) => {
     expect(await outcome(source())).toEqual({ kind: "refused", isFinal });
   });
 
-  it("is not longer than allowed, whether its length is told or not", async () => {
+  it("is limited in length, whether its length is declared or not", async () => {
     const tooLarge = { kind: "too_large", isFinal: true };
     behave((response) => void response.writeHead(200, { "content-length": "99" }).write("x"));
     expect(await outcome(source(), { bytesMax: 98 })).toEqual(tooLarge);
@@ -127,7 +127,7 @@ describe.each(ways)("a result at an address, %s", (_way, source, behave) => {
     expect(await outcome(source(), { bytesMax: 99 })).toHaveProperty("token");
   });
 
-  it("that is cut is no file", async () => {
+  it("that is cut off is not stored", async () => {
     behave((response) => {
       response.writeHead(200, { "content-length": "99" });
       response.write("x", () => response.destroy());
@@ -135,7 +135,7 @@ describe.each(ways)("a result at an address, %s", (_way, source, behave) => {
     expect(await outcome(source())).toEqual({ kind: "unreachable", isFinal: false });
   });
 
-  it("that never comes, stops coming or never ends is given up", async () => {
+  it("that never arrives, stalls or never ends times out", async () => {
     const late = { kind: "timeout", isFinal: false };
     behave(() => {});
     expect(await outcome(source(), { headMs: 30 })).toEqual(late);
@@ -149,7 +149,7 @@ describe.each(ways)("a result at an address, %s", (_way, source, behave) => {
     expect(await outcome(source(), { totalMs: 60 })).toEqual(late);
   });
 
-  it("ends with whoever asked for it", async () => {
+  it("ends when its caller aborts", async () => {
     const given = new AbortController();
     behave((response) => {
       response.writeHead(200).write("x");
@@ -158,7 +158,7 @@ describe.each(ways)("a result at an address, %s", (_way, source, behave) => {
     expect(await outcome(source(), {}, given.signal)).toEqual({ kind: "aborted", isFinal: false });
   });
 
-  it("in an encoding that nobody asked for is no file", async () => {
+  it("in an unrequested encoding is not stored", async () => {
     behave((response) => {
       response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync(png));
     });
@@ -169,7 +169,7 @@ describe.each(ways)("a result at an address, %s", (_way, source, behave) => {
 describe("where a result may be", () => {
   const blocked = { kind: "blocked", isFinal: true };
 
-  it("an address that is not public is not asked, unless it is the vendor's own", async () => {
+  it("a private address is not requested, unless it is the vendor's own", async () => {
     const port = new URL(vendor.origin).port;
     for (const url of [
       `${vendor.origin}/a`,
@@ -186,7 +186,7 @@ describe("where a result may be", () => {
     expect(await outcome({ url: "no address" })).toEqual({ kind: "refused", isFinal: true });
   });
 
-  it("a redirect is followed and judged anew, and gets no credential", async () => {
+  it("a redirect is followed and checked again, and gets no credential", async () => {
     const headers = { authorization: "Bearer secret" };
     const source = { url: `${vendor.origin}/a`, vendorUrl: vendor.origin, headers };
     vendor.answer = ({ url }, response) => {
@@ -202,7 +202,7 @@ describe("where a result may be", () => {
     expect(receiver.received.at(-1)?.headers).not.toHaveProperty("authorization");
   });
 
-  it("R-VND-4: a vendor that names where it sends on to does so once, to there only", async () => {
+  it("R-VND-4: a vendor with listed redirect hosts may redirect once, to these hosts only", async () => {
     const headers = { "x-goog-api-key": "secret" };
     const at = { url: `${vendor.origin}/a`, vendorUrl: vendor.origin, headers };
     vendor.answer = (_request, response) => {
@@ -224,7 +224,7 @@ describe("where a result may be", () => {
     expect(receiver.received).toHaveLength(before + 2);
   });
 
-  it("a redirect into the private network ends there", async () => {
+  it("a redirect into the private network is not followed", async () => {
     receiver.behave((_received, response) => {
       response.writeHead(302, { location: `${vendor.origin}/a` }).end();
     });
@@ -232,7 +232,7 @@ describe("where a result may be", () => {
     expect(vendor.seen).toEqual([]);
   });
 
-  it("redirects have an end", async () => {
+  it("redirects are limited in number", async () => {
     vendor.answer = (_request, response) => void response.writeHead(302, { location: "/" }).end();
     const source = { url: vendor.origin, vendorUrl: vendor.origin };
     expect(await outcome(source)).toMatchObject({ kind: "refused" });

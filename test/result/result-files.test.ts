@@ -39,7 +39,7 @@ function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
 }
 
 describe("R-TSK-8: storing", () => {
-  it("gives an address that nobody can guess, for 7 days, and the bytes as they were", async () => {
+  it("gives an address that cannot be guessed, for 7 days, and serves the same bytes", async () => {
     const before = Date.now();
     const stored = await results.store({ bytes }, { ...about, contentType: "text/plain" });
     expect(stored).toMatchObject({ contentType: "text/plain; charset=utf-8", bytes: 18, sha256 });
@@ -51,7 +51,7 @@ describe("R-TSK-8: storing", () => {
     expect(await readBack(results, stored.token)).toEqual(bytes);
   });
 
-  it("keeps the same bytes once, under tokens of their own", async () => {
+  it("stores equal bytes once, under separate tokens", async () => {
     const stored = await Promise.all(
       Array.from({ length: 10 }, () => results.store({ bytes }, about)),
     );
@@ -61,7 +61,7 @@ describe("R-TSK-8: storing", () => {
     for (const { token } of stored) expect(await readBack(results, token)).toEqual(bytes);
   });
 
-  it("stores nothing as well as anything", async () => {
+  it("stores empty files too", async () => {
     const empty = await results.store({ bytes: Buffer.alloc(0) }, about);
     expect(empty).toMatchObject({ bytes: 0, contentType: "application/octet-stream" });
     expect(await results.find(empty.token)).toMatchObject({ expired: false, bytes: 0 });
@@ -75,14 +75,14 @@ describe("R-TSK-8: storing", () => {
     expect(await results.rows()).toEqual({ files: 1, blobs: 1 });
   });
 
-  it("replaces bytes that a disk has cut", async () => {
+  it("replaces bytes that a disk has truncated", async () => {
     mkdirSync(join(results.folder, sha256.slice(0, 2)), { recursive: true });
     writeFileSync(join(results.folder, sha256.slice(0, 2), sha256), "what");
     const { token } = await results.store({ bytes }, about);
     expect(await readBack(results, token)).toEqual(bytes);
   });
 
-  it("a store that takes nothing is a failure, and leaves no token that works", async () => {
+  it("a store that fails is reported, and leaves no valid token", async () => {
     fault.keep = () => Promise.reject(new Error("ENOSPC: no space left"));
     const failed = results.store({ bytes }, about);
     await expect(failed).rejects.toBeInstanceOf(ResultFailure);
@@ -93,7 +93,7 @@ describe("R-TSK-8: storing", () => {
     expect(results.incoming()).toEqual([]);
   });
 
-  it("bytes that the store has lost are the gateway's failure, and said to its log", async () => {
+  it("lost bytes are a 500, and logged", async () => {
     const { token } = await results.store({ bytes }, about);
     await results.storage.remove(sha256);
     await expect(readBack(results, token)).rejects.toMatchObject({
@@ -104,7 +104,7 @@ describe("R-TSK-8: storing", () => {
 });
 
 describe("R-TSK-8: expiring", () => {
-  it("an expired file is not given out, removed by the job, remembered, and forgotten later", async () => {
+  it("an expired file is not served, its bytes are removed by the job, and its token is deleted later", async () => {
     const { token } = await results.store({ bytes }, about);
     await results.expireAll();
     expect(await results.find(token)).toEqual({ expired: true });
@@ -121,7 +121,7 @@ describe("R-TSK-8: expiring", () => {
     expect(await results.rows()).toEqual({ files: 0, blobs: 0 });
   });
 
-  it("bytes stay as long as any token leads to them", async () => {
+  it("bytes stay as long as any token refers to them", async () => {
     const first = await results.store({ bytes }, about);
     const later = new Date(Date.now() + 60_000);
     const second = await results.store({ bytes }, { ...about, expireTime: later });
@@ -134,7 +134,7 @@ describe("R-TSK-8: expiring", () => {
     expect(second.expireTime).toEqual(later);
   });
 
-  it("a store that is away keeps the bytes for the next time, and is told of", async () => {
+  it("bytes of an unreachable store are removed by a later run, and a warning is logged", async () => {
     await results.store({ bytes }, about);
     await results.expireAll();
     fault.remove = () => Promise.reject(new Error("the bucket is away"));
@@ -145,7 +145,7 @@ describe("R-TSK-8: expiring", () => {
     expect(await results.jobs.expire()).toEqual({ files: 0, blobs: 1 });
   });
 
-  it("what killed processes left on the way goes when it is old, and nothing else does", async () => {
+  it("old temporary files of killed processes are removed, and nothing else", async () => {
     const folder = join(results.folder, "incoming");
     mkdirSync(folder, { recursive: true });
     const [old, young] = [randomName(), randomName()];
@@ -167,13 +167,13 @@ function randomName(): string {
 }
 
 describe("a store and an expiry of the same bytes at once", () => {
-  it("a token that is registered holds the bytes, before they are there", async () => {
+  it("a registered token protects the bytes before they are stored", async () => {
     await results.store({ bytes }, about);
     await results.expireAll();
     const [reached, go] = [gate(), gate()];
     const storing = results
       .also({
-        at: async (point) => {
+        failpoint: async (point) => {
           if (point !== "registered") return;
           reached.open();
           await go.opened;
@@ -186,7 +186,7 @@ describe("a store and an expiry of the same bytes at once", () => {
     expect(await readBack(results, (await storing).token)).toEqual(bytes);
   });
 
-  it("a removal that has begun ends first, and then the bytes are put there again", async () => {
+  it("a removal under way ends first, and then the bytes are stored again", async () => {
     await results.store({ bytes }, about);
     await results.expireAll();
     const [reached, go] = [gate(), gate()];

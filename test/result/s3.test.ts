@@ -48,13 +48,13 @@ describe("result files in a bucket", () => {
     await storage.remove(first.sha256);
   });
 
-  it("are stored where nobody may look whether they are there", async () => {
+  it("are stored with credentials that may not check for objects", async () => {
     server.refuse = (request) => (request === "HEAD" ? 403 : undefined);
     const { token } = await bucket.store({ bytes: Buffer.from("unseen") }, about);
     expect(await readBack(bucket, token)).toEqual(Buffer.from("unseen"));
   });
 
-  it("go in parts where they are long, and a part that fails is sent again", async () => {
+  it("are uploaded in parts where they are long, and a failed part is sent again", async () => {
     const long = randomBytes(17 * 1024 * 1024);
     let failures = 2;
     server.refuse = (request) =>
@@ -66,14 +66,14 @@ describe("result files in a bucket", () => {
     expect((await readBack(bucket, stored.token)).equals(long)).toBe(true);
   });
 
-  it("what cannot be stored leaves no parts behind, and is a failure that may pass", async () => {
+  it("a failed upload leaves no parts behind, and may be retried", async () => {
     server.refuse = (request) => (/^(?:PUT|HEAD)/.test(request) ? 403 : undefined);
     const failed = bucket.store({ bytes: randomBytes(9 * 1024 * 1024) }, about);
     await expect(failed).rejects.toMatchObject({ kind: "storage", isFinal: false });
     expect(server.requests.at(-1)).toBe("DELETE uploadId");
   });
 
-  it("a bucket that cannot be read is 503, and one that is not there is told at the start", async () => {
+  it("an unreadable bucket is a 503, and a missing one is reported at the start", async () => {
     const { token } = await bucket.store({ bytes: Buffer.from("x") }, about);
     server.refuse = () => 403;
     await expect(readBack(bucket, token)).rejects.toMatchObject({ status: 503 });
@@ -85,7 +85,7 @@ describe("result files in a bucket", () => {
     other.close();
   });
 
-  it("files of the folder are still found, and removed, after a change to a bucket", async () => {
+  it("files of the local folder are still found, and removed, after a change to a bucket", async () => {
     const old = await results.store({ bytes }, about);
     const fresh = await bucket.store({ bytes }, about);
     expect(results.kept()).toEqual([old.sha256]);

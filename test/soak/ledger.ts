@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { Pool } from "pg";
 import { openDatabase } from "../../src/db/database.ts";
 import { startEmbedded } from "../../src/db/embedded.ts";
-import { checkLedger } from "../billing/ledger-commands.ts";
+import { checkLedger } from "../billing/ledger/ledger-commands.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../support/test-server.ts";
 
 /** How many sequences share a database: the audit after each reads all that the ones before have left. */

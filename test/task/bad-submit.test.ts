@@ -169,7 +169,7 @@ const bad: readonly Bad[] = [
   },
 ];
 
-describe("R-ERR-7: bad input is named, and costs nothing", () => {
+describe("R-ERR-7: a 400 names the invalid parameter, and costs nothing", () => {
   it.each(bad)(
     "$name",
     async ({ body, status = 400, code = "invalid_request", param, headers = {} }) => {

@@ -8,7 +8,7 @@ afterAll(() => tasks.close());
 
 const body = { modelKey: "image", imageParams: { prompt: "p" } };
 
-it("R-TSK-2: a burst waits for its turn, and another account's submit does not wait for it", async () => {
+it("R-TSK-2: a burst of submits queues, and another account's submit does not wait for it", async () => {
   const many = await tasks.customer();
   const few = await tasks.customer();
   const submit = async (customer: typeof many): Promise<number> =>

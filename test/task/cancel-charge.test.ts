@@ -5,9 +5,9 @@ import type { PriceConfig } from "../../src/config/config.ts";
 import { type Cancel, createCancel } from "../../src/task/cancel.ts";
 import type { TaskState } from "../../src/task/state.ts";
 import { createTaskStore } from "../../src/task/store.ts";
-import type { CancelAnswer, TaskNews, TaskTaken } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks, until } from "./work-harness.ts";
-import { completed, one, price, vendor } from "./worker-parts.ts";
+import type { CancelAnswer, TaskUpdate, ReportedCost } from "../../src/vendor/task.ts";
+import { openTasks, type Tasks, until } from "./worker-harness.ts";
+import { completed, one, price, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 let cancel: Cancel;
@@ -25,18 +25,18 @@ afterAll(() => tasks.close());
 /** What a test says of a vendor and of the price; pictures cost 100 nano-USD. */
 interface Case {
   readonly answer?: CancelAnswer;
-  readonly taken?: TaskTaken;
+  readonly reportedCost?: ReportedCost;
   /** In nano-USD, added once. Default: none. */
   readonly request?: bigint;
   readonly isCancelBilled?: boolean;
 }
 
-const running: TaskNews = { status: "running", progress: 10 };
+const running: TaskUpdate = { status: "running", progress: 10 };
 
 /** A task of three pictures, which is cancelled while its vendor makes it. */
 async function cancelRunning({
   answer = "cancelled",
-  taken,
+  reportedCost,
   request,
   isCancelBilled = true,
 }: Case) {
@@ -47,7 +47,10 @@ async function cancelRunning({
   const v = vendor({
     cancel(vendorTaskId) {
       asked.push(vendorTaskId);
-      news = answer === "too_late" ? completed : { status: "cancelled", ...(taken && { taken }) };
+      news =
+        answer === "too_late"
+          ? completed
+          : { status: "cancelled", ...(reportedCost && { reportedCost }) };
       return Promise.resolve(answer);
     },
     poll: () => Promise.resolve(news),
@@ -63,31 +66,31 @@ async function cancelRunning({
 }
 
 const receiver = "https://receiver.test/";
-const two: TaskTaken = { units: { images: 2 } };
+const two: ReportedCost = { units: { images: 2 } };
 
 describe("a running task that is cancelled costs", () => {
   test.each<[string, Case, number, number]>([
     ["nothing where its model does not say so", { isCancelBilled: false }, 0, 0],
     [
       "nothing then, whatever its vendor took: that is the operator's",
-      { isCancelBilled: false, answer: "requested", taken: { units: { images: 2 } } },
+      { isCancelBilled: false, answer: "requested", reportedCost: { units: { images: 2 } } },
       0,
       14,
     ],
     ["nothing where its vendor took nothing", {}, 0, 0],
-    ["what its vendor says that it took", { taken: { units: { images: 1 } } }, 100, 7],
-    ["the same where it is told later", { answer: "requested", taken: two }, 200, 14],
-    ["never more than was held", { taken: { units: { images: 9 } } }, 300, 63],
-    ["nothing for what was asked for but not made", { taken: {} }, 0, 0],
-    ["its request where its vendor took anything", { taken: {}, request: 30n }, 30, 0],
-    ["its request beside the rest", { taken: two, request: 30n }, 230, 14],
+    ["what its vendor says that it took", { reportedCost: { units: { images: 1 } } }, 100, 7],
+    ["the same where it is told later", { answer: "requested", reportedCost: two }, 200, 14],
+    ["never more than was held", { reportedCost: { units: { images: 9 } } }, 300, 63],
+    ["nothing for what was asked for but not made", { reportedCost: {} }, 0, 0],
+    ["its request where its vendor took anything", { reportedCost: {}, request: 30n }, 30, 0],
+    ["its request beside the rest", { reportedCost: two, request: 30n }, 230, 14],
     ["not its request where its vendor took nothing", { request: 30n }, 0, 0],
   ])("%s", async (_, given, cost, vendorCost) => {
     const { accountId, id, row } = await cancelRunning(given);
     expect(row).toMatchObject({ state: "cancelled", cost: String(cost), error_code: null });
     const available = 1_000n - BigInt(cost);
     expect(await tasks.balance(accountId)).toEqual({ available, held: 0n });
-    const isCharged = given.isCancelBilled !== false && given.taken !== undefined;
+    const isCharged = given.isCancelBilled !== false && given.reportedCost !== undefined;
     const { rows } = await tasks.pool.query("select * from call where id = $1", [id]);
     expect(rows).toMatchObject([
       {
@@ -96,19 +99,19 @@ describe("a running task that is cancelled costs", () => {
         ending: CallEnding.CANCELLED,
         status: 499,
         charged: isCharged,
-        vendor_cost: given.taken === undefined ? null : String(vendorCost),
+        vendor_cost: given.reportedCost === undefined ? null : String(vendorCost),
       },
     ]);
     expect((await tasks.told(id)).at(-1)).toMatchObject({ status: "cancelled", error: null });
   });
 
-  test("all of it where it was too late, and it was completed", async () => {
+  test("its full price where the cancel was too late and it completed", async () => {
     const { accountId, row } = await cancelRunning({ answer: "too_late" });
     expect(row).toMatchObject({ state: "completed", cost: "300" });
     expect(await tasks.balance(accountId)).toEqual({ available: 700n, held: 0n });
   });
 
-  test("what is told late, once its vendor answers again", async () => {
+  test("what its vendor reports late, once it answers again", async () => {
     const accountId = await tasks.account(1_000n);
     const id = await tasks.submit({ accountId, images: 3, isCancelBilled: true });
     let isStopped = false;
@@ -123,7 +126,7 @@ describe("a running task that is cancelled costs", () => {
       poll() {
         if (!isStopped) return Promise.resolve(running);
         if (polls++ < 3) return Promise.reject(new Error("not now"));
-        return Promise.resolve({ status: "cancelled", taken: two });
+        return Promise.resolve({ status: "cancelled", reportedCost: two });
       },
     });
     tasks.work({ ...one({ v }), warn: () => {} });
@@ -135,14 +138,14 @@ describe("a running task that is cancelled costs", () => {
   });
 });
 
-test("R-TSK-5: one that waits costs nothing, whatever its model says", async () => {
+test("R-TSK-5: a queued task that is cancelled costs nothing, whatever its model says", async () => {
   const accountId = await tasks.account(1_000n);
   const id = await tasks.submit({ accountId, images: 3, isCancelBilled: true });
   expect(await cancel(id, accountId)).toMatchObject({ state: "cancelled", cost: "0" });
   expect(await tasks.balance(accountId)).toEqual({ available: 1_000n, held: 0n });
 });
 
-test("one whose submit is under way costs what its vendor took once it had it", async () => {
+test("a task that is cancelled during its submit costs what its vendor charged once it had it", async () => {
   const accountId = await tasks.account(1_000n);
   const id = await tasks.submit({ accountId, images: 3, isCancelBilled: true });
   const submitted = Promise.withResolvers<void>();
@@ -152,7 +155,7 @@ test("one whose submit is under way costs what its vendor took once it had it", 
       return { vendorTaskId: attemptToken };
     },
     cancel: () => Promise.resolve("cancelled"),
-    poll: () => Promise.resolve({ status: "cancelled", taken: two }),
+    poll: () => Promise.resolve({ status: "cancelled", reportedCost: two }),
   });
   tasks.work(one({ v }));
   await until(async () => (v.asked.length === 1 ? true : undefined));

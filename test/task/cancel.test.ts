@@ -68,7 +68,7 @@ describe("R-TSK-5: a cancel", () => {
     },
   );
 
-  it("needs no body and no content type, and takes no member that it does not know", async () => {
+  it("needs neither body nor content type, and refuses unknown members", async () => {
     const taskId = await taskIn("running", "stoppable", await tasks.customer());
     const owner = await tasks.customer();
     const own = await tasks.submit(owner);
@@ -82,7 +82,7 @@ describe("R-TSK-5: a cancel", () => {
     );
   });
 
-  it("and a claim at once: one of them wins, and the money is whole either way", async () => {
+  it("and a concurrent claim: one of them wins, and the money balances either way", async () => {
     const payer = await tasks.customer();
     for (let round = 0; round < 10; round++) {
       const taskId = await tasks.submit(payer);
@@ -98,7 +98,7 @@ describe("R-TSK-5: a cancel", () => {
 });
 
 describe("R-TSK-6: an end", () => {
-  it("charges a completed task once, with its record, and gives the rest back", async () => {
+  it("charges a completed task once, with its record, and releases the rest of its hold", async () => {
     const payer = await tasks.customer();
     const taskId = await taskIn("completed", "fixed", payer);
     expect(await tasks.money(payer.accountId)).toEqual([10_000_000_000n - imageNanos, 0n]);
@@ -120,7 +120,7 @@ describe("R-TSK-6: an end", () => {
     expect(await tasks.money(payer.accountId)).toEqual([10_000_000_000n - imageNanos, 0n]);
   });
 
-  it("is made by nobody whose fence is old", async () => {
+  it("is refused to a process with an old fence", async () => {
     const taskId = await taskIn("running", "fixed");
     const old = { taskId, fence: 99, errorCode: "internal_error", error: "e" };
     expect(await tasks.end({ ...old, event: "fail" })).toBeUndefined();
@@ -133,7 +133,7 @@ describe("R-TSK-6: an end", () => {
     for (const state of ["completed", "failed", "cancelled"] as const) {
       const taskId = await taskIn(state, "fixed", payer);
       const { rows } = await tasks.pool.query<{ body: Buffer }>(
-        "select body from webhook_event where lane = $1 and kind = 2",
+        "select body from webhook_event where task_id = $1 and kind = 2",
         [taskId],
       );
       expect(rows).toHaveLength(1);

@@ -2,7 +2,7 @@
 import { Pool } from "pg";
 import { createTaskWorker } from "../../src/task/worker.ts";
 import { crashTasks, type Resubmit } from "./crash-vendor.ts";
-import { one, workerOptions } from "./worker-parts.ts";
+import { one, workerOptions } from "./worker-setup.ts";
 
 const [databaseUrl, vendorUrl = "", resubmit, lost, point] = process.argv.slice(2);
 const pool = new Pool({ connectionString: databaseUrl, max: 4 });
@@ -13,7 +13,7 @@ createTaskWorker(
     ...vendors,
     // A dead process's tasks are free again soon; a living one keeps them also where the machine is busy.
     timings: { leaseMs: 1_500, heartbeatMs: 100, settleMs: 100 },
-    at(reached) {
+    failpoint(reached) {
       if (reached === point) process.kill(process.pid, "SIGKILL");
     },
   }),

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { HttpFailure } from "../../src/http/failure.ts";
-import type { CancelAnswer, Submitted, TaskNews, VendorTasks } from "../../src/vendor/task.ts";
+import type { CancelAnswer, Submitted, TaskUpdate, VendorTasks } from "../../src/vendor/task.ts";
 
 /** How a vendor knows repetitions. */
 export type Resubmit = VendorTasks["resubmit"];
@@ -76,7 +76,7 @@ export function crashTasks(resubmit: Resubmit, url: string, isLost: boolean): Ve
     submit: ({ attemptToken, signal }) => ask<Submitted>("submit", attemptToken, signal),
     find: async (token, signal) =>
       (await ask<Submitted | null>("find", token, signal)) ?? undefined,
-    poll: (token, signal) => ask<TaskNews>("poll", token, signal),
+    poll: (token, signal) => ask<TaskUpdate>("poll", token, signal),
     cancel: (token, signal) => ask<CancelAnswer>("cancel", token, signal),
     units: ({ images }) => ({ images: Number(images) }),
   };

@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { crashTasks, type CrashVendor, type Resubmit, startCrashVendor } from "./crash-vendor.ts";
-import { openTasks } from "./work-harness.ts";
-import { one } from "./worker-parts.ts";
-import type { WorkerPoint } from "../../src/task/worker-options.ts";
+import { openTasks } from "./worker-harness.ts";
+import { one } from "./worker-setup.ts";
+import type { WorkerFailpoint } from "../../src/task/worker-options.ts";
 
 /** Where a process dies, with a task of which kind. */
 interface Crash {
-  readonly point: WorkerPoint;
+  readonly point: WorkerFailpoint;
   readonly resubmit: Resubmit;
   /** The answer to its first submit is lost. */
   readonly isLost?: boolean;
@@ -19,13 +19,13 @@ interface Crash {
 }
 
 const kinds = ["idempotent", "findable", "blind"] as const;
-const submits = ["ask.submit", "told.submit", "accept.sent"] as const;
+const submits = ["request.submit", "reply.submit", "accept.sent"] as const;
 const looks = [
   "claim.answered",
   "accept.answered",
   "due.answered",
-  "ask.poll",
-  "told.poll",
+  "request.poll",
+  "reply.poll",
   "progress.sent",
   "progress.answered",
   "produce.sent",
@@ -37,17 +37,19 @@ const looks = [
 const crashes: readonly Crash[] = [
   ...submits.flatMap((point) => kinds.map((resubmit) => ({ point, resubmit }))),
   ...looks.map((point) => ({ point, resubmit: "blind" as const })),
-  ...(["ask.cancel", "told.cancel", "cancel.sent", "cancel.answered"] as const).map((point) => ({
-    point,
-    resubmit: "blind" as const,
-    isCancelled: true,
-  })),
+  ...(["request.cancel", "reply.cancel", "cancel.sent", "cancel.answered"] as const).map(
+    (point) => ({
+      point,
+      resubmit: "blind" as const,
+      isCancelled: true,
+    }),
+  ),
   ...(["lose.sent", "lose.answered", "fail.sent", "fail.answered"] as const).map((point) => ({
     point,
     resubmit: "blind" as const,
     isLost: true,
   })),
-  ...(["ask.find", "told.find"] as const).map((point) => ({
+  ...(["request.find", "reply.find"] as const).map((point) => ({
     point,
     resubmit: "findable" as const,
     isLost: true,
@@ -59,7 +61,7 @@ const crashes: readonly Crash[] = [
   })),
 ];
 
-describe("R-TSK-7, R-TSK-9: a process that is killed at any point loses no task and buys none twice", () => {
+describe("R-TSK-7, R-TSK-9: a process that is killed at any failpoint loses no task and submits none twice", () => {
   let vendor: CrashVendor;
   beforeAll(async () => void (vendor = await startCrashVendor()));
   afterAll(() => vendor.close());

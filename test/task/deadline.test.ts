@@ -1,8 +1,8 @@
 /** How long tasks may take: R-TSK-9, by their models. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { TaskNews } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks } from "./work-harness.ts";
-import { model, vendor } from "./worker-parts.ts";
+import type { TaskUpdate } from "../../src/vendor/task.ts";
+import { openTasks, type Tasks } from "./worker-harness.ts";
+import { model, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 beforeAll(async () => void (tasks = await openTasks()));
@@ -12,7 +12,7 @@ afterAll(async () => {
   await tasks.close();
 });
 
-const running: TaskNews = { status: "running", progress: 10 };
+const running: TaskUpdate = { status: "running", progress: 10 };
 
 test("a task has the deadline of its model, however many are taken at once", async () => {
   const account = await tasks.account();

@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { TaskNews } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks, until } from "./work-harness.ts";
-import { imageNanos, model, one, vendor } from "./worker-parts.ts";
+import type { TaskUpdate } from "../../src/vendor/task.ts";
+import { openTasks, type Tasks, until } from "./worker-harness.ts";
+import { imageNanos, model, one, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 beforeAll(async () => void (tasks = await openTasks()));
 afterEach(() => tasks.stopAll());
 afterAll(() => tasks.close());
 
-const running: TaskNews = { status: "running" };
+const running: TaskUpdate = { status: "running" };
 
 /** Puts many tasks in the queue, without their money: nothing here ends. */
 async function enqueue(accountId: string, count: number, key = "m"): Promise<void> {
@@ -48,7 +48,7 @@ test("an account with 1,000 tasks delays another's first one by no more than a t
   await clear();
 });
 
-test("accounts with the same running are served in turns, whatever their ids", async () => {
+test("accounts with equally many running tasks are served in turns, whatever their ids", async () => {
   const accounts = [1, 2, 3, 4].map((n) => `0000000${n}-0000-7000-8000-000000000000`);
   for (const account of accounts) await enqueue(account, 50);
   const order: string[] = [];
@@ -74,7 +74,7 @@ test("accounts with the same running are served in turns, whatever their ids", a
   await clear();
 });
 
-test("no more tasks of an account run at once than may, with any number of processes", async () => {
+test("an account's limit of running tasks holds with any number of processes", async () => {
   const accounts = ["1", "2"].map((n) => `0000000${n}-0000-7000-8000-000000000000`);
   for (const account of accounts) await enqueue(account, 30);
   const v = vendor({ poll: () => Promise.resolve(running) });
@@ -89,7 +89,7 @@ test("no more tasks of an account run at once than may, with any number of proce
   await clear();
 });
 
-test("a vendor has no more tasks at once than it may, and hides nothing behind its own", async () => {
+test("a vendor's limit of running tasks holds, and its queued tasks do not block those of other vendors", async () => {
   const account = "00000001-0000-7000-8000-000000000000";
   await enqueue(account, 10, "full");
   await enqueue(account, 2, "other");

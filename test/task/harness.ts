@@ -19,7 +19,7 @@ import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
 import { createErrorMapping } from "../../src/rpc/interceptor/error.ts";
 import { requestId } from "../../src/rpc/interceptor/request-id.ts";
 import { chargeOf } from "../../src/task/charge.ts";
-import { type MoveColumns, moveTask } from "../../src/task/transition.ts";
+import { type TransitionColumns, applyTransition } from "../../src/task/transition.ts";
 import type { TaskEvent } from "../../src/task/state.ts";
 import { type StoredResultJson, taskColumns, type WholeTask } from "../../src/task/task-row.ts";
 import { createTaskRoom } from "../../src/task/module.ts";
@@ -252,7 +252,7 @@ export async function openTasks() {
 export interface Change {
   readonly taskId: string;
   readonly event: Exclude<TaskEvent, "complete" | "fail" | "cancel">;
-  readonly set?: MoveColumns;
+  readonly set?: TransitionColumns;
 }
 
 /** The end of a task. */
@@ -270,8 +270,11 @@ async function find(pool: Pool, taskId: string): Promise<WholeTask> {
   return rows[0];
 }
 
-async function move(pool: Pool, { taskId, event, set = {} }: Change): ReturnType<typeof moveTask> {
-  if (event !== "claim") return moveTask({ pool }, await find(pool, taskId), { event, set });
+async function move(
+  pool: Pool,
+  { taskId, event, set = {} }: Change,
+): ReturnType<typeof applyTransition> {
+  if (event !== "claim") return applyTransition({ pool }, await find(pool, taskId), { event, set });
   // As workers do: the fence grows with the claim.
   const { rows } = await pool.query<WholeTask>(
     `update task set state = 'submitting', fence = fence + 1, vendor = coalesce($2, vendor)
@@ -281,7 +284,7 @@ async function move(pool: Pool, { taskId, event, set = {} }: Change): ReturnType
   return rows[0];
 }
 
-async function endTask(pool: Pool, end: End): ReturnType<typeof moveTask> {
+async function endTask(pool: Pool, end: End): ReturnType<typeof applyTransition> {
   const { taskId, event, fence } = end;
   const found = await find(pool, taskId);
   const task = { ...found, fence: fence ?? found.fence };
@@ -298,5 +301,5 @@ async function endTask(pool: Pool, end: End): ReturnType<typeof moveTask> {
     ...(isDone && { result: JSON.stringify(end.result), usage }),
     ...(event === "fail" && { error_code: end.errorCode, error: end.error }),
   };
-  return moveTask({ pool }, task, { event, set, charge });
+  return applyTransition({ pool }, task, { event, set, charge });
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTaskJobs } from "../../src/task/jobs.ts";
-import { openTasks, type Tasks } from "./work-harness.ts";
+import { openTasks, type Tasks } from "./worker-harness.ts";
 
 let tasks: Tasks;
 beforeAll(async () => void (tasks = await openTasks()));
@@ -23,7 +23,7 @@ async function insert(daysAgo: number, isEnded: boolean): Promise<string> {
   return id;
 }
 
-test("tasks are kept for 30 days after their end, with all that happened to them", async () => {
+test("tasks are kept for 30 days after their end, with their events", async () => {
   const [old, young, open] = [
     await insert(32, true),
     await insert(30, true),

@@ -1,7 +1,7 @@
 /** A vendor that may be asked so often and no more: with many tasks each is asked less often, and all come to their end. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openTasks, type Tasks } from "./work-harness.ts";
-import { completed, one, vendor } from "./worker-parts.ts";
+import { openTasks, type Tasks } from "./worker-harness.ts";
+import { completed, one, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 beforeAll(async () => {
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => tasks.close());
 
-test("R-TSK-9: no second has more questions than its vendor allows, whatever was due at once", async () => {
+test("R-TSK-9: no second has more polls than the vendor allows, however many tasks are due at once", async () => {
   const accountId = await tasks.account(10_000n);
   const perSecond = 4;
   const asked = new Map<number, number>();

@@ -9,7 +9,7 @@ function open(perSecond: number | undefined) {
   return { clock, slots };
 }
 
-test("a vendor without a limit is asked when there is reason to", () => {
+test("a vendor without a limit is polled without delay", () => {
   const { slots } = open(undefined);
   expect(Array.from({ length: 1_000 }, () => slots.plan("v", 250))).toEqual(
     Array.from({ length: 1_000 }, () => 250),
@@ -17,7 +17,7 @@ test("a vendor without a limit is asked when there is reason to", () => {
   expect(Array.from({ length: 1_000 }, () => slots.ask("v"))).not.toContain(false);
 });
 
-test("questions of one second do not begin together", () => {
+test("the polls of one second are spread over it", () => {
   const { slots } = open(5);
   const pauses = Array.from({ length: 9 }, () => slots.plan("v", 0));
   expect(pauses).toEqual([0, 250, 500, 750, 1_000, 1_250, 1_500, 1_750, 2_000]);
@@ -30,14 +30,14 @@ test("a late plan does not push back an early one", () => {
   expect(slots.plan("v", 0)).toBe(1_000);
 });
 
-test("vendors do not wait for each other", () => {
+test("the polls of one vendor do not delay those of another", () => {
   const { slots } = open(1);
   expect(slots.plan("v", 0)).toBe(0);
   expect(slots.plan("w", 0)).toBe(0);
   expect([slots.ask("v"), slots.ask("v"), slots.ask("w")]).toEqual([true, false, true]);
 });
 
-test("news has room beside what is planned; a second later all may be asked again", () => {
+test("notified tasks can be polled beside the planned ones, and the limit renews each second", () => {
   const { clock, slots } = open(10);
   const planned = Array.from({ length: 20 }, () => slots.plan("v", 0)).filter((ms) => ms < 1_000);
   expect(planned).toHaveLength(8);
@@ -46,7 +46,7 @@ test("news has room beside what is planned; a second later all may be asked agai
   expect(slots.ask("v")).toBe(true);
 });
 
-test("in no second more is planned than may be asked, nothing sooner than it should, and no second is left empty", () => {
+test("no second has more planned polls than its share, no poll is early, and no second stays empty", () => {
   const step = fc.record({ afterMs: fc.nat(3_000), pauseMs: fc.nat(20_000) });
   fc.assert(
     fc.property(

@@ -31,7 +31,7 @@ async function complete(taskId: string): Promise<void> {
 const pathOf = (taskId: string): string => `/api/ai/tasks/${taskId}`;
 
 describe("a poll", () => {
-  it("R-TSK-4: tells all of a task that waits, and when to look again", async () => {
+  it("R-TSK-4: shows a queued task completely, and suggests when to poll again", async () => {
     const taskId = await tasks.submit(customer, { callbackId: "mine" });
     const { status, json, headers } = await tasks.send(customer, pathOf(taskId), {
       headers: { "x-request-id": "poll" },
@@ -61,7 +61,7 @@ describe("a poll", () => {
     });
   });
 
-  it("R-TSK-4: tells the result, the cost and the usage of a completed one", async () => {
+  it("R-TSK-4: shows the result, cost and usage of a completed task", async () => {
     const taskId = await tasks.submit(customer);
     await complete(taskId);
     const { json, headers } = await tasks.send(customer, pathOf(taskId));
@@ -78,7 +78,7 @@ describe("a poll", () => {
     });
   });
 
-  it("R-TSK-10: tells why one failed, and charges nothing", async () => {
+  it("R-TSK-10: shows why a task failed, and charges nothing", async () => {
     const payer = await tasks.customer();
     const taskId = await tasks.submit(payer);
     await tasks.run(taskId);
@@ -90,7 +90,7 @@ describe("a poll", () => {
     expect(await tasks.money(payer.accountId)).toEqual([10_000_000_000n, 0n]);
   });
 
-  it("R-TSK-5: knows no task of others, in the same words as one that is not there", async () => {
+  it("R-TSK-5: answers for another account's task exactly as for an unknown one", async () => {
     const other = await tasks.customer();
     const taskId = await tasks.submit(other);
     const ids = [taskId, "01900000-0000-7000-8000-000000000000", "task_x", "%00", "a".repeat(80)];
@@ -106,7 +106,7 @@ describe("a poll", () => {
     }
   });
 
-  it("answers 304 to who has it already, and not before it changed", async () => {
+  it("answers 304 to a client that has this version already", async () => {
     const taskId = await tasks.submit(customer);
     const first = await tasks.send(customer, pathOf(taskId));
     const etag = first.headers["etag"] ?? "";
@@ -164,7 +164,7 @@ describe("R-TSK-4: a poll that waits", () => {
     expect(last.json["status"]).toBe("failed");
   });
 
-  it("does not miss what changed since the version that its client has", async () => {
+  it("does not miss changes since the version that its client has", async () => {
     const taskId = await tasks.submit(customer);
     const { headers } = await tasks.send(customer, pathOf(taskId));
     const known = { "if-none-match": headers["etag"] ?? "" };
@@ -173,7 +173,7 @@ describe("R-TSK-4: a poll that waits", () => {
     expect([news.status, news.json["stage"]]).toEqual([200, "running"]);
   });
 
-  it("ends by itself: as it is, or as 304", async () => {
+  it("ends after its time with the unchanged task, or with 304", async () => {
     const taskId = await tasks.submit(customer);
     const wait = `${pathOf(taskId)}?wait=1`;
     const first = await tasks.send(customer, wait);
@@ -204,7 +204,7 @@ describe("R-TSK-4: a poll that waits", () => {
 });
 
 describe("a watch", () => {
-  it("streams what is seen, in order, and ends with the task", async () => {
+  it("streams each visible change in order, and ends with the task", async () => {
     const taskId = await tasks.submit(customer);
     const seen: [TaskStatus, number][] = [];
     for await (const { task } of tasks.clientOf(customer).watchTask({ taskId })) {
@@ -219,7 +219,7 @@ describe("a watch", () => {
     expect(progress).toEqual(progress.toSorted((a, b) => a - b));
   });
 
-  it("knows no task of others", async () => {
+  it("does not show tasks of other accounts", async () => {
     const taskId = await tasks.submit(await tasks.customer());
     const stream = tasks.clientOf(customer).watchTask({ taskId })[Symbol.asyncIterator]();
     const error = await stream.next().catch((reason: unknown) => reason);
@@ -250,7 +250,7 @@ describe("a list", () => {
     expect(foreign.status).toBe(404);
   });
 
-  it("and a poll of any account are an operator's, who finds a task by its request id too", async () => {
+  it("and a poll of any account are open to operators, who also find a task by its request id", async () => {
     const lister = await tasks.customer();
     const taskId = await tasks.submit(lister, { requestContext: { requestId: "trace-1" } });
     await tasks.run(taskId);
@@ -266,7 +266,7 @@ describe("a list", () => {
   });
 });
 
-it("a gateway that stops answers the polls that wait", async () => {
+it("a stopping gateway answers waiting polls", async () => {
   const other = await openTasks();
   try {
     const payer = await other.customer();

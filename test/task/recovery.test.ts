@@ -2,9 +2,9 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
 import { ResultFailure } from "../../src/result/result.ts";
-import type { CancelAnswer, TaskNews, VendorTasks } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks, until } from "./work-harness.ts";
-import { completed, one, vendor } from "./worker-parts.ts";
+import type { CancelAnswer, TaskUpdate, VendorTasks } from "../../src/vendor/task.ts";
+import { openTasks, type Tasks, until } from "./worker-harness.ts";
+import { completed, one, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 beforeAll(async () => void (tasks = await openTasks()));
@@ -15,7 +15,7 @@ afterEach(async () => {
 afterAll(() => tasks.close());
 
 const reset = () => Promise.reject(new HttpFailure("reset", "ECONNRESET"));
-const running: TaskNews = { status: "running", progress: 10 };
+const running: TaskUpdate = { status: "running", progress: 10 };
 
 /** A vendor that has what it was asked for, but whose first answer is lost. */
 function forgetful(resubmit: VendorTasks["resubmit"]) {
@@ -32,7 +32,7 @@ function forgetful(resubmit: VendorTasks["resubmit"]) {
   return { ...v, jobs };
 }
 
-test("R-TSK-7: where the vendor knows repetitions, a lost answer is asked for again", async () => {
+test("R-TSK-7: a lost answer is resubmitted to a vendor with idempotent submits", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   const v = forgetful("idempotent");
   tasks.work(one({ v }));
@@ -46,7 +46,7 @@ test("R-TSK-7: where the vendor knows repetitions, a lost answer is asked for ag
   ]);
 });
 
-test("R-TSK-7: where the vendor can be looked through, a task is found and not asked for again", async () => {
+test("R-TSK-7: a submitted task is found at a vendor that can search, and not submitted again", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   const v = forgetful("findable");
   tasks.work(one({ v }));
@@ -54,7 +54,7 @@ test("R-TSK-7: where the vendor can be looked through, a task is found and not a
   expect([v.asked.length, v.jobs.size]).toEqual([1, 1]);
 });
 
-test("R-TSK-7: what is not found counts as not there only after a while, and is then asked for again", async () => {
+test("R-TSK-7: a task that is not found is resubmitted only after a while", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   let finds = 0;
   const v = vendor({
@@ -80,7 +80,7 @@ test("R-TSK-7: what is not found counts as not there only after a while, and is 
   expect([v.asked.length, new Set(v.asked).size]).toEqual([2, 1]);
 });
 
-test("R-TSK-7: where nothing can be known, the vendor is never asked again and nothing is charged", async () => {
+test("R-TSK-7: a blind submit with a lost answer is never repeated, and nothing is charged", async () => {
   const account = await tasks.account(500n);
   const id = await tasks.submit({ accountId: account });
   const v = forgetful("blind");
@@ -94,10 +94,10 @@ test("R-TSK-7: where nothing can be known, the vendor is never asked again and n
   expect(await tasks.balance(account)).toEqual({ available: 500n, held: 0n });
 });
 
-test("R-TSK-5: a running task is stopped at its vendor, once, and what the vendor says last counts", async () => {
+test("R-TSK-5: a running task is cancelled at its vendor once, and the vendor's last report counts", async () => {
   const answers: Record<string, CancelAnswer> = {};
   const asked: string[] = [];
-  const news: Record<string, TaskNews> = {};
+  const news: Record<string, TaskUpdate> = {};
   const v = vendor({
     cancel(vendorTaskId) {
       asked.push(vendorTaskId);
@@ -137,7 +137,7 @@ test("R-TSK-5: a running task is stopped at its vendor, once, and what the vendo
   expect(await tasks.balance(account)).toEqual({ available: 900n, held: 0n });
 });
 
-test("a request to cancel takes no task from who is submitting it, and is not overlooked", async () => {
+test("a cancel request does not take a task from the process that submits it, and is not lost", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   const submitted = Promise.withResolvers<void>();
   const cancelled: string[] = [];
@@ -166,13 +166,13 @@ test("a request to cancel takes no task from who is submitting it, and is not ov
   expect([v.asked.length, cancelled.length]).toEqual([1, 1]);
 });
 
-test("a vendor that ends a task by itself has failed it", async () => {
+test("a task that its vendor ends unasked fails", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   tasks.work(one({ v: vendor({ poll: () => Promise.resolve({ status: "cancelled" }) }) }));
   expect(await tasks.ended([id])).toMatchObject([{ error_code: "upstream_error" }]);
 });
 
-test("a task ends by its deadline: waiting, submitting or running, and its vendor is stopped", async () => {
+test("a task ends at its deadline in every state, and is cancelled at its vendor", async () => {
   const account = await tasks.account();
   const stopped: string[] = [];
   const slow = vendor({
@@ -200,7 +200,7 @@ test("a task ends by its deadline: waiting, submitting or running, and its vendo
   expect(await tasks.ended([submits])).toMatchObject([timedOut]);
 });
 
-test("R-TSK-9: a process that stops hands its tasks over, and waits for the vendors it asks", async () => {
+test("R-TSK-9: a stopping process hands its tasks over, and waits for submits under way", async () => {
   const account = await tasks.account();
   const submitted = Promise.withResolvers<void>();
   const polled = Promise.withResolvers<void>();
@@ -237,7 +237,7 @@ test("R-TSK-9: a process that stops hands its tasks over, and waits for the vend
   expect(v.asked.length).toBe(2);
 });
 
-test("news of a task that has ended meanwhile is written down, and changes nothing", async () => {
+test("a result that comes after the task's end is recorded, and changes nothing", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   const submitted = Promise.withResolvers<void>();
   const v = vendor({
@@ -260,7 +260,7 @@ test("news of a task that has ended meanwhile is written down, and changes nothi
   expect(v.asked.length).toBe(1);
 });
 
-test("a result that cannot be had fails the task, and is tried for again where that makes sense", async () => {
+test("a result that cannot be fetched is retried where that may help, and then fails the task", async () => {
   const account = await tasks.account(1_000n);
   let tries = 0;
   const results = {

@@ -29,7 +29,7 @@ function live(happening: readonly TaskEvent[]): TaskState[] {
 }
 
 describe("R-TSK-1: the states of a task", () => {
-  it("has every transition of the table, and no other", () => {
+  it("allow every transition of the table, and no other", () => {
     const rows = taskStates.map((state) => [
       state,
       Object.fromEntries(

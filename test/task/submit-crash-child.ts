@@ -1,5 +1,5 @@
 /** Submits a task, and dies at a point of it: see submit-crash.test.ts. */
-import { openSubmit } from "./submit-parts.ts";
+import { openSubmit } from "./submit-setup.ts";
 
 const [url = "", accountId = "", callbackId = "", point] = process.argv.slice(2);
 const { submit } = openSubmit(url, (reached) => {

@@ -3,10 +3,10 @@ import { spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SubmitPoint } from "../../src/task/submit.ts";
-import { openSubmit } from "./submit-parts.ts";
-import { openTasks, type Tasks } from "./work-harness.ts";
-import { one, vendor } from "./worker-parts.ts";
+import type { SubmitFailpoint } from "../../src/task/submit.ts";
+import { openSubmit } from "./submit-setup.ts";
+import { openTasks, type Tasks } from "./worker-harness.ts";
+import { one, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 let gateway: ReturnType<typeof openSubmit>;
@@ -22,7 +22,7 @@ afterAll(async () => {
 const points = ["submit.sent", "submit.held", "submit.committed"] as const;
 
 describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
-  test.each(points)("at %s: the repetition is the one task there is", async (point) => {
+  test.each(points)("at %s: a repetition finds or creates the one task", async (point) => {
     const accountId = await tasks.account(500n);
     const callbackId = `order-${point}`;
     expect(await die(accountId, callbackId, point)).toBe("SIGKILL");
@@ -42,7 +42,7 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
     await tasks.expectClean();
   });
 
-  test("repetitions at the same moment are one task, and what does not fit holds nothing", async () => {
+  test("concurrent repetitions are one task, and refused ones hold nothing", async () => {
     const accountId = await tasks.account(150n);
     const both = await Promise.all(
       Array.from({ length: 8 }, () => gateway.submit(accountId, "order-9")),
@@ -75,7 +75,7 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
     await tasks.expectClean();
   });
 
-  test("what fails beside the task leaves neither task nor hold", async () => {
+  test("a failed write beside the task leaves neither task nor hold", async () => {
     const accountId = await tasks.account(500n);
     const within = async (): Promise<void> => {
       throw new Error("beside");
@@ -87,7 +87,7 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
     await tasks.expectClean();
   });
 
-  test("what is refused for want of money is no task", async () => {
+  test("a submit without enough money creates no task", async () => {
     const accountId = await tasks.account(99n);
     const refused = { meaning: { word: "insufficient_balance" } };
     await expect(gateway.submit(accountId, "order-12")).rejects.toMatchObject(refused);
@@ -99,7 +99,11 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
 });
 
 /** Submits in a process that dies there. Returns the signal that it died of. */
-function die(accountId: string, callbackId: string, point: SubmitPoint): Promise<string | null> {
+function die(
+  accountId: string,
+  callbackId: string,
+  point: SubmitFailpoint,
+): Promise<string | null> {
   const script = join(import.meta.dirname, "submit-crash-child.ts");
   // Each child loads the same program: compiled once, that is half of its time.
   const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "uas-test-compile-cache") };

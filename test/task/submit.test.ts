@@ -82,7 +82,7 @@ describe("a submit", () => {
 });
 
 describe("R-TSK-6: money", () => {
-  it("is needed: 402 tells what, leaves no task, and does not use up the callback id", async () => {
+  it("is required: the 402 states the amount, leaves no task, and does not use up the callback id", async () => {
     const poor = await tasks.customer(imageNanos - 1n);
     const body = { ...image, callbackId: "c" };
     const { status, json, headers } = await tasks.send(poor, path, { body });
@@ -113,7 +113,7 @@ describe("R-TSK-6: money", () => {
 });
 
 it.each(["none", "closed"])(
-  "R-ERR-1: what is wrong with the model %s is told of modelKey",
+  "R-ERR-1: an error about the model %s names modelKey",
   async (modelKey) => {
     const submitted = await tasks.send(customer, path, { body: { ...image, modelKey } });
     const asked = await tasks.send(customer, `/api/ai/models/${modelKey}/schema`);
@@ -159,7 +159,7 @@ describe("R-TSK-3: idempotency", () => {
     expect((await sent()).json).toEqual(first.json);
   });
 
-  it("names the header where it stands for another body", async () => {
+  it("names the header where its value belongs to another body", async () => {
     const headers = { "idempotency-key": "order-header" };
     await tasks.send(customer, path, { body: image, headers });
     const other = { ...image, imageParams: { prompt: "a ship" } };
@@ -209,7 +209,7 @@ describe("R-TSK-3: idempotency", () => {
     expect(named.json["taskId"]).not.toBe(first.json["taskId"]);
   });
 
-  it("gives an ended task back as it is", async () => {
+  it("returns an ended task unchanged", async () => {
     const payer = await tasks.customer();
     const first = await tasks.send(payer, path, { body });
     await tasks.send(payer, `${path}/${String(first.json["taskId"])}/cancel`, { body: "" });
@@ -218,7 +218,7 @@ describe("R-TSK-3: idempotency", () => {
   });
 });
 
-it("R-ERR-2: the 1,001st task that waits is 429 queue_full, and what was accepted is found again", async () => {
+it("R-ERR-2: the 1,001st queued task is 429 queue_full, and accepted tasks are found again", async () => {
   const payer = await tasks.customer(undefined);
   const first = await tasks.send(payer, path, { body: { ...image, callbackId: "first" } });
   await tasks.pool.query(

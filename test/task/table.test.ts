@@ -104,7 +104,7 @@ it("R-HOOK-3: progress never goes down", async () => {
   expect([await write(40), await write(7), await write(41)]).toEqual([40, 40, 41]);
 });
 
-it("tells of every change that callers can see, of no other, and writes its states down", async () => {
+it("the table notifies of every visible change, of no other, and records the states", async () => {
   const id = await insertTask();
   const told: string[] = [];
   await listening(told, async (client) => {

@@ -2,8 +2,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { VendorAlarm } from "../../src/task/worker-options.ts";
 import { TaskRefused } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks } from "./work-harness.ts";
-import { imageNanos, one, vendor } from "./worker-parts.ts";
+import { openTasks, type Tasks } from "./worker-harness.ts";
+import { imageNanos, one, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 beforeAll(async () => void (tasks = await openTasks()));
@@ -52,7 +52,7 @@ test("R-ERR-3: where every vendor refuses the operator's account, tasks end with
   ]);
 });
 
-test("R-ERR-3: what waits goes on when the vendor takes the operator's money again", async () => {
+test("R-ERR-3: waiting tasks continue when the vendor accepts the operator's account again", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   const { said, broke } = unpaid();
   const warned: string[] = [];
@@ -65,7 +65,7 @@ test("R-ERR-3: what waits goes on when the vendor takes the operator's money aga
   expect(warned).toEqual(["a vendor takes tasks again that it had refused"]);
 });
 
-test("R-ERR-3: a task waits on where another vendor of its model has no room", async () => {
+test("R-ERR-3: a task keeps waiting where another vendor of its model has no capacity", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   const { broke } = unpaid();
   let tries = 0;

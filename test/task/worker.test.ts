@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
 import type { VendorAlarm } from "../../src/task/worker-options.ts";
-import { type TaskNews, TaskRefused, VendorTrouble } from "../../src/vendor/task.ts";
-import { openTasks, type Tasks, until } from "./work-harness.ts";
-import { completed, one, vendor } from "./worker-parts.ts";
+import { type TaskUpdate, TaskRefused, VendorReplyError } from "../../src/vendor/task.ts";
+import { openTasks, type Tasks, until } from "./worker-harness.ts";
+import { completed, one, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 beforeAll(async () => void (tasks = await openTasks()));
@@ -17,14 +17,14 @@ afterAll(() => tasks.close());
 const callbackUrl = "https://receiver.test/hook";
 
 /** A vendor that says one thing after the other, the last one for ever. */
-function says(...news: TaskNews[]) {
+function says(...news: TaskUpdate[]) {
   return () => Promise.resolve((news.length > 1 ? news.shift() : news[0]) ?? completed);
 }
 
-test("R-TSK-9: a task is submitted, looked after, fetched, charged and told of, by itself", async () => {
+test("R-TSK-9: a worker submits, polls, fetches, charges and notifies a task", async () => {
   const account = await tasks.account(1_000n);
   const id = await tasks.submit({ accountId: account, callbackUrl, images: 3 });
-  const news: TaskNews[] = [
+  const news: TaskUpdate[] = [
     { status: "running", progress: 30 },
     { status: "running", progress: 20 },
     { status: "running", progress: 60 },
@@ -75,7 +75,7 @@ test("R-TSK-9: a task is submitted, looked after, fetched, charged and told of, 
   ]);
 });
 
-test("a vendor that answers a submit with its result needs no second look", async () => {
+test("a vendor that answers a submit with its result is not polled", async () => {
   const account = await tasks.account();
   const id = await tasks.submit({ accountId: account });
   const bytes = Buffer.from("png");
@@ -124,7 +124,7 @@ test.each([
   },
 );
 
-test("R-TSK-6: what fails at the vendor costs nothing", async () => {
+test("R-TSK-6: a task that fails at the vendor costs nothing", async () => {
   const account = await tasks.account(500n);
   const id = await tasks.submit({ accountId: account });
   const error = { code: "content_rejected", message: "unsafe" } as const;
@@ -135,7 +135,7 @@ test("R-TSK-6: what fails at the vendor costs nothing", async () => {
   expect(await tasks.balance(account)).toEqual({ available: 500n, held: 0n });
 });
 
-test("bad answers to polls fail no task", async () => {
+test("failed polls do not fail a task", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   let polls = 0;
   const poll = () => {
@@ -149,11 +149,11 @@ test("bad answers to polls fail no task", async () => {
   const onSilent = (name: string, error: unknown) => void silent.push(name, error);
   tasks.work({ ...one({ v: vendor({ poll }) }), warn, onSilent });
   expect(await tasks.ended([id])).toMatchObject([{ state: "completed" }]);
-  expect(warned).toEqual(["a vendor does not say how a task stands"]);
+  expect(warned).toEqual(["a vendor does not report the state of a task"]);
   expect(silent).toEqual(["v", expect.any(HttpFailure)]);
 });
 
-test("a vendor that is not there, or has no room now, gives way to the next", async () => {
+test("an unreachable vendor or one without capacity is followed by the next one", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   const refused = Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
   const away = vendor({
@@ -169,7 +169,7 @@ test("a vendor that is not there, or has no room now, gives way to the next", as
   expect(outcomes).toEqual(["away unsent", "full later", "good accepted"]);
 });
 
-test("R-ERR-3: a vendor that refuses the operator's own account is the operator's concern", async () => {
+test("R-ERR-3: a vendor that refuses the operator's own account raises an alarm", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   const broke = vendor({
     submit: () => {
@@ -177,9 +177,9 @@ test("R-ERR-3: a vendor that refuses the operator's own account is the operator'
       return Promise.reject(new TaskRefused("upstream_error", "later", true, about));
     },
   });
-  const answers: (() => Promise<TaskNews>)[] = [
-    () => Promise.reject(new VendorTrouble(401, "no", "credential")),
-    () => Promise.reject(new VendorTrouble(500, "no")),
+  const answers: (() => Promise<TaskUpdate>)[] = [
+    () => Promise.reject(new VendorReplyError(401, "no", "credential")),
+    () => Promise.reject(new VendorReplyError(500, "no")),
   ];
   const good = vendor({ poll: () => answers.shift()?.() ?? Promise.resolve(completed) });
   const alarms: string[] = [];
@@ -189,7 +189,7 @@ test("R-ERR-3: a vendor that refuses the operator's own account is the operator'
   expect(alarms).toEqual(["broke money", "good credential"]);
 });
 
-test("R-LIM-1: a vendor that says when to come back is not asked before", async () => {
+test("R-LIM-1: a vendor's retry-after is respected", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   const about = { retryAfterSeconds: 3_600 };
   const refused = new TaskRefused("upstream_error", "later", true, about);
@@ -203,7 +203,7 @@ test("R-LIM-1: a vendor that says when to come back is not asked before", async 
   expect(row.next_time.getTime() - Date.now()).toBeGreaterThan(300_000);
 });
 
-test("what no vendor has room for waits for its turn again", async () => {
+test("a task that no vendor has capacity for is queued again", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   let tries = 0;
   const v = vendor({
@@ -228,7 +228,7 @@ test("state, money and webhook of an end are one transaction", async () => {
   const account = await tasks.account(500n);
   const id = await tasks.submit({ accountId: account, callbackUrl });
   let isBroken = true;
-  const tell = async (): Promise<void> => {
+  const notify = async (): Promise<void> => {
     if (isBroken) throw new Error("the webhook cannot be enqueued");
   };
   const warned: unknown[] = [];
@@ -236,7 +236,7 @@ test("state, money and webhook of an end are one transaction", async () => {
     ...one({
       v: vendor({ submit: () => Promise.reject(new TaskRefused("upstream_error", "no")) }),
     }),
-    tell,
+    notify,
     timings: { leaseMs: 100, heartbeatMs: 1_000 },
     warn: (_message, { err }) => void warned.push(err),
   });
@@ -249,7 +249,7 @@ test("state, money and webhook of an end are one transaction", async () => {
   await worker.stop();
 });
 
-test("what was asked for is read where it is needed only, however long it is", async () => {
+test("long parameters are read only by the steps that need them", async () => {
   const account = await tasks.account();
   const picture = randomBytes(40_000).toString("base64");
   const params = { images: 2, picture };

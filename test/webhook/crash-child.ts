@@ -15,7 +15,7 @@ const dispatcher = createDispatcher({
   client: createGuardedClient({ allowHosts: ["localhost"], ca: [ca] }),
   secrets: createSecrets({ pool, masterKey: () => Buffer.alloc(32, 7) }),
   timings: { leaseMs: 1_500, scanMs: 20 },
-  at(reached) {
+  failpoint(reached) {
     if (reached === point && --left === 0) process.kill(process.pid, "SIGKILL");
   },
 });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { DispatchPoint } from "../../src/webhook/deliverer.ts";
+import type { DispatchFailpoint } from "../../src/webhook/deliverer.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
 import { newId } from "../../src/core/uuid.ts";
@@ -13,7 +13,7 @@ import { newId } from "../../src/core/uuid.ts";
  * Where each process dies, and at which time it comes there. Whoever is to die recovering must follow one that surely
  * leaves something: who dies at `record.answered` leaves nothing in one of fifteen cases.
  */
-const deaths: readonly (readonly [DispatchPoint, number])[] = [
+const deaths: readonly (readonly [DispatchFailpoint, number])[] = [
   ["claim.sent", 1],
   ["claim.answered", 1],
   ["attempt.begun", 3],

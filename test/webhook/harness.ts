@@ -1,5 +1,7 @@
 /** A database with the webhook room's tables, and short words for what the tests do with it. */
+import { MikroORM } from "@mikro-orm/postgresql";
 import { Pool } from "pg";
+import { ormOptions } from "../../src/db/database.ts";
 import { createGuardedClient, type GuardedClient } from "../../src/http/guarded-client.ts";
 import { GuardFailure, type GuardFailureKind } from "../../src/http/guard-failure.ts";
 import { createDispatcher, type Dispatcher } from "../../src/webhook/dispatcher.ts";
@@ -38,12 +40,14 @@ export async function openWebhooks() {
   const database = await createTestDatabase();
   const pool = new Pool({ connectionString: database.url, max: 6 });
   pool.on("error", () => {});
+  const orm = await MikroORM.init(ormOptions(database.url));
   const secrets = createSecrets({ pool, masterKey: () => Buffer.alloc(32, 7) });
   const open = new Set<Dispatcher>();
   const fakes = new Set<ReturnType<typeof fakeClient>>();
   return {
     url: database.url,
     pool,
+    orm,
     secrets,
     /** Runs a dispatcher until the test's end. */
     async dispatch(options: Partial<DispatcherOptions> = {}): Promise<Running> {
@@ -74,6 +78,7 @@ export async function openWebhooks() {
       fakes.clear();
     },
     async close(): Promise<void> {
+      await orm.close(true);
       await pool.end();
       await database.close();
     },

@@ -68,7 +68,7 @@ describe("R-HOOK-1: signature-safe JSON", () => {
     );
   });
 
-  it("R-HOOK-8: says so exactly where a text is not as it was", () => {
+  it("R-HOOK-8: is marked exactly where a text was altered", () => {
     fc.assert(
       fc.property(sized, (payload) => {
         const frozen = freezePayload(payload);
@@ -101,7 +101,7 @@ describe("R-HOOK-1: signature-safe JSON", () => {
     );
   });
 
-  it("a result that is too long is moved away, then what else can be", () => {
+  it("a result that is too long is left out first, then the other optional members", () => {
     const long = "é".repeat(140_000);
     expect(
       parse(freezePayload({ ...plain, resultContent: long, resultUrl: "https://f/r/1.txt" })),
@@ -125,7 +125,7 @@ describe("R-HOOK-1: signature-safe JSON", () => {
     expect(fits.isResultAltered).toBe(false);
   });
 
-  it("what is nested too deeply, or no safe number, becomes a text", () => {
+  it("values that are nested too deeply, or no safe numbers, become texts", () => {
     const deep = { a: { b: { c: { d: { e: { f: { g: { h: [1] } } } } } } } };
     const extra = { deep, half: 0.5, big: 2 ** 53, nothing: {}, list: [], negative: -0 };
     const data = parse(freezePayload({ ...plain, extra }))["external_data"];

@@ -44,7 +44,7 @@ async function probeNow(accountId: string): Promise<void> {
 }
 
 describe("R-HOOK-4: the breaker of a receiver", () => {
-  it("opens after five failures; what is due then waits without losing attempts; a probe closes it", async () => {
+  it("opens after five failures, keeps deliveries without using up attempts, and is closed by a probe", async () => {
     let status = 500;
     const { client } = webhooks.fake(() => status);
     const running = await webhooks.dispatch({ client });
@@ -79,7 +79,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
     expect(await webhooks.stored(waiting)).toMatchObject({ state: DELIVERED });
   });
 
-  it("is tried by one process with one delivery, however many wait", async () => {
+  it("is probed by one process with one delivery, however many are pending", async () => {
     const accountId = newId();
     const ids = [];
     for (let index = 0; index < 5; index++) ids.push(await webhooks.enqueue({ url, accountId }));
@@ -109,7 +109,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
     expect(fake.held).toHaveLength(4);
   });
 
-  it("gives up after 120 hours of failure, parks, and sends all when it is enabled", async () => {
+  it("parks deliveries after 120 hours of failure, and sends them all when the receiver is enabled", async () => {
     const told: string[] = [];
     const { client } = webhooks.fake(() => 500);
     const running = await webhooks.dispatch({
@@ -135,7 +135,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
     expect(await webhooks.stored(later)).toMatchObject({ state: PENDING, attempts: 0 });
   });
 
-  it("R-HOOK-6: what is urgent goes although the receiver is dead, and success revives it", async () => {
+  it("R-HOOK-6: lets urgent deliveries through to a dead receiver, and success revives it", async () => {
     const accountId = newId();
     const [first, second] = [
       await webhooks.enqueue({ url, accountId }),
@@ -157,7 +157,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
     expect(await endpoint(accountId)).toMatchObject({ failures: 0, isDead: false });
   });
 
-  it("410 of one address says nothing of its receiver", async () => {
+  it("a 410 of one address does not count against its receiver", async () => {
     const { client } = webhooks.fake(() => 410);
     const running = await webhooks.dispatch({ client });
     const accountId = newId();
@@ -171,7 +171,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
 });
 
 describe("R-HOOK-4: receivers that hang delay nobody else", () => {
-  it("60 receivers that never answer, and 100 slots: every other receiver gets all of its events meanwhile", async () => {
+  it("with 60 receivers that never answer and 100 slots, every other receiver gets all of its events", async () => {
     const hungOf = (index: number): string => `https://hung${index}.example/`;
     const healthyOf = (index: number): string => `https://healthy${index}.example/`;
     const fake = webhooks.fake((target) => (target.startsWith("https://hung") ? undefined : 204));

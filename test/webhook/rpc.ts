@@ -20,6 +20,7 @@ export const [accountId, otherAccount] = [newId(), newId()];
 /** The service as a caller reaches it. It knows two accounts. */
 export function as(webhooks: Webhooks, caller: Caller): WebhookClient {
   const service = createWebhookService({
+    orm: webhooks.orm,
     pool: webhooks.pool,
     secrets: webhooks.secrets,
     accountExists: async (id) => id === accountId || id === otherAccount,

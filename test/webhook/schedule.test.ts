@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import {
   EventKind,
-  judge,
+  classifyAttempt,
   outcomeOf,
   readRetryAfter,
   retryPausesMs,
@@ -27,28 +27,30 @@ describe("R-HOOK-3: the schedule", () => {
 
   it("spreads each pause by a fifth in both directions", () => {
     for (const [index, pauseMs] of retryPausesMs.entries()) {
-      const at = (random: number) => judge({ ...failed, series: index + 1 }, random);
+      const at = (random: number) => classifyAttempt({ ...failed, series: index + 1 }, random);
       expect(at(0)).toEqual({ state: "pending", pauseMs: pauseMs * 0.8 });
       expect(at(0.5)).toEqual({ state: "pending", pauseMs });
       expect(at(1)).toEqual({ state: "pending", pauseMs: pauseMs * 1.2 });
     }
-    expect(judge({ ...failed, series: 14 }, 0.5)).toEqual({ state: "failed" });
+    expect(classifyAttempt({ ...failed, series: 14 }, 0.5)).toEqual({ state: "failed" });
   });
 
-  it("waits as long as a receiver asks, up to an hour, and never less than by itself", () => {
+  it("respects retry-after up to an hour, and never waits less than its own pause", () => {
     const pauseAfter = (retryAfterMs: number, series = 1) => {
-      const verdict = judge({ ...failed, series, retryAfterMs }, 0.5);
+      const verdict = classifyAttempt({ ...failed, series, retryAfterMs }, 0.5);
       return verdict.state === "pending" && verdict.pauseMs / 1_000;
     };
     expect([pauseAfter(0), pauseAfter(1_000), pauseAfter(60_000)]).toEqual([5, 5, 60]);
     expect([pauseAfter(1e9), pauseAfter(60_000, 8)]).toEqual([3_600, 14_400]);
   });
 
-  it("tries ends only, and not where the receiver says it is gone", () => {
-    expect(judge({ ...failed, outcome: DELIVERED }, 0.5)).toEqual({ state: "delivered" });
-    expect(judge({ ...failed, outcome: GONE }, 0.5)).toEqual({ state: "failed" });
+  it("retries ends only, and not after a 410", () => {
+    expect(classifyAttempt({ ...failed, outcome: DELIVERED }, 0.5)).toEqual({ state: "delivered" });
+    expect(classifyAttempt({ ...failed, outcome: GONE }, 0.5)).toEqual({ state: "failed" });
     for (const kind of [EventKind.PROGRESS, EventKind.TEST]) {
-      expect(judge({ ...failed, kind, outcome: TIMEOUT }, 0.5)).toEqual({ state: "failed" });
+      expect(classifyAttempt({ ...failed, kind, outcome: TIMEOUT }, 0.5)).toEqual({
+        state: "failed",
+      });
     }
   });
 

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => webhooks.close());
 
 describe("secrets", () => {
-  it("R-HOOK-6: an account has one from the first look on, made exactly once", async () => {
+  it("R-HOOK-6: of an account are generated at the first read, exactly once", async () => {
     const id = otherAccount;
     const all = await Promise.all(
       Array.from({ length: 20 }, () => rpc.getSecret({ accountId: id })),

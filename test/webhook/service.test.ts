@@ -78,7 +78,7 @@ describe("deliveries", () => {
     expect(shown.attempts).toMatchObject([{ number: 1, status: 500 }]);
   });
 
-  it("R-HOOK-6: are sent again: one at once, all that were given up, progress never", async () => {
+  it("R-HOOK-6: are resent: one at once, all failed ones, progress never", async () => {
     const failed = await webhooks.enqueue({ url, accountId, callbackId: "again" });
     const early = await webhooks.enqueue({
       url,
@@ -156,7 +156,7 @@ describe("deliveries", () => {
 });
 
 describe("receivers", () => {
-  it("are listed with their state, and enabled again: what is parked goes", async () => {
+  it("are listed with their state, and re-enabled: their parked deliveries are sent", async () => {
     const id = await webhooks.enqueue({ url: "https://dead.example/1", accountId });
     await webhooks.pool.query(
       `insert into webhook_endpoint (id, account_id, origin, failures, failing_since, open_until, dead_time)
@@ -182,7 +182,7 @@ describe("receivers", () => {
 });
 
 describe("the audit log", () => {
-  it("R-CON-1: has what an operator does to webhooks, and nothing of what a customer does to their own", async () => {
+  it("R-CON-1: has operators' actions on webhooks, and not customers' own", async () => {
     const { pool } = webhooks;
     const before = newId();
     const id = (await webhooks.enqueue({ url: "https://noted.example/1", accountId })) ?? "";
@@ -216,7 +216,7 @@ describe("the audit log", () => {
 });
 
 describe("access", () => {
-  it("a session reaches its own account; everything else looks as if it did not exist", async () => {
+  it("a session reaches its own account, and everything else is not found", async () => {
     const mine = as(webhooks, { kind: "session", accountId });
     const id = (await webhooks.enqueue({ url, accountId })) ?? "";
     expect(await codeOf(mine.getDelivery({ deliveryId: id }))).toBeUndefined();

@@ -68,7 +68,7 @@ describe("R-HOOK-4: slots", () => {
     expect(slots.plan(receivers(60, "new"), 0).size).toBe(35);
   });
 
-  it("no cap is ever passed, whatever begins and ends", () => {
+  it("no limit is ever exceeded, whatever begins and ends", () => {
     const step = fc.record({
       endpoint: fc.integer({ min: 0, max: 30 }),
       end: fc.option(fc.boolean()),

@@ -1,9 +1,13 @@
-/** One-time codes: sent, checked, used up (R-KEY-3). A code is good for one purpose, subject, number and browser only. */
+/**
+ * One-time codes: sent, checked, used up (R-KEY-3). SQL: sending and checking count rows under advisory locks.
+ *
+ * A code is good for one purpose, subject, number and browser only.
+ */
 import { createHmac, hkdfSync, randomInt, timingSafeEqual } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { codeChecksMax, codeDigits, codeGuessesMax, codeMs } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/transaction.ts";
@@ -17,48 +21,48 @@ import {
   type LimitScope,
 } from "./limits.ts";
 
-/** What a code is bound to. */
+/** Everything that a code is bound to. */
 interface CodeBinding {
-  /** See purpose.ts. */
+  /** See limits.ts. */
   readonly purpose: number;
-  /** On what; empty where the purpose has none. */
+  /** The object concerned; empty where the purpose has none. */
   readonly subject: string;
   /** In E.164 form. */
   readonly phone: string;
-  /** The session, or the browser that wants one. */
+  /** The session, or the browser that is signing in. */
   readonly binding: string;
 }
 
-/** A code to send. */
+/** A request to send a code. */
 export interface CodeRequest extends CodeBinding {
   /** The calling code of the number's country. */
   readonly country: string;
   readonly ipAddress: string;
   readonly accountId: string | undefined;
   readonly language: "en" | "zh";
-  /** False: nothing is sent and no code will be right, but everything looks and counts as if. */
+  /** False: nothing is sent and no code will match, but everything looks and counts as if one had been sent. */
   readonly isWanted: boolean;
-  /** Whether to wait for the provider, and to fail where it does. */
+  /** Whether to wait for the SMS provider, and to fail if it fails. */
   readonly isAwaited: boolean;
 }
 
 /** A code that was sent. */
 export interface SentFacts {
   readonly expireTime: Date;
-  /** The code where it is shown instead of sent. */
+  /** The code, where it is shown instead of sent. */
   readonly shown: string | undefined;
 }
 
-/** How codes fared, for whoever counts. */
+/** Observes codes, for metrics. */
 export interface CodeObserver {
-  /** `sent`, `failed`, or the limit that refused it. */
+  /** Outcome of sending: `sent`, `failed`, or the limit that refused it. */
   onSend(outcome: "sent" | "failed" | "limited" | "capped"): void;
   onCheck(outcome: "right" | "wrong" | "expired" | "blocked"): void;
 }
 
-/** A code that was right. */
+/** A matching code. */
 interface RightCode {
-  /** Uses it up. @throws GatewayError INVALID_REQUEST where somebody has done so meanwhile */
+  /** Consumes it. @throws GatewayError INVALID_REQUEST where it has been consumed meanwhile */
   use(): Promise<void>;
 }
 
@@ -67,29 +71,29 @@ export interface Codes {
   /** @throws GatewayError RATE_LIMIT_EXCEEDED, SERVICE_UNAVAILABLE */
   send(request: CodeRequest): Promise<SentFacts>;
   /**
-   * Compares a code with the newest that was sent for the binding.
+   * Compares a code with the newest one sent for the binding.
    *
-   * @param param the member of the request that has it. Default `code`
+   * @param param the request member that carries the code. Default `code`
    * @throws GatewayError INVALID_REQUEST
    */
   check(binding: CodeBinding, code: string, param?: string): Promise<RightCode>;
 }
 
-/** What {@link createCodes} needs. */
+/** Options of {@link createCodes}. */
 interface CodesOptions {
   readonly pool: Pool;
-  /** The master key, 32 bytes; asked for when it is first needed. */
+  /** Returns the 32-byte master key; called on first use. */
   readonly masterKey: () => Uint8Array;
   readonly sms: Sms;
-  /** The most codes in a day, to whomever. */
+  /** Most codes per day, over all recipients. */
   readonly dailyMax: number;
   readonly observer: CodeObserver;
-  /** Told of what the operator must act on. */
+  /** Logs what the operator must act on. */
   readonly alarm: (message: string, fields: object) => void;
 }
 
 const sql = {
-  // One lock for all sendings: each one sees those before it.
+  // One lock for all sends, so that each sees those before it.
   lockSends: `select pg_advisory_xact_lock(hashtext('uas one-time code'))`,
   lockPhone: `select pg_advisory_xact_lock(hashtext('uas one-time code'), hashtext($1))`,
   add: `insert into one_time_code
@@ -113,7 +117,7 @@ interface NewestRow {
   readonly guesses: number;
 }
 
-/** Makes them. */
+/** Creates the code service. */
 export function createCodes(options: CodesOptions): Codes {
   const { pool, sms, observer } = options;
   const macOf = createMac(options.masterKey);
@@ -129,7 +133,7 @@ export function createCodes(options: CodesOptions): Codes {
       const { phone: to, language, purpose } = request;
       const message = { to, code, language, text: codeText(purpose, code, language) };
       const delivery = deliver(message, options);
-      // What fails has been told to the operator.
+      // Failures have been logged for the operator.
       if (request.isAwaited) await delivery;
       else delivery.catch(() => {});
       return facts;
@@ -150,7 +154,7 @@ export function createCodes(options: CodesOptions): Codes {
       if (outcome.kind !== "right") throw badCode(outcome.kind, param);
       return {
         async use() {
-          const { rowCount } = await answering(pool.query(sql.use, [outcome.id]));
+          const { rowCount } = await mapDatabaseLoss(pool.query(sql.use, [outcome.id]));
           if (rowCount !== 1) throw badCode("expired", param);
           sms.confirmed(phone);
         },
@@ -159,14 +163,14 @@ export function createCodes(options: CodesOptions): Codes {
   };
 }
 
-/** What a check comes to. */
+/** The result of a check. */
 type CodeVerdict =
   | { readonly kind: "right" | "wrong"; readonly id: string }
   | { readonly kind: "expired" | "blocked" };
 
 /**
- * Judges a code by the newest row of its binding. Each code allows so many checks, and a number so many wrong ones a
- * day: who has another code sent gets no more guesses by it.
+ * Checks a code against the newest row of its binding. The number of checks per code and of wrong codes per phone
+ * number and day is limited, so that requesting another code gives no more guesses.
  *
  * @param macFor the keyed hash that the row has if the code is right
  */
@@ -187,7 +191,7 @@ function badCode(kind: keyof typeof refusals, param: string): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, refusals[kind], { param });
 }
 
-/** A keyed hash of the code and all that it is bound to: the table alone does not tell it. */
+/** A keyed hash of the code and its binding, so that the table alone does not reveal the code. */
 function createMac(
   masterKey: () => Uint8Array,
 ): (id: string, binding: CodeBinding, code: string) => Buffer {
@@ -204,21 +208,21 @@ interface AdmitOptions extends Pick<CodesOptions, "dailyMax" | "observer"> {
   readonly onCapped: (facts: object) => void;
 }
 
-/** How often the operator is told of a limit for all, in milliseconds: who drives it up asks more often. */
+/** Interval between warnings about the global limit, in milliseconds: whoever drives it up keeps asking. */
 const alarmEveryMs = 60_000;
 
-/** Tells, but not each time. */
+/** Warns, but not each time. */
 function createCappedAlarm({ alarm, dailyMax }: CodesOptions): (facts: object) => void {
-  let toldMs = -Infinity;
+  let warnedMs = -Infinity;
   return (facts) => {
     const nowMs = performance.now();
-    if (nowMs - toldMs < alarmEveryMs) return;
-    toldMs = nowMs;
+    if (nowMs - warnedMs < alarmEveryMs) return;
+    warnedMs = nowMs;
     alarm("no more codes are sent: a limit for all of them is reached", { ...facts, dailyMax });
   };
 }
 
-/** Counts a sending, if the limits allow it. Returns until when its code is good. */
+/** Records a send if the limits allow it. Returns the expiry of the code. */
 async function admit(
   client: PoolClient,
   request: CodeRequest,
@@ -248,7 +252,7 @@ async function admit(
   return rows[0].expire_time;
 }
 
-/** Limits that hold up people who did nothing: somebody sends codes for money. */
+/** Limits that also affect innocent users: reaching them suggests SMS fraud. */
 function isAlarming(scope: LimitScope): boolean {
   return scope === "all" || scope === "country";
 }
@@ -265,14 +269,12 @@ async function deliver(message: SmsMessage, { sms, observer, alarm }: CodesOptio
   observer.onSend("sent");
 }
 
-/* What a message with a code says. */
-
 interface Words {
   readonly en: string;
   readonly zh: string;
 }
 
-/** What a code is for, as its message says it. */
+/** The purpose of a code, as its message states it. */
 const purposes: ReadonlyMap<number, Words> = new Map([
   [CodePurpose.SIGN_IN, { en: "sign in", zh: "登录" }],
   [CodePurpose.SET_PHONE, { en: "use this number", zh: "绑定手机号" }],
@@ -291,7 +293,7 @@ const purposes: ReadonlyMap<number, Words> = new Map([
 
 const minutes = codeMs / 60_000;
 
-/** The message: what the code is for, so that nobody gives it away for something else. */
+/** The text message. It states the purpose, so that nobody reveals the code for another one. */
 export function codeText(purpose: number, code: string, language: "en" | "zh"): string {
   const what = purposes.get(purpose)?.[language] ?? "";
   return language === "zh"

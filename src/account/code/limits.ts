@@ -1,32 +1,32 @@
-/** How often codes are sent: one row is one sending, and a limit is the age of the n-th newest row. */
+/** How often codes are sent: a limit is the age of the n-th newest row. SQL: all limits are asked about in one statement. */
 import type { PoolClient } from "pg";
 import type { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { codeSendsMax } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
-/** Whom a code is sent to and for. */
+/** Recipient and purpose of a send. */
 interface Sending {
   readonly phone: string;
   /** The calling code of the number's country. */
   readonly country: string;
   readonly ipAddress: string;
-  /** `undefined`: of nobody who is known. */
+  /** `undefined` for unknown users. */
   readonly accountId: string | undefined;
 }
 
-/** What a limit is about: `all` is the operator's own. */
+/** The scope of a limit; `all` is the operator's own. */
 export type LimitScope = keyof typeof codeSendsMax | "all";
 
-/** A limit that is reached. */
+/** A reached limit. */
 interface ReachedLimit {
   readonly scope: LimitScope;
-  /** How long until it is no more, in milliseconds. */
+  /** Time until it allows a send again, in milliseconds. */
   readonly waitMs: number;
 }
 
 const dayMs = 24 * 60 * 60_000;
 
-/** The conditions that a row counts under; `$1` to `$4` as {@link reachedLimit} gives them. */
+/** The SQL condition for rows that count; parameters `$1` to `$4` are those of {@link reachedLimit}. */
 const countedBy: Readonly<Record<LimitScope, string>> = {
   phone: "phone = $1",
   country: "country = $2",
@@ -35,7 +35,7 @@ const countedBy: Readonly<Record<LimitScope, string>> = {
   all: "true",
 };
 
-/** The n-th newest row of a window is there as long as the limit is reached. */
+/** The n-th newest row of a window; it exists while the limit is reached. */
 function windowSql(scope: LimitScope, max: string, withinMs: number): string {
   const interval = `interval '${withinMs} ms'`;
   return `(select '${scope}' as scope,
@@ -52,7 +52,7 @@ const reachedSql = `
   ${[...windows, windowSql("all", "$5::int", dayMs)].join("\n  union all ")}
   order by wait_ms desc limit 1`;
 
-/** The limit that holds a sending up for longest; `undefined`: none does. The caller holds the lock of all sendings. */
+/** The reached limit with the longest wait; `undefined` for none. The caller holds the lock on sends. */
 export async function reachedLimit(
   client: PoolClient,
   sending: Sending,
@@ -65,7 +65,7 @@ export async function reachedLimit(
   return row && { scope: row.scope, waitMs: row.wait_ms };
 }
 
-/** What counts as one address: of version 6 its first half, for who has one of them has all of them. */
+/** The group of an IP address: IPv6 addresses share their first 64 bits, since a client owns that whole range. */
 export function addressGroup(ipAddress: string): string {
   const plain = ipAddress.replace(/^::ffff:(?=\d+\.)/, "");
   if (!plain.includes(":")) return plain;
@@ -77,7 +77,7 @@ export function addressGroup(ipAddress: string): string {
   return `${all.slice(0, 4).join(":")}::/64`;
 }
 
-/** What is said of a limit. */
+/** The error for a reached limit. */
 export function tooManyCodes({ scope, waitMs }: ReachedLimit): GatewayError {
   const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1_000));
   const text = `${texts[scope]}: try again in ${duration(retryAfterSeconds)}`;
@@ -92,21 +92,19 @@ const texts: Readonly<Record<LimitScope, string>> = {
   all: "the gateway sends no more codes today",
 };
 
-/** A time for people. */
+/** A duration for people. */
 export function duration(seconds: number): string {
   if (seconds < 120) return `${seconds} s`;
   return seconds < 7_200 ? `${Math.ceil(seconds / 60)} min` : `${Math.ceil(seconds / 3_600)} h`;
 }
 
-/* What codes are for, as it is stored: numbers never change. */
-
-/** Purposes that are no actions. */
+/** Purposes other than actions. */
 export const CodePurpose = { SIGN_IN: 1, SET_PHONE: 2 } as const;
 
-/** Where the purposes of actions begin. */
+/** First purpose number of actions. Numbers are stored and never change. */
 const firstAction = 10;
 
-/** The purpose of an action. */
+/** The purpose number of an action. */
 export function purposeOf(action: CodeAction): number {
   return firstAction + action;
 }

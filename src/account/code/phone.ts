@@ -1,8 +1,8 @@
-/** Mobile numbers: read, judged, hidden. */
+/** Parses, validates and masks mobile numbers. */
 import { parsePhoneNumberFromString, type PhoneNumber } from "libphonenumber-js/max";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
-/** A number that a code can be sent to. */
+/** A number that can receive codes. */
 export interface Phone {
   /** In E.164 form: `+8613800138000`. */
   readonly number: string;
@@ -10,14 +10,16 @@ export interface Phone {
   readonly callingCode: string;
 }
 
-/** Kinds of numbers that get codes. In some countries mobile ones cannot be told from others. The rest get none: numbers
- * that earn by being called are what SMS fraud lives on. */
+/**
+ * Types of numbers that may receive codes. In some countries mobile numbers cannot be distinguished from landlines.
+ * All other types are refused: SMS fraud lives on numbers that earn money by being called.
+ */
 const servedTypes: ReadonlySet<string | undefined> = new Set(["MOBILE", "FIXED_LINE_OR_MOBILE"]);
 
 /**
- * Reads a number in international form.
+ * Parses a number in international form.
  *
- * @param countries the countries that are served, as ISO 3166-1 alpha-2 codes; empty: all
+ * @param countries ISO 3166-1 alpha-2 codes of the countries served; empty means all
  * @throws GatewayError INVALID_REQUEST
  */
 export function parsePhone(text: string, countries: readonly string[]): Phone {
@@ -38,12 +40,12 @@ export function parsePhone(text: string, countries: readonly string[]): Phone {
   return { number: found.number, callingCode: found.countryCallingCode };
 }
 
-/** A number as it is shown: `+86 138****8000`. */
+/** Masks a number: `+86 138****8000`. */
 export function maskPhone(number: string): string {
   const found: PhoneNumber | undefined = parsePhoneNumberFromString(number);
   const national = found?.nationalNumber ?? number.slice(1);
   const code = found === undefined ? "" : `+${found.countryCallingCode} `;
-  // Of short numbers less is shown: at least four digits stay hidden.
+  // Short numbers show less: at least four digits stay hidden.
   const shown = Math.max(0, national.length - 4);
   const tail = Math.min(4, Math.ceil(shown / 2));
   const head = Math.min(3, shown - tail);

@@ -9,7 +9,7 @@ import {
 } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import { codeSendsMax } from "../../config/limits.ts";
-import { requireSession, requireVisit } from "../../core/browser-session.ts";
+import { requireSession, requireBrowserSession } from "../../core/browser-session.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { isUuid } from "../../core/uuid.ts";
 import { invalid } from "../../core/validation.ts";
@@ -20,7 +20,7 @@ import type { SignInRoom } from "../room.ts";
 import { noSms } from "../sms/sms.ts";
 import { requireUser } from "../user/store.ts";
 
-/** Makes it. */
+/** Creates the RPC. */
 export function createActionCodeRpc(
   room: SignInRoom,
 ): Pick<ServiceImpl<typeof SessionService>, "sendActionCode"> {
@@ -31,16 +31,16 @@ export function createActionCodeRpc(
       if (!rules.hasCodes) throw noSms();
       checkSubject(action, subjectId);
       const user = await requireUser(room, own);
-      if (user.phone === null) throw noPhone();
+      if (user.phone == null) throw noPhone();
       const sent = await room.codes.send({
         purpose: purposeOf(action),
         subject: subjectId,
         phone: user.phone,
         binding: own.sessionId,
-        // Numbers that were once accepted are served on: only new ones are bound to the countries.
+        // Only new numbers are restricted to the served countries; numbers accepted earlier remain valid.
         country: parsePhone(user.phone, []).callingCode,
-        ipAddress: requireVisit(context).ipAddress,
-        accountId: user.account_id,
+        ipAddress: requireBrowserSession(context).ipAddress,
+        accountId: user.accountId,
         language: languageOf(user.language) || "en",
         isWanted: true,
         isAwaited: true,
@@ -72,9 +72,7 @@ function noPhone(): GatewayError {
   );
 }
 
-/* Codes that were sent as messages of the contract, and the language to send them in. */
-
-/** The message. */
+/** Converts a sent code to its message. */
 export function sentMessage(phone: string, { expireTime, shown = "" }: SentFacts): SentCode {
   return create(SentCodeSchema, {
     maskedPhone: maskPhone(phone),
@@ -84,7 +82,7 @@ export function sentMessage(phone: string, { expireTime, shown = "" }: SentFacts
   });
 }
 
-/** A language as it is stored or sent; empty: none is said. */
+/** A stored or sent language; empty means unspecified. */
 export function languageOf(language: string): "" | "en" | "zh" {
   return language === "en" || language === "zh" ? language : "";
 }

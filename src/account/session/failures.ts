@@ -1,41 +1,41 @@
-/** Wrong passwords and authenticator codes: so many, then nobody is asked for a while. */
+/** Wrong passwords and authenticator codes: so many, then nobody is asked for a while. SQL: counted under advisory locks. */
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { failuresMax } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { transact } from "../../db/transaction.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
 import { addressGroup, duration } from "../code/limits.ts";
 
-/** What an attempt is counted by. */
+/** The keys that an attempt is counted by. */
 export interface Attempt {
-  /** Whom it is about: a user's id, or what was typed in for one. */
+  /** A user id, or the text typed in its place. */
   readonly subject: string;
   readonly ipAddress: string;
 }
 
-/** The attempts of all nodes. */
+/** The attempts of all processes. */
 export interface Failures {
   /**
-   * Counts an attempt as a failure, before it is looked at: of many at once none gets through uncounted.
+   * Counts an attempt as failed before it is checked, so that concurrent attempts cannot escape the count.
    *
-   * @returns what takes it back, for one that was right
-   * @throws GatewayError RATE_LIMIT_EXCEEDED where there were too many
+   * @returns takes the failure back after a successful attempt
+   * @throws GatewayError RATE_LIMIT_EXCEEDED after too many failures
    */
   begin(attempt: Attempt): Promise<() => Promise<void>>;
 }
 
 const { subject, address } = failuresMax;
 
-/** The n-th newest failure of a window: as long as it is there, nobody is asked. */
+/** The n-th newest failure of a window. While it exists, attempts are refused. */
 const windowSql = (condition: string, { max, withinMs }: typeof subject | typeof address): string =>
   `(select extract(epoch from create_time + interval '${withinMs} ms' - now())::float8 as wait
     from sign_in_failure where ${condition} and create_time > now() - interval '${withinMs} ms'
     order by create_time desc offset ${max - 1} limit 1)`;
 
 const sql = {
-  // In one order for all, so that nobody waits for somebody who waits.
+  // Locks are taken in one order, so that no deadlock can occur.
   lock: `select pg_advisory_xact_lock(hashtext('uas sign-in failure'), key)
     from (select hashtext(text) as key from unnest($1::text[]) text order by 1) keys`,
   wait: `select max(wait) as wait from (${windowSql("subject = $1", subject)}
@@ -44,7 +44,7 @@ const sql = {
   forgive: `delete from sign_in_failure where id = $1`,
 } as const;
 
-/** Makes the counter. */
+/** Creates the counter. */
 export function createFailures(pool: Pool): Failures {
   return {
     async begin(attempt) {
@@ -57,7 +57,7 @@ export function createFailures(pool: Pool): Failures {
         if (wait !== null) throw tooMany(wait);
         await client.query(sql.add, [id, ...keys]);
       });
-      return async () => void (await answering(pool.query(sql.forgive, [id])));
+      return async () => void (await mapDatabaseLoss(pool.query(sql.forgive, [id])));
     },
   };
 }
@@ -68,7 +68,7 @@ function tooMany(waitSeconds: number): GatewayError {
   return new GatewayError(ErrorCode.RATE_LIMIT_EXCEEDED, text, { retryAfterSeconds });
 }
 
-/** Of what somebody typed in only a hash: it may be anything. */
+/** Texts that users typed are stored as hashes only, since they may be anything. */
 function keysOf({ subject: about, ipAddress }: Attempt): [string, string] {
   const digest = createHash("sha256").update(about).digest("base64url");
   return [digest, addressGroup(ipAddress)];

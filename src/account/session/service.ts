@@ -1,16 +1,16 @@
 /** The RPCs of sessions. */
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { PoolClient } from "pg";
+import type { EntityManager } from "@mikro-orm/postgresql";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import {
   notSignedIn,
   requireSession,
-  requireVisit,
+  requireBrowserSession,
   sessionOf,
-  type Calling,
+  type RpcContext,
 } from "../../core/browser-session.ts";
 import { callerKey, type SessionRef } from "../../core/caller.ts";
-import { recordActionOn } from "../../core/operator-log.ts";
+import { recordAction } from "../../core/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
 import type { SignInRoom } from "../room.ts";
@@ -20,16 +20,14 @@ import { createActionCodeRpc } from "./action-code.ts";
 import { createSignInRpcs } from "./sign-in.ts";
 import { sessionMessage } from "./store.ts";
 
-/** Makes the implementation of `uas.account.v1.SessionService`. */
+/** Implements `uas.account.v1.SessionService`. */
 export function createSessionService(room: SignInRoom): ServiceImpl<typeof SessionService> {
   return { ...createSignInRpcs(room), ...createSessionRpcs(room), ...createActionCodeRpc(room) };
 }
 
-/* The RPCs about sessions that there are. */
-
 type Rpcs = ServiceImpl<typeof SessionService>;
 
-/** Makes them. */
+/** Creates the RPCs about existing sessions. */
 function createSessionRpcs(room: SignInRoom): Pick<Rpcs, "signOut" | "getSession" | ListRpc> {
   const { sessions, rules } = room;
   return {
@@ -38,7 +36,7 @@ function createSessionRpcs(room: SignInRoom): Pick<Rpcs, "signOut" | "getSession
     async signOut(_request, context) {
       const { sessionId, userId } = requireSession(context);
       await sessions.end(sessionId, userId);
-      requireVisit(context).keep(undefined);
+      requireBrowserSession(context).keep(undefined);
       return {};
     },
 
@@ -78,7 +76,7 @@ function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
       if (!isUuid(sessionId)) return {};
       if (own !== undefined && !isOperator(context)) await sessions.end(sessionId, own.userId);
       else await sessions.endAny(sessionId, notedEnd(context, sessionId));
-      if (sessionId === own?.sessionId) requireVisit(context).keep(undefined);
+      if (sessionId === own?.sessionId) requireBrowserSession(context).keep(undefined);
       return {};
     },
 
@@ -90,19 +88,19 @@ function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
 }
 
 /** Writes down that an operator ends somebody's session. */
-function notedEnd({ values }: Calling, sessionId: string) {
-  return (client: PoolClient, userId: string): Promise<void> => {
+function notedEnd({ values }: RpcContext, sessionId: string) {
+  return (em: EntityManager, userId: string): Promise<void> => {
     const action = { action: "session.revoke", subject: sessionId, before: { userId } };
-    return recordActionOn(client, values, action);
+    return recordAction(em, values, action);
   };
 }
 
-function isOperator({ values }: Calling): boolean {
+function isOperator({ values }: RpcContext): boolean {
   return values.get(callerKey)?.kind === "operator";
 }
 
-/** The session that calls; only an operator needs none. */
-function ownSession(context: Calling): SessionRef | undefined {
+/** The calling session; only operators may have none. */
+function ownSession(context: RpcContext): SessionRef | undefined {
   const session = sessionOf(context.values.get(callerKey));
   return session ?? (isOperator(context) ? undefined : requireSession(context));
 }

@@ -5,7 +5,7 @@ import type { SessionService } from "../../../gen/uas/account/v1/session_service
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { visitMs } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { requireVisit, type Visit } from "../../core/browser-session.ts";
+import { requireBrowserSession, type BrowserSession } from "../../core/browser-session.ts";
 import { CodePurpose } from "../code/limits.ts";
 import { maskPhone, parsePhone } from "../code/phone.ts";
 import type { SignInRoom } from "../room.ts";
@@ -18,7 +18,7 @@ import { sessionMessage, digestToken, isToken, newToken } from "./store.ts";
 
 type Rpcs = ServiceImpl<typeof SessionService>;
 
-/** Makes them. */
+/** Creates the RPCs. */
 export function createSignInRpcs(
   room: SignInRoom,
 ): Pick<Rpcs, "getSignInOptions" | CodeRpc | "signInWithPassword" | "signInWithLink"> {
@@ -32,22 +32,22 @@ export function createSignInRpcs(
     },
 
     async signInWithPassword({ email, password, totpCode }, context) {
-      const visit = requireVisit(context);
+      const browser = requireBrowserSession(context);
       const address = email.trim().toLowerCase();
-      const attempt = { subject: `password ${address}`, ipAddress: visit.ipAddress };
+      const attempt = { subject: `password ${address}`, ipAddress: browser.ipAddress };
       const forgive = await failures.begin(attempt);
       const user = address.length > 320 ? undefined : await users.byEmail(address);
-      const isRight = await isPassword(password, user?.password_hash ?? null);
+      const isRight = await isPassword(password, user?.passwordHash ?? null);
       if (!isRight || user === undefined) {
         throw refused("wrong e-mail address or password: check both");
       }
       await forgive();
-      await room.checkTotp(user, totpCode, visit.ipAddress);
+      await room.checkTotp(user, totpCode, browser.ipAddress);
       return open(room, user, context, SignInMethod.PASSWORD);
     },
 
     async signInWithLink({ token }, context) {
-      requireVisit(context);
+      requireBrowserSession(context);
       const userId = await links.use(token);
       const user = userId === undefined ? undefined : await users.get(userId);
       if (user === undefined) {
@@ -66,29 +66,29 @@ function createCodeRpcs(room: SignInRoom): Pick<Rpcs, CodeRpc> {
   const { users, codes, rules } = room;
   return {
     async sendSignInCode(request, context) {
-      const visit = requireVisit(context);
+      const browser = requireBrowserSession(context);
       if (!rules.hasCodes) throw noSms();
       const { number, callingCode } = parsePhone(request.phone, rules.countries);
       const isWanted = rules.hasSignUp || (await users.byPhone(number)) !== undefined;
       const sent = codes.send({
-        ...signInCode(number, browserOf(visit)),
+        ...signInCode(number, browserOf(browser)),
         country: callingCode,
-        ipAddress: visit.ipAddress,
+        ipAddress: browser.ipAddress,
         accountId: undefined,
         language: languageOf(request.language) || "en",
         isWanted,
-        // Else the time that the provider takes would tell whether somebody has the number.
+        // Otherwise the provider's response time would reveal whether a user has the number.
         isAwaited: rules.hasSignUp,
       });
       return { sent: sentMessage(number, await sent) };
     },
 
     async signInWithCode(request, context) {
-      const visit = requireVisit(context);
+      const browser = requireBrowserSession(context);
       const { number } = parsePhone(request.phone, rules.countries);
-      const right = await codes.check(signInCode(number, browserOf(visit)), request.code.trim());
+      const right = await codes.check(signInCode(number, browserOf(browser)), request.code.trim());
       const found = await users.byPhone(number);
-      if (found !== undefined) await requireSecond(room, found, request.totpCode, visit);
+      if (found !== undefined) await requireSecond(room, found, request.totpCode, browser);
       await right.use();
       const user = found ?? (await addCustomer(room, number));
       return { ...(await open(room, user, context, SignInMethod.CODE)), isNew: !found };
@@ -96,26 +96,26 @@ function createCodeRpcs(room: SignInRoom): Pick<Rpcs, CodeRpc> {
   };
 }
 
-/** What a code to sign in with is bound to. */
+/** The binding of a sign-in code. */
 function signInCode(phone: string, binding: string) {
   return { purpose: CodePurpose.SIGN_IN, subject: "", phone, binding };
 }
 
-/** The browser, by a token that it keeps: it gets one where it has none. */
-function browserOf(visit: Visit): string {
+/** Identifies the browser by its token, and gives it one where it has none. */
+function browserOf(visit: BrowserSession): string {
   const token = visit.token !== undefined && isToken(visit.token) ? visit.token : newToken();
   if (token !== visit.token) visit.keep(token, visitMs);
   return digestToken(token).toString("hex");
 }
 
-/** What beside a code is asked of a user. For operators an SMS alone is not enough: numbers can be taken over. */
+/** Checks the second factor. SMS alone is not enough for operators, since phone numbers can be taken over. */
 async function requireSecond(
   room: SignInRoom,
   user: UserRow,
   totpCode: string,
-  visit: Visit,
+  visit: BrowserSession,
 ): Promise<void> {
-  if (user.role === UserRole.OPERATOR && user.totp === null) {
+  if (user.role === UserRole.OPERATOR && user.totp == null) {
     throw refused(
       "operators sign in with e-mail and password, or with a link of `npx uas console link`; with an authenticator also with a code",
     );
@@ -142,9 +142,9 @@ async function open(
   context: HandlerContext,
   method: SignInMethod,
 ) {
-  const visit = requireVisit(context);
-  const session = await sessions.open(visit, user.id, method);
-  onSignIn(method, user.id, visit.ipAddress);
+  const browser = requireBrowserSession(context);
+  const session = await sessions.open(browser, user.id, method);
+  onSignIn(method, user.id, browser.ipAddress);
   return { user: userMessage(user), session: sessionMessage(session, session.id) };
 }
 

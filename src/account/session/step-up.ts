@@ -1,12 +1,16 @@
-/** Actions that need a code of their own (R-KEY-3, R-HOOK-6): who has the session alone cannot do them. */
+/** Requires a code for actions that a session alone does not allow (R-KEY-3, R-HOOK-6). */
 import { callerKey } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { type RequireStepUp, requireSession, requireVisit } from "../../core/browser-session.ts";
+import {
+  type RequireStepUp,
+  requireSession,
+  requireBrowserSession,
+} from "../../core/browser-session.ts";
 import { purposeOf } from "../code/limits.ts";
 import type { SignInRoom } from "../room.ts";
 import { requireUser } from "../user/store.ts";
 
-/** Makes it. */
+/** Creates the check. */
 export function createStepUp({
   users,
   codes,
@@ -19,11 +23,11 @@ export function createStepUp({
     if (code.trim() === "") throw noCode(param);
     const user = await requireUser({ users }, own);
     const purpose = purposeOf(action);
-    // Without a number no code was sent, and none is right.
+    // Without a number no code was sent, so none matches.
     const phone = user.phone ?? "";
     const binding = { purpose, subject: subjectId, phone, binding: own.sessionId };
     await (await codes.check(binding, code.trim(), param)).use();
-    await sessions.rotate(requireVisit(calling), own.sessionId);
+    await sessions.rotate(requireBrowserSession(calling), own.sessionId);
   };
 }
 

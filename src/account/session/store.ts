@@ -1,8 +1,13 @@
-/** The sessions of the console: opened, found by their token, rotated, ended. All times are the database's. */
+/**
+ * The sessions of the console. SQL where a token is looked up, on every request of the console, and where it is replaced.
+ *
+ * Sessions are opened, found by their token, rotated, ended. All times are the database's.
+ */
 import { hash, randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import type { Pool, PoolClient } from "pg";
+import { type InferEntity, raw } from "@mikro-orm/core";
+import type { EntityManager } from "@mikro-orm/postgresql";
 import {
   SignInMethod as Method,
   SessionSchema,
@@ -18,59 +23,48 @@ import {
   sessionSeenMs,
   sessionsMax,
 } from "../../config/limits.ts";
-import type { Visit } from "../../core/browser-session.ts";
+import type { BrowserSession } from "../../core/browser-session.ts";
 import { anonymous, type Caller, type SessionRef } from "../../core/caller.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { newId } from "../../core/uuid.ts";
+import type { Database } from "../../db/database.ts";
+import type { RowOf } from "../../db/row.ts";
 import { transact } from "../../db/transaction.ts";
+import { SessionEntity, UserEntity } from "../entity.ts";
 
 /** A stored session. */
-interface SessionRow {
-  readonly id: string;
-  readonly user_id: string;
-  readonly method: SignInMethod;
-  readonly create_time: Date;
-  readonly seen_time: Date;
-  readonly expire_time: Date;
-  readonly ip_address: string;
-  readonly user_agent: string;
-}
+type SessionRow = InferEntity<typeof SessionEntity>;
 
-/** Which of a user's sessions to list. */
+/** A page of a user's sessions. */
 interface SessionPage {
   readonly userId: string;
-  /** The id of the last session of the page before. */
+  /** The id of the previous page's last session. */
   readonly after: string | undefined;
   readonly limit: number;
 }
 
 /** The sessions of all users. */
 export interface Sessions {
-  /** Who presents a token; nobody in particular where it is of no session that lives. */
+  /** Identifies the owner of a token; anonymous where the session has ended. */
   identify(token: string): Promise<Caller>;
-  /** Signs a user in: a new session and a new token, which the visit keeps. What its browser had before ends. */
-  open(visit: Visit, userId: string, method: SignInMethod): Promise<SessionRow>;
-  /** Gives a session another token, which the visit keeps. */
-  rotate(visit: Visit, sessionId: string): Promise<void>;
-  /** `undefined`: it has ended. */
+  /** Signs a user in: creates a session and sets its cookie. An earlier session of the browser ends. */
+  open(visit: BrowserSession, userId: string, method: SignInMethod): Promise<SessionRow>;
+  /** Gives a session a new token and sets its cookie. */
+  rotate(visit: BrowserSession, sessionId: string): Promise<void>;
+  /** `undefined` where it has ended. */
   get(sessionId: string): Promise<SessionRow | undefined>;
   /** Newest first. */
   list(page: SessionPage): Promise<SessionRow[]>;
   /** Ends a session of a user. */
   end(sessionId: string, userId: string): Promise<void>;
-  /** Ends a session, whosever it is. @param also what is done in the same transaction, where there was one */
+  /** Ends any session. @param also runs in the same transaction, where the session existed */
   endAny(
     sessionId: string,
-    also: (client: PoolClient, userId: string) => Promise<void>,
+    also: (em: EntityManager, userId: string) => Promise<void>,
   ): Promise<void>;
-  /** Ends all of a user but one. Returns how many that were. */
+  /** Ends all sessions of a user but one. Returns how many. */
   endOthers(userId: string, sessionId: string | undefined): Promise<number>;
 }
-
-const columns = `s.id, s.user_id, s.method, s.create_time, s.seen_time, s.expire_time, s.ip_address, s.user_agent`;
-
-/** A condition on a session `s`. */
-const livingSql = `(s.expire_time > now() and s.seen_time > now() - interval '${sessionIdleMs} ms')`;
 
 const sql = {
   find: `select s.id, s.user_id, u.account_id, u.role,
@@ -79,63 +73,45 @@ const sql = {
     from console_session s join console_user u on u.id = s.user_id
     where (s.digest = $1
         or (s.previous = $1 and s.rotate_time > now() - interval '${sessionOverlapMs} ms'))
-      and ${livingSql}`,
+      and s.expire_time > now() and s.seen_time > now() - interval '${sessionIdleMs} ms'`,
   see: `update console_session set seen_time = now() where id = $1`,
-  open: `insert into console_session as s
-      (id, user_id, digest, method, ip_address, user_agent, expire_time)
-    values ($1, $2, $3, $4, $5, $6, now() + interval '${sessionMs} ms') returning ${columns}`,
-  forget: `delete from console_session where digest = $1 or previous = $1`,
-  trim: `delete from console_session where user_id = $1 and id not in
-    (select id from console_session where user_id = $1 order by id desc limit ${sessionsMax})`,
-  signedIn: `update console_user set sign_in_time = now() where id = $1`,
   rotate: `update console_session set previous = digest, rotate_time = now(), digest = $2
     where id = $1 returning extract(epoch from expire_time - now())::float8 * 1000 as left_ms`,
-  get: `select ${columns} from console_session s where s.id = $1 and ${livingSql}`,
-  list: `select ${columns} from console_session s
-    where s.user_id = $1 and ($2::uuid is null or s.id < $2) and ${livingSql}
-    order by s.id desc limit $3`,
-  end: `delete from console_session where id = $1 and user_id = $2`,
-  endAny: `delete from console_session where id = $1 returning user_id`,
-  endOthers: `delete from console_session where user_id = $1 and ($2::uuid is null or id <> $2)`,
 } as const;
 
-interface FoundRow {
-  readonly id: string;
-  readonly user_id: string;
-  readonly account_id: string;
-  readonly role: number;
-  readonly is_fresh_link: boolean;
-  readonly is_stale: boolean;
+/** A condition on a session: it has neither expired nor been idle for too long. */
+function living() {
+  return {
+    expireTime: { $gt: raw<Date>("now()") },
+    seenTime: { $gt: raw<Date>(`now() - interval '${sessionIdleMs} ms'`) },
+  };
 }
+
+type FoundRow = RowOf<typeof SessionEntity, "id" | "user_id"> &
+  RowOf<typeof UserEntity, "account_id" | "role"> & {
+    readonly is_fresh_link: boolean;
+    readonly is_stale: boolean;
+  };
 
 /** The longest name of a browser that is kept, in characters. */
 const userAgentCharsMax = 200;
 
 /** Makes the store. */
-export function createSessions(pool: Pool): Sessions {
-  const query = async <Row extends object>(text: string, values: unknown[]): Promise<Row[]> =>
-    (await answering(pool.query<Row>(text, values))).rows;
-  const count = async (text: string, values: unknown[]): Promise<number> =>
-    (await answering(pool.query(text, values))).rowCount ?? 0;
+export function createSessions({ orm, pool }: Pick<Database, "orm" | "pool">): Sessions {
   return {
     async identify(token) {
       if (!isToken(token)) return anonymous;
-      const [row] = await query<FoundRow>(sql.find, [digestToken(token)]);
+      const found = await mapDatabaseLoss(pool.query<FoundRow>(sql.find, [digestToken(token)]));
+      const [row] = found.rows;
       if (row === undefined) return anonymous;
-      if (row.is_stale) await count(sql.see, [row.id]);
+      if (row.is_stale) await mapDatabaseLoss(pool.query(sql.see, [row.id]));
       return callerOf(row);
     },
 
     async open(visit, userId, method) {
       const token = newToken();
-      const { ipAddress, userAgent } = visit;
-      const agent = userAgent.slice(0, userAgentCharsMax);
-      if (visit.token !== undefined) await count(sql.forget, [digestToken(visit.token)]);
-      const values = [newId(), userId, digestToken(token), method, ipAddress, agent];
-      const [row] = await query<SessionRow>(sql.open, values);
-      if (row === undefined) throw new Error("unreachable");
-      await count(sql.trim, [userId]);
-      await count(sql.signedIn, [userId]);
+      const session = { digest: digestToken(token), userId, method };
+      const row = await transact(orm, (em) => openIn(em, session, visit));
       visit.keep(token, sessionMs);
       return row;
     },
@@ -143,20 +119,62 @@ export function createSessions(pool: Pool): Sessions {
     async rotate(visit, sessionId) {
       const token = newToken();
       const values = [sessionId, digestToken(token)];
-      const [row] = await query<{ readonly left_ms: number }>(sql.rotate, values);
+      const rotated = await mapDatabaseLoss(pool.query<{ left_ms: number }>(sql.rotate, values));
+      const [row] = rotated.rows;
       if (row !== undefined) visit.keep(token, row.left_ms);
     },
 
-    get: async (sessionId) => (await query<SessionRow>(sql.get, [sessionId]))[0],
-    list: ({ userId, after, limit }) => query<SessionRow>(sql.list, [userId, after ?? null, limit]),
-    end: async (sessionId, userId) => void (await count(sql.end, [sessionId, userId])),
-    endAny: (sessionId, also) =>
-      transact(pool, async (client) => {
-        const ended = await client.query<{ user_id: string }>(sql.endAny, [sessionId]);
-        for (const row of ended.rows) await also(client, row.user_id);
+    async get(id) {
+      const where = { id, ...living() };
+      return (await mapDatabaseLoss(orm.em.fork().findOne(SessionEntity, where))) ?? undefined;
+    },
+    list({ userId, after, limit }) {
+      const where = { userId, ...(after !== undefined && { id: { $lt: after } }), ...living() };
+      const newest = { orderBy: { id: "desc" }, limit } as const;
+      return mapDatabaseLoss(orm.em.fork().find(SessionEntity, where, newest));
+    },
+    async end(id, userId) {
+      await mapDatabaseLoss(orm.em.fork().nativeDelete(SessionEntity, { id, userId }));
+    },
+    endAny: (id, also) =>
+      transact(orm, async (em) => {
+        const session = await em.findOne(SessionEntity, { id });
+        const ended = await em.nativeDelete(SessionEntity, { id });
+        if (session !== null && ended > 0) await also(em, session.userId);
       }),
-    endOthers: (userId, sessionId) => count(sql.endOthers, [userId, sessionId ?? null]),
+    endOthers(userId, sessionId) {
+      const where = { userId, ...(sessionId !== undefined && { id: { $ne: sessionId } }) };
+      return mapDatabaseLoss(orm.em.fork().nativeDelete(SessionEntity, where));
+    },
   };
+}
+
+/** The session that the browser had ends, and of a user's the oldest where there are too many. */
+async function openIn(
+  em: EntityManager,
+  session: Pick<SessionRow, "digest" | "userId" | "method">,
+  { token, ipAddress, userAgent }: BrowserSession,
+): Promise<SessionRow> {
+  const { userId } = session;
+  if (token !== undefined) {
+    const digest = digestToken(token);
+    await em.nativeDelete(SessionEntity, { $or: [{ digest }, { previous: digest }] });
+  }
+  const id = newId();
+  await em.insert(SessionEntity, {
+    ...session,
+    id,
+    ipAddress,
+    userAgent: userAgent.slice(0, userAgentCharsMax),
+    expireTime: raw<Date>(`now() + interval '${sessionMs} ms'`),
+  });
+  const tooMany = { orderBy: { id: "desc" }, offset: sessionsMax, limit: 1 } as const;
+  const [newestToEnd] = await em.find(SessionEntity, { userId }, tooMany);
+  if (newestToEnd !== undefined) {
+    await em.nativeDelete(SessionEntity, { userId, id: { $lte: newestToEnd.id } });
+  }
+  await em.nativeUpdate(UserEntity, { id: userId }, { signInTime: raw<Date>("now()") });
+  return em.findOneOrFail(SessionEntity, { id });
 }
 
 function callerOf({ id, user_id, account_id, role, is_fresh_link }: FoundRow): Caller {
@@ -170,38 +188,34 @@ function callerOf({ id, user_id, account_id, role, is_fresh_link }: FoundRow): C
   return { kind: "session", accountId: account_id, session };
 }
 
-/* The secrets that cookies and links hold. */
-
 const form = /^[A-Za-z0-9_-]{43}$/;
 
-/** Makes one: 32 random bytes as 43 characters. */
+/** Generates a token: 32 random bytes as 43 characters. */
 export function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Whether a text has the form of one: what has not needs no look-up. */
+/** Whether a text looks like a token; others need no look-up. */
 export function isToken(text: string): boolean {
   return form.test(text);
 }
 
-/** What is stored of one: its SHA-256. A plain hash is enough for 256 random bits. */
+/** The stored form of a token: its SHA-256. A plain hash suffices for 256 random bits. */
 export function digestToken(token: string): Buffer {
   return Buffer.from(hash("sha256", token, "hex"), "hex");
 }
 
-/* Sessions as messages of the contract. */
-
-/** @param currentId the session that asks; `undefined`: none does */
+/** @param currentId the calling session; `undefined` for none */
 export function sessionMessage(row: SessionRow, currentId: string | undefined): Session {
   return create(SessionSchema, {
     sessionId: row.id,
-    userId: row.user_id,
-    method: row.method,
-    createTime: timestampFromDate(row.create_time),
-    seenTime: timestampFromDate(row.seen_time),
-    expireTime: timestampFromDate(row.expire_time),
-    ipAddress: row.ip_address,
-    userAgent: row.user_agent,
+    userId: row.userId,
+    method: row.method as SignInMethod,
+    createTime: timestampFromDate(row.createTime),
+    seenTime: timestampFromDate(row.seenTime),
+    expireTime: timestampFromDate(row.expireTime),
+    ipAddress: row.ipAddress,
+    userAgent: row.userAgent,
     isCurrent: row.id === currentId,
   });
 }

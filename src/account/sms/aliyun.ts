@@ -1,10 +1,10 @@
-/** The SMS service of Alibaba Cloud: its RPC `SendSms`, signed by its third method (ACS3-HMAC-SHA256). */
+/** Sends codes with Alibaba Cloud SMS: RPC `SendSms`, signed with ACS3-HMAC-SHA256. */
 import { createHash, createHmac, randomUUID } from "node:crypto";
 import type { AliyunSmsConfig } from "../../config/config.ts";
 import { createSmsPoster, refusedBy } from "./post.ts";
 import type { Sms } from "./sms.ts";
 
-/** Makes it. */
+/** Creates the provider. */
 export function createAliyunSms(config: AliyunSmsConfig): Sms {
   const { signName, templateCode } = config;
   const poster = createSmsPoster(config.baseUrl);
@@ -33,7 +33,7 @@ export function createAliyunSms(config: AliyunSmsConfig): Sms {
   };
 }
 
-/** Numbers of mainland China without their country, others without the plus. */
+/** Numbers of mainland China without country code, others without the plus. */
 function aliyunNumber(number: string): string {
   return number.replace(/^\+86(?=1)/, "").replace(/^\+/, "");
 }
@@ -45,7 +45,7 @@ export interface AliyunCall {
   readonly action: string;
   readonly version: string;
   readonly query: Readonly<Record<string, string>>;
-  /** As `2023-10-26T10:22:32Z`. */
+  /** In the form `2023-10-26T10:22:32Z`. */
   readonly date: string;
   readonly nonce: string;
 }
@@ -77,7 +77,7 @@ export function signAliyun(
   return { path: `${path}?${queryText}`, headers: { ...signed, authorization } };
 }
 
-/** Percent-encoding of RFC 3986, which leaves less alone than JavaScript's own. */
+/** Percent-encoding of RFC 3986, which encodes more characters than JavaScript's own. */
 function encode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

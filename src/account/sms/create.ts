@@ -1,4 +1,3 @@
-/** The provider that is configured. */
 import type { SmsConfig, HttpSmsConfig } from "../../config/config.ts";
 import { createAliyunSms } from "./aliyun.ts";
 import { createSmsPoster, refusedBy } from "./post.ts";
@@ -6,10 +5,10 @@ import { createNoSms, type Sms } from "./sms.ts";
 import { createTwilioSms } from "./twilio.ts";
 
 /**
- * Makes it.
+ * Creates the configured SMS provider.
  *
- * @param config `undefined`: none is configured
- * @param show gets what the provider of development would send
+ * @param config `undefined` where none is configured
+ * @param show prints the messages of the development provider
  */
 export function createSms(config: SmsConfig | undefined, show: (message: string) => void): Sms {
   if (config === undefined) return createNoSms();
@@ -18,9 +17,7 @@ export function createSms(config: SmsConfig | undefined, show: (message: string)
   return config.provider === "aliyun" ? createAliyunSms(config) : createConsoleSms(show);
 }
 
-/* The provider of development: it sends nothing. */
-
-/** Makes it. @param show gets each message; the pages show the code too */
+/** The development provider, which sends nothing. @param show prints each message; pages show the code too */
 function createConsoleSms(show: (message: string) => void): Sms {
   return {
     isDevelopment: true,
@@ -32,9 +29,10 @@ function createConsoleSms(show: (message: string) => void): Sms {
   };
 }
 
-/* A server of the operator's own: each message is a POST of JSON, and any 2xx is its promise to send it. */
-
-/** Makes it. */
+/**
+ * A server of the operator's own. Each message is a JSON POST, and any 2xx status means that the server will send
+ * it.
+ */
 function createHttpSms({ url, token }: HttpSmsConfig): Sms {
   const poster = createSmsPoster(url);
   const path = `${new URL(url).pathname}${new URL(url).search}`;

@@ -1,19 +1,19 @@
-/** One POST to a provider. */
+/** Sends a POST to an SMS provider. */
 import { smsAnswerMs } from "../../config/limits.ts";
 import { createHttpClient } from "../../http/client.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import { SmsFailure } from "./sms.ts";
 
-/** What a provider answered. */
+/** The provider's answer. */
 export interface SmsAnswer {
   readonly status: number;
   /** The body as JSON; an empty object where it is none. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** A POST. */
+/** A POST request. */
 export interface SmsPost {
-  /** The path and query, with a leading slash. */
+  /** Path and query, with a leading slash. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -21,19 +21,19 @@ export interface SmsPost {
 
 /** Posts to one provider. */
 export interface SmsPoster {
-  /** The provider's host, as the request names it. */
+  /** The provider's host name, as sent in the request. */
   readonly host: string;
-  /** The path of the provider's address, without a trailing slash. */
+  /** The path of the provider's URL, without a trailing slash. */
   readonly basePath: string;
   /** @throws SmsFailure where there is no answer */
   post(post: SmsPost): Promise<SmsAnswer>;
   close(): Promise<void>;
 }
 
-/** The longest answer that is read, in bytes. */
+/** Longest answer, in bytes. */
 const answerBytesMax = 64 * 1024;
 
-/** Opens it. */
+/** Creates a poster. */
 export function createSmsPoster(address: string): SmsPoster {
   const url = new URL(address);
   const client = createHttpClient(url.origin, {
@@ -52,7 +52,7 @@ export function createSmsPoster(address: string): SmsPoster {
         const reply = await client.send(request);
         return { status: reply.status, body: readJson(await reply.body.whole(answerBytesMax)) };
       } catch (cause) {
-        // Of the failure only its kind: messages of libraries may repeat what was sent.
+        // Only the kind of failure is kept: library messages may repeat what was sent.
         const kind = cause instanceof HttpFailure ? cause.kind : "unreadable answer";
         throw new SmsFailure(`the SMS provider did not answer: ${kind}`);
       }
@@ -70,14 +70,14 @@ function readJson(bytes: Buffer): SmsAnswer["body"] {
   }
 }
 
-/** What is said of a message that a provider refused. */
+/** The error for a message that the provider refused. */
 export function refusedBy(
   provider: string,
   { status, body }: SmsAnswer,
   code: unknown,
 ): SmsFailure {
   const reason = typeof code === "string" || typeof code === "number" ? ` ${code}` : "";
-  const told = body["message"] ?? body["Message"];
-  const text = typeof told === "string" ? `: ${told.replace(/\+?\d{5,}/g, "[number]")}` : "";
+  const message = body["message"] ?? body["Message"];
+  const text = typeof message === "string" ? `: ${message.replace(/\+?\d{5,}/g, "[number]")}` : "";
   return new SmsFailure(`${provider} took no message: ${status}${reason}${text}`.slice(0, 300));
 }

@@ -1,7 +1,5 @@
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
-/** What sends codes. Providers differ in nothing else. */
-
 /** A message with a code. */
 export interface SmsMessage {
   /** In E.164 form. */
@@ -9,27 +7,25 @@ export interface SmsMessage {
   /** Digits. */
   readonly code: string;
   readonly language: "en" | "zh";
-  /** The whole message, for providers that send texts; the others fill their own template with the code. */
+  /** The whole text, for providers that send texts. Others fill their own template with the code. */
   readonly text: string;
 }
 
-/** A provider. */
+/** An SMS provider. */
 export interface Sms {
-  /** Whether it only shows codes instead of sending them. */
+  /** Whether it shows codes instead of sending them. */
   readonly isDevelopment: boolean;
-  /** Resolves when the provider has taken the message. @throws {@link SmsFailure} */
+  /** Resolves when the provider has accepted the message. @throws {@link SmsFailure} */
   send(message: SmsMessage): Promise<void>;
-  /** Told that a code was right: some providers want to know. Never rejects. */
+  /** Reports that a code was entered correctly, for providers that track conversion. Never rejects. */
   confirmed(to: string): void;
   close(): Promise<void>;
 }
 
-/** A message that was not taken. The message is for the log: it holds neither number nor code. */
+/** A message that was not accepted. The error text is for the log and contains neither number nor code. */
 export class SmsFailure extends Error {}
 
-/* Where no provider is configured. */
-
-/** What is said where a code is asked for that nobody can send. */
+/** The error where no provider is configured. */
 export function noSms(): GatewayError {
   return new GatewayError(
     ErrorCode.INVALID_REQUEST,
@@ -37,7 +33,7 @@ export function noSms(): GatewayError {
   );
 }
 
-/** Refuses every message. */
+/** A provider that refuses every message. */
 export function createNoSms(): Sms {
   return {
     isDevelopment: false,

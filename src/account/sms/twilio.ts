@@ -1,4 +1,4 @@
-/** Twilio Verify, with codes of ours: the service needs "custom verification code" switched on. */
+/** Sends codes with Twilio Verify. Codes are ours, so the service needs "custom verification code" switched on. */
 import type { TwilioSmsConfig } from "../../config/config.ts";
 import { createSmsPoster, refusedBy } from "./post.ts";
 import type { Sms } from "./sms.ts";
@@ -6,7 +6,7 @@ import type { Sms } from "./sms.ts";
 /** How many verifications are remembered until they are confirmed. */
 const rememberedMax = 10_000;
 
-/** Makes it. */
+/** Creates the provider. */
 export function createTwilioSms(config: TwilioSmsConfig): Sms {
   const { baseUrl, accountSid, authToken, serviceSid } = config;
   const poster = createSmsPoster(baseUrl);
@@ -30,7 +30,7 @@ export function createTwilioSms(config: TwilioSmsConfig): Sms {
       if (sids.size >= rememberedMax) sids.clear();
       sids.set(to, sid);
     },
-    // Twilio judges its routes by how many codes arrive. Where another process sent the code, it is not told.
+    // Twilio rates its routes by confirmed codes. Codes sent by another process are not reported.
     confirmed(to) {
       const sid = sids.get(to);
       sids.delete(to);

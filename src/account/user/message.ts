@@ -1,23 +1,22 @@
-/** Users as messages of the contract. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { type User, UserSchema } from "../../../gen/uas/account/v1/user_pb.ts";
+import { type User, type UserRole, UserSchema } from "../../../gen/uas/account/v1/user_pb.ts";
 import { maskPhone } from "../code/phone.ts";
 import type { UserRow } from "./store.ts";
 
-/** The user without any secret; of the number its ends only. */
+/** Converts a user, without secrets; phone numbers are masked. */
 export function userMessage(row: UserRow): User {
   return create(UserSchema, {
     userId: row.id,
-    accountId: row.account_id,
+    accountId: row.accountId,
     name: row.name,
-    role: row.role,
-    maskedPhone: row.phone === null ? "" : maskPhone(row.phone),
+    role: row.role as UserRole,
+    maskedPhone: row.phone == null ? "" : maskPhone(row.phone),
     email: row.email ?? "",
-    hasPassword: row.password_hash !== null,
-    hasTotp: row.totp !== null,
+    hasPassword: row.passwordHash != null,
+    hasTotp: row.totp != null,
     language: row.language,
-    createTime: timestampFromDate(row.create_time),
-    ...(row.sign_in_time && { signInTime: timestampFromDate(row.sign_in_time) }),
+    createTime: timestampFromDate(row.createTime),
+    ...(row.signInTime && { signInTime: timestampFromDate(row.signInTime) }),
   });
 }

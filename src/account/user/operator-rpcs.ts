@@ -1,9 +1,9 @@
-/** The RPCs by which operators manage users. */
+/** The RPCs with which operators manage users. */
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import { recordActionOn } from "../../core/operator-log.ts";
+import { recordAction } from "../../core/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
 import { noSuchAccount, type SignInRoom } from "../room.ts";
@@ -13,10 +13,10 @@ import { type Also, noSuchUser, type UserRow } from "./store.ts";
 
 type Rpcs = ServiceImpl<typeof UserService>;
 
-/** What an operator's own account is called. */
+/** Name of an operator's own account. */
 const operatorAccount = "operator";
 
-/** Makes them. @param accountExists whether there is such an account */
+/** Creates the RPCs. @param accountExists whether an account exists */
 export function createUserManagement(
   room: SignInRoom,
   accountExists: (accountId: string) => Promise<boolean>,
@@ -69,20 +69,19 @@ export function createUserManagement(
       const user =
         userId === "" ? await operatorOf(values, accountId) : await findUser(room, userId);
       const note = noted(values, "user.link");
-      const { token, expireTime } = await links.create(user.id, (client) => note(client, user));
+      const { token, expireTime } = await links.create(user.id, (em) => note(em, user));
       return { token, expireTime: timestampFromDate(expireTime), user: userMessage(user) };
     },
   };
 }
 
-/** Writes down what an operator does with a user: who that is, without the whole number. */
+/** The operator-log entry of an action on a user; the number is masked. */
 function noted(values: ContextValues, action: "user.create" | "user.delete" | "user.link"): Also {
-  return async (client, { id, account_id: accountId, ...user }) => {
-    const { name, role, phone, email } = user;
-    const masked = phone === null ? null : maskPhone(phone);
+  return async (em, { id, accountId, name, role, phone, email }) => {
+    const masked = phone == null ? null : maskPhone(phone);
     const facts = { name, role: roleWords[role], phone: masked, email };
     const about = action === "user.delete" ? { before: facts } : { after: facts };
-    await recordActionOn(client, values, { action, accountId, subject: id, ...about });
+    await recordAction(em, values, { action, accountId, subject: id, ...about });
   };
 }
 

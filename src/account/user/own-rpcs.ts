@@ -1,4 +1,4 @@
-/** The RPCs by which users change how they sign in. */
+/** The RPCs with which users change their own credentials. */
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
@@ -7,10 +7,10 @@ import type { SessionRef } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { membersOf } from "../../core/partial-update.ts";
 import {
-  type Calling,
+  type RpcContext,
   type RequireStepUp,
   requireSession,
-  requireVisit,
+  requireBrowserSession,
 } from "../../core/browser-session.ts";
 import { invalid } from "../../core/validation.ts";
 import { parsePhone } from "../code/phone.ts";
@@ -24,7 +24,7 @@ import { requireUser, type UserRow } from "./store.ts";
 
 type Rpcs = ServiceImpl<typeof UserService>;
 
-/** Makes them. */
+/** Creates the RPCs. */
 export function createOwnUserRpcs(
   room: SignInRoom,
   requireStepUp: RequireStepUp,
@@ -45,11 +45,11 @@ export function createOwnUserRpcs(
       const own = requireSession(context);
       const user = await requireUser(room, own);
       const email = request.email === "" ? user.email : parseEmail(request.email);
-      if (email === null) throw badEmail("email is required: there is none yet");
+      if (email == null) throw badEmail("email is required: there is none yet");
       checkPassword(request.password, email);
       await requireProof({ room, requireStepUp, context, user }, request);
-      const password_hash = await hashPassword(request.password);
-      const changed = await users.change(user.id, { email, password_hash });
+      const passwordHash = await hashPassword(request.password);
+      const changed = await users.change(user.id, { email, passwordHash });
       await sessions.endOthers(user.id, own.sessionId);
       return { user: userMessage(changed) };
     },
@@ -62,8 +62,8 @@ export function createOwnUserRpcs(
       const sent = await codes.send({
         ...phoneCode(number, own),
         country: callingCode,
-        ipAddress: requireVisit(context).ipAddress,
-        accountId: user.account_id,
+        ipAddress: requireBrowserSession(context).ipAddress,
+        accountId: user.accountId,
         language: languageOf(user.language) || "en",
         isWanted: true,
         isAwaited: true,
@@ -76,7 +76,7 @@ export function createOwnUserRpcs(
       const { number } = parsePhone(phone, rules.countries);
       const user = await requireUser(room, own);
       const right = await codes.check(phoneCode(number, own), code.trim());
-      if (user.phone !== null && !own.isFreshLink) {
+      if (user.phone != null && !own.isFreshLink) {
         const action = CodeAction.CHANGE_PHONE;
         const proof = { action, subjectId: "", code: currentCode, param: "current_code" };
         await requireStepUp(context, proof);
@@ -94,7 +94,7 @@ function requiredMembers(mask: FieldMask | undefined): ReadonlySet<string> {
   throw invalid("update_mask", "update_mask is required: name what to change, of name, language");
 }
 
-/** What a code for a new number is bound to. */
+/** The binding of a code for a new number. */
 function phoneCode(phone: string, { sessionId, userId }: SessionRef) {
   return { purpose: CodePurpose.SET_PHONE, subject: userId, phone, binding: sessionId };
 }
@@ -102,26 +102,26 @@ function phoneCode(phone: string, { sessionId, userId }: SessionRef) {
 interface ProofParts {
   readonly room: SignInRoom;
   readonly requireStepUp: RequireStepUp;
-  readonly context: Calling;
+  readonly context: RpcContext;
   readonly user: UserRow;
 }
 
-/** That it is the user who changes the password: who finds a browser open is not. */
+/** Requires proof that the user changes the password, and not somebody who found the browser open. */
 async function requireProof(
   { room, requireStepUp, context, user }: ProofParts,
   { currentPassword, code }: { readonly currentPassword: string; readonly code: string },
 ): Promise<void> {
   const { isFreshLink } = requireSession(context);
-  if (isFreshLink || (user.password_hash === null && user.phone === null)) return;
+  if (isFreshLink || (user.passwordHash == null && user.phone == null)) return;
   if (code !== "") {
     return requireStepUp(context, { action: CodeAction.SET_PASSWORD, subjectId: "", code });
   }
   const attempt = {
     subject: `password ${user.email}`,
-    ipAddress: requireVisit(context).ipAddress,
+    ipAddress: requireBrowserSession(context).ipAddress,
   };
   const forgive = await room.failures.begin(attempt);
-  if (await isPassword(currentPassword, user.password_hash)) return forgive();
+  if (await isPassword(currentPassword, user.passwordHash ?? null)) return forgive();
   throw new GatewayError(
     ErrorCode.INVALID_REQUEST,
     "current_password is wrong: send it, or a code for SET_PASSWORD",
@@ -129,7 +129,7 @@ async function requireProof(
   );
 }
 
-/** What hardly anybody types by mistake; whether it exists, only mail could tell. */
+/** A form that is rarely mistyped. Only an email could tell whether the address exists. */
 const emailForm = /^[^\s@"(),:;<>[\]\\]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)+$/;
 
 function parseEmail(text: string): string {

@@ -1,11 +1,11 @@
-/** Passwords: what one may be, and how it is kept. */
+/** Checks and hashes passwords. */
 import { argon2, type Argon2Parameters, randomBytes, timingSafeEqual } from "node:crypto";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
 const charsMin = 10;
 const charsMax = 256;
 
-/** Argon2id as OWASP proposes it: 19 MiB, 2 passes, 1 lane; 33 ms here. */
+/** Argon2id with OWASP's parameters: 19 MiB, 2 passes, parallelism 1; 33 ms on our machine. */
 const cost = { memory: 19_456, passes: 2, parallelism: 1 } as const;
 
 const saltBytes = 16;
@@ -24,7 +24,7 @@ export function checkPassword(password: string, email: string): void {
   }
 }
 
-/** What is stored of a password: salt, cost and hash in one text, as argon2's own tools write it. */
+/** Hashes a password: salt, cost and hash in one text, in the format of the argon2 tools. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(saltBytes);
   const hash = await derive(password, salt, cost);
@@ -35,13 +35,13 @@ export async function hashPassword(password: string): Promise<string> {
 const form = /^\$argon2id\$v=19\$m=(\d{1,8}),t=(\d{1,3}),p=(\d{1,2})\$([\w+/]+)\$([\w+/]+)$/;
 
 /**
- * Whether a password is the stored one. Takes as long where there is none.
+ * Whether a password matches. Takes the same time where no password is stored.
  *
- * @param stored what {@link hashPassword} made; `null`: nobody has a password here
+ * @param stored from {@link hashPassword}; `null` where the user has no password
  */
 export async function isPassword(password: string, stored: string | null): Promise<boolean> {
   const [, memory, passes, parallelism, salt = "", hash = ""] = form.exec(stored ?? "") ?? [];
-  // A password that is longer than any is none; hashing it would let anybody choose how much work it is.
+  // A password beyond the limit never matches. Hashing it would let anybody choose the amount of work.
   const presented = password.length > 2 * charsMax ? "" : password;
   if (hash === "") {
     await derive(presented, Buffer.alloc(saltBytes), cost);
@@ -62,7 +62,7 @@ function derive(
   nonce: Buffer,
   stretch: Pick<Argon2Parameters, "memory" | "passes" | "parallelism">,
 ): Promise<Buffer> {
-  // Keyboards write one letter in several ways.
+  // Unicode normalization: keyboards encode the same letter in several ways.
   const message = password.normalize("NFC");
   const parameters = { ...stretch, message, nonce, tagLength: tagBytes };
   return new Promise((resolve, reject) => {

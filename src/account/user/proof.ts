@@ -1,16 +1,16 @@
-/** What a user proves beside a first factor: an authenticator, and that a change of credentials is the user's own. */
+/** Checks authenticator codes as a second factor. */
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import type { Failures } from "../session/failures.ts";
 import type { UserRow, Users } from "./store.ts";
 import { totpPeriod } from "./totp.ts";
 
-/** What the sealed secrets of authenticators are bound to, beside their account. */
+/** Encryption context of authenticator secrets, besides the account. */
 export function totpContext(userId: string): Buffer {
   return Buffer.from(`totp ${userId}`);
 }
 
-/** What {@link createTotpCheck} needs. */
+/** Options of {@link createTotpCheck}. */
 export interface TotpCheckOptions {
   readonly users: Users;
   readonly failures: Failures;
@@ -18,16 +18,20 @@ export interface TotpCheckOptions {
 }
 
 /** Checks the code of a user's authenticator; of one without it asks nothing. @throws GatewayError INVALID_REQUEST */
-export type CheckTotp = (user: UserRow, code: string, ipAddress: string) => Promise<void>;
+export type CheckTotp = (
+  user: Pick<UserRow, "id" | "accountId" | "totp">,
+  code: string,
+  ipAddress: string,
+) => Promise<void>;
 
-/** Makes the check. Each code is taken once: who looks over a shoulder cannot use it again. */
+/** Creates the check. Each code is accepted once, so that an observed code is useless. */
 export function createTotpCheck({ users, failures, sealing }: TotpCheckOptions): CheckTotp {
   return async (user, code, ipAddress) => {
-    if (user.totp === null) return;
+    if (user.totp == null) return;
     if (code === "") throw badTotp("totp_code is needed: send the 6 digits of your authenticator");
     const attempt = { subject: `totp ${user.id}`, ipAddress };
     const forgive = await failures.begin(attempt);
-    const secret = sealing().open(user.account_id, totpContext(user.id), user.totp);
+    const secret = sealing().open(user.accountId, totpContext(user.id), Buffer.from(user.totp));
     if (secret === undefined) throw cannotOpen();
     const period = totpPeriod(secret, code.replace(/\s/g, ""), Date.now());
     if (period !== undefined && (await users.takeTotpStep(user.id, period))) return forgive();

@@ -1,4 +1,3 @@
-/** The RPCs of users. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import type { RequireStepUp } from "../../core/browser-session.ts";
@@ -7,14 +6,14 @@ import { createUserManagement } from "./operator-rpcs.ts";
 import { createOwnUserRpcs } from "./own-rpcs.ts";
 import { createTotpRpcs } from "./totp-rpcs.ts";
 
-/** What {@link createUserService} needs beside the room. */
+/** Options of {@link createUserService} besides the room. */
 export interface UserServiceOptions {
   readonly room: SignInRoom;
   readonly requireStepUp: RequireStepUp;
   readonly accountExists: (accountId: string) => Promise<boolean>;
 }
 
-/** Makes the implementation of `uas.account.v1.UserService`. */
+/** Implements `uas.account.v1.UserService`. */
 export function createUserService(options: UserServiceOptions): ServiceImpl<typeof UserService> {
   const { room, requireStepUp, accountExists } = options;
   return {

@@ -1,37 +1,26 @@
 /** The users of the console. */
-import type { Pool, PoolClient } from "pg";
+import type { InferEntity } from "@mikro-orm/core";
+import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { notSignedIn } from "../../core/browser-session.ts";
 import type { SessionRef } from "../../core/caller.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/transaction.ts";
+import { AccountEntity, SessionEntity, SignInLinkEntity, UserEntity } from "../entity.ts";
 
 /** A stored user; secrets as they are kept. */
-export interface UserRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly role: UserRole;
-  readonly name: string;
-  readonly phone: string | null;
-  readonly email: string | null;
-  readonly password_hash: string | null;
-  readonly totp: Buffer | null;
-  readonly totp_pending: Buffer | null;
-  readonly language: string;
-  readonly create_time: Date;
-  readonly sign_in_time: Date | null;
-}
+export type UserRow = InferEntity<typeof UserEntity>;
 
-/** Columns that change, with their new values. */
+/** Members that change, with their new values. */
 type UserChange = Partial<
-  Pick<UserRow, "name" | "phone" | "email" | "password_hash" | "totp" | "totp_pending" | "language">
+  Pick<UserRow, "name" | "phone" | "email" | "passwordHash" | "totp" | "totpPending" | "language">
 >;
 
-/** What a new user is made of. */
+/** A new user. */
 interface NewUser {
-  /** `undefined`: a new account of this name. */
+  /** `undefined` creates a new account with this name. */
   readonly accountId: string | undefined;
   readonly accountName: string;
   readonly name: string;
@@ -39,113 +28,112 @@ interface NewUser {
   readonly phone: string | null;
 }
 
-/** Which users to list. */
+/** A page of users. */
 interface UserPage {
-  /** `undefined`: of all accounts. */
+  /** `undefined` for all accounts. */
   readonly accountId: string | undefined;
   readonly after: string | undefined;
   readonly limit: number;
 }
 
 /** What is done in the transaction in which a user changes. */
-export type Also = (client: PoolClient, user: UserRow) => Promise<void>;
+export type Also = (em: EntityManager, user: UserRow) => Promise<void>;
 
 /** All users. */
 export interface Users {
-  /** `undefined`: there is none. */
+  /** `undefined` where there is none. */
   get(userId: string): Promise<UserRow | undefined>;
   byPhone(phone: string): Promise<UserRow | undefined>;
   byEmail(email: string): Promise<UserRow | undefined>;
-  /** The operator that was made first. */
+  /** The operator created first. */
   firstOperator(): Promise<UserRow | undefined>;
   /** Newest first. */
   list(page: UserPage): Promise<UserRow[]>;
-  /** @throws GatewayError INVALID_REQUEST where somebody has that number */
+  /** @throws GatewayError INVALID_REQUEST where another user has that number */
   add(user: NewUser, also?: Also): Promise<UserRow>;
-  /** @throws GatewayError INVALID_REQUEST where somebody has that number or address; NOT_FOUND */
+  /** @throws GatewayError INVALID_REQUEST where another user has that number or address; NOT_FOUND */
   change(userId: string, change: UserChange): Promise<UserRow>;
-  /** Deletes a user with sessions and link; whether there was one. */
+  /** Deletes a user with its sessions and link. Returns whether it existed. */
   remove(userId: string, also: Also): Promise<boolean>;
-  /** Notes the 30 seconds whose authenticator code was taken; whether it is newer than the last one. */
+  /**
+   * Records the 30-second period whose authenticator code was accepted. Returns whether it is newer than the last
+   * one.
+   */
   takeTotpStep(userId: string, step: number): Promise<boolean>;
 }
 
-const columns = `id, account_id, role, name, phone, email, password_hash, totp, totp_pending, language,
-  create_time, sign_in_time`;
-
-const sql = {
-  get: `select ${columns} from console_user where id = $1`,
-  byPhone: `select ${columns} from console_user where phone = $1`,
-  byEmail: `select ${columns} from console_user where email = $1`,
-  firstOperator: `select ${columns} from console_user where role = ${UserRole.OPERATOR}
-    order by id limit 1`,
-  list: `select ${columns} from console_user
-    where ($1::uuid is null or account_id = $1) and ($2::uuid is null or id < $2)
-    order by id desc limit $3`,
-  addAccount: `insert into account (id, name) values ($1, $2)`,
-  add: `insert into console_user (id, account_id, name, role, phone) values ($1, $2, $3, $4, $5)
-    returning ${columns}`,
-  remove: `with gone as (delete from console_user where id = $1 returning ${columns}),
-    sessions as (delete from console_session where user_id in (select id from gone)),
-    links as (delete from sign_in_link where user_id in (select id from gone))
-    select * from gone`,
-  takeTotpStep: `update console_user set totp_step = $2
-    where id = $1 and (totp_step is null or totp_step < $2)`,
-} as const;
+/** What the entity leaves out where nobody asks for it: here somebody does. */
+const secrets = { populate: ["passwordHash", "totp", "totpPending"] } as const;
 
 /** Makes the store. */
-export function createUsers(pool: Pool): Users {
-  const rows = async (text: string, values: unknown[]): Promise<UserRow[]> =>
-    (await answering(pool.query<UserRow>(text, values))).rows;
-  const one = async (text: string, values: unknown[]): Promise<UserRow | undefined> =>
-    (await rows(text, values))[0];
+export function createUsers(orm: MikroORM): Users {
+  const one = async (where: Partial<Pick<UserRow, "id" | "phone" | "email">>) =>
+    (await mapDatabaseLoss(orm.em.fork().findOne(UserEntity, where, secrets))) ?? undefined;
   return {
-    get: (userId) => one(sql.get, [userId]),
-    byPhone: (phone) => one(sql.byPhone, [phone]),
-    byEmail: (email) => one(sql.byEmail, [email]),
-    firstOperator: () => one(sql.firstOperator, []),
-    list: ({ accountId, after, limit }) =>
-      rows(sql.list, [accountId ?? null, after ?? null, limit]),
-    add: (user, also) => unique(transact(pool, (client) => addIn(client, user, also))),
-    async change(userId, change) {
-      const names = Object.keys(change) as (keyof UserChange)[];
-      const sets = names.map((name, index) => `${name} = $${index + 2}`).join(", ");
-      const text = `update console_user set ${sets} where id = $1 returning ${columns}`;
-      const row = await unique(one(text, [userId, ...names.map((name) => change[name])]));
-      if (row === undefined) throw noSuchUser();
-      return row;
+    get: (id) => one({ id }),
+    byPhone: (phone) => one({ phone }),
+    byEmail: (email) => one({ email }),
+    async firstOperator() {
+      const first = { ...secrets, orderBy: { id: "asc" }, limit: 1 } as const;
+      const operators = orm.em.fork().find(UserEntity, { role: UserRole.OPERATOR }, first);
+      return (await mapDatabaseLoss(operators))[0];
     },
-    remove: (userId, also) =>
-      transact(pool, async (client) => {
-        const [user] = (await client.query<UserRow>(sql.remove, [userId])).rows;
-        if (user !== undefined) await also(client, user);
-        return user !== undefined;
-      }),
-    takeTotpStep: async (userId, step) =>
-      (await answering(pool.query(sql.takeTotpStep, [userId, step]))).rowCount === 1,
+    list({ accountId, after, limit }) {
+      const where = {
+        ...(accountId !== undefined && { accountId }),
+        ...(after !== undefined && { id: { $lt: after } }),
+      };
+      const newest = { ...secrets, orderBy: { id: "desc" }, limit } as const;
+      return mapDatabaseLoss(orm.em.fork().find(UserEntity, where, newest));
+    },
+    add: (user, also) => unique(transact(orm, (em) => addIn(em, user, also))),
+    change: (id, change) => unique(transact(orm, (em) => changeIn(em, id, change))),
+    remove: (id, also) => transact(orm, (em) => removeIn(em, id, also)),
+    async takeTotpStep(id, step) {
+      const totpStep = BigInt(step);
+      const newer = { id, $or: [{ totpStep: null }, { totpStep: { $lt: totpStep } }] };
+      return (
+        (await mapDatabaseLoss(orm.em.fork().nativeUpdate(UserEntity, newer, { totpStep }))) === 1
+      );
+    },
   };
 }
 
-/** What is said of a user that does not exist. */
+/** The error for a user that does not exist. */
 export function noSuchUser(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, "there is no such user: check user_id");
 }
 
-/** In one transaction: nobody has an account without a user because the number was taken meanwhile. */
+/** In one transaction, so that no account is left without a user if the number was taken meanwhile. */
 async function addIn(
-  client: PoolClient,
-  user: NewUser,
+  em: EntityManager,
+  { accountId: owner, accountName, name, role, phone }: NewUser,
   also: Also = async () => {},
 ): Promise<UserRow> {
-  const accountId = user.accountId ?? newId();
-  if (user.accountId === undefined) {
-    await client.query(sql.addAccount, [accountId, user.accountName]);
-  }
-  const values = [newId(), accountId, user.name, user.role, user.phone];
-  const { rows } = await client.query<UserRow>(sql.add, values);
-  if (rows[0] === undefined) throw new Error("unreachable");
-  await also(client, rows[0]);
-  return rows[0];
+  const accountId = owner ?? newId();
+  if (owner === undefined) em.create(AccountEntity, { id: accountId, name: accountName });
+  const none = { email: null, passwordHash: null, totp: null, totpPending: null };
+  const user = em.create(UserEntity, { id: newId(), accountId, name, role, phone, ...none });
+  await em.flush();
+  await also(em, user);
+  return user;
+}
+
+async function changeIn(em: EntityManager, id: string, change: UserChange): Promise<UserRow> {
+  const user = await em.findOne(UserEntity, { id }, secrets);
+  if (user === null) throw noSuchUser();
+  Object.assign(user, change);
+  await em.flush();
+  return user;
+}
+
+async function removeIn(em: EntityManager, id: string, also: Also): Promise<boolean> {
+  const user = await em.findOne(UserEntity, { id }, secrets);
+  if (user === null || (await em.nativeDelete(UserEntity, { id })) === 0) return false;
+  await em.nativeDelete(SessionEntity, { userId: id });
+  await em.nativeDelete(SignInLinkEntity, { userId: id });
+  await also(em, user);
+  return true;
 }
 
 const takenTexts: Readonly<Record<string, { readonly param: string; readonly text: string }>> = {
@@ -159,7 +147,7 @@ const takenTexts: Readonly<Record<string, { readonly param: string; readonly tex
   },
 };
 
-/** Tells what somebody else has already. */
+/** Converts unique-constraint failures to errors that name the conflicting member. */
 async function unique<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work;
@@ -171,9 +159,7 @@ async function unique<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-/* Who is signed in. */
-
-/** The user of a session. @throws GatewayError UNAUTHENTICATED where there is none any more */
+/** The user of a session. @throws GatewayError UNAUTHENTICATED where it no longer exists */
 export async function requireUser(
   { users }: { readonly users: Users },
   { userId }: SessionRef,

@@ -1,8 +1,8 @@
-/** The RPCs by which users set up and remove an authenticator. */
+/** The RPCs with which users set up and remove an authenticator. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { requireSession, requireVisit } from "../../core/browser-session.ts";
+import { requireSession, requireBrowserSession } from "../../core/browser-session.ts";
 import type { SignInRoom } from "../room.ts";
 import { userMessage } from "./message.ts";
 import { requireUser } from "./store.ts";
@@ -11,7 +11,7 @@ import { newTotpSecret, totpUri } from "./totp.ts";
 
 type Rpcs = ServiceImpl<typeof UserService>;
 
-/** Makes them. */
+/** Creates the RPCs. */
 export function createTotpRpcs(
   room: SignInRoom,
 ): Pick<Rpcs, "startTotp" | "confirmTotp" | "removeTotp"> {
@@ -19,20 +19,20 @@ export function createTotpRpcs(
   return {
     async startTotp(_request, context) {
       const user = await requireUser(room, requireSession(context));
-      if (user.totp !== null) throw refused("there is an authenticator already: remove it first");
+      if (user.totp != null) throw refused("there is an authenticator already: remove it first");
       const secret = newTotpSecret();
-      const sealed = sealing().seal(user.account_id, totpContext(user.id), secret);
-      await users.change(user.id, { totp_pending: sealed });
+      const sealed = sealing().seal(user.accountId, totpContext(user.id), secret);
+      await users.change(user.id, { totpPending: sealed });
       return { secret, uri: totpUri(secret, user.email ?? (user.name || user.id)) };
     },
 
     async confirmTotp({ code }, context) {
       const own = requireSession(context);
       const user = await requireUser(room, own);
-      if (user.totp_pending === null) throw refused("no authenticator is being set up: start it");
-      const pending = { ...user, totp: user.totp_pending };
-      await checkTotp(pending, code, requireVisit(context).ipAddress);
-      const changed = await users.change(user.id, { totp: user.totp_pending, totp_pending: null });
+      const { id, accountId, totpPending: totp } = user;
+      if (totp == null) throw refused("no authenticator is being set up: start it");
+      await checkTotp({ id, accountId, totp }, code, requireBrowserSession(context).ipAddress);
+      const changed = await users.change(id, { totp, totpPending: null });
       await sessions.endOthers(user.id, own.sessionId);
       return { user: userMessage(changed) };
     },
@@ -40,8 +40,8 @@ export function createTotpRpcs(
     async removeTotp({ code }, context) {
       const own = requireSession(context);
       const user = await requireUser(room, own);
-      if (!own.isFreshLink) await checkTotp(user, code, requireVisit(context).ipAddress);
-      return { user: userMessage(await users.change(user.id, { totp: null, totp_pending: null })) };
+      if (!own.isFreshLink) await checkTotp(user, code, requireBrowserSession(context).ipAddress);
+      return { user: userMessage(await users.change(user.id, { totp: null, totpPending: null })) };
     },
   };
 }

@@ -18,7 +18,7 @@ export interface BucketRange {
   readonly timeZone: string;
 }
 
-/** Names of the IANA database; texts such as `+08:00` are no zones. */
+/** The form of names in the IANA database. `Intl` also takes offsets such as `+08:00`, which have no calendar rules. */
 const zoneForm = /^[A-Za-z]\w*(?:[/+-]\w+)*$/;
 
 /** Checks a time zone; empty: UTC. @throws GatewayError INVALID_REQUEST */
@@ -29,7 +29,7 @@ export function parseTimeZone(name: string): string {
       return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
     }
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw invalid(
     "time_zone",
@@ -38,7 +38,7 @@ export function parseTimeZone(name: string): string {
 }
 
 /**
- * When each bucket of the range begins, in milliseconds since 1970. The first one begins at `fromMs` or before.
+ * The start of each bucket of the range, in milliseconds since 1970. The first one begins at `fromMs` or before.
  *
  * @throws GatewayError INVALID_REQUEST where there are more than {@link bucketsMax}
  */

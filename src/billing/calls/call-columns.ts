@@ -1,4 +1,4 @@
-/** Call records on their way into the database: as columns, as `ledger_apply` reads them. */
+/** Encodes call records for the database: as columns or JSON, with bounded texts that PostgreSQL accepts. */
 import type { CallRow } from "./call-row.ts";
 
 /** A settlement that may bring a record. */
@@ -24,7 +24,7 @@ export function callColumns(settles: readonly Recorded[]): readonly (string | nu
   for (const { record } of settles) {
     const row = record && boundRow(record);
     rows.push(row);
-    const kind = row === undefined ? 0 : placeOf(kinds, row);
+    const kind = row === undefined ? 0 : kindNumber(kinds, row);
     if (kind !== 1) isPlural = true;
     kindOf += kindOf.length === 1 ? kind : `,${kind}`;
   }
@@ -61,16 +61,16 @@ function numbers(
   return hasAny ? `${array}}` : null;
 }
 
-/** How many kinds are looked at, the newest first. More than that are rarely met again, and one that comes twice does no
+/** How many kinds a row is compared with, the newest first. Older kinds rarely come again, and listing one twice does no
  * harm. */
-const lookedAtMax = 8;
+const comparedMax = 8;
 
-/** The place of a row's kind, counted from 1; a new one is added. */
-function placeOf(kinds: CallRow[], row: CallRow): number {
-  const least = Math.max(0, kinds.length - lookedAtMax);
-  for (let place = kinds.length; place > least; place--) {
-    const kind = kinds[place - 1];
-    if (kind !== undefined && isSameKind(kind, row)) return place;
+/** The number of a row's kind, counted from 1; a new kind is added. */
+function kindNumber(kinds: CallRow[], row: CallRow): number {
+  const last = Math.max(0, kinds.length - comparedMax);
+  for (let number = kinds.length; number > last; number--) {
+    const kind = kinds[number - 1];
+    if (kind !== undefined && isSameKind(kind, row)) return number;
   }
   return kinds.push(row);
 }
@@ -96,7 +96,7 @@ function isSameKind(a: CallRow, b: CallRow): boolean {
   );
 }
 
-/** What JSON escapes with \\u is what PostgreSQL may refuse: nearly every batch has none. */
+/** JSON escapes with \\u exactly what PostgreSQL may refuse. Nearly every batch has none and is written once. */
 function kindsJson(kinds: readonly CallRow[]): string {
   const json = JSON.stringify(kinds.map(kindOnly));
   return json.includes("\\u") ? JSON.stringify(kinds.map(cleanRow).map(kindOnly)) : json;
@@ -112,8 +112,6 @@ function kindOnly(row: CallRow): Partial<CallRow> {
   };
 }
 
-/* Call records on their way into the database: bounded, and in a JSON that PostgreSQL accepts. */
-
 /** The longest text of a call record in characters, as the contract says of the model. */
 const callTextCharsMax = 256;
 
@@ -124,46 +122,45 @@ const callTextCharsMax = 256;
 export function callsJson(rows: readonly CallRow[]): string {
   const json = JSON.stringify(rows.map(boundRow));
   // JSON.stringify escapes with \u exactly what PostgreSQL may refuse (and other control characters):
-  // nearly every batch has none, and one search is cheaper than a look at every text.
+  // nearly every batch has none, and one search is cheaper than a check of every text.
   return json.includes("\\u") ? JSON.stringify(rows.map(boundRow).map(cleanRow)) : json;
 }
 
-/** What may bring a checkpoint: how far the call of a hold is. */
-interface Told {
+/** An extension of a hold, with the cost of its call so far where it brings a checkpoint. */
+interface ExtensionCheckpoint {
   /** The id of the hold. */
   readonly id: string;
   readonly checkpoint: { readonly cost: string; readonly record: CallRow | undefined } | undefined;
 }
 
 /** Writes the checkpoints of extensions as `ledger_extend` reads them; null where none brings one. */
-export function checkpointsJson(grown: readonly Told[]): string | null {
+export function checkpointsJson(grown: readonly ExtensionCheckpoint[]): string | null {
   const write = (clean: (row: CallRow) => CallRow): string | undefined => {
-    const told: object[] = [];
+    const checkpoints: object[] = [];
     for (const { id, checkpoint } of grown) {
       if (checkpoint === undefined) continue;
       const { cost, record } = checkpoint;
-      told.push({ id, cost, record: record && clean(boundRow(record)) });
+      checkpoints.push({ id, cost, record: record && clean(boundRow(record)) });
     }
-    return told.length > 0 ? JSON.stringify(told) : undefined;
+    return checkpoints.length > 0 ? JSON.stringify(checkpoints) : undefined;
   };
   const json = write((row) => row);
   return json?.includes("\\u") ? (write(cleanRow) ?? null) : (json ?? null);
 }
 
-/** Texts that clients or vendors have written. */
-const foreignTexts = ["model", "request_id", "path", "upstream_request_id", "dropped"] as const;
+/** Columns whose texts clients or vendors have written. */
+const untrustedTexts = ["model", "request_id", "path", "upstream_request_id", "dropped"] as const;
 
-/** The row with the texts that come from outside cut; itself where they are plain: a copy of all its members for nothing
- * costs more than the tests. */
+/** The row with its untrusted texts cut. The same object where they are plain: copying all members costs more than the
+ * checks. */
 function boundRow(row: CallRow): CallRow {
-  if (foreignTexts.every((name) => isPlain(row[name] ?? ""))) return row;
+  if (untrustedTexts.every((name) => isPlain(row[name] ?? ""))) return row;
   const bound = { ...row };
-  for (const name of foreignTexts) bound[name] = callText(row[name] ?? "");
+  for (const name of untrustedTexts) bound[name] = callText(row[name] ?? "");
   return { ...bound, dropped: row.dropped && bound.dropped };
 }
 
-/** A client's or vendor's text as a record has it: cut, and without control characters, which a terminal might
- * obey. */
+/** Cuts a client's or vendor's text for a record, and replaces control characters, which a terminal might obey. */
 export function callText(text: string): string {
   if (isPlain(text)) return text;
   return text
@@ -185,16 +182,15 @@ function cleanRow(row: CallRow): CallRow {
   return Object.fromEntries(entries) as CallRow;
 }
 
-/** Arrays as PostgreSQL reads them, written by hand: the driver takes 3 times as long. */
-
-/** An array of what `text` gives of each item: digits, ids, `NULL`, or texts by {@link quotedText}. */
+/** A PostgreSQL array literal, written by hand: the driver takes 3 times as long. @param text gives digits, an id, `NULL`,
+ * or a text by {@link quotedText} */
 export function arrayText<T>(items: readonly T[], text: (item: T) => string): string {
   let array = "{";
   for (const item of items) array += array.length === 1 ? text(item) : `,${text(item)}`;
   return `${array}}`;
 }
 
-/** A member of an array of texts. What clients choose may be anything that can be seen. */
+/** Quotes a member of an array of texts: clients choose any visible characters. */
 export function quotedText(text: string): string {
   return /["\\]/.test(text) ? `"${text.replaceAll(/["\\]/g, "\\$&")}"` : `"${text}"`;
 }

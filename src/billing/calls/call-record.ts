@@ -1,11 +1,11 @@
-/** The record of a call or a task among the calls: built here and nowhere else. Pure. */
+/** Builds the record of a call or a task: the one place that does. Pure. */
 import type { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { callText } from "./call-columns.ts";
 import type { AttemptRow, CallRow } from "./call-row.ts";
 import { secondMicros, type UnitUsage } from "../prices/price.ts";
 
-/** What is known of a call or a task when its record is written. */
+/** The facts of a call or a task, when its record is written. */
 export interface CallFacts {
   readonly id: string;
   /** The client's, as it was sent. */
@@ -14,7 +14,7 @@ export interface CallFacts {
   readonly keyId: string;
   /** As the client named it: may be an invention of the client where the call was refused. */
   readonly model: string;
-  /** The vendor that was asked last; empty: none was. */
+  /** The vendor of the last attempt; empty: there was none. */
   readonly vendor: string;
   readonly path: string;
   readonly stream: boolean;
@@ -23,14 +23,14 @@ export interface CallFacts {
   readonly errorCode: string;
   readonly ending: CallEnding;
   readonly usageSource: UsageSource;
-  /** `undefined`: nothing is known to have been consumed. */
+  /** `undefined`: no consumption is known. */
   readonly usage: RecordedTokens | undefined;
   /** Billable units other than tokens; `undefined`: none. */
   readonly units: UnitUsage | undefined;
   readonly costNanos: bigint;
   /** Whether the usage is charged. */
   readonly isCharged: boolean;
-  /** What the vendor takes of the operator; `undefined`: not known. */
+  /** What the vendor charges the operator; `undefined`: not known. */
   readonly vendorCostNanos: bigint | undefined;
   /** `undefined`: nothing was held. */
   readonly heldNanos: bigint | undefined;
@@ -39,7 +39,7 @@ export interface CallFacts {
   readonly durationMs: number;
   /** 0 where no content came. */
   readonly firstByteMs: number;
-  /** The vendor's own id of the request; empty: it told none. */
+  /** The vendor's own id of the request; empty: it sent none. */
   readonly upstreamRequestId: string;
   /** Members that could not be carried between two styles. */
   readonly dropped: readonly string[];

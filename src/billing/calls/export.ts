@@ -1,4 +1,4 @@
-/** Writes calls as files, piece by piece. */
+/** Exports calls as CSV or JSON lines, in pieces that fit a stream. */
 import { stringify } from "csv-stringify/sync";
 import { CallEndingSchema, ExportFormat } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { pageSizeMax, exportRowsMax } from "../../config/limits.ts";
@@ -25,7 +25,7 @@ export interface ExportQuery {
   readonly pageToken: string;
 }
 
-/** Writes them; without any call a file of its head alone. @param signal ends it early */
+/** Exports calls; without any call, CSV has its header line alone. @param signal ends the export early */
 export async function* exportCalls(
   pool: Queryable,
   { query, format, pageToken: first }: ExportQuery,
@@ -60,7 +60,7 @@ const endingNames = new Map(
   ]),
 );
 
-/** A call in the words of the command line; all are texts and numbers. */
+/** A call with the column names of the command line. */
 function line(row: StoredCallRow) {
   return {
     startedAt: row.start_time.toISOString(),

@@ -1,6 +1,6 @@
 /**
- * Hears which calls are written, on a connection of its own. The database tells only where somebody watches, so
- * a process says so while it has a reader.
+ * Feeds live views of the call log, by notices on a connection of its own. The database notifies only for accounts that
+ * are watched, so a process registers the accounts of its readers while it has any.
  */
 import type { Pool } from "pg";
 import {
@@ -10,41 +10,42 @@ import {
   watchRenewMs,
   watchTtlMs,
 } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { Listener } from "../../db/listener.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { newId } from "../../core/uuid.ts";
+import { newId, nilUuid } from "../../core/uuid.ts";
+import { WakeSignal } from "../../core/wake-signal.ts";
 
-/** What a {@link CallFeed} needs. */
+/** Options of {@link CallFeed}. */
 export interface CallFeedOptions {
   /** The plain pool of the database. */
   readonly pool: Pool;
   /** The database. Contains a password: never logged. */
   readonly url: string;
-  /** How often it is said that there are readers, in milliseconds. Default: see limits. */
+  /** How often the registration of readers is renewed, in milliseconds. Default `watchRenewMs`. */
   readonly renewMs?: number;
 }
 
-/** What was written since it was asked for last. */
-export interface CallNews {
-  /** The calls, at most {@link tailRowsMax}. */
+/** Calls that were written since the last `next`. */
+export interface WrittenCalls {
+  /** The newest ones, at most {@link tailRowsMax}. */
   readonly ids: readonly string[];
   /** How many more there were. */
   readonly skipped: number;
 }
 
-/** Reads news until it is disposed. */
+/** A live view's reader. Disposing it ends the watch. */
 export interface CallWatch extends Disposable {
   /**
-   * Resolves as soon as there is news, after `ms`, or when the signal of the watch is aborted.
+   * Resolves as soon as a call is written, after `ms`, or when the signal of the watch is aborted.
    *
-   * @throws GatewayError SERVICE_UNAVAILABLE where news may have been missed: look at the list, and watch again
+   * @throws GatewayError SERVICE_UNAVAILABLE where notices may have been missed: read the list, and watch again
    */
-  next(ms: number): Promise<CallNews>;
+  next(ms: number): Promise<WrittenCalls>;
 }
 
-/** Whose calls are watched where all are. */
-const everybody = "00000000-0000-0000-0000-000000000000";
+/** Stands for all accounts in the table of watchers. */
+const allAccounts = nilUuid;
 
 /** Listens from the first watch to {@link close}. */
 export class CallFeed {
@@ -59,16 +60,15 @@ export class CallFeed {
   }
 
   /**
-   * Begins to watch the calls of an account, or of all, until `signal` is aborted. Calls that are written from
-   * then on are told.
+   * Watches the calls of an account, or of all, until `signal` is aborted: those that are written from now on.
    *
    * @throws GatewayError RATE_LIMIT_EXCEEDED where too many watch; SERVICE_UNAVAILABLE where the database is away
    */
   async watch(accountId: string | undefined, signal: AbortSignal): Promise<CallWatch> {
-    const account = accountId ?? everybody;
+    const account = accountId ?? allAccounts;
     const reader = this.#enter(account);
     const leave = (): void => this.#leave(account, reader);
-    // A reader who has left may never ask for the next message, which would end the stream.
+    // A client that has disconnected may never ask for the next message, which would end the stream.
     signal.addEventListener("abort", leave, { once: true });
     const watch: CallWatch = {
       next: (ms) => reader.next(ms, signal),
@@ -80,7 +80,7 @@ export class CallFeed {
     try {
       await this.#listen();
       await this.#renew([account]);
-      // What was missed before it listened had nobody to miss it.
+      // A gap before this moment concerns no call of this watch.
       reader.begin();
       return watch;
     } catch (error) {
@@ -114,21 +114,21 @@ export class CallFeed {
       this.#timer = undefined;
     }
     const text = "delete from call_watch where account_id = $1 and watcher = $2";
-    // Else it expires.
+    // Where this fails, the registration expires.
     void this.#options.pool.query(text, [account, this.#watcher]).catch(() => {});
   }
 
   async #listen(): Promise<void> {
     const { url, renewMs = watchRenewMs } = this.#options;
     this.#timer ??= setInterval(() => {
-      // The next one follows soon; where the database is away, the listener's readers hear of that.
+      // The next renewal follows soon; where the database is away, the listener reports a gap.
       void this.#renew([...this.#readers.keys()]).catch(() => {});
     }, renewMs).unref();
     this.#listener ??= new Listener({
       url,
       channel: "call_written",
       applicationName: "uas-calls-written",
-      onNotice: (payload) => this.#tell(payload),
+      onNotice: (payload) => this.#deliver(payload),
       onGap: () => {
         for (const reader of [...this.#readers.values()].flatMap((each) => [...each]))
           reader.miss();
@@ -140,7 +140,7 @@ export class CallFeed {
   async #renew(accounts: readonly string[]): Promise<void> {
     if (accounts.length === 0) return;
     const { pool } = this.#options;
-    await answering(
+    await mapDatabaseLoss(
       pool.query(
         `with gone as (delete from call_watch where expire_time < clock_timestamp() and watcher <> $2)
          insert into call_watch (account_id, watcher, expire_time)
@@ -152,10 +152,10 @@ export class CallFeed {
     );
   }
 
-  /** account, how many, the ids: as `call_notice` writes it. */
-  #tell(payload: string): void {
+  /** Delivers a notice: account, count and ids, as the SQL function `call_tell` writes them. */
+  #deliver(payload: string): void {
     const [account = "", count = "0", ...ids] = payload.split(" ");
-    for (const key of [account, everybody]) {
+    for (const key of [account, allAccounts]) {
       for (const reader of this.#readers.get(key) ?? []) reader.take(ids, Number(count));
     }
   }
@@ -165,7 +165,7 @@ class Reader {
   #ids: string[] = [];
   #skipped = 0;
   #state: "starting" | "reading" | "missed" = "starting";
-  #wake: (() => void) | undefined;
+  readonly #signal = new WakeSignal();
 
   begin(): void {
     this.#state = "reading";
@@ -176,37 +176,23 @@ class Reader {
     const over = Math.max(0, this.#ids.length - tailRowsMax);
     this.#ids.splice(0, over);
     this.#skipped += over + count - ids.length;
-    this.#wake?.();
+    this.#signal.wake();
   }
 
   miss(): void {
     if (this.#state === "reading") this.#state = "missed";
-    this.#wake?.();
+    this.#signal.wake();
   }
 
-  async next(ms: number, signal: AbortSignal): Promise<CallNews> {
+  async next(ms: number, signal: AbortSignal): Promise<WrittenCalls> {
     if (this.#ids.length === 0 && this.#state === "reading" && !signal.aborted) {
-      await this.#sleep(ms, signal);
+      await this.#signal.sleep(ms, signal);
     }
     if (this.#state === "missed") throw missed();
     const news = { ids: this.#ids, skipped: this.#skipped };
     this.#ids = [];
     this.#skipped = 0;
     return news;
-  }
-
-  #sleep(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const end = (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", end);
-        this.#wake = undefined;
-        resolve();
-      };
-      const timer = setTimeout(end, ms);
-      signal.addEventListener("abort", end);
-      this.#wake = end;
-    });
   }
 }
 

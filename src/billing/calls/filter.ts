@@ -1,4 +1,4 @@
-/** Which calls of the log are meant, as conditions on their rows. */
+/** Turns a filter of the call log into SQL conditions. */
 import { errorWord } from "../../core/error-words.ts";
 import { ErrorCode } from "../../core/errors.ts";
 import { type CallFilter, CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
@@ -7,7 +7,7 @@ import { momentOf } from "./range.ts";
 import { isFailed } from "./usage-query.ts";
 import type { Where } from "../../db/where.ts";
 
-/** Calls to look for. `undefined`: any. */
+/** A filter that has been checked. `undefined` members match any call. */
 export interface CallQuery {
   readonly accountId: string | undefined;
   /** Milliseconds since 1970: inclusive. */
@@ -18,11 +18,11 @@ export interface CallQuery {
   readonly outcome: CallOutcome;
   readonly model: string | undefined;
   readonly keyId: string | undefined;
-  /** Conditions that no index finds rows by: terms with `?` for their values. */
+  /** Conditions without an index: terms with `?` for their values. */
   readonly others: readonly (readonly [term: string, value: unknown])[];
 }
 
-/** Reads a filter; without one any call of the account is meant. */
+/** Reads a filter; without one every call of the account matches. */
 export function parseFilter(
   accountId: string | undefined,
   filter: CallFilter | undefined,
@@ -55,8 +55,8 @@ export function parseFilter(
   };
 }
 
-/** Adds the conditions that rows are found by, with the help of an index. */
-export function addFound(where: Where, query: CallQuery): void {
+/** Adds the conditions that an index serves. */
+export function addIndexedConditions(where: Where, query: CallQuery): void {
   const { accountId, fromMs, toMs, requestId, outcome } = query;
   where
     .and("account_id = ?", accountId)
@@ -66,8 +66,8 @@ export function addFound(where: Where, query: CallQuery): void {
   if (outcome === CallOutcome.FAILED) where.also(isFailed);
 }
 
-/** Adds the conditions that the rows found are looked through for. Returns whether there are any. */
-export function addSought(where: Where, query: CallQuery): boolean {
+/** Adds the conditions that are checked row by row. Returns whether there are any. */
+export function addOtherConditions(where: Where, query: CallQuery): boolean {
   const { outcome, model, keyId, others } = query;
   where.and("model = ?", model).and("key_id = ?", keyId);
   if (outcome === CallOutcome.SUCCEEDED) where.also(`not (${isFailed})`);

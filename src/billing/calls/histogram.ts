@@ -1,4 +1,4 @@
-/** Counts calls over time: by the hourly sums where they tell, else by looking at the newest calls. */
+/** Counts calls over time: from the hourly sums where these suffice, otherwise from the newest calls. */
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
@@ -13,10 +13,10 @@ import type { Queryable } from "../../db/queryable.ts";
 import { type Range, summedUntilMs } from "./range.ts";
 import { isFailed, queryUsage } from "./usage-query.ts";
 import { Where } from "../../db/where.ts";
-import { addFound, addSought, type CallQuery } from "./filter.ts";
+import { addIndexedConditions, addOtherConditions, type CallQuery } from "./filter.ts";
 import { findFloor, timeOf } from "./read.ts";
 
-/** What to count. */
+/** The calls to count, and the bars to count them in. */
 export interface HistogramQuery extends Range {
   /** Its times are those of the range. */
   readonly calls: CallQuery;
@@ -25,19 +25,19 @@ export interface HistogramQuery extends Range {
   readonly nowMs: number;
 }
 
-/** How long bars can be, in milliseconds. */
+/** The possible lengths of bars, in milliseconds. */
 const barLengthsMs = [1, 5, 15, 60, 300, 900, 3_600, 10_800, 21_600, 43_200, 86_400, 604_800].map(
   (seconds) => seconds * 1_000,
 );
 const longestMs = 604_800_000;
 
-interface Counted {
+interface BarCount {
   readonly bucket: number;
   readonly succeeded: bigint;
   readonly failed: bigint;
 }
 
-/** Counts them. */
+/** Counts succeeded and failed calls in bars of equal length. */
 export async function countCalls(
   pool: Queryable,
   query: HistogramQuery,
@@ -49,10 +49,10 @@ export async function countCalls(
     { length: Math.ceil((toMs - firstMs) / barMs) },
     (_, index) => firstMs + index * barMs,
   );
-  const isSummed = barMs >= hourMs && isToldBySums(query.calls);
+  const isSummed = barMs >= hourMs && isCoveredBySums(query.calls);
   const counted = isSummed
     ? { bars: await sumBars(pool, query, startsMs), fromMs }
-    : await lookAtBars(pool, query, startsMs);
+    : await countBars(pool, query, startsMs);
   return create(GetCallHistogramResponseSchema, {
     bars: counted.bars.map(({ bucket, succeeded, failed }) => ({
       time: timestampFromMs(startsMs[bucket] ?? 0),
@@ -65,7 +65,7 @@ export async function countCalls(
   });
 }
 
-/** The shortest one of which few enough are needed; weeks upon weeks where even a week is too short. */
+/** The shortest bar length that needs no more than the wanted number of bars; multiples of a week for longer ranges. */
 function barLength({ fromMs, toMs, bars }: HistogramQuery): number {
   const fits = (barMs: number): boolean =>
     Math.ceil(toMs / barMs) - Math.floor(fromMs / barMs) <= bars;
@@ -76,7 +76,7 @@ function barLength({ fromMs, toMs, bars }: HistogramQuery): number {
   return weeks * longestMs;
 }
 
-function isToldBySums({ requestId, others }: CallQuery): boolean {
+function isCoveredBySums({ requestId, others }: CallQuery): boolean {
   return requestId === undefined && others.length === 0;
 }
 
@@ -84,7 +84,7 @@ async function sumBars(
   pool: Queryable,
   { calls, fromMs, toMs, nowMs }: HistogramQuery,
   startsMs: readonly number[],
-): Promise<readonly Counted[]> {
+): Promise<readonly BarCount[]> {
   const { accountId, model, keyId, outcome } = calls;
   const rows = await queryUsage(pool, {
     accountId,
@@ -107,16 +107,16 @@ async function sumBars(
     .filter(({ succeeded, failed }) => succeeded + failed > 0n);
 }
 
-async function lookAtBars(
+async function countBars(
   pool: Queryable,
   { calls, fromMs, toMs }: HistogramQuery,
   startsMs: readonly number[],
-): Promise<{ readonly bars: readonly Counted[]; readonly fromMs: number }> {
+): Promise<{ readonly bars: readonly BarCount[]; readonly fromMs: number }> {
   const query = { ...calls, fromMs, toMs };
   const floor = await findFloor(pool, query, { after: undefined, rows: histogramRowsMax });
   const where = new Where();
-  addFound(where, query);
-  addSought(where, query);
+  addIndexedConditions(where, query);
+  addOtherConditions(where, query);
   where.and("id >= ?", floor);
   const starts = where.value(startsMs);
   const { rows } = await pool.query<{ bucket: number; failed: string; calls: string }>(

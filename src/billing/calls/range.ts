@@ -1,4 +1,4 @@
-/** Members of requests that look into the past: ranges of time, and counts with a default. */
+/** Parses common members of requests about past calls: ranges of time and limits. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { hourMs } from "./buckets.ts";
 import { invalid } from "../../core/validation.ts";
@@ -27,17 +27,17 @@ export function parseRange(
   return { fromMs, toMs };
 }
 
-/** A moment as ids have it: whole milliseconds, not before 1970. */
+/** A timestamp with the precision of ids: whole milliseconds, not before 1970. */
 export function momentOf(time: Timestamp): number {
   return Math.max(0, timestampMs(time));
 }
 
-/** The end of a range for sums by the hour: no call is younger than now, so the running hour can be taken whole. */
+/** The end of a range for hourly sums: no call is younger than now, so the current hour can be taken whole. */
 export function summedUntilMs(toMs: number, nowMs: number): number {
   return toMs >= nowMs ? Math.ceil(toMs / hourMs) * hourMs : toMs;
 }
 
-/** A count of which there is a usual and a largest one: 0 is the usual one. */
+/** A limit: 0 means `usual`, and `most` caps it. */
 export function limitOf(
   limit: number,
   { usual, most }: { readonly usual: number; readonly most: number },

@@ -1,12 +1,13 @@
-/** Reads pages of the call log: so much is looked through, and no more, however few calls fit. */
+/** Reads pages of the call log. The rows that one page may scan are bounded, however few calls match. */
 import { logWindowRows, logWindowRowsMax, logWindowsMs } from "../../config/limits.ts";
 import { firstId } from "../../db/partition.ts";
 import { nextPageToken, type Page } from "../../core/pagination.ts";
+import { maxUuid } from "../../core/uuid.ts";
 import { hourMs } from "./buckets.ts";
 import type { StoredCallRow } from "../message.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import { Where } from "../../db/where.ts";
-import { addFound, addSought, type CallQuery } from "./filter.ts";
+import { addIndexedConditions, addOtherConditions, type CallQuery } from "./filter.ts";
 
 /** How much larger each window is than the one before. */
 const windowGrowth = 4;
@@ -19,9 +20,9 @@ export interface CallPage {
 }
 
 /**
- * Reads a page. Windows grow: what is common is found in a small one, what is rare in few.
+ * Reads a page. Windows grow: common calls are found in a small window, rare ones in few windows.
  *
- * @param windowRows how many calls are looked through at first
+ * @param windowRows how many calls the first window scans
  */
 export async function readCalls(
   pool: Queryable,
@@ -31,7 +32,7 @@ export async function readCalls(
 ): Promise<CallPage> {
   const endMs = performance.now() + logWindowsMs;
   const ids: string[] = [];
-  let after: string | undefined = page.after ?? topId;
+  let after: string | undefined = page.after ?? maxUuid;
   for (let rows = windowRows; ; rows = Math.min(rows * windowGrowth, logWindowRowsMax)) {
     const start: Start | undefined = await skipHours(pool, query, after);
     ({ after } = start ?? { after: undefined });
@@ -47,20 +48,16 @@ export async function readCalls(
   return { calls, nextPageToken: nextPageToken(last) };
 }
 
-/** Every id is below it: the position before the first page. */
-const topId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
-
-/** Where to look on. */
+/** Where the next window starts. */
 interface Start {
   /** Below this id. */
   readonly after: string;
-  /** From this id on: where hours were passed, calls are few, and only one hour is looked through. */
+  /** Not below this id: where hours were skipped, calls are few, and one hour is enough for a window. */
   readonly floor: string | undefined;
 }
 
 /**
- * Where the calls of an account's model or key begin, from a position on: the hourly sums know the hours that have
- * none. `undefined`: there are no more.
+ * Skips hours without a call of an account's model or key, by the hourly sums. `undefined`: there are no more calls.
  */
 async function skipHours(
   pool: Queryable,
@@ -68,14 +65,14 @@ async function skipHours(
   after: string,
 ): Promise<Start | undefined> {
   const { accountId, model, keyId, fromMs, toMs = Infinity } = query;
-  const isToldBySums = accountId !== undefined && (model !== undefined || keyId !== undefined);
-  if (!isToldBySums) return { after, floor: undefined };
+  const isCoveredBySums = accountId !== undefined && (model !== undefined || keyId !== undefined);
+  if (!isCoveredBySums) return { after, floor: undefined };
   const where = new Where()
     .and("account_id = ?", accountId)
     .and("model = ?", model)
     .and("key_id = ?", keyId)
     .and("hour < ?", toMs === Infinity ? undefined : new Date(toMs))
-    .and("hour <= ?", after === topId ? undefined : new Date(timeOf(after)))
+    .and("hour <= ?", after === maxUuid ? undefined : new Date(timeOf(after)))
     .and("hour > ?", fromMs === undefined ? undefined : new Date(fromMs - hourMs));
   const text = `select hour from usage_hour where ${where.text} and calls > 0 order by hour desc limit 1`;
   const [row] = (await pool.query<{ hour: Date }>(text, where.values)).rows;
@@ -104,17 +101,17 @@ async function readRows(
 }
 
 /**
- * The id down to which the next `rows` calls can be looked through; `undefined`: all can, or every call that is
- * found fits. Told before looking, so that calls that come meanwhile move nothing.
+ * The lowest id of the next `rows` calls, where a window ends; `undefined`: fewer are left, or an index serves every
+ * condition. Read before the window, so that calls that are written meanwhile shift nothing.
  */
 export async function findFloor(
   pool: Queryable,
   query: CallQuery,
   { after, rows }: { readonly after: string | undefined; readonly rows: number },
 ): Promise<string | undefined> {
-  if (!addSought(new Where(), query)) return undefined;
+  if (!addOtherConditions(new Where(), query)) return undefined;
   const where = new Where();
-  addFound(where, query);
+  addIndexedConditions(where, query);
   where.and("id < ?", after);
   const text = `select id from call where ${where.text} order by id desc offset ${rows - 1} limit 1`;
   return (await pool.query<{ id: string }>(text, where.values)).rows[0]?.id;
@@ -126,8 +123,8 @@ async function findIds(
   { after, floor, limit }: { after: string; floor: string | undefined; limit: number },
 ): Promise<string[]> {
   const where = new Where();
-  addFound(where, query);
-  addSought(where, query);
+  addIndexedConditions(where, query);
+  addOtherConditions(where, query);
   where.and("id < ?", after).and("id >= ?", floor);
   const text = `select id from call where ${where.text} order by id desc limit ${where.value(limit)}`;
   const { rows } = await pool.query<{ id: string }>(text, where.values);

@@ -1,4 +1,4 @@
-/** Receipts: what a call cost and why. */
+/** Receipts of calls: what a call cost, and why. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
@@ -17,6 +17,7 @@ import {
   type ReceiptLine,
 } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import type { PriceConfig } from "../../config/config.ts";
+import { isOperator } from "../../core/access.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
 import type { Queryable } from "../../db/queryable.ts";
@@ -26,17 +27,17 @@ import { priceMessage } from "../prices/price-message.ts";
 import {
   callCost,
   priceLines,
-  partsPerPrice,
+  quantityPerPrice,
   tierOf,
   tokenUnits,
   type CallUsage,
   type PriceLine,
   type PriceUnit,
 } from "../prices/price.ts";
-import { isOperator, parseScope } from "../scope.ts";
+import { parseScope } from "../scope.ts";
 import { readReceipt, type ReceiptEntryRow, type ReceiptRows } from "./receipt.ts";
 
-/** Reads a receipt for whoever asks. @throws GatewayError NOT_FOUND */
+/** Reads a receipt, as far as its caller may see it. @throws GatewayError NOT_FOUND */
 export async function getReceipt(
   pool: Queryable,
   request: GetCallRequest,
@@ -55,9 +56,7 @@ export async function getReceipt(
   return receiptMessage(rows, isOperator(context));
 }
 
-/* A receipt made of what is stored: pure. */
-
-const unitWords: Readonly<Record<PriceUnit, UnitWord>> = {
+const contractUnits: Readonly<Record<PriceUnit, UnitWord>> = {
   input: UnitWord.INPUT,
   cachedInput: UnitWord.CACHED_INPUT,
   cacheWrite: UnitWord.CACHE_WRITE,
@@ -68,18 +67,18 @@ const unitWords: Readonly<Record<PriceUnit, UnitWord>> = {
   request: UnitWord.REQUEST,
 };
 
-/** Line amounts are millionths of a nano-USD: so many digits after the point. */
+/** Decimal places of a line's amount in USD: it counts in millionths of a nano-USD. */
 const linePlaces = 15;
 
-/** A discount takes ten-thousandths of them. */
+/** Decimal places of a discount: it counts in ten-thousandths of these. */
 const discountPlaces = linePlaces + 4;
 
-/** The receipt. @param withCost whether its reader may know what the vendor takes */
+/** The receipt. @param withCost whether its reader may see the vendor's charge */
 export function receiptMessage(rows: ReceiptRows, withCost: boolean): Receipt {
   const { call } = rows;
   const price = rows.price && parsePrice(rows.price);
   const { isCharged, lines, recomputed } = recompute(call, price);
-  const parts = lines.reduce((sum, { amountParts }) => sum + amountParts, 0n);
+  const parts = lines.reduce((sum, { amountMillionths }) => sum + amountMillionths, 0n);
   const vendorCost = withCost ? (call.vendor_cost ?? undefined) : undefined;
   return create(ReceiptSchema, {
     call: callMessage(call),
@@ -108,7 +107,7 @@ interface Recomputed {
 const nothing: Recomputed = { isCharged: false, lines: [], recomputed: 0n };
 
 function recompute(call: StoredCallRow, price: PriceConfig | undefined): Recomputed {
-  // Records of older versions do not say it: what they charged is not 0 for all but free models.
+  // Records of older versions lack it: their charge is 0 only for free models.
   const isCharged = call.charged ?? call.cost !== "0";
   if (!isCharged) return nothing;
   if (price === undefined) return { isCharged, lines: [], recomputed: undefined };
@@ -131,18 +130,18 @@ function usageOf(call: StoredCallRow): CallUsage {
   };
 }
 
-function lineMessage({ unit, parts, priceNanos, amountParts }: PriceLine): ReceiptLine {
+function lineMessage({ unit, quantity, priceNanos, amountMillionths }: PriceLine): ReceiptLine {
   const isTokens = tokenUnits.has(unit);
   return create(ReceiptLineSchema, {
-    unit: unitWords[unit],
-    quantity: isTokens ? parts.toString() : formatDecimal(parts, 6),
+    unit: contractUnits[unit],
+    quantity: isTokens ? quantity.toString() : formatDecimal(quantity, 6),
     price: formatUsd(priceNanos),
-    per: isTokens ? Number(partsPerPrice) : 1,
-    amount: formatDecimal(amountParts, linePlaces),
+    per: isTokens ? Number(quantityPerPrice) : 1,
+    amount: formatDecimal(amountMillionths, linePlaces),
   });
 }
 
-/** What account 6 gave: its entries are negative where it paid. */
+/** What the platform's loss account (6) covered: its entries are negative where it paid. */
 function shortfallOf(entries: readonly ReceiptEntryRow[]): bigint {
   return entries
     .filter(({ account }) => account === 6)

@@ -1,9 +1,11 @@
-/** What the database knows of a call's money, read for a receipt. */
+/** Reads from the database what a receipt is made of. */
 import type { StoredCallRow } from "../message.ts";
 import type { CanonicalPrice } from "../prices/price-form.ts";
 import type { Queryable } from "../../db/queryable.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { HoldEntity, HoldStepEntity, LedgerEntryEntity } from "../entity.ts";
 
-/** A call with everything its receipt is made of. */
+/** A call with its price, hold and entries. */
 export interface ReceiptRows {
   readonly call: StoredCallRow;
   /** The stored form of the price that the call was held with; `undefined`: nothing was held. */
@@ -15,29 +17,18 @@ export interface ReceiptRows {
 }
 
 /** The hold of a call. `state`: 1 open, 2 settled, 3 released, 4 ended for a process that was lost. */
-export interface HoldRow {
-  readonly amount: string;
-  readonly state: number;
-}
+export type HoldRow = RowOf<typeof HoldEntity, "amount" | "state">;
 
 /** What a hold grew by. */
-export interface StepRow {
-  readonly amount: string;
-  readonly create_time: Date;
-}
+export type StepRow = RowOf<typeof HoldStepEntity, "amount" | "create_time">;
 
 /** An entry of the customer's account (1), or of the platform's loss (6). */
-export interface ReceiptEntryRow {
-  readonly txn_id: string;
-  readonly account: number;
-  readonly kind: number;
-  readonly amount: string;
-  readonly balance_after: string | null;
-  readonly create_time: Date;
-  readonly reference: string | null;
-}
+export type ReceiptEntryRow = RowOf<
+  typeof LedgerEntryEntity,
+  "txn_id" | "account" | "kind" | "amount" | "balance_after" | "create_time" | "reference"
+>;
 
-/** Which call: by its own id, or the newest by its request id; of one account, or of any. */
+/** A call by its own id, or the newest one of a request id; of one account, or of any. */
 export interface ReceiptQuery {
   readonly accountId: string | undefined;
   readonly callId: string | undefined;
@@ -64,7 +55,7 @@ select txn_id, account, kind, amount, balance_after, create_time, reference from
 ) e where account in (1, 6) order by create_time, txn_id`,
 } as const;
 
-/** Reads them; `undefined` where there is no such call. */
+/** Reads the rows of a receipt; `undefined` where there is no such call. */
 export async function readReceipt(
   pool: Queryable,
   { accountId, callId, requestId }: ReceiptQuery,

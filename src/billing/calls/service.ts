@@ -1,4 +1,4 @@
-/** The RPCs that look into the call log. */
+/** The RPCs of CallService: lists of calls, one call, the histogram, the live view, the export. */
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import {
@@ -37,26 +37,25 @@ import { callMessage, type StoredCallRow } from "../message.ts";
 import { parseScope } from "../scope.ts";
 import { exportCalls } from "./export.ts";
 import type { CallFeed } from "./feed.ts";
-import { addFound, addSought, parseFilter, type CallQuery } from "./filter.ts";
+import { addIndexedConditions, addOtherConditions, parseFilter, type CallQuery } from "./filter.ts";
 import { countCalls } from "./histogram.ts";
 import { readCalls } from "./read.ts";
 import { limitOf, parseRange } from "./range.ts";
 import { getReceipt } from "./receipt-rpcs.ts";
 
-/** What {@link createCallService} needs. */
 interface CallServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Queryable;
-  /** Tells which calls are written. */
+  /** Notifies live views of written calls. */
   readonly feed: CallFeed;
-  /** How long a live view says nothing, in milliseconds. Default: see limits. */
+  /** The longest silence of a live view, in milliseconds: an empty message then keeps it open. Default `tailQuietMs`. */
   readonly quietMs?: number;
 }
 
-/** How many bars a histogram has, where the request does not say; and at most. */
+/** The default and the largest number of bars of a histogram. */
 const barLimits = { usual: 60, most: 200 };
 
-/** Makes the implementation of `uas.billing.v1.CallService`. */
+/** Creates the implementation of `uas.billing.v1.CallService`. */
 export function createCallService(options: CallServiceOptions): ServiceImpl<typeof CallService> {
   const pool = answering(options.pool);
   return {
@@ -107,7 +106,7 @@ async function* tail(
       calls: calls.map(callMessage),
       skippedCount: skipped,
     });
-    // What comes meanwhile is one message.
+    // Calls that are written during the pause share one message.
     if (ids.length > 0) await delay(tailPauseMs, undefined, { signal }).catch(() => {});
   }
 }
@@ -119,8 +118,8 @@ async function readWritten(
 ): Promise<readonly StoredCallRow[]> {
   if (ids.length === 0) return [];
   const where = new Where().and("id = any(?)", ids);
-  addFound(where, query);
-  addSought(where, query);
+  addIndexedConditions(where, query);
+  addOtherConditions(where, query);
   const text = `select * from call where ${where.text} order by id`;
   return (await pool.query<StoredCallRow>(text, where.values)).rows;
 }
@@ -136,8 +135,6 @@ async function* writeExport(pool: Queryable, request: ExportCallsRequest, contex
   }
 }
 
-/* What happened to a call, in the order of time. Pure. */
-
 const holdKinds: Readonly<Partial<Record<HoldEventKind, CallEventKind>>> = {
   [HoldEventKind.HELD]: CallEventKind.HELD,
   [HoldEventKind.GROWN]: CallEventKind.HOLD_GROWN,
@@ -149,7 +146,7 @@ const entryKinds: Readonly<Partial<Record<LedgerKind, CallEventKind>>> = {
   [LedgerKind.REFUND]: CallEventKind.REFUNDED,
 };
 
-/** Tells them from the record and the receipt. Events of the same moment stand in the order of a call's life. */
+/** The events of a call, from its record and receipt. Events of the same moment keep the order of a call's life. */
 function callEvents(call: CallRecord, receipt: Receipt): CallEvent[] {
   const startMs = call.startTime === undefined ? 0 : timestampMs(call.startTime);
   const after = (duration: Duration | undefined): Timestamp =>

@@ -1,11 +1,13 @@
-/** Adds the usage of a range of time up: whole hours from their sums, the rest from the call log. */
+/** Sums the usage of a range of time: whole hours from the hourly sums, the rest from the call log. */
 import { UsageGroup, UsageMetric } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import { firstId } from "../../db/partition.ts";
 import { hourMs } from "./buckets.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import { Where } from "../../db/where.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { UsageHourEntity } from "./entity.ts";
 
-/** Which usage. */
+/** The usage to sum, and how to group it. */
 export interface UsageQuery {
   /** `undefined`: of all accounts. */
   readonly accountId: string | undefined;
@@ -24,28 +26,16 @@ export interface UsageQuery {
   readonly metric: UsageMetric;
 }
 
-/** The sums of a group in a bucket. Integers as decimal digits. */
-export interface UsageRow {
+/** The sums of a group in a bucket. Integers as decimal digits. `group`: null for the rest. */
+export type UsageRow = RowOf<typeof UsageHourEntity, (typeof sumNames)[number]> & {
   readonly bucket: number;
-  /** Null: the rest. */
   readonly group: string | null;
-  readonly calls: string;
-  readonly failed_calls: string;
-  readonly input_tokens: string;
-  readonly cached_input_tokens: string;
-  readonly cache_write_tokens: string;
-  readonly output_tokens: string;
-  readonly reasoning_tokens: string;
-  readonly images: string;
-  readonly second_micros: string;
-  readonly cost: string;
-  readonly vendor_cost: string;
-}
+};
 
-/** What failed, as SQL: see CallOutcome of the contract. */
+/** SQL condition of a failed call, as CallOutcome of the contract defines it. */
 export const isFailed = "ending not in (1, 5, 10)";
 
-/** What is added up, as columns. */
+/** The columns that are summed. */
 export const sumNames = [
   "calls",
   "failed_calls",
@@ -60,7 +50,7 @@ export const sumNames = [
   "vendor_cost",
 ] as const;
 
-/** The members of a row of the sums, told from a call. */
+/** The columns of an hourly sum, computed from one call. */
 const ofCall = `uuid_hour(id) as hour, key_id, model, 1 as calls, (${isFailed})::int as failed_calls,
   input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
   coalesce(images, 0) as images, coalesce(second_micros, 0) as second_micros, cost,
@@ -81,7 +71,7 @@ const metricTerms: Readonly<Record<UsageMetric, string>> = {
   [UsageMetric.TOKENS]: "sum(input_tokens + output_tokens)",
 };
 
-/** Reads it. Rows of buckets without calls are left out. */
+/** Reads the sums. Buckets without calls have no row. */
 export async function queryUsage(pool: Queryable, query: UsageQuery): Promise<UsageRow[]> {
   const where = new Where();
   const { group, groupLimit, metric, startsMs } = query;
@@ -89,7 +79,7 @@ export async function queryUsage(pool: Queryable, query: UsageQuery): Promise<Us
   const counted = countedSql(query, where);
   const starts = where.value(startsMs.map((ms) => new Date(ms)));
   const bucket = `greatest(width_bucket(hour, ${starts}::timestamptz[]) - 1, 0)`;
-  // By hour first: there are few, and each has its bucket to be looked up.
+  // By hour first: there are few hours, and the bucket is computed once for each.
   const hours = `select hour, ${groupColumns[group]} as name, ${sums} from (${counted}) c group by 1, 2`;
   const buckets = `select ${bucket} as bucket, name, ${sums} from (${hours}) h group by 1, 2`;
   const text = isGrouped(group)
@@ -107,7 +97,7 @@ function isGrouped(group: UsageGroup): boolean {
   return group === UsageGroup.MODEL || group === UsageGroup.KEY;
 }
 
-/** The hours that lie wholly within the range, and the calls of those at its ends that do not. */
+/** SQL of the hours that lie wholly within the range, and of the calls in the partial hours at its ends. */
 function countedSql(query: UsageQuery, where: Where): string {
   const { accountId, model, keyId, fromMs, toMs } = query;
   const firstMs = Math.min(Math.ceil(fromMs / hourMs) * hourMs, toMs);

@@ -1,4 +1,4 @@
-/** The RPC of usage statistics. */
+/** The RPC of UsageService: usage over time, in groups. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -14,23 +14,23 @@ import {
   GetUsageSeriesResponseSchema,
   type UsageService,
 } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
+import { isOperator as isOperatorCall } from "../../core/access.ts";
 import { money } from "../../core/money.ts";
 import { answering, type Queryable } from "../../db/queryable.ts";
-import { isOperator as isOperatorCall, parseScope } from "../scope.ts";
+import { parseScope } from "../scope.ts";
 import { bucketStarts, parseTimeZone } from "./buckets.ts";
 import { limitOf, parseRange, summedUntilMs } from "./range.ts";
 import { queryUsage, sumNames, type UsageRow } from "./usage-query.ts";
 
-/** What {@link createUsageService} needs. */
 interface UsageServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Queryable;
 }
 
-/** How many groups have a series of their own, where the request does not say; and at most. */
+/** The default and the largest number of groups with a series of their own. */
 const groupLimits = { usual: 10, most: 100 };
 
-/** Makes the implementation of `uas.billing.v1.UsageService`. */
+/** Creates the implementation of `uas.billing.v1.UsageService`. */
 export function createUsageService(options: UsageServiceOptions): ServiceImpl<typeof UsageService> {
   const pool = answering(options.pool);
   return {
@@ -61,11 +61,9 @@ export function createUsageService(options: UsageServiceOptions): ServiceImpl<ty
   };
 }
 
-/* Sums of usage as messages of the contract. */
-
-/** How sums are told. */
+/** How sums are shown. */
 interface UsageView {
-  /** Whether what vendors take is told. */
+  /** Whether vendor costs are shown. */
   readonly isOperator: boolean;
   readonly metric: UsageMetric;
 }
@@ -78,8 +76,8 @@ interface Group {
   readonly message: UsageSeries;
 }
 
-/** The rows as one series for each group, the largest first, the rest last; and the sums of all. A chart by the hour
- * has thousands of rows: each is read once. */
+/** One series for each group, the largest first and the rest last, and the totals. A chart by the hour has thousands of
+ * rows: each is read once. */
 function usageSeries(
   rows: readonly UsageRow[],
   { isOperator, metric }: UsageView,
@@ -112,7 +110,7 @@ function newGroup(name: string | null): Group {
   return { name, sums: sumsOf(), message };
 }
 
-/** The sums of a row; without one of nothing. */
+/** The sums of a row; zeros without one. */
 function sumsOf(row?: UsageRow): Sums {
   const sums = {} as Sums;
   for (const name of sumNames) sums[name] = row === undefined ? 0n : BigInt(row[name]);

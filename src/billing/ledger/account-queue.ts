@@ -1,4 +1,4 @@
-/** The queue of one account: its operations wait here for the next batch, one batch is under way. */
+/** The queue of one account: operations join its next batch while one batch is under way (group commit, no timer). */
 import { ledgerBatchMax } from "../../config/limits.ts";
 import {
   applyStatement,
@@ -11,7 +11,7 @@ import {
   type SettleVerdict,
   settleVerdicts,
 } from "./batch.ts";
-import type { Source, Work } from "./dispatcher.ts";
+import type { WorkSource, Work } from "./dispatcher.ts";
 import {
   type ExtendItem,
   type HoldItem,
@@ -22,26 +22,26 @@ import {
 } from "./queue-items.ts";
 import type { HoldVerdict } from "./ledger.ts";
 import { isDuplicate, type Row } from "./connection.ts";
-import { type At, tellPoints } from "./failpoints.ts";
+import { type Failpoint, hitFailpoints } from "./failpoints.ts";
 
-/** What a lane tells the ledger. */
-export interface LaneEvents {
-  /** There is work: give the lane a turn. */
-  onWork(lane: Lane): void;
+/** Callbacks from an account's queue to the ledger. */
+export interface AccountQueueEvents {
+  /** The queue has a batch to send. */
+  onWork(queue: AccountQueue): void;
   /** The database has answered a batch. */
   onAnswered(): void;
-  /** A hold is made and its caller knows. */
+  /** A hold was placed, and its caller knows. */
   onAdmitted(item: HoldItem): void;
   /** An extension is answered. */
   onExtended(item: ExtendItem): void;
   /** A settlement is durable. */
   onSettled(item: SettleItem, verdict: SettleVerdict): void;
-  /** A settlement, or an extension's checkpoint, cannot be booked, by no repetition: a fault of this program. */
+  /** The database refused a settlement or an extension's checkpoint as invalid: a fault of this program. */
   onRefused(item: SettleItem | ExtendItem, error: unknown): void;
   /** The account has fallen below its threshold. */
   onLowBalance(accountId: string, balanceNanos: bigint): void;
-  /** Nothing waits and nothing is under way. */
-  onEmpty(lane: Lane): void;
+  /** The queue is empty, and no batch is under way. */
+  onEmpty(queue: AccountQueue): void;
 }
 
 interface Items extends Batch {
@@ -52,25 +52,25 @@ interface Items extends Batch {
 
 const nothing: Items = { settles: [], extends: [], holds: [] };
 
-/** The operations of one account. */
-export class Lane implements Source {
+/** Batches the operations of one account. */
+export class AccountQueue implements WorkSource {
   readonly accountId: string;
-  readonly #events: LaneEvents;
+  readonly #events: AccountQueueEvents;
   readonly #sender: Sender;
-  readonly #at: At | undefined;
+  readonly #failpoint: Failpoint | undefined;
   #settles: SettleItem[] = [];
-  /** By hold: a later one overtakes the one that waits. */
+  /** By hold: a later extension merges into the pending one. */
   #extends = new Map<string, ExtendItem>();
   #holds: HoldItem[] = [];
-  /** Parts of a batch that the database refused as a whole, to find the one that is at fault. */
-  #parts: Items[] = [];
+  /** Halves of a batch that the database refused as a whole: they isolate the operation at fault. */
+  #refusedHalves: Items[] = [];
 
-  /** `sender` is read with each batch. `at`: told of each point of an operation. */
-  constructor(accountId: string, sender: Sender, events: LaneEvents, at?: At) {
+  /** @param sender is read with each batch */
+  constructor(accountId: string, sender: Sender, events: AccountQueueEvents, at?: Failpoint) {
     this.accountId = accountId;
     this.#sender = sender;
     this.#events = events;
-    this.#at = at;
+    this.#failpoint = at;
   }
 
   /** Adds a hold to the next batch. */
@@ -79,7 +79,7 @@ export class Lane implements Source {
     this.#events.onWork(this);
   }
 
-  /** Adds an extension to the next batch. Returns the item that is sent: another one's where it joins it. */
+  /** Adds an extension to the next batch. Returns the item that is sent: the pending one of the same hold, if any. */
   addExtend(item: ExtendItem): ExtendItem {
     const waiting = this.#extends.get(item.id);
     if (waiting) return merge(waiting, item);
@@ -94,14 +94,14 @@ export class Lane implements Source {
     this.#events.onWork(this);
   }
 
-  /** Forgets the holds that nobody waits for and that were never sent. */
+  /** Drops abandoned holds that were never sent. */
   dropAbandoned(): void {
     this.#holds = this.#holds.filter((item) => item.state === "waiting");
   }
 
   /** The next batch: what queued while the last one was under way. */
   take(): Work | undefined {
-    const part = this.#parts.shift();
+    const part = this.#refusedHalves.shift();
     const batch = part ?? this.#nextBatch();
     if (!this.#isEmpty()) this.#events.onWork(this);
     if (sizeOf(batch) > 0) return this.#work(batch, part === undefined);
@@ -132,11 +132,11 @@ export class Lane implements Source {
   }
 
   #work(batch: Items, isFresh: boolean): Work {
-    const at = this.#at;
+    const at = this.#failpoint;
     return {
       statement: applyStatement,
       values: applyValues(this.accountId, batch, this.#sender, isFresh),
-      ...(at && { sent: () => tellPoints(at, batch, "sent") }),
+      ...(at && { sent: () => hitFailpoints(at, batch, "sent") }),
       done: (row) => this.#done(batch, row),
       refused: (error) => {
         if (isFresh && isDuplicate(error)) this.#again(batch);
@@ -146,7 +146,7 @@ export class Lane implements Source {
   }
 
   #done(batch: Items, row: Row): void {
-    if (this.#at) tellPoints(this.#at, batch, "answered");
+    if (this.#failpoint) hitFailpoints(this.#failpoint, batch, "answered");
     this.#events.onAnswered();
     const holds = holdVerdicts(row);
     batch.holds.forEach((item, index) => this.#answer(item, holds?.[index] ?? { admitted: true }));
@@ -163,7 +163,7 @@ export class Lane implements Source {
 
   #answer(item: HoldItem, verdict: HoldVerdict): void {
     if (item.state === "abandoned") {
-      // Its caller was told 503: the money goes back.
+      // Its caller got a 503: the money goes back.
       if (verdict.admitted) this.addSettle(release(item.id));
       return;
     }
@@ -181,16 +181,16 @@ export class Lane implements Source {
     });
   }
 
-  /** Something of the batch is there already: it was sent before, and its answer got lost. */
+  /** An id of the batch exists already: the batch was sent before, and its answer was lost. */
   #again(batch: Items): void {
-    this.#parts.unshift(batch);
+    this.#refusedHalves.unshift(batch);
     this.#events.onWork(this);
   }
 
   /** Halves the batch until the operation at fault stands alone; the others must not suffer. */
   #refused(batch: Items, error: unknown): void {
     if (sizeOf(batch) > 1) {
-      this.#parts.unshift(...halves(batch));
+      this.#refusedHalves.unshift(...halves(batch));
       this.#events.onWork(this);
     } else if (batch.settles[0]) {
       this.#settleRefused(batch.settles[0], error);
@@ -203,20 +203,20 @@ export class Lane implements Source {
     if (this.#isEmpty()) this.#events.onEmpty(this);
   }
 
-  /** The money counts more than its record. */
+  /** Tries again without the record: the money matters more. */
   #settleRefused(item: SettleItem, error: unknown): void {
     this.#events.onRefused(item, error);
     if (!item.record) return item.reject(refusal(error));
-    this.#parts.unshift({ ...nothing, settles: [{ ...item, record: undefined }] });
+    this.#refusedHalves.unshift({ ...nothing, settles: [{ ...item, record: undefined }] });
     this.#events.onWork(this);
   }
 
-  /** The money counts more than the checkpoint. */
+  /** Tries again without the checkpoint: the money matters more. */
   #extendRefused(item: ExtendItem, error: unknown): void {
     this.#events.onRefused(item, error);
     if (item.checkpoint) {
       item.checkpoint = undefined;
-      this.#parts.unshift({ ...nothing, extends: [item] });
+      this.#refusedHalves.unshift({ ...nothing, extends: [item] });
       this.#events.onWork(this);
       return;
     }
@@ -226,7 +226,7 @@ export class Lane implements Source {
 
   #isEmpty(): boolean {
     const waiting = this.#holds.length + this.#settles.length + this.#extends.size;
-    return waiting + this.#parts.length === 0;
+    return waiting + this.#refusedHalves.length === 0;
   }
 }
 
@@ -234,12 +234,12 @@ function sizeOf(batch: Batch): number {
   return batch.settles.length + batch.extends.length + batch.holds.length;
 }
 
-/** The list itself where it is short enough, else its head, cut off. */
+/** Takes at most `max` items: the list itself where it is short enough, otherwise its head, removed from it. */
 function upTo<T>(list: T[], max: number): T[] {
   return list.length <= max ? list : list.splice(0, max);
 }
 
-/** By kinds, in their order, where there are several; else the two halves of the one kind. */
+/** Splits a batch: by kind of operation where there are several, otherwise in two halves. */
 function halves({ settles, extends: grown, holds }: Items): Items[] {
   const kinds: Items[] = [
     { ...nothing, settles },

@@ -1,4 +1,4 @@
-/** The second door to the money: inside a transaction of somebody else. */
+/** Applies ledger operations inside a caller's transaction: for tasks, whose state and money change together. */
 import type { EntityManager } from "@mikro-orm/postgresql";
 import { holdTtlMs } from "../../config/limits.ts";
 import type { Queryable } from "../../db/queryable.ts";
@@ -41,15 +41,15 @@ export interface LedgerBatch {
     readonly costNanos: bigint;
     readonly record?: CallRow;
   }[];
-  /** How long the holds live, in milliseconds. Nobody renews them, and they belong to no process. Default `holdTtlMs`. */
+  /** Lifetime of the holds, in milliseconds. They are not renewed, and belong to no process. Default `holdTtlMs`. */
   readonly ttlMs?: number;
 }
 
-/** What came of a batch, in the order of its operations. */
+/** The verdicts of a batch, in the order of its operations. */
 export interface LedgerVerdicts {
   readonly holds: readonly HoldVerdict[];
   readonly settles: readonly SettleVerdict[];
-  /** What the account has, where the batch takes it below its threshold. Counts once committed. */
+  /** The account's balance, where the batch takes it below its threshold. Valid once committed. */
   readonly lowBalanceNanos: bigint | undefined;
 }
 
@@ -87,7 +87,7 @@ export function batchValues({
         amount: amountNanos.toString(),
         keyId,
         keyLimit: keyLimitNanos?.toString(),
-        // Whoever holds so has a row of its own that says it, in the same transaction.
+        // The caller's own row, written in the same transaction, has the request id.
         requestId: "",
       })),
       extends: [],
@@ -111,9 +111,6 @@ async function execute(transaction: LedgerTransaction, values: unknown[]): Promi
   return rows[0];
 }
 
-/* What a vendor took for a call that was over already: the operator's cost, never its customer's. */
-
-/** What is to be booked. */
 interface LateVendorCost {
   readonly accountId: string;
   /** The call's id, which is that of its hold. */
@@ -123,13 +120,16 @@ interface LateVendorCost {
 }
 
 /**
- * - `booked`: it is in the books now.
- * - `replayed`: what the vendor took for this call was there before; nothing changed.
+ * - `booked`: the ledger has it now.
+ * - `replayed`: the vendor's cost of this call was booked before; nothing changed.
  * - `unknown`: no such call has ended; nothing changed.
  */
 type LateVerdict = "booked" | "replayed" | "unknown";
 
-/** Books it, once for each call. In a transaction it goes last: it locks the account. */
+/**
+ * Books a vendor's charge for a call that had already ended: the operator's cost, never the customer's. Once for each
+ * call. In a transaction it goes last, for it locks the account.
+ */
 export async function bookVendorCost(
   database: Queryable,
   { accountId, callId, costNanos }: LateVendorCost,

@@ -1,15 +1,15 @@
-/** The invariants of the books, in one SQL statement: one snapshot, also while calls are running. */
+/** Audits the ledger: its invariants in one SQL statement, which sees one snapshot while calls run. */
 import type { Pool } from "pg";
 import type { Queryable } from "../../db/queryable.ts";
 
-/** A broken rule and the rows concerned. */
+/** A broken invariant, and the row that breaks it. */
 export interface AuditBreach {
   /** I1 to I12, see {@link auditSql}. */
   readonly rule: string;
   readonly detail: string;
 }
 
-/** The most breaches that one audit names. */
+/** The most breaches that one audit reports. */
 const breachesMax = 100;
 
 /**
@@ -138,7 +138,7 @@ select 'I12', format('account %s used %s in the hour %s with key %s and model %s
 limit ${breachesMax}`;
 
 /**
- * Checks the books. An empty list: they are right. Reads every row: for people and for an hourly job.
+ * Audits the ledger. An empty list: no invariant is broken. Reads every row: for operators and for an hourly job.
  *
  * @throws the driver's error where the database is away.
  */
@@ -147,15 +147,15 @@ export async function auditLedger(pool: Queryable): Promise<AuditBreach[]> {
   return rows;
 }
 
-/** The lock of whoever checks the books: any fixed number. */
+/** The advisory lock of an audit: any fixed number. */
 const auditLock = 0x7561_6175;
 
 /**
- * As {@link auditLedger}, where no other process is at it: for the job that all of them have.
+ * As {@link auditLedger}, unless another process is auditing: for the job that every process has.
  *
- * @returns `undefined` where one is.
+ * @returns `undefined` where another one is.
  */
-export async function auditAlone(pool: Pool): Promise<AuditBreach[] | undefined> {
+export async function auditExclusively(pool: Pool): Promise<AuditBreach[] | undefined> {
   const client = await pool.connect();
   try {
     await client.query("begin");

@@ -1,4 +1,4 @@
-/** The words of the SQL function `ledger_apply`: its parameters and its verdicts. */
+/** Encodes the parameters of the SQL function `ledger_apply`, and decodes its verdicts. */
 import {
   callColumns,
   callColumnsCount,
@@ -13,13 +13,13 @@ import type { Row, Statement } from "./connection.ts";
 /** How many parameters `ledger_apply` has after the account. */
 const applyParameters = 15 + callColumnsCount;
 
-/** Its call, for `from`. @param account its SQL @param first the number of the first parameter after the account */
+/** SQL of its call, for `from`. @param account SQL of the account id @param first the number of the next parameter */
 export function applyCall(account: string, first: number): string {
   const others = Array.from({ length: applyParameters }, (_, index) => `$${first + index}`);
   return `ledger_apply(${[account, ...others].join(", ")})`;
 }
 
-/** The one statement that moves money of calls. */
+/** The one statement that changes the money of calls. */
 export const applyStatement: Statement = {
   name: "ledger_apply",
   text: `select * from ${applyCall("$1", 2)}`,
@@ -46,7 +46,7 @@ export interface BatchExtend {
   readonly checkpoint: Checkpoint | undefined;
 }
 
-/** What a call is ended with if its process dies. */
+/** What recovery settles a call with if its process dies. */
 export interface Checkpoint {
   /** Nano-USD in decimal digits. */
   readonly cost: string;
@@ -82,19 +82,21 @@ export interface Batch {
   readonly holds: readonly BatchHold[];
 }
 
-/** Who sends a batch, and how long its holds live. */
+/** The process that sends a batch, and the lifetime of its holds. */
 export interface Sender {
-  /** The process that the holds are ended for when it dies; null: they only expire. */
+  /** The holds are recovered when this process dies; null: they only expire. */
   readonly nodeId: string | null;
-  /** Set until the database has answered: the process is then made known with its first batch. */
+  /** Set until the database has answered once: the first batch registers the process. */
   readonly nodeName: string | null;
   readonly holdTtlMs: number;
 }
 
 /**
- * The parameters of {@link applyStatement}. `isFresh`: nobody has sent these operations before; the statement then fails where
- * one is there already, for it does not look. Default: it does.
- * Arrays are written by hand: the driver takes 3 times as long. */
+ * The parameters of {@link applyStatement}. Arrays are written by hand: the driver takes 3 times as long.
+ *
+ * @param isFresh whether these operations were never sent before. The statement then skips the search for earlier ones,
+ *   and fails with a duplicate key where there is one. Default false
+ */
 export function applyValues(
   accountId: string,
   { settles, extends: grown, holds }: Batch,
@@ -147,7 +149,7 @@ function holdValues(holds: readonly BatchHold[]): (string | null)[] {
   ];
 }
 
-/** One stands for all where they are the same. */
+/** The key ids of the holds; a single one where all are equal. */
 function keyIdsOf(holds: readonly BatchHold[], isLimited: boolean): string | null {
   const keyId = holds[0]?.keyId ?? "";
   if (isLimited || holds.some((hold) => hold.keyId !== keyId)) {
@@ -175,7 +177,7 @@ export function settleVerdicts(row: Row): readonly SettleVerdict[] | undefined {
     : undefined;
 }
 
-/** The verdicts of the extensions in their order; `undefined`: each hold is now what was asked for. */
+/** The verdicts of the extensions in their order; `undefined`: all were granted in full. */
 export function extendVerdicts(row: Row): readonly ExtendVerdict[] | undefined {
   const text = row?.["extend_verdicts"];
   if (typeof text !== "string") return undefined;
@@ -184,7 +186,7 @@ export function extendVerdicts(row: Row): readonly ExtendVerdict[] | undefined {
     .map((word) => (word === "c" ? { heldNanos: 0n, closed: true } : { heldNanos: BigInt(word) }));
 }
 
-/** What the account has, where the batch took it below its threshold. */
+/** The account's balance in nano-USD, where the batch took it below its threshold. */
 export function lowBalance(row: Row): bigint | undefined {
   const low = row?.["low_balance"];
   return typeof low === "string" ? BigInt(low) : undefined;

@@ -1,4 +1,4 @@
-/** Top-ups, grants, refunds and corrections: money that moves once per account and reference (R-MON-9). */
+/** Books top-ups, grants, refunds and corrections, each once per account and reference (R-MON-9). */
 import { LedgerKind, TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { currency, formatUsd } from "../../core/money.ts";
@@ -21,31 +21,31 @@ export interface Booking {
   readonly reason?: string | undefined;
 }
 
-/** What can be booked, beside what calls cost. */
+/** The kinds of ledger entries that are not charges of calls. */
 export type BookingKind =
   | typeof LedgerKind.TOP_UP
   | typeof LedgerKind.REFUND
   | typeof LedgerKind.ADJUSTMENT
   | typeof LedgerKind.PROMO;
 
-/** What added money is booked as. */
+/** The ledger kind of added money. */
 export function kindOf(source: TopUpSource): BookingKind {
   return source === TopUpSource.PROMO ? LedgerKind.PROMO : LedgerKind.TOP_UP;
 }
 
-/** Where money comes from that is booked as this. */
+/** The source of money of a ledger kind: the reverse of {@link kindOf}. */
 export function sourceOf(kind: number): TopUpSource {
   return kind === LedgerKind.PROMO ? TopUpSource.PROMO : TopUpSource.PAYMENT;
 }
 
-/** What came of a booking. */
+/** The result of a booking. */
 export interface Booked {
   readonly balance: BalanceRow;
-  /** It had been booked before; nothing changed. */
+  /** Whether it had been booked before; then nothing changed. */
   readonly replayed: boolean;
 }
 
-/** Told which account has fallen below its threshold, and what it has: available and held. */
+/** Called with an account that has fallen below its threshold, and its balance: available plus held. */
 export type OnLowBalance = (accountId: string, balanceNanos: bigint) => void;
 
 interface BookRow extends BalanceRow {
@@ -59,10 +59,11 @@ const bookSql =
   "from ledger_book($1, $2::smallint, $3, $4, $5, $6, $7)";
 
 /**
- * Books it. `onLowBalance` is told where that takes the account below its threshold; default: nobody. `audit`: the
- * values of an entry of what operators do (`actionValues`), written with it; default: none is.
+ * Books money.
  *
- * @throws GatewayError IDEMPOTENCY_KEY_REUSED where the reference stands for something else; NOT_FOUND
+ * @param onLowBalance called where that takes the account below its threshold. Default: nothing
+ * @param audit values of an operator-log entry (`actionValues`), written in the same statement. Default: none
+ * @throws GatewayError IDEMPOTENCY_KEY_REUSED where the reference was used for another booking; NOT_FOUND
  * where the account has no such charge; INSUFFICIENT_BALANCE where less is left of the charge, or available.
  */
 export async function book(

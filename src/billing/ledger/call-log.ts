@@ -1,10 +1,10 @@
-/** Records the calls that were refused before a hold: in batches, bounded, best effort. */
+/** Writes records of calls that were refused before a hold: in batches, bounded, best effort. */
 import { callsJson } from "../calls/call-columns.ts";
 import type { CallRow } from "../calls/call-row.ts";
-import type { Source, Work } from "./dispatcher.ts";
+import type { WorkSource, Work } from "./dispatcher.ts";
 import type { Statement } from "./connection.ts";
 
-/** How many records may wait: an outage must not fill the memory with refusals. */
+/** The most pending records: an outage must not fill the memory with refusals. */
 export const callLogMax = 10_000;
 
 /** The most records of one statement. */
@@ -17,12 +17,12 @@ const recordStatement: Statement = {
     "on conflict (id) do nothing",
 };
 
-/** The queue of records. */
-export class CallLog implements Source {
+/** The queue of pending records. */
+export class CallLog implements WorkSource {
   readonly #onWork: () => void;
   #rows: CallRow[] = [];
-  /** Parts of a batch that was refused as a whole. */
-  #parts: CallRow[][] = [];
+  /** Halves of a batch that the database refused as a whole. */
+  #refusedHalves: CallRow[][] = [];
   #underWay = 0;
   #dropped = 0;
 
@@ -30,7 +30,7 @@ export class CallLog implements Source {
     this.#onWork = onWork;
   }
 
-  /** How many records wait. */
+  /** How many records are pending. */
   get size(): number {
     return this.#rows.length + this.#underWay;
   }
@@ -40,7 +40,7 @@ export class CallLog implements Source {
     return this.#dropped;
   }
 
-  /** Adds a record; drops it where too many wait. Money never moves here. */
+  /** Adds a record; drops it where too many are pending. Its costs are set to 0: no money is booked here. */
   add(row: CallRow): void {
     if (this.size >= callLogMax) {
       this.#dropped++;
@@ -52,11 +52,11 @@ export class CallLog implements Source {
   }
 
   take(): Work | undefined {
-    const part = this.#parts.shift();
+    const part = this.#refusedHalves.shift();
     const rows = part ?? this.#rows.splice(0, batchMax);
     if (rows.length === 0) return undefined;
     if (!part) this.#underWay += rows.length;
-    if (this.#rows.length + this.#parts.length > 0) this.#onWork();
+    if (this.#rows.length + this.#refusedHalves.length > 0) this.#onWork();
     return {
       statement: recordStatement,
       values: [callsJson(rows)],
@@ -68,7 +68,7 @@ export class CallLog implements Source {
   #refused(rows: CallRow[]): void {
     if (rows.length > 1) {
       const middle = rows.length >> 1;
-      this.#parts.push(rows.slice(0, middle), rows.slice(middle));
+      this.#refusedHalves.push(rows.slice(0, middle), rows.slice(middle));
       this.#onWork();
     } else {
       this.#underWay--;

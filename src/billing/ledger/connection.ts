@@ -1,4 +1,4 @@
-/** One dedicated connection to PostgreSQL that comes back by itself. */
+/** One dedicated connection of the ledger to PostgreSQL, which reconnects by itself. */
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
 
@@ -12,31 +12,31 @@ export interface Statement {
 /** The first row of a result, or `undefined`. */
 export type Row = Readonly<Record<string, string | number | boolean | null>> | undefined;
 
-/** What a {@link Link} needs. */
-export interface LinkOptions {
+/** Options of {@link LedgerConnection}. */
+export interface LedgerConnectionOptions {
   /** The database. Contains a password: never logged. */
   readonly url: string;
   /** Called whenever the connection is open and free. */
-  readonly onIdle: (link: Link) => void;
+  readonly onIdle: (connection: LedgerConnection) => void;
 }
 
 /** How long to wait for a connection, and for its settings, in milliseconds. */
 const connectTimeoutMs = 2_000;
 
-/** The pause between two attempts to connect, in milliseconds: normal service soon after an outage. */
+/** The pause between two attempts to connect, in milliseconds: short, so that service resumes soon after an outage. */
 const reconnectMs = 200;
 
 /**
- * How long a statement may go unanswered before its connection is given up, in milliseconds. Longer than
- * the server's own limits below, so that only a server that does not answer at all gets here.
+ * How long a statement may go unanswered before its connection is dropped, in milliseconds. Longer than
+ * the server's own limits below, so that only a server that does not answer at all reaches it.
  */
 const answerTimeoutMs = 6_000;
 
 /**
- * A lock that is held too long fails the statement, so that one stuck account does not keep a shared
- * connection; and a statement whose client has gone ends soon (where the server's platform can notice).
- * Plans are made once: to plan the call of a function with 40 parameters again took 3 µs of each call's 50. What reads
- * tables is inside functions, whose own settings keep a plan that was made on an empty table from being a sequential scan.
+ * A lock that is held too long fails the statement, so that one stuck account does not block a shared
+ * connection. A statement whose client is gone ends soon, where the server's platform can detect that.
+ * Plans are made once: planning the call of a function with 40 parameters again took 3 µs of each call's 50. Statements
+ * that read tables are inside functions, whose own settings prevent sequential scans planned on an empty table.
  */
 const sessionSettings = `
   set lock_timeout = '900ms'; set statement_timeout = '5s';
@@ -45,14 +45,14 @@ const sessionSettings = `
     perform set_config('client_connection_check_interval', '1s', false);
   exception when others then null; end $$`;
 
-/** A connection: idle, busy with one statement, or coming back. */
-export class Link {
-  readonly #options: LinkOptions;
+/** A connection: idle, busy with one statement, or reconnecting. */
+export class LedgerConnection {
+  readonly #options: LedgerConnectionOptions;
   readonly #closed = new AbortController();
   #client: Client | undefined;
   #busy = false;
 
-  constructor(options: LinkOptions) {
+  constructor(options: LedgerConnectionOptions) {
     this.#options = options;
     void this.#connect();
   }
@@ -68,9 +68,9 @@ export class Link {
   }
 
   /**
-   * Runs a statement. The link is busy until it is answered, and then announces itself as idle again.
+   * Runs a statement. The connection is busy until it is answered; then `onIdle` is called again.
    *
-   * @throws the driver's error; see {@link isLost} for what it means.
+   * @throws the driver's error; {@link isLost} and {@link isRefused} classify it.
    */
   async run(statement: Statement, values: readonly (string | number | null)[]): Promise<Row> {
     const client = this.#client;
@@ -107,7 +107,7 @@ export class Link {
         keepAlive: true,
         application_name: "uas-ledger",
       });
-      // Also for a connection that breaks while idle: no statement would tell us.
+      // Also for a connection that breaks while idle: no statement would notice.
       client.on("error", () => this.#drop(client));
       client.on("end", () => this.#drop(client));
       try {
@@ -132,7 +132,7 @@ export class Link {
   }
 }
 
-/** Whether the connection is gone: no SQLSTATE, or one that says so. The outcome is then unknown. */
+/** Whether the connection was lost, by a missing or a telling SQLSTATE. The outcome of the statement is then unknown. */
 export function isLost(error: unknown): boolean {
   const code = sqlState(error);
   return code === undefined || code.startsWith("08") || code.startsWith("57P") || code === readOnly;
@@ -141,13 +141,13 @@ export function isLost(error: unknown): boolean {
 /** The address leads to a standby now: another connection may find the primary. */
 const readOnly = "25006";
 
-/** Whether the statement itself is at fault (bad data, a broken constraint): again would fail again. */
+/** Whether the statement itself is at fault (bad data, a broken constraint): a repetition would fail alike. */
 export function isRefused(error: unknown): boolean {
   const code = sqlState(error);
   return code !== undefined && (code.startsWith("22") || code.startsWith("23"));
 }
 
-/** Whether a row is there already. */
+/** Whether a row of this key exists already. */
 export function isDuplicate(error: unknown): boolean {
   return sqlState(error) === "23505";
 }
@@ -158,7 +158,7 @@ function sqlState(error: unknown): string | undefined {
   return typeof error.code === "string" ? error.code : undefined;
 }
 
-/** The settings have to be answered in time too: a server that accepts and then hangs is no server. */
+/** Connects and applies the settings. A timeout covers both: a server may accept the connection and then hang. */
 async function openSession(client: Client): Promise<void> {
   const timer = setTimeout(() => void client.end().catch(() => {}), 2 * connectTimeoutMs);
   try {

@@ -1,71 +1,71 @@
-/** Shares a few connections among many sources of work: in turns, one statement of a source at a time. */
-import { isLost, isRefused, Link, type Row, type Statement } from "./connection.ts";
+/** Shares a few connections among many sources of work: in turns, one statement per source at a time. */
+import { isLost, isRefused, LedgerConnection, type Row, type Statement } from "./connection.ts";
 
-/** One statement to send. It is sent again until it is answered. */
+/** One statement to send. It is re-sent until it is answered. */
 export interface Work {
   readonly statement: Statement;
   readonly values: readonly (string | number | null)[];
-  /** Called when its bytes are on their way, each time. Default: nobody. */
+  /** Called each time its bytes have been written to the connection. Default: nothing. */
   sent?(): void;
   /** Called with the answer. */
   done(row: Row): void;
-  /** Called where the statement itself is at fault: it is not sent again. */
+  /** Called where the statement itself is at fault: it is not re-sent. */
   refused(error: unknown): void;
 }
 
-/** Has work now and then, and says so by {@link Dispatcher.wake}. */
-export interface Source {
+/** A source of work, which calls {@link Dispatcher.wake} when it has some. */
+export interface WorkSource {
   /** The next work, or `undefined`. Not called while a work of this source is under way. */
   take(): Work | undefined;
 }
 
-/** What a {@link Dispatcher} needs. */
+/** Options of {@link Dispatcher}. */
 export interface DispatcherOptions {
   /** The database. Contains a password: never logged. */
   readonly url: string;
-  /** How many connections. */
+  /** The number of connections. */
   readonly connections: number;
-  /** Called before a work is sent again, with the reason. */
+  /** Called with the reason before work is re-sent. */
   readonly onResend: (error: unknown) => void;
 }
 
-/** The pause before a work is sent again that the server could not do just now, in milliseconds. */
+/** The pause before work is re-sent that the server could not do just now, in milliseconds. */
 const retryMs = 50;
 
 /** Sends the work of its sources. */
 export class Dispatcher {
-  readonly #links: readonly Link[];
+  readonly #connections: readonly LedgerConnection[];
   readonly #onResend: (error: unknown) => void;
-  /** Free connections; the last one first, so that few accounts keep few connections warm. */
-  readonly #idle: Link[] = [];
+  /** Free connections. The last one is used first, so that few accounts keep few connections warm. */
+  readonly #idle: LedgerConnection[] = [];
   /** Sources that wait for their turn. */
-  #ready: Source[] = [];
-  /** Sources that wait or have work under way, and whether they asked for another turn meanwhile. */
-  readonly #active = new Map<Source, { again: boolean }>();
+  #ready: WorkSource[] = [];
+  /** Sources that are ready or have work under way, and whether they were woken again meanwhile. */
+  readonly #active = new Map<WorkSource, { again: boolean }>();
   /** Work of unknown or failed outcome: first in turn. */
-  #resend: { source: Source; work: Work }[] = [];
+  #resend: { source: WorkSource; work: Work }[] = [];
   #scheduled = false;
   #onDrained: (() => void)[] = [];
 
   constructor(options: DispatcherOptions) {
     this.#onResend = options.onResend;
-    const onIdle = (link: Link): void => {
-      if (!this.#idle.includes(link)) this.#idle.push(link);
+    const onIdle = (connection: LedgerConnection): void => {
+      if (!this.#idle.includes(connection)) this.#idle.push(connection);
       this.#pump();
     };
-    this.#links = Array.from(
+    this.#connections = Array.from(
       { length: options.connections },
-      () => new Link({ url: options.url, onIdle }),
+      () => new LedgerConnection({ url: options.url, onIdle }),
     );
   }
 
-  /** Whether the database is known to be away: no connection is left. */
+  /** Whether the database is known to be unreachable: no connection is open. */
   get isAway(): boolean {
-    return !this.#links.some((link) => link.isOpen);
+    return !this.#connections.some((connection) => connection.isOpen);
   }
 
   /** Gives the source a turn soon. */
-  wake(source: Source): void {
+  wake(source: WorkSource): void {
     const active = this.#active.get(source);
     if (active) {
       active.again = true;
@@ -74,8 +74,8 @@ export class Dispatcher {
     this.#active.set(source, { again: false });
     this.#ready.push(source);
     if (this.#scheduled || this.#idle.length === 0) return;
-    // Not at once: what the other sockets of this turn of the event loop bring joins the batch. There is
-    // no timer, so an idle ledger answers within one commit.
+    // Not at once: operations from other sockets of this turn of the event loop join the batch. There is no timer, so
+    // that an idle ledger answers within one commit.
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
@@ -88,23 +88,23 @@ export class Dispatcher {
     if (this.#active.size > 0) await new Promise<void>((resolve) => this.#onDrained.push(resolve));
   }
 
-  /** Closes the connections. Work under way is not waited for. */
+  /** Closes the connections, without waiting for work under way. */
   async close(): Promise<void> {
-    await Promise.all(this.#links.map((link) => link.close()));
+    await Promise.all(this.#connections.map((connection) => connection.close()));
   }
 
   #pump(): void {
     while (this.#idle.length > 0 && (this.#resend.length > 0 || this.#ready.length > 0)) {
-      const link = this.#idle.pop();
-      // One that broke while idle comes back by itself.
-      if (!link?.isIdle) continue;
+      const connection = this.#idle.pop();
+      // One that broke while idle reconnects by itself.
+      if (!connection?.isIdle) continue;
       const next = this.#next();
-      if (next) void this.#send(link, next.source, next.work);
-      else this.#idle.push(link);
+      if (next) void this.#send(connection, next.source, next.work);
+      else this.#idle.push(connection);
     }
   }
 
-  #next(): { source: Source; work: Work } | undefined {
+  #next(): { source: WorkSource; work: Work } | undefined {
     const resent = this.#resend.shift();
     if (resent) return resent;
     for (let source = this.#ready.shift(); source; source = this.#ready.shift()) {
@@ -112,28 +112,28 @@ export class Dispatcher {
       if (active) active.again = false;
       const work = source.take();
       if (work) return { source, work };
-      this.#rest(source);
+      this.#finishTurn(source);
     }
     return undefined;
   }
 
-  async #send(link: Link, source: Source, work: Work): Promise<void> {
+  async #send(connection: LedgerConnection, source: WorkSource, work: Work): Promise<void> {
     let row: Row;
     try {
-      const answer = link.run(work.statement, work.values);
+      const answer = connection.run(work.statement, work.values);
       // The driver has written before it returns.
       work.sent?.();
       row = await answer;
     } catch (error) {
       if (!isRefused(error)) return this.#sendAgain(error, { source, work });
       work.refused(error);
-      return this.#rest(source);
+      return this.#finishTurn(source);
     }
     work.done(row);
-    this.#rest(source);
+    this.#finishTurn(source);
   }
 
-  #sendAgain(error: unknown, again: { source: Source; work: Work }): void {
+  #sendAgain(error: unknown, again: { source: WorkSource; work: Work }): void {
     this.#onResend(error);
     const queue = (): void => {
       this.#resend.push(again);
@@ -144,8 +144,8 @@ export class Dispatcher {
     else setTimeout(queue, retryMs);
   }
 
-  /** The source has nothing under way any more: it goes to the end of the line, or out. */
-  #rest(source: Source): void {
+  /** The source has no work under way any more: it queues again where it was woken meanwhile. */
+  #finishTurn(source: WorkSource): void {
     const again = this.#active.get(source)?.again ?? false;
     this.#active.delete(source);
     if (again) {

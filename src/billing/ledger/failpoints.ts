@@ -1,14 +1,18 @@
-/** Names for what happens to an operation on its way, so that tests can kill a process there. */
+/** Failpoints: named points of an operation where tests kill the process, to prove that no money is lost. */
 import type { Batch } from "./batch.ts";
 
-/** Told synchronously of each point that is passed: `hold.sent`. Nobody, in production. */
-export type At = (point: string) => void;
+/** Called synchronously at each point with its name, such as `hold.sent`. Never set in production. */
+export type Failpoint = (point: string) => void;
 
-/** An operation waits · its bytes are on their way · the database's answer is here and nobody knows yet. */
+/** The operation waits · its bytes were written · the database has answered, and no caller knows yet. */
 export type Stage = "queued" | "sent" | "answered";
 
-/** Tells a point for each kind of operation in a batch. A release is a settlement of nothing. */
-export function tellPoints(at: At, { settles, extends: grown, holds }: Batch, stage: Stage): void {
+/** Calls the failpoint for each kind of operation in a batch. A release is a settlement with cost 0. */
+export function hitFailpoints(
+  at: Failpoint,
+  { settles, extends: grown, holds }: Batch,
+  stage: Stage,
+): void {
   if (settles.some(({ cost }) => cost !== "0")) at(`settle.${stage}`);
   if (settles.some(({ cost }) => cost === "0")) at(`release.${stage}`);
   if (grown.length > 0) at(`extend.${stage}`);

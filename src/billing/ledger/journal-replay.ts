@@ -1,11 +1,11 @@
 /**
- * Brings the settlements of journals that dead processes left into the database.
+ * Replays journals that dead processes left: their settlements go to the database.
  *
- * Whether a process is dead cannot be known for sure: process ids are equal in two containers, and a stopped
- * process may go on. So a file is not judged but taken over, by renaming it, and read after that. A process
- * that still writes to it looks at the name after each fsync, and writes once more, to a new file, what may
- * have come too late to be read. What both then bring to the database is booked once, by the id of its hold.
- * Needs a file system where a renamed file is seen to be so at once: any local one.
+ * No test proves that a process is dead: two containers can have equal process ids, and a stopped process may resume.
+ * So a journal file is taken over by renaming it, and read after that. A process that still writes to the file checks
+ * the name after each fsync, and writes entries again, to a new file, that may have come too late to be read. Entries
+ * that both processes send are booked once, by the id of their hold. This requires a file system where a rename is
+ * visible at once: any local one.
  */
 import {
   access,
@@ -22,50 +22,51 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
 import { journalLookMs, journalRetryMs, journalSilentMs } from "../../config/limits.ts";
+import { isMissingFile } from "../../core/files.ts";
 import type { WorkerName } from "../../core/worker-name.ts";
 import { decodeJournal, segmentSuffix, type JournalEntry } from "./journal-segment.ts";
 import { prefixOf, Journal, type JournalOptions, type JournalStats } from "./journal.ts";
 
-/** What {@link JournalReplay} needs. */
+/** Options of {@link JournalReplay}. */
 export interface ReplayOptions {
   /** The folder of the journals. */
   readonly folder: string;
-  /** What the names of this process's own files begin with. */
+  /** The prefix of this process's own files. */
   readonly prefix: string;
-  /** As in the journal: files of the same supervisor's other workers are taken over only when they are silent. */
+  /** As in the journal: files of the same supervisor's other workers are taken over only when they are stale. */
   readonly worker?: WorkerName | undefined;
-  /** Which of these holds the database knows. Rejects while it is away: asked again. */
+  /** Which of these holds the database has. Rejects while it is away, and is then called again. */
   readonly knownHolds: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Settles; resolves once it is durable in the database. Rejects where that refuses it as invalid. */
   readonly settle: (entry: JournalEntry) => Promise<void>;
-  /** Says that this process uses its own files; called with each look. Default: it has none. */
+  /** Marks this process's own files as in use; called with each scan. Default: it has none. */
   readonly touch?: () => Promise<void>;
-  /** How often is looked for abandoned files, in milliseconds. Default `journalLookMs`. */
-  readonly lookMs?: number;
-  /** How long a file must have been silent, in milliseconds. Default `journalSilentMs`. */
+  /** How often the folder is scanned for abandoned files, in milliseconds. Default `journalLookMs`. */
+  readonly scanMs?: number;
+  /** How long a file must have been unused, in milliseconds. Default `journalSilentMs`. */
   readonly silentMs?: number;
-  /** Told what an operator must know, without secrets. Default: nobody. */
+  /** Logs what an operator must know, without secrets. Default: nothing. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** As in the journal. */
-  readonly at?: (point: string) => void;
+  readonly failpoint?: (point: string) => void;
 }
 
-/** The most settlements that are sent at once. */
+/** The most settlements in flight. */
 const chunkMax = 1_000;
 
-/** Ends the names of files whose holds this database does not know: the next start tries them again. */
+/** Suffix of files whose holds this database does not have: the next start tries them again. */
 const unknownSuffix = ".unknown";
 
-/** Ends the names of files that an operator must look at. */
+/** Suffix of files that an operator must inspect. */
 const damagedSuffix = ".damaged";
 
-/** Takes over and replays, in the background. */
+/** Takes over and replays abandoned journals, in the background. */
 export class JournalReplay {
   readonly #options: Required<ReplayOptions>;
   readonly #stopped = new AbortController();
-  /** Files that are ours now and not replayed yet. */
+  /** Files that were taken over and are not replayed yet. */
   readonly #taken: string[] = [];
-  /** By name of a file of others: when it was last said to be used, and since when we know of that. */
+  /** By name of another process's file: its last modification, and when this process first saw that. */
   readonly #seen = new Map<string, { readonly usedMs: number; readonly sinceMs: number }>();
   #takenCount = 0;
   #entries = 0;
@@ -74,33 +75,33 @@ export class JournalReplay {
 
   constructor(options: ReplayOptions) {
     this.#options = {
-      lookMs: journalLookMs,
+      scanMs: journalLookMs,
       silentMs: journalSilentMs,
       touch: async () => {},
       alarm: () => {},
-      at: () => {},
+      failpoint: () => {},
       worker: undefined,
       ...options,
     };
   }
 
-  /** Settlements of others that have been read and are not in the database yet. */
+  /** How many settlements of others have been read and are not in the database yet. */
   get entries(): number {
     return this.#entries;
   }
 
-  /** Takes over what is there, without waiting for silence: most starts follow the end of the process whose
-   * journal it is. A worker leaves out those of the others, which live. Then looks again and again. */
+  /** Takes over existing files at once, however fresh: most starts follow the end of the process that wrote them. Files
+   * of other live workers are left out. Then scans again and again. */
   start(): void {
     this.#working = this.#run(() => this.#takeAll());
     this.#timer = setInterval(() => {
       this.#working ??= this.#run(() => this.#takeSilent());
       void this.#touch();
-    }, this.#options.lookMs);
+    }, this.#options.scanMs);
     this.#timer.unref();
   }
 
-  /** Ends. What is not in the database yet stays for the next start of a process. */
+  /** Stops. Settlements that are not in the database yet stay in their files for the next start of a process. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stopped.abort();
@@ -127,7 +128,7 @@ export class JournalReplay {
     const { folder } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await access(folder, constants.R_OK | constants.W_OK);
-    for (const name of await this.#others(segmentSuffix, unknownSuffix)) {
+    for (const name of await this.#namesOfOthers(segmentSuffix, unknownSuffix)) {
       if (!this.#isOfOtherWorker(name)) await this.#take(name);
     }
   }
@@ -139,7 +140,7 @@ export class JournalReplay {
   }
 
   async #takeSilent(): Promise<void> {
-    const names = await this.#others(segmentSuffix);
+    const names = await this.#namesOfOthers(segmentSuffix);
     for (const name of this.#seen.keys()) if (!names.includes(name)) this.#seen.delete(name);
     const nowMs = performance.now();
     for (const name of names) {
@@ -147,13 +148,13 @@ export class JournalReplay {
       if (found === undefined) continue;
       const { mtimeMs: usedMs } = found;
       const seen = this.#seen.get(name);
-      // Two looks of this process: the clock of whoever uses the file does not matter.
+      // Two scans of this process are compared, so that the clock of the file's owner does not matter.
       if (seen?.usedMs !== usedMs) this.#seen.set(name, { usedMs, sinceMs: nowMs });
       else if (nowMs - seen.sinceMs >= this.#options.silentMs) await this.#take(name);
     }
   }
 
-  async #others(...suffixes: string[]): Promise<string[]> {
+  async #namesOfOthers(...suffixes: string[]): Promise<string[]> {
     const names = await readdir(this.#options.folder);
     return names
       .filter((name) => suffixes.some((suffix) => name.endsWith(suffix)))
@@ -169,7 +170,7 @@ export class JournalReplay {
       this.#taken.push(path);
     } catch (error) {
       // Another process was quicker.
-      if (!isMissing(error)) throw error;
+      if (!isMissingFile(error)) throw error;
     }
   }
 
@@ -179,16 +180,16 @@ export class JournalReplay {
     for (const path of this.#taken) await utimes(path, now, now).catch(() => {});
   }
 
-  /** Settles what is in a file, and lets it go. */
+  /** Settles the entries of a file, and removes it. */
   async #replay(path: string): Promise<void> {
-    const { at } = this.#options;
+    const { failpoint } = this.#options;
     let bytes: Buffer;
     try {
       bytes = await readFile(path);
     } catch (error) {
-      // A process that started meanwhile has taken it.
-      if (isMissing(error)) return;
-      return this.#setAside(path, damagedSuffix, { err: error });
+      // A process that started meanwhile has taken the file.
+      if (isMissingFile(error)) return;
+      return this.#quarantine(path, damagedSuffix, { err: error });
     }
     const { entries, damagedLines } = decodeJournal(bytes);
     this.#entries = entries.length;
@@ -197,16 +198,16 @@ export class JournalReplay {
     const refused = await this.#settle(mine);
     this.#entries = 0;
     if (this.#stopped.signal.aborted) return;
-    at("journal.replayed");
+    failpoint("journal.replayed");
     const unknown = entries.length - mine.length;
     const fields = { entries: entries.length, unknown, refused, damagedLines };
-    if (unknown > 0) return this.#setAside(path, unknownSuffix, fields);
-    if (refused + damagedLines > 0) return this.#setAside(path, damagedSuffix, fields);
+    if (unknown > 0) return this.#quarantine(path, unknownSuffix, fields);
+    if (refused + damagedLines > 0) return this.#quarantine(path, damagedSuffix, fields);
     await rm(path, { force: true });
-    at("journal.truncated");
+    failpoint("journal.truncated");
   }
 
-  /** Asks until the database answers or this is stopped. */
+  /** Retries until the database answers or the replay is stopped. */
   async #known(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const { signal } = this.#stopped;
     while (ids.length > 0 && !signal.aborted) {
@@ -236,39 +237,32 @@ export class JournalReplay {
     return refused;
   }
 
-  /** Keeps a file for people, or for a start on its own database. */
-  async #setAside(path: string, suffix: string, fields: object): Promise<void> {
+  /** Renames a file that cannot be replayed, for an operator or for a start on the right database. */
+  async #quarantine(path: string, suffix: string, fields: object): Promise<void> {
     const kept = `${path.slice(0, -segmentSuffix.length)}${suffix}`;
     await rename(path, kept).catch(() => {});
     const why =
       suffix === unknownSuffix
-        ? "settlements of a journal concern no call of this database: kept for a start on theirs"
-        : "a journal holds settlements that cannot be booked: look at the file";
+        ? "a journal has settlements of another database: kept for a start on that one"
+        : "a journal has settlements that cannot be booked: inspect the file";
     this.#options.alarm(why, { ...fields, file: kept });
   }
 }
 
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
-}
-
-/* Puts the journal together: its own files, and those that dead processes left. */
-
-/** What {@link openJournal} needs. */
 interface OpenJournalOptions extends JournalOptions {
   /** The database. Contains a password: never logged. */
   readonly url: string;
-  /** Books a settlement of a dead process; see {@link JournalReplay}. */
+  /** Books a settlement of a dead process. Resolves once it is durable in the database. */
   readonly settle: (entry: JournalEntry) => Promise<void>;
 }
 
 /** A journal in use. */
 export interface OpenJournal {
-  /** This process's own. */
+  /** This process's own journal. */
   readonly own: Journal;
-  /** Of the own one and of those that are being replayed. */
+  /** Counts of the own journal and of those that are being replayed. */
   stats(): JournalStats;
-  /** Ends the replay. What is not booked yet stays for the next start of a process. */
+  /** Stops the replay. Settlements that are not booked yet stay for the next start of a process. */
   stopReplay(): Promise<void>;
 }
 
@@ -276,7 +270,7 @@ export interface OpenJournal {
 const connectTimeoutMs = 2_000;
 
 /**
- * Opens it, and replays what is there in the background: the holds of those calls still keep their money, so
+ * Opens the journal, and replays abandoned ones in the background: the holds of their calls still reserve the money, so
  * that nothing can be spent twice meanwhile, and no start waits for a long journal.
  */
 export function openJournal({ url, settle, ...options }: OpenJournalOptions): OpenJournal {
@@ -289,7 +283,7 @@ export function openJournal({ url, settle, ...options }: OpenJournalOptions): Op
     settle,
     touch: () => own.touch(),
     ...(options.alarm && { alarm: options.alarm }),
-    ...(options.at && { at: options.at }),
+    ...(options.failpoint && { failpoint: options.failpoint }),
   });
   replay.start();
   return {
@@ -302,8 +296,8 @@ export function openJournal({ url, settle, ...options }: OpenJournalOptions): Op
   };
 }
 
-/** Which of these holds the database knows. Holds are never deleted: it has made those that it does not know
- * nowhere. A connection of its own, for it is rarely needed. */
+/** Which of these holds the database has. Holds are never deleted, so an unknown one belongs to another database. On a
+ * connection of its own, for it is rarely needed. */
 async function knownHolds(url: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const client = new Client({
     connectionString: url,

@@ -1,19 +1,19 @@
-/** One file of the settlement journal, as the process that writes it sees it. */
-import { constants } from "node:fs";
+/** One file of the settlement journal: how a process writes it, and the format of its lines. */
 import { mkdir, open, rm, stat, utimes, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
+import { syncFolder } from "../../core/files.ts";
 import type { CallRow } from "../calls/call-row.ts";
 
-/** How the names of files end that may hold settlements. */
+/** Suffix of files that may have settlements. */
 export const segmentSuffix = ".journal";
 
-/** A file that is appended to. */
+/** A file that this process appends to. */
 export class Segment {
   readonly path: string;
   /** How many of its settlements the database does not have yet. */
   waiting = 0;
-  /** Its length as far as it is durable. */
+  /** Its durable length. */
   bytes = 0;
   readonly #file: FileHandle;
 
@@ -22,7 +22,7 @@ export class Segment {
     this.#file = file;
   }
 
-  /** Makes it, and its folder, readable by this user only; its name is durable then. @throws where it cannot be made */
+  /** Creates the file and its folder, readable by this user only, with a durable name. @throws the file system's error */
   static async create(path: string): Promise<Segment> {
     const folder = dirname(path);
     if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined) {
@@ -42,10 +42,10 @@ export class Segment {
   /**
    * Adds text and makes it durable.
    *
-   * @returns whether whoever takes this file over will read the text. False: somebody did so already, perhaps
+   * @returns whether a process that takes this file over will read the text. False: one did already, perhaps
    * before the text was written; it must be written elsewhere.
-   * @throws where it cannot be written; the file then ends as before, or with an unfinished line, and must not
-   * be appended to any more: what a failed fsync has left of a file is anybody's guess.
+   * @throws where it cannot be written. The file then ends as before, or with an unfinished line. It must not be
+   * appended to any more: the state of a file after a failed fsync is unknown.
    */
   async append(text: string, onWritten: () => void): Promise<boolean> {
     try {
@@ -56,24 +56,24 @@ export class Segment {
       await this.#file.truncate(this.bytes).catch(() => {});
       throw error;
     }
-    // One who takes over renames first and reads then: what was durable before the name was looked at is read.
+    // A takeover renames first and reads then: text that was durable before this check of the name is read.
     if (!(await this.#hasItsName())) return false;
     this.bytes += Buffer.byteLength(text);
     return true;
   }
 
-  /** Says that somebody uses it: see {@link JournalReplay}. */
+  /** Marks the file as in use, so that no other process takes it over. */
   async touch(): Promise<void> {
     const now = new Date();
     await utimes(this.path, now, now).catch(() => {});
   }
 
-  /** Closes it; what is in it stays. */
+  /** Closes the file and keeps it. */
   async close(): Promise<void> {
     await this.#file.close().catch(() => {});
   }
 
-  /** Removes the file. One that was taken over has another name by now, and stays. */
+  /** Removes the file. One that was taken over has another name, and stays. */
   async remove(): Promise<void> {
     await rm(this.path, { force: true }).catch(() => {});
   }
@@ -91,19 +91,6 @@ export class Segment {
   }
 }
 
-/** Makes the names in a folder durable. Windows has no such call for folders. */
-async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === "win32") return;
-  const handle = await open(folder, constants.O_RDONLY);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-/* The text of a settlement journal: one settlement a line, each with its checksum. Pure. */
-
 /** A settlement as the journal keeps it. */
 export interface JournalEntry {
   /** The id of the hold. */
@@ -114,29 +101,29 @@ export interface JournalEntry {
   readonly record: CallRow | undefined;
 }
 
-/** What a file of the journal says. */
+/** The content of a journal file. */
 interface JournalText {
-  /** In the order in which they were written. */
+  /** In the order of writing. */
   readonly entries: readonly JournalEntry[];
-  /** Whole lines that are not as they were written, or of a later version. An unfinished last line is none of
-   * them: whoever wrote it did not get to say that it was kept. */
+  /** Complete lines with a wrong checksum, or of a later version. An unfinished last line does not count: its writer
+   * never reported it as durable. */
   readonly damagedLines: number;
 }
 
-/** The mark of this form of a line. Another form takes another one. */
+/** Marks this format of a line. Another format takes another mark. */
 const form = "uas1";
 
 const newline = 0x0a;
 
-/** The line of an entry: form, checksum of the JSON in hexadecimal digits, JSON. */
+/** The line of an entry: format mark, CRC-32 of the JSON in hexadecimal digits, JSON. */
 export function encodeEntry(entry: JournalEntry): string {
   const json = JSON.stringify(entry);
   return `${form} ${checksum(json)} ${json}\n`;
 }
 
 /**
- * Reads a file, whatever became of it. JSON has no line breaks of its own, so that a damaged line spoils no
- * other: a file cut anywhere yields the entries whose lines are whole.
+ * Decodes a file, also a damaged one. JSON has no line breaks of its own, so a damaged line affects no other: a file
+ * that is cut anywhere yields the entries whose lines are complete.
  */
 export function decodeJournal(bytes: Buffer): JournalText {
   const entries: JournalEntry[] = [];
@@ -153,7 +140,7 @@ export function decodeJournal(bytes: Buffer): JournalText {
 
 function decodeLine(line: string): JournalEntry | undefined {
   const [, written, json = ""] = /^uas1 ([0-9a-f]{8}) (.*)$/s.exec(line) ?? [];
-  // What passes this is what encodeEntry was given: its form needs no second look.
+  // A matching checksum means that encodeEntry wrote this JSON: its shape needs no check.
   return written === checksum(json) ? (JSON.parse(json) as JournalEntry) : undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Keeps settlements on this machine's disk while the database does not take them. Append-only files below the
- * data folder, named for the start of the process; a file is removed once the database has all that is in it.
+ * The settlement journal: keeps settlements on this machine's disk while the database is away. Append-only files below
+ * the data folder, named for the start of the process; a file is removed once the database has all of its entries.
  */
 import type { WorkerName } from "../../core/worker-name.ts";
 import { join } from "node:path";
@@ -13,30 +13,30 @@ import {
 import { encodeEntry, Segment, segmentSuffix, type JournalEntry } from "./journal-segment.ts";
 import { newId } from "../../core/uuid.ts";
 
-/** What {@link openJournal} needs. */
+/** Options of {@link openJournal}. */
 export interface JournalOptions {
-  /** The folder of its files; made with the first one. */
+  /** The folder of its files; created with the first one. */
   readonly folder: string;
   /** Which of several workers this process is. Default: it is alone. */
   readonly worker?: WorkerName | undefined;
-  /** The most settlements that wait in it. Default `journalEntriesMax`; tests lower it. */
+  /** The most pending settlements. Default `journalEntriesMax`; tests lower it. */
   readonly entriesMax?: number;
   /** The most bytes of its files. Default `journalBytesMax`; tests lower it. */
   readonly bytesMax?: number;
-  /** The length from which a file gets a successor. Default `journalSegmentBytesMax`; tests lower it. */
+  /** The length at which a new file begins. Default `journalSegmentBytesMax`; tests lower it. */
   readonly segmentBytesMax?: number;
-  /** Told what an operator must know, without secrets. Default: nobody. */
+  /** Logs what an operator must know, without secrets. Default: nothing. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Told where it is, by names that begin with `journal.`; tests end the process there. Default: nobody. */
-  readonly at?: (point: string) => void;
+  /** Called at points whose names begin with `journal.`; tests kill the process there. Default: nothing. */
+  readonly failpoint?: (point: string) => void;
 }
 
-/** What the names of files begin with that this worker, or one before it in its place, has written. */
+/** The prefix of files that this worker has written, or an earlier process with its number. */
 export function prefixOf({ supervisorId, number }: WorkerName): string {
   return `${supervisorId}-${number}-`;
 }
 
-/** What a journal holds. */
+/** Counts of a journal. */
 export interface JournalStats {
   /** Settlements that the database does not have yet. */
   readonly entries: number;
@@ -56,10 +56,10 @@ const groupMax = 1_000;
 
 /** The journal of one start of a process. */
 export class Journal {
-  /** What the names of its files begin with: no other start of any process has the same. */
+  /** The prefix of its files: unique to this start of the process. */
   readonly prefix: string;
   readonly #options: Required<JournalOptions>;
-  /** By id: where it stands; `undefined` while it is being written. */
+  /** By id: the file that has it; `undefined` while it is being written. */
   readonly #entries = new Map<string, Segment | undefined>();
   readonly #segments = new Set<Segment>();
   #current: Segment | undefined;
@@ -79,7 +79,7 @@ export class Journal {
       bytesMax: journalBytesMax,
       segmentBytesMax: journalSegmentBytesMax,
       alarm: () => {},
-      at: () => {},
+      failpoint: () => {},
       worker: undefined,
       ...options,
     };
@@ -87,21 +87,21 @@ export class Journal {
     this.prefix = worker === undefined ? newId() : `${prefixOf(worker)}${newId()}`;
   }
 
-  /** Whether it takes no more: the work that would need it must not begin. */
+  /** Whether it takes no more settlements: calls that may need it must not begin. */
   get isFull(): boolean {
     const { entriesMax, bytesMax } = this.#options;
     return this.#entries.size >= entriesMax || this.#bytes() >= bytesMax;
   }
 
-  /** Whether {@link keep} can succeed now: not full, and not just failed. */
+  /** Whether {@link keep} can succeed now: the journal is open, not full, and no write failed a moment ago. */
   get isReady(): boolean {
     return !this.#isClosed && !this.isFull && performance.now() - this.#failedMs >= journalRetryMs;
   }
 
   /**
-   * Keeps a settlement; those that come while one is being written share the next fsync. Never rejects.
+   * Keeps a settlement. Settlements that arrive during a write share the next fsync. Never rejects.
    *
-   * @returns whether it is durable. False: it could not be written; the operator has been told.
+   * @returns whether it is durable. False: it could not be written; an alarm was logged.
    */
   keep(entry: JournalEntry): Promise<boolean> {
     if (!this.isReady) return Promise.resolve(false);
@@ -113,30 +113,30 @@ export class Journal {
     });
   }
 
-  /** Whether one that was asked for before is durable, once that is known. */
+  /** Whether a settlement that was passed to {@link keep} before is durable, once that is known. */
   async #isKept(id: string): Promise<boolean> {
     await this.#writing;
     return this.#entries.get(id) !== undefined;
   }
 
-  /** The database has this settlement: it is not needed here any more. */
+  /** Drops a settlement that the database has now. */
   forget(id: string): void {
     const segment = this.#entries.get(id);
     if (!this.#entries.delete(id) || segment === undefined) return;
     segment.waiting--;
-    this.#tidy(segment);
+    this.#removeIfUnused(segment);
   }
 
   stats(): JournalStats {
     return { entries: this.#entries.size, bytes: this.#bytes(), failures: this.#failures };
   }
 
-  /** Says that this process lives and uses its files. */
+  /** Marks the files of this process as in use. */
   async touch(): Promise<void> {
     for (const segment of this.#segments) await segment.touch();
   }
 
-  /** Writes what was asked for before, and closes. What is in it stays for the next start of a process. */
+  /** Writes what is queued, and closes. The files stay for the next start of a process. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#writing;
@@ -150,11 +150,11 @@ export class Journal {
       this.#isInFlight = true;
       const segment = await this.#write(group.map(({ entry }) => encodeEntry(entry)).join(""));
       for (const { entry, resolve } of group) this.#written(entry.id, segment, resolve);
-      // Only now that it is counted what waits in it.
+      // Only now that its pending entries are counted.
       this.#isInFlight = false;
       if (segment === undefined) continue;
       if (segment.bytes >= this.#options.segmentBytesMax) this.#retire(segment);
-      else this.#tidy(segment);
+      else this.#removeIfUnused(segment);
     }
     this.#writing = undefined;
   }
@@ -170,14 +170,14 @@ export class Journal {
     resolve(segment !== undefined);
   }
 
-  /** Returns where the text stands durably; `undefined`: it could not be written. */
+  /** Returns the file that has the text durably; `undefined`: it could not be written. */
   async #write(text: string): Promise<Segment | undefined> {
-    const { at, alarm, folder } = this.#options;
+    const { failpoint, alarm, folder } = this.#options;
     try {
       for (;;) {
         const segment = (this.#current ??= await this.#begin());
-        if (await segment.append(text, () => at("journal.written"))) {
-          at("journal.synced");
+        if (await segment.append(text, () => failpoint("journal.written"))) {
+          failpoint("journal.synced");
           return segment;
         }
         this.#retire(segment);
@@ -199,14 +199,14 @@ export class Journal {
     return segment;
   }
 
-  /** The segment gets no more. It goes once nothing in it waits. */
+  /** Ends the segment: it gets no more entries, and is removed once none of its entries is pending. */
   #retire(segment: Segment): void {
     this.#current = undefined;
-    this.#tidy(segment);
+    this.#removeIfUnused(segment);
   }
 
-  /** Removes the segment where nothing needs it. What is being written to is looked at again afterwards. */
-  #tidy(segment: Segment): void {
+  /** Removes the segment where it has no pending entry. One that is being written to is checked again afterwards. */
+  #removeIfUnused(segment: Segment): void {
     const isUsed = segment === this.#current && (this.#isInFlight || this.#queue.length > 0);
     if (segment.waiting > 0 || isUsed || !this.#segments.delete(segment)) return;
     if (segment === this.#current) this.#current = undefined;
@@ -216,7 +216,7 @@ export class Journal {
   async #remove(segment: Segment): Promise<void> {
     await segment.remove();
     await segment.close();
-    this.#options.at("journal.truncated");
+    this.#options.failpoint("journal.truncated");
   }
 
   #bytes(): number {

@@ -1,40 +1,39 @@
-/** Keeps the holds of running calls alive. */
+/** Keeps this process and its holds alive: renews the leases of open holds, and sends the process's heartbeat. */
 import type { Row, Statement } from "./connection.ts";
-import type { Source, Work } from "./dispatcher.ts";
-import type { At } from "./failpoints.ts";
+import type { WorkSource, Work } from "./dispatcher.ts";
+import type { Failpoint } from "./failpoints.ts";
 import type { LedgerTimings } from "./ledger.ts";
 
-/** How many looks for holds to renew there are in a period: a hold is at most one and a third periods old
- * by then, and one that a batch had locked gets more chances before it expires. */
-const looksPerPeriod = 3;
+/** How many checks for due holds a period has: a hold is at most one and a third periods old when it is renewed, and one
+ * that a batch had locked gets more chances before it expires. */
+const checksPerPeriod = 3;
 
 /** The most holds of one statement. */
 const renewMax = 1_000;
 
-/** Renews holds by id. Waits for nobody (a locked hold is just being settled), and knows the database's clock only. */
+/** Renews holds by id, by the database's clock. Skips locked holds: they are just being settled. */
 export const renewStatement: Statement = {
   name: "ledger_renew",
   text: "select ledger_renew($1, $2) as count",
 };
 
-/** The open holds of this process, oldest first. */
-export class Renewer implements Source {
+/** Renews the open holds of this process, oldest first. */
+export class LeaseRenewal implements WorkSource {
   readonly #onWork: () => void;
   readonly #ttlMs: number;
   readonly #renewMs: number;
-  readonly #lookMs: number;
+  readonly #checkMs: number;
   readonly #timer: NodeJS.Timeout;
-  /** By id: when it is due, on the clock of `performance.now()`. In this order, for a renewed hold goes
-   * to the end. */
+  /** By id: when it is due, on the clock of `performance.now()`. In that order, for a renewed hold goes to the end. */
   readonly #due = new Map<string, number>();
 
-  /** `holdTtlMs`: how long a renewed hold lives from now on. */
+  /** @param onWork asks for a turn @param timings `holdTtlMs`: the lifetime of a renewed hold from then on */
   constructor(onWork: () => void, timings: Pick<LedgerTimings, "holdTtlMs" | "renewMs">) {
     this.#onWork = onWork;
     this.#ttlMs = timings.holdTtlMs;
     this.#renewMs = timings.renewMs;
-    this.#lookMs = timings.renewMs / looksPerPeriod;
-    this.#timer = setInterval(() => this.look(), this.#lookMs);
+    this.#checkMs = timings.renewMs / checksPerPeriod;
+    this.#timer = setInterval(() => this.wakeIfDue(), this.#checkMs);
     this.#timer.unref();
   }
 
@@ -43,23 +42,23 @@ export class Renewer implements Source {
     return this.#due.size;
   }
 
-  /** A hold was made that was asked for at `askedMs`, on the clock of `performance.now()`. */
-  add(id: string, askedMs: number): void {
-    this.#due.set(id, askedMs + this.#renewMs);
+  /** Adds a hold that was requested at `startMs`, on the clock of `performance.now()`. */
+  add(id: string, startMs: number): void {
+    this.#due.set(id, startMs + this.#renewMs);
   }
 
-  /** A hold was ended. */
+  /** Removes a hold that has ended. */
   delete(id: string): void {
     this.#due.delete(id);
   }
 
   /** Asks for a turn where a hold is due. */
-  look(): void {
+  wakeIfDue(): void {
     const first = this.#due.values().next().value;
     if (first !== undefined && first <= performance.now()) this.#onWork();
   }
 
-  /** Stops looking. */
+  /** Stops the checks. */
   stop(): void {
     clearInterval(this.#timer);
   }
@@ -73,8 +72,8 @@ export class Renewer implements Source {
     }
     if (ids.length === 0) return undefined;
     if (ids.length === renewMax) this.#onWork();
-    // At once, not with the answer: the next turn must not take the same ones.
-    this.#postpone(ids, this.#lookMs);
+    // At once, not with the answer: the next turn must not take the same holds.
+    this.#postpone(ids, this.#checkMs);
     return {
       statement: renewStatement,
       values: [`{${ids.join(",")}}`, this.#ttlMs],
@@ -85,48 +84,46 @@ export class Renewer implements Source {
     };
   }
 
-  /** Holds that were ended meanwhile stay out. */
+  /** Makes holds due later. Holds that have ended meanwhile stay out. */
   #postpone(ids: readonly string[], ms: number): void {
     const dueMs = performance.now() + ms;
     for (const id of ids) if (this.#due.delete(id)) this.#due.set(id, dueMs);
   }
 }
 
-/* Tells the database that this process lives. By the ledger's own connections: who can hold, lives. */
-
-const beatStatement: Statement = {
+const heartbeatStatement: Statement = {
   name: "ledger_heartbeat",
   text: "select revived from ledger_heartbeat($1, $2, $3)",
 };
 
-const endStatement: Statement = {
+const endNodeStatement: Statement = {
   name: "ledger_node_end",
   text: "update node set ended = clock_timestamp() where id = $1 and ended is null",
 };
 
-/** What a {@link Heart} needs. */
-interface HeartOptions {
+interface HeartbeatOptions {
   /** The process: a UUID of this start of it. */
   readonly nodeId: string;
-  /** What operators know it by: host and process number. */
+  /** Its name for operators: host and process number. */
   readonly name: string;
   readonly heartbeatMs: number;
   readonly silentMs: number;
   /** Asks for a turn. */
   readonly onWork: () => void;
-  /** The database has answered; `revived`: it had taken this process for dead. */
+  /** Called when the database has answered; `revived`: it had declared this process dead. */
   readonly onAnswered: (revived: boolean) => void;
-  readonly at?: At | undefined;
+  readonly failpoint?: Failpoint | undefined;
 }
 
-/** One statement at a time: while the database is away there is one that waits. */
-export class Heart implements Source {
-  readonly #options: HeartOptions;
+/** The heartbeat of a process, on the ledger's own connections: a process that can place holds counts as alive. One
+ * statement at a time: while the database is away, one is pending. */
+export class Heartbeat implements WorkSource {
+  readonly #options: HeartbeatOptions;
   readonly #timer: NodeJS.Timeout;
   #isDue = true;
   #isEnding = false;
 
-  constructor(options: HeartOptions) {
+  constructor(options: HeartbeatOptions) {
     this.#options = options;
     this.#timer = setInterval(() => {
       this.#isDue = true;
@@ -135,32 +132,38 @@ export class Heart implements Source {
     this.#timer.unref();
   }
 
-  /** Beats no more. */
+  /** Sends no more heartbeats. */
   stop(): void {
     clearInterval(this.#timer);
     this.#isDue = false;
   }
 
-  /** Says that this process has ended and has nothing open: nobody need look for it. */
+  /** Reports that this process has ended with no open hold, so that no other process recovers for it. */
   end(): void {
     this.#isEnding = true;
     this.#options.onWork();
   }
 
   take(): Work | undefined {
-    const { nodeId, name, silentMs, onAnswered, at } = this.#options;
+    const { nodeId, name, silentMs, onAnswered, failpoint } = this.#options;
     const refused = (): void => {};
     if (this.#isEnding) {
       this.#isEnding = false;
-      return { statement: endStatement, values: [nodeId], done() {}, refused };
+      return { statement: endNodeStatement, values: [nodeId], done() {}, refused };
     }
     if (!this.#isDue) return undefined;
     this.#isDue = false;
     const done = (row: Row): void => {
-      at?.("heartbeat.answered");
+      failpoint?.("heartbeat.answered");
       onAnswered(row?.["revived"] === true);
     };
-    const sent = at && { sent: () => at("heartbeat.sent") };
-    return { statement: beatStatement, values: [nodeId, name, silentMs], ...sent, done, refused };
+    const sent = failpoint && { sent: () => failpoint("heartbeat.sent") };
+    return {
+      statement: heartbeatStatement,
+      values: [nodeId, name, silentMs],
+      ...sent,
+      done,
+      refused,
+    };
   }
 }

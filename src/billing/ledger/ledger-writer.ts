@@ -1,4 +1,4 @@
-/** The hot door to the money: group commit per account, without a timer. */
+/** The ledger of a process: group commit per account, without a timer. */
 import { hostname } from "node:os";
 import { awayCloseMs, ledgerConnections } from "../../config/limits.ts";
 import {
@@ -11,10 +11,10 @@ import type { Sender, SettleVerdict } from "./batch.ts";
 import { CallLog } from "./call-log.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { Extending, Settling, WaitingHolds } from "./pending.ts";
-import { Heart, Renewer } from "./lease-renewal.ts";
+import { PendingExtends, PendingSettles, PendingHolds } from "./pending.ts";
+import { Heartbeat, LeaseRenewal } from "./lease-renewal.ts";
 import type { JournalEntry } from "./journal-segment.ts";
-import { Lane, type LaneEvents } from "./account-queue.ts";
+import { AccountQueue, type AccountQueueEvents } from "./account-queue.ts";
 import {
   type ExtendItem,
   holdItem,
@@ -40,50 +40,50 @@ import { newId } from "../../core/uuid.ts";
 
 /** The ledger of a process. */
 export interface LedgerWriter extends Ledger {
-  /** This start of this process, a UUID: what its holds and its row in the table of nodes are named by. */
+  /** The id of this start of the process, a UUID: its holds and its row in the table of nodes have it. */
   readonly nodeId: string;
-  /** The second door: applies a batch inside the caller's transaction. See {@link applyIn}. */
+  /** Applies a batch inside the caller's transaction: {@link applyIn}. */
   applyIn(transaction: LedgerTransaction, batch: LedgerBatch): Promise<LedgerVerdicts>;
-  /** What it is doing, for metrics. */
+  /** Counts for metrics. */
   stats(): LedgerStats;
-  /** Resolves when everything is durable that was asked for before. */
+  /** Resolves when all operations that were requested before are durable. */
   flush(): Promise<void>;
   /**
-   * Refuses new holds, makes durable what waits (at most `timeoutMs`, default 10,000), and closes.
-   * Settle what runs before. What the database does not take stays in the journal for the next start.
+   * Refuses new holds, makes pending operations durable for at most `timeoutMs` (default 10,000), and closes.
+   * Settle running calls before. Settlements that the database does not take stay in the journal for the next start.
    * Safe to call twice.
    *
-   * @returns what the database did not take in time. Without a journal its holds expire, its costs are lost.
+   * @returns the counts of what the database did not take in time. Without a journal those costs are lost.
    */
   close(timeoutMs?: number): Promise<LedgerStats>;
 }
 
-/** Opens the ledger. Connects in the background: holds that come before wait for it. */
+/** Opens the ledger. It connects in the background; earlier holds wait for the connection. */
 export function createLedger(options: LedgerOptions): LedgerWriter {
   return new GroupCommitLedger(options);
 }
 
-class GroupCommitLedger implements LedgerWriter, LaneEvents {
+class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   readonly nodeId = newId();
   readonly applyIn = applyIn;
   readonly #timings: LedgerTimings;
   readonly #options: LedgerOptions;
   readonly #warn: NonNullable<LedgerOptions["warn"]>;
   readonly #dispatcher: Dispatcher;
-  readonly #heart: Heart;
-  readonly #renewer: Renewer;
+  readonly #heartbeat: Heartbeat;
+  readonly #leases: LeaseRenewal;
   readonly #callLog: CallLog;
-  /** What every batch says of this process. */
+  /** Identifies this process in every batch. */
   readonly #sender: { -readonly [K in keyof Sender]: Sender[K] };
-  /** By account: those with something waiting or under way. */
-  readonly #lanes = new Map<string, Lane>();
-  readonly #waiting = new WaitingHolds((accountIds) => {
-    for (const accountId of accountIds) this.#lanes.get(accountId)?.dropAbandoned();
+  /** By account: queues with pending operations or a batch under way. */
+  readonly #queues = new Map<string, AccountQueue>();
+  readonly #pendingHolds = new PendingHolds((accountIds) => {
+    for (const accountId of accountIds) this.#queues.get(accountId)?.dropAbandoned();
   });
   #closed: Promise<LedgerStats> | undefined;
   readonly #journal: OpenJournal | undefined;
-  readonly #settling: Settling;
-  readonly #extending = new Extending();
+  readonly #pendingSettles: PendingSettles;
+  readonly #pendingExtends = new PendingExtends();
   #resends = 0;
   #unknownSettles = 0;
   #refusedSettles = 0;
@@ -100,43 +100,43 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
       connections: options.connections ?? ledgerConnections,
       onResend: (error) => this.#onResend(error),
     });
-    this.#renewer = new Renewer(() => this.#dispatcher.wake(this.#renewer), timings);
+    this.#leases = new LeaseRenewal(() => this.#dispatcher.wake(this.#leases), timings);
     this.#callLog = new CallLog(() => this.#dispatcher.wake(this.#callLog));
     this.#journal = options.journal && this.#openJournal(options, options.journal);
-    this.#settling = new Settling({
+    this.#pendingSettles = new PendingSettles({
       journal: this.#journal?.own,
       isAway: () => this.#dispatcher.isAway,
     });
-    this.#heart = new Heart({
+    this.#heartbeat = new Heartbeat({
       ...timings,
       nodeId: this.nodeId,
       name,
-      onWork: () => this.#dispatcher.wake(this.#heart),
-      onAnswered: (revived) => this.#onBeat(revived),
-      at: options.at,
+      onWork: () => this.#dispatcher.wake(this.#heartbeat),
+      onAnswered: (revived) => this.#onHeartbeat(revived),
+      failpoint: options.failpoint,
     });
-    this.#dispatcher.wake(this.#heart);
+    this.#dispatcher.wake(this.#heartbeat);
   }
 
   hold(operation: HoldOperation): Promise<HoldVerdict> {
     if (this.#closed) return Promise.reject(unavailable("the gateway is stopping"));
     if (this.#journal?.own.isFull)
-      return Promise.reject(unavailable("too much waits for the books"));
+      return Promise.reject(unavailable("the settlement backlog is full"));
     if (operation.amountNanos < 0n)
       return Promise.reject(new RangeError("a hold cannot be negative"));
     return new Promise((resolve, reject) => {
       const deadlineMs = performance.now() + this.#timings.holdWaitMs;
       const item = holdItem(operation, { deadlineMs, resolve, reject });
-      this.#waiting.add(item);
-      this.#lane(operation.accountId).addHold(item);
-      this.#options.at?.("hold.queued");
+      this.#pendingHolds.add(item);
+      this.#queueOf(operation.accountId).addHold(item);
+      this.#options.failpoint?.("hold.queued");
     });
   }
 
   extend(operation: ExtendOperation): Promise<ExtendVerdict> {
     if (this.#closed) return Promise.reject(unavailable("the gateway is stopping"));
-    const answer = this.#extending.add(operation, this.#lane(operation.accountId));
-    this.#options.at?.("extend.queued");
+    const answer = this.#pendingExtends.add(operation, this.#queueOf(operation.accountId));
+    this.#options.failpoint?.("extend.queued");
     return answer;
   }
 
@@ -145,9 +145,9 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
     if (costNanos < 0n) return Promise.reject(new RangeError("a cost cannot be negative"));
     return new Promise((resolve, reject) => {
       const item = settleItem(operation, { sinceMs: performance.now(), resolve, reject });
-      this.#lane(accountId).addSettle(item);
-      this.#settling.add(item);
-      this.#options.at?.(costNanos === 0n ? "release.queued" : "settle.queued");
+      this.#queueOf(accountId).addSettle(item);
+      this.#pendingSettles.add(item);
+      this.#options.failpoint?.(costNanos === 0n ? "release.queued" : "settle.queued");
     });
   }
 
@@ -161,14 +161,14 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
       journalEntries: journal?.entries ?? 0,
       journalBytes: journal?.bytes ?? 0,
       journalFailures: journal?.failures ?? 0,
-      openHolds: this.#renewer.size,
-      waitingHolds: this.#waiting.size,
-      waitingExtends: this.#extending.size,
-      waitingSettles: this.#settling.size,
-      waitingRecords: this.#callLog.size,
+      openHolds: this.#leases.size,
+      pendingHolds: this.#pendingHolds.size,
+      pendingExtends: this.#pendingExtends.size,
+      pendingSettles: this.#pendingSettles.size,
+      pendingRecords: this.#callLog.size,
       droppedRecords: this.#callLog.dropped,
       resends: this.#resends,
-      abandonedHolds: this.#waiting.abandoned,
+      abandonedHolds: this.#pendingHolds.abandoned,
       unknownSettles: this.#unknownSettles,
       refusedSettles: this.#refusedSettles,
     };
@@ -184,25 +184,25 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
   }
 
   async #close(timeoutMs: number): Promise<LedgerStats> {
-    this.#renewer.stop();
-    this.#heart.stop();
+    this.#leases.stop();
+    this.#heartbeat.stop();
     await this.#journal?.stopReplay();
     const isKept = this.#dispatcher.isAway && this.#journal?.own.isReady;
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, isKept ? Math.min(awayCloseMs, timeoutMs) : timeoutMs);
     });
-    await Promise.race([this.#finish(), timeout]);
+    await Promise.race([this.#flushAndEndNode(), timeout]);
     clearTimeout(timer);
-    await this.#settling.close();
+    await this.#pendingSettles.close();
     const stats = this.stats();
-    this.#waiting.close();
-    this.#extending.close();
+    this.#pendingHolds.close();
+    this.#pendingExtends.close();
     const { journalEntries } = stats;
     if (journalEntries > 0) {
-      this.#warn("settlements wait in the journal for the next start", { journalEntries });
+      this.#warn("settlements stay in the journal for the next start", { journalEntries });
     }
-    for (const { id, cost, reject } of this.#settling.unsafe) {
+    for (const { id, cost, reject } of this.#pendingSettles.unsafe) {
       this.#warn("a settlement could not be made durable: its cost is lost", { callId: id, cost });
       reject(unavailable("the gateway stopped before the call was settled"));
     }
@@ -210,8 +210,8 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
     return stats;
   }
 
-  onWork(lane: Lane): void {
-    this.#dispatcher.wake(lane);
+  onWork(queue: AccountQueue): void {
+    this.#dispatcher.wake(queue);
   }
 
   onAnswered(): void {
@@ -219,17 +219,17 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
   }
 
   onAdmitted(item: HoldItem): void {
-    // Its own time, not another look at the clock: this runs for every call.
-    this.#renewer.add(item.id, item.deadlineMs - this.#timings.holdWaitMs);
+    // Computed from its deadline instead of another clock read: this runs for every call.
+    this.#leases.add(item.id, item.deadlineMs - this.#timings.holdWaitMs);
   }
 
   onExtended(item: ExtendItem): void {
-    this.#extending.delete(item);
+    this.#pendingExtends.delete(item);
   }
 
   onSettled(item: SettleItem, verdict: SettleVerdict): void {
-    this.#renewer.delete(item.id);
-    this.#settling.delete(item.id);
+    this.#leases.delete(item.id);
+    this.#pendingSettles.delete(item.id);
     if (verdict !== "unknown") return;
     this.#unknownSettles++;
     this.#warn("a call was settled that had held nothing: not charged", { callId: item.id });
@@ -242,10 +242,10 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
       return;
     }
     this.#refusedSettles++;
-    // Without its record it is tried once more.
+    // With a record, the queue tries once more without it.
     if (!item.record) {
-      this.#renewer.delete(item.id);
-      this.#settling.delete(item.id);
+      this.#leases.delete(item.id);
+      this.#pendingSettles.delete(item.id);
     }
     const what = item.record ? "the record of a call" : "a settlement";
     this.#warn(`the database refused ${what}: it is lost`, fields);
@@ -255,44 +255,44 @@ class GroupCommitLedger implements LedgerWriter, LaneEvents {
     this.#options.onLowBalance?.(accountId, balanceNanos);
   }
 
-  onEmpty(lane: Lane): void {
-    this.#lanes.delete(lane.accountId);
+  onEmpty(queue: AccountQueue): void {
+    this.#queues.delete(queue.accountId);
   }
 
-  #lane(accountId: string): Lane {
-    let lane = this.#lanes.get(accountId);
-    if (!lane) {
-      lane = new Lane(accountId, this.#sender, this, this.#options.at);
-      this.#lanes.set(accountId, lane);
+  #queueOf(accountId: string): AccountQueue {
+    let queue = this.#queues.get(accountId);
+    if (!queue) {
+      queue = new AccountQueue(accountId, this.#sender, this, this.#options.failpoint);
+      this.#queues.set(accountId, queue);
     }
-    return lane;
+    return queue;
   }
 
   #openJournal(options: LedgerOptions, own: NonNullable<LedgerOptions["journal"]>): OpenJournal {
-    const { url, alarm = this.#warn, at } = options;
+    const { url, alarm = this.#warn, failpoint } = options;
     const settle = ({ id, accountId, cost, record }: JournalEntry): Promise<void> =>
       new Promise((resolve, reject) => {
-        this.#lane(accountId).addSettle({ id, cost, record, resolve, reject });
+        this.#queueOf(accountId).addSettle({ id, cost, record, resolve, reject });
       });
-    return openJournal({ ...own, url, alarm, settle, ...(at && { at }) });
+    return openJournal({ ...own, url, alarm, settle, ...(failpoint && { failpoint }) });
   }
 
-  #onBeat(revived: boolean): void {
+  #onHeartbeat(revived: boolean): void {
     this.#sender.nodeName = null;
-    if (revived) this.#warn("this process had been taken for dead; its calls are corrected", {});
+    if (revived) this.#warn("this process had been declared dead; its calls are corrected", {});
   }
 
   #onResend(error: unknown): void {
     this.#resends++;
-    this.#settling.look();
+    this.#pendingSettles.journalOverdue();
     this.#warn("a ledger statement is sent again", { err: error });
   }
 
-  /** Whoever leaves something open is looked for: what it left is settled for it. */
-  async #finish(): Promise<void> {
+  /** Reports the end of this process only where no hold is open: open ones must be recovered. */
+  async #flushAndEndNode(): Promise<void> {
     await this.flush();
-    if (this.#renewer.size > 0) return;
-    this.#heart.end();
+    if (this.#leases.size > 0) return;
+    this.#heartbeat.end();
     await this.flush();
   }
 }

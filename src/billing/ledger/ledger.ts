@@ -1,4 +1,4 @@
-/** The doors to the money: hold, extend, settle, release. Implemented by ledger-writer.ts. */
+/** The ledger's interface: hold, extend, settle, release. ledger-writer.ts implements it. */
 import {
   holdRenewMs,
   holdSweepMs,
@@ -9,10 +9,10 @@ import {
 } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { CallRow } from "../calls/call-row.ts";
-import type { At } from "./failpoints.ts";
+import type { Failpoint } from "./failpoints.ts";
 import type { JournalOptions } from "./journal.ts";
 
-/** Money to set aside before a vendor is asked. */
+/** Reserves money before a vendor is called. */
 export interface HoldOperation {
   /** A fresh UUIDv7: the id of the call, its hold and its charge. */
   readonly id: string;
@@ -23,45 +23,45 @@ export interface HoldOperation {
   readonly keyId: string;
   /** What the key may spend in its life, in nano-USD. Default: no limit. */
   readonly keyLimitNanos?: bigint;
-  /** The call's request id, 1 to 256 visible ASCII characters: what it is found by if this process dies before it has
-   * told of itself. Default: not known. */
+  /** The call's request id, 1 to 256 visible ASCII characters: it finds the call if this process dies before writing
+   * its record. Default: not known. */
   readonly requestId?: string;
 }
 
-/** What came of a hold. */
+/** The result of a hold. */
 export type HoldVerdict =
   | { readonly admitted: true }
-  /** The balance, or the key's limit, does not cover it; nothing was set aside. */
+  /** The balance, or the key's limit, does not cover it; nothing was reserved. */
   | {
       readonly admitted: false;
       readonly availableNanos: bigint;
-      /** The hold of this id has been ended already: it cannot be made again. Only a repetition sees it. */
+      /** The hold of this id has ended already. Only a repetition sees it. */
       readonly closed?: true;
-      /** The key's spend limit is what refused it: what is left of it, 0 or more. */
+      /** Set where the key's spend limit refused the hold: the rest of that limit, 0 or more. */
       readonly keyRemainingNanos?: bigint;
     };
 
-/** Grows a hold and tells how far its call is. All figures are absolute: a repetition changes nothing. */
+/** Extends a hold and checkpoints its call. All figures are absolute: a repetition changes nothing. */
 export interface ExtendOperation {
   /** The id of the hold. */
   readonly id: string;
   readonly accountId: string;
-  /** The hold is to be at least this. A hold never shrinks: 0 only tells how far the call is. */
+  /** The wanted amount of the hold. A hold never shrinks: 0 only writes the checkpoint. */
   readonly amountNanos: bigint;
-  /** What the call would cost if it ended now: what it is charged if this process dies. Default: what was
-   * told last, and nothing (the hold is then released) where nothing ever was. */
+  /** The cost of the call if it ended now: its charge if this process dies. Default: the last checkpoint's; without
+   * any, the hold is released. */
   readonly checkpointNanos?: bigint;
-  /** The record of the call if this process dies; taken with `checkpointNanos` only. Default: one that says
-   * only that the call was lost. */
+  /** The record of the call if this process dies; used with `checkpointNanos` only. Default: a record without details,
+   * marked as lost. */
   readonly record?: CallRow;
 }
 
-/** What came of an extension. */
+/** The result of an extension. */
 export interface ExtendVerdict {
-  /** What is held now: `amountNanos` or more where all was granted, less where the balance or the key's
-   * limit gave only a part. 0 where the hold is closed. */
+  /** The amount of the hold now: at least `amountNanos` where all was granted, less where the balance or the key's limit
+   * allowed only a part. 0 where the hold has ended. */
   readonly heldNanos: bigint;
-  /** The hold was ended before, or never was: nothing grew. */
+  /** The hold had ended, or never existed: nothing changed. */
   readonly closed?: true;
 }
 
@@ -70,27 +70,26 @@ export interface SettleOperation {
   /** The id of the hold. */
   readonly id: string;
   readonly accountId: string;
-  /** What the call costs, 0 or more. May exceed the hold: the rest comes from what is available, and
-   * what even that does not cover is the platform's loss. */
+  /** The cost of the call, 0 or more. It may exceed the hold: the rest is taken from the available balance, and a
+   * shortfall beyond that is the platform's loss. */
   readonly costNanos: bigint;
   /** The call's record, written in the same transaction; its cost is `costNanos`. Its `vendor_cost` is
    * booked beside the charge. */
   readonly record: CallRow;
 }
 
-/** The hot door: operations join the next batch of their account. */
+/** The ledger for calls: operations join the next batch of their account. */
 export interface Ledger {
   /**
-   * Sets money aside.
+   * Reserves money.
    *
    * @throws GatewayError SERVICE_UNAVAILABLE where the database does not answer within
-   * {@link LedgerTimings.holdWaitMs}; a hold that turns out to have been made then is released by itself.
+   * {@link LedgerTimings.holdWaitMs}. A hold that was placed all the same is released automatically.
    */
   hold(operation: HoldOperation): Promise<HoldVerdict>;
   /**
-   * Grows a hold, tells how far its call is, or both. Pending while the database is away, and sent again
-   * until it is answered; one that still waits is overtaken by a later one of its hold, and both are
-   * answered with what is held then.
+   * Extends a hold, writes its checkpoint, or both. Pending while the database is away, and re-sent until it is
+   * answered. A later extension of the same hold merges into a pending one, and both get the same answer.
    *
    * @throws GatewayError SERVICE_UNAVAILABLE once the ledger is closed.
    */
@@ -101,90 +100,84 @@ export interface Ledger {
   record(row: CallRow): void;
 }
 
-/** How long things take, in milliseconds. The defaults are those of limits.ts; tests divide them. */
+/** Timings of the ledger, in milliseconds. The defaults are those of limits.ts; tests divide them. */
 export interface LedgerTimings {
-  /** How often a process tells the database that it lives. Default 5,000. */
+  /** Interval of heartbeats. Default 5,000. */
   readonly heartbeatMs: number;
-  /** How long a process is silent before it is taken for dead. Default 20,000. */
+  /** A process without a heartbeat for this long is declared dead. Default 20,000. */
   readonly silentMs: number;
-  /** How long a hold lives that nobody renews. Default 900,000. */
+  /** Lifetime of a hold that is not renewed. Default 900,000. */
   readonly holdTtlMs: number;
-  /** How often the holds of running calls are renewed. Default 60,000. */
+  /** Interval of renewals of running calls' holds. Default 60,000. */
   readonly renewMs: number;
-  /** How often is looked for holds of dead processes and expired ones. Default 5,000. */
-  readonly sweepMs: number;
-  /** How long a hold may wait for the database. Default 900. */
+  /** Interval of recovery: holds of dead processes and expired ones are ended. Default 5,000. */
+  readonly recoveryMs: number;
+  /** How long a hold may wait for the database before its caller gets a 503. Default 900. */
   readonly holdWaitMs: number;
 }
 
-/* What a ledger needs to be opened, and what it tells of itself. */
-
-/** What {@link createLedger} needs. Times: see {@link LedgerTimings}; tests that are not about time
- * lengthen `holdWaitMs`, for they run on busy machines. */
+/** Options of {@link createLedger}. Tests that are not about time lengthen `holdWaitMs`, for they run on busy
+ * machines. */
 export interface LedgerOptions extends Partial<LedgerTimings> {
   /** The database. Contains a password: never logged. */
   readonly url: string;
   /** How many connections of its own. Default `ledgerConnections`. */
   readonly connections?: number;
-  /** Told what an operator should know, without secrets. Default: nobody. */
+  /** Logs what an operator should know, without secrets. Default: nothing. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Where settlements are kept that the database does not take. Default: nowhere, they wait for it. */
+  /** The journal for settlements while the database is away. Default: none; they then wait in memory. */
   readonly journal?: Pick<JournalOptions, "folder" | "entriesMax" | "worker">;
-  /** Told what an operator must know, without secrets. Default: `warn`. */
+  /** Logs what an operator must know, without secrets. Default: `warn`. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Told when a batch has taken an account below its threshold. Default: nobody. */
+  /** Called when a batch has taken an account below its threshold. Default: nothing. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
-  /** Told of each point that an operation passes: where tests kill the process. Default: nobody. */
-  readonly at?: At;
+  /** Called with each point that an operation passes: where tests kill the process. Default: nothing. */
+  readonly failpoint?: Failpoint;
 }
 
-/** What the ledger of this process is doing. */
+/** Counts of the ledger of this process. */
 export interface LedgerStats {
   /** Holds of running calls. */
   readonly openHolds: number;
-  /** Holds that callers wait for now. */
-  readonly waitingHolds: number;
-  /** Extensions that are not answered yet. */
-  readonly waitingExtends: number;
+  /** Holds without an answer yet. */
+  readonly pendingHolds: number;
+  /** Extensions without an answer yet. */
+  readonly pendingExtends: number;
   /** Settlements that the database does not have yet. Grows while it is away. */
-  readonly waitingSettles: number;
+  readonly pendingSettles: number;
   /** Settlements in the journal, of this process and of dead ones, that the database does not have yet. */
   readonly journalEntries: number;
   /** Bytes of this process's journal. */
   readonly journalBytes: number;
   /** Writes to the journal that failed, in all. */
   readonly journalFailures: number;
-  /** Records of refused calls that are not written yet. */
-  readonly waitingRecords: number;
+  /** Records of refused calls that are not written yet, which is best effort. */
+  readonly pendingRecords: number;
   /** Records of refused calls that were lost, in all. */
   readonly droppedRecords: number;
   /** Batches that were sent again, in all. */
   readonly resends: number;
   /** Holds that were answered with 503, in all. */
   readonly abandonedHolds: number;
-  /** Settlements of holds that never were, in all: each is a fault of this program. */
+  /** Settlements of holds that never existed, in all: each is a fault of this program. */
   readonly unknownSettles: number;
   /** Settlements that the database refused as invalid, in all: each is a fault of this program. */
   readonly refusedSettles: number;
 }
 
-/* How long the ledger's things take, unless a test says otherwise. */
-
-/** The timings of limits.ts, less those that are given. */
+/** The timings of limits.ts, with those that are given in their place. */
 export function ledgerTimings(given: Partial<LedgerTimings>): LedgerTimings {
   return {
     heartbeatMs: given.heartbeatMs ?? nodeHeartbeatMs,
     silentMs: given.silentMs ?? nodeSilentMs,
     holdTtlMs: given.holdTtlMs ?? holdTtlMs,
     renewMs: given.renewMs ?? holdRenewMs,
-    sweepMs: given.sweepMs ?? holdSweepMs,
+    recoveryMs: given.recoveryMs ?? holdSweepMs,
     holdWaitMs: given.holdWaitMs ?? holdWaitMs,
   };
 }
 
-/* What callers are told while the books cannot be kept. */
-
-/** 503: nothing was charged, and it may work soon. `reason` begins the message. */
+/** 503 while the ledger cannot work: nothing was charged, and a retry may succeed. @param reason begins the message */
 export function unavailable(reason: string): GatewayError {
   return new GatewayError(
     ErrorCode.SERVICE_UNAVAILABLE,

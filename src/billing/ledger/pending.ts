@@ -1,60 +1,59 @@
-/** Settlements on their way into the database, and into the journal where that does not take them. */
+/** Pending operations of a process: settlements (with their way into the journal), extensions, and holds. */
 import { journalAfterMs } from "../../config/limits.ts";
-import type { Lane } from "./account-queue.ts";
+import type { AccountQueue } from "./account-queue.ts";
 import type { Journal } from "./journal.ts";
 import { unavailable, type ExtendOperation, type ExtendVerdict } from "./ledger.ts";
 import { extendItem, type PendingSettle, type ExtendItem, type HoldItem } from "./queue-items.ts";
 
-/** What {@link Settling} needs. */
-interface SettlingOptions {
-  /** Default: none; then they wait for the database, however long. */
+interface PendingSettlesOptions {
+  /** `undefined`: settlements wait for the database, however long. */
   readonly journal: Journal | undefined;
-  /** Whether the database is known to be away: then nobody waits for it. */
+  /** Whether the database is known to be away: settlements then go to the journal at once. */
   readonly isAway: () => boolean;
 }
 
-/** How often is looked for those that wait too long, in milliseconds. */
-const lookMs = 50;
+/** Interval of checks for settlements that wait too long, in milliseconds. */
+const checkMs = 50;
 
 /** The settlements of a process that the database does not have yet. */
-export class Settling {
+export class PendingSettles {
   readonly #journal: Journal | undefined;
   readonly #isAway: () => boolean;
-  /** Those that are durable nowhere, by id; nearly in the order in which they were asked for. */
+  /** Settlements that are not durable anywhere, by id; nearly in the order of their requests. */
   readonly #waiting = new Map<string, PendingSettle>();
-  /** Those that are in the journal, or on their way into it, by id. */
+  /** Settlements that are in the journal or being written to it, by id. */
   readonly #kept = new Map<string, PendingSettle>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ journal, isAway }: SettlingOptions) {
+  constructor({ journal, isAway }: PendingSettlesOptions) {
     this.#journal = journal;
     this.#isAway = isAway;
   }
 
-  /** How many the database does not have yet. */
+  /** How many settlements the database does not have yet. */
   get size(): number {
     return this.#waiting.size + this.#kept.size;
   }
 
-  /** Those that would be lost if the process ended now. */
+  /** Settlements that would be lost if the process ended now. */
   get unsafe(): Iterable<PendingSettle> {
     return this.#waiting.values();
   }
 
-  /** A settlement was asked for. It is told to be durable as soon as it is so anywhere. */
+  /** Adds a settlement. Its caller is answered as soon as it is durable, in the database or in the journal. */
   add(item: PendingSettle): void {
     if (this.#isAway() && this.#journal?.isReady) this.#keep(this.#journal, item);
     else this.#wait(item);
   }
 
-  /** The database has it, or will never take it. */
+  /** Removes a settlement that the database has, or will never take. */
   delete(id: string): void {
     if (this.#waiting.delete(id) || !this.#kept.delete(id)) return;
     this.#journal?.forget(id);
   }
 
-  /** Sends to the journal what has waited too long; all, where the database is away. */
-  look(): void {
+  /** Writes settlements to the journal that have waited too long; all of them where the database is away. */
+  journalOverdue(): void {
     const limitMs = this.#isAway() ? Number.POSITIVE_INFINITY : performance.now() - journalAfterMs;
     this.#keepUntil(limitMs);
     if (this.#waiting.size > 0) return;
@@ -62,7 +61,7 @@ export class Settling {
     this.#timer = undefined;
   }
 
-  /** Sends everything to the journal, and closes that. What is {@link unsafe} then could not be kept. */
+  /** Writes all settlements to the journal, and closes it. Those in {@link unsafe} could not be written. */
   async close(): Promise<void> {
     this.#keepUntil(Number.POSITIVE_INFINITY);
     await this.#journal?.close();
@@ -71,7 +70,8 @@ export class Settling {
 
   #wait(item: PendingSettle): void {
     this.#waiting.set(item.id, item);
-    if (this.#journal !== undefined) this.#timer ??= setInterval(() => this.look(), lookMs);
+    if (this.#journal !== undefined)
+      this.#timer ??= setInterval(() => this.journalOverdue(), checkMs);
   }
 
   #keepUntil(limitMs: number): void {
@@ -93,35 +93,33 @@ export class Settling {
   }
 }
 
-/* Extensions on their way: pending while the database is away, however long. */
-
-/** The extensions of a process that are not answered yet. */
-export class Extending {
+/** The extensions of a process without an answer yet: pending while the database is away, however long. */
+export class PendingExtends {
   readonly #items = new Set<ExtendItem>();
 
-  /** How many there are; those of one hold that have been joined count once. */
+  /** How many there are; merged ones of one hold count once. */
   get size(): number {
     return this.#items.size;
   }
 
-  /** Sends one by its account's lane. */
-  add(operation: ExtendOperation, lane: Lane): Promise<ExtendVerdict> {
+  /** Adds an extension to its account's queue. */
+  add(operation: ExtendOperation, queue: AccountQueue): Promise<ExtendVerdict> {
     if (operation.amountNanos < 0n || (operation.checkpointNanos ?? 0n) < 0n) {
       return Promise.reject(new RangeError("an extension cannot be negative"));
     }
     return new Promise((resolve, reject) => {
       const item = extendItem(operation);
       item.waiters.push({ resolve, reject });
-      this.#items.add(lane.addExtend(item));
+      this.#items.add(queue.addExtend(item));
     });
   }
 
-  /** One is answered. */
+  /** Removes an extension that was answered. */
   delete(item: ExtendItem): void {
     this.#items.delete(item);
   }
 
-  /** Nobody needs to wait any more: the ledger closes. */
+  /** Rejects all of them: the ledger closes. */
   close(): void {
     for (const { waiters } of this.#items) {
       for (const { reject } of waiters) reject(unavailable("the gateway is stopping"));
@@ -129,48 +127,46 @@ export class Extending {
   }
 }
 
-/* The holds that callers wait for, and how long they may. */
+/** Interval of checks for holds past their deadline, in milliseconds: together with `holdWaitMs` under 1 s. */
+const deadlineCheckMs = 50;
 
-/** How often is looked for holds that waited too long, in milliseconds: with `holdWaitMs` under 1 s. */
-const deadlineLookMs = 50;
-
-/** Answers holds with 503 that the database does not answer in time. */
-export class WaitingHolds {
+/** The holds that callers wait for. Rejects with a 503 those that the database does not answer in time. */
+export class PendingHolds {
   readonly #onAbandoned: (accountIds: ReadonlySet<string>) => void;
-  /** In the order of their deadlines; answered ones leave with the next look. */
+  /** In the order of their deadlines; answered ones are removed with the next check. */
   #items: HoldItem[] = [];
   #timer: NodeJS.Timeout | undefined;
   #abandoned = 0;
 
-  /** `onAbandoned`: told the accounts of holds that nobody waits for any more. */
+  /** @param onAbandoned called with the accounts of abandoned holds */
   constructor(onAbandoned: (accountIds: ReadonlySet<string>) => void) {
     this.#onAbandoned = onAbandoned;
   }
 
-  /** How many callers wait. */
+  /** How many holds are pending. */
   get size(): number {
     return this.#items.filter(isPending).length;
   }
 
-  /** How many were answered with 503, in all. */
+  /** How many were rejected with a 503, in all. */
   get abandoned(): number {
     return this.#abandoned;
   }
 
-  /** A hold was asked for; its deadline is later than those of all before. */
+  /** Adds a hold, whose deadline is later than those of all before. */
   add(item: HoldItem): void {
     this.#items.push(item);
-    this.#timer ??= setInterval(() => this.#look(), deadlineLookMs);
+    this.#timer ??= setInterval(() => this.#abandonOverdue(), deadlineCheckMs);
   }
 
-  /** Nobody needs to wait any more: the ledger closes. */
+  /** Abandons all of them: the ledger closes. */
   close(): void {
     for (const item of this.#items) this.#abandon(item);
-    this.#look();
+    this.#abandonOverdue();
   }
 
-  /** One look for all holds: a timer for each would cost more than the rest of a hold. */
-  #look(): void {
+  /** One check for all holds: a timer for each would cost more than the rest of a hold. */
+  #abandonOverdue(): void {
     const now = performance.now();
     const first = this.#items.findIndex((item) => isPending(item) && item.deadlineMs > now);
     const passed = this.#items.splice(0, first < 0 ? this.#items.length : first);
@@ -181,7 +177,7 @@ export class WaitingHolds {
     this.#timer = undefined;
   }
 
-  /** Tells the caller of a hold that it takes too long. Returns whether somebody had waited. */
+  /** Rejects a hold with a 503. Returns whether it was pending. */
   #abandon(item: HoldItem): boolean {
     if (!isPending(item)) return false;
     item.state = "abandoned";

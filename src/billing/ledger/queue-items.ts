@@ -1,4 +1,4 @@
-/** Operations that wait in a lane, and who waits for them. */
+/** Operations in an account's queue, with the callers that wait for them. */
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { BatchExtend, BatchHold, BatchSettle, Checkpoint } from "./batch.ts";
 import type { CallRow } from "../calls/call-row.ts";
@@ -10,18 +10,18 @@ import type {
   SettleOperation,
 } from "./ledger.ts";
 
-/** A hold that somebody waits for. */
+/** A hold with its caller. */
 export interface HoldItem extends BatchHold {
   readonly accountId: string;
-  /** When its caller is answered with 503, on the clock of `performance.now()`. */
+  /** When its caller gets a 503, on the clock of `performance.now()`. */
   readonly deadlineMs: number;
   readonly resolve: (verdict: HoldVerdict) => void;
   readonly reject: (error: GatewayError) => void;
-  /** waiting: may be dropped · sent: its outcome is open · abandoned: nobody waits any more · answered. */
+  /** waiting: may be dropped · sent: its outcome is open · abandoned: its caller got a 503 · answered. */
   state: "waiting" | "sent" | "abandoned" | "answered";
 }
 
-/** An extension that somebody waits for; several, where later ones have joined it. */
+/** An extension with its callers: several where later extensions have merged into it. */
 export interface ExtendItem extends BatchExtend {
   amount: string;
   checkpoint: Checkpoint | undefined;
@@ -31,21 +31,21 @@ export interface ExtendItem extends BatchExtend {
   }[];
 }
 
-/** A settlement that waits to become durable. */
+/** A settlement that is not durable yet. */
 export interface SettleItem extends BatchSettle {
   readonly resolve: () => void;
   readonly reject: (error: GatewayError) => void;
 }
 
-/** A settlement that its caller waits for. */
+/** A settlement with its caller, for the journal. */
 export interface PendingSettle extends SettleItem {
   readonly accountId: string;
   readonly record: CallRow;
-  /** When it was asked for, on the clock of `performance.now()`. */
+  /** When it was requested, on the clock of `performance.now()`. */
   readonly sinceMs: number;
 }
 
-/** A hold as it waits. */
+/** Creates the queue item of a hold. */
 export function holdItem(
   { id, accountId, amountNanos, keyId, keyLimitNanos, requestId = "" }: HoldOperation,
   caller: Pick<HoldItem, "deadlineMs" | "resolve" | "reject">,
@@ -57,7 +57,7 @@ export function holdItem(
   return { ...asked, deadlineMs, resolve, reject, state: "waiting" };
 }
 
-/** An extension as it waits, nobody yet for it. */
+/** Creates the queue item of an extension, without a caller yet. */
 export function extendItem(operation: ExtendOperation): ExtendItem {
   const { id, accountId, amountNanos, checkpointNanos, record } = operation;
   const isSame = record === undefined || (record.id === id && record.account_id === accountId);
@@ -67,7 +67,7 @@ export function extendItem(operation: ExtendOperation): ExtendItem {
   return { id, amount: amountNanos.toString(), checkpoint, waiters: [] };
 }
 
-/** A settlement as it waits. */
+/** Creates the queue item of a settlement. */
 export function settleItem(
   { id, accountId, costNanos, record }: SettleOperation,
   caller: Pick<PendingSettle, "sinceMs" | "resolve" | "reject">,
@@ -79,7 +79,7 @@ export function settleItem(
   return { id, accountId, cost, record: row, sinceMs, resolve, reject };
 }
 
-/** Makes one of two: the larger amount, the later checkpoint, all who wait. Returns the first. */
+/** Merges a later extension into a pending one: the larger amount, the later checkpoint, all callers. Returns the first. */
 export function merge(first: ExtendItem, later: ExtendItem): ExtendItem {
   if (BigInt(later.amount) > BigInt(first.amount)) first.amount = later.amount;
   const { checkpoint } = later;
@@ -90,12 +90,12 @@ export function merge(first: ExtendItem, later: ExtendItem): ExtendItem {
   return first;
 }
 
-/** A settlement of nothing, without a record and with nobody waiting. */
+/** Creates a release: a settlement with cost 0, without a record or a caller. */
 export function release(id: string): SettleItem {
   return { id, cost: "0", record: undefined, resolve() {}, reject() {} };
 }
 
-/** What the caller of an operation is told that the database refuses. */
+/** 500 for the caller of an operation that the database refuses as invalid. */
 export function refusal(cause: unknown): GatewayError {
   return new GatewayError(ErrorCode.INTERNAL_ERROR, "the gateway could not book this call", {
     internal: "the ledger refused the operation as invalid",

@@ -1,35 +1,35 @@
-/** Remembers every price that was ever charged, so that each charge can be computed again. */
+/** Stores every price that was ever charged, so that each charge can be recomputed. */
 import type { ModelConfig, PriceConfig } from "../../config/config.ts";
 import { callCost, type CallUsage } from "./price.ts";
 import { type CanonicalPrice, canonicalPrice, parsePrice, priceVersion } from "./price-form.ts";
 import type { Queryable } from "../../db/queryable.ts";
 
-/** The prices of this installation, now and before. */
+/** The current and earlier prices of this installation. */
 export interface PriceBook {
-  /** The version of a price that this process has loaded; computed once per price object. */
+  /** The version of a loaded price; computed once per price object. */
   version(price: PriceConfig): string;
   /**
-   * Stores the prices of models that are new, those of later too, and when it first saw them. Safe to
-   * repeat, and on many nodes at once.
+   * Stores new prices of models, also future ones, with the time of the first load. Safe to repeat, and on many nodes at
+   * once.
    *
    * @throws the driver's error where the database is away.
    */
   load(models: Iterable<Pick<ModelConfig, "key" | "prices">>): Promise<void>;
   /** A stored price; `undefined` where there is no such version. */
   find(version: string): Promise<PriceConfig | undefined>;
-  /** What a usage cost in nano-USD at a stored price, as {@link callCost}; `undefined` where there is no such
-   * version. */
+  /** The cost of a usage in nano-USD at a stored price, as {@link callCost} computes it; `undefined` where there is no
+   * such version. */
   recompute(version: string, usage: CallUsage, discountBp?: number): Promise<bigint | undefined>;
 }
 
-/** What {@link createPriceBook} needs. */
+/** Options of {@link createPriceBook}. */
 export interface PriceBookOptions {
   /** The plain pool of the database. */
   readonly pool: Queryable;
 }
 
-/** A price that a model has twice is noted once, with the later moment. */
-const noteSql =
+/** A price that a model has twice is stored once, with the later start. */
+const recordPriceSql =
   "insert into model_price as m (model, version, from_time) " +
   "select model, version, max(from_time) " +
   "from unnest($1::text[], $2::text[], $3::timestamptz[]) as n(model, version, from_time) " +
@@ -37,7 +37,7 @@ const noteSql =
   "on conflict (model, version) do update set from_time = excluded.from_time " +
   "where m.from_time is distinct from excluded.from_time";
 
-/** Opens the price book. */
+/** Creates the price book. */
 export function createPriceBook({ pool }: PriceBookOptions): PriceBook {
   const versions = new WeakMap<PriceConfig, string>();
   const version = (price: PriceConfig): string => {
@@ -67,7 +67,7 @@ export function createPriceBook({ pool }: PriceBookOptions): PriceBook {
           list.map(({ price }) => JSON.stringify(canonicalPrice(price))),
         ],
       );
-      await pool.query(noteSql, [
+      await pool.query(recordPriceSql, [
         list.map(({ key }) => key),
         list.map((each) => each.version),
         list.map(({ fromMs }) => (Number.isFinite(fromMs) ? new Date(fromMs) : null)),

@@ -1,11 +1,11 @@
-/** The form in which prices are stored for ever, and the version that is made of it. */
+/** The canonical form in which prices are stored, and the version that is its content hash. */
 import { createHash } from "node:crypto";
 import type { PriceConfig, PriceTier, TokenPrices } from "../../config/config.ts";
 
-/** Prices as they are stored: decimal digits of nano-USD, members that are not charged left out. */
+/** Stored prices: decimal digits of nano-USD; units that are not charged are left out. */
 export type CanonicalUnits = Readonly<Record<string, string>>;
 
-/** A price as it is stored. `above` of a tier is decimal digits too. */
+/** A stored price. `above` of a tier is decimal digits too. */
 export interface CanonicalPrice {
   readonly tiers?: readonly CanonicalUnits[];
   readonly [member: string]: string | readonly CanonicalUnits[] | undefined;
@@ -19,7 +19,7 @@ const tokenMembers = [
   "reasoning",
 ] as const satisfies readonly (keyof TokenPrices)[];
 
-/** In the order of the canonical form. It is hashed: what is added must be left out where it is absent. */
+/** In the order of the canonical form. It is hashed: a new member must be left out where it is absent. */
 const members = [...tokenMembers, "image", "second", "request"] as const;
 
 /** The content hash of a price: 16 hexadecimal digits. Equal prices have equal versions, everywhere. */
@@ -30,7 +30,7 @@ export function priceVersion(price: PriceConfig): string {
     .slice(0, 16);
 }
 
-/** A price as it is stored. */
+/** Encodes a price for storage. */
 export function canonicalPrice(price: PriceConfig): CanonicalPrice {
   const units = canonicalUnits(price, members);
   if (price.tiers === undefined || price.tiers.length === 0) return units;
@@ -53,7 +53,7 @@ function canonicalUnits<Member extends string>(
   return canonical;
 }
 
-/** The price back from its stored form. */
+/** Decodes a stored price. */
 export function parsePrice({ tiers, ...units }: CanonicalPrice): PriceConfig {
   const canonical = units as CanonicalUnits;
   return {

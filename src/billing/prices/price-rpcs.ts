@@ -1,4 +1,4 @@
-/** The RPCs that show prices: those of the configuration, and those that the price book remembers. */
+/** The RPCs that show prices: configured ones, and earlier ones from the price book. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -18,40 +18,40 @@ import {
 } from "../../../gen/uas/billing/v1/price_pb.ts";
 import type { ModelConfig, DatedPrice, PriceConfig } from "../../config/config.ts";
 import { priceAt } from "../../config/price.ts";
+import { isOperator } from "../../core/access.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import type { Queryable } from "../../db/queryable.ts";
-import { isOperator } from "../scope.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { ModelPriceEntity } from "../entity.ts";
 import { priceMessage } from "./price-message.ts";
 import { parsePrice, priceVersion, type CanonicalPrice } from "./price-form.ts";
 
-/** What {@link createPriceRpcs} needs. */
 interface PriceRpcOptions {
   readonly pool: Queryable;
   /** The configured models, by key. */
   readonly models: ReadonlyMap<string, ModelConfig>;
 }
 
-interface NotedRow {
-  readonly model: string;
-  readonly version: string;
-  readonly from_time: Date | null;
-  readonly load_time: Date;
+type StoredPriceRow = RowOf<
+  typeof ModelPriceEntity,
+  "model" | "version" | "from_time" | "load_time"
+> & {
   readonly price: CanonicalPrice;
-}
+};
 
-const notedSql =
+const storedPricesSql =
   "select m.model, m.version, m.from_time, m.load_time, v.price " +
   "from model_price m join price_version v on v.version = m.version where m.model = any($1) " +
   "order by m.model, coalesce(m.from_time, m.load_time), m.version";
 
-/** Makes them. */
+/** Creates the price RPCs. */
 export function createPriceRpcs({
   pool,
   models,
 }: PriceRpcOptions): Pick<ServiceImpl<typeof BillingService>, "getPrice" | "listPrices"> {
   const read = async (keys: readonly string[], withCosts: boolean): Promise<ModelPrices[]> => {
-    const { rows } = await pool.query<NotedRow>(notedSql, [keys]);
+    const { rows } = await pool.query<StoredPriceRow>(storedPricesSql, [keys]);
     const nowMs = Date.now();
     return keys.map((modelKey) => {
       const noted = rows.filter(({ model }) => model === modelKey);
@@ -83,10 +83,10 @@ export function createPriceRpcs({
   };
 }
 
-/** Those of the configuration, with when they were first loaded, after those that it no longer names. */
+/** The versions of a model: earlier ones first, then the configured ones with the time of their first load. */
 function versionsOf(
   model: ModelConfig | undefined,
-  noted: readonly NotedRow[],
+  noted: readonly StoredPriceRow[],
   nowMs: number,
 ): PriceVersion[] {
   const configured = model === undefined ? [] : datedVersions(model.prices, nowMs);
@@ -100,7 +100,7 @@ function versionsOf(
   return [...past, ...configured];
 }
 
-function pastVersion(row: NotedRow): PriceVersion {
+function pastVersion(row: StoredPriceRow): PriceVersion {
   return versionMessage(parsePrice(row.price), {
     version: row.version,
     state: PriceState.PAST,
@@ -141,7 +141,6 @@ function datedVersions(prices: readonly DatedPrice[], nowMs: number): PriceVersi
   });
 }
 
-/** One version. */
 function versionMessage(
   price: PriceConfig,
   rest: MessageInitShape<typeof PriceVersionSchema>,

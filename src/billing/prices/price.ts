@@ -1,4 +1,4 @@
-/** What a call costs: pure arithmetic in nano-USD. */
+/** Computes what a call costs: arithmetic in nano-USD. Pure. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { PriceConfig, PriceTier, TokenPrices } from "../../config/config.ts";
 
@@ -9,29 +9,29 @@ export type TokenUsage = Pick<
 > &
   Partial<Pick<Usage, "reasoningTokens">>;
 
-/** Units that are not tokens. */
+/** Billable units other than tokens. */
 export interface UnitUsage {
-  /** Pictures made. Default 0. */
+  /** Images generated. Default 0. */
   readonly images?: number | undefined;
-  /** Seconds of audio or video made; a fraction counts to the microsecond. Default 0. */
+  /** Seconds of audio or video generated; a fraction counts to the microsecond. Default 0. */
   readonly seconds?: number | undefined;
 }
 
 /** All that a call can be charged for. */
 export type CallUsage = TokenUsage & UnitUsage;
 
-/** What {@link holdAmount} needs. */
+/** The most that a call can use. */
 export interface HoldEstimate extends UnitUsage {
   readonly price: PriceConfig;
-  /** The most tokens that can be read: each at the dearest price of input. Default 0. */
+  /** The most input tokens; each is held at the highest input price. Default 0. */
   readonly inputTokens?: number;
-  /** The most tokens that can be made. Default 0. */
+  /** The most output tokens. Default 0. */
   readonly outputTokens?: number;
-  /** See {@link callCost}. Default 0. */
+  /** In hundredths of a percent, 0 to 10,000. Default 0. */
   readonly discountBp?: number;
 }
 
-/** What calls are charged by, in the order of a receipt. */
+/** The billable units, in the order of a receipt. */
 export const priceUnits = [
   "input",
   "cachedInput",
@@ -58,18 +58,18 @@ export const tokenUnits: ReadonlySet<PriceUnit> = new Set([
 /** One line of a receipt: quantity × price = amount, exactly. */
 export interface PriceLine {
   readonly unit: PriceUnit;
-  /** Tokens; of the other units, millionths. */
-  readonly parts: bigint;
-  /** Nano-USD per million parts. */
+  /** A number of tokens; of the other units, a number of millionths. */
+  readonly quantity: bigint;
+  /** Nano-USD per million of `quantity`. */
   readonly priceNanos: bigint;
   /** In millionths of a nano-USD. */
-  readonly amountParts: bigint;
+  readonly amountMillionths: bigint;
 }
 
-/** Prices are per so many parts: a million tokens, or the millionths of one picture, second or request. */
-export const partsPerPrice = 1_000_000n;
+/** The quantity that a price is for: a million tokens, or the millionths of one image, second or request. */
+export const quantityPerPrice = 1_000_000n;
 
-/** A discount is counted in hundredths of a percent: so many are all of it. */
+/** A discount of 100 %, in hundredths of a percent. */
 export const discountBpMax = 10_000;
 
 const wholeBp = BigInt(discountBpMax);
@@ -82,45 +82,44 @@ const wholeBp = BigInt(discountBpMax);
  * @param discountBp what the account does not pay, in hundredths of a percent, 0 to 10,000. Default 0
  */
 export function callCost(price: PriceConfig, usage: CallUsage, discountBp = 0): bigint {
-  const parts = costParts(tokenPrices(price, usage.inputTokens), price, usage);
-  return (parts * payable(discountBp)) / (partsPerPrice * wholeBp);
+  const parts = costMillionths(tokenPrices(price, usage.inputTokens), price, usage);
+  return (parts * payable(discountBp)) / (quantityPerPrice * wholeBp);
 }
 
 /**
- * The most that a call can cost in nano-USD, rounded up: what is held before a vendor is asked. Of the
- * tiers that so many tokens can reach, the dearest counts.
+ * The most that a call can cost in nano-USD, rounded up: the amount of its hold. Of the tiers that the tokens can
+ * reach, the most expensive one counts.
  */
 export function holdAmount(estimate: HoldEstimate): bigint {
   const { price, inputTokens = 0, discountBp = 0 } = estimate;
-  let parts = dearestParts(price, estimate);
+  let parts = maxCostMillionths(price, estimate);
   for (const tier of price.tiers ?? []) {
     if (inputTokens <= tier.above) break;
-    const reached = dearestParts(withTier(price, tier), estimate);
+    const reached = maxCostMillionths(withTier(price, tier), estimate);
     if (reached > parts) parts = reached;
   }
-  const scale = partsPerPrice * wholeBp;
+  const scale = quantityPerPrice * wholeBp;
   return (parts * payable(discountBp) + scale - 1n) / scale;
 }
 
-/** The tier that a call which reads so many tokens is priced at; `undefined`: the price's own. */
+/** The price tier of a call with so many input tokens; `undefined`: the base price. */
 export function tierOf({ tiers = [] }: PriceConfig, inputTokens: number): PriceTier | undefined {
   return tiers.findLast(({ above }) => inputTokens > above);
 }
 
 /**
- * What {@link callCost} adds up, line by line and without the discount. Units that were not used or are not
- * charged have none.
+ * The lines that {@link callCost} adds up, before the discount. Units that were not used or have no price have no line.
  */
 export function priceLines(price: PriceConfig, usage: CallUsage): PriceLine[] {
   const lines: PriceLine[] = [];
   const tokens = tokenPrices(price, usage.inputTokens);
-  eachPart(tokens, price, usage, (unit, parts, priceNanos) => {
-    lines.push({ unit, parts, priceNanos, amountParts: parts * priceNanos });
+  forEachCharge(tokens, price, usage, (unit, quantity, priceNanos) => {
+    lines.push({ unit, quantity, priceNanos, amountMillionths: quantity * priceNanos });
   });
   return lines;
 }
 
-/** The prices of tokens that count for a call: those of its tier, the others as in its price. */
+/** The token prices of a call: those of its tier, and the base price's where the tier has none. */
 function tokenPrices(price: PriceConfig, inputTokens: number): TokenPrices {
   if (price.tiers === undefined) return price;
   const tier = tierOf(price, inputTokens);
@@ -138,18 +137,18 @@ function withTier(price: PriceConfig, tier: PriceTier): PriceConfig {
   };
 }
 
-/** The exact cost in millionths of a nano-USD, where each token is of the dearest kind. */
-function dearestParts(price: PriceConfig, estimate: HoldEstimate): bigint {
+/** The exact cost in millionths of a nano-USD, with each token at the highest price of its direction. */
+function maxCostMillionths(price: PriceConfig, estimate: HoldEstimate): bigint {
   const { input = 0n, cachedInput = input, cacheWrite = input, output = 0n } = price;
   const { reasoning = output } = price;
-  const dearest = [input, cachedInput, cacheWrite].reduce((a, b) => (a > b ? a : b));
+  const maxInput = [input, cachedInput, cacheWrite].reduce((a, b) => (a > b ? a : b));
   const tokens: TokenPrices = {
-    input: dearest,
+    input: maxInput,
     cachedInput,
     cacheWrite,
     output: output > reasoning ? output : reasoning,
   };
-  return costParts(tokens, price, {
+  return costMillionths(tokens, price, {
     inputTokens: estimate.inputTokens ?? 0,
     cachedInputTokens: 0,
     cacheWriteTokens: 0,
@@ -160,31 +159,36 @@ function dearestParts(price: PriceConfig, estimate: HoldEstimate): bigint {
 }
 
 /** The exact cost in millionths of a nano-USD. */
-function costParts(tokens: TokenPrices, price: PriceConfig, usage: CallUsage): bigint {
+function costMillionths(tokens: TokenPrices, price: PriceConfig, usage: CallUsage): bigint {
   let sum = 0n;
-  eachPart(tokens, price, usage, (_unit, parts, nanos) => void (sum += parts * nanos));
+  forEachCharge(tokens, price, usage, (_unit, parts, nanos) => void (sum += parts * nanos));
   return sum;
 }
 
-type Visit = (unit: PriceUnit, parts: bigint, priceNanos: bigint) => void;
+type ChargeVisitor = (unit: PriceUnit, parts: bigint, priceNanos: bigint) => void;
 
-/** Goes through what a call is charged for: the one place that says what is part of what. */
-function eachPart(tokens: TokenPrices, price: PriceConfig, usage: CallUsage, visit: Visit): void {
+/** Visits every charge of a call: the one place that splits input and output into their priced kinds. */
+function forEachCharge(
+  tokens: TokenPrices,
+  price: PriceConfig,
+  usage: CallUsage,
+  visit: ChargeVisitor,
+): void {
   const { input, cachedInput = input, cacheWrite = input, output, reasoning = output } = tokens;
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
   const each = (unit: PriceUnit, parts: bigint, nanos: bigint | undefined): void => {
     if (nanos !== undefined && parts > 0n) visit(unit, parts, nanos);
   };
-  // A vendor may report more reasoning than output: no more is made than was made.
+  // A vendor may report more reasoning tokens than output tokens: at most the output counts.
   const reasoned = Math.min(usage.reasoningTokens ?? 0, outputTokens);
   each("input", count(inputTokens - cachedInputTokens - cacheWriteTokens), input);
   each("cachedInput", count(cachedInputTokens), cachedInput);
   each("cacheWrite", count(cacheWriteTokens), cacheWrite);
   each("output", count(outputTokens - Math.max(reasoned, 0)), output);
   each("reasoning", count(reasoned), reasoning);
-  each("image", count(usage.images ?? 0) * partsPerPrice, price.image);
+  each("image", count(usage.images ?? 0) * quantityPerPrice, price.image);
   each("second", count(secondMicros(usage.seconds ?? 0)), price.second);
-  each("request", partsPerPrice, price.request);
+  each("request", quantityPerPrice, price.request);
 }
 
 /** Seconds in whole microseconds, which makes them as exact as tokens. */
@@ -196,7 +200,7 @@ function payable(discountBp: number): bigint {
   return wholeBp - BigInt(discountBp);
 }
 
-/** A vendor may report nonsense: less than nothing is nothing. */
+/** A usable count: a vendor may report negative numbers or fractions. */
 function count(value: number): bigint {
   return value > 0 ? BigInt(Math.trunc(value)) : 0n;
 }

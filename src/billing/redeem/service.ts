@@ -1,4 +1,4 @@
-/** The RPCs of codes that are worth money. */
+/** The RPCs of RedeemService: codes that are worth money. */
 import { hash, randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate, timestampDate } from "@bufbuild/protobuf/wkt";
@@ -15,7 +15,8 @@ import type {
   RedeemService,
   CreateRedeemCodesRequest,
 } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
-import { answering } from "../../core/database-lost.ts";
+import { noSuchAccount } from "../../core/access.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd, money } from "../../core/money.ts";
 import { actionValues, recordAction, withAction } from "../../core/operator-log.ts";
@@ -26,9 +27,8 @@ import { answering as answeringPool, type Queryable } from "../../db/queryable.t
 import { RedeemCodeEntity } from "../entity.ts";
 import { kindOf, sourceOf } from "../ledger/booking.ts";
 import { balanceMessage } from "../message.ts";
-import { noSuchAccount, parseAccount } from "../scope.ts";
+import { parseAccount } from "../scope.ts";
 
-/** What {@link createRedeemService} needs. */
 interface RedeemServiceOptions {
   readonly orm: MikroORM;
   /** The plain pool of the database. */
@@ -40,7 +40,7 @@ interface RedeemServiceOptions {
 type Rpcs = ServiceImpl<typeof RedeemService>;
 type CodeRow = InferEntity<typeof RedeemCodeEntity>;
 
-/** Makes the implementation of `uas.billing.v1.RedeemService`. */
+/** Creates the implementation of `uas.billing.v1.RedeemService`. */
 export function createRedeemService(options: RedeemServiceOptions): Rpcs {
   return { ...operatorRpcs(options), redeem: redeemRpc(options) };
 }
@@ -48,9 +48,9 @@ export function createRedeemService(options: RedeemServiceOptions): Rpcs {
 function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
   return {
     async createRedeemCodes(request, { values }) {
-      const wanted = wantedCodes(request);
+      const wanted = codeRequest(request);
       const codes = Array.from({ length: wanted.count }, newRedeemCode);
-      const rows = await answering(makeCodes(orm, { codes, wanted, values }));
+      const rows = await mapDatabaseLoss(makeCodes(orm, { codes, wanted, values }));
       return { codes, redeemCodes: rows.map(codeMessage) };
     },
 
@@ -64,25 +64,25 @@ function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
       ];
       const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
       const em = orm.em.fork();
-      const rows = await answering(em.find(RedeemCodeEntity, { $and: conditions }, order));
+      const rows = await mapDatabaseLoss(em.find(RedeemCodeEntity, { $and: conditions }, order));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       return { redeemCodes: items.map(codeMessage), nextPageToken };
     },
 
     async revokeRedeemCode({ redeemCodeId }, { values }) {
-      const row = await answering(revoke(orm, redeemCodeId, values));
+      const row = await mapDatabaseLoss(revoke(orm, redeemCodeId, values));
       return { redeemCode: codeMessage(row) };
     },
   };
 }
 
-interface Making {
+interface NewCodes {
   readonly codes: readonly string[];
-  readonly wanted: WantedCodes;
+  readonly wanted: CodeRequest;
   readonly values: ContextValues;
 }
 
-function makeCodes(orm: MikroORM, { codes, wanted, values }: Making): Promise<CodeRow[]> {
+function makeCodes(orm: MikroORM, { codes, wanted, values }: NewCodes): Promise<CodeRow[]> {
   const { amountNanos, source, note, expireTime } = wanted;
   return orm.em.fork().transactional(async (em) => {
     const rows = codes.map((code) =>
@@ -193,16 +193,14 @@ function stateOf({ redeemTime, revokeTime, expireTime }: CodeRow): RedeemCodeSta
   return isOver ? RedeemCodeState.EXPIRED : RedeemCodeState.OPEN;
 }
 
-/** The same of a code that never was, of one that somebody else has redeemed, and of one that is over. */
+/** 404, equal for an unknown code, one that another account has redeemed, and one that is revoked or expired. */
 function noSuchCode(param: string): GatewayError {
   const text = "there is no such code, or it cannot be redeemed any more: check it";
   return new GatewayError(ErrorCode.NOT_FOUND, text, { param });
 }
 
-/* What redeem codes an operator wants. */
-
-/** What each of them is. */
-interface WantedCodes {
+/** A checked request for new codes. */
+interface CodeRequest {
   readonly amountNanos: bigint;
   readonly count: number;
   readonly source: TopUpSource;
@@ -211,13 +209,13 @@ interface WantedCodes {
   readonly expireTime: Date | null;
 }
 
-function wantedCodes({
+function codeRequest({
   amount,
   count,
   source,
   note,
   expireTime,
-}: CreateRedeemCodesRequest): WantedCodes {
+}: CreateRedeemCodesRequest): CodeRequest {
   return {
     amountNanos: present(amount).amountNanos,
     count: count || 1,
@@ -227,12 +225,10 @@ function wantedCodes({
   };
 }
 
-/* Codes that are worth money, as texts: how they are made, read and found. */
-
 /** Crockford's base 32: no letter that looks like a digit. */
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/** 20 characters of 5 bits: 100 random bits are beyond any guessing, also of a million open codes. */
+/** 20 characters of 5 bits: 100 random bits cannot be guessed, even with a million open codes. */
 const codeChars = 20;
 
 const groupChars = 4;
@@ -243,7 +239,7 @@ export function newRedeemCode(): string {
   return (chars.join("").match(new RegExp(`.{${groupChars}}`, "g")) ?? []).join("-");
 }
 
-/** A code as somebody typed it, in its one form without dashes; `undefined`: it is none. */
+/** Normalizes a typed code: upper case, without dashes; `undefined`: the text is no code. */
 export function readRedeemCode(text: string): string | undefined {
   // Spaces and dashes are for the eye; O, I and L are read for what they look like.
   const plain = text.slice(0, 100).toUpperCase().replaceAll(/[\s-]/g, "");
@@ -251,12 +247,12 @@ export function readRedeemCode(text: string): string | undefined {
   return new RegExp(`^[${alphabet}]{${codeChars}}$`).test(read) ? read : undefined;
 }
 
-/** What a code is found by: of so many random bits a plain hash is enough. */
+/** The stored hash of a code. A plain hash is enough for 100 random bits. */
 function redeemCodeHash(plain: string): Buffer {
   return hash("sha256", plain, "buffer");
 }
 
-/** The end of a code, by which people tell it from others. */
+/** The last characters of a code, by which people recognise it. */
 function redeemCodeHint(code: string): string {
   return code.slice(-groupChars);
 }

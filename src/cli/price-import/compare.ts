@@ -7,8 +7,9 @@ import type {
   RouteConfig,
   VendorConfig,
 } from "../../config/config.ts";
+import { priceAt } from "../../config/price.ts";
 import { formatUsd } from "../../core/money.ts";
-import { priceFrom, upcoming } from "../price-dates.ts";
+import { upcoming } from "../price-dates.ts";
 import { namesUnit, priceUnits, tierLimits, unitPrice } from "../price-units.ts";
 import type { MarginPpm } from "./decimal.ts";
 import { pricesWithMargin } from "./margin.ts";
@@ -176,9 +177,9 @@ function findEntry(
 /** @throws PriceRefusal where a list names another price than the first for a unit that both name */
 function checkAgreement([first, ...others]: readonly FoundEntry[], nowMs: number): void {
   if (first?.quote === undefined) return;
-  const price = priceFrom(first.quote.prices, nowMs);
+  const price = priceAt(first.quote.prices, nowMs);
   for (const { source, quote } of others) {
-    const problem = quote && difference(price, priceFrom(quote.prices, nowMs));
+    const problem = quote && difference(price, priceAt(quote.prices, nowMs));
     if (problem === undefined) continue;
     const reason = `${first.source.title} and ${source.title} disagree on ${problem}`;
     const remedy = "look at the vendor's price page and name one list with --from";

@@ -1,7 +1,8 @@
 /** Prices for customers, from what the routes of a model cost. */
 import type { DatedPrice, PriceConfig, PriceTier } from "../../config/config.ts";
+import { priceAt } from "../../config/price.ts";
 import { amountNanosMax } from "../../core/money.ts";
-import { moments, priceFrom } from "../price-dates.ts";
+import { moments } from "../price-dates.ts";
 import {
   type PriceUnit,
   isTokenUnit,
@@ -25,7 +26,7 @@ export function pricesWithMargin(
   marginPpm: MarginPpm,
 ): readonly DatedPrice[] {
   return moments(routes).map((fromMs) => {
-    const costs = routes.map((route) => priceFrom(route, fromMs));
+    const costs = routes.map((route) => priceAt(route, fromMs));
     checkUnits(costs);
     return { fromMs, price: dearest(costs, (nanos) => withMargin(nanos, marginPpm)) };
   });

@@ -1,44 +1,38 @@
-/** The keys of a customer, as an operator sees and switches them. */
+/** The API keys of an account, which operators can enable and disable. */
 import { useMutation } from "@connectrpc/connect-query";
 import { KeyRound } from "lucide-react";
 import { type Key, KeyState } from "../../../gen/uas/key/v1/key_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
-import { keyColumns } from "../key/columns.tsx";
-import { useKeys } from "../key/use-keys.ts";
-import { useText } from "../language.tsx";
-import { useDone } from "../settings/use-done.ts";
+import { useText } from "../common/language.tsx";
+import { keyColumns } from "../keys/columns.tsx";
+import { useKeys } from "../keys/keys.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead, Empty } from "../ui/card.tsx";
-import { ErrorNote } from "../ui/show.tsx";
-import { type Column, Table } from "../ui/table.tsx";
+import { useDone } from "../ui/form.tsx";
+import { type Column, HiddenTitle, QueryTable } from "../ui/table.tsx";
 
-/** The card. */
+/** The list of keys with a button that enables or disables each. */
 export function AccountKeys({ accountId }: { accountId: string }) {
   const texts = useText();
-  const { accounts: text } = texts.operator;
-  const { data, error, refetch } = useKeys(accountId);
+  const { accounts: text } = texts;
+  const query = useKeys(accountId);
   const turn: Column<Key> = {
     id: "switch",
-    title: <span className="sr-only">{texts.common.actions("")}</span>,
+    title: <HiddenTitle>{texts.common.actions("")}</HiddenTitle>,
     isTight: true,
     cell: (key) => <SwitchButton apiKey={key} />,
   };
   return (
     <Card>
       <CardHead title={text.keys} hint={text.keysHint} />
-      {error === null ? (
-        <Table
-          label={text.keys}
-          columns={[...keyColumns({ texts }), turn]}
-          rows={data?.keys}
-          keyOf={({ keyId }) => keyId}
-          empty={<Empty icon={<KeyRound />} title={text.noKeys} hint={text.noKeysHint} />}
-        />
-      ) : (
-        <div className="px-5 pb-5">
-          <ErrorNote error={error} onRetry={() => void refetch()} />
-        </div>
-      )}
+      <QueryTable
+        query={query}
+        label={text.keys}
+        columns={[...keyColumns({ texts }), turn]}
+        rows={query.data?.keys}
+        keyOf={({ keyId }) => keyId}
+        empty={<Empty icon={<KeyRound />} title={text.noKeys} hint={text.noKeysHint} />}
+      />
     </Card>
   );
 }

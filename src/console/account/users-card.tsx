@@ -1,25 +1,23 @@
-/** Who signs in for a customer, and what an operator can do about it. */
+/** The users of an account, and what an operator can do with them. */
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { Link2, MonitorSmartphone, Trash2, UserPlus, Users } from "lucide-react";
 import { useState } from "react";
 import type { Account } from "../../../gen/uas/account/v1/account_pb.ts";
 import { type User, UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import { type Texts, useText } from "../language.tsx";
-import { useDone } from "../settings/use-done.ts";
-import { Badge } from "../ui/badge.tsx";
+import { userName } from "../accounts/account.tsx";
+import { type Texts, useText } from "../common/language.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead, Empty } from "../ui/card.tsx";
 import { Confirm } from "../ui/dialog.tsx";
+import { SegmentsField, TextField } from "../ui/field.tsx";
+import { FormDialog, useDone } from "../ui/form.tsx";
 import { ActionMenu } from "../ui/menu.tsx";
-import { ErrorNote, Time } from "../ui/show.tsx";
-import { type Column, Table } from "../ui/table.tsx";
-import { AddUserDialog } from "./add-user-dialog.tsx";
-import { LinkDialog } from "./link-dialog.tsx";
-import { SessionsSheet } from "./sessions-sheet.tsx";
-import { userName } from "./user-name.ts";
+import { Badge } from "../ui/show.tsx";
+import { agoColumn, type Column, HiddenTitle, QueryTable } from "../ui/table.tsx";
+import { LinkDialog, SessionsSheet } from "./user-access.tsx";
 
-/** The most people that are asked for: an account has a handful. */
+/** The most users that are fetched: an account has a handful. */
 const usersMax = 1_000;
 
 interface Open {
@@ -27,11 +25,11 @@ interface Open {
   readonly user: User;
 }
 
-/** The card. */
+/** The list of users; adds, removes and signs them in by link. */
 export function UsersCard({ account: { accountId } }: { account: Account }) {
   const texts = useText();
-  const { accounts: text } = texts.operator;
-  const { data, error, refetch } = useQuery(UserService.method.listUsers, {
+  const { accounts: text } = texts;
+  const query = useQuery(UserService.method.listUsers, {
     accountId,
     pageSize: usersMax,
   });
@@ -50,19 +48,14 @@ export function UsersCard({ account: { accountId } }: { account: Account }) {
           </Button>
         }
       />
-      {error === null ? (
-        <Table
-          label={text.users}
-          columns={columnsOf(texts, setOpen)}
-          rows={data?.users}
-          keyOf={({ userId }) => userId}
-          empty={<Empty icon={<Users />} title={text.noUsers} hint={text.noUsersHint} />}
-        />
-      ) : (
-        <div className="px-5 pb-5">
-          <ErrorNote error={error} onRetry={() => void refetch()} />
-        </div>
-      )}
+      <QueryTable
+        query={query}
+        label={text.users}
+        columns={columnsOf(texts, setOpen)}
+        rows={query.data?.users}
+        keyOf={({ userId }) => userId}
+        empty={<Empty icon={<Users />} title={text.noUsers} hint={text.noUsersHint} />}
+      />
       {isAdding && <AddUserDialog accountId={accountId} onClose={() => setAdding(false)} />}
       {open?.kind === "link" && <LinkDialog user={open.user} onClose={close} />}
       <SessionsSheet user={open?.kind === "sessions" ? open.user : undefined} onClose={close} />
@@ -72,7 +65,7 @@ export function UsersCard({ account: { accountId } }: { account: Account }) {
 }
 
 function columnsOf(
-  { operator: { accounts: text }, common }: Texts,
+  { accounts: text, common }: Texts,
   onOpen: (open: Open) => void,
 ): Column<User>[] {
   return [
@@ -106,53 +99,54 @@ function columnsOf(
         </span>
       ),
     },
-    {
+    agoColumn({
       id: "signIn",
       title: text.lastSignIn,
       from: "md",
-      cell: ({ signInTime }) => <Time isRelative time={signInTime} none={common.never} />,
-    },
+      none: common.never,
+      time: ({ signInTime }) => signInTime,
+    }),
     {
       id: "menu",
-      title: <span className="sr-only">{common.actions("")}</span>,
+      title: <HiddenTitle>{common.actions("")}</HiddenTitle>,
       isTight: true,
-      cell: (user) => (
-        <ActionMenu
-          label={common.actions(userName(user))}
-          items={[
-            {
-              label: text.makeLink,
-              icon: <Link2 aria-hidden="true" />,
-              onSelect: () => onOpen({ kind: "link", user }),
-            },
-            {
-              label: text.sessions,
-              icon: <MonitorSmartphone aria-hidden="true" />,
-              onSelect: () => onOpen({ kind: "sessions", user }),
-            },
-            {
-              label: text.removeUser,
-              icon: <Trash2 aria-hidden="true" />,
-              isDanger: true,
-              onSelect: () => onOpen({ kind: "remove", user }),
-            },
-          ]}
-        />
-      ),
+      cell: (user) => <UserMenu user={user} onOpen={onOpen} />,
     },
   ];
 }
 
+function UserMenu({ user, onOpen }: { user: User; onOpen: (open: Open) => void }) {
+  const { accounts: text, common } = useText();
+  return (
+    <ActionMenu
+      label={common.actions(userName(user))}
+      items={[
+        {
+          label: text.createLink,
+          icon: <Link2 aria-hidden="true" />,
+          onSelect: () => onOpen({ kind: "link", user }),
+        },
+        {
+          label: text.sessions,
+          icon: <MonitorSmartphone aria-hidden="true" />,
+          onSelect: () => onOpen({ kind: "sessions", user }),
+        },
+        {
+          label: text.removeUser,
+          icon: <Trash2 aria-hidden="true" />,
+          isDanger: true,
+          onSelect: () => onOpen({ kind: "remove", user }),
+        },
+      ]}
+    />
+  );
+}
+
 function RemoveDialog({ user, onClose }: { user: User; onClose: () => void }) {
-  const {
-    operator: { accounts: text },
-  } = useText();
-  const done = useDone();
+  const { accounts: text } = useText();
+  const done = useDone(onClose);
   const remove = useMutation(UserService.method.deleteUser, {
-    onSuccess: async () => {
-      onClose();
-      await done(text.didRemove(userName(user)));
-    },
+    onSuccess: () => done(text.didRemove(userName(user))),
   });
   return (
     <Confirm
@@ -162,9 +156,63 @@ function RemoveDialog({ user, onClose }: { user: User; onClose: () => void }) {
       title={text.removeTitle(userName(user))}
       confirm={text.removeConfirm}
       isBusy={remove.isPending}
+      error={remove.error}
     >
       <p>{text.removeText}</p>
-      <ErrorNote error={remove.error} />
     </Confirm>
+  );
+}
+
+function AddUserDialog({ accountId, onClose }: { accountId: string; onClose: () => void }) {
+  const { accounts: text } = useText();
+  const [form, setForm] = useState({
+    name: "",
+    phone: "",
+    role: "member" as "member" | "operator",
+  });
+  const done = useDone(onClose);
+  const add = useMutation(UserService.method.createUser, {
+    onSuccess: () => done(text.userAdded),
+  });
+  const submit = (): void => {
+    const role = form.role === "operator" ? UserRole.OPERATOR : UserRole.MEMBER;
+    add.mutate({ accountId, name: form.name, phone: form.phone, role });
+  };
+  return (
+    <FormDialog
+      onClose={onClose}
+      title={text.addUser}
+      onSubmit={submit}
+      submit={text.addUser}
+      isBusy={add.isPending}
+      error={add.error}
+    >
+      <TextField
+        label={text.userName}
+        value={form.name}
+        maxLength={200}
+        required
+        autoFocus
+        onChange={(event) => setForm({ ...form, name: event.target.value })}
+      />
+      <TextField
+        label={text.phone}
+        hint={text.phoneHint}
+        type="tel"
+        placeholder="+86 138 0013 8000"
+        value={form.phone}
+        onChange={(event) => setForm({ ...form, phone: event.target.value })}
+      />
+      <SegmentsField
+        label={text.role}
+        value={form.role}
+        choices={[
+          { value: "member", label: text.roles.member },
+          { value: "operator", label: text.roles.operator },
+        ]}
+        onChoose={(role) => setForm({ ...form, role })}
+        hint={text.roleHint}
+      />
+    </FormDialog>
   );
 }

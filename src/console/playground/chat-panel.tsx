@@ -1,28 +1,27 @@
-/** Talking to a model that writes. */
+/** The chat with a text model. */
 import { useState } from "react";
 import type { Model } from "../../../gen/uas/inference/v1/model_pb.ts";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card } from "../ui/card.tsx";
 import { AreaField, TextField } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { chatCode } from "./code.ts";
-import { Composer } from "./composer.tsx";
+import { Composer, resultMessages, ToolResults } from "./composer.tsx";
 import {
   type FunctionTool,
+  imagesOf,
   type Message,
   openCalls,
-  picturesOf,
   requestOf,
   type Settings,
   userMessage,
 } from "./conversation.ts";
+import { useDraft } from "./draft.ts";
 import { RunSide } from "./run-side.tsx";
-import { ToolList } from "./tool-list.tsx";
-import { resultMessages, ToolResults } from "./tool-results.tsx";
+import { ToolsCard } from "./tools-card.tsx";
 import { Turns } from "./turns.tsx";
 import { type Chat, useChat } from "./use-chat.ts";
-import { useDraft } from "./use-draft.ts";
 
 /** The panel with conversation, tools, settings, code and cost. */
 export function ChatPanel({
@@ -35,42 +34,13 @@ export function ChatPanel({
   onTools: (tools: readonly FunctionTool[]) => void;
 }) {
   const { playground: text } = useText();
-  const [settings, setSettings] = useState<Settings>({
-    system: "",
-    maxTokens: "256",
-    temperature: "",
-  });
+  const [settings, setSettings] = useState<Settings>(firstSettings);
   const requestFor = (messages: readonly Message[]) =>
     requestOf(model.modelKey, messages, { ...settings, tools });
   const chat = useChat(requestFor);
   const said = chat.turns.map(({ message }) => message);
-  const draft = useDraft(bytesOf(said));
-  const [results, setResults] = useState<readonly string[]>([]);
-  const calls = chat.reply === undefined ? openCalls(said) : [];
-  const more: readonly Message[] =
-    calls.length > 0
-      ? resultMessages(calls, results)
-      : [
-          userMessage(
-            draft.text,
-            draft.pictures.map(({ url }) => url),
-          ),
-        ];
-  const isWritten = calls.length > 0 || !draft.isEmpty;
-  const send = (): void => {
-    chat.send(more);
-    draft.clear();
-    setResults([]);
-  };
-  const clear = (): void => {
-    chat.clear();
-    setResults([]);
-  };
-  const [request, codeHint] = isWritten
-    ? [requestFor([...said, ...more]), text.codeNext]
-    : chat.sent === undefined
-      ? [requestFor([userMessage("Hello", [])]), text.codeHint]
-      : [chat.sent, text.codeSent];
+  const input = useInput(chat, said);
+  const shown = shownRequest(chat, input.isWritten ? input.more : undefined);
   return (
     <div className="grid grid-cols-1 items-start gap-6 xl:grid-cols-[minmax(0,1fr)_22rem]">
       <Card className="flex min-h-[30rem] min-w-0 flex-col">
@@ -79,27 +49,17 @@ export function ChatPanel({
           <Ending chat={chat} />
           <ErrorNote error={chat.error} onRetry={() => chat.retry()} />
         </div>
-        {calls.length > 0 ? (
-          <ToolResults calls={calls} results={results} onWrite={setResults} onSend={send} />
-        ) : (
-          <Composer
-            draft={draft}
-            hasFocus={chat.turns.length > 0}
-            isRunning={chat.reply !== undefined}
-            onSend={send}
-            onStop={() => chat.stop()}
-          />
-        )}
+        <InputArea chat={chat} input={input} />
       </Card>
       <RunSide
         requestId={chat.requestId}
-        code={chatCode(location.origin, request)}
-        codeHint={codeHint}
-        more={<ToolList tools={tools} onChange={onTools} />}
+        code={chatCode(location.origin, shown.request ?? requestFor([...said, ...shown.messages]))}
+        codeHint={text[shown.hint]}
+        more={<ToolsCard tools={tools} onChange={onTools} />}
       >
         <SettingsFields model={model} settings={settings} onChange={setSettings} />
         {chat.turns.length > 0 && (
-          <Button className="self-start" disabled={chat.reply !== undefined} onClick={clear}>
+          <Button className="self-start" disabled={chat.reply !== undefined} onClick={input.reset}>
             {text.clear}
           </Button>
         )}
@@ -108,9 +68,66 @@ export function ChatPanel({
   );
 }
 
-/** How long the pictures of messages are as files, in bytes. */
+const firstSettings: Settings = { system: "", maxTokens: "256", temperature: "" };
+
+/** The code beside the chat: of the next request while one is written, else of the last one, else an example. */
+function shownRequest({ sent }: Chat, more: readonly Message[] | undefined) {
+  if (more !== undefined) {
+    return { request: undefined, messages: more, hint: "codeNext" } as const;
+  }
+  return sent === undefined
+    ? ({ request: undefined, messages: [userMessage("Hello", [])], hint: "codeHint" } as const)
+    : ({ request: sent, messages: [], hint: "codeSent" } as const);
+}
+
+/** What the user writes next: a message, or the results of the tools that the model called. */
+function useInput(chat: Chat, said: readonly Message[]) {
+  const draft = useDraft(bytesOf(said));
+  const [results, setResults] = useState<readonly string[]>([]);
+  const calls = chat.reply === undefined ? openCalls(said) : [];
+  const urls = draft.images.map(({ url }) => url);
+  const more: readonly Message[] =
+    calls.length > 0 ? resultMessages(calls, results) : [userMessage(draft.text, urls)];
+  return {
+    draft,
+    calls,
+    results,
+    setResults,
+    more,
+    isWritten: calls.length > 0 || !draft.isEmpty,
+    send: (): void => {
+      chat.send(more);
+      draft.clear();
+      setResults([]);
+    },
+    reset: (): void => {
+      chat.clear();
+      setResults([]);
+    },
+  };
+}
+
+function InputArea({ chat, input }: { chat: Chat; input: ReturnType<typeof useInput> }) {
+  const { calls, results, draft } = input;
+  if (calls.length > 0) {
+    return (
+      <ToolResults calls={calls} results={results} onWrite={input.setResults} onSend={input.send} />
+    );
+  }
+  return (
+    <Composer
+      draft={draft}
+      hasFocus={chat.turns.length > 0}
+      isRunning={chat.reply !== undefined}
+      onSend={input.send}
+      onStop={() => chat.stop()}
+    />
+  );
+}
+
+/** The size of the images in messages as files, in bytes. */
 function bytesOf(messages: readonly Message[]): number {
-  const urls = messages.flatMap(picturesOf);
+  const urls = messages.flatMap(imagesOf);
   return urls.reduce((sum, { length }) => sum + Math.ceil((length * 3) / 4), 0);
 }
 

@@ -1,19 +1,18 @@
-/** A chat completion, streamed: the request that the page shows as curl, byte for byte. */
-import { bodyOf, type ChatRequest } from "./conversation.ts";
-import type { Chunk } from "./reply.ts";
+/** A streamed chat completion: sent byte for byte as the page shows it, and put together piece by piece. */
+import { type AssistantMessage, bodyOf, type ChatRequest, type ToolCall } from "./conversation.ts";
 
-/** Where chat completions are asked for. */
+/** The path of chat completions. */
 export const chatPath = "/v1/chat/completions";
 
-/** A refusal of the gateway, in its own words. */
+/** An error of the gateway, with its message. */
 export class ChatError extends Error {}
 
-/** How a run is told of what comes. */
+/** Options of a run. */
 export interface RunOptions {
   /** The secret of the key. */
   readonly key: string;
   readonly signal: AbortSignal;
-  /** Called with the request id once there is an answer, be it a refusal: by it the call is found. */
+  /** Called with the request id when the reply starts, even if it is an error: the call is found by it. */
   readonly onAnswer: (requestId: string) => void;
   /** Called with each chunk of the reply. */
   readonly onChunk: (chunk: Chunk) => void;
@@ -22,7 +21,7 @@ export interface RunOptions {
 /**
  * Runs a completion.
  *
- * @throws ChatError where the gateway refuses, or ends the stream with an error
+ * @throws ChatError if the gateway refuses, or ends the stream with an error
  */
 export async function runChat(
   request: ChatRequest,
@@ -31,7 +30,7 @@ export async function runChat(
   const response = await fetch(chatPath, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    // The cookie counts for nothing here, so it is not sent.
+    // This path ignores the session cookie, so it is not sent.
     credentials: "omit",
     body: bodyOf(request),
     signal,
@@ -65,4 +64,89 @@ async function* eventsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGe
       if (data !== "") yield data;
     }
   }
+}
+
+/** A piece of a tool call. What a vendor adds to it is kept. */
+interface CallPiece {
+  readonly index?: number;
+  readonly id?: string | null;
+  readonly function?: { readonly name?: string | null; readonly arguments?: string | null };
+}
+
+interface Delta {
+  readonly content?: string | null;
+  readonly refusal?: string | null;
+  readonly reasoning_content?: string | null;
+  readonly reasoning?: string | null;
+  readonly tool_calls?: readonly CallPiece[] | null;
+}
+
+/** A chunk of the stream. */
+export interface Chunk {
+  readonly choices?: readonly {
+    readonly delta?: Delta | null;
+    readonly finish_reason?: string | null;
+  }[];
+  readonly error?: { readonly message?: string };
+}
+
+/** The reply so far. */
+export interface Reply {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly calls: readonly ToolCall[];
+  /** The finish reason. Empty: it is not finished. */
+  readonly finish: string;
+}
+
+/** The reply before the first chunk. */
+export const noReply: Reply = { text: "", reasoning: "", calls: [], finish: "" };
+
+/** The reply after another chunk. */
+export function withChunk(reply: Reply, { choices }: Chunk): Reply {
+  const { delta, finish_reason: finish } = choices?.[0] ?? {};
+  const reasoning = delta?.reasoning_content ?? delta?.reasoning ?? "";
+  return {
+    text: reply.text + (delta?.content ?? "") + (delta?.refusal ?? ""),
+    reasoning: reply.reasoning + reasoning,
+    calls: (delta?.tool_calls ?? []).reduce(withPiece, reply.calls),
+    finish: finish ?? reply.finish,
+  };
+}
+
+/** Pieces belong together by their index; if a vendor gives all the same index, a new id starts a new call. */
+function withPiece(calls: readonly ToolCall[], piece: CallPiece): readonly ToolCall[] {
+  const { index = Math.max(calls.length - 1, 0), id, function: said, ...more } = piece;
+  const known = calls[index];
+  const isNew = known === undefined || (!!id && known.id !== "" && id !== known.id);
+  if (!isNew) {
+    const { name, arguments: before } = known.function;
+    const grown = { name: name || (said?.name ?? ""), arguments: before + (said?.arguments ?? "") };
+    return calls.with(index, {
+      ...known,
+      ...more,
+      id: known.id || (id ?? ""),
+      function: grown,
+    });
+  }
+  const begun = { name: said?.name ?? "", arguments: said?.arguments ?? "" };
+  return [...calls, { ...more, id: id ?? "", type: "function", function: begun }];
+}
+
+/**
+ * The message of a reply; `undefined`: it is empty.
+ *
+ * @param isWhole whether it is complete: tool calls that were cut off are dropped
+ */
+export function messageOf(reply: Reply, isWhole: boolean): AssistantMessage | undefined {
+  const { text, reasoning, calls } = reply;
+  if (!isWhole || calls.length === 0) {
+    return text === "" ? undefined : { role: "assistant", content: text };
+  }
+  return {
+    role: "assistant",
+    content: text === "" ? null : text,
+    ...(reasoning !== "" && { reasoning_content: reasoning }),
+    tool_calls: calls,
+  };
 }

@@ -1,9 +1,9 @@
-/** A request as code that makes it. */
-import type { CodeVersion } from "../ui/code-version.ts";
+/** The code that makes a request. */
+import type { CodeVersion } from "../common/snippets.ts";
 import { chatPath } from "./chat.ts";
-import { abbreviated, bodyOf, type ChatRequest, picturesOf } from "./conversation.ts";
+import { abbreviated, bodyOf, type ChatRequest, imagesOf } from "./conversation.ts";
 
-/** The request in several languages, pictures shortened for the eye and whole when they are copied. */
+/** The request in several languages: images are shown shortened and copied in full. */
 export function chatCode(origin: string, request: ChatRequest): readonly CodeVersion[] {
   const shown = abbreviated(request);
   const version = (
@@ -23,11 +23,11 @@ export function chatCode(origin: string, request: ChatRequest): readonly CodeVer
   ];
 }
 
-/** For the shell. A shell takes no argument as long as a picture: then the body comes in from behind. */
+/** For the shell. A shell takes no argument as long as an image: then the body comes by standard input. */
 function curlOf(origin: string, request: ChatRequest): string {
   const body = bodyOf(request);
-  const hasPictures = request.messages.some((message) => picturesOf(message).length > 0);
-  const data = hasPictures
+  const hasImages = request.messages.some((message) => imagesOf(message).length > 0);
+  const data = hasImages
     ? `--data-binary @- <<'BODY'\n${body}\nBODY`
     : `-d '${body.replaceAll("'", String.raw`'\''`)}'`;
   return `curl -N ${origin}${chatPath} \\
@@ -53,7 +53,7 @@ for chunk in stream:
         print(${request.tools === undefined ? "" : "choice.delta.tool_calls or "}choice.delta.content or "", end="", flush=True)`;
 }
 
-/** A JSON value as Python writes it. Its texts are Python's too: JSON's escapes are a part of Python's. */
+/** A JSON value as a Python literal. JSON strings are valid in Python, which has all their escapes. */
 function pythonText(value: unknown, indent: number): string {
   const [inner, outer] = [" ".repeat(indent + 4), " ".repeat(indent)];
   if (value === null || value === undefined) return "None";

@@ -1,14 +1,15 @@
-/** Where a message is written: text, and pictures that are picked, pasted or dropped. */
-import { ImagePlus, SendHorizontal, Square, X } from "lucide-react";
+/** Where the user writes: a message with images, or the results of tools. */
 import { clsx } from "clsx";
+import { ImagePlus, SendHorizontal, Square, X } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useRef, useState } from "react";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { AreaField } from "../ui/field.tsx";
-import type { Draft } from "./use-draft.ts";
-import { type Picture, pictureTypes } from "./pictures.ts";
+import { Form } from "../ui/form.tsx";
+import type { Message, ToolCall } from "./conversation.ts";
+import { type AttachedImage, type Draft, imageTypes } from "./draft.ts";
 
-/** The composer. */
+/** Writes a message: Enter sends it, images are picked, pasted or dropped. */
 export function Composer({
   draft,
   hasFocus,
@@ -17,14 +18,14 @@ export function Composer({
   onStop,
 }: {
   draft: Draft;
-  /** Whether it has the focus from its beginning: it takes the place of what had it. */
+  /** Whether the field has the focus at first, because it replaces a field that had it. */
   hasFocus: boolean;
   isRunning: boolean;
   onSend: () => void;
   onStop: () => void;
 }) {
   const { playground: text } = useText();
-  const [isOver, setOver] = useState(false);
+  const { isOver, onPaste, ...drop } = useGivenFiles(draft);
   const send = (): void => {
     if (!draft.isEmpty && !isRunning) onSend();
   };
@@ -33,31 +34,13 @@ export function Composer({
     event.preventDefault();
     send();
   };
-  const onPaste = (event: ClipboardEvent): void => {
-    if (event.clipboardData.files.length === 0) return;
-    // Copied cells of a spreadsheet are a text and a picture of it: the text is meant.
-    if (event.clipboardData.getData("text/plain") !== "") return;
-    event.preventDefault();
-    void draft.take([...event.clipboardData.files]);
-  };
-  const drag = (over: boolean) => (event: DragEvent) => {
-    if (!event.dataTransfer.types.includes("Files")) return;
-    event.preventDefault();
-    setOver(over);
-  };
-  const onDrop = (event: DragEvent): void => {
-    drag(false)(event);
-    void draft.take([...event.dataTransfer.files]);
-  };
   return (
     // oxlint-disable-next-line jsx-a11y/no-static-element-interactions -- by the keyboard: the button, and Ctrl+V
     <div
-      onDragOver={drag(true)}
-      onDragLeave={drag(false)}
-      onDrop={onDrop}
+      {...drop}
       className={clsx("flex flex-col gap-2 rounded-b-xl p-4", isOver && "bg-accent-soft")}
     >
-      <Pictures draft={draft} />
+      <AttachedImages draft={draft} />
       <AreaField
         label={text.message}
         isLabelHidden
@@ -90,6 +73,32 @@ export function Composer({
   );
 }
 
+/** Files that are pasted into the message or dropped on it. */
+function useGivenFiles(draft: Draft) {
+  const [isOver, setOver] = useState(false);
+  const drag = (over: boolean) => (event: DragEvent) => {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    setOver(over);
+  };
+  return {
+    isOver,
+    onDragOver: drag(true),
+    onDragLeave: drag(false),
+    onDrop: (event: DragEvent): void => {
+      drag(false)(event);
+      void draft.take([...event.dataTransfer.files]);
+    },
+    onPaste: (event: ClipboardEvent): void => {
+      if (event.clipboardData.files.length === 0) return;
+      // Cells copied from a spreadsheet are a text and an image of it: the text is meant.
+      if (event.clipboardData.getData("text/plain") !== "") return;
+      event.preventDefault();
+      void draft.take([...event.clipboardData.files]);
+    },
+  };
+}
+
 function Picker({ draft }: { draft: Draft }) {
   const { playground: text } = useText();
   const input = useRef<HTMLInputElement>(null);
@@ -100,7 +109,7 @@ function Picker({ draft }: { draft: Draft }) {
         type="file"
         multiple
         hidden
-        accept={pictureTypes}
+        accept={imageTypes}
         aria-label={text.attach}
         onChange={({ target }) => {
           void draft.take([...(target.files ?? [])]);
@@ -116,18 +125,18 @@ function Picker({ draft }: { draft: Draft }) {
   );
 }
 
-/** The pictures that go with the message, and why others do not. */
-function Pictures({ draft }: { draft: Draft }) {
+/** The images of the message, and why others were not added. */
+function AttachedImages({ draft }: { draft: Draft }) {
   const { playground: text } = useText();
-  const { pictures, faults } = draft;
+  const { images, faults } = draft;
   return (
     <>
-      {pictures.length > 0 && (
-        <ul aria-label={text.pictures} className="flex flex-wrap gap-3">
-          {pictures.map((picture, index) => (
+      {images.length > 0 && (
+        <ul aria-label={text.images} className="flex flex-wrap gap-3">
+          {images.map((image, index) => (
             // oxlint-disable-next-line react/no-array-index-key -- one file may be there twice
             <li key={index}>
-              <Attached picture={picture} onRemove={() => draft.remove(index)} />
+              <Thumbnail image={image} onRemove={() => draft.remove(index)} />
             </li>
           ))}
         </ul>
@@ -137,7 +146,7 @@ function Pictures({ draft }: { draft: Draft }) {
           {faults.map(({ name, fault }, index) => (
             // oxlint-disable-next-line react/no-array-index-key -- one file may be there twice
             <p key={index} className="break-words">
-              {text.pictureFaults[fault](name)}
+              {text.imageFaults[fault](name)}
             </p>
           ))}
         </div>
@@ -146,11 +155,11 @@ function Pictures({ draft }: { draft: Draft }) {
   );
 }
 
-function Attached({
-  picture: { name, url, bytes },
+function Thumbnail({
+  image: { name, url, bytes },
   onRemove,
 }: {
-  picture: Picture;
+  image: AttachedImage;
   onRemove: () => void;
 }) {
   const { playground: text } = useText();
@@ -166,12 +175,74 @@ function Attached({
       </figcaption>
       <button
         type="button"
-        aria-label={text.removePicture(name)}
+        aria-label={text.removeImage(name)}
         onClick={onRemove}
         className={clsx(buttonClass("secondary", "icon"), "absolute -top-2 -right-2 size-7!")}
       >
         <X aria-hidden="true" />
       </button>
     </figure>
+  );
+}
+
+/** The messages for the results of tools. */
+export function resultMessages(
+  calls: readonly ToolCall[],
+  results: readonly string[],
+): readonly Message[] {
+  return calls.map(({ id }, index) => ({
+    role: "tool",
+    tool_call_id: id,
+    content: results[index] ?? "",
+  }));
+}
+
+/** The form for the results of tool calls. `onWrite` is called with each change. */
+export function ToolResults({
+  calls,
+  results,
+  onWrite,
+  onSend,
+}: {
+  calls: readonly ToolCall[];
+  results: readonly string[];
+  onWrite: (results: readonly string[]) => void;
+  onSend: () => void;
+}) {
+  const { playground: text } = useText();
+  const [isTried, setTried] = useState(false);
+  const isMissing = (index: number): boolean => (results[index] ?? "").trim() === "";
+  const submit = (): void => {
+    setTried(true);
+    if (!calls.some((_, index) => isMissing(index))) onSend();
+  };
+  return (
+    <Form onSubmit={submit} className="flex flex-col gap-3 border-t border-line p-4">
+      <p className="text-[0.8125rem] text-muted">{text.resultsHint}</p>
+      {calls.map(({ function: { name } }, index) => (
+        <AreaField
+          // oxlint-disable-next-line react/no-array-index-key -- ids may repeat, their order does not change
+          key={index}
+          label={
+            <span className="wrap-anywhere">
+              {text.resultOf(calls.length > 1 ? `${name} (${index + 1})` : name)}
+            </span>
+          }
+          error={isTried && isMissing(index) ? text.resultMissing : undefined}
+          rows={3}
+          spellCheck={false}
+          autoFocus={index === 0}
+          className="font-mono text-xs"
+          value={results[index] ?? ""}
+          onChange={({ target }) =>
+            onWrite(calls.map((_, at) => (at === index ? target.value : (results[at] ?? ""))))
+          }
+        />
+      ))}
+      <Button type="submit" tone="primary" size="medium" className="self-end">
+        <SendHorizontal aria-hidden="true" />
+        {text.sendResults(calls.length)}
+      </Button>
+    </Form>
   );
 }

@@ -1,4 +1,4 @@
-/** What is said in the playground: messages as chat completions have them, and the request that they make. */
+/** A conversation of the playground: messages of chat completions, and the request that they make. */
 
 /** A text of a message. */
 export interface TextPart {
@@ -6,19 +6,19 @@ export interface TextPart {
   readonly text: string;
 }
 
-/** A picture of a message, as a `data:` address. */
-export interface PicturePart {
+/** An image of a message, as a `data:` address. */
+export interface ImagePart {
   readonly type: "image_url";
   readonly image_url: { readonly url: string };
 }
 
-/** What the model wants a tool to do. What else the vendor sent with it goes back to it as it came. */
+/** A tool call of the model. Other members from the vendor are sent back unchanged. */
 export interface ToolCall {
   readonly id: string;
   readonly type: "function";
   readonly function: {
     readonly name: string;
-    /** JSON, as the model wrote it: it may be none. */
+    /** As the model wrote it: it may be invalid JSON. */
     readonly arguments: string;
   };
 }
@@ -28,14 +28,14 @@ export interface AssistantMessage {
   /** `null`: it only calls tools. */
   readonly content: string | null;
   readonly tool_calls?: readonly ToolCall[];
-  /** What it thought before it called tools: some vendors want it back. */
+  /** The reasoning before the tool calls: some vendors require it back. */
   readonly reasoning_content?: string;
 }
 
 /** One message. */
 export type Message =
   | { readonly role: "system"; readonly content: string }
-  | { readonly role: "user"; readonly content: string | readonly (TextPart | PicturePart)[] }
+  | { readonly role: "user"; readonly content: string | readonly (TextPart | ImagePart)[] }
   | AssistantMessage
   | { readonly role: "tool"; readonly tool_call_id: string; readonly content: string };
 
@@ -50,7 +50,7 @@ export interface FunctionTool {
   };
 }
 
-/** What is asked for. */
+/** The request of a chat completion. */
 export interface ChatRequest {
   readonly model: string;
   readonly messages: readonly Message[];
@@ -60,7 +60,7 @@ export interface ChatRequest {
   readonly stream: true;
 }
 
-/** What the fields beside a conversation say. */
+/** The settings beside a conversation, as typed. */
 export interface Settings {
   readonly system: string;
   readonly maxTokens: string;
@@ -85,25 +85,25 @@ export function requestOf(
   };
 }
 
-/** A message of the user. With pictures it is a list of parts, the text first. */
-export function userMessage(text: string, pictures: readonly string[]): Message {
-  if (pictures.length === 0) return { role: "user", content: text };
-  const parts = pictures.map((url): PicturePart => ({ type: "image_url", image_url: { url } }));
+/** A message of the user. With images it is a list of parts, the text first. */
+export function userMessage(text: string, images: readonly string[]): Message {
+  if (images.length === 0) return { role: "user", content: text };
+  const parts = images.map((url): ImagePart => ({ type: "image_url", image_url: { url } }));
   const said: readonly TextPart[] = text.trim() === "" ? [] : [{ type: "text", text }];
   return { role: "user", content: [...said, ...parts] };
 }
 
-/** The body of a request: what is sent, and what the page shows, byte for byte. */
+/** The body of a request: sent and shown byte for byte the same. */
 export function bodyOf(request: object): string {
   return JSON.stringify(request, undefined, 2);
 }
 
-/** The same request for the eye: of each picture only the beginning. */
+/** The same request to look at: each image is cut to its beginning. */
 export function abbreviated(request: ChatRequest): ChatRequest {
   return { ...request, messages: request.messages.map(shortMessage) };
 }
 
-/** How much of a picture's address is shown, in characters. */
+/** How much of an image's data is shown, in characters. */
 const shownChars = 48;
 
 function shortMessage(message: Message): Message {
@@ -115,8 +115,8 @@ function shortMessage(message: Message): Message {
   return { ...message, content };
 }
 
-/** The pictures of a message. */
-export function picturesOf(message: Message): readonly string[] {
+/** The images of a message. */
+export function imagesOf(message: Message): readonly string[] {
   if (message.role !== "user" || typeof message.content === "string") return [];
   return message.content.flatMap((part) => (part.type === "image_url" ? [part.image_url.url] : []));
 }
@@ -127,7 +127,7 @@ export function textOf({ content }: Message): string {
   return (content ?? []).flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }
 
-/** The tools that the model called last and that have not answered yet. */
+/** The tool calls at the end of a conversation, which have no results yet. */
 export function openCalls(messages: readonly Message[]): readonly ToolCall[] {
   const last = messages.at(-1);
   return last?.role === "assistant" ? (last.tool_calls ?? []) : [];

@@ -1,21 +1,21 @@
-/** Beside a run: its settings, the code that does the same, and what it cost. */
+/** The column beside a run: its cost, its settings, and the code that does the same. */
 import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
-import { useText } from "../language.tsx";
-import { useAccountId } from "../session.tsx";
-import { durationText } from "../time.ts";
+import { useText } from "../common/language.tsx";
+import { useAccountId } from "../common/session.tsx";
+import type { CodeVersion } from "../common/snippets.ts";
+import { durationText } from "../common/time.ts";
 import { buttonClass } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { CodeTabs } from "../ui/code.tsx";
-import type { CodeVersion } from "../ui/code-version.ts";
 import { Amount } from "../ui/show.tsx";
-import { millis } from "../duration.ts";
+import { millis } from "../common/contract.ts";
 
-/** The side. */
+/** The column. Cards in `more` stand between the settings and the code. */
 export function RunSide({
   requestId,
   code,
@@ -23,10 +23,10 @@ export function RunSide({
   more,
   children,
 }: {
-  /** The last run. Empty: there was none. */
+  /** The request id of the last run. Empty: there was none. */
   requestId: string;
   code: readonly CodeVersion[];
-  /** Which request the code makes. */
+  /** Says which request the code makes. */
   codeHint: string;
   /** Cards between the settings and the code. */
   more?: ReactNode;
@@ -62,10 +62,10 @@ function spentText({ usage, duration: took }: CallRecord): string {
   return `${inputTokens.toLocaleString()} → ${outputTokens.toLocaleString()} · ${duration}`;
 }
 
-/** How often the call is looked for until it is recorded, in milliseconds. */
+/** How often the call is fetched until it is recorded, in milliseconds. */
 const lookMs = 500;
 
-/** What the last run cost: its record comes a moment after its end. */
+/** The cost of the last run, which is recorded a moment after its end. */
 function Cost({ requestId }: { requestId: string }) {
   const { playground: text, overview } = useText();
   const accountId = useAccountId();

@@ -1,4 +1,4 @@
-/** Making pictures, films and sound: a task, submitted as any program does it, and followed until its end. */
+/** Generating images, videos and audio: a task, submitted as any program does it, and followed until its end. */
 import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
@@ -9,20 +9,18 @@ import {
   type GetModelSchemaResponse,
   TaskService,
 } from "../../../gen/uas/task/v1/task_service_pb.ts";
-import { useText } from "../language.tsx";
-import { taskSnippet } from "../model/task-snippet.ts";
-import { TaskResult } from "../task/task-result.tsx";
-import { TaskBadge, TaskProgress } from "../task/task-state.tsx";
-import { useTask } from "../task/use-task.ts";
+import { useText } from "../common/language.tsx";
+import { taskSnippet } from "../common/snippets.ts";
+import { TaskBadge, TaskProgress, TaskResult, useTask } from "../tasks/task.tsx";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, Skeleton } from "../ui/card.tsx";
 import { AreaField } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { bodyOf } from "./conversation.ts";
 import { RunSide } from "./run-side.tsx";
-import { usePlaygroundKey } from "./use-playground-key.ts";
+import { usePlaygroundKey } from "./use-key.ts";
 
-/** The panel, once it is known what the model takes. */
+/** Runs a task with parameters that are written as JSON, starting with an example. */
 export function TaskPanel({ model: { modelKey } }: { model: Model }) {
   const { data, error } = useQuery(TaskService.method.getModelSchema, { modelKey });
   if (error !== null) return <ErrorNote error={error} />;
@@ -111,7 +109,7 @@ function Running({ taskId }: { taskId: string }) {
   );
 }
 
-/** The object that a text is; `undefined` where it is none. */
+/** Parses a JSON object; `undefined`: it is none. */
 function readObject(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -121,7 +119,7 @@ function readObject(text: string): object | undefined {
   }
 }
 
-/** Submits a task over the documented path. @throws Error with the gateway's words */
+/** Submits a task over the documented path. @throws Error with the gateway's message */
 async function submitTask(
   body: object,
   key: string,
@@ -129,7 +127,7 @@ async function submitTask(
   const response = await fetch("/api/ai/tasks", {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    // The cookie counts for nothing here, so it is not sent.
+    // This path ignores the session cookie, so it is not sent.
     credentials: "omit",
     body: bodyOf(body),
   });

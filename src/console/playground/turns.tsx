@@ -1,13 +1,13 @@
-/** What was said in a conversation. */
+/** The messages of a conversation. */
 import { Wrench } from "lucide-react";
 import { type ReactNode, useId } from "react";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { CodeBlock } from "../ui/code.tsx";
-import { type Message, picturesOf, textOf, type ToolCall } from "./conversation.ts";
-import type { Reply } from "./reply.ts";
+import type { Reply } from "./chat.ts";
+import { imagesOf, type Message, textOf, type ToolCall } from "./conversation.ts";
 import type { Chat, Turn } from "./use-chat.ts";
 
-/** The turns, and the reply that is under way. */
+/** The turns so far, and the reply that is streaming. */
 export function Turns({ chat }: { chat: Chat }) {
   const { playground: text } = useText();
   const { turns, reply } = chat;
@@ -73,12 +73,12 @@ function UserSaid({ message }: { message: Message }) {
   return (
     <li className="flex max-w-full flex-col items-end gap-1 self-end">
       <p className="text-xs text-muted">{text.you}</p>
-      {picturesOf(message).map((url, index) => (
+      {imagesOf(message).map((url, index) => (
         <img
           // oxlint-disable-next-line react/no-array-index-key -- what was said does not change
           key={index}
           src={url}
-          alt={text.picture(index + 1)}
+          alt={text.image(index + 1)}
           className="max-h-60 max-w-full rounded-xl border border-line object-contain"
         />
       ))}
@@ -134,7 +134,7 @@ function Answer({
   );
 }
 
-/** A call of a tool, with its arguments laid out where they are JSON. */
+/** A tool call, with its arguments indented if they are JSON. */
 function Call({ call: { function: called } }: { call: ToolCall }) {
   const { playground: text } = useText();
   const id = useId();

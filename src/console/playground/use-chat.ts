@@ -1,32 +1,31 @@
-/** A conversation, and the call that goes on with it. */
+/** A conversation, and the call that continues it. */
 import { useEffect, useRef, useState } from "react";
-import { runChat } from "./chat.ts";
+import { messageOf, noReply, type Reply, runChat, withChunk } from "./chat.ts";
 import type { ChatRequest, Message } from "./conversation.ts";
-import { messageOf, noReply, type Reply, withChunk } from "./reply.ts";
-import { usePlaygroundKey } from "./use-playground-key.ts";
+import { usePlaygroundKey } from "./use-key.ts";
 
-/** What was said, with what does not go back to the model. */
+/** A message, with what is not sent back to the model. */
 export interface Turn {
   readonly message: Message;
-  /** What the model thought before. Empty: nothing that it tells. */
+  /** The reasoning before the message. Empty: none. */
   readonly reasoning?: string;
 }
 
-/** The conversation. */
+/** The state of a conversation, and its actions. */
 export interface Chat {
   readonly turns: readonly Turn[];
-  /** What has come of the reply; `undefined`: none is under way. */
+  /** The reply so far; `undefined`: none is streaming. */
   readonly reply: Reply | undefined;
-  /** How the last reply ended, in the style's word. Empty: there was none, or it did not end. */
+  /** The finish reason of the last reply. Empty: there is none, or it did not finish. */
   readonly finish: string;
   readonly error: unknown;
-  /** Of the last call. Empty: there was none. */
+  /** The request id of the last call. Empty: there was none. */
   readonly requestId: string;
   /** The last request, as it was sent. */
   readonly sent: ChatRequest | undefined;
-  /** Says more. */
+  /** Sends more messages. */
   send(more: readonly Message[]): void;
-  /** Asks for the last messages again. */
+  /** Sends the last messages again. */
   retry(): void;
   stop(): void;
   clear(): void;
@@ -41,14 +40,14 @@ interface Ended {
 
 const nothing: Ended = { finish: "", error: null, requestId: "", sent: undefined };
 
-/** @param requestFor the request that messages make with the present settings */
+/** Keeps a conversation. @param requestFor the request for messages with the current settings */
 export function useChat(requestFor: (messages: readonly Message[]) => ChatRequest): Chat {
   const [turns, setTurns] = useState<readonly Turn[]>([]);
   const [reply, setReply] = useState<Reply>();
   const [ended, setEnded] = useState(nothing);
   const stop = useRef<AbortController>(undefined);
   const keyOf = usePlaygroundKey();
-  // Who leaves the page waits for no answer, and should not pay for one.
+  // A user who leaves the page should not pay for a reply that nobody reads.
   useEffect(() => () => stop.current?.abort(), []);
 
   const run = async (asked: readonly Turn[]): Promise<void> => {

@@ -3,61 +3,51 @@ import { useMutation } from "@connectrpc/connect-query";
 import { useState } from "react";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import { useText } from "../language.tsx";
-import { useSession } from "../session.tsx";
-import { ActionCode } from "../ui/action-code.tsx";
-import { Badge } from "../ui/badge.tsx";
-import { Button } from "../ui/button.tsx";
-import { Card, CardHead } from "../ui/card.tsx";
+import { useText } from "../common/language.tsx";
+import { isFreshLink, useSession } from "../common/session.tsx";
+import { ActionCode } from "../ui/code-field.tsx";
 import { TextField } from "../ui/field.tsx";
-import { FormDialog } from "../ui/form-dialog.tsx";
-import { isFreshLink } from "./fresh-link.ts";
-import { useDone } from "./use-done.ts";
+import { FormDialog, useDone } from "../ui/form.tsx";
+import { MethodCard } from "./method-card.tsx";
 
-/** The least that a password has, in characters. */
+/** The shortest password, in characters. */
 const passwordMin = 10;
 
-/** The card. */
+/** Sets or changes the e-mail address and the password. */
 export function PasswordCard() {
   const { settings: text } = useText();
   const { user } = useSession();
-  const [isOpen, setOpen] = useState(false);
   return (
-    <Card>
-      <CardHead
-        title={text.password}
-        hint={text.passwordHint}
-        actions={
-          <Button onClick={() => setOpen(true)}>
-            {user.hasPassword ? text.passwordChange : text.passwordSet}
-          </Button>
-        }
-      />
-      <p className="px-5 pb-5">
-        {user.hasPassword ? user.email : <Badge tone="neutral">{text.notSet}</Badge>}
-      </p>
-      {isOpen && <PasswordDialog onClose={() => setOpen(false)} />}
-    </Card>
+    <MethodCard
+      title={text.password}
+      hint={text.passwordHint}
+      value={user.hasPassword ? user.email : undefined}
+      change={user.hasPassword ? text.passwordChange : text.passwordSet}
+      dialog={(onClose) => <PasswordDialog onClose={onClose} />}
+    />
   );
+}
+
+interface Values {
+  readonly email: string;
+  readonly password: string;
+  readonly currentPassword: string;
+  readonly code: string;
 }
 
 function PasswordDialog({ onClose }: { onClose: () => void }) {
   const { settings: text, signIn, common } = useText();
   const { user, session } = useSession();
-  const [form, setForm] = useState({
+  const [form, setForm] = useState<Values>({
     email: user.email,
     password: "",
     currentPassword: "",
     code: "",
   });
-  const done = useDone();
+  const done = useDone(onClose);
   const set = useMutation(UserService.method.setPassword, {
-    onSuccess: async () => {
-      onClose();
-      await done(text.passwordSaved);
-    },
+    onSuccess: () => done(text.passwordSaved),
   });
-  const isFresh = isFreshLink(session);
   return (
     <FormDialog
       onClose={onClose}
@@ -86,23 +76,33 @@ function PasswordDialog({ onClose }: { onClose: () => void }) {
         value={form.password}
         onChange={(event) => setForm({ ...form, password: event.target.value })}
       />
-      {!isFresh && user.hasPassword && (
-        <TextField
-          label={text.passwordCurrent}
-          type="password"
-          autoComplete="current-password"
-          value={form.currentPassword}
-          onChange={(event) => setForm({ ...form, currentPassword: event.target.value })}
-        />
-      )}
-      {!isFresh && !user.hasPassword && user.maskedPhone !== "" && (
-        <ActionCode
-          action={CodeAction.SET_PASSWORD}
-          subjectId=""
-          value={form.code}
-          onChange={(code) => setForm({ ...form, code })}
-        />
-      )}
+      {!isFreshLink(session) && <Proof form={form} onChange={setForm} />}
     </FormDialog>
+  );
+}
+
+/** The proof of identity: the current password, else a code by SMS if there is a number. */
+function Proof({ form, onChange }: { form: Values; onChange: (form: Values) => void }) {
+  const { settings: text } = useText();
+  const { user } = useSession();
+  if (user.hasPassword) {
+    return (
+      <TextField
+        label={text.passwordCurrent}
+        type="password"
+        autoComplete="current-password"
+        value={form.currentPassword}
+        onChange={(event) => onChange({ ...form, currentPassword: event.target.value })}
+      />
+    );
+  }
+  if (user.maskedPhone === "") return null;
+  return (
+    <ActionCode
+      action={CodeAction.SET_PASSWORD}
+      subjectId=""
+      value={form.code}
+      onChange={(code) => onChange({ ...form, code })}
+    />
   );
 }

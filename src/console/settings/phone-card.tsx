@@ -3,43 +3,25 @@ import { useMutation } from "@connectrpc/connect-query";
 import { useState } from "react";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import { useText } from "../language.tsx";
-import { useSession } from "../session.tsx";
-import { ActionCode } from "../ui/action-code.tsx";
-import { Badge } from "../ui/badge.tsx";
-import { Button } from "../ui/button.tsx";
-import { Card, CardHead } from "../ui/card.tsx";
-import { CodeField, codeDigits } from "../ui/code-field.tsx";
+import { useText } from "../common/language.tsx";
+import { isFreshLink, useSession } from "../common/session.tsx";
+import { ActionCode, codeDigits, CodeField } from "../ui/code-field.tsx";
 import { TextField } from "../ui/field.tsx";
-import { FormDialog } from "../ui/form-dialog.tsx";
-import { isFreshLink } from "./fresh-link.ts";
-import { useDone } from "./use-done.ts";
+import { FormDialog, useDone } from "../ui/form.tsx";
+import { MethodCard } from "./method-card.tsx";
 
-/** The card. */
+/** Adds or changes the mobile number. */
 export function PhoneCard() {
   const { settings: text } = useText();
-  const { user } = useSession();
-  const [isOpen, setOpen] = useState(false);
+  const { maskedPhone } = useSession().user;
   return (
-    <Card>
-      <CardHead
-        title={text.phone}
-        hint={text.phoneHint}
-        actions={
-          <Button onClick={() => setOpen(true)}>
-            {user.maskedPhone === "" ? text.phoneAdd : text.phoneChange}
-          </Button>
-        }
-      />
-      <p className="px-5 pb-5">
-        {user.maskedPhone === "" ? (
-          <Badge tone="neutral">{text.notSet}</Badge>
-        ) : (
-          <span className="font-mono">{user.maskedPhone}</span>
-        )}
-      </p>
-      {isOpen && <PhoneDialog onClose={() => setOpen(false)} />}
-    </Card>
+    <MethodCard
+      title={text.phone}
+      hint={text.phoneHint}
+      value={maskedPhone === "" ? undefined : <span className="font-mono">{maskedPhone}</span>}
+      change={maskedPhone === "" ? text.phoneAdd : text.phoneChange}
+      dialog={(onClose) => <PhoneDialog onClose={onClose} />}
+    />
   );
 }
 
@@ -49,13 +31,10 @@ function PhoneDialog({ onClose }: { onClose: () => void }) {
   const [phone, setPhone] = useState("");
   const [code, setCode] = useState("");
   const [currentCode, setCurrentCode] = useState("");
-  const done = useDone();
+  const done = useDone(onClose);
   const send = useMutation(UserService.method.sendPhoneCode);
   const set = useMutation(UserService.method.setPhone, {
-    onSuccess: async () => {
-      onClose();
-      await done(text.phoneSaved);
-    },
+    onSuccess: () => done(text.phoneSaved),
   });
   const needsProof = user.maskedPhone !== "" && !isFreshLink(session);
   const sent = send.data?.sent;
@@ -97,19 +76,20 @@ function PhoneDialog({ onClose }: { onClose: () => void }) {
             onResend={() => send.mutate({ phone })}
             isSending={send.isPending}
           />
-          {needsProof && (
-            <fieldset className="rounded-xl border border-line p-4">
-              <legend className="px-1 text-[0.8125rem] font-medium">{text.phoneProof}</legend>
-              <ActionCode
-                action={CodeAction.CHANGE_PHONE}
-                subjectId=""
-                value={currentCode}
-                onChange={setCurrentCode}
-              />
-            </fieldset>
-          )}
+          {needsProof && <CurrentNumber code={currentCode} onChange={setCurrentCode} />}
         </>
       )}
     </FormDialog>
+  );
+}
+
+/** The code to the current number, without which it is not replaced. */
+function CurrentNumber({ code, onChange }: { code: string; onChange: (code: string) => void }) {
+  const { settings: text } = useText();
+  return (
+    <fieldset className="rounded-xl border border-line p-4">
+      <legend className="px-1 text-[0.8125rem] font-medium">{text.phoneProof}</legend>
+      <ActionCode action={CodeAction.CHANGE_PHONE} subjectId="" value={code} onChange={onChange} />
+    </fieldset>
   );
 }

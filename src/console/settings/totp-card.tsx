@@ -1,59 +1,41 @@
-/** A second step at the sign-in: the codes of an authenticator app. */
+/** Two-factor authentication with an authenticator app. */
 import { useMutation } from "@connectrpc/connect-query";
 import { useState } from "react";
+import { encode } from "uqr";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import { useText } from "../language.tsx";
-import { useSession } from "../session.tsx";
-import { Badge } from "../ui/badge.tsx";
-import { Button, buttonClass } from "../ui/button.tsx";
-import { Card, CardHead } from "../ui/card.tsx";
+import { useText } from "../common/language.tsx";
+import { useSession } from "../common/session.tsx";
+import { buttonClass } from "../ui/button.tsx";
+import { TotpField } from "../ui/code-field.tsx";
 import { CodeBlock } from "../ui/code.tsx";
-import { FormDialog } from "../ui/form-dialog.tsx";
-import { QrCode } from "../ui/qr-code.tsx";
-import { TotpField } from "../ui/totp-field.tsx";
-import { useDone } from "./use-done.ts";
+import { FormDialog, useDone } from "../ui/form.tsx";
+import { Badge } from "../ui/show.tsx";
+import { MethodCard } from "./method-card.tsx";
 
-/** The card. */
+/** Sets up or removes the authenticator app. */
 export function TotpCard() {
   const { settings: text } = useText();
-  const { user } = useSession();
-  const [isOpen, setOpen] = useState(false);
+  const { hasTotp } = useSession().user;
   return (
-    <Card>
-      <CardHead
-        title={text.totp}
-        hint={text.totpHint}
-        actions={
-          <Button onClick={() => setOpen(true)}>
-            {user.hasTotp ? text.totpRemove : text.totpAdd}
-          </Button>
-        }
-      />
-      <p className="px-5 pb-5">
-        <Badge tone={user.hasTotp ? "good" : "neutral"}>
-          {user.hasTotp ? text.totpOn : text.notSet}
-        </Badge>
-      </p>
-      {isOpen &&
-        (user.hasTotp ? (
-          <RemoveDialog onClose={() => setOpen(false)} />
-        ) : (
-          <AddDialog onClose={() => setOpen(false)} />
-        ))}
-    </Card>
+    <MethodCard
+      title={text.totp}
+      hint={text.totpHint}
+      value={hasTotp ? <Badge tone="good">{text.totpOn}</Badge> : undefined}
+      change={hasTotp ? text.totpRemove : text.totpAdd}
+      dialog={(onClose) =>
+        hasTotp ? <RemoveDialog onClose={onClose} /> : <AddDialog onClose={onClose} />
+      }
+    />
   );
 }
 
 function AddDialog({ onClose }: { onClose: () => void }) {
   const { settings: text, common } = useText();
   const [code, setCode] = useState("");
-  const done = useDone();
+  const done = useDone(onClose);
   const start = useMutation(UserService.method.startTotp, { gcTime: 0 });
   const confirm = useMutation(UserService.method.confirmTotp, {
-    onSuccess: async () => {
-      onClose();
-      await done(text.totpAdded);
-    },
+    onSuccess: () => done(text.totpAdded),
   });
   const started = start.data;
   return (
@@ -86,12 +68,9 @@ function AddDialog({ onClose }: { onClose: () => void }) {
 function RemoveDialog({ onClose }: { onClose: () => void }) {
   const { settings: text } = useText();
   const [code, setCode] = useState("");
-  const done = useDone();
+  const done = useDone(onClose);
   const remove = useMutation(UserService.method.removeTotp, {
-    onSuccess: async () => {
-      onClose();
-      await done(text.totpRemoved);
-    },
+    onSuccess: () => done(text.totpRemoved),
   });
   return (
     <FormDialog
@@ -107,4 +86,41 @@ function RemoveDialog({ onClose }: { onClose: () => void }) {
       <TotpField value={code} onChange={setCode} />
     </FormDialog>
   );
+}
+
+/** The light margin that cameras need, in modules, as ISO/IEC 18004 requires. */
+const quietModules = 4;
+
+/**
+ * A text as a QR code, dark on light in both themes, because not every app reads the reverse. Without inline styles, which
+ * the security policy of the pages forbids.
+ */
+function QrCode({ text, label }: { text: string; label: string }) {
+  const { data, size } = encode(text, { ecc: "M", border: quietModules });
+  return (
+    <svg
+      role="img"
+      aria-label={label}
+      viewBox={`0 0 ${size} ${size}`}
+      shapeRendering="crispEdges"
+      className="size-52 max-w-full shrink-0 rounded-lg border border-line"
+    >
+      <rect width={size} height={size} className="fill-white" />
+      <path d={pathOf(data)} className="fill-black" />
+    </svg>
+  );
+}
+
+/** The dark modules: a rectangle for each run of them in a row. */
+function pathOf(rows: readonly (readonly boolean[])[]): string {
+  return rows
+    .flatMap((row, y) =>
+      [
+        ...row
+          .map((isDark) => (isDark ? "1" : "0"))
+          .join("")
+          .matchAll(/1+/g),
+      ].map(({ index, 0: run }) => `M${index} ${y}h${run.length}v1h-${run.length}z`),
+    )
+    .join("");
 }

@@ -1,30 +1,41 @@
-/** English: the language that the others are measured by. */
-import { code, common, shell, signIn } from "./en/base.ts";
-import { keys, overview } from "./en/pages.ts";
-import { billing, models, tasks, webhooks } from "./en/more.ts";
+/** English: every other language has the same members. */
+import { accounts, audit, system } from "./en/accounts.ts";
+import { billing, codes } from "./en/billing.ts";
+import { allCalls, calls, refund } from "./en/calls.ts";
+import { common, layout } from "./en/common.ts";
+import { keys } from "./en/keys.ts";
+import { models, prices, vendors } from "./en/models.ts";
+import { overview, usage } from "./en/overview.ts";
 import { playground } from "./en/playground.ts";
-import { operator } from "./en/operator.ts";
-import { settings } from "./en/settings.ts";
-import { calls, usage } from "./en/work.ts";
+import { code, settings, signIn } from "./en/sign-in.ts";
+import { allDeliveries, tasks, webhooks } from "./en/tasks.ts";
 
-/** All texts in English. */
+/** All texts in English, by area. */
 export const en = {
   common,
-  shell,
+  layout,
   signIn,
   code,
+  settings,
   overview,
+  usage,
   keys,
   calls,
-  usage,
-  settings,
+  allCalls,
+  refund,
   billing,
+  codes,
   tasks,
   webhooks,
+  allDeliveries,
   models,
+  prices,
+  vendors,
   playground,
-  operator,
+  accounts,
+  audit,
+  system,
 };
 
-/** What every language has. */
+/** The members that every language has. */
 export type Texts = typeof en;

@@ -1,28 +1,39 @@
-/** Simplified Chinese. */
+/** Simplified Chinese, in the terms of Chinese cloud consoles. */
 import type { Texts } from "./en.ts";
-import { code, common, shell, signIn } from "./zh/base.ts";
-import { keys, overview } from "./zh/pages.ts";
-import { billing, models, tasks, webhooks } from "./zh/more.ts";
+import { accounts, audit, system } from "./zh/accounts.ts";
+import { billing, codes } from "./zh/billing.ts";
+import { allCalls, calls, refund } from "./zh/calls.ts";
+import { common, layout } from "./zh/common.ts";
+import { keys } from "./zh/keys.ts";
+import { models, prices, vendors } from "./zh/models.ts";
+import { overview, usage } from "./zh/overview.ts";
 import { playground } from "./zh/playground.ts";
-import { operator } from "./zh/operator.ts";
-import { settings } from "./zh/settings.ts";
-import { calls, usage } from "./zh/work.ts";
+import { code, settings, signIn } from "./zh/sign-in.ts";
+import { allDeliveries, tasks, webhooks } from "./zh/tasks.ts";
 
-/** All texts in Chinese. */
+/** All texts in Chinese, by area. */
 export const zh: Texts = {
   common,
-  shell,
+  layout,
   signIn,
   code,
+  settings,
   overview,
+  usage,
   keys,
   calls,
-  usage,
-  settings,
+  allCalls,
+  refund,
   billing,
+  codes,
   tasks,
   webhooks,
+  allDeliveries,
   models,
+  prices,
+  vendors,
   playground,
-  operator,
+  accounts,
+  audit,
+  system,
 };

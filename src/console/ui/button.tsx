@@ -2,7 +2,7 @@
 import { clsx } from "clsx";
 import type { ComponentProps } from "react";
 
-/** How loud a button is: one primary at most in a view. */
+/** How prominent a button is: at most one primary in a view. */
 export type ButtonTone = "primary" | "secondary" | "quiet" | "danger";
 
 export type ButtonSize = "small" | "medium" | "icon";
@@ -24,7 +24,7 @@ const sizes: Readonly<Record<ButtonSize, string>> = {
   icon: "size-9 sm:size-8",
 };
 
-/** The classes of a button, for links. */
+/** The classes of a button, for links that look like one. */
 export function buttonClass(tone: ButtonTone = "secondary", size: ButtonSize = "small"): string {
   return clsx(base, tones[tone], sizes[size]);
 }
@@ -34,11 +34,11 @@ export interface ButtonProps extends ComponentProps<"button"> {
   readonly tone?: ButtonTone;
   /** Default: small. */
   readonly size?: ButtonSize;
-  /** Whether what it started is under way: it cannot be pressed again, and says so. */
+  /** Whether its action is running: it shows that, and cannot be pressed again. */
   readonly isBusy?: boolean;
 }
 
-/** A button. Never submits a form unless `type` says so. */
+/** A button. It submits a form only with `type`. */
 export function Button({
   tone = "secondary",
   size = "small",

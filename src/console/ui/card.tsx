@@ -1,8 +1,9 @@
-/** The surfaces that pages are made of. */
+/** The building blocks of pages: cards, headings, figures, facts, empty states. */
 import { clsx } from "clsx";
 import { type ReactNode, useEffect } from "react";
+import { exactUsd, usd } from "../common/money.ts";
 
-/** A surface with a border. */
+/** A section with a border. */
 export function Card({ children, className }: { children: ReactNode; className?: string }) {
   return (
     <section className={clsx("rounded-xl border border-line bg-surface shadow-card", className)}>
@@ -11,7 +12,7 @@ export function Card({ children, className }: { children: ReactNode; className?:
   );
 }
 
-/** The head of a card: a title, what it means, and what can be done. */
+/** The head of a card: title, hint and actions. */
 export function CardHead({
   title,
   hint,
@@ -32,7 +33,7 @@ export function CardHead({
   );
 }
 
-/** The head of a page; names the browser's tab too. */
+/** The head of a page; its title is also that of the browser's tab. */
 export function PageHead({
   title,
   hint,
@@ -56,7 +57,7 @@ export function PageHead({
   );
 }
 
-/** A figure with its name: big enough to be read first. */
+/** A large figure with its label. */
 export function Figure({
   label,
   value,
@@ -73,7 +74,7 @@ export function Figure({
       <div className="text-[0.8125rem] text-muted">{label}</div>
       <div
         title={title}
-        // As high with what keeps its place.
+        // The same height with a skeleton.
         className="mt-1.5 h-7 truncate text-xl leading-7 font-semibold tracking-tight tabular-nums sm:h-8 sm:text-2xl sm:leading-8"
       >
         {value}
@@ -83,7 +84,27 @@ export function Figure({
   );
 }
 
-/** Names and values, one under the other. */
+/** An amount as a figure, exact in its tooltip; a skeleton until it is known. */
+export function MoneyFigure({
+  label,
+  nanos,
+  note,
+}: {
+  label: ReactNode;
+  nanos: bigint | undefined;
+  note?: ReactNode;
+}) {
+  return (
+    <Figure
+      label={label}
+      value={nanos === undefined ? <Skeleton className="mt-2 h-6 w-24" /> : usd(nanos)}
+      {...(nanos !== undefined && { title: exactUsd(nanos) })}
+      note={note}
+    />
+  );
+}
+
+/** A list of names and values. */
 export function Facts({ rows }: { rows: readonly (readonly [ReactNode, ReactNode])[] }) {
   return (
     <dl className="grid grid-cols-[minmax(7rem,max-content)_minmax(0,1fr)] gap-x-6 gap-y-2.5 text-[0.8125rem]">
@@ -98,7 +119,7 @@ export function Facts({ rows }: { rows: readonly (readonly [ReactNode, ReactNode
   );
 }
 
-/** What stands where nothing is yet: says what would be here and how it comes. */
+/** An empty state: what would be here, and how to get it. */
 export function Empty({
   icon,
   title,
@@ -127,7 +148,7 @@ export function Empty({
   );
 }
 
-/** Keeps the place of what is being loaded. */
+/** Reserves the space of something that is loading. */
 export function Skeleton({ className }: { className?: string }) {
   return (
     <span

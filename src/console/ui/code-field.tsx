@@ -1,17 +1,22 @@
-/** Codes that come by SMS: asked for by a button, typed in one field that phones fill by themselves. */
+/** Fields for codes: by SMS for a sign-in or a sensitive action, or from an authenticator app. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { useMutation } from "@connectrpc/connect-query";
+import { Link } from "@tanstack/react-router";
 import { FlaskConical } from "lucide-react";
 import { useEffect, useState } from "react";
-import type { SentCode } from "../../../gen/uas/account/v1/session_pb.ts";
-import { useText } from "../language.tsx";
-import { Button } from "./button.tsx";
+import type { CodeAction, SentCode } from "../../../gen/uas/account/v1/session_pb.ts";
+import { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
+import { useText } from "../common/language.tsx";
+import { useSession } from "../common/session.tsx";
+import { Button, buttonClass } from "./button.tsx";
 import { TextField } from "./field.tsx";
-import { millis } from "../duration.ts";
+import { ErrorNote } from "./show.tsx";
+import { millis } from "../common/contract.ts";
 
-/** How many digits a code has. */
+/** The number of digits in a code by SMS. */
 export const codeDigits = 7;
 
-/** The field for a code, and how to get another one. */
+/** The field for a code by SMS, and a button that sends a new one. */
 export function CodeField({
   sent,
   value,
@@ -84,12 +89,12 @@ function Resend({
   );
 }
 
-/** Seconds until another code can be asked for. */
+/** Seconds until a new code can be sent. */
 function useCountdown({ resendDelay, expireTime }: SentCode): number {
   const resendSeconds = millis(resendDelay) / 1_000;
   const id = expireTime === undefined ? 0 : timestampDate(expireTime).getTime();
   const [left, setLeft] = useState({ id, seconds: resendSeconds });
-  // Another code was sent: its time begins anew.
+  // A new code was sent: the countdown restarts.
   if (left.id !== id) setLeft({ id, seconds: resendSeconds });
   useEffect(() => {
     const timer = setInterval(
@@ -99,4 +104,79 @@ function useCountdown({ resendDelay, expireTime }: SentCode): number {
     return () => clearInterval(timer);
   }, []);
   return left.seconds;
+}
+
+/** Sends a code for one action on one object when asked to, so that opening a dialog sends none, and has its field. */
+export function ActionCode({
+  action,
+  subjectId,
+  value,
+  onChange,
+}: {
+  action: CodeAction;
+  subjectId: string;
+  value: string;
+  onChange: (code: string) => void;
+}) {
+  const { code: text } = useText();
+  const { user } = useSession();
+  const send = useMutation(SessionService.method.sendActionCode);
+  const ask = (): void => send.mutate({ action, subjectId });
+  const sent = send.data?.sent;
+  if (user.maskedPhone === "") {
+    return (
+      <div className="flex flex-col items-start gap-3">
+        <p>{text.noPhone}</p>
+        <Link to="/settings" className={buttonClass("primary")}>
+          {text.toSettings}
+        </Link>
+      </div>
+    );
+  }
+  if (sent === undefined) {
+    return (
+      <div className="flex flex-col items-start gap-3">
+        <p className="text-muted">{text.prove(user.maskedPhone)}</p>
+        <Button tone="primary" isBusy={send.isPending} onClick={ask}>
+          {text.send}
+        </Button>
+        <ErrorNote error={send.error} />
+      </div>
+    );
+  }
+  return (
+    <>
+      <CodeField
+        sent={sent}
+        value={value}
+        onChange={onChange}
+        onResend={ask}
+        isSending={send.isPending}
+      />
+      <ErrorNote error={send.error} />
+    </>
+  );
+}
+
+/** The field for the code of an authenticator app. */
+export function TotpField({
+  value,
+  onChange,
+}: {
+  value: string;
+  onChange: (value: string) => void;
+}) {
+  const { signIn } = useText();
+  return (
+    <TextField
+      label={signIn.totp}
+      hint={signIn.totpHint}
+      value={value}
+      onChange={(event) => onChange(event.target.value.replaceAll(/\D/g, "").slice(0, 6))}
+      inputMode="numeric"
+      autoComplete="one-time-code"
+      autoFocus
+      required
+    />
+  );
 }

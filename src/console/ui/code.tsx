@@ -1,9 +1,9 @@
-/** Code to read and to copy. */
+/** Code and ids, with buttons that copy them. */
 import { clsx } from "clsx";
 import { useState } from "react";
-import type { CodeVersion } from "./code-version.ts";
+import type { CodeVersion } from "../common/snippets.ts";
 import { CopyButton } from "./copy.tsx";
-import { Segments } from "./select.tsx";
+import { Segments } from "./field.tsx";
 
 /** A block of code with a button that copies it. */
 export function CodeBlock({
@@ -13,9 +13,9 @@ export function CodeBlock({
   className,
 }: {
   code: string;
-  /** What is copied, where it is more than what is shown. */
+  /** What is copied, if it is more than what is shown. */
   copied?: (() => string) | undefined;
-  /** What it is; for those who do not see it. */
+  /** Its name for screen readers. */
   label: string;
   className?: string;
 }) {
@@ -38,9 +38,7 @@ export function CodeBlock({
   );
 }
 
-export type { CodeVersion } from "./code-version.ts";
-
-/** Code in several languages; with a choice where there is more than one. */
+/** Code in several languages, with a choice if there is more than one. */
 export function CodeTabs({ label, versions }: { label: string; versions: readonly CodeVersion[] }) {
   const [chosen, setChosen] = useState(versions[0]?.id ?? "");
   const shown = versions.find(({ id }) => id === chosen) ?? versions[0];
@@ -64,7 +62,7 @@ export function CodeTabs({ label, versions }: { label: string; versions: readonl
   );
 }
 
-/** An identifier, short enough for a table, whole in its tooltip and when it is copied. */
+/** An id, shortened for tables, in full in its tooltip and when copied. */
 export function Id({ value, isWhole = false }: { value: string; isWhole?: boolean }) {
   const shown = isWhole || value.length <= 14 ? value : `${value.slice(0, 8)}…${value.slice(-4)}`;
   return (

@@ -1,10 +1,10 @@
-/** Copying, also where the browser has no clipboard: over plain HTTP it is not there at all. */
+/** Copying and downloading. Copying also works where the browser has no clipboard, over plain HTTP. */
 import { Check, Copy } from "lucide-react";
 import { useEffect, useState } from "react";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { Button, type ButtonProps } from "./button.tsx";
 
-/** Copies a text. @returns whether it really is in the clipboard now */
+/** Copies a text. @returns whether it is in the clipboard */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -14,7 +14,7 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** The old way: selects the text in a field out of sight. It stands in the open dialog, which lets no focus out. */
+/** Copies without the clipboard API: selects the text in an invisible field. It is in the open dialog, which keeps the focus. */
 function copyBySelection(text: string): boolean {
   const area = document.createElement("textarea");
   area.value = text;
@@ -24,7 +24,7 @@ function copyBySelection(text: string): boolean {
   (document.querySelector("[role=dialog]") ?? document.body).append(area);
   try {
     area.select();
-    // Deprecated, and the only one that works without TLS.
+    // Deprecated, but the only way that works without TLS.
     return document.execCommand("copy");
   } catch {
     return false;
@@ -34,10 +34,10 @@ function copyBySelection(text: string): boolean {
   }
 }
 
-/** How long a button says what came of it, in milliseconds. */
+/** How long a button shows the outcome, in milliseconds. */
 const saidMs = 2_000;
 
-/** A button that copies, and says whether it did. A text that takes long to write may be a function. */
+/** A button that copies and shows the outcome. A long text can be a function, called on a click. */
 export function CopyButton({
   text,
   label,
@@ -74,4 +74,14 @@ export function CopyButton({
       </span>
     </Button>
   );
+}
+
+/** Downloads a file that the page has. */
+export function saveFile(name: string, content: Blob): void {
+  const url = URL.createObjectURL(content);
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(url);
 }

@@ -1,10 +1,11 @@
-/** Windows over the page: dialogs in its middle, sheets at its side. */
+/** Dialogs in the middle of the page, and sheets at its side. */
 import { Dialog as Base } from "@base-ui/react/dialog";
 import { clsx } from "clsx";
 import { X } from "lucide-react";
 import type { ReactNode, RefObject } from "react";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { Button, buttonClass } from "./button.tsx";
+import { ErrorNote } from "./show.tsx";
 
 export interface DialogProps {
   readonly isOpen: boolean;
@@ -14,9 +15,9 @@ export interface DialogProps {
   readonly children?: ReactNode;
   /** The buttons at its end. */
   readonly footer?: ReactNode;
-  /** Whether a click outside and Escape leave it open: for what is shown only once. Default: they close it. */
+  /** Whether a click outside and Escape leave it open, for secrets that are shown once. Default: they close it. */
   readonly isSticky?: boolean;
-  /** What has the focus at first. Default: the first that can have it. */
+  /** The element with the initial focus. Default: the first that can have it. */
   readonly initialFocus?: RefObject<HTMLElement | null>;
   /** Default: narrow. */
   readonly width?: "narrow" | "wide";
@@ -82,7 +83,7 @@ function CloseButton() {
   );
 }
 
-/** A sheet at the side: details of a row, with the list still in sight. */
+/** A sheet at the side: details of a row, beside the list. */
 export function Sheet({
   isOpen,
   onClose,
@@ -117,7 +118,7 @@ export function Sheet({
   );
 }
 
-/** Asks before what cannot be undone, saying what it does. */
+/** Asks for confirmation before an action that cannot be undone. */
 export function Confirm({
   isOpen,
   onClose,
@@ -126,15 +127,18 @@ export function Confirm({
   children,
   confirm,
   isBusy,
+  error,
 }: {
   isOpen: boolean;
   onClose: () => void;
   onConfirm: () => void;
   title: ReactNode;
   children: ReactNode;
-  /** What the button says: the deed, not "OK". */
+  /** The button's text: the action, not "OK". */
   confirm: string;
   isBusy: boolean;
+  /** Why the action failed; shown below the text. */
+  error: unknown;
 }) {
   const { common } = useText();
   return (
@@ -151,7 +155,10 @@ export function Confirm({
         </>
       }
     >
-      <div className="text-muted">{children}</div>
+      <div className="flex flex-col gap-3 text-muted">
+        {children}
+        <ErrorNote error={error} />
+      </div>
     </Dialog>
   );
 }

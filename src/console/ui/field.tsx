@@ -1,10 +1,12 @@
-/** Fields of forms: always with a label that is seen or at least heard. */
+/** Fields of forms, always with a label, visible or for screen readers only. */
 import { clsx } from "clsx";
+import { ChevronsUpDown } from "lucide-react";
 import { type ComponentProps, type ReactNode, useId } from "react";
+import type { Choice } from "./menu.tsx";
 
 interface FieldOwn {
   readonly label: ReactNode;
-  /** Hides the label from the eye where the place says what it is. */
+  /** Whether only screen readers get the label. Default: it is visible. */
   readonly isLabelHidden?: boolean | undefined;
   readonly hint?: ReactNode;
   /** What is wrong with the value, and how to make it right. */
@@ -113,4 +115,102 @@ function useFrame({ label, isLabelHidden = false, hint, error }: FieldOwn): {
       </div>
     ),
   };
+}
+
+/** The browser's own select, which every phone and screen reader handles. */
+export function SelectField<Value extends string>({
+  label,
+  isLabelHidden = false,
+  value,
+  choices,
+  onChoose,
+  className,
+}: {
+  label: string;
+  isLabelHidden?: boolean;
+  value: Value;
+  choices: readonly Choice<Value>[];
+  onChoose: (value: Value) => void;
+  className?: string;
+}) {
+  const id = useId();
+  return (
+    <div className={clsx("min-w-0", className)}>
+      <label
+        htmlFor={id}
+        className={isLabelHidden ? "sr-only" : "mb-1.5 block text-[0.8125rem] font-medium"}
+      >
+        {label}
+      </label>
+      <span className="relative block">
+        <select
+          id={id}
+          value={value}
+          onChange={(event) => onChoose(event.target.value as Value)}
+          className="field h-8 appearance-none truncate pr-8 text-[0.8125rem]"
+        >
+          {choices.map(({ value: each, label: text }) => (
+            <option key={each} value={each}>
+              {text}
+            </option>
+          ))}
+        </select>
+        <ChevronsUpDown
+          aria-hidden="true"
+          className="pointer-events-none absolute top-2 right-2.5 size-4 text-muted"
+        />
+      </span>
+    </div>
+  );
+}
+
+/** A choice of one of a few, all visible. */
+export function Segments<Value extends string>({
+  label,
+  value,
+  choices,
+  onChoose,
+}: {
+  label: string;
+  value: Value;
+  choices: readonly Choice<Value>[];
+  onChoose: (value: Value) => void;
+}) {
+  return (
+    <div
+      role="group"
+      aria-label={label}
+      className="inline-flex max-w-full overflow-x-auto rounded-lg border border-line bg-sunken p-0.5"
+    >
+      {choices.map((choice) => (
+        <button
+          key={choice.value}
+          type="button"
+          aria-pressed={choice.value === value}
+          onClick={() => onChoose(choice.value)}
+          className={clsx(
+            "h-7 rounded-md px-2.5 text-[0.8125rem] font-medium whitespace-nowrap transition-colors",
+            choice.value === value
+              ? "bg-surface text-ink shadow-card"
+              : "text-muted hover:text-ink",
+          )}
+        >
+          {choice.label}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** A choice of one of a few in a form, with a hint on the chosen one. */
+export function SegmentsField<Value extends string>({
+  hint,
+  ...segments
+}: ComponentProps<typeof Segments<Value>> & { hint: ReactNode }) {
+  return (
+    <div>
+      <Segments {...segments} />
+      <p className="mt-1.5 text-xs text-muted">{hint}</p>
+    </div>
+  );
 }

@@ -20,7 +20,7 @@ const itemClass =
   "flex items-center gap-2.5 rounded-lg px-2.5 py-1.5 text-[0.8125rem] outline-none select-none " +
   "data-highlighted:bg-hover data-disabled:opacity-50 [&_svg]:size-4 [&_svg]:shrink-0";
 
-/** A menu of what can be done with something. */
+/** A menu of actions. */
 export function ActionMenu({ label, items }: { label: string; items: readonly MenuItem[] }) {
   return (
     <Base.Root>
@@ -56,7 +56,7 @@ export interface Choice<Value extends string> {
   readonly label: string;
 }
 
-/** A group of things of which one is chosen. */
+/** A group of choices, of which one is chosen. */
 export interface ChoiceGroup<Value extends string = string> {
   readonly label: string;
   readonly value: Value;
@@ -75,12 +75,12 @@ export function ChoiceMenu<Value extends string>({
   isBusy = false,
 }: {
   label: string;
-  /** How loud its button is. Default: quiet. */
+  /** How prominent its button is. Default: quiet. */
   tone?: ButtonTone;
   isBusy?: boolean;
   trigger: ReactNode;
   groups: readonly ChoiceGroup<Value>[];
-  /** What stands above. */
+  /** Content above the choices. */
   head?: ReactNode;
   footer?: readonly MenuItem[];
 }) {
@@ -98,24 +98,7 @@ export function ChoiceMenu<Value extends string>({
           <Base.Popup className={popupClass}>
             {head !== undefined && <div className="px-2.5 py-1.5">{head}</div>}
             {groups.map((group) => (
-              <Base.RadioGroup
-                key={group.label}
-                value={group.value}
-                onValueChange={(value: Value) => group.onChoose(value)}
-                aria-label={group.label}
-              >
-                <div aria-hidden="true" className="px-2.5 pt-1.5 pb-1 text-xs text-muted">
-                  {group.label}
-                </div>
-                {group.choices.map(({ value, label: text }) => (
-                  <Base.RadioItem key={value} value={value} closeOnClick className={itemClass}>
-                    <span className="flex-1">{text}</span>
-                    <Base.RadioItemIndicator>
-                      <Check aria-hidden="true" />
-                    </Base.RadioItemIndicator>
-                  </Base.RadioItem>
-                ))}
-              </Base.RadioGroup>
+              <Choices key={group.label} group={group} />
             ))}
             {footer.length > 0 && (groups.length > 0 || head !== undefined) && (
               <Base.Separator className="my-1 h-px bg-line" />
@@ -131,5 +114,27 @@ export function ChoiceMenu<Value extends string>({
         </Base.Positioner>
       </Base.Portal>
     </Base.Root>
+  );
+}
+
+function Choices<Value extends string>({ group }: { group: ChoiceGroup<Value> }) {
+  return (
+    <Base.RadioGroup
+      value={group.value}
+      onValueChange={(value: Value) => group.onChoose(value)}
+      aria-label={group.label}
+    >
+      <div aria-hidden="true" className="px-2.5 pt-1.5 pb-1 text-xs text-muted">
+        {group.label}
+      </div>
+      {group.choices.map(({ value, label: text }) => (
+        <Base.RadioItem key={value} value={value} closeOnClick className={itemClass}>
+          <span className="flex-1">{text}</span>
+          <Base.RadioItemIndicator>
+            <Check aria-hidden="true" />
+          </Base.RadioItemIndicator>
+        </Base.RadioItem>
+      ))}
+    </Base.RadioGroup>
   );
 }

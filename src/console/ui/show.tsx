@@ -1,24 +1,24 @@
-/** How values of the contract look everywhere. */
+/** How values look on every page: times, amounts, states, errors. */
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { clsx } from "clsx";
 import { TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
 import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
-import { useLanguage, useText } from "../language.tsx";
-import { exactUsd, longUsd, nanosOf, signedUsd, usd } from "../money.ts";
-import { shownError } from "../rpc.ts";
-import { exactTimeText, msOf, relativeText, timeText } from "../time.ts";
-import { useNow } from "../use-now.ts";
-import { useZone } from "../in-zone.tsx";
+import { useNow, useZone } from "../common/clock.tsx";
+import { useLanguage, useText } from "../common/language.tsx";
+import { exactUsd, longUsd, nanosOf, signedUsd, usd } from "../common/money.ts";
+import { shownError } from "../common/rpc.ts";
+import { exactTimeText, msOf, relativeText, timeText } from "../common/time.ts";
 import { Button } from "./button.tsx";
 
-/** A moment: exact in the tooltip, with its offset. */
+/** A time; its tooltip has the exact time with the offset. */
 export function Time({
   time,
   isRelative = false,
   none = "—",
 }: {
   time: Timestamp | undefined;
-  /** Whether it is shown as `2 minutes ago`, with the moment in the tooltip. */
+  /** Whether it is shown as `2 minutes ago`. */
   isRelative?: boolean;
   none?: ReactNode;
 }) {
@@ -39,7 +39,7 @@ export function Time({
   );
 }
 
-/** An amount: exact in the tooltip. */
+/** An amount; its tooltip has all decimals. */
 export function Amount({
   money,
   isSigned = false,
@@ -59,7 +59,26 @@ export function Amount({
   );
 }
 
-/** What went wrong, the id that support finds it by, and another try. */
+/** A text on one line, truncated if it is too long, in full in its tooltip; a dash if it is empty. */
+export function Truncated({
+  text,
+  title = text,
+  className,
+}: {
+  text: string;
+  /** The tooltip. Default: the text. */
+  title?: string;
+  /** Its width. */
+  className: string;
+}) {
+  return (
+    <span title={title} className={clsx("block truncate", text === "" && "text-muted", className)}>
+      {text || "—"}
+    </span>
+  );
+}
+
+/** An error with its request id, and a button to retry. */
 export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const { common } = useText();
   if (error === undefined || error === null) return null;
@@ -80,5 +99,39 @@ export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => 
       </div>
       {onRetry !== undefined && <Button onClick={onRetry}>{common.retry}</Button>}
     </div>
+  );
+}
+
+/** The meaning of a state. */
+export type Tone = "good" | "warn" | "bad" | "info" | "neutral";
+
+const tones: Readonly<Record<Tone, string>> = {
+  good: "bg-good-soft text-good",
+  warn: "bg-warn-soft text-warn",
+  bad: "bg-bad-soft text-bad",
+  info: "bg-accent-soft text-accent",
+  neutral: "bg-sunken text-muted",
+};
+
+/** A state in one or two words, with a coloured dot. The words alone carry the meaning. */
+export function Badge({
+  tone,
+  children,
+  isPlain = false,
+}: {
+  tone: Tone;
+  children: ReactNode;
+  isPlain?: boolean;
+}) {
+  return (
+    <span
+      className={clsx(
+        "inline-flex items-center gap-1.5 rounded-full px-2 py-0.5 text-xs font-medium whitespace-nowrap",
+        tones[tone],
+      )}
+    >
+      {!isPlain && <span aria-hidden="true" className="size-1.5 rounded-full bg-current" />}
+      {children}
+    </span>
   );
 }

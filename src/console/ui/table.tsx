@@ -1,37 +1,51 @@
 /**
- * Tables. Rows come from the gateway a page at a time and in its order, so there is nothing to sort or to group here:
- * a list of columns is all that is needed, and no library for it.
+ * Tables. Rows arrive from the gateway page by page and sorted, so there is nothing to sort or to group here: a list of
+ * columns is enough, without a library.
  */
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { clsx } from "clsx";
 import type { ReactNode } from "react";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import { Button } from "./button.tsx";
 import { Skeleton } from "./card.tsx";
+import { ErrorNote, Time } from "./show.tsx";
 
 export interface Column<Row> {
   readonly id: string;
   readonly title: ReactNode;
   readonly cell: (row: Row) => ReactNode;
-  /** Numbers stand at the right. */
+  /** Whether it is right-aligned, for numbers. */
   readonly isNumber?: boolean;
-  /** The narrowest window that shows the column. Default: every one. */
+  /** The narrowest window that shows the column. Default: all. */
   readonly from?: "sm" | "md" | "lg" | "xl";
   /** Whether it is as narrow as its content. */
   readonly isTight?: boolean;
 }
 
+/** A column of times, as `2 minutes ago`. @param none shown for rows without one. Default: a dash */
+export function agoColumn<Row>({
+  time,
+  none = "—",
+  ...column
+}: Omit<Column<Row>, "cell"> & {
+  time: (row: Row) => Timestamp | undefined;
+  none?: ReactNode;
+}): Column<Row> {
+  return { ...column, cell: (row) => <Time isRelative time={time(row)} none={none} /> };
+}
+
 export interface TableProps<Row> {
-  /** What the rows are; for those who do not see it. */
+  /** Its name for screen readers. */
   readonly label: string;
   readonly columns: readonly Column<Row>[];
   /** `undefined` while they are loaded. */
   readonly rows: readonly Row[] | undefined;
   readonly keyOf: (row: Row) => string;
-  /** What stands there where there are no rows. */
+  /** Shown if there are no rows. */
   readonly empty: ReactNode;
-  /** Opens a row by the mouse, wherever it is hit; its cells have a button or a link for the keyboard. */
+  /** Opens a row on a click anywhere in it; for the keyboard, one of its cells has a button or a link. */
   readonly onOpen?: (row: Row) => void;
-  /** Whether a row is the one that is open. */
+  /** Whether the details of a row are open. */
   readonly isOpen?: (row: Row) => boolean;
 }
 
@@ -51,12 +65,12 @@ function cellClass<Row>({ isNumber, from, isTight }: Column<Row>): string {
   );
 }
 
-/** A table in a frame that scrolls sideways by itself, so that the page never does. */
+/** A table that scrolls sideways by itself, so that the page does not. */
 export function Table<Row>(props: TableProps<Row>) {
   const { label, columns, rows, empty } = props;
   if (rows?.length === 0) return <>{empty}</>;
   return (
-    // A region that scrolls has to be reached by the keyboard.
+    // A region that scrolls must be focusable.
     <div role="region" aria-label={label} tabIndex={0} className="relative overflow-x-auto">
       <table className="w-full text-[0.8125rem]" aria-busy={rows === undefined}>
         {/* Columns are as wide as what is in them: until that is known, their titles would move. They are
@@ -110,7 +124,7 @@ function Rows<Row>({
   ));
 }
 
-/** A click on a button, a link or selected text in a row means that, not the row. */
+/** A click on a button, a link or selected text does not open the row. */
 function onRowClick(event: React.MouseEvent, open: () => void): void {
   const target = event.target as Element;
   if (!event.currentTarget.contains(target)) return;
@@ -133,8 +147,38 @@ function Waiting<Row>({ columns }: { columns: readonly Column<Row>[] }) {
   ));
 }
 
-/** Asks for the next page, where there is one. */
-export function MoreRows({
+/** The query of a table; for a list in pages, with the next page. */
+export interface RowsQuery {
+  readonly error: unknown;
+  readonly refetch: () => unknown;
+  readonly hasNextPage?: boolean;
+  readonly isFetchingNextPage?: boolean;
+  readonly fetchNextPage?: () => unknown;
+}
+
+/** A table of the rows of a query, with its error instead of the rows, and a button for the next page. */
+export function QueryTable<Row>({ query, ...table }: TableProps<Row> & { query: RowsQuery }) {
+  const { error, refetch, hasNextPage = false, isFetchingNextPage = false, fetchNextPage } = query;
+  if (error !== null) {
+    return (
+      <div className="p-5">
+        <ErrorNote error={error} onRetry={() => void refetch()} />
+      </div>
+    );
+  }
+  return (
+    <>
+      <Table {...table} />
+      <MoreRows
+        hasMore={hasNextPage}
+        isBusy={isFetchingNextPage}
+        onMore={() => void fetchNextPage?.()}
+      />
+    </>
+  );
+}
+
+function MoreRows({
   hasMore,
   isBusy,
   onMore,
@@ -154,7 +198,32 @@ export function MoreRows({
   );
 }
 
-/** The button in the first cell of a row: opens it by the keyboard too. */
+/** The title of a column of buttons, for screen readers only. */
+export function HiddenTitle({ children }: { children: ReactNode }) {
+  return <span className="sr-only">{children}</span>;
+}
+
+/** The time in the first cell of a row, as the button that opens it. @param label its name for screen readers */
+export function RowTime({
+  time,
+  label,
+  onOpen,
+}: {
+  time: Timestamp | undefined;
+  label: string;
+  onOpen: () => void;
+}) {
+  return (
+    <RowButton onOpen={onOpen}>
+      <HiddenTitle>{label}</HiddenTitle>
+      <span aria-hidden="true">
+        <Time time={time} />
+      </span>
+    </RowButton>
+  );
+}
+
+/** The button in the first cell of a row, which opens it by keyboard too. */
 export function RowButton({ children, onOpen }: { children: ReactNode; onOpen: () => void }) {
   return (
     <button

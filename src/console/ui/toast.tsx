@@ -1,11 +1,12 @@
-/** Short news of what was just done; at the corner, gone by itself. */
+/** Toasts: what was just done, shown in the corner for a few seconds. */
 import { Toast as Base } from "@base-ui/react/toast";
 import { X } from "lucide-react";
 import type { ReactNode } from "react";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
+import { shownError } from "../common/rpc.ts";
 import { buttonClass } from "./button.tsx";
 
-/** Gives everything below it {@link useToast}. */
+/** Provides {@link useToast} to everything below it. */
 export function ToastProvider({ children }: { children: ReactNode }) {
   return (
     <Base.Provider timeout={6_000} limit={3}>
@@ -42,14 +43,15 @@ function Toasts() {
   ));
 }
 
+/** The content of a toast. */
 export interface News {
   readonly title: string;
   readonly description?: string;
-  /** How to take it back. */
+  /** Undoes it; with it, the toast has a button. */
   readonly undo?: () => void;
 }
 
-/** Shows news. */
+/** Shows a toast. */
 export function useToast(): (news: News) => void {
   const manager = Base.useToastManager();
   const { common } = useText();
@@ -68,4 +70,10 @@ export function useToast(): (news: News) => void {
       }),
     });
   };
+}
+
+/** Shows an error as a toast, for buttons without room for an error beside them. */
+export function useErrorToast(): (error: unknown) => void {
+  const toast = useToast();
+  return (error) => toast({ title: shownError(error).text });
 }

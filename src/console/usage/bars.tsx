@@ -1,9 +1,9 @@
 /** Stacked bars over time. */
 import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from "recharts";
-import { useText } from "../language.tsx";
+import { useText } from "../common/language.tsx";
 import type { ChartData } from "./panel.tsx";
 
-/** The chart with its legend. */
+/** Stacked bars with a legend. */
 export function Bars({ data, label }: { data: ChartData; label: string }) {
   const { names, rows, metric } = data;
   const points = rows.map(({ label: name, values }, index) => ({
@@ -65,7 +65,7 @@ export function Bars({ data, label }: { data: ChartData; label: string }) {
 
 const axisText = { fill: "var(--muted)", fontSize: 12 };
 
-/** How many colours there are; the rest has the last one, a grey. */
+/** The number of colours; further series share the last one, a grey. */
 const colours = 9;
 
 function colour(series: number): string {
@@ -76,7 +76,7 @@ function indexOf(payload: readonly { payload?: { index?: number } }[] | undefine
   return payload?.[0]?.payload?.index;
 }
 
-/** What a bar is made of. */
+/** The tooltip of a bar: its series and their sum. */
 function Hint({ data, row }: { data: ChartData; row: number | undefined }) {
   const { usage } = useText();
   const shown = row === undefined ? undefined : data.rows[row];

@@ -1,29 +1,18 @@
-/** What charts measure, and how it is read out of the sums. */
+/** The metrics of usage: how they are read from the sums, shown and exported. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { UsageTotals } from "../../../gen/uas/billing/v1/usage_pb.ts";
-import { exactUsd, nanosOf, usd } from "../money.ts";
+import type { GetUsageSeriesResponse } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
+import { csvOf } from "../common/csv.ts";
+import { decimalUsd, exactUsd, nanosOf, usd } from "../common/money.ts";
+import { type MetricName, metricNames } from "../common/search.ts";
 
-/** The metrics, in the order of the page. */
-export const metricNames = [
-  "cost",
-  "calls",
-  "failed",
-  "tokens",
-  "input",
-  "cached",
-  "output",
-  "images",
-  "seconds",
-] as const;
-
-export type MetricName = (typeof metricNames)[number];
-
-/** One metric: an exact integer of its smallest unit, and how it is written. */
+/** One metric: an exact integer in its smallest unit, and its texts. */
 export interface Metric {
   readonly of: (totals: UsageTotals | undefined) => bigint;
   readonly write: (value: bigint) => string;
-  /** Written with nothing cut off. */
+  /** The text with all decimals. */
   readonly exact: (value: bigint) => string;
-  /** How many smallest units the unit of the chart's axis has. */
+  /** How many of its smallest units make one unit of the chart's axis. */
   readonly scale: number;
 }
 
@@ -36,7 +25,7 @@ function counted(of: (totals: UsageTotals) => bigint): Metric {
 const seconds = (value: bigint): string =>
   `${(Number(value) / 1e6).toLocaleString("en-US", { maximumFractionDigits: 1 })} s`;
 
-/** Every metric. */
+/** All metrics by name. */
 export const metrics: Readonly<Record<MetricName, Metric>> = {
   cost: { of: (totals) => nanosOf(totals?.cost), write: usd, exact: exactUsd, scale: 1e9 },
   calls: counted(({ callCount }) => callCount),
@@ -53,3 +42,26 @@ export const metrics: Readonly<Record<MetricName, Metric>> = {
     scale: 1e6,
   },
 };
+
+/** A CSV file with all metrics of each group and bucket that has a call, with exact amounts. */
+export function usageCsv(
+  { bucketTimes, series }: GetUsageSeriesResponse,
+  nameOf: (group: string) => string,
+): string {
+  const lines = series.flatMap(({ group, rest, points }) =>
+    points.map(({ bucket, totals }) => {
+      const time = bucketTimes[bucket];
+      const values = metricNames.map((name) => {
+        const value = metrics[name].of(totals);
+        return name === "cost" ? decimalUsd(value) : String(value);
+      });
+      return [
+        time ? timestampDate(time).toISOString() : "",
+        rest ? "(rest)" : nameOf(group),
+        ...values,
+      ];
+    }),
+  );
+  const head = ["time", "group", "cost_usd", ...metricNames.slice(1, -1), "second_micros"];
+  return csvOf(head, lines);
+}

@@ -1,27 +1,27 @@
-/** A chart of usage, and its twin: the same numbers as a table. */
-import { Suspense, lazy, type ReactNode, useState } from "react";
+/** A chart of usage, and the same numbers as a table. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import type { GetUsageSeriesResponse } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
+import { lazy, type ReactNode, Suspense, useState } from "react";
 import { UsageBucket } from "../../../gen/uas/billing/v1/usage_pb.ts";
-import { useText } from "../language.tsx";
+import type { GetUsageSeriesResponse } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
+import { useText } from "../common/language.tsx";
+import type { MetricName } from "../common/search.ts";
 import { Card, CardHead, Skeleton } from "../ui/card.tsx";
-import { Segments } from "../ui/select.tsx";
+import { Segments } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
-import { type Metric, metrics, type MetricName } from "./metric.ts";
-import { UsageTable } from "./table.tsx";
+import { type Metric, metrics } from "./metric.ts";
 import { type UsageView, useUsage } from "./use-usage.ts";
 
-/** The charts' library is as big as everything else: it is loaded when a chart is there. */
+/** Loaded with the first chart, because the charts library is as large as everything else. */
 const Bars = lazy(async () => ({ default: (await import("./bars.tsx")).Bars }));
 
-/** One bucket of time, ready to be drawn. */
-export interface ChartRow {
+/** One bucket of time with its label. */
+interface ChartRow {
   readonly label: string;
   /** The values of the series, in their order; exact. */
   readonly values: readonly bigint[];
 }
 
-/** What a chart and its table show. */
+/** The data of a chart and its table. */
 export interface ChartData {
   readonly names: readonly string[];
   readonly rows: readonly ChartRow[];
@@ -29,7 +29,7 @@ export interface ChartData {
   readonly metric: Metric;
 }
 
-/** The panel. */
+/** A card with a chart of usage, and the same numbers as a table. */
 export function UsagePanel({
   title,
   hint,
@@ -45,13 +45,13 @@ export function UsagePanel({
   metric: MetricName;
   empty: ReactNode;
   actions?: ReactNode;
-  /** How a group is called. Default: as it is. */
+  /** The name of a group. Default: the group itself. */
   nameOf?: (group: string) => string;
 }) {
   const texts = useText();
   const { common } = texts;
   const { data, error, refetch } = useUsage(view);
-  const [twin, setTwin] = useState<"chart" | "table">("chart");
+  const [shown, setView] = useState<View>("chart");
   const chart = data && chartOf(data, { metric, view, nameOf, texts });
   return (
     <Card>
@@ -60,15 +60,7 @@ export function UsagePanel({
         hint={hint}
         actions={
           <>
-            <Segments
-              label={common.view}
-              value={twin}
-              choices={[
-                { value: "chart", label: common.showChart },
-                { value: "table", label: common.showTable },
-              ]}
-              onChoose={setTwin}
-            />
+            <ViewSwitch view={shown} onChoose={setView} />
             {actions}
           </>
         }
@@ -83,7 +75,7 @@ export function UsagePanel({
         {chart !== undefined &&
           (chart.sums.length === 0 ? (
             empty
-          ) : twin === "table" ? (
+          ) : shown === "table" ? (
             <UsageTable data={chart} />
           ) : (
             <Suspense fallback={<Skeleton className="m-5 h-70" />}>
@@ -95,7 +87,24 @@ export function UsagePanel({
   );
 }
 
-/** Turns the answer into what is drawn. */
+type View = "chart" | "table";
+
+function ViewSwitch({ view, onChoose }: { view: View; onChoose: (view: View) => void }) {
+  const { common } = useText();
+  return (
+    <Segments
+      label={common.view}
+      value={view}
+      choices={[
+        { value: "chart", label: common.showChart },
+        { value: "table", label: common.showTable },
+      ]}
+      onChoose={onChoose}
+    />
+  );
+}
+
+/** Turns a reply into the data of a chart. */
 function chartOf(
   { bucketTimes, series }: GetUsageSeriesResponse,
   {
@@ -129,7 +138,7 @@ function chartOf(
   };
 }
 
-/** How a bucket is called, in the zone of the view. */
+/** The label of a bucket, in the zone of the view. */
 function bucketLabel({ bucket, zone }: UsageView): (start: Date) => string {
   const zoned = zone === undefined ? {} : { timeZone: zone };
   const day = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", ...zoned });
@@ -141,4 +150,81 @@ function bucketLabel({ bucket, zone }: UsageView): (start: Date) => string {
     ...zoned,
   });
   return (start) => hour.format(start);
+}
+
+/** The numbers as a table: newest first, without empty buckets. */
+function UsageTable({ data: { names, rows, sums, metric } }: { data: ChartData }) {
+  const { usage, common } = useText();
+  const total = sums.reduce((sum, each) => sum + each, 0n);
+  const filled = rows.filter(({ values }) => values.some((value) => value !== 0n)).toReversed();
+  const hasTotal = names.length > 1;
+  return (
+    <div
+      role="region"
+      aria-label={common.showTable}
+      tabIndex={0}
+      className="max-h-96 overflow-auto"
+    >
+      <table className="w-full text-[0.8125rem]">
+        <thead className="sticky top-0 bg-surface">
+          <tr className="border-b border-line text-xs text-muted">
+            <th scope="col" className="px-5 py-2.5 text-left font-medium">
+              {common.time}
+            </th>
+            {names.map((name) => (
+              <th key={name} scope="col" className="px-3 py-2.5 text-right font-medium last:pr-5">
+                {name}
+              </th>
+            ))}
+            {hasTotal && (
+              <th scope="col" className="px-3 py-2.5 pr-5 text-right font-medium">
+                {usage.total}
+              </th>
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {filled.map(({ label, values }) => (
+            <Row
+              key={label}
+              head={label}
+              values={hasTotal ? [...values, values.reduce((sum, each) => sum + each, 0n)] : values}
+              metric={metric}
+            />
+          ))}
+        </tbody>
+        <tfoot className="border-t border-line font-medium">
+          <Row head={usage.total} values={hasTotal ? [...sums, total] : sums} metric={metric} />
+        </tfoot>
+      </table>
+    </div>
+  );
+}
+
+function Row({
+  head,
+  values,
+  metric,
+}: {
+  head: string;
+  values: readonly bigint[];
+  metric: ChartData["metric"];
+}) {
+  return (
+    <tr className="border-b border-line last:border-0">
+      <th scope="row" className="px-5 py-2 text-left font-normal whitespace-nowrap">
+        {head}
+      </th>
+      {values.map((value, index) => (
+        <td
+          // oxlint-disable-next-line react/no-array-index-key -- columns do not move
+          key={index}
+          title={metric.exact(value)}
+          className="px-3 py-2 text-right whitespace-nowrap last:pr-5"
+        >
+          {value === 0n ? "—" : metric.write(value)}
+        </td>
+      ))}
+    </tr>
+  );
 }

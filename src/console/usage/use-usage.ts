@@ -1,15 +1,14 @@
-/** Usage over time, asked for as the charts show it. */
-import { keepPreviousData } from "@tanstack/react-query";
+/** Usage over time, as the charts need it. */
 import { useQuery } from "@connectrpc/connect-query";
+import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { UsageBucket, UsageGroup, UsageMetric } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import { UsageService } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
-import { type RangeName, ranges } from "../search.ts";
-import { useAccountId } from "../session.tsx";
-import { localZone, timestampOf } from "../time.ts";
-import { dayAfter, momentIn, wallIn } from "../zone.ts";
+import { type RangeName, ranges } from "../common/search.ts";
+import { useAccountId } from "../common/session.tsx";
+import { dayAfter, localZone, momentIn, timestampOf, wallIn } from "../common/time.ts";
 
-/** What is shown. */
+/** What a chart shows. */
 export interface UsageView {
   readonly range: RangeName;
   /** Days of the zone, both included, in place of the range. Default: the range, up to now. */
@@ -22,17 +21,17 @@ export interface UsageView {
   readonly model?: string;
   /** Only of this key. Default: of all. */
   readonly keyId?: string;
-  /** How many ranges ago: 1 is the one before this one. Default 0. */
+  /** How many ranges back: 1 is the previous one. Default: 0. */
   readonly back?: number;
 }
 
-/** The most series of a chart; the others are the rest. More colours than these cannot be told apart. */
+/** The most series of a chart; the others are summed up. More colours cannot be told apart. */
 const seriesMax = 8;
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-/** The usage of a view. It keeps up by itself while the page is open. */
+/** The usage of a view, fetched again every minute. */
 export function useUsage(view: UsageView, accountOf?: string) {
   const own = useAccountId();
   const { fromMs, toMs } = useSpan(view);
@@ -50,12 +49,12 @@ export function useUsage(view: UsageView, accountOf?: string) {
       model: view.model ?? "",
       keyId: view.keyId ?? "",
     },
-    // Asked for anew by each page: calls may have ended since, and the sums are cheap.
+    // Never fresh: calls may have ended in the meantime, and the sums are cheap.
     { placeholderData: keepPreviousData, refetchInterval: 60_000, staleTime: 0 },
   );
 }
 
-/** The range of a view. It begins with an hour, or with a day of the zone, so that no bucket is cut. */
+/** The time span of a view. It starts with a whole hour or a whole day of the zone, so that no bucket is cut. */
 function useSpan(view: UsageView): { fromMs: number; toMs?: number } {
   const { range, bucket, days, zone = localZone(), back = 0 } = view;
   const [openedMs] = useState(() => Date.now());
@@ -74,9 +73,7 @@ function useSpan(view: UsageView): { fromMs: number; toMs?: number } {
   return back === 0 ? { fromMs } : { fromMs, toMs: startOf(end) };
 }
 
-/** How many days there are, both ends included. */
+/** The number of days, both ends included. */
 export function daysOf({ from, to }: NonNullable<UsageView["days"]>): number {
   return Math.round((Date.parse(to) - Date.parse(from)) / dayMs) + 1;
 }
-
-export { UsageBucket, UsageGroup };

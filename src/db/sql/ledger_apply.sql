@@ -182,70 +182,70 @@ begin
       if p_kinds is not null then
         -- Two statements that differ in `on conflict` only: see p_fresh.
         if p_fresh then
-        with written as (
-          insert into call
-            select * from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
-              p_kinds, p_kind, p_request_id, p_upstream_request_id, p_input_tokens,
-              p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens,
-              p_held, p_duration_ms, p_first_byte_ms, p_start_time)
-            returning id, key_id, model, ending, input_tokens, cached_input_tokens,
-              cache_write_tokens, output_tokens, reasoning_tokens, images, second_micros, cost,
-              vendor_cost
-        )
-        insert into usage_hour as u (account_id, hour, key_id, model, calls, failed_calls,
-            input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
-            images, second_micros, cost, vendor_cost)
-          select p_account, uuid_hour(id), key_id, model, count(*),
-              count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
-              sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens),
-              sum(reasoning_tokens), coalesce(sum(images), 0),
-              coalesce(ledger_sum(second_micros), 0), ledger_sum(cost),
-              coalesce(ledger_sum(vendor_cost), 0)
-            from written group by 2, 3, 4 order by 2, 3, 4
-          on conflict (account_id, hour, key_id, model) do update set
-            calls = u.calls + excluded.calls,
-            failed_calls = u.failed_calls + excluded.failed_calls,
-            input_tokens = u.input_tokens + excluded.input_tokens,
-            cached_input_tokens = u.cached_input_tokens + excluded.cached_input_tokens,
-            cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
-            output_tokens = u.output_tokens + excluded.output_tokens,
-            reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
-            images = u.images + excluded.images,
-            second_micros = u.second_micros + excluded.second_micros,
-            cost = u.cost + excluded.cost, vendor_cost = u.vendor_cost + excluded.vendor_cost;
+          with written as (
+            insert into call
+              select * from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
+                p_kinds, p_kind, p_request_id, p_upstream_request_id, p_input_tokens,
+                p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens,
+                p_held, p_duration_ms, p_first_byte_ms, p_start_time)
+              returning id, key_id, model, ending, input_tokens, cached_input_tokens,
+                cache_write_tokens, output_tokens, reasoning_tokens, images, second_micros, cost,
+                vendor_cost
+          )
+          insert into usage_hour as u (account_id, hour, key_id, model, calls, failed_calls,
+              input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
+              images, second_micros, cost, vendor_cost)
+            select p_account, uuid_hour(id), key_id, model, count(*),
+                count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
+                sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens),
+                sum(reasoning_tokens), coalesce(sum(images), 0),
+                coalesce(ledger_sum(second_micros), 0), ledger_sum(cost),
+                coalesce(ledger_sum(vendor_cost), 0)
+              from written group by 2, 3, 4 order by 2, 3, 4
+            on conflict (account_id, hour, key_id, model) do update set
+              calls = u.calls + excluded.calls,
+              failed_calls = u.failed_calls + excluded.failed_calls,
+              input_tokens = u.input_tokens + excluded.input_tokens,
+              cached_input_tokens = u.cached_input_tokens + excluded.cached_input_tokens,
+              cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
+              output_tokens = u.output_tokens + excluded.output_tokens,
+              reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
+              images = u.images + excluded.images,
+              second_micros = u.second_micros + excluded.second_micros,
+              cost = u.cost + excluded.cost, vendor_cost = u.vendor_cost + excluded.vendor_cost;
         else
-        with written as (
-          insert into call
-            select * from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
-              p_kinds, p_kind, p_request_id, p_upstream_request_id, p_input_tokens,
-              p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens,
-              p_held, p_duration_ms, p_first_byte_ms, p_start_time)
-            on conflict (id) do nothing
-            returning id, key_id, model, ending, input_tokens, cached_input_tokens,
-              cache_write_tokens, output_tokens, reasoning_tokens, images, second_micros, cost,
-              vendor_cost
-        )
-        insert into usage_hour as u (account_id, hour, key_id, model, calls, failed_calls,
-            input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
-            images, second_micros, cost, vendor_cost)
-          select p_account, uuid_hour(id), key_id, model, count(*),
-              count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
-              sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens),
-              sum(reasoning_tokens), coalesce(sum(images), 0),
-              coalesce(ledger_sum(second_micros), 0), ledger_sum(cost),
-              coalesce(ledger_sum(vendor_cost), 0)
-            from written group by 2, 3, 4 order by 2, 3, 4
-          on conflict (account_id, hour, key_id, model) do update set
-            calls = u.calls + excluded.calls,
-            failed_calls = u.failed_calls + excluded.failed_calls,
-            input_tokens = u.input_tokens + excluded.input_tokens,
-            cached_input_tokens = u.cached_input_tokens + excluded.cached_input_tokens,
-            cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
-            output_tokens = u.output_tokens + excluded.output_tokens,
-            reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
-            images = u.images + excluded.images,
-            second_micros = u.second_micros + excluded.second_micros,
-            cost = u.cost + excluded.cost, vendor_cost = u.vendor_cost + excluded.vendor_cost;
+          with written as (
+            insert into call
+              select * from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
+                p_kinds, p_kind, p_request_id, p_upstream_request_id, p_input_tokens,
+                p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens,
+                p_held, p_duration_ms, p_first_byte_ms, p_start_time)
+              on conflict (id) do nothing
+              returning id, key_id, model, ending, input_tokens, cached_input_tokens,
+                cache_write_tokens, output_tokens, reasoning_tokens, images, second_micros, cost,
+                vendor_cost
+          )
+          insert into usage_hour as u (account_id, hour, key_id, model, calls, failed_calls,
+              input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
+              images, second_micros, cost, vendor_cost)
+            select p_account, uuid_hour(id), key_id, model, count(*),
+                count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
+                sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens),
+                sum(reasoning_tokens), coalesce(sum(images), 0),
+                coalesce(ledger_sum(second_micros), 0), ledger_sum(cost),
+                coalesce(ledger_sum(vendor_cost), 0)
+              from written group by 2, 3, 4 order by 2, 3, 4
+            on conflict (account_id, hour, key_id, model) do update set
+              calls = u.calls + excluded.calls,
+              failed_calls = u.failed_calls + excluded.failed_calls,
+              input_tokens = u.input_tokens + excluded.input_tokens,
+              cached_input_tokens = u.cached_input_tokens + excluded.cached_input_tokens,
+              cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
+              output_tokens = u.output_tokens + excluded.output_tokens,
+              reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
+              images = u.images + excluded.images,
+              second_micros = u.second_micros + excluded.second_micros,
+              cost = u.cost + excluded.cost, vendor_cost = u.vendor_cost + excluded.vendor_cost;
         end if;
         if exists (select from call_watch w where w.expire_time > clock_timestamp()) then
           perform call_notice_ids(p_account, p_settle_ids, p_kind);

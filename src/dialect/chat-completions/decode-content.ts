@@ -3,20 +3,20 @@ import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   CacheHintSchema,
+  type MediaPart,
   OpaquePartSchema,
+  type Part,
   PartSchema,
   Role,
-  ToolType,
-  type MediaPart,
-  type Part,
   type ToolCall,
+  ToolType,
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { JsonReader } from "../json/reader.ts";
-import { recordsAt, textAt, type JsonRecord } from "../json/value.ts";
-import { newPart, newToolCall, newToolResult, newTurn, textPart } from "../parts.ts";
 import { decodeAudio, decodeFile, decodeImage } from "./media.ts";
-import { reasoningMembers } from "./wire.ts";
+import { reasoningMembers } from "./reasoning.ts";
+import type { JsonReader } from "../json/reader.ts";
+import { type JsonRecord, recordsAt, textAt } from "../json/value.ts";
+import { newPart, newToolCall, newToolResult, newTurn, textPart } from "../parts.ts";
 
 /** Reads messages in their order. @throws GatewayError INVALID_REQUEST */
 export function decodeMessages(messages: readonly JsonReader[]): Turn[] {
@@ -194,31 +194,6 @@ function opaque(type: string, json: string): Part {
   return create(PartSchema, { kind: { case: "opaque", value } });
 }
 
-/* What vendors put into a message or a delta, in all the forms that compatible ones have. */
-
-/** Reasoning as a vendor shows it. */
-interface ShownReasoning {
-  readonly text: string;
-  /** The member that it stood under. */
-  readonly member: string;
-}
-
-/** The reasoning in a message or delta; `undefined` where it has none. */
-export function readReasoning(said: JsonRecord): ShownReasoning | undefined {
-  for (const member of reasoningMembers) {
-    const text = textAt(said, member);
-    // Some vendors write the same text under both names.
-    if (text !== "") return { text, member };
-  }
-  const { content } = said;
-  if (!Array.isArray(content)) return undefined;
-  const text = recordsAt(said, "content")
-    .filter(({ type }) => type === "thinking")
-    .map((part) => textAt(part, "thinking") || joinTexts(recordsAt(part, "thinking")))
-    .join("");
-  return text === "" ? undefined : { text, member: reasoningMembers[0] };
-}
-
 /** The text in a message or delta; empty where it has none. */
 export function readText(said: JsonRecord): string {
   const { content } = said;
@@ -226,7 +201,7 @@ export function readText(said: JsonRecord): string {
   return Array.isArray(content) ? joinTexts(recordsAt(said, "content")) : "";
 }
 
-function joinTexts(parts: readonly JsonRecord[]): string {
+export function joinTexts(parts: readonly JsonRecord[]): string {
   return parts
     .filter(({ type }) => type === "text")
     .map((part) => textAt(part, "text"))

@@ -19,10 +19,11 @@ import {
   textAt,
 } from "../json/value.ts";
 import { decodeCitation } from "./citation.ts";
-import { decodeFinishReason, isFailure } from "./finish-reason.ts";
-import { readInput, readReasoning, readText } from "./decode-content.ts";
+import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
+import { readInput, readText } from "./decode-content.ts";
+import { readReasoning } from "./reasoning.ts";
 import { decodeUsage } from "./usage.ts";
-import { readVendorError } from "./wire.ts";
+import { readVendorError } from "./errors.ts";
 
 /** See {@link VendorCodec.decodeReply}. */
 export function decodeChatReply(body: Buffer): Reply {
@@ -36,7 +37,8 @@ export function decodeChatReply(body: Buffer): Reply {
     throw new UnreadableReplyError("the vendor's reply has no choice with a message");
   }
   const finishReason = textAt(choice, "finish_reason");
-  if (isFailure(finishReason)) throw new UnreadableReplyError(`the reply ended in ${finishReason}`);
+  if (isFailureReason(finishReason))
+    throw new UnreadableReplyError(`the reply ended in ${finishReason}`);
   const id = textAt(wire, "id");
   const parts = decodeMessage(message, id);
   const usage = decodeUsage(recordAt(wire, "usage"));
@@ -69,11 +71,11 @@ function decodeMessage(message: JsonRecord, replyId: string): Part[] {
     parts.push(create(PartSchema, { kind: { case: "refusal", value: { text: refusal } } }));
   }
   for (const [i, call] of recordsAt(message, "tool_calls").entries()) {
-    parts.push(callPart(decodeCall(call, madeCallId(replyId, i))));
+    parts.push(callPart(decodeCall(call, generatedCallId(replyId, i))));
   }
   const legacy = recordAt(message, "function_call");
   if (legacy !== undefined) {
-    parts.push(callPart(decodeCall({ function: legacy }, madeCallId(replyId, 0))));
+    parts.push(callPart(decodeCall({ function: legacy }, generatedCallId(replyId, 0))));
   }
   return parts;
 }
@@ -94,7 +96,7 @@ function decodeCall(call: JsonRecord, madeId: string): ToolCall {
 }
 
 /** An id for a call to which the vendor gave none. Unique in a conversation, as the reply's id is. */
-export function madeCallId(replyId: string, number: number): string {
+export function generatedCallId(replyId: string, number: number): string {
   return `call_${replyId.replaceAll(/[^\w-]/g, "").slice(-24)}_${number}`;
 }
 

@@ -1,36 +1,31 @@
 /** A vendor's streamed reply. */
 import { ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
-  StopReason,
   type GenerateEvent,
   type ReplyEnd,
+  StopReason,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { UnreadableReplyError, type StreamDecoder } from "../codec.ts";
+import { decodeCitation } from "./citation.ts";
+import { readInput, readText } from "./decode-content.ts";
+import { readReasoning, sealOf } from "./reasoning.ts";
+import { generatedCallId } from "./decode-reply.ts";
+import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
+import { decodeUsage } from "./usage.ts";
+import { midStreamCode, readVendorError } from "./errors.ts";
+import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
+import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
 import {
-  isRecord,
-  parseRecord,
   countAt,
+  isRecord,
+  type JsonRecord,
+  parseRecord,
   recordAt,
   recordsAt,
   textAt,
-  type JsonRecord,
 } from "../json/value.ts";
+import { newPart } from "../parts.ts";
 import { EventDataReader } from "../sse/event-stream.ts";
-import { decodeCitation } from "./citation.ts";
-import { readReasoning, readText, readInput } from "./decode-content.ts";
-import { madeCallId } from "./decode-reply.ts";
-import { decodeFinishReason, isFailure } from "./finish-reason.ts";
-import { decodeUsage } from "./usage.ts";
-import {
-  generateEvent,
-  partDelta,
-  partEnd,
-  partStart,
-  sealOf,
-  midStreamCode,
-  readVendorError,
-} from "./wire.ts";
 
 /** See {@link VendorCodec.decodeStream}. */
 export class ChatStreamDecoder implements StreamDecoder {
@@ -76,8 +71,6 @@ function parseChunk(data: string): JsonRecord {
   if (!isRecord(chunk)) throw new UnreadableReplyError("an event of the stream is not an object");
   return chunk;
 }
-
-/* The chunks of a vendor's stream, one after the other, as events of the contract. */
 
 /** The kinds of parts that grow by text. */
 type TextKind = "text" | "reasoning" | "refusal";
@@ -143,7 +136,7 @@ class ChunkReader {
     if (delta !== undefined) this.#onDelta(delta, events);
     const reason = textAt(choice, "finish_reason");
     if (reason === "") return;
-    if (isFailure(reason)) {
+    if (isFailureReason(reason)) {
       const code = midStreamCode({ code: reason, message: "" });
       return this.#fail(events, code, `The model's vendor ended the reply in "${reason}"`);
     }
@@ -198,7 +191,7 @@ class ChunkReader {
     this.#closeText(events);
     this.#open = kind;
     this.#openIndex = this.#parts++;
-    events.push(partStart(this.#openIndex, emptyPart(kind)));
+    events.push(partStart(this.#openIndex, newPart(emptyPart(kind))));
   }
 
   #closeText(events: GenerateEvent[]): void {
@@ -267,8 +260,6 @@ function emptyPart(kind: TextKind) {
   }
 }
 
-/* The calls in a vendor's stream. They differ by `index` and may be under way at once. */
-
 /** A call under way. */
 interface OpenCall {
   readonly id: string;
@@ -322,7 +313,7 @@ class CallReader {
     const custom = recordAt(delta, "custom");
     const number = this.#open.length;
     const call: OpenCall = {
-      id: textAt(delta, "id") || madeCallId(this.replyId, number),
+      id: textAt(delta, "id") || generatedCallId(this.replyId, number),
       partIndex: this.#nextPart(),
     };
     this.#open.push(call);
@@ -336,7 +327,7 @@ class CallReader {
       namespace: "",
       itemId: "",
     };
-    events.push(partStart(call.partIndex, { case: "toolCall", value }));
+    events.push(partStart(call.partIndex, newPart({ case: "toolCall", value })));
     return call;
   }
 }

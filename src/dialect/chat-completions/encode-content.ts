@@ -1,22 +1,29 @@
-/** What stands in messages for a vendor: content, calls and results. */
-import { createHash } from "node:crypto";
+/**
+ * Encodes the turns of a conversation as messages for a vendor. Requests of this style are written as they came.
+ * Requests of other styles are brought into the order that vendors of this style demand: all tool results directly
+ * after the calls, and the calls and text of one assistant turn in one message. They use only forms that every vendor
+ * knows: plain strings, and `system` for `developer`.
+ */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
-  ToolType,
-  Role,
   type OpaquePart,
   type Part,
   type Reasoning,
+  Role,
   type ToolCall,
   type ToolResult,
+  ToolType,
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { invalid } from "../body-members.ts";
+import { createHash } from "node:crypto";
+import { invalid } from "../../core/validation.ts";
+import { type EncodeContext, parseJson } from "./encode-context.ts";
 import { chatToolName } from "./encode-tools.ts";
 import { encodeMedia } from "./media.ts";
-import { reasoningMembers, parseJson, type WireBody } from "./wire.ts";
+import { reasoningMembers } from "./reasoning.ts";
+import { refusePrefill } from "../parts.ts";
 
-/** An object on the wire. */
+/** A JSON object of the body. */
 type Wire = Record<string, unknown>;
 
 /**
@@ -24,27 +31,27 @@ type Wire = Record<string, unknown>;
  *
  * @throws GatewayError INVALID_REQUEST where content cannot hold it
  */
-function encodePart(part: Part, wire: WireBody): Wire[] {
-  const encoded = encodeKind(part, wire);
+function encodePart(part: Part, context: EncodeContext): Wire[] {
+  const encoded = encodeKind(part, context);
   const last = encoded.at(-1);
   if (part.cacheHint !== undefined) {
     const { ttl } = part.cacheHint;
-    if (!wire.isOwn) wire.drop("cache_hint");
+    if (!context.isOwn) context.drop("cache_hint");
     else if (last) last["prompt_cache_breakpoint"] = { mode: "explicit", ...(ttl && { ttl }) };
   }
-  if (last !== undefined) wire.writeExtras(last, part.extras);
+  if (last !== undefined) context.writeExtras(last, part.extras);
   return encoded;
 }
 
-function encodeKind({ kind }: Part, wire: WireBody): Wire[] {
+function encodeKind({ kind }: Part, context: EncodeContext): Wire[] {
   switch (kind.case) {
     case "text":
-      if (kind.value.citations.length > 0) wire.drop("citations");
+      if (kind.value.citations.length > 0) context.drop("citations");
       return [{ type: "text", text: kind.value.text }];
     case "refusal":
       return [{ type: "refusal", refusal: kind.value.text }];
     case "media":
-      return encodeMedia(kind.value, { isOwn: wire.isOwn, drop: (name) => wire.drop(name) });
+      return encodeMedia(kind.value, { isOwn: context.isOwn, drop: (name) => context.drop(name) });
     case "opaque":
       return [encodeOpaque(kind.value)];
     case "toolCall":
@@ -52,7 +59,7 @@ function encodeKind({ kind }: Part, wire: WireBody): Wire[] {
     case "reasoning":
     case undefined:
     default:
-      throw invalid(`A part "${kind.case ?? "without kind"}" cannot stand here`, "messages");
+      throw invalid("messages", `A part "${kind.case ?? "without kind"}" cannot stand here`);
   }
 }
 
@@ -60,15 +67,15 @@ function encodeKind({ kind }: Part, wire: WireBody): Wire[] {
 function encodeOpaque({ dialect, type, json }: OpaquePart): Wire {
   if (dialect === Dialect.CHAT_COMPLETIONS) return parseJson(json, "messages") as Wire;
   throw invalid(
-    `The model's vendor cannot read "${type}"; leave it out, or use a model whose vendor can`,
     "messages",
+    `The model's vendor cannot read "${type}"; leave it out, or use a model whose vendor can`,
   );
 }
 
 /** A call as the model made it. */
-function encodeCall(call: ToolCall, part: Part, wire: WireBody): Wire {
+function encodeCall(call: ToolCall, part: Part, context: EncodeContext): Wire {
   const { name, namespace, input } = call;
-  const id = callId(call.id, wire);
+  const id = callId(call.id, context);
   const wireName = chatToolName({ name, namespace });
   const encoded: Wire =
     call.type === ToolType.CUSTOM
@@ -77,10 +84,10 @@ function encodeCall(call: ToolCall, part: Part, wire: WireBody): Wire {
           id,
           type: "function",
           // Of other styles' calls nothing may be left; vendors of this one parse it.
-          function: { name: wireName, arguments: input === "" && !wire.isOwn ? "{}" : input },
+          function: { name: wireName, arguments: input === "" && !context.isOwn ? "{}" : input },
         };
-  if (part.cacheHint) wire.drop("cache_hint");
-  wire.writeExtras(encoded, part.extras);
+  if (part.cacheHint) context.drop("cache_hint");
+  context.writeExtras(encoded, part.extras);
   return encoded;
 }
 
@@ -92,18 +99,18 @@ interface EncodedResult {
 }
 
 /** What a tool answered. */
-function encodeResult(result: ToolResult, part: Part, wire: WireBody): EncodedResult {
-  const id = callId(result.toolCallId, wire);
-  const pieces = result.parts.flatMap((each) => encodePart(each, wire));
-  if (part.cacheHint) wire.drop("cache_hint");
+function encodeResult(result: ToolResult, part: Part, context: EncodeContext): EncodedResult {
+  const id = callId(result.toolCallId, context);
+  const pieces = result.parts.flatMap((each) => encodePart(each, context));
+  if (part.cacheHint) context.drop("cache_hint");
   const message: Wire = { role: "tool", tool_call_id: id };
-  if (result.name && wire.isOwn) message["name"] = result.name;
-  if (wire.isOwn) {
+  if (result.name && context.isOwn) message["name"] = result.name;
+  if (context.isOwn) {
     message["content"] = result.plain ? textsOf(pieces).join("") : pieces;
-    wire.writeExtras(message, part.extras);
+    context.writeExtras(message, part.extras);
     return { message, attachments: [] };
   }
-  wire.writeExtras(message, part.extras);
+  context.writeExtras(message, part.extras);
   const texts = textsOf(pieces);
   const attachments = pieces.filter(({ type }) => type !== "text");
   if (texts.length === 0 && attachments.length > 0) texts.push("See the attachment that follows.");
@@ -124,10 +131,10 @@ function textsOf(pieces: readonly Wire[]): string[] {
 /** Reasoning goes back to vendors of this style only; what others sealed stays out. */
 function encodeReasoning(
   { text, seal }: Reasoning,
-  wire: WireBody,
+  context: EncodeContext,
 ): Readonly<Record<string, string>> {
   if (seal?.dialect !== Dialect.CHAT_COMPLETIONS) {
-    wire.drop("turns.reasoning");
+    context.drop("turns.reasoning");
     return {};
   }
   // A client may have made the seal up: it names one of these members or none.
@@ -139,39 +146,23 @@ function encodeReasoning(
 const callIdCharsMax = 40;
 
 /** The same id always becomes the same other one, so that results find their call. */
-function callId(id: string, { isOwn }: WireBody): string {
+function callId(id: string, { isOwn }: EncodeContext): string {
   if (isOwn || id.length <= callIdCharsMax) return id;
   return `call_${createHash("sha256").update(id).digest("hex").slice(0, 32)}`;
 }
 
-/*
- * The turns of a conversation as messages for a vendor. What came in this style is written as it was. What
- * came in another is put into the order that vendors of this one demand: all results of tools right behind
- * the calls, calls and text of one turn of the model in one message; and into the forms that all of them
- * know: plain strings, and `system` for `developer`.
- */
-
 /** Writes turns as messages. @throws GatewayError INVALID_REQUEST for what messages cannot hold */
-export function encodeMessages(turns: readonly Turn[], wire: WireBody): Wire[] {
-  if (wire.isOwn) {
+export function encodeMessages(turns: readonly Turn[], context: EncodeContext): Wire[] {
+  if (context.isOwn) {
     return turns.flatMap((turn) =>
-      turn.role === Role.ASSISTANT ? [encodeOwnAssistant(turn, wire)] : encodeOthers([turn], wire),
+      turn.role === Role.ASSISTANT
+        ? [encodeOwnAssistant(turn, context)]
+        : encodeOthers([turn], context),
     );
   }
-  refusePrefill(turns, wire);
+  refusePrefill(turns, context.source);
   return runs(turns).flatMap((run) =>
-    run[0]?.role === Role.ASSISTANT ? encodeAssistants(run, wire) : encodeOthers(run, wire),
-  );
-}
-
-/** In messages the model goes on with a last turn of its own; here it would begin anew. */
-function refusePrefill(turns: readonly Turn[], { source }: WireBody): void {
-  const last = turns.at(-1);
-  if (source !== Dialect.MESSAGES || last?.role !== Role.ASSISTANT) return;
-  if (last.parts.at(-1)?.kind.case !== "text") return;
-  throw invalid(
-    "This model cannot continue a message of the assistant: end the conversation with a user message",
-    "messages",
+    run[0]?.role === Role.ASSISTANT ? encodeAssistants(run, context) : encodeOthers(run, context),
   );
 }
 
@@ -188,37 +179,39 @@ function runs(turns: readonly Turn[]): Turn[][] {
 }
 
 /** Turns of the user and the system: results first, then what belongs to them, then the rest in order. */
-function encodeOthers(turns: readonly Turn[], wire: WireBody): Wire[] {
+function encodeOthers(turns: readonly Turn[], context: EncodeContext): Wire[] {
   const results: Wire[] = [];
   const attachments: Wire[] = [];
   for (const part of turns.flatMap(({ parts }) => parts)) {
     if (part.kind.case !== "toolResult") continue;
-    const encoded = encodeResult(part.kind.value, part, wire);
+    const encoded = encodeResult(part.kind.value, part, context);
     results.push(encoded.message);
     attachments.push(...encoded.attachments);
   }
   if (attachments.length > 0) results.push({ role: "user", content: attachments });
-  return [...results, ...turns.flatMap((turn) => encodeSpoken(turn, wire))];
+  return [...results, ...turns.flatMap((turn) => encodeSpoken(turn, context))];
 }
 
-function encodeSpoken(turn: Turn, wire: WireBody): Wire[] {
+function encodeSpoken(turn: Turn, context: EncodeContext): Wire[] {
   const parts = turn.parts.filter(({ kind }) => kind.case !== "toolResult");
-  const isEmpty = parts.length === 0 && (!wire.isOwn || turn.parts.length > 0);
+  const isEmpty = parts.length === 0 && (!context.isOwn || turn.parts.length > 0);
   if (isEmpty) return [];
-  const pieces = parts.flatMap((part) => encodePart(part, wire));
+  const pieces = parts.flatMap((part) => encodePart(part, context));
   const content =
-    turn.role === Role.SYSTEM ? systemContent(turn, pieces, wire) : userContent(turn, pieces, wire);
+    turn.role === Role.SYSTEM
+      ? systemContent(turn, pieces, context)
+      : userContent(turn, pieces, context);
   const message: Wire = {
-    role: roleWord(turn, wire),
+    role: roleWord(turn, context),
     content,
     ...(turn.name && { name: turn.name }),
   };
-  wire.writeExtras(message, turn.extras);
+  context.writeExtras(message, turn.extras);
   return [message];
 }
 
 /** Few vendors know `developer`, and those that do take `system` for the same. */
-function roleWord({ role, roleWord: word }: Turn, { isOwn }: WireBody): string {
+function roleWord({ role, roleWord: word }: Turn, { isOwn }: EncodeContext): string {
   switch (role) {
     case Role.SYSTEM:
       return (isOwn && word) || "system";
@@ -228,28 +221,28 @@ function roleWord({ role, roleWord: word }: Turn, { isOwn }: WireBody): string {
     case Role.ASSISTANT:
     default:
       throw invalid(
-        "A turn has no role; it must be the system's, the user's or the model's",
         "role",
+        "A turn has no role; it must be the system's, the user's or the model's",
       );
   }
 }
 
-function systemContent(turn: Turn, pieces: readonly Wire[], { isOwn }: WireBody): unknown {
+function systemContent(turn: Turn, pieces: readonly Wire[], { isOwn }: EncodeContext): unknown {
   if (isOwn) return turn.plain ? textsOf(pieces).join("") : pieces;
   if (pieces.some(({ type }) => type !== "text")) {
-    throw invalid("The model's vendor takes text only in system messages", "messages");
+    throw invalid("messages", "The model's vendor takes text only in system messages");
   }
   return textsOf(pieces).join("\n\n");
 }
 
-function userContent(turn: Turn, pieces: readonly Wire[], { isOwn }: WireBody): unknown {
+function userContent(turn: Turn, pieces: readonly Wire[], { isOwn }: EncodeContext): unknown {
   if (isOwn) return turn.plain ? textsOf(pieces).join("") : pieces;
   const [only] = pieces;
   return pieces.length === 1 && only?.["type"] === "text" ? only["text"] : pieces;
 }
 
-function encodeOwnAssistant(turn: Turn, wire: WireBody): Wire {
-  const said = sort(turn.parts, wire);
+function encodeOwnAssistant(turn: Turn, context: EncodeContext): Wire {
+  const said = sort(turn.parts, context);
   const texts = textsOf(said.content);
   const refusals = said.content.filter(({ type }) => type === "refusal");
   const plain = texts.length > 0 ? texts.join("") : null;
@@ -261,28 +254,28 @@ function encodeOwnAssistant(turn: Turn, wire: WireBody): Wire {
     ...(said.calls.length > 0 && { tool_calls: said.calls }),
     ...(turn.name && { name: turn.name }),
   };
-  wire.writeExtras(message, turn.extras);
+  context.writeExtras(message, turn.extras);
   return message;
 }
 
 /** With calls among them, all of it is one message: results must follow it at once. Else each turn is one,
  * together with the reasoning before it: vendors refuse a message of reasoning alone. */
-function encodeAssistants(turns: readonly Turn[], wire: WireBody): Wire[] {
+function encodeAssistants(turns: readonly Turn[], context: EncodeContext): Wire[] {
   const hasCalls = turns.some(({ parts }) => parts.some(({ kind }) => kind.case === "toolCall"));
-  return (hasCalls ? [turns] : withReasoning(turns, wire)).flatMap((joined) =>
+  return (hasCalls ? [turns] : withReasoning(turns, context)).flatMap((joined) =>
     encodeSaid(
       joined.flatMap(({ parts }) => parts),
       {
         extras: joined.flatMap(({ extras }) => extras),
         name: joined.find(({ name }) => name)?.name ?? "",
       },
-      wire,
+      context,
     ),
   );
 }
 
 /** Each turn with those before it that are nothing but reasoning. Reasoning that led to nothing stays out. */
-function withReasoning(turns: readonly Turn[], wire: WireBody): Turn[][] {
+function withReasoning(turns: readonly Turn[], context: EncodeContext): Turn[][] {
   const all: Turn[][] = [];
   let reasoning: Turn[] = [];
   for (const turn of turns) {
@@ -291,14 +284,18 @@ function withReasoning(turns: readonly Turn[], wire: WireBody): Turn[][] {
     all.push(reasoning);
     reasoning = [];
   }
-  if (reasoning.length > 0) wire.drop("turns.reasoning");
+  if (reasoning.length > 0) context.drop("turns.reasoning");
   return all;
 }
 
 type Speaker = Pick<Turn, "extras" | "name">;
 
-function encodeSaid(parts: readonly Part[], { extras, name }: Speaker, wire: WireBody): Wire[] {
-  const { content, calls, members } = sort(parts, wire);
+function encodeSaid(
+  parts: readonly Part[],
+  { extras, name }: Speaker,
+  context: EncodeContext,
+): Wire[] {
+  const { content, calls, members } = sort(parts, context);
   const isEmpty = content.length + calls.length + Object.keys(members).length === 0;
   if (isEmpty) return [];
   const message: Wire = {
@@ -308,7 +305,7 @@ function encodeSaid(parts: readonly Part[], { extras, name }: Speaker, wire: Wir
     ...(calls.length > 0 && { tool_calls: calls }),
     ...(name && { name }),
   };
-  wire.writeExtras(message, extras);
+  context.writeExtras(message, extras);
   return [message];
 }
 
@@ -326,31 +323,31 @@ function saidText(parts: readonly Part[]): string {
 }
 
 /** What the model said, by where it stands in a message. */
-interface Said {
+interface MessageParts {
   readonly content: Wire[];
   readonly calls: Wire[];
   readonly members: Wire;
 }
 
-function sort(parts: readonly Part[], wire: WireBody): Said {
-  const said: Said = { content: [], calls: [], members: {} };
+function sort(parts: readonly Part[], context: EncodeContext): MessageParts {
+  const said: MessageParts = { content: [], calls: [], members: {} };
   for (const part of parts) {
     const { kind } = part;
-    if (kind.case === "toolCall") said.calls.push(encodeCall(kind.value, part, wire));
-    else if (kind.case === "reasoning") addReasoning(said, encodeReasoning(kind.value, wire));
+    if (kind.case === "toolCall") said.calls.push(encodeCall(kind.value, part, context));
+    else if (kind.case === "reasoning") addReasoning(said, encodeReasoning(kind.value, context));
     else if (kind.case === "opaque" && kind.value.type === "audio") {
       said.members["audio"] = encodeOpaque(kind.value);
     } else if (kind.case === "media") {
       throw invalid(
-        "The model's vendor takes no pictures or files that the model sent",
         "messages",
+        "The model's vendor takes no pictures or files that the model sent",
       );
-    } else said.content.push(...encodePart(part, wire));
+    } else said.content.push(...encodePart(part, context));
   }
   return said;
 }
 
-function addReasoning({ members }: Said, added: Readonly<Record<string, string>>): void {
+function addReasoning({ members }: MessageParts, added: Readonly<Record<string, string>>): void {
   for (const [member, text] of Object.entries(added)) {
     const before = members[member];
     members[member] = typeof before === "string" ? `${before}\n\n${text}` : text;

@@ -37,7 +37,13 @@ export function encodeChatReply(reply: Reply, options: ReplyOptions): Buffer {
 }
 
 function encodeMessage(reply: Reply, lost: LostMembers): JsonRecord {
-  const said: Said = { content: "", refusal: "", reasoning: [], calls: [], annotations: [] };
+  const said: MessageParts = {
+    content: "",
+    refusal: "",
+    reasoning: [],
+    calls: [],
+    annotations: [],
+  };
   for (const part of reply.parts) add(said, part, lost);
   said.refusal += lost.ending(reply, said.refusal !== "");
   const { content, refusal, reasoning, calls, annotations } = said;
@@ -53,7 +59,7 @@ function encodeMessage(reply: Reply, lost: LostMembers): JsonRecord {
 }
 
 /** The parts of a reply, by the members that they become. */
-interface Said {
+interface MessageParts {
   content: string;
   refusal: string;
   readonly reasoning: string[];
@@ -61,7 +67,7 @@ interface Said {
   readonly annotations: JsonRecord[];
 }
 
-function add(said: Said, part: Part, lost: LostMembers): void {
+function add(said: MessageParts, part: Part, lost: LostMembers): void {
   const { kind } = part;
   switch (kind.case) {
     case "text": {

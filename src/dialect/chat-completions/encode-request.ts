@@ -1,5 +1,4 @@
 /** A request for a vendor. */
-import { jsonBody, textsOf } from "../json/long-texts.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   type Generation,
@@ -8,46 +7,51 @@ import {
   type ResponseFormat,
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { invalid } from "../body-members.ts";
-import type { EncodedRequest, RequestTarget } from "../codec.ts";
-import { strictFor } from "../strict-schema.ts";
+import { invalid } from "../../core/validation.ts";
 import { encodeMessages } from "./encode-content.ts";
+import { EncodeContext, parseJson } from "./encode-context.ts";
 import { encodeTools } from "./encode-tools.ts";
-import { parseJson, WireBody } from "./wire.ts";
+import type { EncodedRequest, RequestTarget } from "../codec.ts";
+import { jsonBody, textsOf } from "../json/long-texts.ts";
+import { strictFor } from "../strict-schema.ts";
 
 /** The most stop texts that vendors of this style take. */
 const stopMax = 4;
 
 /** See {@link VendorCodec.encodeRequest}. */
 export function encodeChatRequest(generation: Generation, target: RequestTarget): EncodedRequest {
-  const wire = new WireBody(target.sourceDialect);
+  const context = new EncodeContext(target.sourceDialect);
   const { conversation } = generation;
   const body: Record<string, unknown> = {
     model: target.model,
-    messages: encodeMessages(conversation?.turns ?? [], wire),
-    ...(conversation && encodeTools(conversation, wire)),
-    ...encodeSampling(generation, wire),
-    ...encodeEffort(generation.reasoning, wire),
-    ...(generation.responseFormat && encodeFormat(generation.responseFormat, wire)),
+    messages: encodeMessages(conversation?.turns ?? [], context),
+    ...(conversation && encodeTools(conversation, context)),
+    ...encodeSampling(generation, target, context),
+    ...encodeEffort(generation.reasoning, context),
+    ...(generation.responseFormat && encodeFormat(generation.responseFormat, context)),
     ...encodeLabels(generation),
     ...(target.stream && { stream: true, stream_options: { include_usage: true } }),
   };
-  wire.writeExtras(body, generation.extras);
-  return { ...jsonBody(body, textsOf(generation)), headers: {}, dropped: wire.dropped };
+  context.writeExtras(body, generation.extras);
+  return { ...jsonBody(body, textsOf(generation)), headers: {}, dropped: context.dropped };
 }
 
-function encodeSampling(generation: Generation, wire: WireBody): object {
+function encodeSampling(
+  generation: Generation,
+  { limitParameter = "max_completion_tokens" }: RequestTarget,
+  context: EncodeContext,
+): object {
   const { maxOutputTokens, temperature, topP, topK, stop, seed } = generation;
   const { presencePenalty, frequencyPenalty } = generation;
   if (stop.length > stopMax) {
     throw invalid(
-      `"stop" has ${stop.length} texts, but the model's vendor takes ${stopMax} at most`,
       "stop",
+      `"stop" has ${stop.length} texts, but the model's vendor takes ${stopMax} at most`,
     );
   }
-  if (topK !== undefined) wire.drop("top_k");
+  if (topK !== undefined) context.drop("top_k");
   return {
-    ...(maxOutputTokens !== undefined && { max_completion_tokens: maxOutputTokens }),
+    ...(maxOutputTokens !== undefined && { [limitParameter]: maxOutputTokens }),
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { top_p: topP }),
     ...(stop.length > 0 && { stop }),
@@ -65,14 +69,15 @@ function seedNumber(seed: bigint): unknown {
 
 /** From how many tokens on, exclusive, a budget is more than low, and more than medium. */
 const lowBudgetMax = 1024;
+
 const mediumBudgetMax = 8192;
 
-function encodeEffort(reasoning: ReasoningOptions | undefined, wire: WireBody): object {
+function encodeEffort(reasoning: ReasoningOptions | undefined, context: EncodeContext): object {
   if (reasoning === undefined) return {};
-  if (reasoning.summary !== "" && reasoning.summary !== "auto") wire.drop("reasoning.summary");
+  if (reasoning.summary !== "" && reasoning.summary !== "auto") context.drop("reasoning.summary");
   const effort = reasoning.effort || effortOf(reasoning);
   // Many models know no effort `none` and refuse it; thinking in spite of it costs a little.
-  if (effort === "" && reasoning.mode === ReasoningMode.DISABLED) wire.drop("reasoning.mode");
+  if (effort === "" && reasoning.mode === ReasoningMode.DISABLED) context.drop("reasoning.mode");
   return effort === "" ? {} : { reasoning_effort: effort };
 }
 
@@ -90,7 +95,7 @@ function effortOf({ mode, budgetTokens }: ReasoningOptions): string {
   }
 }
 
-function encodeFormat(format: ResponseFormat, wire: WireBody): object {
+function encodeFormat(format: ResponseFormat, context: EncodeContext): object {
   switch (format.type) {
     case ResponseFormatType.TEXT:
       return { response_format: { type: "text" } };
@@ -99,11 +104,11 @@ function encodeFormat(format: ResponseFormat, wire: WireBody): object {
     case ResponseFormatType.JSON_SCHEMA: {
       const { description, schemaJson } = format;
       const schema = schemaJson && parseJson(schemaJson, "response_format.schema_json");
-      const { source } = wire;
+      const { source } = context;
       // In messages every schema is followed exactly.
-      const asked = source === Dialect.MESSAGES ? true : format.strict;
-      const strict = strictFor({ strict: asked, schema, source }, () =>
-        wire.drop("response_format.strict"),
+      const requested = source === Dialect.MESSAGES ? true : format.strict;
+      const strict = strictFor({ strict: requested, schema, source }, () =>
+        context.drop("response_format.strict"),
       );
       const json_schema = {
         // Not every style names its schema; here the name is required.

@@ -11,11 +11,11 @@ import {
   type ToolName,
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { invalid } from "../body-members.ts";
+import { invalid } from "../../core/validation.ts";
+import { type EncodeContext, parseJson } from "./encode-context.ts";
 import { customFormat } from "../custom-tools.ts";
 import { strictFor } from "../strict-schema.ts";
 import { toolNameFor } from "../tool-names.ts";
-import { parseJson, type WireBody } from "./wire.ts";
 
 /** What this style calls a tool. */
 export const chatToolName = toolNameFor({ charsMax: 64, dots: false });
@@ -27,19 +27,19 @@ type Wire = Record<string, unknown>;
  *
  * @throws GatewayError INVALID_REQUEST for a tool of another style
  */
-export function encodeTools(conversation: Conversation, wire: WireBody): Wire {
+export function encodeTools(conversation: Conversation, context: EncodeContext): Wire {
   const { toolChoice: choice, parallelToolCalls } = conversation;
   const members: Wire = {};
   const tools: Wire[] = [];
-  for (const tool of chosen(conversation, wire)) {
+  for (const tool of chosen(conversation, context)) {
     const search = webSearch(tool);
-    if (search === undefined) tools.push(encodeTool(tool, wire));
+    if (search === undefined) tools.push(encodeTool(tool, context));
     else members["web_search_options"] = search;
   }
   if (tools.length > 0) members["tools"] = tools;
   // Vendors refuse a choice where there is nothing to choose from.
-  if (tools.length > 0 || wire.isOwn) {
-    const encoded = choice && encodeChoice(choice, conversation.tools, wire);
+  if (tools.length > 0 || context.isOwn) {
+    const encoded = choice && encodeChoice(choice, conversation.tools, context);
     if (encoded !== undefined) members["tool_choice"] = encoded;
     if (parallelToolCalls !== undefined) members["parallel_tool_calls"] = parallelToolCalls;
   }
@@ -47,7 +47,7 @@ export function encodeTools(conversation: Conversation, wire: WireBody): Wire {
 }
 
 /** The tools that are allowed: few vendors know the form that names them in the choice. */
-function chosen({ tools, toolChoice }: Conversation, { isOwn }: WireBody): readonly Tool[] {
+function chosen({ tools, toolChoice }: Conversation, { isOwn }: EncodeContext): readonly Tool[] {
   const allowed = toolChoice?.allowed ?? [];
   if (isOwn || allowed.length === 0) return tools;
   const names = new Set(allowed.map(({ name }) => name));
@@ -60,38 +60,38 @@ function webSearch({ kind }: Tool): unknown {
   return parseJson(kind.value.json, "web_search_options");
 }
 
-function encodeTool(tool: Tool, wire: WireBody): Wire {
-  const encoded = encodeKind(tool, wire);
-  if (tool.cacheHint) wire.drop("cache_hint");
-  if (tool.namespaceDescription !== "") wire.drop("tools.namespace_description");
-  wire.writeExtras(encoded, tool.extras);
+function encodeTool(tool: Tool, context: EncodeContext): Wire {
+  const encoded = encodeKind(tool, context);
+  if (tool.cacheHint) context.drop("cache_hint");
+  if (tool.namespaceDescription !== "") context.drop("tools.namespace_description");
+  context.writeExtras(encoded, tool.extras);
   return encoded;
 }
 
-function encodeKind({ kind, namespace }: Tool, wire: WireBody): Wire {
+function encodeKind({ kind, namespace }: Tool, context: EncodeContext): Wire {
   switch (kind.case) {
     case "function":
-      return { type: "function", function: encodeFunction(kind.value, namespace, wire) };
+      return { type: "function", function: encodeFunction(kind.value, namespace, context) };
     case "custom":
-      return { type: "custom", custom: encodeCustom(kind.value, namespace, wire) };
+      return { type: "custom", custom: encodeCustom(kind.value, namespace, context) };
     case "opaque":
       if (isOwnOpaque(kind.value)) return parseJson(kind.value.json, "tools") as Wire;
       throw invalid(
-        `The model's vendor has no tool "${kind.value.type}"; leave it out, or use a model that has it`,
         "tools",
+        `The model's vendor has no tool "${kind.value.type}"; leave it out, or use a model that has it`,
       );
     case undefined:
     default:
-      throw invalid("A tool is empty; say what it is", "tools");
+      throw invalid("tools", "A tool is empty; say what it is");
   }
 }
 
-function encodeFunction(tool: FunctionTool, namespace: string, wire: WireBody): Wire {
+function encodeFunction(tool: FunctionTool, namespace: string, context: EncodeContext): Wire {
   const { name, description, parametersJson } = tool;
-  const { source, isOwn } = wire;
+  const { source, isOwn } = context;
   const schema = parametersJson && parseJson(parametersJson, "tools.parameters_json");
   const strict = strictFor({ strict: tool.strict, schema, source }, () =>
-    wire.drop("tools.strict"),
+    context.drop("tools.strict"),
   );
   return {
     name: chatToolName({ name, namespace }),
@@ -103,7 +103,7 @@ function encodeFunction(tool: FunctionTool, namespace: string, wire: WireBody): 
   };
 }
 
-function encodeCustom(tool: CustomTool, namespace: string, { isOwn }: WireBody): Wire {
+function encodeCustom(tool: CustomTool, namespace: string, { isOwn }: EncodeContext): Wire {
   const { name, description, formatJson } = tool;
   const written = formatJson && parseJson(formatJson, "tools.format_json");
   const format = isOwn ? written : customFormat(written, "nested");
@@ -114,12 +114,16 @@ function encodeCustom(tool: CustomTool, namespace: string, { isOwn }: WireBody):
   };
 }
 
-function encodeChoice(choice: ToolChoice, tools: readonly Tool[], { isOwn }: WireBody): unknown {
+function encodeChoice(
+  choice: ToolChoice,
+  tools: readonly Tool[],
+  { isOwn }: EncodeContext,
+): unknown {
   if (choice.opaque !== undefined) {
     if (isOwnOpaque(choice.opaque)) return parseJson(choice.opaque.json, "tool_choice");
     throw invalid(
-      `The model's vendor knows no tool choice "${choice.opaque.type}"; use "auto" or a function's name`,
       "tool_choice",
+      `The model's vendor knows no tool choice "${choice.opaque.type}"; use "auto" or a function's name`,
     );
   }
   const mode = modeWord(choice, tools);
@@ -138,7 +142,7 @@ function modeWord({ mode, tool }: ToolChoice, tools: readonly Tool[]): unknown {
     case ToolChoiceMode.REQUIRED:
       return "required";
     case ToolChoiceMode.NAMED:
-      if (tool === undefined) throw invalid("The tool choice names no tool", "tool_choice");
+      if (tool === undefined) throw invalid("tool_choice", "The tool choice names no tool");
       return namedTool(tool, namespacesOf(tools));
     case ToolChoiceMode.UNSPECIFIED:
     default:

@@ -27,7 +27,7 @@ const reasons: ReadonlyMap<string, StopReason> = new Map([
 const failures: ReadonlySet<string> = new Set(["error", "insufficient_system_resource"]);
 
 /** Whether the vendor failed, going by its reason. */
-export function isFailure(finishReason: string): boolean {
+export function isFailureReason(finishReason: string): boolean {
   return failures.has(finishReason);
 }
 

@@ -5,9 +5,9 @@ import {
   MediaPartSchema,
   MediaType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { invalid } from "../body-members.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { invalid } from "../../core/validation.ts";
 import type { JsonReader } from "../json/reader.ts";
+import type { JsonRecord } from "../json/value.ts";
 
 /** Reads the part whose `type` is `image_url`. Some clients send the address alone in place of an object. */
 export function decodeImage(part: JsonReader): MediaPart {
@@ -74,7 +74,10 @@ export function encodeMedia(media: MediaPart, options: MediaOptions): JsonRecord
       return encodeDocument(media, options);
     case MediaType.UNSPECIFIED:
     default:
-      throw invalid("A medium has no type; say whether it is a picture, a document or sound");
+      throw invalid(
+        undefined,
+        "A medium has no type; say whether it is a picture, a document or sound",
+      );
   }
 }
 
@@ -92,6 +95,7 @@ function encodeImage({ source, mimeType, detail }: MediaPart): JsonRecord {
     case undefined:
     default:
       throw invalid(
+        undefined,
         "The model's vendor takes pictures by address or in base64 only; send this picture in base64",
       );
   }
@@ -99,7 +103,7 @@ function encodeImage({ source, mimeType, detail }: MediaPart): JsonRecord {
 
 function encodeAudio({ source, mimeType }: MediaPart): JsonRecord {
   if (source.case !== "base64") {
-    throw invalid("The model's vendor takes sound in base64 only; send it in base64");
+    throw invalid(undefined, "The model's vendor takes sound in base64 only; send it in base64");
   }
   const word = mimeType.replace(/^audio\/(?:x-)?/, "");
   const format = word === "mpeg" ? "mp3" : word === "wave" ? "wav" : word;
@@ -130,6 +134,7 @@ function encodeDocument(media: MediaPart, { isOwn, drop }: MediaOptions): JsonRe
     case "fileId":
       if (!isOwn) {
         throw invalid(
+          undefined,
           "The id of a file means nothing to the model's vendor; send the file in base64",
         );
       }
@@ -137,7 +142,10 @@ function encodeDocument(media: MediaPart, { isOwn, drop }: MediaOptions): JsonRe
     case "url":
     case undefined:
     default:
-      throw invalid("The model's vendor takes no documents by address; send this one in base64");
+      throw invalid(
+        undefined,
+        "The model's vendor takes no documents by address; send this one in base64",
+      );
   }
 }
 

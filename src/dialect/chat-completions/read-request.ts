@@ -1,8 +1,8 @@
 /** The request half of relaying chat completions. */
 import { asBuffer } from "../../core/bytes.ts";
+import { invalid } from "../../core/validation.ts";
 import {
   type Edit,
-  invalid,
   knownMembers,
   type Members,
   pickMembers,
@@ -13,6 +13,7 @@ import {
   textOf,
   vendorBodies,
 } from "../body-members.ts";
+import type { LimitParameter, VendorModel } from "../codec.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { type Member, type Outline, sliceText } from "../json/outline.ts";
 
@@ -28,7 +29,9 @@ const names = [
   "max_completion_tokens",
   "n",
 ];
+
 const known = knownMembers(names);
+
 const knownWithAliases = knownMembers(names, ["modelKey", "prompt"]);
 
 /** See {@link TextDialect.readRequest}. */
@@ -41,8 +44,8 @@ export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): 
   // Read in any case: a route that always streams refuses nonsense like the others.
   const asksForStream = readBoolean(bytes, members, "stream");
   const stream = options.alwaysStream || asksForStream;
-  const { forVendor, sizeFor } = vendorBodies(bytes, outline, (vendorModel) =>
-    editsFor({ bytes, outline, members, stream, model }, vendorModel),
+  const { forVendor, sizeFor } = vendorBodies(bytes, outline, (target) =>
+    editsFor({ bytes, outline, members, stream, model }, target),
   );
   return {
     model,
@@ -70,20 +73,20 @@ function requireMessages(bytes: Buffer, members: Members): void {
   const prompt = members.get("prompt");
   if (prompt !== undefined) {
     if (messages !== undefined) {
-      throw invalid('Send either "messages" or "prompt", not both', "prompt");
+      throw invalid("prompt", 'Send either "messages" or "prompt", not both');
     }
-    if (bytes[prompt.valueStart] !== 0x22) throw invalid('"prompt" must be a string', "prompt");
+    if (bytes[prompt.valueStart] !== 0x22) throw invalid("prompt", '"prompt" must be a string');
   } else if (messages === undefined) {
-    throw invalid('"messages" is missing: send an array with at least one message', "messages");
+    throw invalid("messages", '"messages" is missing: send an array with at least one message');
   } else if (bytes[messages.valueStart] !== 0x5b) {
-    throw invalid('"messages" must be an array', "messages");
+    throw invalid("messages", '"messages" must be an array');
   }
 }
 
 function includesUsage(bytes: Buffer, members: Members): boolean {
   const text = textOf(bytes, members, "stream_options");
   if (text === undefined) return false;
-  if (!text.startsWith("{")) throw invalid('"stream_options" must be an object', "stream_options");
+  if (!text.startsWith("{")) throw invalid("stream_options", '"stream_options" must be an object');
   const options = JSON.parse(text) as Record<string, unknown>;
   return options["include_usage"] === true;
 }
@@ -96,9 +99,10 @@ interface ReadBody {
   readonly model: string;
 }
 
-function editsFor(body: ReadBody, vendorModel: string): readonly Edit[] {
+function editsFor(body: ReadBody, { model, limitParameter }: VendorModel): readonly Edit[] {
   const edits: Edit[] = [];
-  addModelEdits(body, vendorModel, edits);
+  addModelEdits(body, model, edits);
+  if (limitParameter !== undefined) addLimitEdit(body, limitParameter, edits);
   addPromptEdit(body, edits);
   addStreamEdits(body, edits);
   return edits;
@@ -123,6 +127,14 @@ function addModelEdits(
   }
   // Both names are there: the vendor would refuse the one that it does not know.
   if (alias !== undefined) edits.push(removal(outline, alias));
+}
+
+/** Names the limit as the vendor knows it. Where the client sent both names, each vendor finds its own. */
+function addLimitEdit({ members }: ReadBody, name: LimitParameter, edits: Edit[]): void {
+  const other = name === "max_tokens" ? "max_completion_tokens" : "max_tokens";
+  const member = members.get(other);
+  if (member === undefined || members.has(name)) return;
+  edits.push({ start: member.keyStart, end: member.valueStart, text: `"${name}":` });
 }
 
 /** Takes a member out together with the comma that joins it; there is at least one other member. */

@@ -1,9 +1,10 @@
-/**
- * Finds in the bytes of one chat-completions reply or stream chunk what relaying needs, in one pass
- * and without building values: about 1 ns a byte, where JSON.parse of a 200-byte chunk takes 1.5 µs.
- * Trusts the bytes to be JSON; on anything else the result is harmless, never an exception.
+/** Only chat completions: its chunks nest text in choices, so the scanners of json/ alone cannot find it.
+ *
+ * Finds everything that relaying needs in one reply or stream chunk, in one pass and without building values: about 1 ns
+ * a byte, where JSON.parse of a 200-byte chunk takes 1.5 µs. It assumes valid JSON; on anything else the result is
+ * harmless, never an exception.
  */
-import { endOfString, isSpace, skipSpace, spells } from "../json/object-scan.ts";
+import { endOfString, isSpace, skipSpace, equalsAscii } from "../json/object-scan.ts";
 
 /** What one pass found. Offsets are into the scanned buffer; -1: not there. One object is reused. */
 export class ChunkScan {
@@ -118,13 +119,14 @@ export class ChunkScan {
     if (depth === 3) {
       if (isKey) {
         this.#inText =
-          spells(bytes, open + 1, close, "delta") || spells(bytes, open + 1, close, "message");
-        this.#keyIsFinish = spells(bytes, open + 1, close, "finish_reason");
+          equalsAscii(bytes, open + 1, close, "delta") ||
+          equalsAscii(bytes, open + 1, close, "message");
+        this.#keyIsFinish = equalsAscii(bytes, open + 1, close, "finish_reason");
       } else if (this.#keyIsFinish && close > open + 1) {
         this.finishes++;
       }
     } else if (isKey) {
-      this.#keyIsRole = depth === 4 && spells(bytes, open + 1, close, "role");
+      this.#keyIsRole = depth === 4 && equalsAscii(bytes, open + 1, close, "role");
     } else if (this.#inText && !this.#keyIsRole) {
       this.texts++;
       this.textStart = open + 1;
@@ -134,7 +136,7 @@ export class ChunkScan {
   }
 
   #keyIs(bytes: Buffer, word: string): boolean {
-    return spells(bytes, this.#keyStart + 1, this.#keyEnd, word);
+    return equalsAscii(bytes, this.#keyStart + 1, this.#keyEnd, word);
   }
 }
 

@@ -2,16 +2,17 @@
  * name and the usage that only the gateway asked for. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { eventBytesMax } from "../../config/limits.ts";
-import { nothing } from "../../core/bytes.ts";
+import { emptyBuffer } from "../../core/bytes.ts";
 import type { GatewayError } from "../../core/errors.ts";
+import { RelayedChoices } from "./relay-output.ts";
+import { ChunkScan } from "./relay-scan.ts";
+import { decodeUsage } from "./usage.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
-import { EventMould } from "../json/event-mould.ts";
+import { EventTemplate } from "../json/event-template.ts";
 import { Splicer } from "../json/splice.ts";
-import { parseRecord, countAt, recordsAt, type JsonRecord } from "../json/value.ts";
-import { dataLinesOf, EventSplitter, missingEnd, type EventPlace } from "../sse/event-stream.ts";
-import { ChunkScan } from "./relay-scan.ts";
-import { decodeUsage, encodeUsage } from "./usage.ts";
+import { parseRecord } from "../json/value.ts";
+import { dataLinesOf, type EventPlace, EventSplitter, missingEnd } from "../sse/event-stream.ts";
 
 /** See {@link TextDialect.relayReply}. */
 export function relayChatReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -38,27 +39,27 @@ export class ChatStreamRelay implements StreamRelay {
   readonly #splicer = new Splicer();
   readonly #scan = new ChunkScan();
   /** The form of the last plain event; `undefined`: none has come. */
-  #mould: EventMould | undefined;
+  #template: EventTemplate | undefined;
   readonly #model: Buffer | undefined;
   readonly #hideUsage: boolean;
   /** How many choices have not finished yet. */
   #openChoices: number;
-  readonly #choices: PassedChoices;
+  readonly #choices: RelayedChoices;
 
   constructor(options: RelayOptions) {
     this.#model = modelBytes(options);
     this.#openChoices = options.choices;
     this.#hideUsage = options.hideUsage;
-    this.#choices = new PassedChoices(options);
+    this.#choices = new RelayedChoices(options);
   }
 
   push(pieces: readonly Buffer[]): Buffer {
     // Nothing follows an error, above all no terminal event.
-    if (this.failed) return nothing;
+    if (this.failed) return emptyBuffer;
     const source = this.#splitter.begin(pieces);
     let at = 0;
     for (;;) {
-      if (at < source.length) at = this.#passAlike(source, at);
+      if (at < source.length) at = this.#relayMatching(source, at);
       const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
       this.#onEvent(source, place);
@@ -72,7 +73,7 @@ export class ChatStreamRelay implements StreamRelay {
 
   end(): Buffer {
     const missing = this.failed ? undefined : missingEnd(this.#splitter.rest);
-    return missing === undefined ? nothing : this.push([missing]);
+    return missing === undefined ? emptyBuffer : this.push([missing]);
   }
 
   errorEvent(error: GatewayError): Buffer {
@@ -84,9 +85,9 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   /** Passes events that differ from one read before in their text only. */
-  #passAlike(source: Buffer, start: number): number {
-    if (this.#mould === undefined) return start;
-    const { end, textBytes, out } = this.#mould.pass(source, start);
+  #relayMatching(source: Buffer, start: number): number {
+    if (this.#template === undefined) return start;
+    const { end, textBytes, out } = this.#template.pass(source, start);
     this.textBytes += textBytes;
     if (out !== undefined) this.#splicer.replace(start, end, out);
     return end;
@@ -132,7 +133,11 @@ export class ChatStreamRelay implements StreamRelay {
       textStart: text.start + shift,
     };
     // A copy: a part of what is read now would be overwritten by the next read.
-    this.#mould = new EventMould({ event: Buffer.from(source.subarray(start, end)), text, out });
+    this.#template = new EventTemplate({
+      event: Buffer.from(source.subarray(start, end)),
+      text,
+      out,
+    });
   }
 
   /** Reads one chunk into {@link ChunkScan} and the stream's totals. */
@@ -207,73 +212,4 @@ function isNull(source: Buffer, start: number, end: number): boolean {
 /** The vendor's figures; `undefined` where they are unusable. */
 function readUsage(source: Buffer, start: number, end: number): Usage | undefined {
   return decodeUsage(parseRecord(source.toString("utf8", start, end)));
-}
-
-/* What a relayed stream has open: enough to end it before its vendor does. */
-
-/** How far a choice is. */
-type Progress = "begun" | "finished";
-
-/** Takes note of the choices of a stream. Of the usual one choice it keeps the first chunk, nothing else. */
-class PassedChoices {
-  readonly #options: RelayOptions;
-  /** The first chunk, as JSON: what follows has the same id, time and model. */
-  #first: string | undefined;
-  /** By index, where there are several; an index that is not there has not begun. */
-  readonly #progress = new Map<number, Progress>();
-
-  constructor(options: RelayOptions) {
-    this.#options = options;
-  }
-
-  /** A chunk passes: its JSON stands from `start` to `end`. */
-  pass(source: Buffer, start: number, end: number): void {
-    this.#first ??= source.toString("utf8", start, end);
-    if (this.#options.choices > 1) this.#note(source.toString("utf8", start, end));
-  }
-
-  /** The chunks that finish every open choice, usage where the client wants it, and the end. */
-  stop(usage: Usage | undefined): string {
-    const { hideUsage } = this.#options;
-    const head = this.#head();
-    const noUsage = hideUsage ? {} : { usage: null };
-    const chunks: JsonRecord[] = this.#openChoices().map((index) => ({
-      ...head,
-      choices: [{ index, delta: this.#delta(index), logprobs: null, finish_reason: "length" }],
-      ...noUsage,
-    }));
-    if (!hideUsage && usage) chunks.push({ ...head, choices: [], usage: encodeUsage(usage) });
-    return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("")}data: [DONE]\n\n`;
-  }
-
-  #note(json: string): void {
-    const chunk = parseRecord(json);
-    for (const choice of chunk === undefined ? [] : recordsAt(chunk, "choices")) {
-      const index = countAt(choice, "index") ?? 0;
-      const reason = choice["finish_reason"];
-      const isFinished = typeof reason === "string" && reason !== "";
-      if (isFinished) this.#progress.set(index, "finished");
-      else if (!this.#progress.has(index)) this.#progress.set(index, "begun");
-    }
-  }
-
-  #openChoices(): number[] {
-    const all = Array.from({ length: this.#options.choices }, (_, index) => index);
-    return all.filter((index) => this.#progress.get(index) !== "finished");
-  }
-
-  /** Clients take no choice without a role. */
-  #delta(index: number): JsonRecord {
-    const { choices } = this.#options;
-    const hasBegun = choices === 1 ? this.#first !== undefined : this.#progress.has(index);
-    return hasBegun ? {} : { role: "assistant", content: "" };
-  }
-
-  /** What all chunks of the stream have in common. */
-  #head(): JsonRecord {
-    const { publicModel } = this.#options;
-    const first = parseRecord(this.#first ?? "") ?? { object: "chat.completion.chunk" };
-    const { choices: _choices, usage: _usage, obfuscation: _padding, ...head } = first;
-    return publicModel === undefined ? head : { ...head, model: publicModel };
-  }
 }

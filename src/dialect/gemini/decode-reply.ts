@@ -8,7 +8,7 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { UnreadableReplyError, type VendorError } from "../codec.ts";
 import { isRecord, parseReply, recordAt, textAt } from "../json/value.ts";
-import { ReplyReader } from "./decode-parts.ts";
+import { ReplyReader } from "./decode-content.ts";
 
 /** See {@link VendorCodec.decodeReply}. */
 export function decodeGeminiReply(body: Buffer): Reply {

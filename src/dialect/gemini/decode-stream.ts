@@ -3,7 +3,7 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
 import { EventDataReader } from "../sse/event-stream.ts";
 import { parseRecord } from "../json/value.ts";
-import { ReplyReader } from "./decode-parts.ts";
+import { ReplyReader } from "./decode-content.ts";
 
 /** See {@link VendorCodec.decodeStream}: events of one `data:` each, and no end mark. */
 export class GeminiStreamDecoder implements StreamDecoder {

@@ -1,22 +1,23 @@
 /** Turns, as contents: roles user and model that alternate, system messages apart. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
-  Role,
-  ToolType,
-  MediaType,
   type OpaquePart,
   type Part,
   type Reasoning,
   type ReasoningSeal,
+  Role,
   type ToolCall,
-  type Turn,
   type ToolResult,
-  type MediaPart,
+  ToolType,
+  type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { parseRecord, type JsonRecord } from "../json/value.ts";
-import { refused, openPlace, type EncodeContext } from "./context.ts";
+import { invalid } from "../../core/validation.ts";
+import type { EncodeContext } from "./encode-context.ts";
 import { geminiToolName } from "./encode-tools.ts";
-import type { GeminiContent, GeminiPart, GeminiBlob } from "./wire.ts";
+import { encodeMedia } from "./media.ts";
+import { openPlace } from "./reasoning.ts";
+import type { GeminiBlob, GeminiContent, GeminiPart } from "./wire.ts";
+import { type JsonRecord, parseRecord } from "../json/value.ts";
 
 /** A conversation as Gemini has it. */
 interface EncodedContents {
@@ -58,7 +59,8 @@ export function encodeContents(turns: readonly Turn[], context: EncodeContext): 
   list.add("model", writer.leftOver());
   if (context.traits.needsSignatures) contents.forEach(signFirstCall);
   if (contents.length > 0) return { contents, system };
-  if (system.length === 0) throw refused("the messages are empty: send at least one with content");
+  if (system.length === 0)
+    throw invalid(undefined, "the messages are empty: send at least one with content");
   // Gemini wants something to answer; a system message on its own is that elsewhere.
   return { contents: [{ role: "user", parts: system }], system: [] };
 }
@@ -125,7 +127,8 @@ class TurnWriter {
 
   system({ parts }: Turn): GeminiPart[] {
     return parts.flatMap((part) => {
-      if (part.kind.case !== "text") throw refused("a system message may only hold text");
+      if (part.kind.case !== "text")
+        throw invalid(undefined, "a system message may only hold text");
       return this.#part(part);
     });
   }
@@ -231,10 +234,8 @@ function argumentsOf(type: ToolType, input: string): JsonRecord {
 function opaquePart({ dialect, type, json }: OpaquePart): GeminiPart {
   const part = dialect === Dialect.GEMINI ? parseRecord(json) : undefined;
   if (part !== undefined) return part;
-  throw refused(`"${type}" means nothing to this model's vendor: leave it out`);
+  throw invalid(undefined, `"${type}" means nothing to this model's vendor: leave it out`);
 }
-
-/* What tools answered, as function responses. */
 
 /** What writing a result needs beside it. */
 interface ToolResultContext {
@@ -276,7 +277,7 @@ function encodeToolResult(result: ToolResult, { context, names }: ToolResultCont
 /** The name that the result itself tells. */
 function ownName({ name, toolCallId }: ToolResult): string {
   if (name !== "") return geminiToolName({ name, namespace: "" });
-  throw refused(`the result for "${toolCallId}" belongs to no call of a tool before it`);
+  throw invalid(undefined, `the result for "${toolCallId}" belongs to no call of a tool before it`);
 }
 
 function resultPart({ kind, cacheHint, extras }: Part, context: EncodeContext): GeminiPart {
@@ -285,83 +286,8 @@ function resultPart({ kind, cacheHint, extras }: Part, context: EncodeContext): 
   if (kind.case === "text" || kind.case === "refusal") return { text: kind.value.text };
   if (kind.case === "media") return encodeMedia(kind.value, context);
   const what = kind.case === "opaque" ? kind.value.type : "(none)";
-  throw refused(`"${what}" in a tool's result means nothing to this model's vendor: leave it out`);
-}
-
-/* Pictures, documents and sound, as parts. */
-
-/** MIME types by file extension: Gemini wants one with all bytes, and with addresses where it is known. */
-const mimeTypes: ReadonlyMap<string, string> = new Map([
-  ["png", "image/png"],
-  ["jpg", "image/jpeg"],
-  ["jpeg", "image/jpeg"],
-  ["webp", "image/webp"],
-  ["gif", "image/gif"],
-  ["heic", "image/heic"],
-  ["heif", "image/heif"],
-  ["pdf", "application/pdf"],
-  ["txt", "text/plain"],
-  ["md", "text/markdown"],
-  ["csv", "text/csv"],
-  ["html", "text/html"],
-  ["xml", "text/xml"],
-  ["json", "application/json"],
-  ["wav", "audio/wav"],
-  ["mp3", "audio/mp3"],
-  ["ogg", "audio/ogg"],
-  ["flac", "audio/flac"],
-  ["aac", "audio/aac"],
-  ["mp4", "video/mp4"],
-  ["mov", "video/mov"],
-  ["webm", "video/webm"],
-]);
-
-/** Writes a medium. @throws GatewayError INVALID_REQUEST where Gemini cannot get at it */
-function encodeMedia(media: MediaPart, context: EncodeContext): GeminiPart {
-  noteHints(media, context);
-  switch (media.source.case) {
-    case "base64":
-      return { inlineData: blob(media, media.source.value) };
-    case "url": {
-      const fileUri = media.source.value;
-      const mimeType = media.mimeType || mimeOfAddress(fileUri);
-      return { fileData: { fileUri, ...(mimeType && { mimeType }) } };
-    }
-    case "text":
-      return { text: media.source.value };
-    case "fileId":
-      throw refused("a file id means nothing to this model's vendor: send the file itself");
-    case undefined:
-      break;
-  }
-  throw refused("a picture or file has no content: send its bytes or its address");
-}
-
-function blob(media: MediaPart, data: string): GeminiBlob {
-  const mimeType = media.mimeType || mimeOfName(media.filename) || mimeDefault(media);
-  if (mimeType !== undefined) return { mimeType, data };
-  throw refused("a picture or sound has no MIME type: send it as a data URL that names one");
-}
-
-function mimeDefault({ type }: MediaPart): string | undefined {
-  return type === MediaType.DOCUMENT ? "application/pdf" : undefined;
-}
-
-/** What may help and has no place here. */
-function noteHints(media: MediaPart, context: EncodeContext): void {
-  const { detail, filename, title, context: about, citations } = media;
-  if (detail !== "" && detail !== "auto") context.drop("detail");
-  if (filename !== "") context.drop("filename");
-  if (title !== "") context.drop("title");
-  if (about !== "") context.drop("context");
-  if (citations) context.drop("citations");
-}
-
-function mimeOfName(name: string): string | undefined {
-  const [, extension = ""] = /\.(\w+)$/.exec(name) ?? [];
-  return mimeTypes.get(extension.toLowerCase());
-}
-
-function mimeOfAddress(address: string): string | undefined {
-  return URL.canParse(address) ? mimeOfName(new URL(address).pathname) : undefined;
+  throw invalid(
+    undefined,
+    `"${what}" in a tool's result means nothing to this model's vendor: leave it out`,
+  );
 }

@@ -1,24 +1,26 @@
 /** A generation, as the body of generateContent. */
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
-  ReasoningMode,
-  ResponseFormatType,
   type Generation,
+  ReasoningMode,
   type ReasoningOptions,
   type ResponseFormat,
+  ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { invalid } from "../../core/validation.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
-import { jsonBody, textsOf } from "../json/long-texts.ts";
-import { parseRecord } from "../json/value.ts";
-import { EncodeContext, refused } from "./context.ts";
 import { encodeContents } from "./encode-content.ts";
+import { EncodeContext } from "./encode-context.ts";
 import { encodeTools } from "./encode-tools.ts";
 import type { GeminiRequest, GenerationConfig, ThinkingConfig } from "./wire.ts";
+import { jsonBody, textsOf } from "../json/long-texts.ts";
+import { parseRecord } from "../json/value.ts";
 
 /** See {@link VendorCodec.encodeRequest}. The model and whether to stream are told by the address. */
 export function encodeGeminiRequest(generation: Generation, target: RequestTarget): EncodedRequest {
   const { conversation, extras } = generation;
-  if (conversation === undefined) throw refused("the messages are missing: send at least one");
+  if (conversation === undefined)
+    throw invalid(undefined, "the messages are missing: send at least one");
   const context = new EncodeContext(target);
   checkExtras(extras);
   noteHints(generation, context);
@@ -52,7 +54,7 @@ const askForMore = new Map<string, (json: string) => boolean>([
 function checkExtras(extras: readonly Extra[]): void {
   for (const { name, json } of extras) {
     if (!askForMore.get(name)?.(json)) continue;
-    throw refused(`"${name}" means nothing to this model's vendor: leave it out`, name);
+    throw invalid(name, `"${name}" means nothing to this model's vendor: leave it out`);
   }
 }
 
@@ -79,8 +81,6 @@ function encodeTier({ serviceTier }: Generation, context: EncodeContext): string
   return tier ?? "";
 }
 
-/* How to generate, as `generationConfig`. */
-
 /** The most stop sequences that Gemini takes. */
 const stopMax = 5;
 
@@ -89,7 +89,7 @@ function encodeConfig(generation: Generation, context: EncodeContext): Generatio
   const { maxOutputTokens, temperature, topP, topK, stop } = generation;
   const { presencePenalty, frequencyPenalty, responseFormat, reasoning } = generation;
   if (stop.length > stopMax) {
-    throw refused(`this model takes at most ${stopMax} stop sequences: send fewer`, "stop");
+    throw invalid("stop", `this model takes at most ${stopMax} stop sequences: send fewer`);
   }
   const seed = encodeSeed(generation, context);
   return {
@@ -124,7 +124,7 @@ function encodeFormat(
   if (type !== ResponseFormatType.JSON_SCHEMA) return {};
   const schema = parseRecord(schemaJson);
   if (schema === undefined) {
-    throw refused("the schema of the response format must be a JSON object", "response_format");
+    throw invalid("response_format", "the schema of the response format must be a JSON object");
   }
   if (description !== "") context.drop("response_format.description");
   return { responseMimeType, responseJsonSchema: schema };

@@ -9,12 +9,13 @@ import {
   type ToolChoice,
   ToolChoiceMode,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { invalid } from "../../core/validation.ts";
 import { customInputSchema } from "../custom-tools.ts";
+import type { EncodeContext } from "./encode-context.ts";
+import type { FunctionCallingConfig, GeminiRequest } from "./wire.ts";
 import { type JsonRecord, parseRecord } from "../json/value.ts";
 import { toolNameFor } from "../tool-names.ts";
 import { dropWebSearch, readWebSearch, refuseDomains, type WebSearch } from "../web-search.ts";
-import { type EncodeContext, refused } from "./context.ts";
-import type { FunctionCallingConfig, GeminiRequest } from "./wire.ts";
 
 /** What Gemini calls a tool. */
 export const geminiToolName = toolNameFor({ charsMax: 128, dots: true });
@@ -59,7 +60,7 @@ function declare(tool: Tool, made: FunctionTool, context: EncodeContext): Declar
   if (strict === true) context.drop("tools.strict");
   const schema = parametersJson === "" ? undefined : parseRecord(parametersJson);
   if (schema === undefined && parametersJson !== "") {
-    throw refused(`the parameters of the tool "${called}" must be a JSON object`, "tools");
+    throw invalid("tools", `the parameters of the tool "${called}" must be a JSON object`);
   }
   const name = geminiToolName({ name: called, namespace: tool.namespace });
   const wire = {
@@ -93,9 +94,9 @@ function ownTool(tool: OpaquePart | undefined, context: EncodeContext): JsonReco
   const own = tool?.dialect === Dialect.GEMINI ? parseRecord(tool.json) : undefined;
   if (own !== undefined) return own;
   const type = tool?.type ?? "(none)";
-  throw refused(
-    `the tool "${type}" is not one of this model's vendor: leave it out or use another model`,
+  throw invalid(
     "tools",
+    `the tool "${type}" is not one of this model's vendor: leave it out or use another model`,
   );
 }
 
@@ -122,7 +123,7 @@ function encodeChoice(
   const mustCall = mode === ToolChoiceMode.REQUIRED || mode === ToolChoiceMode.NAMED;
   if (functions.length === 0) {
     if (!mustCall) return undefined;
-    throw refused("a tool must be called, but there is none: send tools", "tool_choice");
+    throw invalid("tool_choice", "a tool must be called, but there is none: send tools");
   }
   if (mode === ToolChoiceMode.AUTO) return { mode: "AUTO" };
   if (mode === ToolChoiceMode.NONE) return { mode: "NONE" };
@@ -139,7 +140,7 @@ function mustCallOneOf(
   const allowedFunctionNames = wanted.map(({ name }) => {
     const found = known.get(name);
     if (found !== undefined) return found;
-    throw refused(`the tool "${name}" is to be called, but is not among the tools`, "tool_choice");
+    throw invalid("tool_choice", `the tool "${name}" is to be called, but is not among the tools`);
   });
   return { mode: "ANY", ...(allowedFunctionNames.length > 0 && { allowedFunctionNames }) };
 }
@@ -148,5 +149,5 @@ function ownChoice({ dialect, type, json }: OpaquePart): FunctionCallingConfig {
   const config = dialect === Dialect.GEMINI ? parseRecord(json) : undefined;
   const mode = (["AUTO", "NONE", "ANY"] as const).find((each) => each === config?.["mode"]);
   if (mode !== undefined) return { ...config, mode };
-  throw refused(`the tool choice "${type}" is none of this model's vendor's`, "tool_choice");
+  throw invalid("tool_choice", `the tool choice "${type}" is none of this model's vendor's`);
 }

@@ -1,5 +1,5 @@
 /** See {@link Guard}. */
-import { guardOf, refuseDearer, refuseKept } from "../guard.ts";
+import { guardOf, refuseHigherPrice, refuseStored } from "../guard.ts";
 import { isRecord, type JsonRecord, recordsAt } from "../json/value.ts";
 
 const suspects = {
@@ -11,7 +11,7 @@ const suspects = {
  * tools of Gemini's own, which pass whole. */
 export const guardGemini = guardOf(suspects, (body, { vendorUrl }) => {
   if (body["serviceTier"] === "priority") {
-    throw refuseDearer("service_tier", 'send "auto", "default" or "flex", or leave it out');
+    throw refuseHigherPrice("service_tier", 'send "auto", "default" or "flex", or leave it out');
   }
   const vendorHost = hostOf(vendorUrl ?? "");
   for (const content of recordsAt(body, "contents")) checkFiles(content["parts"], vendorHost);
@@ -30,7 +30,7 @@ function checkFiles(value: unknown, vendorHost: string | undefined): void {
     if (name === "functionCall" || name === "response") continue;
     if (!uriNames.has(name)) checkFiles(each, vendorHost);
     else if (!isPublic(each, vendorHost)) {
-      throw refuseKept("url", "send the file itself, or a public address");
+      throw refuseStored("url", "send the file itself, or a public address");
     }
   }
 }
@@ -61,6 +61,6 @@ function hostOf(address: string): string | undefined {
 /** Tools that search in what was stored with the operator's key. */
 function checkTool(tool: JsonRecord): void {
   for (const name of ["fileSearch", "file_search", "retrieval"]) {
-    if (tool[name] != null) throw refuseKept("tools", "leave it out, and send what is needed");
+    if (tool[name] != null) throw refuseStored("tools", "leave it out, and send what is needed");
   }
 }

@@ -1,7 +1,6 @@
 /** The JSON of generateContent requests, as far as it is written here. */
 import type { Part, Reasoning } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { GenerateEvent, PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { type JsonRecord, recordsAt } from "../json/value.ts";
 
 /** A request body. */
 export interface GeminiRequest {
@@ -81,37 +80,6 @@ export interface ThinkingConfig {
   readonly thinkingLevel?: "MINIMAL" | "LOW" | "MEDIUM" | "HIGH";
 }
 
-/* Events, made by hand: `create` costs more than all the rest of a chunk. */
-
-type Kind = GenerateEvent["kind"];
-
-/** Wraps what happened. */
-export function event(kind: Kind): GenerateEvent {
-  return { $typeName: "uas.inference.v1.GenerateEvent", kind };
-}
-
-/** A part begins. */
-export function partStart(index: number, kind: Part["kind"]): GenerateEvent {
-  const part: Part = { $typeName: "uas.inference.v1.Part", kind, extras: [] };
-  return event({
-    case: "partStart",
-    value: { $typeName: "uas.inference.v1.PartStart", index, part },
-  });
-}
-
-/** A part goes on. */
-export function partDelta(index: number, delta: PartDelta["delta"]): GenerateEvent {
-  return event({
-    case: "partDelta",
-    value: { $typeName: "uas.inference.v1.PartDelta", index, delta },
-  });
-}
-
-/** A part is complete. */
-export function partEnd(index: number): GenerateEvent {
-  return event({ case: "partEnd", value: { $typeName: "uas.inference.v1.PartEnd", index } });
-}
-
 /** An empty text, to be filled. */
 export function emptyText(): Part["kind"] {
   return {
@@ -129,4 +97,9 @@ export function emptyReasoning(): Part["kind"] {
     itemId: "",
   };
   return { case: "reasoning", value };
+}
+
+/** The first candidate; empty where there is none, as in a chunk that only has usage. */
+export function candidateOf(chunk: JsonRecord): JsonRecord {
+  return recordsAt(chunk, "candidates")[0] ?? {};
 }

@@ -3,7 +3,7 @@
  * where the member is one of those named, and nothing else changes. Parsed and written again, 64-bit numbers,
  * `-0.10` and white space would not be what they were; and what a model says about an address is its own text.
  */
-import { join, nothing } from "../../core/bytes.ts";
+import { joinBuffers, emptyBuffer } from "../../core/bytes.ts";
 
 /** One address that stands in place of another. Both without a trailing slash. */
 export interface AddressEdit {
@@ -35,9 +35,9 @@ export class AddressRewriter {
   /** What addresses have in common however they are written: looked for first, at half the price. */
   readonly #hosts: readonly Buffer[];
   /** The end of what was passed on, as it came. */
-  #behind: Buffer = nothing;
+  #behind: Buffer = emptyBuffer;
   /** What waits. */
-  #rest: Buffer = nothing;
+  #rest: Buffer = emptyBuffer;
 
   constructor(edits: readonly AddressEdit[]) {
     this.#needles = needlesOf(edits);
@@ -56,17 +56,17 @@ export class AddressRewriter {
   /** What can be passed on of it. A piece without any address is passed on as it is. */
   push(piece: Buffer): Buffer {
     if (this.#needles.length === 0) return piece;
-    const source = this.#rest.length === 0 ? piece : join([this.#rest, piece]);
+    const source = this.#rest.length === 0 ? piece : joinBuffers([this.#rest, piece]);
     const waits = this.#waiting(source);
     const passed = source.length - waits;
-    this.#rest = waits === 0 ? nothing : Buffer.from(source.subarray(passed));
+    this.#rest = waits === 0 ? emptyBuffer : Buffer.from(source.subarray(passed));
     return this.#rewrite(source, passed);
   }
 
   /** What waited. */
   end(): Buffer {
     const rest = this.#rest;
-    this.#rest = nothing;
+    this.#rest = emptyBuffer;
     return rest.length === 0 ? rest : this.#rewrite(rest, rest.length);
   }
 
@@ -101,7 +101,7 @@ export class AddressRewriter {
     }
     this.#remember(source, end);
     if (done === 0) return end === source.length ? source : source.subarray(0, end);
-    return join([...pieces, source.subarray(done, end)]);
+    return joinBuffers([...pieces, source.subarray(done, end)]);
   }
 
   #next(
@@ -136,7 +136,9 @@ export class AddressRewriter {
     const start = Math.max(0, end - behindBytesMax);
     const tail = source.subarray(start, end);
     this.#behind = Buffer.from(
-      tail.length === behindBytesMax ? tail : join([this.#behind, tail]).subarray(-behindBytesMax),
+      tail.length === behindBytesMax
+        ? tail
+        : joinBuffers([this.#behind, tail]).subarray(-behindBytesMax),
     );
   }
 }
@@ -146,7 +148,7 @@ export function rewriteAddresses(bytes: Buffer, edits: readonly AddressEdit[]): 
   const rewriter = new AddressRewriter(edits);
   const passed = rewriter.push(bytes);
   const rest = rewriter.end();
-  return rest.length === 0 ? passed : join([passed, rest]);
+  return rest.length === 0 ? passed : joinBuffers([passed, rest]);
 }
 
 /** An address in a header: all of it, or nothing. */

@@ -1,5 +1,5 @@
 /** Finds the objects of a JSON array in bytes that arrive in any pieces. Trusts the bytes to be JSON. */
-import { join, nothing } from "../../core/bytes.ts";
+import { joinBuffers, emptyBuffer } from "../../core/bytes.ts";
 import { EventTooLongError } from "../sse/event-stream.ts";
 
 const quote = 0x22;
@@ -14,7 +14,7 @@ export type OnObject = (bytes: Buffer, start: number, end: number) => void;
 export class ArraySplitter {
   readonly #objectBytesMax: number;
   readonly #onObject: OnObject;
-  #rest: Buffer = nothing;
+  #rest: Buffer = emptyBuffer;
   #depth = 0;
   #isText = false;
   #isEscaped = false;
@@ -31,7 +31,7 @@ export class ArraySplitter {
 
   /** @returns what came up to the last complete object, with what stands between them @throws EventTooLongError */
   push(piece: Buffer): Buffer {
-    const source = this.#rest.length === 0 ? piece : join([this.#rest, piece]);
+    const source = this.#rest.length === 0 ? piece : joinBuffers([this.#rest, piece]);
     let start = this.#rest.length === 0 ? -1 : 0;
     for (let at = this.#rest.length; at < source.length; at++) {
       const byte = source[at];
@@ -43,7 +43,7 @@ export class ArraySplitter {
         start = -1;
       }
     }
-    this.#rest = start < 0 ? nothing : Buffer.from(source.subarray(start));
+    this.#rest = start < 0 ? emptyBuffer : Buffer.from(source.subarray(start));
     if (this.#rest.length <= this.#objectBytesMax) {
       return start < 0 ? source : source.subarray(0, start);
     }

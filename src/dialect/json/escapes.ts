@@ -16,7 +16,7 @@ export function hasEscapedAscii(bytes: Buffer): boolean {
 const escape = "\\u00";
 
 /** A part of an address without escapes; one that has wrong ones as it is. */
-export function unescaped(text: string): string {
+export function decodeUri(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

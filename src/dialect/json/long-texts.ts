@@ -3,7 +3,7 @@
  * megabyte of prose with its escapes, and longer where it is not all Latin-1; copying what the client wrote takes a
  * tenth of that.
  */
-import { join } from "../../core/bytes.ts";
+import { joinBuffers } from "../../core/bytes.ts";
 import type { JsonRecord } from "./value.ts";
 import { longTextBytes, type Outline, scanObject, type TextSpan } from "./outline.ts";
 import type { KnownText } from "./string-scan.ts";
@@ -64,7 +64,7 @@ export function jsonBody(value: object, texts: LongTexts | undefined): JsonBody 
 /** @param texts what stands between two pieces */
 function bodyOf(pieces: readonly string[], texts: readonly Buffer[]): JsonBody {
   const all = pieces.flatMap((piece, at) => [Buffer.from(piece), ...texts.slice(at, at + 1)]);
-  const body = join(all);
+  const body = joinBuffers(all);
   let outline: Outline | undefined;
   return {
     body,

@@ -76,7 +76,7 @@ export function newLevel(closer: number, place: PlaceValue): Level {
 const lookedAt = Role.MEDIA_STRING | Role.PAYLOAD | Role.SEAL | Role.TYPE | Role.MIME | Role.RESULT;
 
 /** Whether the string of a member with that role must be passed by {@link MediaScan.string}. */
-export function isLookedAt({ role }: NamedRole): boolean {
+export function isMediaRelated({ role }: NamedRole): boolean {
   return (role & lookedAt) !== 0;
 }
 
@@ -116,7 +116,7 @@ export class MediaScan {
     if (described !== undefined && !described.isText) this.#add(described);
   }
 
-  /** Passes a string that {@link isLookedAt}; `from` is its first byte. @returns behind its closing quote */
+  /** Passes a string that {@link isMediaRelated}; `from` is its first byte. @returns behind its closing quote */
   string(level: Level, { name, role }: NamedRole, from: number): number {
     const before = weightUpTo(this.#text, from);
     const behind = stringEnd(this.#text, from);
@@ -129,8 +129,8 @@ export class MediaScan {
       level.typeEnd = end;
     } else if (role === Role.SEAL) this.#found.push({ kind: "sealed", bytes, ...string });
     else if (role === Role.RESULT) {
-      const isPicture = this.#typeOf(level) === "image_generation_call";
-      if (isPicture) this.#found.push({ kind: "picture", bytes, ...string });
+      const isImage = this.#typeOf(level) === "image_generation_call";
+      if (isImage) this.#found.push({ kind: "picture", bytes, ...string });
     } else if ((role & Role.MEDIA_STRING) !== 0) {
       const described = newDescribed(this.#typeOf(level) || name);
       this.#describe(described, role, string);

@@ -52,7 +52,7 @@ export class ObjectScan {
   /** The member of that name, or -1. Of several the last, as JSON.parse has it. */
   find(name: string): number {
     for (let i = this.#size - 1; i >= 0; i--) {
-      if (spells(this.#bytes, this.#keyStarts[i] ?? 0, this.#keyEnds[i] ?? 0, name)) return i;
+      if (equalsAscii(this.#bytes, this.#keyStarts[i] ?? 0, this.#keyEnds[i] ?? 0, name)) return i;
     }
     return -1;
   }
@@ -77,7 +77,7 @@ export class ObjectScan {
   is(name: string, word: string): boolean {
     const member = this.find(name);
     if (member < 0 || this.#bytes[this.start(member)] !== quote) return false;
-    return spells(this.#bytes, this.start(member) + 1, this.end(member) - 1, word);
+    return equalsAscii(this.#bytes, this.start(member) + 1, this.end(member) - 1, word);
   }
 
   /** The length of the named string in bytes, as it is written; 0: it is no string. */
@@ -206,7 +206,7 @@ export function endOfString(bytes: Buffer, from: number, end: number): number {
 }
 
 /** Whether the bytes from `start` to `end` (exclusive) are that word in ASCII. */
-export function spells(bytes: Uint8Array, start: number, end: number, word: string): boolean {
+export function equalsAscii(bytes: Uint8Array, start: number, end: number, word: string): boolean {
   if (end - start !== word.length) return false;
   for (let i = 0; i < word.length; i++) {
     if (bytes[start + i] !== word.charCodeAt(i)) return false;

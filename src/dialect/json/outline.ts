@@ -7,8 +7,15 @@
  */
 import { isUtf8 } from "node:buffer";
 import { asBuffer } from "../../core/bytes.ts";
-import { isLookedAt, MediaScan, newLevel, Place, type FoundMedia, type Level } from "./media.ts";
-import { KeySet, placeOfBytes } from "./member-twice.ts";
+import {
+  isMediaRelated,
+  MediaScan,
+  newLevel,
+  Place,
+  type FoundMedia,
+  type Level,
+} from "./media.ts";
+import { KeySet, placeOfBytes } from "./duplicate-member.ts";
 import { nestedNames, noRole, topNames, type NamedRole } from "./roles.ts";
 import {
   failure,
@@ -173,7 +180,7 @@ function valueEnd(scan: Scan, start: number, top: NamedRole): number {
     const byte = bytes[at];
     if (byte === quote) {
       const first = at;
-      at = isLookedAt(member) ? media.string(level, member, at + 1) : stringEnd(text, at + 1);
+      at = isMediaRelated(member) ? media.string(level, member, at + 1) : stringEnd(text, at + 1);
       if (at - first >= longTextBytes) scan.longTexts.push({ start: first, end: at });
     } else if (byte === openBrace || byte === openBracket) {
       if (depth + 2 > scan.depthMax) throw tooDeep(scan, at);
@@ -254,8 +261,6 @@ function utf8(bytes: Uint8Array, start: number, end: number): string {
 export function sliceText(bytes: Uint8Array, member: Member): string {
   return utf8(bytes, member.valueStart, member.valueEnd);
 }
-
-/* Finds the end of numbers, words and white space in JSON, checking their grammar. Strings: string-scan.ts. */
 
 /** Behind a number or a word. */
 function scalarEnd(bytes: Uint8Array, at: number, first: number | undefined): number {

@@ -2,13 +2,14 @@
  * Reads parsed bodies of clients by member: whatever is wrong becomes a 400 that names the member, and what was
  * not read is left over as extras.
  */
-import { asBuffer } from "../../core/bytes.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { asBuffer } from "../../core/bytes.ts";
 import type { GatewayError } from "../../core/errors.ts";
-import { invalid, readOutline } from "../body-members.ts";
-import { isRecord, type JsonRecord } from "./value.ts";
+import { invalid } from "../../core/validation.ts";
+import { readOutline } from "../body-members.ts";
 import { type LongTexts, parseBody } from "./long-texts.ts";
 import { type Outline, sliceText } from "./outline.ts";
+import { isRecord, type JsonRecord } from "./value.ts";
 import { newExtra } from "../parts.ts";
 
 /**
@@ -23,7 +24,7 @@ export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
   const known = outline ?? readOutline(bytes);
   for (const member of known.members) {
     if (spelled.has(member.key)) {
-      throw invalid(`"${member.key}" stands twice in the body; send it once`, member.key);
+      throw invalid(member.key, `"${member.key}" stands twice in the body; send it once`);
     }
     // Of a long list nobody wants the text; of a number its spelling may be more than JavaScript keeps.
     const short = member.valueEnd - member.valueStart <= spelledBytesMax;
@@ -95,7 +96,7 @@ export class JsonReader {
   /** The error that is to be thrown for a member; without a name, for the object. */
   invalid(message: string, name = ""): GatewayError {
     const path = this.pathOf(name);
-    return path === "" ? invalid(message) : invalid(`"${path}" ${message}`, path);
+    return path === "" ? invalid(undefined, message) : invalid(path, `"${path}" ${message}`);
   }
 
   /** Whether the member is there and not null. Does not mark it as known. */

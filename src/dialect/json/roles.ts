@@ -1,6 +1,6 @@
 /** Names of members that lead to pictures and the like, found by their bytes: no string is made of them. */
-import { placeOfName } from "./member-twice.ts";
-import { spells } from "./object-scan.ts";
+import { placeOfName } from "./duplicate-member.ts";
+import { equalsAscii } from "./object-scan.ts";
 
 /** What a name may mean, as bits. */
 export const Role = {
@@ -71,11 +71,11 @@ const nestedRoles: Readonly<Record<string, number>> = {
 };
 
 /** Names that most bodies have at the top level, and which mean nothing here. */
-const usualNames =
+const commonNames =
   "model stream stream_options max_tokens max_completion_tokens max_output_tokens temperature top_p n stop stop_sequences tools tool_choice parallel_tool_calls response_format instructions metadata user store reasoning reasoning_effort thinking";
 
 /** A set of names. */
-export class Names {
+export class NameTable {
   /** By their places in a {@link KeySet}: most names have a place that none of these has. */
   readonly #byPlace: readonly (readonly NamedRole[])[];
   readonly #byName: ReadonlyMap<string, NamedRole>;
@@ -93,7 +93,7 @@ export class Names {
     const named = this.#byPlace[place] as readonly NamedRole[];
     for (let i = 0; i < named.length; i++) {
       const each = named[i] as NamedRole;
-      if (spells(bytes, start, end, each.name)) return each;
+      if (equalsAscii(bytes, start, end, each.name)) return each;
     }
     return noRole;
   }
@@ -105,11 +105,11 @@ export class Names {
 }
 
 /** Below the top level. */
-export const nestedNames = new Names(nestedRoles);
+export const nestedNames = new NameTable(nestedRoles);
 
 /** At the top level. `input` leads to parts only there: elsewhere it is a tool's. */
-export const topNames = new Names({
-  ...Object.fromEntries(usualNames.split(" ").map((name) => [name, 0])),
+export const topNames = new NameTable({
+  ...Object.fromEntries(commonNames.split(" ").map((name) => [name, 0])),
   ...nestedRoles,
   input: OPEN,
 });

@@ -1,5 +1,5 @@
 /** Edits of bytes that leave everything else as it is. */
-import { asBuffer, nothing } from "../../core/bytes.ts";
+import { asBuffer, emptyBuffer } from "../../core/bytes.ts";
 
 /** Collects replacements in one buffer, in ascending order, and applies them in one copy. Reusable. */
 export class Splicer {
@@ -25,7 +25,7 @@ export class Splicer {
     if (this.#starts.length === 0)
       return length === source.length ? source : source.subarray(0, length);
     if (this.#starts.length === 1 && this.#starts[0] === 0 && this.#ends[0] === length) {
-      const [text = nothing] = this.#texts;
+      const [text = emptyBuffer] = this.#texts;
       this.clear();
       return asBuffer(text);
     }
@@ -65,7 +65,7 @@ export class Splicer {
     }
     add(source.subarray(read));
     this.clear();
-    return gatherHead(pieces);
+    return joinHead(pieces);
   }
 
   /** Applies the replacements after the first `size` to all of `source`, and forgets them only. */
@@ -105,7 +105,7 @@ export class Splicer {
 const headBytes = 64 * 1024;
 
 /** Joins the first pieces, so that the first packet is a full one; the rest is not copied. */
-function gatherHead(pieces: Buffer[]): Buffer[] {
+function joinHead(pieces: Buffer[]): Buffer[] {
   const head: Buffer[] = [];
   const rest: Buffer[] = [];
   let room = headBytes;

@@ -2,25 +2,23 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
+  type CacheHint,
   CacheHintSchema,
+  type Citation,
   OpaquePartSchema,
+  type Part,
   ReasoningSchema,
   ToolType,
-  MediaPartSchema,
-  MediaType,
-  type CacheHint,
-  type Citation,
-  type Part,
-  type MediaPart,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { JsonReader } from "../json/reader.ts";
-import { parseRecord, isRecord } from "../json/value.ts";
-import { newPart, newText, newToolCall, newToolResult, textPart } from "../parts.ts";
+import { parseRecord } from "../json/value.ts";
 import { readCitation } from "./citation.ts";
+import { decodeDocument, decodeImage } from "./media.ts";
 import { readRedacted, readThinking } from "./reasoning.ts";
+import { newPart, newText, newToolCall, newToolResult, textPart } from "../parts.ts";
 
 /** What stands in a part. */
-type PartKind = Part["kind"];
+export type PartKind = Part["kind"];
 
 /** Content: parts, and whether they came as one string. */
 interface Content {
@@ -106,71 +104,4 @@ function decodeToolResult(block: JsonReader): PartKind {
 export function decodeCacheHint(block: JsonReader): CacheHint | undefined {
   const control = block.object("cache_control");
   return control && create(CacheHintSchema, { ttl: control.text("ttl") });
-}
-
-/* Pictures and documents of a request, into parts. */
-
-type Source = MediaPart["source"];
-
-/** A picture; `undefined` where its source is of a type that is not known here. */
-function decodeImage(block: JsonReader): PartKind | undefined {
-  const found = decodeSource(block.requiredObject("source"));
-  if (found === undefined) return undefined;
-  const value = create(MediaPartSchema, { type: MediaType.IMAGE, ...found });
-  return { case: "media", value };
-}
-
-/** A document; `undefined` where its source is of a type that is not known here. */
-function decodeDocument(block: JsonReader): PartKind | undefined {
-  const found = decodeSource(block.requiredObject("source"));
-  if (found === undefined) return undefined;
-  const value = create(MediaPartSchema, {
-    type: MediaType.DOCUMENT,
-    ...found,
-    title: block.text("title"),
-    context: block.text("context"),
-    citations: block.object("citations")?.flag("enabled") ?? false,
-  });
-  return { case: "media", value };
-}
-
-interface Found {
-  readonly mimeType?: string;
-  readonly source: Source;
-}
-
-function decodeSource(source: JsonReader): Found | undefined {
-  switch (source.text("type")) {
-    case "base64": {
-      const value = source.requiredText("data");
-      const mimeType = source.requiredText("media_type");
-      return { mimeType, source: { case: "base64", value } };
-    }
-    case "url":
-      return { source: { case: "url", value: source.requiredText("url") } };
-    case "file":
-      return { source: { case: "fileId", value: source.requiredText("file_id") } };
-    case "text":
-      return plainText(source.text("data"));
-    case "content":
-      return decodeContentSource(source);
-    default:
-      return undefined;
-  }
-}
-
-/** A document in blocks. Where they are nothing but texts, it is as good as plain text. */
-function decodeContentSource(source: JsonReader): Found | undefined {
-  if (!source.isArray("content")) return plainText(source.text("content"));
-  const value = source.value("content") as readonly unknown[];
-  const texts = value.map((block) =>
-    isRecord(block) && block["type"] === "text" && typeof block["text"] === "string"
-      ? block["text"]
-      : undefined,
-  );
-  return texts.every((text) => text !== undefined) ? plainText(texts.join("\n\n")) : undefined;
-}
-
-function plainText(value: string): Found {
-  return { mimeType: "text/plain", source: { case: "text", value } };
 }

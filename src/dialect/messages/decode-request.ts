@@ -14,7 +14,7 @@ import {
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
-import { threadUnsupported } from "../guard.ts";
+import { unsupportedThread } from "../guard.ts";
 import { keepTexts } from "../json/long-texts.ts";
 import { type JsonReader, parseObject } from "../json/reader.ts";
 import { newExtra, newTurn } from "../parts.ts";
@@ -55,7 +55,7 @@ export function decodeMessagesRequest(
 /** A thread that lives at the vendor cannot be followed across styles. */
 function refuseUnservable(reader: JsonReader): void {
   if (reader.has("thread")) {
-    throw threadUnsupported();
+    throw unsupportedThread();
   }
   const found = unservable.find((name) => reader.has(name));
   if (found !== undefined) {

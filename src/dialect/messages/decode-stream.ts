@@ -1,43 +1,26 @@
 /** The vendor's side of messages: streamed replies. */
 import { create } from "@bufbuild/protobuf";
-import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
-  PartSchema,
-  ReasoningSealSchema,
-  ToolType,
-  type Citation,
-  type Part,
-  type ReasoningSeal,
-} from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import {
+  type GenerateEvent,
   GenerateEventSchema,
   StopReason,
-  type GenerateEvent,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { UnreadableReplyError, type StreamDecoder } from "../codec.ts";
-import {
-  parseRecord,
-  recordAt,
-  textAt,
-  countAt,
-  isRecord,
-  type JsonRecord,
-} from "../json/value.ts";
-import { EventDataReader } from "../sse/event-stream.ts";
-import { readCitation } from "./citation.ts";
-import { readBlock } from "./decode-reply.ts";
-import { failureCode } from "./error-body.ts";
-import { readEnding, type Ending } from "./finish-reason.ts";
+import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
+import { type JsonRecord, parseRecord, recordAt, textAt } from "../json/value.ts";
+import { BlockDecoder } from "./decode-stream-items.ts";
+import { failureCode } from "./errors.ts";
+import { type Ending, readEnding } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 import { readServedTier } from "./wire.ts";
+import { EventDataReader } from "../sse/event-stream.ts";
 
 /** See {@link VendorCodec.decodeStream}. */
 export class MessagesStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #blocks = new BlockDecoder();
   /** What was told of the usage so far: later figures are totals, and replace the earlier. */
-  #told: Record<string, unknown> = {};
+  #usageMembers: Record<string, unknown> = {};
   #usage: Usage | undefined;
   #ending: Ending | undefined;
   /** Whether the last event has been returned. */
@@ -103,8 +86,8 @@ export class MessagesStreamDecoder implements StreamDecoder {
   #start(message: JsonRecord): GenerateEvent {
     this.#addUsage(message);
     // Of its output it only tells that there will be some: nothing has come that could be charged.
-    if (this.#told["output_tokens"] !== undefined) this.#told["output_tokens"] = 0;
-    const usage = readUsage(this.#told);
+    if (this.#usageMembers["output_tokens"] !== undefined) this.#usageMembers["output_tokens"] = 0;
+    const usage = readUsage(this.#usageMembers);
     this.#usage = usage;
     const id = textAt(message, "id");
     const model = textAt(message, "model");
@@ -121,15 +104,15 @@ export class MessagesStreamDecoder implements StreamDecoder {
 
   #addUsage(record: JsonRecord): void {
     for (const [name, value] of Object.entries(recordAt(record, "usage") ?? {})) {
-      if (value !== null) this.#told[name] = value;
+      if (value !== null) this.#usageMembers[name] = value;
     }
-    this.#usage = readUsage(this.#told);
+    this.#usage = readUsage(this.#usageMembers);
   }
 
   #end(): GenerateEvent {
     this.#isOver = true;
     const usage = this.#usage;
-    const serviceTier = readServedTier(textAt(this.#told, "service_tier"));
+    const serviceTier = readServedTier(textAt(this.#usageMembers, "service_tier"));
     return create(GenerateEventSchema, {
       kind: { case: "end", value: { ...this.#ending, serviceTier, ...(usage && { usage }) } },
     });
@@ -141,177 +124,4 @@ export class MessagesStreamDecoder implements StreamDecoder {
     const message = textAt(error, "message");
     return create(GenerateEventSchema, { kind: { case: "error", value: { code, message } } });
   }
-}
-
-/* The blocks of a vendor's stream, into the events of parts. */
-
-/** A block that is open. */
-interface OpenBlock {
-  /** How the block began. */
-  readonly start: JsonRecord;
-  /** Whether it has no part yet: it is held back until it is whole. */
-  readonly isHeld: boolean;
-  /** The input so far. Kept where the block is held back only; otherwise whether there was any counts. */
-  input: string;
-}
-
-/** Reads the events of blocks; each method adds what it makes of one to `events`. */
-class BlockDecoder {
-  readonly #open = new Map<number, OpenBlock>();
-
-  /** Whether a block has begun and not ended. */
-  get isOpen(): boolean {
-    return this.#open.size > 0;
-  }
-
-  start(record: JsonRecord, events: GenerateEvent[]): void {
-    const index = countAt(record, "index") ?? 0;
-    const start = recordAt(record, "content_block") ?? {};
-    const type = textAt(start, "type");
-    const isHeld = !streamed.has(type);
-    this.#open.set(index, { start, isHeld, input: "" });
-    if (isHeld) return;
-    if (type === "tool_use") {
-      const call = { id: textAt(start, "id"), name: textAt(start, "name"), input: "" };
-      const value = { ...call, type: ToolType.FUNCTION };
-      events.push(partStart(index, create(PartSchema, { kind: { case: "toolCall", value } })));
-      return;
-    }
-    if (type === "redacted_thinking") {
-      events.push(partStart(index, readBlock(start)));
-      return;
-    }
-    startText(index, start, events);
-  }
-
-  delta(record: JsonRecord, events: GenerateEvent[]): void {
-    const index = countAt(record, "index") ?? 0;
-    const delta = record["delta"];
-    if (!isRecord(delta)) return;
-    switch (delta["type"]) {
-      case "text_delta":
-        pushText(index, textAt(delta, "text"), events);
-        break;
-      case "thinking_delta":
-        pushText(index, textAt(delta, "thinking"), events);
-        break;
-      case "input_json_delta":
-        this.#onInput(index, textAt(delta, "partial_json"), events);
-        break;
-      case "signature_delta":
-        pushSeal(index, textAt(delta, "signature"), events);
-        break;
-      case "citations_delta":
-        events.push(citationDelta(index, readCitation(recordAt(delta, "citation") ?? {})));
-        break;
-      default:
-      // What is yet to come: a part that does not know it is whole without it.
-    }
-  }
-
-  stop(record: JsonRecord, events: GenerateEvent[]): void {
-    const index = countAt(record, "index") ?? 0;
-    const block = this.#open.get(index);
-    if (block === undefined) return;
-    this.#open.delete(index);
-    if (block.isHeld) events.push(partStart(index, readBlock(wholeBlock(block))));
-    else if (block.input === "") pushWholeInput(index, block.start, events);
-    events.push(partEnd(index));
-  }
-
-  #onInput(index: number, text: string, events: GenerateEvent[]): void {
-    const block = this.#open.get(index);
-    if (block === undefined || text === "") return;
-    if (block.isHeld) block.input += text;
-    else {
-      block.input = "some";
-      events.push(inputDelta(index, text));
-    }
-  }
-}
-
-/** The types whose parts begin with their block. */
-const streamed: ReadonlySet<string> = new Set([
-  "text",
-  "thinking",
-  "tool_use",
-  "redacted_thinking",
-]);
-
-/** Text and reasoning begin empty; some vendors put the first of them into the start. */
-function startText(index: number, start: JsonRecord, events: GenerateEvent[]): void {
-  const isText = start["type"] === "text";
-  const kind = isText
-    ? ({ case: "text", value: {} } as const)
-    : ({ case: "reasoning", value: {} } as const);
-  events.push(partStart(index, create(PartSchema, { kind })));
-  pushText(index, textAt(start, isText ? "text" : "thinking"), events);
-  pushSeal(index, textAt(start, "signature"), events);
-}
-
-function pushText(index: number, text: string, events: GenerateEvent[]): void {
-  if (text !== "") events.push(textDelta(index, text));
-}
-
-function pushSeal(index: number, signature: string, events: GenerateEvent[]): void {
-  if (signature === "") return;
-  const seal = create(ReasoningSealSchema, { dialect: Dialect.MESSAGES, signature });
-  events.push(sealDelta(index, seal));
-}
-
-/** The input of a call that stood in its start, and in no delta. */
-function pushWholeInput(index: number, start: JsonRecord, events: GenerateEvent[]): void {
-  if (start["type"] !== "tool_use") return;
-  events.push(inputDelta(index, JSON.stringify(start["input"] ?? {})));
-}
-
-/** A block as it would stand in a whole reply. */
-function wholeBlock({ start, input }: OpenBlock): JsonRecord {
-  if (input === "") return start;
-  return { ...start, input: parseRecord(input) ?? input };
-}
-
-/* Events of a streamed reply, built by hand: going through the schema for each of them would cost more than
- * reading it does. */
-
-type Delta = Extract<GenerateEvent["kind"], { case: "partDelta" }>["value"]["delta"];
-
-function event(kind: GenerateEvent["kind"]): GenerateEvent {
-  return { $typeName: "uas.inference.v1.GenerateEvent", kind };
-}
-
-/** A part begins. */
-function partStart(index: number, part: Part): GenerateEvent {
-  const value = { $typeName: "uas.inference.v1.PartStart" as const, index, part };
-  return event({ case: "partStart", value });
-}
-
-/** A part is complete. */
-function partEnd(index: number): GenerateEvent {
-  return event({ case: "partEnd", value: { $typeName: "uas.inference.v1.PartEnd", index } });
-}
-
-function partDelta(index: number, delta: Delta): GenerateEvent {
-  const value = { $typeName: "uas.inference.v1.PartDelta" as const, index, delta };
-  return event({ case: "partDelta", value });
-}
-
-/** More of a text or of reasoning. */
-function textDelta(index: number, value: string): GenerateEvent {
-  return partDelta(index, { case: "text", value });
-}
-
-/** More of a call's input. */
-function inputDelta(index: number, value: string): GenerateEvent {
-  return partDelta(index, { case: "input", value });
-}
-
-/** A text refers to a source. */
-function citationDelta(index: number, value: Citation): GenerateEvent {
-  return partDelta(index, { case: "citation", value });
-}
-
-/** The seal of reasoning. */
-function sealDelta(index: number, value: ReasoningSeal): GenerateEvent {
-  return partDelta(index, { case: "seal", value });
 }

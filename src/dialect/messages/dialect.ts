@@ -1,24 +1,24 @@
 /** Messages: request bodies, replies, stream events and errors, between bytes and meaning. */
-import { isMessage, type DescMessage, type JsonObject, type Message } from "@bufbuild/protobuf";
+import { type DescMessage, isMessage, type JsonObject, type Message } from "@bufbuild/protobuf";
 import {
   GetModelResponseSchema,
   ListModelsResponseSchema,
 } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { pageSizeMax } from "../../config/limits.ts";
-import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { invalid } from "../../core/validation.ts";
 import type { TextDialect } from "../dialect.ts";
 import { modelJson, modelListJson } from "../json/model-json.ts";
-import { carriesSeals } from "../seal.ts";
 import { decodeMessagesError, decodeMessagesReply } from "./decode-reply.ts";
 import { decodeMessagesRequest } from "./decode-request.ts";
 import { MessagesStreamDecoder } from "./decode-stream.ts";
 import { encodeMessagesReply } from "./encode-reply.ts";
 import { encodeMessagesRequest } from "./encode-request.ts";
 import { MessagesStreamEncoder } from "./encode-stream.ts";
-import { messagesErrorBody } from "./error-body.ts";
+import { messagesErrorBody } from "./errors.ts";
 import { guardMessages } from "./guard.ts";
 import { readMessagesRequest } from "./read-request.ts";
 import { MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
+import { carriesSeals } from "../seal.ts";
 
 /** What this style calls the contract's fields. */
 const memberNames: Readonly<Record<string, string>> = {
@@ -83,7 +83,7 @@ function messagesQueryFields(query: JsonObject): JsonObject {
   if (afterId !== undefined) fields["after_key"] = text("after_id", afterId);
   if (beforeId !== undefined) fields["before_key"] = text("before_id", beforeId);
   if (afterId && beforeId) {
-    throw invalid("after_id: send either after_id or before_id, not both", "after_id");
+    throw invalid("after_id", "after_id: send either after_id or before_id, not both");
   }
   return fields;
 }
@@ -91,15 +91,11 @@ function messagesQueryFields(query: JsonObject): JsonObject {
 function count(value: unknown): number {
   const size = typeof value === "string" && /^\d{1,9}$/.test(value) ? Number(value) : 0;
   if (size >= 1 && size <= pageSizeMax) return size;
-  throw invalid(`limit: send a whole number from 1 to ${pageSizeMax}`, "limit");
+  throw invalid("limit", `limit: send a whole number from 1 to ${pageSizeMax}`);
 }
 
 /** One that stands twice in the query is a list. */
 function text(name: string, value: unknown): string {
   if (typeof value === "string") return value;
-  throw invalid(`${name}: send it once`, name);
-}
-
-function invalid(message: string, param: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
+  throw invalid(name, `${name}: send it once`);
 }

@@ -1,20 +1,20 @@
 /** Parts of a conversation, into content blocks for a vendor. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
-  ToolType,
-  MediaType,
   type Part,
   type Reasoning,
   type TextPart,
   type ToolCall,
   type ToolResult,
-  type MediaPart,
+  ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { invalid } from "../../core/validation.ts";
 import { wrapCustomInput } from "../custom-tools.ts";
+import { type JsonBranch, JsonText, type JsonTree } from "../json/json-tree.ts";
 import { parseRecord } from "../json/value.ts";
+import type { EncodeContext } from "./encode-context.ts";
 import { wireToolName } from "./encode-tools.ts";
-import { JsonText, type JsonBranch, type JsonTree } from "./json-text.ts";
-import { refused, type RequestWriter } from "./request-writer.ts";
+import { encodeMedia } from "./media.ts";
 import { legalToolId } from "./wire.ts";
 
 /** A block and what its place in a message depends on. */
@@ -27,7 +27,7 @@ export interface Block {
 
 /** The block for a part; `undefined` where there is nothing to be sent: the vendor refuses empty texts, and
  * reasoning that it has not sealed itself. */
-export function encodePart(part: Part, writer: RequestWriter): Block | undefined {
+export function encodePart(part: Part, writer: EncodeContext): Block | undefined {
   const { kind } = part;
   switch (kind.case) {
     case "text":
@@ -46,9 +46,9 @@ export function encodePart(part: Part, writer: RequestWriter): Block | undefined
       return other(writer.opaque(kind.value, "messages"));
     case undefined:
     default:
-      throw refused(
-        "A part of a message has no content: send text, media or a tool call",
+      throw invalid(
         "messages",
+        "A part of a message has no content: send text, media or a tool call",
       );
   }
 }
@@ -57,16 +57,16 @@ function other(json: JsonTree | undefined): Block | undefined {
   return json === undefined ? undefined : { type: "other", json, id: "" };
 }
 
-function block(type: string, { text }: { text: string }, part: Part, writer: RequestWriter) {
+function block(type: string, { text }: { text: string }, part: Part, writer: EncodeContext) {
   return withMembers({ type, text }, part, writer);
 }
 
-function withMembers(members: JsonBranch, part: Part, writer: RequestWriter): JsonBranch {
+function withMembers(members: JsonBranch, part: Part, writer: EncodeContext): JsonBranch {
   if (part.cacheHint === undefined && part.extras.length === 0) return members;
   return { ...members, ...writer.cacheControl(part.cacheHint), ...writer.extras(part.extras) };
 }
 
-function encodeText({ text, citations }: TextPart, part: Part, writer: RequestWriter) {
+function encodeText({ text, citations }: TextPart, part: Part, writer: EncodeContext) {
   if (text === "") return undefined;
   if (citations.length === 0) return withMembers({ type: "text", text }, part, writer);
   const own = citations.filter(({ dialect }) => writer.isOwn && dialect === Dialect.MESSAGES);
@@ -75,7 +75,7 @@ function encodeText({ text, citations }: TextPart, part: Part, writer: RequestWr
   return withMembers({ type: "text", text, ...cited }, part, writer);
 }
 
-function encodeToolCall(call: ToolCall, part: Part, writer: RequestWriter): Block {
+function encodeToolCall(call: ToolCall, part: Part, writer: EncodeContext): Block {
   const id = legalToolId(call.id);
   const name = wireToolName(call);
   const input = new JsonText(toolInput(call));
@@ -92,7 +92,7 @@ export function toolInput({ type, input }: Pick<ToolCall, "type" | "input">): st
   return parseRecord(input) === undefined ? "{}" : input;
 }
 
-function encodeToolResult(result: ToolResult, part: Part, writer: RequestWriter): Block {
+function encodeToolResult(result: ToolResult, part: Part, writer: EncodeContext): Block {
   const id = legalToolId(result.toolCallId);
   const content = resultContent(result, writer);
   const json = {
@@ -104,7 +104,7 @@ function encodeToolResult(result: ToolResult, part: Part, writer: RequestWriter)
   return { type: "tool_result", json: withMembers(json, part, writer), id };
 }
 
-function resultContent(result: ToolResult, writer: RequestWriter): JsonTree | undefined {
+function resultContent(result: ToolResult, writer: EncodeContext): JsonTree | undefined {
   const [first, ...rest] = result.parts;
   if (first === undefined) return undefined;
   if (result.plain && rest.length === 0 && first.kind.case === "text") return first.kind.value.text;
@@ -118,7 +118,7 @@ function resultContent(result: ToolResult, writer: RequestWriter): JsonTree | un
 function encodeReasoning(
   { text, seal }: Reasoning,
   part: Part,
-  writer: RequestWriter,
+  writer: EncodeContext,
 ): Block | undefined {
   if (seal?.dialect !== Dialect.MESSAGES) {
     writer.drop("turns.reasoning");
@@ -130,105 +130,4 @@ function encodeReasoning(
       ? { type: "thinking", thinking: text, signature }
       : { type: "redacted_thinking", data };
   return { type: "thinking", json: withMembers(json, part, writer), id: "" };
-}
-
-/* Pictures and documents, into blocks for a vendor. */
-
-/** How the base64 of a file begins, for files whose type was not told. */
-const beginnings: readonly (readonly [string, string])[] = [
-  ["iVBORw0KGgo", "image/png"],
-  ["/9j/", "image/jpeg"],
-  ["R0lGOD", "image/gif"],
-  ["UklGR", "image/webp"],
-  ["JVBER", "application/pdf"],
-];
-
-/** The block. @throws GatewayError INVALID_REQUEST for what the style has no block for */
-function encodeMedia(media: MediaPart, writer: RequestWriter): JsonBranch {
-  if (media.source.case === "fileId" && !writer.isOwn) {
-    throw refused(
-      "A file id of another vendor means nothing to this model: send the file itself or its address",
-      "file_id",
-    );
-  }
-  if (media.detail !== "" && media.detail !== "auto") writer.drop("detail");
-  switch (media.type) {
-    case MediaType.IMAGE:
-      return { type: "image", source: imageSource(media) };
-    case MediaType.DOCUMENT:
-      return encodeDocument(media);
-    case MediaType.AUDIO:
-      throw refused("This model takes no audio: send text, pictures or documents", "input_audio");
-    case MediaType.UNSPECIFIED:
-    default:
-      throw refused("The type of a media part is missing", "type");
-  }
-}
-
-function mimeTypeOf({ mimeType, source }: MediaPart): string {
-  if (mimeType !== "" || source.case !== "base64") return mimeType;
-  return beginnings.find(([start]) => source.value.startsWith(start))?.[1] ?? "";
-}
-
-function imageSource(media: MediaPart): JsonBranch {
-  const { source } = media;
-  switch (source.case) {
-    case "base64": {
-      const media_type = mimeTypeOf(media);
-      if (media_type === "") throw refused("The media type of a picture is missing", "media_type");
-      return { type: "base64", media_type, data: source.value };
-    }
-    case "url":
-      return { type: "url", url: source.value };
-    case "fileId":
-      return { type: "file", file_id: source.value };
-    case "text":
-    case undefined:
-    default:
-      throw refused("A picture has no source: send its bytes or its address", "image");
-  }
-}
-
-function encodeDocument(media: MediaPart): JsonBranch {
-  const mimeType = mimeTypeOf(media);
-  if (mimeType.startsWith("image/")) return { type: "image", source: imageSource(media) };
-  const title = media.title || media.filename;
-  return {
-    type: "document",
-    source: documentSource(media, mimeType),
-    ...(title && { title }),
-    ...(media.context && { context: media.context }),
-    ...(media.citations && { citations: { enabled: true } }),
-  };
-}
-
-function documentSource({ source }: MediaPart, mimeType: string): JsonBranch {
-  switch (source.case) {
-    case "base64":
-      if (isText(mimeType)) return textSource(Buffer.from(source.value, "base64").toString());
-      if (mimeType === "application/pdf") {
-        return { type: "base64", media_type: mimeType, data: source.value };
-      }
-      throw refused(
-        `Documents of type "${mimeType}" are not taken by this model: send PDF or plain text`,
-        "media_type",
-      );
-    case "url":
-      return { type: "url", url: source.value };
-    case "fileId":
-      return { type: "file", file_id: source.value };
-    case "text":
-      return textSource(source.value);
-    case undefined:
-    default:
-      throw refused("A document has no source: send its bytes, text or address", "document");
-  }
-}
-
-function textSource(data: string): JsonBranch {
-  return { type: "text", media_type: "text/plain", data };
-}
-
-function isText(mimeType: string): boolean {
-  return mimeType.startsWith("text/") || mimeType === "application/json";
 }

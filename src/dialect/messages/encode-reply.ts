@@ -4,10 +4,10 @@ import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
 import { writeCitation } from "./citation.ts";
 import { toolInput } from "./encode-content.ts";
-import { type JsonBranch, JsonText, type JsonTree, writeJson } from "./json-text.ts";
+import { type JsonBranch, JsonText, type JsonTree, writeJson } from "../json/json-tree.ts";
 import { clientOpaque, messageId, writeServedTier, legalToolId } from "./wire.ts";
 import { clientData, clientSignature, isRedacted, shownThinking } from "./reasoning.ts";
-import { type Said, writeEnding } from "./finish-reason.ts";
+import { type ReplyContents, writeEnding } from "./finish-reason.ts";
 import { estimatedUsage, writeUsage } from "./usage.ts";
 
 /** See {@link CallerCodec.encodeReply}. */
@@ -29,7 +29,7 @@ export function encodeMessagesReply(reply: Reply, options: ReplyOptions): Buffer
   return Buffer.from(writeJson(body));
 }
 
-function said({ parts }: Reply): Said {
+function said({ parts }: Reply): ReplyContents {
   const refusals = parts.flatMap(({ kind }) => (kind.case === "refusal" ? [kind.value.text] : []));
   return {
     hasToolCall: parts.some(({ kind }) => kind.case === "toolCall"),

@@ -2,24 +2,25 @@
 import { create } from "@bufbuild/protobuf";
 import {
   ConversationSchema,
-  Role,
   type Part,
+  Role,
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
-  ResponseFormatType,
   type Generation,
   type ResponseFormat,
+  ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { invalid } from "../../core/validation.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
-import { LongTexts, textsOf, type JsonBody } from "../json/long-texts.ts";
-import { isRecord, parseRecord, type JsonRecord } from "../json/value.ts";
-import { encodePart, type Block } from "./encode-content.ts";
+import { type JsonBranch, JsonText, type JsonTree, writeJson } from "../json/json-tree.ts";
+import { type JsonBody, LongTexts, textsOf } from "../json/long-texts.ts";
+import { isRecord, type JsonRecord, parseRecord } from "../json/value.ts";
+import { type Block, encodePart } from "./encode-content.ts";
+import { EncodeContext } from "./encode-context.ts";
 import { encodeReasoning, encodeSampling, refuseForeignExtras } from "./encode-settings.ts";
 import { encodeTools } from "./encode-tools.ts";
-import { writeJson, JsonText, type JsonBranch, type JsonTree } from "./json-text.ts";
 import { traitsOf } from "./model-traits.ts";
-import { RequestWriter, refused } from "./request-writer.ts";
 import { writeServiceTier } from "./wire.ts";
 
 /** What `max_tokens` is where neither the request nor the catalogue tells: the style demands it. */
@@ -27,6 +28,7 @@ const maxTokensDefault = 4096;
 
 /** The newer version takes no sampling parameters, the older one all there is. */
 const newVersion = "2026-10-21";
+
 const oldVersion = "2023-06-01";
 
 /** See {@link VendorCodec.encodeRequest}. */
@@ -34,7 +36,7 @@ export function encodeMessagesRequest(
   generation: Generation,
   target: RequestTarget,
 ): EncodedRequest {
-  const writer = new RequestWriter(target.sourceDialect);
+  const writer = new EncodeContext(target.sourceDialect);
   if (!writer.isOwn) refuseForeignExtras(generation.extras);
   const conversation = generation.conversation ?? create(ConversationSchema);
   const { format, line } = encodeFormat(generation.responseFormat, writer);
@@ -68,7 +70,7 @@ function writeBody(tree: JsonTree, texts: LongTexts | undefined): JsonBody {
 }
 
 /** Who asks, and in what class of service. */
-function encodeIdentity(generation: Generation, writer: RequestWriter): JsonBranch {
+function encodeIdentity(generation: Generation, writer: EncodeContext): JsonBranch {
   const { endUser, serviceTier, cacheKey } = generation;
   if (cacheKey !== "") writer.drop("cache_key");
   const tier = writeServiceTier(serviceTier);
@@ -80,7 +82,7 @@ function encodeIdentity(generation: Generation, writer: RequestWriter): JsonBran
 }
 
 /** Puts extras of this style back where they stood: a dot leads into a member that is an object. */
-function withExtras(body: JsonBranch, { extras }: Generation, writer: RequestWriter): JsonBranch {
+function withExtras(body: JsonBranch, { extras }: Generation, writer: EncodeContext): JsonBranch {
   const written: Record<string, JsonTree | undefined> = { ...body };
   for (const [path, value] of Object.entries(writer.extras(extras))) {
     const [name = "", inner] = splitPath(path);
@@ -97,8 +99,6 @@ function splitPath(path: string): string[] {
   const parent = parents.find((name) => path.startsWith(`${name}.`));
   return parent === undefined ? [path] : [parent, path.slice(parent.length + 1)];
 }
-
-/* The turns of a conversation, into `system` and `messages` for a vendor. */
 
 /** A message while it grows: turns of one role that follow each other become one. */
 interface Message {
@@ -130,7 +130,7 @@ const words: ReadonlyMap<Role, Message["role"]> = new Map([
 function encodeTurns(
   turns: readonly Turn[],
   addition: string,
-  writer: RequestWriter,
+  writer: EncodeContext,
 ): EncodedTurns {
   const first = turns.findIndex(({ role }) => role !== Role.SYSTEM);
   const head = first < 0 ? turns : turns.slice(0, first);
@@ -139,7 +139,7 @@ function encodeTurns(
   for (const turn of turns.slice(head.length)) messages.add(encodeTurn(turn, writer));
   const list = messages.finish();
   if (list.length === 0) {
-    throw refused("The conversation has no message with content: send at least one", "messages");
+    throw invalid("messages", "The conversation has no message with content: send at least one");
   }
   return {
     members: { ...(system !== undefined && { system }), messages: list.map(writeMessage) },
@@ -147,10 +147,10 @@ function encodeTurns(
   };
 }
 
-function encodeTurn(turn: Turn, writer: RequestWriter): Message {
+function encodeTurn(turn: Turn, writer: EncodeContext): Message {
   const { parts, plain, extras, name } = turn;
   const role = words.get(turn.role);
-  if (role === undefined) throw refused("A message has no role", "messages");
+  if (role === undefined) throw invalid("messages", "A message has no role");
   if (name !== "") writer.drop("turns.name");
   if (parts.some((part) => isOldOnly(role, part))) writer.needsOldVersion = true;
   const blocks: Block[] = [];
@@ -184,7 +184,7 @@ function plainText(parts: readonly Part[]): string | undefined {
 function encodeSystem(
   turns: readonly Turn[],
   addition: string,
-  writer: RequestWriter,
+  writer: EncodeContext,
 ): JsonTree | undefined {
   const messages = turns.map((turn) => encodeTurn(turn, writer));
   const [only, ...rest] = messages.filter(({ blocks }) => blocks.length > 0);
@@ -270,8 +270,6 @@ function writeMessage({ role, blocks, plain, extras }: Message): JsonBranch {
     : (Object.assign({ role, content }, ...extras) as JsonBranch);
 }
 
-/* The form of the reply, for a vendor. */
-
 /** What is said to the model where any JSON object is asked for: the style has no such form. */
 const jsonLine =
   "Answer with one valid JSON object and nothing else: no text around it, no code fence.";
@@ -285,7 +283,7 @@ interface EncodedFormat {
 }
 
 /** The form of the reply. @throws GatewayError INVALID_REQUEST for a schema that is none */
-function encodeFormat(format: ResponseFormat | undefined, writer: RequestWriter): EncodedFormat {
+function encodeFormat(format: ResponseFormat | undefined, writer: EncodeContext): EncodedFormat {
   switch (format?.type) {
     case ResponseFormatType.JSON_OBJECT:
       return { format: undefined, line: jsonLine };
@@ -304,10 +302,10 @@ function encodeFormat(format: ResponseFormat | undefined, writer: RequestWriter)
 }
 
 /** The vendor refuses schemas of objects that do not say `additionalProperties: false`. */
-function closedSchema(json: string, writer: RequestWriter): string {
+function closedSchema(json: string, writer: EncodeContext): string {
   const schema = parseRecord(json);
   if (schema === undefined) {
-    throw refused("The schema of the response format must be a JSON object", "response_format");
+    throw invalid("response_format", "The schema of the response format must be a JSON object");
   }
   if (writer.isOwn) return json;
   const closed = close(schema);

@@ -1,13 +1,14 @@
 /** How words are chosen, for a vendor; and what of other styles cannot be asked for here. */
-import { ToolChoiceMode, type Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { type Extra, ToolChoiceMode } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
-  ReasoningMode,
   type Generation,
+  ReasoningMode,
   type ReasoningOptions,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import type { JsonBranch } from "./json-text.ts";
+import { invalid } from "../../core/validation.ts";
+import type { JsonBranch } from "../json/json-tree.ts";
+import type { EncodeContext } from "./encode-context.ts";
 import type { ModelTraits } from "./model-traits.ts";
-import { refused, type RequestWriter } from "./request-writer.ts";
 
 /** The least `top_p` that the vendor takes while the model thinks. */
 const thinkingTopPMin = 0.95;
@@ -28,7 +29,7 @@ interface SamplingModel {
 export function encodeSampling(
   generation: Generation,
   model: SamplingModel,
-  writer: RequestWriter,
+  writer: EncodeContext,
 ): JsonBranch {
   dropUnknown(generation, writer);
   const stop = encodeStop(generation, writer);
@@ -48,7 +49,7 @@ function ownSampling({ temperature, topP, topK }: Generation): JsonBranch {
 function fitting(
   generation: Generation,
   { thinks, takes }: SamplingModel,
-  writer: RequestWriter,
+  writer: EncodeContext,
 ): JsonBranch {
   if (!takes) {
     const { temperature = 1, topP = 1, topK } = generation;
@@ -72,7 +73,7 @@ function fitting(
 function fittingTemperature(
   { temperature }: Generation,
   thinks: boolean,
-  writer: RequestWriter,
+  writer: EncodeContext,
 ): number | undefined {
   if (temperature === undefined) return undefined;
   // 1 is the vendor's own: without it the newer version of the wire will do, too.
@@ -91,7 +92,7 @@ function fittingTopP(
 }
 
 /** The vendor refuses stop texts of nothing but white space. */
-function encodeStop({ stop }: Generation, writer: RequestWriter): readonly string[] {
+function encodeStop({ stop }: Generation, writer: EncodeContext): readonly string[] {
   if (writer.isOwn) return stop;
   const fit = stop.filter((text) => text.trim() !== "");
   if (fit.length < stop.length) writer.drop("stop");
@@ -99,7 +100,7 @@ function encodeStop({ stop }: Generation, writer: RequestWriter): readonly strin
 }
 
 /** What the style has no member for. */
-function dropUnknown(generation: Generation, writer: RequestWriter): void {
+function dropUnknown(generation: Generation, writer: EncodeContext): void {
   const { seed, presencePenalty, frequencyPenalty, verbosity } = generation;
   if (seed !== undefined) writer.drop("seed");
   if (presencePenalty) writer.drop("presence_penalty");
@@ -124,12 +125,10 @@ export function refuseForeignExtras(extras: readonly Extra[]): void {
   for (const { name, json } of extras) {
     const found = unservable.find(([each]) => each === name);
     if (found !== undefined && !found[1].test(json)) {
-      throw refused(`"${name}": ${json.slice(0, 40)} is not available for this model`, name);
+      throw invalid(name, `"${name}": ${json.slice(0, 40)} is not available for this model`);
     }
   }
 }
-
-/* How much to think, for a vendor. */
 
 /** The smallest budget that the vendor takes. */
 const budgetTokensMin = 1024;
@@ -153,7 +152,7 @@ interface ReasoningContext {
   readonly maxTokens: number;
   /** Whether the conversation allows it: see {@link EncodedTurns}. */
   readonly canThink: boolean;
-  readonly writer: RequestWriter;
+  readonly writer: EncodeContext;
 }
 
 /**

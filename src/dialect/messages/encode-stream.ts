@@ -9,7 +9,7 @@ import type {
 import { ErrorCode, GatewayError, type SentErrorCode } from "../../core/errors.ts";
 import type { ReplyOptions, StreamEncoder } from "../codec.ts";
 import { type BlockWriter, blockWriterFor } from "./encode-stream-items.ts";
-import { messagesErrorBody } from "./error-body.ts";
+import { messagesErrorBody } from "./errors.ts";
 import { messageId, writeServedTier } from "./wire.ts";
 import { writeEnding } from "./finish-reason.ts";
 import { estimatedUsage, type WireUsage, writeUsage } from "./usage.ts";

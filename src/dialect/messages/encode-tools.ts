@@ -1,4 +1,5 @@
 /** Tools and the choice among them, for a vendor. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   type Conversation,
   type CustomTool,
@@ -8,13 +9,13 @@ import {
   ToolChoiceMode,
   type ToolName,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { invalid } from "../../core/validation.ts";
 import { customDescription, customInputSchema } from "../custom-tools.ts";
+import { type JsonBranch, JsonText, type JsonTree } from "../json/json-tree.ts";
 import { parseRecord, textAt } from "../json/value.ts";
+import type { EncodeContext } from "./encode-context.ts";
 import { toolNameFor } from "../tool-names.ts";
 import { dropWebSearch, readWebSearch } from "../web-search.ts";
-import { type JsonBranch, JsonText, type JsonTree } from "./json-text.ts";
-import { type RequestWriter, refused } from "./request-writer.ts";
 
 /** The version that all models with a search know. */
 const webSearchType = "web_search_20250305";
@@ -23,7 +24,7 @@ const webSearchType = "web_search_20250305";
 export const wireToolName = toolNameFor({ charsMax: 128, dots: false });
 
 /** The members `tools` and `tool_choice`, as far as there are any. */
-export function encodeTools(conversation: Conversation, writer: RequestWriter): JsonBranch {
+export function encodeTools(conversation: Conversation, writer: EncodeContext): JsonBranch {
   const allowed = allowedTools(conversation);
   const tools = allowed.map((tool) => encodeTool(tool, writer));
   if (tools.length === 0 && !writer.isOwn) return {};
@@ -57,7 +58,7 @@ function joinedName(tool: Tool): string {
   return `${tool.namespace}__${nameOf(tool)}`;
 }
 
-function encodeTool(tool: Tool, writer: RequestWriter): JsonTree {
+function encodeTool(tool: Tool, writer: EncodeContext): JsonTree {
   const { kind } = tool;
   if (tool.namespaceDescription !== "") writer.drop("tools.namespace_description");
   switch (kind.case) {
@@ -69,12 +70,12 @@ function encodeTool(tool: Tool, writer: RequestWriter): JsonTree {
       return encodeOpaque(kind.value, writer);
     case undefined:
     default:
-      throw refused("A tool is neither a function nor a custom tool", "tools");
+      throw invalid("tools", "A tool is neither a function nor a custom tool");
   }
 }
 
 /** Vendors of this style search the web themselves; what else another has built in, they have not. */
-function encodeOpaque(tool: OpaquePart, writer: RequestWriter): JsonTree {
+function encodeOpaque(tool: OpaquePart, writer: EncodeContext): JsonTree {
   const search = tool.dialect === Dialect.MESSAGES ? undefined : readWebSearch(tool);
   if (search === undefined) return writer.opaque(tool, "tools");
   const { allowedDomains, blockedDomains, location } = search;
@@ -89,11 +90,11 @@ function encodeOpaque(tool: OpaquePart, writer: RequestWriter): JsonTree {
   return new JsonText(JSON.stringify(members));
 }
 
-function withMembers(members: JsonBranch, tool: Tool, writer: RequestWriter): JsonBranch {
+function withMembers(members: JsonBranch, tool: Tool, writer: EncodeContext): JsonBranch {
   return { ...members, ...writer.cacheControl(tool.cacheHint), ...writer.extras(tool.extras) };
 }
 
-function encodeFunction(value: FunctionTool, tool: Tool, writer: RequestWriter): JsonBranch {
+function encodeFunction(value: FunctionTool, tool: Tool, writer: EncodeContext): JsonBranch {
   const { name, description, parametersJson, strict } = value;
   // Not to be strict is the rule here.
   const tells = strict === true || (strict === false && writer.isOwn);
@@ -109,7 +110,7 @@ function encodeFunction(value: FunctionTool, tool: Tool, writer: RequestWriter):
 function inputSchema(json: string): string {
   if (json === "") return '{"type":"object","properties":{}}';
   const schema = parseRecord(json);
-  if (schema === undefined) throw refused("A function's parameters must be a JSON Schema", "tools");
+  if (schema === undefined) throw invalid("tools", "A function's parameters must be a JSON Schema");
   if (schema["type"] === "object") return json;
   return JSON.stringify({ ...schema, type: "object" });
 }
@@ -123,7 +124,7 @@ function encodeCustom(value: CustomTool, { namespace }: Tool): JsonBranch {
   };
 }
 
-function encodeChoice(conversation: Conversation, writer: RequestWriter): JsonTree | undefined {
+function encodeChoice(conversation: Conversation, writer: EncodeContext): JsonTree | undefined {
   const { toolChoice, parallelToolCalls } = conversation;
   if (toolChoice?.opaque !== undefined) return writer.opaque(toolChoice.opaque, "tool_choice");
   const single = parallelToolCalls === false && { disable_parallel_tool_use: true };
@@ -146,7 +147,7 @@ function encodeChoice(conversation: Conversation, writer: RequestWriter): JsonTr
 
 function namedTool({ tools }: Conversation, named: ToolName | undefined): string {
   if (named === undefined)
-    throw refused("The tool that must be called is not named", "tool_choice");
+    throw invalid("tool_choice", "The tool that must be called is not named");
   const { name } = named;
   const tool = tools.find((each) => nameOf(each) === name || joinedName(each) === name);
   return wireToolName(

@@ -35,7 +35,7 @@ export const lengthEnding: Ending = {
 };
 
 /** What a reply held, as far as its end depends on it. */
-export interface Said {
+export interface ReplyContents {
   /** Whether it has a tool call: some vendors end such a reply as any other. */
   readonly hasToolCall: boolean;
   /** The text of its refusal; `undefined`: it has none. */
@@ -54,7 +54,7 @@ export interface WireEnding {
 }
 
 /** The end for a client. */
-export function writeEnding(ending: Ending, said: Said): WireEnding {
+export function writeEnding(ending: Ending, said: ReplyContents): WireEnding {
   const { stopSequence, stopDetail } = ending;
   const reason = endingWord(ending.stopReason, said);
   return {
@@ -70,7 +70,7 @@ export function writeEnding(ending: Ending, said: Said): WireEnding {
   };
 }
 
-function endingWord(reason: StopReason, { hasToolCall, refusal }: Said): string {
+function endingWord(reason: StopReason, { hasToolCall, refusal }: ReplyContents): string {
   switch (reason) {
     case StopReason.TOOL_CALLS:
       return "tool_use";

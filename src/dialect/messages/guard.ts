@@ -4,9 +4,9 @@ import {
   checkFiles,
   checkTools,
   guardOf,
-  refuseDearer,
+  refuseHigherPrice,
   refuseModel,
-  threadUnsupported,
+  unsupportedThread,
 } from "../guard.ts";
 
 const suspects = {
@@ -18,10 +18,10 @@ const suspects = {
 
 /** Checks a body of messages. */
 export const guardMessages = guardOf(suspects, (body) => {
-  if (body["thread"] != null) throw threadUnsupported();
+  if (body["thread"] != null) throw unsupportedThread();
   if (body["fallbacks"] != null) throw refuseModel("fallbacks");
   if (body["speed"] === "fast") {
-    throw refuseDearer("speed", 'send "standard", or leave it out');
+    throw refuseHigherPrice("speed", 'send "standard", or leave it out');
   }
   checkContainer(body["container"], "container");
   checkTools(body["tools"], "tools");

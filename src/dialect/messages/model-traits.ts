@@ -43,12 +43,12 @@ export function traitsOf(model: string): ModelTraits {
   const isNewest = version >= 505;
   const isNew = version >= 500 || (family === "opus" && version >= 407);
   const canRest = !isFable && !(isNewest && family !== "haiku");
-  const least = isNewest && family === "sonnet" ? "between_tools" : undefined;
+  const lowestMode = isNewest && family === "sonnet" ? "between_tools" : undefined;
   return {
     thinks: true,
     adaptive: version >= 406,
     budgets: !isNewest && !isFable,
-    rest: canRest ? "disabled" : least,
+    rest: canRest ? "disabled" : lowestMode,
     effort: version >= 406 || (family === "opus" && version >= 405),
     xhigh: isNew,
     sampling: !isNew,

@@ -1,5 +1,6 @@
 /** The request half of relaying messages. */
-import { invalid, knownMembers, type Members, readCount } from "../body-members.ts";
+import { invalid } from "../../core/validation.ts";
+import { knownMembers, type Members, readCount } from "../body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { findMembers, sameStyleRequest } from "../same-style-request.ts";
 
@@ -13,8 +14,8 @@ export function readMessagesRequest(body: Uint8Array, options: ReadRequestOption
   const maxTokens = readCount(found.bytes, found.members, "max_tokens", { min: 0 });
   if (maxTokens === undefined) {
     throw invalid(
-      '"max_tokens" is missing: say how many tokens the reply may have at most',
       "max_tokens",
+      '"max_tokens" is missing: say how many tokens the reply may have at most',
     );
   }
   return sameStyleRequest(found, options, maxTokens);
@@ -23,9 +24,9 @@ export function readMessagesRequest(body: Uint8Array, options: ReadRequestOption
 function requireMessages(bytes: Buffer, members: Members): void {
   const messages = members.get("messages");
   if (messages === undefined) {
-    throw invalid('"messages" is missing: send an array with at least one message', "messages");
+    throw invalid("messages", '"messages" is missing: send an array with at least one message');
   }
   if (bytes[messages.valueStart] !== 0x5b) {
-    throw invalid('"messages" must be an array', "messages");
+    throw invalid("messages", '"messages" must be an array');
   }
 }

@@ -6,7 +6,7 @@ import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 import { ObjectScan, openBrace } from "../json/object-scan.ts";
 import { reportedUsage, tokenCount } from "../usage.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { messagesErrorBody } from "./error-body.ts";
+import { messagesErrorBody } from "./errors.ts";
 import { lengthEnding, writeEnding } from "./finish-reason.ts";
 import { estimatedUsage, writeUsage } from "./usage.ts";
 
@@ -31,7 +31,7 @@ export class MessagesStreamRelay extends EventRelay {
   readonly #event = new ObjectScan();
   readonly #inner = new ObjectScan();
   /** Usage as told so far: what message_start says, overwritten by each message_delta. */
-  #told: JsonRecord = {};
+  #usageMembers: JsonRecord = {};
   /** The blocks that have begun and not ended, by their numbers. */
   readonly #open = new Set<number>();
 
@@ -43,8 +43,8 @@ export class MessagesStreamRelay extends EventRelay {
   stop(usage: Usage | undefined): Buffer {
     const ends = [...this.#open].map((index) => frame("content_block_stop", { index }));
     const delta = writeEnding(lengthEnding, { hasToolCall: false, refusal: undefined });
-    const told = usage === undefined ? estimatedUsage(1) : writeUsage(usage);
-    const last = frame("message_delta", { delta, usage: told });
+    const usageJson = usage === undefined ? estimatedUsage(1) : writeUsage(usage);
+    const last = frame("message_delta", { delta, usage: usageJson });
     return Buffer.from(`${ends.join("")}${last}${frame("message_stop", {})}`);
   }
 
@@ -85,8 +85,8 @@ export class MessagesStreamRelay extends EventRelay {
     this.restoreModel(message);
     const usage = message.value("usage");
     // Of its output it only tells that there will be some: nothing has come that could be charged.
-    const isTold = isRecord(usage) && tokenCount(usage["output_tokens"]) !== undefined;
-    this.#onUsage(isTold ? { ...usage, output_tokens: 0 } : usage);
+    const hasOutputTokens = isRecord(usage) && tokenCount(usage["output_tokens"]) !== undefined;
+    this.#onUsage(hasOutputTokens ? { ...usage, output_tokens: 0 } : usage);
   }
 
   #onMessageDelta(delta: ObjectScan): void {
@@ -97,9 +97,9 @@ export class MessagesStreamRelay extends EventRelay {
   /** A figure that is absent or null keeps the value that was told before. */
   #onUsage(usage: unknown): void {
     if (!isRecord(usage)) return;
-    const told = Object.entries(usage).filter(([, value]) => value !== null);
-    this.#told = { ...this.#told, ...Object.fromEntries(told) };
-    this.usage = readUsage(this.#told) ?? this.usage;
+    const reported = Object.entries(usage).filter(([, value]) => value !== null);
+    this.#usageMembers = { ...this.#usageMembers, ...Object.fromEntries(reported) };
+    this.usage = readUsage(this.#usageMembers) ?? this.usage;
   }
 
   /** The members of one of the event's objects. */

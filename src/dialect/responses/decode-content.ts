@@ -2,33 +2,32 @@
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
+  type CacheHint,
   CacheHintSchema,
-  CitationSchema,
+  type Extra,
   OpaquePartSchema,
+  type Part,
+  type Reasoning,
   ReasoningSchema,
   ReasoningSealSchema,
   Role,
   ToolType,
-  type CacheHint,
-  type Citation,
-  type Extra,
-  type Part,
-  type Reasoning,
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { JsonReader } from "../json/reader.ts";
-import { countAt, parseRecord, textAt, type JsonRecord } from "../json/value.ts";
+import { parseRecord } from "../json/value.ts";
 import {
   newExtra,
   newPart,
   newText,
-  textPart,
   newToolCall,
   newToolResult,
   newTurn,
+  textPart,
 } from "../parts.ts";
-import { openSeal } from "../seal.ts";
+import { decodeCitation } from "./citation.ts";
 import { decodeMedia } from "./media.ts";
+import { openSeal } from "../seal.ts";
 
 /** What a member that is a string or an array of content parts holds. */
 interface Content {
@@ -122,23 +121,6 @@ function requiredString(part: JsonReader, name: string): string {
   if (text === undefined) throw part.invalid("is missing", name);
   return text;
 }
-
-/** An annotation of a text. */
-export function decodeCitation(json: string): Citation {
-  const record = JSON.parse(json) as JsonRecord;
-  const startIndex = countAt(record, "start_index");
-  const endIndex = countAt(record, "end_index");
-  return create(CitationSchema, {
-    dialect: Dialect.RESPONSES,
-    json,
-    url: textAt(record, "url"),
-    title: textAt(record, "title"),
-    ...(startIndex !== undefined && { startIndex }),
-    ...(endIndex !== undefined && { endIndex }),
-  });
-}
-
-/* The items of a responses request as turns: one turn for each item, so that each goes back as it came. */
 
 /**
  * Reads an item of `input`.

@@ -1,5 +1,19 @@
 /** A vendor's whole response. */
 import { create } from "@bufbuild/protobuf";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  type Extra,
+  ExtraSchema,
+  type Part,
+  PartSchema,
+  type Reasoning,
+  ReasoningSchema,
+  type ReasoningSeal,
+  ReasoningSealSchema,
+  type ToolCall,
+  ToolCallSchema,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type Reply, ReplySchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { UnreadableReplyError, type VendorError } from "../codec.ts";
@@ -12,8 +26,9 @@ import {
   recordsAt,
   textAt,
 } from "../json/value.ts";
-import { failureOf, saidBy, stopReasonOf } from "./finish-reason.ts";
-import { decodeOutputItem } from "./output.ts";
+import { decodeCitation } from "./citation.ts";
+import { failureOf } from "./errors.ts";
+import { contentsOf, stopReasonOf } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 
 /**
@@ -37,7 +52,7 @@ export function decodeResponsesReply(body: Buffer): Reply {
     model: textAt(response, "model"),
     created: createdAt(response),
     parts,
-    stopReason: stopReasonOf(response, saidBy(parts)),
+    stopReason: stopReasonOf(response, contentsOf(parts)),
     serviceTier: textAt(response, "service_tier"),
     ...(usage && { usage }),
   });
@@ -45,8 +60,8 @@ export function decodeResponsesReply(body: Buffer): Reply {
 
 /** When a response was begun, in seconds since 1970; 0: not told. */
 export function createdAt(response: JsonRecord): bigint {
-  const told = response["created_at"];
-  return typeof told === "number" && Number.isFinite(told) ? BigInt(Math.trunc(told)) : 0n;
+  const seconds = response["created_at"];
+  return typeof seconds === "number" && Number.isFinite(seconds) ? BigInt(Math.trunc(seconds)) : 0n;
 }
 
 /** See {@link VendorCodec.decodeError}. */
@@ -61,4 +76,89 @@ export function decodeResponsesError(body: Buffer): VendorError | undefined {
   const code = textAt(error, "code") || textAt(error, "type");
   const number = countAt(error, "code");
   return { message: textAt(error, "message"), code: code || (number?.toString() ?? "") };
+}
+
+/** Reads an output item. A message has one part for each of its content parts. */
+export function decodeOutputItem(item: JsonRecord): Part[] {
+  switch (textAt(item, "type")) {
+    case "message":
+      return recordsAt(item, "content").map((content) => decodeOutputContent(content, item));
+    case "function_call":
+    case "custom_tool_call":
+      return [create(PartSchema, { kind: { case: "toolCall", value: decodeCall(item) } })];
+    case "reasoning":
+      return [create(PartSchema, { kind: { case: "reasoning", value: decodeReasoning(item) } })];
+    default:
+      return [opaquePart(item)];
+  }
+}
+
+/** Reads a content part of the message `item`. */
+export function decodeOutputContent(content: JsonRecord, item: JsonRecord): Part {
+  const extras = phaseOf(item);
+  switch (textAt(content, "type")) {
+    case "output_text": {
+      const citations = recordsAt(content, "annotations").map((each) =>
+        decodeCitation(JSON.stringify(each)),
+      );
+      const value = { text: textAt(content, "text"), citations };
+      return create(PartSchema, { kind: { case: "text", value }, extras });
+    }
+    case "refusal": {
+      const value = { text: textAt(content, "refusal") };
+      return create(PartSchema, { kind: { case: "refusal", value }, extras });
+    }
+    default:
+      return opaquePart(content);
+  }
+}
+
+/** Which phase of an answer a message belongs to: clients must send it back. */
+function phaseOf(item: JsonRecord): Extra[] {
+  const phase = textAt(item, "phase");
+  return phase === "" ? [] : [create(ExtraSchema, { name: "phase", json: JSON.stringify(phase) })];
+}
+
+/** Reads a call of one of the caller's tools. */
+export function decodeCall(item: JsonRecord): ToolCall {
+  const isCustom = textAt(item, "type") === "custom_tool_call";
+  return create(ToolCallSchema, {
+    id: textAt(item, "call_id") || textAt(item, "id"),
+    name: textAt(item, "name"),
+    type: isCustom ? ToolType.CUSTOM : ToolType.FUNCTION,
+    input: textAt(item, isCustom ? "input" : "arguments"),
+    namespace: textAt(item, "namespace"),
+    itemId: textAt(item, "id"),
+  });
+}
+
+/** Reads a reasoning item. */
+export function decodeReasoning(item: JsonRecord): Reasoning {
+  const seal = sealOf(item);
+  return create(ReasoningSchema, {
+    text: recordsAt(item, "content")
+      .map((part) => textAt(part, "text"))
+      .join(""),
+    summaries: recordsAt(item, "summary").map((part) => textAt(part, "text")),
+    itemId: textAt(item, "id"),
+    ...(seal && { seal }),
+  });
+}
+
+/** The seal of a reasoning item; `undefined`: none. */
+export function sealOf(item: JsonRecord): ReasoningSeal | undefined {
+  const data = textAt(item, "encrypted_content");
+  return data === ""
+    ? undefined
+    : create(ReasoningSealSchema, { dialect: Dialect.RESPONSES, data });
+}
+
+/** Something that only this style knows, as it stands. */
+function opaquePart(item: JsonRecord): Part {
+  const value = {
+    dialect: Dialect.RESPONSES,
+    type: textAt(item, "type"),
+    json: JSON.stringify(item),
+  };
+  return create(PartSchema, { kind: { case: "opaque", value } });
 }

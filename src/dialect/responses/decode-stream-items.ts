@@ -1,22 +1,30 @@
 /** The items of a vendor's stream while they are produced, as parts of a reply. */
 import { create } from "@bufbuild/protobuf";
 import {
-  PartSchema,
   type Part,
+  PartSchema,
   type ReasoningSeal,
-  type Citation,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { GenerateEvent, PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { recordAt, recordsAt, textAt, type JsonRecord } from "../json/value.ts";
-import { decodeCitation } from "./decode-content.ts";
-import type { Said } from "./finish-reason.ts";
+import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import {
+  citationDelta,
+  inputDelta,
+  partDelta,
+  partEnd,
+  partStart,
+  sealDelta,
+  textDelta,
+} from "../generate-events.ts";
+import { type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
+import { decodeCitation } from "./citation.ts";
+import type { ReplyContents } from "./finish-reason.ts";
 import {
   decodeCall,
   decodeOutputContent,
   decodeOutputItem,
   decodeReasoning,
   sealOf,
-} from "./output.ts";
+} from "./decode-reply.ts";
 
 /** A part that is under way. */
 interface OpenPart {
@@ -47,7 +55,7 @@ export class StreamItems {
   #refusal = false;
 
   /** What has come so far, as far as it tells why a reply ends. */
-  get said(): Said {
+  get said(): ReplyContents {
     return { calls: this.#calls, refusal: this.#refusal };
   }
 
@@ -273,31 +281,6 @@ export function itemOf(event: JsonRecord): JsonRecord {
   return recordAt(event, "item") ?? {};
 }
 
-/* Events of a streamed reply, made by hand: through the schema each would cost a microsecond. */
-
-/** A part begins. */
-function partStart(index: number, part: Part): GenerateEvent {
-  return replyEvent({
-    case: "partStart",
-    value: { $typeName: "uas.inference.v1.PartStart", index, part },
-  });
-}
-
-/** A part is complete. */
-function partEnd(index: number): GenerateEvent {
-  return replyEvent({ case: "partEnd", value: { $typeName: "uas.inference.v1.PartEnd", index } });
-}
-
-/** A text, refusal or reasoning goes on. */
-function textDelta(index: number, value: string): GenerateEvent {
-  return partDelta(index, { case: "text", value });
-}
-
-/** A call's input goes on. */
-function inputDelta(index: number, value: string): GenerateEvent {
-  return partDelta(index, { case: "input", value });
-}
-
 /** A new summary of a reasoning begins. */
 function summaryStart(index: number): GenerateEvent {
   return partDelta(index, { case: "summaryStart", value: true });
@@ -306,25 +289,4 @@ function summaryStart(index: number): GenerateEvent {
 /** The last summary of a reasoning goes on. */
 function summaryDelta(index: number, value: string): GenerateEvent {
   return partDelta(index, { case: "summary", value });
-}
-
-/** A text refers to a source. */
-function citationDelta(index: number, value: Citation): GenerateEvent {
-  return partDelta(index, { case: "citation", value });
-}
-
-/** The seal of a reasoning. */
-function sealDelta(index: number, value: ReasoningSeal): GenerateEvent {
-  return partDelta(index, { case: "seal", value });
-}
-
-function partDelta(index: number, delta: PartDelta["delta"]): GenerateEvent {
-  return replyEvent({
-    case: "partDelta",
-    value: { $typeName: "uas.inference.v1.PartDelta", index, delta },
-  });
-}
-
-function replyEvent(kind: GenerateEvent["kind"]): GenerateEvent {
-  return { $typeName: "uas.inference.v1.GenerateEvent", kind };
 }

@@ -16,7 +16,8 @@ import {
   textAt,
 } from "../json/value.ts";
 import { createdAt } from "./decode-reply.ts";
-import { failureOf, stopReasonOf } from "./finish-reason.ts";
+import { stopReasonOf } from "./finish-reason.ts";
+import { failureOf } from "./errors.ts";
 import { itemOf, StreamItems } from "./decode-stream-items.ts";
 import { readUsage } from "./usage.ts";
 

@@ -1,23 +1,24 @@
 /** The content of responses messages and tool results, written for a vendor. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
-  Role,
-  ToolType,
-  type Citation,
-  type Part,
-  type TextPart,
-  type ToolResult,
   type Extra,
+  type Part,
   type Reasoning,
+  Role,
+  type TextPart,
   type ToolCall,
+  type ToolResult,
+  ToolType,
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { invalid } from "../body-members.ts";
+import { invalid } from "../../core/validation.ts";
 import type { JsonRecord } from "../json/value.ts";
+import { refusePrefill } from "../parts.ts";
+import { annotationJson } from "./citation.ts";
 import { contentType } from "./decode-content.ts";
-import { parsedJson, type EncodeContext } from "./encode-context.ts";
-import { callIdFor } from "./item-ids.ts";
+import { type EncodeContext, parsedJson } from "./encode-context.ts";
 import { encodeMedia } from "./media.ts";
+import { callIdFor } from "./wire.ts";
 
 /** Whether a part stands inside a message; all others are items of their own. */
 function isContent({ kind }: Part): boolean {
@@ -57,7 +58,7 @@ function encodeContentPart({ kind }: Part, role: Role, context: EncodeContext): 
         : { type: "input_text", text: kind.value.text };
     case "media":
       if (!isAssistant) return encodeMedia(kind.value, context);
-      throw invalid("The model's vendor takes text only in messages of the assistant");
+      throw invalid(undefined, "The model's vendor takes text only in messages of the assistant");
     case "opaque":
       if (kind.value.dialect === Dialect.RESPONSES) {
         return parsedJson(kind.value.json, "turns.parts.opaque.json") as JsonRecord;
@@ -68,13 +69,16 @@ function encodeContentPart({ kind }: Part, role: Role, context: EncodeContext): 
     case "reasoning":
     case undefined:
     default:
-      throw invalid("A part must tell what it is");
+      throw invalid(undefined, "A part must tell what it is");
   }
 }
 
 /** What is said of a part that only another style knows. */
 function foreign(type: string): Error {
-  return invalid(`"${type}" is not supported with this model: leave it out of the conversation`);
+  return invalid(
+    undefined,
+    `"${type}" is not supported with this model: leave it out of the conversation`,
+  );
 }
 
 function inputText({ text, citations }: TextPart, context: EncodeContext): JsonRecord {
@@ -90,25 +94,6 @@ function outputText({ text, citations }: TextPart, context: EncodeContext): Json
     else annotations.push(annotation);
   }
   return { type: "output_text", text, annotations };
-}
-
-/**
- * A citation as an annotation of a text; `undefined` where this style has none such.
- *
- * @param length the text's length: what a citation without a place is about is all of it
- */
-export function annotationJson(citation: Citation, length: number): unknown {
-  if (citation.dialect === Dialect.RESPONSES && citation.json !== "") {
-    return JSON.parse(citation.json);
-  }
-  if (citation.url === "") return undefined;
-  return {
-    type: "url_citation",
-    url: citation.url,
-    title: citation.title,
-    start_index: citation.startIndex ?? 0,
-    end_index: citation.endIndex ?? length,
-  };
 }
 
 /** What a tool answered: a string where it is text only, else parts. A failure is told in words: this
@@ -127,8 +112,6 @@ function resultOutput(result: ToolResult, context: EncodeContext): unknown {
   return result.isError ? [{ type: "input_text", text: "Error: " }, ...written] : written;
 }
 
-/* The turns of a conversation as the items of a responses request. */
-
 /** A conversation as this style has it. */
 interface EncodedTurns {
   /** `undefined`: none. */
@@ -144,7 +127,7 @@ export function encodeTurns(turns: readonly Turn[], context: EncodeContext): Enc
   const [first] = turns;
   const instructions = first && instructionsOf(first, context);
   const rest = instructions === undefined ? turns : turns.slice(1);
-  refusePrefill(rest, context);
+  refusePrefill(rest, context.source);
   const writer = new ItemWriter(context);
   return { instructions, input: rest.flatMap((turn) => writer.turn(turn)) };
 }
@@ -162,17 +145,6 @@ function instructionsOf(turn: Turn, context: EncodeContext): string | undefined 
 function dropTurnExtras({ extras, name }: Turn, context: EncodeContext): void {
   if (name !== "") context.drop("turns.name");
   for (const extra of extras) context.drop(extra.name);
-}
-
-/** In messages the model goes on with a last turn of its own; here it would begin anew. */
-function refusePrefill(turns: readonly Turn[], { source }: EncodeContext): void {
-  const last = turns.at(-1);
-  if (source !== Dialect.MESSAGES || last?.role !== Role.ASSISTANT) return;
-  if (last.parts.at(-1)?.kind.case !== "text") return;
-  throw invalid(
-    "This model cannot continue a message of the assistant: end the conversation with a user message",
-    "messages",
-  );
 }
 
 /** Writes the turns of one conversation, in order. */
@@ -245,7 +217,7 @@ class ItemWriter {
       case "refusal":
       case undefined:
       default:
-        throw invalid("A part must tell what it is");
+        throw invalid(undefined, "A part must tell what it is");
     }
   }
 
@@ -305,7 +277,7 @@ function wireRole({ role, roleWord: word }: Turn): string {
       return word === "developer" ? "developer" : "system";
     case Role.UNSPECIFIED:
     default:
-      throw invalid("A turn must tell its role: system, user or assistant");
+      throw invalid(undefined, "A turn must tell its role: system, user or assistant");
   }
 }
 

@@ -1,10 +1,10 @@
 /** What writing a request keeps track of. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type CacheHint, type Extra, Role } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { invalid } from "../body-members.ts";
+import { invalid } from "../../core/validation.ts";
 import type { JsonRecord } from "../json/value.ts";
+import { itemIdFor, type ItemType } from "./wire.ts";
 import { toolNameFor } from "../tool-names.ts";
-import { itemIdFor, type ItemType } from "./item-ids.ts";
 
 /** As in chat completions, but that dots are allowed. */
 const shortName = toolNameFor({ charsMax: 64, dots: true });
@@ -68,8 +68,8 @@ export class EncodeContext {
 
   /** The members that tell an item's id and that it is complete; none where it has no id to be told. */
   identity(type: ItemType, id: string): JsonRecord {
-    const told = this.isOwn ? id : itemIdFor(type, id);
-    return told === "" ? {} : { id: told };
+    const sentId = this.isOwn ? id : itemIdFor(type, id);
+    return sentId === "" ? {} : { id: sentId };
   }
 }
 
@@ -83,6 +83,6 @@ export function parsedJson(text: string, param: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw invalid(`"${param}" is not valid JSON`, param);
+    throw invalid(param, `"${param}" is not valid JSON`);
   }
 }

@@ -1,34 +1,32 @@
 /** A whole reply as a response. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import type { Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import {
+  type Citation,
+  type Extra,
+  type Part,
+  type Reasoning,
+  type ToolCall,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
-import { contentType } from "./decode-content.ts";
 import type { JsonRecord } from "../json/value.ts";
-import { endingOf, lostOf, saidBy } from "./finish-reason.ts";
-import {
-  callItem,
-  callType,
-  dropExtras,
-  type ItemStatus,
-  messageItem,
-  OutputNames,
-  phaseIn,
-  reasoningItem,
-  refusalContent,
-  textContent,
-} from "./output.ts";
+import { annotationJson } from "./citation.ts";
+import { contentType } from "./decode-content.ts";
+import { contentsOf, endingOf, lostEndingNames } from "./finish-reason.ts";
 import { ResponseWriter } from "./response-json.ts";
+import { itemIdFor, itemPrefixes, type ItemType } from "./wire.ts";
+import { wrapSeal } from "../seal.ts";
 
 /** See {@link CallerCodec.encodeReply}. */
 export function encodeResponsesReply(reply: Reply, options: ReplyOptions): Buffer {
   const { parts, stopReason, stopDetail, usage, serviceTier, created } = reply;
-  const names = new OutputNames(options.callId, (name) => options.onDropped(name));
-  const ending = endingOf(stopReason, stopDetail, saidBy(parts));
+  const names = new OutputIds(options.callId, (name) => options.onDropped(name));
+  const ending = endingOf(stopReason, stopDetail, contentsOf(parts));
   const output = new Output(names);
   for (const part of parts) output.add(part);
   if (ending.refusal !== "") output.message(refusalContent(ending.refusal), "");
-  for (const name of lostOf(reply, ending)) names.drop(name);
+  for (const name of lostEndingNames(reply, ending)) names.drop(name);
   const { status, details } = ending;
   const text = new ResponseWriter(options, created).write({
     status,
@@ -42,12 +40,12 @@ export function encodeResponsesReply(reply: Reply, options: ReplyOptions): Buffe
 
 /** The items of a reply. Texts and refusals that follow each other are one message. */
 class Output {
-  readonly #names: OutputNames;
+  readonly #names: OutputIds;
   readonly #items: string[] = [];
   #content: JsonRecord[] = [];
   #phase = "";
 
-  constructor(names: OutputNames) {
+  constructor(names: OutputIds) {
     this.#names = names;
   }
 
@@ -113,4 +111,154 @@ class Output {
   #push(item: JsonRecord): void {
     this.#items.push(JSON.stringify(item));
   }
+}
+
+/** How far an item is. */
+export type ItemStatus = "in_progress" | "completed" | "incomplete";
+
+/** Makes the ids of one reply, and tells what was left out of it. */
+export class OutputIds {
+  readonly #callId: string;
+  readonly #drop: (name: string) => void;
+  readonly #callIds = new Set<string>();
+  readonly #itemIds = new Set<string>();
+  readonly #dropped = new Set<string>();
+
+  constructor(callId: string, drop: (name: string) => void) {
+    this.#callId = callId;
+    this.#drop = drop;
+  }
+
+  /** Notes what cannot be told, once. */
+  drop(name: string): void {
+    if (this.#dropped.has(name)) return;
+    this.#dropped.add(name);
+    this.#drop(name);
+  }
+
+  /** The id of the item at `index`: the vendor's, where it is one of this style's that was not used yet. */
+  item(type: ItemType, index: number, given = ""): string {
+    const known = itemIdFor(type, given);
+    const isUsable = known !== "" && !this.#itemIds.has(known);
+    const id = isUsable ? known : `${itemPrefixes[type]}${this.#callId}_${index}`;
+    this.#itemIds.add(id);
+    return id;
+  }
+
+  /** What a call's result will refer to: clients refuse a reply that has one twice. */
+  call(index: number, given: string): string {
+    const id = given === "" || this.#callIds.has(given) ? `call_${this.#callId}_${index}` : given;
+    this.#callIds.add(id);
+    return id;
+  }
+}
+
+/** A message of the model. */
+interface MessageJson {
+  readonly id: string;
+  readonly status: ItemStatus;
+  readonly content: readonly JsonRecord[];
+  /** JSON; empty: none. */
+  readonly phase: string;
+}
+
+/** Writes a message. */
+export function messageItem({ id, status, content, phase }: MessageJson): JsonRecord {
+  return {
+    id,
+    type: "message",
+    status,
+    role: "assistant",
+    ...(phase && { phase: JSON.parse(phase) as unknown }),
+    content,
+  };
+}
+
+/** The phase that a vendor of this style gave a message, as JSON; empty: none. */
+export function phaseIn(extras: readonly Extra[]): string {
+  return extras.find(({ name }) => name === "phase")?.json ?? "";
+}
+
+/** Tells which members of a part are lost. */
+export function dropExtras(extras: readonly Extra[], names: OutputIds): void {
+  for (const { name } of extras) if (name !== "phase") names.drop(name);
+}
+
+/** Writes a text with what it refers to. */
+export function textContent(
+  text: string,
+  citations: readonly Citation[],
+  names: OutputIds,
+): JsonRecord {
+  const annotations: unknown[] = [];
+  for (const citation of citations) {
+    const annotation = annotationJson(citation, text.length);
+    if (annotation === undefined) names.drop("citations");
+    else annotations.push(annotation);
+  }
+  return { type: "output_text", annotations, logprobs: [], text };
+}
+
+/** Writes a refusal. */
+export function refusalContent(refusal: string): JsonRecord {
+  return { type: "refusal", refusal };
+}
+
+/** What an item of a call is made of. */
+interface CallJson {
+  readonly id: string;
+  readonly callId: string;
+  readonly call: ToolCall;
+  readonly input: string;
+  readonly status: ItemStatus;
+}
+
+/** The kind of item that a call is. */
+export function callType({ type }: ToolCall): "function_call" | "custom_tool_call" {
+  return type === ToolType.CUSTOM ? "custom_tool_call" : "function_call";
+}
+
+/** Writes a call. Where it is complete, a function without arguments has an empty object: clients parse it. */
+export function callItem({ id, callId, call, input, status }: CallJson): JsonRecord {
+  const args = input === "" && status !== "in_progress" ? "{}" : input;
+  return {
+    id,
+    type: callType(call),
+    status,
+    call_id: callId,
+    name: call.name,
+    ...(call.namespace && { namespace: call.namespace }),
+    ...(call.type === ToolType.CUSTOM ? { input } : { arguments: args }),
+  };
+}
+
+/** What a client gets to see of reasoning. */
+type ShownReasoning = Pick<Reasoning, "text" | "summaries">;
+
+/**
+ * How reasoning is shown: as this style's vendors gave it where it is theirs, which its id tells; any
+ * other as a summary, because most clients show nothing else.
+ */
+function shownReasoning(reasoning: Reasoning): ShownReasoning {
+  const { text, summaries, itemId } = reasoning;
+  if (text === "" || itemId !== "") return { text, summaries };
+  return { text: "", summaries: [...summaries, text] };
+}
+
+/** Writes reasoning. Another style's seal is carried along, so that it comes back with the next turn. */
+export function reasoningItem(
+  id: string,
+  reasoning: Reasoning,
+  { text, summaries }: ShownReasoning = shownReasoning(reasoning),
+): JsonRecord {
+  const { seal } = reasoning;
+  const isOwn = seal?.dialect === Dialect.RESPONSES;
+  const sealed = seal === undefined ? "" : isOwn ? seal.data : wrapSeal(seal, reasoning);
+  return {
+    id,
+    type: "reasoning",
+    summary: summaries.map((each) => ({ type: "summary_text", text: each })),
+    ...(text && { content: [{ type: "reasoning_text", text }] }),
+    ...(sealed && { encrypted_content: sealed }),
+  };
 }

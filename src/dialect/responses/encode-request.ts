@@ -1,18 +1,18 @@
 /** A responses request, written for a vendor. */
-import { jsonBody, textsOf } from "../json/long-texts.ts";
+import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ConversationSchema, type Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { create } from "@bufbuild/protobuf";
 import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { invalid } from "../body-members.ts";
+import { invalid } from "../../core/validation.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
+import { jsonBody, textsOf } from "../json/long-texts.ts";
 import { isRecord, type JsonRecord } from "../json/value.ts";
 import { encryptedReasoning } from "./decode-request.ts";
-import { EncodeContext } from "./encode-context.ts";
 import { encodeTurns } from "./encode-content.ts";
+import { EncodeContext } from "./encode-context.ts";
 import { asksForReasoning, encodeReasoning, encodeText } from "./encode-settings.ts";
 import { encodeTooling } from "./encode-tools.ts";
-import { nameFor } from "./item-ids.ts";
+import { nameFor } from "./wire.ts";
 
 /** The fewest output tokens that the style can ask for. */
 const outputTokensMin = 16;
@@ -44,17 +44,17 @@ export function encodeResponsesRequest(
 function refuseUnspeakable({ stop, extras }: Generation, { isOwn }: EncodeContext): void {
   if (stop.length > 0) {
     throw invalid(
-      "Stop texts are not supported with this model: leave them out, and cut the reply yourself",
       "stop",
+      "Stop texts are not supported with this model: leave them out, and cut the reply yourself",
     );
   }
   if (isOwn) return;
   for (const { name, json } of extras) {
     if (name === "n" && json !== "1") {
-      throw invalid("This model gives one choice per request: send n = 1", "n");
+      throw invalid("n", "This model gives one choice per request: send n = 1");
     }
     if ((name === "modalities" && json.includes('"audio"')) || name === "audio") {
-      throw invalid("This model cannot speak: ask for text only", name);
+      throw invalid(name, "This model cannot speak: ask for text only");
     }
   }
 }
@@ -82,8 +82,8 @@ function encodeSettings(generation: Generation, context: EncodeContext): JsonRec
 
 /** Reasoning is always asked for in sealed form too, so that the next turn can carry it. */
 function includeOf({ reasoning }: Generation, { isOwn }: EncodeContext): string[] {
-  const isAsked = reasoning?.encrypted === true || (!isOwn && asksForReasoning(reasoning));
-  return isAsked ? [encryptedReasoning] : [];
+  const wantsEncrypted = reasoning?.encrypted === true || (!isOwn && asksForReasoning(reasoning));
+  return wantsEncrypted ? [encryptedReasoning] : [];
 }
 
 function serviceTier({ serviceTier: tier }: Generation, { source }: EncodeContext): string {

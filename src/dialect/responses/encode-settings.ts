@@ -76,8 +76,8 @@ function encodeFormat(format: ResponseFormat, context: EncodeContext): JsonRecor
       const schema = parsedJson(schemaJson, "response_format.schema_json");
       const { source, drop } = context;
       // In messages every schema is followed exactly.
-      const asked = source === Dialect.MESSAGES ? true : format.strict;
-      const strict = strictFor({ strict: asked, schema, source }, () =>
+      const requested = source === Dialect.MESSAGES ? true : format.strict;
+      const strict = strictFor({ strict: requested, schema, source }, () =>
         drop("response_format.strict"),
       );
       return {

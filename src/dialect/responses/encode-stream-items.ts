@@ -20,19 +20,19 @@ import {
   textContent,
   reasoningItem,
   type ItemStatus,
-  type OutputNames,
-} from "./output.ts";
+  type OutputIds,
+} from "./encode-reply.ts";
 
 /** A message while it is written. It stays open for further parts until something else follows. */
 export class MessageWriter {
   readonly phase: string;
   readonly #place: ItemPlace;
-  readonly #names: OutputNames;
+  readonly #names: OutputIds;
   readonly #content: JsonRecord[] = [];
   #openParts = 0;
   #isDone = false;
 
-  constructor(place: ItemPlace, names: OutputNames, phase: string) {
+  constructor(place: ItemPlace, names: OutputIds, phase: string) {
     this.#place = place;
     this.#names = names;
     this.phase = phase;
@@ -96,12 +96,12 @@ function contentDone({ events, members, end }: ContentPlace, part: JsonRecord): 
 
 class TextWriter implements PartWriter {
   readonly #place: ContentPlace;
-  readonly #names: OutputNames;
+  readonly #names: OutputIds;
   readonly #deltas: DeltaWriter;
   readonly #citations: Citation[] = [];
   #text = "";
 
-  constructor(place: ContentPlace, names: OutputNames) {
+  constructor(place: ContentPlace, names: OutputIds) {
     this.#place = place;
     this.#names = names;
     const type = "response.output_text.delta";
@@ -168,8 +168,6 @@ class RefusalWriter implements PartWriter {
     return done + contentDone(this.#place, refusalContent(refusal));
   }
 }
-
-/* Reasoning in a streamed response. */
 
 /** A text that is under way. */
 interface OpenText {

@@ -16,7 +16,7 @@ import { ErrorCode, GatewayError, type SentErrorCode } from "../../core/errors.t
 import type { ReplyOptions, StreamEncoder } from "../codec.ts";
 import { type JsonRecord, parseRecord } from "../json/value.ts";
 import { contentType } from "./decode-content.ts";
-import { endingOf, lostOf } from "./finish-reason.ts";
+import { endingOf, lostEndingNames } from "./finish-reason.ts";
 import {
   EventWriter,
   CallWriter,
@@ -26,15 +26,15 @@ import {
   type PartWriter,
 } from "./event-writer.ts";
 import { MessageWriter, ReasoningWriter } from "./encode-stream-items.ts";
-import type { ItemType } from "./item-ids.ts";
-import { callType, dropExtras, type ItemStatus, OutputNames, phaseIn } from "./output.ts";
+import type { ItemType } from "./wire.ts";
+import { callType, dropExtras, type ItemStatus, OutputIds, phaseIn } from "./encode-reply.ts";
 import { ResponseWriter } from "./response-json.ts";
 
 /** See {@link CallerCodec.encodeStream}. */
 export class ResponsesStreamEncoder implements StreamEncoder {
   readonly #options: ReplyOptions;
   readonly #events = new EventWriter();
-  readonly #names: OutputNames;
+  readonly #names: OutputIds;
   readonly #parts = new Map<number, PartWriter>();
   /** The items that are complete, as JSON, by their place. */
   readonly #output: string[] = [];
@@ -47,7 +47,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
 
   constructor(options: ReplyOptions) {
     this.#options = options;
-    this.#names = new OutputNames(options.callId, (name) => options.onDropped(name));
+    this.#names = new OutputIds(options.callId, (name) => options.onDropped(name));
   }
 
   push({ kind }: GenerateEvent): string {
@@ -105,15 +105,15 @@ export class ResponsesStreamEncoder implements StreamEncoder {
         return this.#content(index, "refusal", part) + this.#begunText(index, kind.value.text);
       case "toolCall": {
         const call = kind.value;
-        const left = this.#leaveMessage();
+        const closing = this.#leaveMessage();
         const place = this.#place(callType(call), call.itemId);
         const callId = this.#names.call(place.at, call.id);
-        return left + this.#open(index, new CallWriter(place, call, callId));
+        return closing + this.#open(index, new CallWriter(place, call, callId));
       }
       case "reasoning": {
-        const left = this.#leaveMessage();
+        const closing = this.#leaveMessage();
         const place = this.#place("reasoning", kind.value.itemId);
-        return left + this.#open(index, new ReasoningWriter(place, kind.value));
+        return closing + this.#open(index, new ReasoningWriter(place, kind.value));
       }
       case "opaque":
         return this.#whole(kind.value);
@@ -140,7 +140,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     const { stopReason, stopDetail, usage, serviceTier } = end;
     const ending = endingOf(stopReason, stopDetail, { calls: false, refusal: this.#refused });
     const { status, details } = ending;
-    for (const name of lostOf(end, ending)) this.#names.drop(name);
+    for (const name of lostEndingNames(end, ending)) this.#names.drop(name);
     let out = this.#response === undefined ? this.#start({ created: 0n }) : "";
     for (const index of this.#parts.keys()) out += this.#endPart(index, status);
     if (ending.refusal !== "") out += this.#refuse(ending.refusal);
@@ -213,7 +213,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
       this.#names.drop(type);
       return "";
     }
-    const left = this.#leaveMessage();
+    const closing = this.#leaveMessage();
     const at = this.#items++;
     const place: ItemPlace = {
       events: this.#events,
@@ -223,6 +223,6 @@ export class ResponsesStreamEncoder implements StreamEncoder {
         this.#output[index] = text;
       },
     };
-    return left + itemAdded(place, item) + itemDone(place, item);
+    return closing + itemAdded(place, item) + itemDone(place, item);
   }
 }

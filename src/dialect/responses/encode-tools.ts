@@ -10,12 +10,12 @@ import {
   type ToolName,
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { invalid } from "../body-members.ts";
+import { invalid } from "../../core/validation.ts";
 import { customFormat } from "../custom-tools.ts";
 import type { JsonRecord } from "../json/value.ts";
+import { type EncodeContext, parsedJson } from "./encode-context.ts";
 import { strictFor } from "../strict-schema.ts";
 import { dropWebSearch, readWebSearch, refuseDomains, type WebSearch } from "../web-search.ts";
-import { type EncodeContext, parsedJson } from "./encode-context.ts";
 
 /** Writes `tools`, `tool_choice` and `parallel_tool_calls`, as far as they are there. */
 export function encodeTooling(conversation: Conversation, context: EncodeContext): JsonRecord {
@@ -71,7 +71,7 @@ function encodeTool({ kind, extras, cacheHint }: Tool, context: EncodeContext): 
       return opaqueTool(kind.value, context);
     case undefined:
     default:
-      throw invalid("A tool must tell what it is", "tools");
+      throw invalid("tools", "A tool must tell what it is");
   }
 }
 
@@ -99,7 +99,7 @@ function opaqueTool(tool: OpaquePart, context: EncodeContext): JsonRecord {
   }
   const search = readWebSearch(tool);
   if (search !== undefined) return webSearchTool(search, context);
-  throw invalid(`The tool "${tool.type}" is not supported with this model: leave it out`, "tools");
+  throw invalid("tools", `The tool "${tool.type}" is not supported with this model: leave it out`);
 }
 
 function webSearchTool(search: WebSearch, context: EncodeContext): JsonRecord {
@@ -125,10 +125,10 @@ export function encodeChoice(choice: ToolChoice, context: EncodeContext): unknow
   const { mode, tool, allowed, opaque } = choice;
   if (opaque !== undefined) {
     if (opaque.dialect === Dialect.RESPONSES) return parsedJson(opaque.json, "tool_choice");
-    throw invalid(`"${opaque.type}" is not supported with this model`, "tool_choice");
+    throw invalid("tool_choice", `"${opaque.type}" is not supported with this model`);
   }
   if (mode === ToolChoiceMode.NAMED) {
-    if (tool === undefined) throw invalid("A named tool choice must name the tool", "tool_choice");
+    if (tool === undefined) throw invalid("tool_choice", "A named tool choice must name the tool");
     return named(tool, context);
   }
   if (allowed.length === 0 || mode === ToolChoiceMode.NONE) return words.get(mode);

@@ -1,10 +1,10 @@
-/** The events of a streamed response as text. */
+/** Only responses: its events carry a sequence number, and every one names its item. Writes those events as text. */
 import { ToolType, type ToolCall } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { JsonRecord } from "../json/value.ts";
-import { callItem, type ItemStatus } from "./output.ts";
+import { callItem, type ItemStatus } from "./encode-reply.ts";
 
 /** Numbers the events of one stream and writes them. */
 export class EventWriter {
@@ -72,8 +72,6 @@ export class DeltaWriter {
     return start + this.#events.next() + tail + JSON.stringify(text) + end;
   }
 }
-
-/* The items of a streamed response, and calls of tools among them. */
 
 /** A part while it is written. */
 export interface PartWriter {

@@ -1,17 +1,16 @@
 /** How a response ends: status and details against the contract's reasons, and failures. */
 import type { Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type ReplyEnd, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { ErrorCode, type SentErrorCode } from "../../core/errors.ts";
 import { type JsonRecord, recordAt, textAt } from "../json/value.ts";
 
 /** What of a reply's parts tells why it ended. */
-export interface Said {
+export interface ReplyContents {
   readonly calls: boolean;
   readonly refusal: boolean;
 }
 
 /** What the parts of a whole reply tell. */
-export function saidBy(parts: readonly Part[]): Said {
+export function contentsOf(parts: readonly Part[]): ReplyContents {
   return {
     calls: parts.some(({ kind }) => kind.case === "toolCall"),
     refusal: parts.some(({ kind }) => kind.case === "refusal"),
@@ -19,7 +18,7 @@ export function saidBy(parts: readonly Part[]): Said {
 }
 
 /** Why a response ended: this style itself tells only what kept it from being complete. */
-export function stopReasonOf(response: JsonRecord, { calls, refusal }: Said): StopReason {
+export function stopReasonOf(response: JsonRecord, { calls, refusal }: ReplyContents): StopReason {
   const details = recordAt(response, "incomplete_details");
   const reason = details === undefined ? "" : textAt(details, "reason");
   if (reason === "content_filter") return StopReason.CONTENT_FILTER;
@@ -40,7 +39,7 @@ export interface Ending {
 }
 
 /** What of an ending the style has no place for, by its names. */
-export function lostOf(
+export function lostEndingNames(
   {
     stopReason,
     stopSequence,
@@ -56,7 +55,7 @@ export function lostOf(
 }
 
 /** What a reply's reason is in this style. */
-export function endingOf(reason: StopReason, detail: string, { refusal }: Said): Ending {
+export function endingOf(reason: StopReason, detail: string, { refusal }: ReplyContents): Ending {
   switch (reason) {
     case StopReason.LENGTH:
       return { status: "incomplete", details: { reason: "max_output_tokens" }, refusal: "" };
@@ -82,36 +81,3 @@ const filtered: Ending = {
   details: { reason: "content_filter" },
   refusal: "",
 };
-
-/** What a vendor's error is to the caller. */
-export interface Failure {
-  readonly code: SentErrorCode;
-  readonly message: string;
-}
-
-const codes: ReadonlyMap<string, SentErrorCode> = new Map([
-  ["rate_limit_exceeded", ErrorCode.RATE_LIMIT_EXCEEDED],
-  ["server_is_overloaded", ErrorCode.UPSTREAM_OVERLOADED],
-  ["slow_down", ErrorCode.UPSTREAM_OVERLOADED],
-  ["insufficient_quota", ErrorCode.SERVICE_UNAVAILABLE],
-  ["vector_store_timeout", ErrorCode.UPSTREAM_TIMEOUT],
-  ["context_length_exceeded", ErrorCode.INVALID_REQUEST],
-  ["invalid_prompt", ErrorCode.INVALID_REQUEST],
-]);
-
-/** Codes that name what is wrong with what the caller sent: `invalid_image`, `image_too_large` …. */
-const callersFault =
-  /^(?:invalid_(?!api_key)|image_|empty_image|failed_to_download_image|unsupported_)/;
-
-/** Reads an error, of `response.failed` or an event of its own: both shapes that vendors use. */
-export function failureOf(record: JsonRecord): Failure {
-  const error = recordAt(record, "error") ?? record;
-  const code = textAt(error, "code");
-  const known = codes.get(code) ?? codes.get(textAt(error, "type"));
-  const other = callersFault.test(code) ? ErrorCode.INVALID_REQUEST : ErrorCode.UPSTREAM_ERROR;
-  const message =
-    known === ErrorCode.SERVICE_UNAVAILABLE
-      ? "The model cannot be served at the moment; try again later"
-      : textAt(error, "message") || "The model's vendor failed; try again";
-  return { code: known ?? other, message };
-}

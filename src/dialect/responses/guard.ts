@@ -5,7 +5,7 @@ import {
   checkServiceTier,
   checkTools,
   guardOf,
-  refuseKept,
+  refuseStored,
 } from "../guard.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 
@@ -26,13 +26,13 @@ const send = 'send the items in "input"';
 
 /** Checks a body of responses. */
 export const guardResponses = guardOf(suspects, (body, { isVerified }) => {
-  if (body["conversation"] != null) throw refuseKept("conversation", send);
-  if (body["prompt"] != null) throw refuseKept("prompt", 'send "instructions" and "input"');
+  if (body["conversation"] != null) throw refuseStored("conversation", send);
+  if (body["prompt"] != null) throw refuseStored("prompt", 'send "instructions" and "input"');
   checkModeration(body);
   checkServiceTier(body["service_tier"]);
   const cache = recordAt(body, "prompt_cache_options") ?? {};
   if (cache["comparison_response_id"] != null) {
-    throw refuseKept("prompt_cache_options.comparison_response_id", "leave it out");
+    throw refuseStored("prompt_cache_options.comparison_response_id", "leave it out");
   }
   checkTools(body["tools"], "tools");
   const input: readonly unknown[] = Array.isArray(body["input"]) ? body["input"] : [];
@@ -44,9 +44,9 @@ export const guardResponses = guardOf(suspects, (body, { isVerified }) => {
 });
 
 function refuseReferences(body: JsonRecord, input: readonly unknown[]): void {
-  if (body["previous_response_id"] != null) throw refuseKept("previous_response_id", send);
+  if (body["previous_response_id"] != null) throw refuseStored("previous_response_id", send);
   for (const [at, item] of input.entries()) {
-    if (isReference(item)) throw refuseKept(`input[${at}].id`, send);
+    if (isReference(item)) throw refuseStored(`input[${at}].id`, send);
   }
 }
 

@@ -5,10 +5,10 @@ import {
   MediaPartSchema,
   MediaType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { invalid } from "../body-members.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { invalid } from "../../core/validation.ts";
+import { decodeUri } from "../json/escapes.ts";
 import type { JsonReader } from "../json/reader.ts";
-import { unescaped } from "../json/escapes.ts";
+import type { JsonRecord } from "../json/value.ts";
 
 type MediaInit = MessageInitShape<typeof MediaPartSchema>;
 
@@ -26,11 +26,11 @@ const readers: Readonly<Record<string, (part: JsonReader) => MediaInit>> = {
     ...sourceOf(part, { url: "file_url", data: "file_data" }),
   }),
   input_audio: (part) => {
-    const sound = part.requiredObject("input_audio");
+    const audio = part.requiredObject("input_audio");
     return {
       type: MediaType.AUDIO,
-      mimeType: `audio/${sound.requiredText("format")}`,
-      source: { case: "base64", value: sound.requiredText("data") },
+      mimeType: `audio/${audio.requiredText("format")}`,
+      source: { case: "base64", value: audio.requiredText("data") },
     };
   },
 };
@@ -65,7 +65,7 @@ function fromDataUrl(url: string): MediaInit | undefined {
   const found = dataUrl.exec(url.slice(0, 300));
   if (found === null) return undefined;
   const data = url.slice(found[0].length);
-  const value = found[2] === undefined ? Buffer.from(unescaped(data)).toString("base64") : data;
+  const value = found[2] === undefined ? Buffer.from(decodeUri(data)).toString("base64") : data;
   return { mimeType: found[1] ?? "", source: { case: "base64", value } };
 }
 
@@ -97,7 +97,7 @@ export function encodeMedia(media: MediaPart, target: MediaTarget): JsonRecord {
       return documentPart(media, target);
     case MediaType.UNSPECIFIED:
     default:
-      throw invalid("A media part must tell its type: image, document or audio");
+      throw invalid(undefined, "A media part must tell its type: image, document or audio");
   }
 }
 
@@ -113,7 +113,7 @@ function imageSource(media: MediaPart, target: MediaTarget): JsonRecord {
     case "text":
     case undefined:
     default:
-      throw invalid("An image must have an address or its bytes in base64");
+      throw invalid(undefined, "An image must have an address or its bytes in base64");
   }
 }
 
@@ -129,16 +129,19 @@ function imageType({ mimeType }: MediaPart, base64: string): string {
   if (mimeType !== "") return mimeType;
   const found = beginnings.find(([beginning]) => base64.startsWith(beginning));
   if (found !== undefined) return found[1];
-  throw invalid("An image in base64 must tell its media type, for example image/png");
+  throw invalid(undefined, "An image in base64 must tell its media type, for example image/png");
 }
 
 function fileId(id: string, { isOwn }: MediaTarget): string {
   if (isOwn) return id;
-  throw invalid(`The file "${id}" is not known to the model's vendor; send its content instead`);
+  throw invalid(
+    undefined,
+    `The file "${id}" is not known to the model's vendor; send its content instead`,
+  );
 }
 
 function audio({ source, mimeType }: MediaPart): JsonRecord {
-  if (source.case !== "base64") throw invalid("Audio must be sent in base64");
+  if (source.case !== "base64") throw invalid(undefined, "Audio must be sent in base64");
   const format = mimeType.replace(/^audio\/(?:x-)?/, "").replace(/^mpeg$/, "mp3");
   return { data: source.value, format: format === "wave" ? "wav" : format };
 }
@@ -157,7 +160,7 @@ function documentPart(media: MediaPart, target: MediaTarget): JsonRecord {
       break;
     case undefined:
     default:
-      throw invalid("A document must have an address, its bytes in base64 or its text");
+      throw invalid(undefined, "A document must have an address, its bytes in base64 or its text");
   }
   if (context !== "") target.drop("context");
   if (source.case === "url") return { type: "input_file", ...named, file_url: source.value };

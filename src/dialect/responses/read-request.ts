@@ -1,7 +1,7 @@
 /** The request half of relaying responses. */
+import { invalid } from "../../core/validation.ts";
 import {
   firstByteOf,
-  invalid,
   knownMembers,
   type Members,
   readBoolean,
@@ -13,6 +13,7 @@ import { parseRecord } from "../json/value.ts";
 import { findMembers, sameStyleRequest } from "../same-style-request.ts";
 
 const quote = 0x22;
+
 const openBracket = 0x5b;
 
 const known = knownMembers([
@@ -46,10 +47,10 @@ function onlyWarms(bytes: Buffer, members: Members): boolean {
 function checkInput(bytes: Buffer, members: Members): void {
   const input = firstByteOf(bytes, members, "input");
   if (input !== undefined && input !== quote && input !== openBracket) {
-    throw invalid('"input" must be a string or an array', "input");
+    throw invalid("input", '"input" must be a string or an array');
   }
   const previous = firstByteOf(bytes, members, "previous_response_id");
   if (previous !== undefined && previous !== quote) {
-    throw invalid('"previous_response_id" must be a string', "previous_response_id");
+    throw invalid("previous_response_id", '"previous_response_id" must be a string');
   }
 }

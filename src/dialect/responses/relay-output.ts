@@ -45,7 +45,7 @@ interface OpenText {
   /** What came so far, as it stands in JSON, in Latin-1. */
   raw: string;
   /** Whether its vendor has told it in full. */
-  isTold: boolean;
+  isComplete: boolean;
 }
 
 /** A part of an item: one of its content, or of its summary. */
@@ -63,7 +63,7 @@ const partEvents = {
 } as const;
 
 /** Takes note of what passes of an item. */
-class PassedItem {
+class RelayedItem {
   readonly #at: number;
   readonly #item: JsonRecord;
   readonly #parts = { content_index: [] as OpenPart[], summary_index: [] as OpenPart[] };
@@ -80,7 +80,7 @@ class PassedItem {
     const known = this.#texts.find((each) => each.type === type && each.index === index);
     if (known !== undefined) return known;
     const deltaType = `${type}.delta`;
-    const begun = { type, deltaType, kind, at: this.#at, index, raw: "", isTold: false };
+    const begun = { type, deltaType, kind, at: this.#at, index, raw: "", isComplete: false };
     this.#texts.push(begun);
     if (kind.index !== undefined) {
       this.#parts[kind.index][index] ??= part(kind.part ?? {}, { isAnnounced: false });
@@ -102,29 +102,30 @@ class PassedItem {
     const kind = textKinds.get(type.replace(/\.done$/, ""));
     if (kind === undefined) return;
     const index = kind.index === undefined ? 0 : event.count(kind.index);
-    const told = this.text(type.slice(0, -".done".length), kind, index);
+    const text = this.text(type.slice(0, -".done".length), kind, index);
     // As a Latin-1 text, like those of deltas.
-    told.raw = event.string(kind.member);
-    told.isTold = true;
+    text.raw = event.string(kind.member);
+    text.isComplete = true;
   }
 
   /** Ends it: the events that tell so, and the item. */
-  stop(events: EventWriter): { told: string; json: string } {
+  stop(events: EventWriter): { written: string; json: string } {
     const own: Record<string, string> = {};
-    let told = "";
+    let written = "";
     for (const open of this.#texts) {
       const value = JSON.parse(`"${Buffer.from(open.raw, "latin1").toString("utf8")}"`) as string;
       const { index, member } = open.kind;
       if (index === undefined) own[member] = value;
       else this.#tell(open, index, value);
-      if (!open.isTold) told += events.event(`${open.type}.done`, this.#members(open, value));
-      if (index !== undefined) told += this.#endPart(open, index, events);
+      if (!open.isComplete)
+        written += events.event(`${open.type}.done`, this.#members(open, value));
+      if (index !== undefined) written += this.#endPart(open, index, events);
     }
     const json = JSON.stringify({ ...this.#item, ...own, ...this.#lists(), ...this.#status() });
     return {
       json,
-      told:
-        told +
+      written:
+        written +
         events.event("response.output_item.done", `"output_index":${this.#at},"item":${json}`),
     };
   }
@@ -174,19 +175,17 @@ function part(json: JsonRecord, { isAnnounced }: { readonly isAnnounced: boolean
   return { json, isAnnounced, isDone: false };
 }
 
-/* What a relayed stream has told and what it has open: its last event repeats all of it. */
-
 /**
  * Takes note of the output of a stream, so that it can be ended before its vendor does. A delta costs the
  * copy of its text; what is complete is kept as the vendor told it.
  */
-export class PassedOutput {
+export class RelayedOutput {
   readonly #publicModel: string | undefined;
   /** The response as it was told first, as JSON. */
   #response = "";
   /** The items that are complete, as JSON, by their place. */
   readonly #done = new Map<number, string>();
-  readonly #open = new Map<number, PassedItem>();
+  readonly #open = new Map<number, RelayedItem>();
   /** The text that deltas belong to, as long as they do. */
   #text: OpenText | undefined;
 
@@ -218,7 +217,7 @@ export class PassedOutput {
       this.#response ||= event.json("response");
     } else if (type === "response.output_item.added") {
       const item = parseRecord(event.json("item"));
-      if (item !== undefined) this.#open.set(at, new PassedItem(at, item));
+      if (item !== undefined) this.#open.set(at, new RelayedItem(at, item));
     } else if (type === "response.output_item.done") {
       this.#open.delete(at);
       this.#done.set(at, event.json("item"));
@@ -232,8 +231,8 @@ export class PassedOutput {
     const events = new EventWriter(sequence);
     let out = "";
     for (const [at, item] of [...this.#open].toSorted(([a], [b]) => a - b)) {
-      const { told, json } = item.stop(events);
-      out += told;
+      const { written, json } = item.stop(events);
+      out += written;
       this.#done.set(at, json);
     }
     const output = [...this.#done].toSorted(([a], [b]) => a - b).map(([, json]) => json);

@@ -7,7 +7,7 @@ import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
 import { isRecord, recordAt } from "../json/value.ts";
 import { ObjectScan } from "../json/object-scan.ts";
 import { reportedUsage } from "../usage.ts";
-import { PassedOutput } from "./relay-output.ts";
+import { RelayedOutput } from "./relay-output.ts";
 
 /** See {@link TextDialect.relayReply}. */
 export function relayResponsesReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -23,13 +23,13 @@ export function relayResponsesReply(body: Buffer, options: RelayOptions): Relaye
 export class ResponsesStreamRelay extends EventRelay {
   readonly #event = new ObjectScan();
   readonly #response = new ObjectScan();
-  /** What passes, for {@link stop}: the last event repeats the reply. */
-  readonly #output: PassedOutput;
+  /** What was relayed, for {@link stop}: the last event repeats the reply. */
+  readonly #output: RelayedOutput;
   #nextSequence = 0;
 
   constructor(options: RelayOptions) {
     super(options);
-    this.#output = new PassedOutput(options.publicModel);
+    this.#output = new RelayedOutput(options.publicModel);
   }
 
   /** In both shapes that are in use: nested, as the live service sends it and older SDKs expect it, and

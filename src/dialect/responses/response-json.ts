@@ -1,4 +1,4 @@
-/** The response object, which repeats what was asked for. */
+/** Only responses: its reply repeats the request. Writes the response object. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { Role, type Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
@@ -100,10 +100,8 @@ function extra({ extras }: { readonly extras: readonly Extra[] }, name: string, 
   return found === undefined ? other : (JSON.parse(found.json) as unknown);
 }
 
-/* A response that is not made yet, or never will be: what its request says of it, and how it stands. */
-
 /** What is known of a response from its first moment. */
-interface BegunResponse {
+interface PendingResponse {
   readonly id: string;
   /** The public name of the model. */
   readonly model: string;
@@ -112,9 +110,9 @@ interface BegunResponse {
 }
 
 /** The response to a request in the background, as it is answered at once. */
-export function begunResponse(
+export function pendingResponse(
   request: JsonRecord,
-  { id, model, created }: BegunResponse,
+  { id, model, created }: PendingResponse,
 ): JsonRecord {
   const { reasoning, text } = request as Readonly<Record<string, object | undefined>>;
   const given = (name: string, other: unknown): unknown => request[name] ?? other;
@@ -151,14 +149,14 @@ export function begunResponse(
 }
 
 /** How a response stands that has no output. */
-interface Standing {
+interface ResponseStatus {
   readonly status: string;
   /** Why it failed. Absent: it has not. */
   readonly error?: { readonly code: string; readonly message: string };
 }
 
 /** The same response as it stands now. */
-export function standingResponse(begun: JsonRecord, { status, error }: Standing): JsonRecord {
+export function withStatus(begun: JsonRecord, { status, error }: ResponseStatus): JsonRecord {
   return { ...begun, status, error: error ?? null };
 }
 

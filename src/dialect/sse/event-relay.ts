@@ -1,12 +1,12 @@
 /** What the relays of styles with named events have in common: bytes in, the same bytes out but for the
  * places that a style replaces. */
 import { eventBytesMax } from "../../config/limits.ts";
-import { nothing } from "../../core/bytes.ts";
+import { emptyBuffer } from "../../core/bytes.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { RelayOptions, StreamRelay } from "../dialect.ts";
 import { type EventPlace, EventSplitter, missingEnd } from "./event-stream.ts";
-import { EventMould } from "../json/event-mould.ts";
+import { EventTemplate } from "../json/event-template.ts";
 import { type ObjectScan, quote } from "../json/object-scan.ts";
 import { Splicer } from "../json/splice.ts";
 
@@ -21,12 +21,12 @@ export abstract class EventRelay implements StreamRelay {
   readonly #splitter = new EventSplitter(eventBytesMax);
   readonly #splicer = new Splicer();
   readonly #model: Buffer | undefined;
-  #source: Buffer = nothing;
+  #source: Buffer = emptyBuffer;
   #place: EventPlace | undefined;
   /** Where the bytes that `onData` sees stand in the source. */
   #shift = 0;
   /** The form of the last event of which only a text counts; `undefined`: none has come. */
-  #mould: EventMould | undefined;
+  #mould: EventTemplate | undefined;
 
   constructor(options: RelayOptions) {
     this.#model = modelJson(options);
@@ -52,7 +52,7 @@ export abstract class EventRelay implements StreamRelay {
       else if (place.dataLines > 1) this.#onSplitData(source, place);
       at = place.end;
     }
-    this.#source = nothing;
+    this.#source = emptyBuffer;
     const passed = this.#splicer.apply(source, at);
     this.#splitter.finish(at, passed);
     return passed;
@@ -60,7 +60,7 @@ export abstract class EventRelay implements StreamRelay {
 
   end(): Buffer {
     const missing = missingEnd(this.#splitter.rest);
-    return missing === undefined ? nothing : this.push([missing]);
+    return missing === undefined ? emptyBuffer : this.push([missing]);
   }
 
   /** The name on the event's `event` line; empty: it has none. */
@@ -78,7 +78,7 @@ export abstract class EventRelay implements StreamRelay {
     if (this.#place === undefined || this.#place.dataLines !== 1) return;
     const first = this.#place.start;
     const event = Buffer.from(this.#source.subarray(first, this.#place.end));
-    this.#mould = new EventMould({ event, text: { start: start - first, end: end - first } });
+    this.#mould = new EventTemplate({ event, text: { start: start - first, end: end - first } });
   }
 
   #passAlike(source: Buffer, start: number): number {

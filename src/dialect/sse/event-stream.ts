@@ -8,7 +8,7 @@
  * with only their data made into bytes again it takes 0.19 and 0.32 µs.
  */
 import { eventBytesMax } from "../../config/limits.ts";
-import { nothing, join } from "../../core/bytes.ts";
+import { emptyBuffer, joinBuffers } from "../../core/bytes.ts";
 
 /** One complete event, as places in the buffer that is being read. Valid until the next one. */
 export interface EventPlace {
@@ -35,7 +35,7 @@ export class EventSplitter {
   readonly #eventBytesMax: number;
   readonly #gather = new Gather();
   #rest: Buffer | undefined;
-  #source: Buffer = nothing;
+  #source: Buffer = emptyBuffer;
   #hasCr: boolean | undefined;
 
   constructor(bytesMax: number) {
@@ -85,7 +85,7 @@ export class EventSplitter {
     const source = this.#source;
     this.#gather.keep(passed);
     this.#rest = end === source.length ? undefined : Buffer.from(source.subarray(end));
-    this.#source = nothing;
+    this.#source = emptyBuffer;
     if (source.length - end > this.#eventBytesMax) {
       throw new EventTooLongError(`an event is longer than ${this.#eventBytesMax} bytes`);
     }
@@ -149,8 +149,6 @@ function isWhole(data: string): boolean {
   }
 }
 
-/* Joins the pieces of a read in memory that is used again for the next one. */
-
 /** From how many bytes on memory is used again: smaller buffers come from Node's own pool. */
 const reusedBytesMin = 8 * 1024;
 
@@ -168,10 +166,10 @@ class Gather {
 
   /** The pieces as one, valid until the next call; for longer, say {@link keep}. */
   join(pieces: readonly Buffer[]): Buffer {
-    if (pieces.length <= 1) return join(pieces);
+    if (pieces.length <= 1) return joinBuffers(pieces);
     let size = 0;
     for (const piece of pieces) size += piece.length;
-    if (size < reusedBytesMin) return join(pieces);
+    if (size < reusedBytesMin) return joinBuffers(pieces);
     if (this.#memory === undefined || this.#memory.length < size) {
       this.#memory = Buffer.allocUnsafeSlow(this.#isKept ? size : Math.max(firstBytes, size));
     }
@@ -189,8 +187,6 @@ class Gather {
     if (this.#isKept) this.#memory = undefined;
   }
 }
-
-/* The data of a stream's events as text: what the decoders read. */
 
 /** Reads a stream piece by piece. Keeps the incomplete rest of a read for the next one. */
 export class EventDataReader {
@@ -215,7 +211,7 @@ export class EventDataReader {
       at = place.end;
       if (place.dataLines > 0) onData(dataOf(source, place));
     }
-    this.#splitter.finish(at, nothing);
+    this.#splitter.finish(at, emptyBuffer);
   }
 }
 

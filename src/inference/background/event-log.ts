@@ -2,9 +2,11 @@
  * and read from any place on. Several stand in one row. */
 import type { Pool } from "pg";
 import { gatewayStopping, GatewayStopping } from "../../core/caller.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { parseRecord, type JsonRecord } from "../../dialect/json/value.ts";
 import type { Transaction } from "../../vendor/task.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { ResponseEventEntity } from "../entity.ts";
 import { noSuchResponse, notStreamed } from "../state/failures.ts";
 import type { BackgroundState } from "./store.ts";
 import type { BackgroundTasks } from "./tasks.ts";
@@ -60,7 +62,7 @@ select pg_notify('task_changed', $5) from loose`;
 export function createEventLog(pool: Pick<Pool, "query">): EventLog {
   return {
     async last({ accountId, responseId }) {
-      const { rows } = await answering(
+      const { rows } = await mapDatabaseLoss(
         pool.query<{ last: number }>(lastSql, [accountId, responseId]),
       );
       return rows[0]?.last ?? -1;
@@ -68,7 +70,7 @@ export function createEventLog(pool: Pick<Pool, "query">): EventLog {
 
     async read({ accountId, responseId }, after) {
       const found = pool.query<Row>(readSql, [accountId, responseId, after]);
-      const { rows } = await answering(found);
+      const { rows } = await mapDatabaseLoss(found);
       // A batch that was written again after a lost answer has some that an earlier one has, too.
       const seen = new Map(rows.flatMap(numbered));
       return [...seen]
@@ -89,10 +91,7 @@ export function createEventLog(pool: Pick<Pool, "query">): EventLog {
   };
 }
 
-interface Row {
-  readonly last: number;
-  readonly events: Buffer;
-}
+type Row = RowOf<typeof ResponseEventEntity, "last" | "events">;
 
 /** Each event ends with an empty line, and has no other: its JSON has no line breaks. */
 function numbered({ last, events }: Row): Array<[number, string]> {

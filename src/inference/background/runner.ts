@@ -3,7 +3,7 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { eventBytesMax } from "../../config/limits.ts";
 import { ErrorCode } from "../../core/errors.ts";
 import { textAt, parseRecord, recordAt, type JsonRecord } from "../../dialect/json/value.ts";
-import { failureOf } from "../../dialect/responses/finish-reason.ts";
+import { failureOf } from "../../dialect/responses/errors.ts";
 import { finishedResponse } from "../../dialect/responses/response-json.ts";
 import { EventSplitter } from "../../dialect/sse/event-stream.ts";
 import { TaskRefused, type TaskOutcome, type Transaction } from "../../vendor/task.ts";
@@ -116,7 +116,7 @@ function outcomeOf({ params, found, planned, events, made, store, recorder }: Ma
     files: [],
     ...textUsage(made.metered),
     dropped: made.dropped,
-    async within(transaction) {
+    async inSameTransaction(transaction) {
       await store.finish(transaction, finished);
       await recorder?.finish(transaction, response);
     },

@@ -6,10 +6,10 @@ import {
   type ExchangeRequest,
 } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { storedResponseTtlMs } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { parseRecord, recordsAt, textAt, type JsonRecord } from "../../dialect/json/value.ts";
-import { standingResponse } from "../../dialect/responses/response-json.ts";
+import { withStatus } from "../../dialect/responses/response-json.ts";
 import type { Transaction } from "../../vendor/task.ts";
 import { noSuchResponse } from "../state/failures.ts";
 import { inputItems, listedItems, keptItemIds } from "../state/input-items.ts";
@@ -85,7 +85,7 @@ export function createBackgroundStore(
     },
 
     async find(accountId, responseId) {
-      const { rows } = await answering(pool.query<Row>(requestSql, [accountId, responseId]));
+      const { rows } = await mapDatabaseLoss(pool.query<Row>(requestSql, [accountId, responseId]));
       const [row] = rows;
       if (row === undefined) return undefined;
       return {
@@ -154,7 +154,7 @@ export function createBackgroundState(
       // Its end and its response are one transaction: it came between the two questions.
       if (standing.status === "completed") return this.standing(accountId, responseId);
       const begun = parseRecord(response.toString()) ?? {};
-      return Buffer.from(JSON.stringify(standingResponse(begun, standing)));
+      return Buffer.from(JSON.stringify(withStatus(begun, standing)));
     },
 
     async cancel(accountId, taskId) {

@@ -3,7 +3,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { ExchangeRequest } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { toAbortSignal } from "../../core/cancel-signal.ts";
 import { type JsonRecord, textAt } from "../../dialect/json/value.ts";
-import { responseId, begunResponse } from "../../dialect/responses/response-json.ts";
+import { responseId, pendingResponse } from "../../dialect/responses/response-json.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
 import type { Transaction } from "../../vendor/task.ts";
@@ -133,7 +133,7 @@ async function accept(
   const id = idOf(callId);
   const { path } = request;
   const created = Math.floor(call.startMs / 1000);
-  const begun = begunResponse(record, { id, model: model.key, created });
+  const begun = pendingResponse(record, { id, model: model.key, created });
   const of = { accountId, responseId: id, taskId: callId };
   const { caller, idempotencyKey } = context;
   const starting = {

@@ -8,7 +8,9 @@ import type { Pool } from "pg";
 import { PartSchema, Role, type Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent, Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { keptReasoningBytesMax, keptReasoningTtlMs } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { KeptReasoningEntity } from "../entity.ts";
 import { createSealing, type Sealing } from "../../core/sealing.ts";
 
 /** Puts kept reasoning back. `undefined`: the conversation has no tool calls, so there can be none. */
@@ -206,11 +208,9 @@ select r.digest, f.digest as first_digest, f.sealed
   where r.account_id = $1 and r.digest = any($2::bytea[])
     and r.expires_at > now() and f.sealed is not null`;
 
-interface Row {
-  readonly digest: Buffer;
-  readonly first_digest: Buffer;
+type Row = RowOf<typeof KeptReasoningEntity, "digest" | "first_digest"> & {
   readonly sealed: Buffer;
-}
+};
 
 async function keep(
   { pool, sealing }: { readonly pool: Pool; readonly sealing: Sealing },
@@ -221,7 +221,9 @@ async function keep(
   const [first] = digests;
   if (first === undefined || Buffer.byteLength(partsJson) > keptReasoningBytesMax) return false;
   const sealed = sealing.seal(accountId, first, partsJson);
-  await answering(pool.query(keepSql, [accountId, digests, first, sealed, keptReasoningTtlMs]));
+  await mapDatabaseLoss(
+    pool.query(keepSql, [accountId, digests, first, sealed, keptReasoningTtlMs]),
+  );
   return true;
 }
 
@@ -231,7 +233,7 @@ async function read(
   toolCallIds: readonly string[],
 ): Promise<ReadonlyMap<string, Row>> {
   const digests = [...new Set(toolCallIds)].map(digestOf);
-  const { rows } = await answering(pool.query<Row>(findSql, [accountId, digests]));
+  const { rows } = await mapDatabaseLoss(pool.query<Row>(findSql, [accountId, digests]));
   return new Map(rows.map((row) => [row.digest.toString("hex"), row]));
 }
 

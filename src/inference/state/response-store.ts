@@ -10,7 +10,9 @@ import {
   bodyBytesMax,
   storedChainMax,
 } from "../../config/limits.ts";
-import { answering } from "../../core/database-lost.ts";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { StoredResponseEntity } from "../entity.ts";
 import { parseRecord, recordsAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { chainTooLong, noSuchPrevious, notComplete } from "./failures.ts";
 import {
@@ -128,16 +130,10 @@ export function createResponseStore(options: ResponseStoreOptions): ResponseStor
 /** The account's limit is looked after whenever a process has written this part of it. */
 const trimShare = 1 / 16;
 
-interface Row {
-  readonly id: string;
-  readonly vendor: string;
-  readonly model: string;
-  readonly response: Buffer | null;
-  readonly input: Buffer | null;
-  readonly task_id: string | null;
-  readonly is_pending: boolean;
-  readonly vendor_id: string | null;
-}
+type Row = RowOf<
+  typeof StoredResponseEntity,
+  "id" | "vendor" | "model" | "response" | "input" | "task_id" | "vendor_id"
+> & { readonly is_pending: boolean };
 
 class PostgresResponseStore implements ResponseStore {
   readonly #pool: Pool;
@@ -192,7 +188,7 @@ class PostgresResponseStore implements ResponseStore {
   async delete(accountId: string, id: string): Promise<boolean> {
     if (!isResponseId(id)) return false;
     const text = "delete from stored_response where account_id = $1 and id = $2";
-    const { rowCount } = await answering(this.#pool.query(text, [accountId, id]));
+    const { rowCount } = await mapDatabaseLoss(this.#pool.query(text, [accountId, id]));
     return rowCount === 1;
   }
 
@@ -215,7 +211,8 @@ class PostgresResponseStore implements ResponseStore {
   async findKept(accountId: string, ids: readonly string[]): Promise<readonly KeptItems[]> {
     const wanted = [...new Set(ids.filter(isResponseId))];
     if (wanted.length === 0) return [];
-    return (await answering(this.#pool.query<KeptItems>(keptItemsSql, [accountId, wanted]))).rows;
+    return (await mapDatabaseLoss(this.#pool.query<KeptItems>(keptItemsSql, [accountId, wanted])))
+      .rows;
   }
 
   async trim(): Promise<void> {
@@ -239,7 +236,7 @@ class PostgresResponseStore implements ResponseStore {
   }
 
   async #run(text: string, values: unknown[]): Promise<Row[]> {
-    return (await answering(this.#pool.query<Row>(text, values))).rows;
+    return (await mapDatabaseLoss(this.#pool.query<Row>(text, values))).rows;
   }
 }
 
@@ -324,7 +321,7 @@ async function readChain(
   accountId: string,
   id: string,
 ): Promise<StoredChain | undefined> {
-  const { rows } = await answering(
+  const { rows } = await mapDatabaseLoss(
     pool.query<Link>(chainSql, [accountId, id, storedChainMax, bodyBytesMax]),
   );
   const [first] = rows;

@@ -2,7 +2,7 @@
 import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { storedEventsTtlMs, storedResponseTtlMs } from "../../config/limits.ts";
-import { singly } from "../../core/async.ts";
+import { singleFlight } from "../../core/async.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Vendor } from "../../vendor/vendor.ts";
 import { createEventLog, type EventLog } from "../background/event-log.ts";
@@ -93,7 +93,7 @@ export function createStateJobs(options: StateJobsOptions): StateJobs {
     for (const table of tables) deleted += await expireRows(pool, table);
     return deleted + ((await pool.query(eventsSql, [])).rowCount ?? 0);
   };
-  const job = singly(
+  const job = singleFlight(
     async () => {
       await expire();
       await store.trim();

@@ -1,5 +1,5 @@
 /** The tokens of one call's request: bounded before it is asked, counted or estimated where it decides. */
-import { join } from "../../core/bytes.ts";
+import { joinBuffers } from "../../core/bytes.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { TextRequest } from "../../dialect/dialect.ts";
@@ -102,15 +102,15 @@ export class RequestTokens {
 
   /** `undefined`: what goes to the vendor has not been scanned. */
   #scanned(): BodySize | undefined {
-    const { source, text, size } = this.#options;
+    const { source, text, size, routes } = this.#options;
     if (size !== undefined) return size();
-    const [model] = this.#vendorModels;
-    return source && model !== undefined ? text.sizeFor?.(model) : undefined;
+    const [first] = routes;
+    return source && first !== undefined ? text.sizeFor?.(first.route) : undefined;
   }
 
   #body(): Buffer | undefined {
     const { body, source } = this.#options;
-    return body && (body.length > 1 ? (source ?? join(body)) : body[0]);
+    return body && (body.length > 1 ? (source ?? joinBuffers(body)) : body[0]);
   }
 
   async #counted(encoding: Encoding): Promise<TokenRange | undefined> {
@@ -143,7 +143,10 @@ export function countQuestion(
     at = found.end;
   }
   pieces.push(body.subarray(at));
-  return { question: { encoding, kind: "request", body: join(pieces) }, media: { bound, usual } };
+  return {
+    question: { encoding, kind: "request", body: joinBuffers(pieces) },
+    media: { bound, usual },
+  };
 }
 
 /** What a vendor keeps is a conversation in JSON, of unknown text. */

@@ -3,8 +3,8 @@ import { getOption, type DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { ContextValues, Interceptor } from "@connectrpc/connect";
 import { Access, access } from "../../../gen/uas/http/v1/http_pb.ts";
-import { inLaneOf } from "../../core/account-context.ts";
-import { notSignedIn, visitKey } from "../../core/browser-session.ts";
+import { runInAccountContext } from "../../core/account-context.ts";
+import { notSignedIn, browserSessionKey } from "../../core/browser-session.ts";
 import {
   anonymous,
   callerKey,
@@ -20,13 +20,13 @@ import type { CheckAccess } from "../access.ts";
 interface AuthenticateOptions {
   readonly authenticate: Authenticate;
   readonly checkAccess: CheckAccess;
-  /** The token that makes its bearer an operator. `undefined`: none does. Internal listener only. */
+  /** The operator token, for the internal listener only. `undefined`: no token makes its bearer an operator. */
   readonly operatorToken: string | undefined;
-  /** Told of calls with keys that are known and no good. Default: nobody. */
+  /** Called for recognised keys that are disabled, deleted or expired. Default: nothing happens. */
   readonly onRefusedKey?: OnRefusedKey;
 }
 
-/** Finds out who calls, unless an edge has done so already, and whether they may. */
+/** Identifies the caller, unless an edge has done so, and checks its access. */
 export function createAuthenticate(options: AuthenticateOptions): Interceptor {
   const identify = createIdentify(options);
   return (next) => async (request) => {
@@ -34,12 +34,12 @@ export function createAuthenticate(options: AuthenticateOptions): Interceptor {
     const caller = known ?? (await identify(request.header, request));
     if (known === undefined) request.contextValues.set(callerKey, caller);
     options.checkAccess(request.method, caller);
-    // An edge has chosen the lane of callers that it knows.
-    return known === undefined ? inLaneOf(caller, () => next(request)) : next(request);
+    // An edge that identified the caller has set the account context too.
+    return known === undefined ? runInAccountContext(caller, () => next(request)) : next(request);
   };
 }
 
-/** Tells who presents these headers. @throws GatewayError UNAUTHENTICATED for a wrong key */
+/** Identifies the caller by request headers. @throws GatewayError UNAUTHENTICATED for a wrong key */
 function createIdentify(
   options: Omit<AuthenticateOptions, "checkAccess">,
 ): (header: Headers, call: AskedMethod) => Promise<Caller> {
@@ -63,13 +63,13 @@ function createIdentify(
   };
 }
 
-/** What is asked, and what is known of it. */
+/** The method called and its request id. */
 interface AskedMethod {
   readonly method: DescMethod;
   readonly contextValues: ContextValues;
 }
 
-/** Whether a key asks for work that may cost money. */
+/** Whether a method may cost money. */
 function isCall(method: DescMethod): boolean {
   const { idempotency } = method;
   return (
@@ -81,23 +81,23 @@ function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** What {@link createSessionAuthenticate} needs. */
+/** Options of {@link createSessionAuthenticate}. */
 interface SessionAuthenticateOptions {
-  /** Who presents the token of a cookie; nobody in particular where it is no good. */
+  /** Resolves the token of a session cookie; anonymous where it is invalid. */
   readonly identify: (token: string) => Promise<Caller>;
   readonly checkAccess: CheckAccess;
 }
 
-/** Finds out by the cookie alone who calls from the console, and whether they may: no key counts here. */
+/** Identifies console callers by their cookie alone, and checks their access. API keys do not count here. */
 export function createSessionAuthenticate({
   identify,
   checkAccess,
 }: SessionAuthenticateOptions): Interceptor {
   return (next) => async (request) => {
-    const token = request.contextValues.get(visitKey)?.token;
+    const token = request.contextValues.get(browserSessionKey)?.token;
     const caller = token === undefined ? anonymous : await identify(token);
     request.contextValues.set(callerKey, caller);
     checkAccess(request.method, caller, notSignedIn);
-    return inLaneOf(caller, () => next(request));
+    return runInAccountContext(caller, () => next(request));
   };
 }

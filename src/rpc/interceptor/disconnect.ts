@@ -2,12 +2,12 @@ import type { Interceptor } from "@connectrpc/connect";
 import { GatewayStopping } from "../../core/caller.ts";
 import { withMessage } from "./error.ts";
 
-/** How long the readers of a stopping gateway may take to hear why, in milliseconds. */
+/** Time for readers to receive the reason while the gateway stops, in milliseconds. */
 const hearMs = 1_000;
 
 /**
- * Ends a stream whose reader is gone. Connect's adapter for Node.js would not: it waits for a closed
- * connection to take more, for ever, and the call behind the stream would never be settled.
+ * Ends a stream whose reader has disconnected. Connect's Node.js adapter would not: it waits forever for the closed
+ * connection to drain, and the call behind the stream would never be settled.
  */
 export const readerGone: Interceptor = (next) => async (request) => {
   const response = await next(request);
@@ -20,7 +20,7 @@ function endWith<T>(signal: AbortSignal, source: AsyncIterable<T>): AsyncIterabl
     [Symbol.asyncIterator]() {
       const inner = source[Symbol.asyncIterator]();
       let timer: NodeJS.Timeout | undefined;
-      // Where a read is under way, its source returns after it.
+      // If a read is pending, its source returns after it.
       const leave = (): void => void inner.return?.().then(undefined, () => {});
       const onAbort = (): void => {
         if (signal.reason instanceof GatewayStopping) timer = setTimeout(leave, hearMs);

@@ -9,7 +9,7 @@ import {
   toRpcError,
 } from "../../core/errors.ts";
 
-/** Turns every failure into a ConnectError with exactly one ErrorDetail; logs what nobody foresaw. */
+/** Converts every failure to a ConnectError with exactly one ErrorDetail, and logs unexpected ones. */
 export function createErrorMapping(log: Logger): Interceptor {
   return (next) => async (request) => {
     const convert = (error: unknown): ConnectError => {
@@ -34,7 +34,7 @@ export function createErrorMapping(log: Logger): Interceptor {
   };
 }
 
-/** An iterator around another costs a promise for each message; a generator would cost three. */
+/** A hand-written iterator costs one promise per message; a generator would cost three. */
 function mapErrors<T>(
   source: AsyncIterable<T>,
   convert: (error: unknown) => ConnectError,
@@ -55,14 +55,16 @@ function mapErrors<T>(
 
 const end: IteratorResult<never> = { done: true, value: undefined };
 
-/** Reads any failure as a GatewayError: our own, Connect's, or a surprise. */
+/** Converts any failure to a GatewayError. */
 function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   return error instanceof ConnectError ? fromRpcError(error) : internalError(error);
 }
 
-/** The response with another stream of messages. Put in its place: each call has a response of its own, and a copy
- * would make headers that nobody asks for. */
+/**
+ * Replaces the messages of a response in place: each call has its own response object, and a copy would create
+ * headers that are never read.
+ */
 export function withMessage(
   response: StreamResponse,
   message: StreamResponse["message"],

@@ -1,7 +1,7 @@
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { requestIdKey, resolveRequestId } from "../../core/caller.ts";
 
-/** Gives every RPC a request id, the caller's where it sent a good one, and echoes it. */
+/** Assigns a request id to every RPC, the caller's own where valid, and echoes it. */
 export const requestId: Interceptor = (next) => async (request) => {
   const { contextValues, header } = request;
   let id = contextValues.get(requestIdKey);
@@ -10,7 +10,7 @@ export const requestId: Interceptor = (next) => async (request) => {
   contextValues.set(requestIdKey, id);
   try {
     const response = await next(request);
-    // A service may have found another one in the message.
+    // A service may have found another id in the message.
     response.header.set("x-request-id", contextValues.get(requestIdKey));
     return response;
   } catch (error) {

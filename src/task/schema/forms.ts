@@ -1,4 +1,4 @@
-/** What tasks of each type take, whatever the vendor: the canonical parameters. */
+/** The canonical parameters of each task type, whatever the vendor. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
@@ -17,9 +17,9 @@ import {
   whole,
   word,
   type ParamsForm,
-} from "./parts.ts";
+} from "./members.ts";
 
-/** The longest prompt of a picture, film or sound, in characters. */
+/** The longest prompt of an image, video or audio task, in characters. */
 const promptCharsMax = 32_000;
 
 /** The longest prompt of a text, in characters: beyond any model's context. */
@@ -35,12 +35,12 @@ const image: ParamsForm = {
   needs: [["prompt"]],
   members: {
     ...prompts,
-    imageUrls: files("Pictures to start from", 16),
-    maskUrl: file("Which part of the first picture to change"),
-    strength: number("How far to go from the picture", 0, 1),
+    imageUrls: files("Images to start from", 16),
+    maskUrl: file("Which part of the first image to change"),
+    strength: number("How far to depart from the image", 0, 1),
     ...shape,
     resolution: formed("How fine, such as 1k, 2k, 4k", "^(?:\\d+(?:\\.\\d+)?[kK]|\\d{3,4}p)$"),
-    n: whole("How many pictures; default 1", 1, 10),
+    n: whole("How many images; default 1", 1, 10),
     quality: text("How good, in the vendor's words", 32),
     style: text("In which manner, in the vendor's words", 64),
     steps: whole("How many steps to take", 1, 200),
@@ -57,15 +57,15 @@ const video: ParamsForm = {
     ...prompts,
     imageUrl: file("The first frame"),
     lastFrameUrl: file("The last frame"),
-    referenceImageUrls: files("Pictures of what is to be seen", 16),
-    videoUrl: file("A film to start from"),
-    audioUrl: file("The sound"),
+    referenceImageUrls: files("Images of what is to be seen", 16),
+    videoUrl: file("A video to start from"),
+    audioUrl: file("The audio track"),
     duration: whole("How long, in seconds", 1, 60),
     ...shape,
     resolution: formed("How fine, such as 720p, 1080p, 4k", "^(?:\\d{3,4}[pP]|\\d[kK])$"),
-    fps: whole("Pictures in a second", 1, 120),
-    n: whole("How many films; default 1", 1, 4),
-    generateAudio: flag("Whether to make sound, too"),
+    fps: whole("Frames per second", 1, 120),
+    n: whole("How many videos; default 1", 1, 4),
+    generateAudio: flag("Whether to generate audio, too"),
     cameraMotion: text("How the camera moves, in the vendor's words", 256),
     ...common,
   },
@@ -95,7 +95,7 @@ function textForm(maxOutputTokens: number): ParamsForm {
   return {
     title: "textParams",
     needs: [["prompt", "messages"]],
-    // Its vendors speak different styles: there are no words that all of them know.
+    // Its vendors speak different styles: no further parameter is known to all of them.
     hasNoExtra: true,
     members: {
       prompt: text("What to answer", textCharsMax),
@@ -120,7 +120,7 @@ function textForm(maxOutputTokens: number): ParamsForm {
         },
       },
       systemPrompt: text("How to answer", textCharsMax),
-      imageUrls: files("Pictures that the prompt is about", 16),
+      imageUrls: files("Images that the prompt is about", 16),
       maxTokens: whole("The most tokens of the answer", 1, Math.max(1, maxOutputTokens)),
       temperature: number("How freely to choose words", 0, 2),
       topP: number("The share of likely words to choose from", 0, 1),
@@ -163,7 +163,7 @@ export const paramsFields = {
   [ModelType.AUDIO]: "audioParams",
 } as const;
 
-/** The parameters that are shown as an example: the fewest that every model of the type takes. */
+/** Example parameters: the fewest that every model of the type accepts. */
 export const examples: Readonly<Record<keyof typeof paramsFields, JsonObject>> = {
   [ModelType.TEXT]: { prompt: "Write a haiku about the sea." },
   [ModelType.IMAGE]: { prompt: "A lighthouse at dawn, watercolour" },
@@ -171,16 +171,14 @@ export const examples: Readonly<Record<keyof typeof paramsFields, JsonObject>> =
   [ModelType.AUDIO]: { text: "Good morning, and welcome aboard." },
 };
 
-/* What a TEXT task can be charged for at most. */
-
-/** The bound of its parameters, and as many tokens of output as it may make. */
+/** The most that a TEXT task can be charged for: the bound of its input tokens, and its max output tokens. */
 export function textUnits(params: JsonObject, { maxOutputTokens }: ModelConfig): TaskUnits {
   const { imageUrls, maxTokens, ...rest } = params;
   const named = Array.isArray(imageUrls) ? imageUrls.length : 0;
-  const picture = mediaTokens({ kind: "picture", bytes: undefined }).bound;
+  const perImage = mediaTokens({ kind: "picture", bytes: undefined }).bound;
   const { bound } = measureRequest(Buffer.from(JSON.stringify(rest)));
   return {
-    inputTokens: bound + named * picture,
+    inputTokens: bound + named * perImage,
     outputTokens: typeof maxTokens === "number" ? maxTokens : maxOutputTokens,
   };
 }

@@ -1,4 +1,4 @@
-/** What the models of this installation take as parameters of tasks. */
+/** The parameter schemas of the configured models, and the check of parameters by them. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -6,12 +6,13 @@ import type { ModelConfig, RouteConfig } from "../../config/config.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { readPublicUrl } from "../../http/public-url.ts";
 import { textGeneration } from "../../inference/text-task.ts";
-import { mostUnits } from "../../vendor/task-params.ts";
+import { maxUnits } from "../../vendor/task-params.ts";
 import type { TaskUnits, VendorTasks } from "../../vendor/task.ts";
+import { invalidParam } from "../failures.ts";
 import { baseSchema, examples, paramsFields, textUnits } from "./forms.ts";
-import { snakeCase } from "./parts.ts";
+import { snakeCase } from "./members.ts";
 
-/** What a model's tasks are asked with. */
+/** The task parameters of a model. */
 export interface TaskModel {
   readonly model: ModelConfig;
   /** The member of a submit that takes the parameters, for example `imageParams`. */
@@ -25,13 +26,12 @@ export interface TaskModel {
   readonly units: (params: JsonObject) => TaskUnits;
 }
 
-/** Looks them up. */
+/** Finds the task parameters of models. */
 export interface TaskSchemas {
   /** @throws GatewayError INVALID_REQUEST where no vendor of the model runs tasks */
   of(model: ModelConfig): TaskModel;
 }
 
-/** What {@link createTaskSchemas} needs. */
 interface TaskSchemasOptions {
   /** How the vendor of a route runs tasks; `undefined`: it does not. */
   readonly tasksOf: (route: RouteConfig) => VendorTasks | undefined;
@@ -39,7 +39,7 @@ interface TaskSchemasOptions {
   readonly allowHosts?: readonly string[];
 }
 
-/** Makes it. A model's schema is made and compiled when it is first asked for. */
+/** Creates the lookup. A model's schema is built and compiled at its first use. */
 export function createTaskSchemas(options: TaskSchemasOptions): TaskSchemas {
   const made = new Map<ModelConfig, TaskModel>();
   return {
@@ -68,16 +68,16 @@ function createTaskModel(model: ModelConfig, options: TaskSchemasOptions): TaskM
     read: (params) => {
       const read = check.read(params);
       if (type === ModelType.TEXT) checkText(read, { model, field });
-      // Any of its vendors may come to be asked.
+      // Any of its vendors may get the task.
       for (const route of model.routes) options.tasksOf(route)?.checkParams?.(read, field);
       return read;
     },
     units: (params) =>
-      vendor === undefined ? textUnits(params, model) : mostUnits(vendor.tasks, params, model),
+      vendor === undefined ? textUnits(params, model) : maxUnits(vendor.tasks, params, model),
   };
 }
 
-/** Parts of messages are as varied as in calls: what reads them there judges them here. */
+/** Checks messages with the parser of text generation calls: their content is as varied as there. */
 function checkText(params: JsonObject, { model, field }: Pick<TaskModel, "model" | "field">): void {
   try {
     textGeneration(params, model.key);
@@ -92,7 +92,7 @@ function isTaskType(type: ModelType): type is keyof typeof paramsFields {
   return type in paramsFields;
 }
 
-/** The first route whose vendor runs such tasks decides what they take. @throws GatewayError where there is none */
+/** The first route whose vendor runs such tasks: it decides their parameters. @throws GatewayError where there is none */
 function vendorOf(
   model: ModelConfig,
   { tasksOf }: TaskSchemasOptions,
@@ -115,8 +115,6 @@ function notATask({ key }: ModelConfig): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "modelKey" });
 }
 
-/* Checks parameters by the schema that is also served: one source for both. */
-
 /** Checks parameter objects. */
 interface ParamsCheck {
   /**
@@ -128,17 +126,16 @@ interface ParamsCheck {
   read(params: JsonObject): JsonObject;
 }
 
-/** What {@link createParamsCheck} needs. */
 interface ParamsCheckOptions {
-  /** See {@link VendorTasks.paramsSchema}. */
+  /** JSON Schema of the parameters. */
   readonly schema: JsonObject;
-  /** What callers know the object by, for example `imageParams`. */
+  /** The member of the request, for example `imageParams`. */
   readonly field: string;
   /** Hosts of files that need not be public. Default: none. */
   readonly allowHosts?: readonly string[];
 }
 
-/** Makes one; the schema is compiled here, once. @throws where it is none */
+/** Creates a check; compiles the schema once. @throws where the schema is invalid */
 function createParamsCheck(options: ParamsCheckOptions): ParamsCheck {
   const { schema, field, allowHosts = [] } = options;
   const names = Object.keys((schema["properties"] ?? {}) as JsonObject);
@@ -158,7 +155,7 @@ function createParamsCheck(options: ParamsCheckOptions): ParamsCheck {
   };
 }
 
-/** The form of files: an https address that may be asked, or a file itself. */
+/** The form of an inline file. */
 const dataUrl = /^data:[\w.+-]+\/[\w.+-]+(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/]+={0,2}$/;
 
 function compile(schema: JsonObject, allowHosts: readonly string[]): ValidateFunction {
@@ -181,16 +178,16 @@ function rename(params: JsonObject, { canonical, field }: Names): JsonObject {
   if (unknown.length > 0) throw unknownParams(unknown, field, canonical);
   for (const [given, value] of Object.entries(params)) {
     const name = canonical.get(given) ?? given;
-    // A null is as good as absent, as everywhere.
+    // Null means absent, as everywhere.
     if (value === null) continue;
     if (name in read)
-      throw invalid(`${field}.${name}`, `stands twice, once as ${given}; send it once`);
+      throw invalidParam(`${field}.${name}`, `stands twice, once as ${given}; send it once`);
     read[name] = value;
   }
   return read;
 }
 
-/** How many unknown names are told, and how much of each. */
+/** How many unknown names an error lists, and how many characters of each. */
 const namesMax = 10;
 const nameCharsMax = 64;
 
@@ -205,21 +202,21 @@ function unknownParams(
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: shown[0] ?? field });
 }
 
-/** What to tell of a schema's refusal. */
+/** 400 for the first schema error. */
 function refusal(error: ErrorObject | undefined, field: string): GatewayError {
-  if (error === undefined) return invalid(field, "is not as the model's schema says");
+  if (error === undefined) return invalidParam(field, "is not as the model's schema says");
   const { keyword, instancePath, params } = error;
   const at = `${field}${pathOf(instancePath)}`;
   if (keyword === "required") {
-    return invalid(`${at}.${String(params["missingProperty"])}`, "is missing");
+    return invalidParam(`${at}.${String(params["missingProperty"])}`, "is missing");
   }
   if (keyword === "additionalProperties") {
-    return invalid(
+    return invalidParam(
       `${at}.${String(params["additionalProperty"]).slice(0, nameCharsMax)}`,
       "is not known",
     );
   }
-  return invalid(at, ruleText(error));
+  return invalidParam(at, ruleText(error));
 }
 
 const ruleTexts: Readonly<Record<string, (error: ErrorObject) => string>> = {
@@ -239,8 +236,4 @@ function pathOf(pointer: string): string {
   const steps = pointer.split("/").slice(1);
   const names = steps.map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
   return names.map((name) => (/^\d+$/.test(name) ? `[${name}]` : `.${name}`)).join("");
-}
-
-function invalid(param: string, rule: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${rule}`, { param });
 }

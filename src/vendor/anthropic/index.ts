@@ -2,7 +2,7 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
-import { errorMember, textMember, createHttpVendor, endsWith } from "../http-vendor.ts";
+import { errorMember, textMember, createHttpVendor, baseUrlEndsWith } from "../http-vendor.ts";
 import type { Vendor, VendorFault, VendorKind } from "../vendor.ts";
 
 export const anthropic: VendorKind = {
@@ -13,13 +13,13 @@ export const anthropic: VendorKind = {
   create,
 };
 
-/** The version for callers that name none: the later one refuses `temperature`, `top_p` and `top_k`. */
+/** Default version. The later one refuses `temperature`, `top_p` and `top_k`. */
 const versionDefault = "2023-06-01";
 
 function create(config: VendorConfig): Vendor {
   const { apiKey } = config;
-  // SDKs of this style want the address without the version, those of the others with it: both are met.
-  const path = endsWith(config, "/v1") ? "/messages" : "/v1/messages";
+  // SDKs of this style expect a base URL without the version, those of other styles with it. Both are accepted.
+  const path = baseUrlEndsWith(config, "/v1") ? "/messages" : "/v1/messages";
   return createHttpVendor(config, {
     dialects: anthropic.dialects,
     credential: apiKey === undefined ? {} : { "x-api-key": apiKey },
@@ -31,8 +31,8 @@ function create(config: VendorConfig): Vendor {
 }
 
 /**
- * See {@link Vendor.faultOf}. An empty account, a spending limit and a closed organization come as
- * `invalid_request_error` with status 400, as a request's own faults do: only the text tells.
+ * Implements {@link Vendor.faultOf}. An empty account, a spending limit and a closed organization arrive as
+ * `invalid_request_error` with status 400, like a faulty request; only the text distinguishes them.
  */
 export function anthropicFault(_status: number, body: Buffer): VendorFault | undefined {
   const error = errorMember(body);

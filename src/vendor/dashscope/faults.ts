@@ -1,9 +1,9 @@
-/** What Alibaba's DashScope says about the operator's account. */
+/** Detects faults of the operator's DashScope account. */
 import { errorMember, textMember } from "../http-vendor.ts";
-import { jsonOf } from "../task-http.ts";
+import { parseJsonReply } from "../task-http.ts";
 import type { VendorFault } from "../vendor.ts";
 
-/** Its codes that are about the account, whatever the status they come with. */
+/** Error codes about the account, whatever their HTTP status. */
 const faults: ReadonlyMap<string, VendorFault> = new Map([
   ["InvalidApiKey", "credential"],
   ["invalid_api_key", "credential"],
@@ -19,7 +19,10 @@ const faults: ReadonlyMap<string, VendorFault> = new Map([
   ["Model.AccessDenied", "model"],
 ]);
 
-/** See {@link Vendor.faultOf}: by the code. An account that is overdue comes with 400, as a wrong parameter does. */
+/**
+ * Implements {@link Vendor.faultOf} by error code: an overdue account arrives with status 400, like a wrong
+ * parameter.
+ */
 export function dashscopeFault(_status: number, body: Buffer): VendorFault | undefined {
   const code = dashscopeCode(body);
   if (code === "InvalidParameter" && /^Model not exist\b/i.test(dashscopeMessage(body) ?? "")) {
@@ -28,23 +31,23 @@ export function dashscopeFault(_status: number, body: Buffer): VendorFault | und
   return faults.get(code);
 }
 
-/** The code of an error, in its own form or in the one of the compatible interface; empty: it is none. */
+/** The code of an error, in DashScope's form or the OpenAI-compatible one; empty where the body is no error. */
 export function dashscopeCode(body: Buffer): string {
-  const code = jsonOf({ body })?.["code"];
+  const code = parseJsonReply({ body })?.["code"];
   if (typeof code === "string") return code;
   const error = errorMember(body);
   return error === undefined ? "" : textMember(error, "code");
 }
 
-/** What an error says; `undefined`: it is none. */
+/** The message of an error; `undefined` where the body is no error. */
 export function dashscopeMessage(body: Buffer): string | undefined {
-  const message = jsonOf({ body })?.["message"];
+  const message = parseJsonReply({ body })?.["message"];
   if (typeof message === "string") return message;
   const error = errorMember(body);
   return error && textMember(error, "message");
 }
 
-/** Whether a code says that it is the content that is not wanted. */
+/** Whether a code means that the content was rejected. */
 export function isUnwantedContent(code: string): boolean {
   return /^(DataInspectionFailed|data_inspection_failed|IPInfringementSuspect|FaqRuleBlocked)$/.test(
     code,

@@ -1,19 +1,20 @@
-/** Alibaba's DashScope (Model Studio): Qwen's text, in its own form and in the one of OpenAI, pictures and films. */
+/** Alibaba's DashScope (Model Studio): Qwen text in its own and in OpenAI's style, images and videos. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { dashscopeFault } from "./faults.ts";
 import { dashscopeNative } from "./native.ts";
 import { createDashscopeTasks } from "./tasks.ts";
-import { bearer, createHttpVendor } from "../http-vendor.ts";
+import { bearerHeader, createHttpVendor } from "../http-vendor.ts";
 import { createNativeTransport, nativeBaseUrl } from "../native-http.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
 
-/** Where it speaks as OpenAI does. */
+/** Path of the OpenAI-compatible API. */
 const compatible = "/compatible-mode/v1";
 
 export const dashscope: VendorKind = {
   dialects: [Dialect.CHAT_COMPLETIONS],
+  limitParameter: "max_tokens",
   modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO],
   needsBaseUrl: true,
   needsApiKey: true,
@@ -22,7 +23,7 @@ export const dashscope: VendorKind = {
 };
 
 function create(config: VendorConfig): Vendor {
-  const credential = bearer(config.apiKey);
+  const credential = bearerHeader(config.apiKey);
   const baseUrl = nativeBaseUrl(config, "/api/v1", compatible);
   return createHttpVendor(
     { ...config, baseUrl },

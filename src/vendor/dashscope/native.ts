@@ -1,14 +1,19 @@
-/** DashScope's own interface: what exists of it under its prefix, and what of that costs money. */
+/** DashScope's native API: the routes under its prefix, and what they cost. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import { refuseKept } from "../../dialect/guard.ts";
+import { refuseStored } from "../../dialect/guard.ts";
 import { isRecord } from "../../dialect/json/value.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { DashscopeMeter } from "./meter.ts";
-import { dashscopeKeptMs, dashscopeNews, dashscopeStatus, dashscopeTaskId } from "./tasks.ts";
-import { secondsUsual } from "./params.ts";
-import { numberSaid } from "../native-http.ts";
+import {
+  dashscopeRetentionMs,
+  dashscopeUpdate,
+  dashscopeStatus,
+  dashscopeTaskId,
+} from "./tasks.ts";
+import { assumedSeconds } from "./params.ts";
+import { readNumber } from "../native-http.ts";
 import type { NativeApi, NativeLimits, NativeRequest, NativeRoute, NativeTask } from "../native.ts";
 import type { TaskUnits } from "../task.ts";
 
@@ -18,13 +23,13 @@ const idForm = "(?<id>[\\w-]{1,200})";
 const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
 
 const tasks: NativeTask = {
-  word: "tasks",
+  collection: "tasks",
   idOf: dashscopeTaskId,
   path: (id) => `/api/v1/tasks/${id}`,
   cancel: { method: "POST", path: (id) => `/api/v1/tasks/${id}/cancel` },
   statusOf: (json, before) => dashscopeStatus(json) || before,
-  newsOf: dashscopeNews,
-  keptMs: dashscopeKeptMs,
+  readUpdate: dashscopeUpdate,
+  retentionMs: dashscopeRetentionMs,
 };
 
 const routes: readonly NativeRoute[] = [
@@ -45,8 +50,8 @@ const routes: readonly NativeRoute[] = [
     path: new RegExp(`^${services}/aigc/(?:video-generation|image2video)/video-synthesis$`),
     model: inModel,
     types: [ModelType.VIDEO],
-    units: (request) => ({ seconds: countOf(asynchronous(request), "duration") ?? secondsUsual }),
-    secondsUsual,
+    units: (request) => ({ seconds: countOf(asynchronous(request), "duration") ?? assumedSeconds }),
+    assumedSeconds: assumedSeconds,
     task: tasks,
   },
   {
@@ -107,7 +112,7 @@ const routes: readonly NativeRoute[] = [
   },
 ];
 
-/** Both headers ask for events, says Alibaba; its clients send both. */
+/** Alibaba documents both headers for streaming; its clients send both. */
 function reply({ headers }: NativeRequest): "whole" | "events" {
   const isWanted = headers["x-dashscope-sse"]?.toLowerCase() === "enable";
   return isWanted || (headers["accept"] ?? "").includes("text/event-stream") ? "events" : "whole";
@@ -118,20 +123,20 @@ function meter({ request }: { readonly request: NativeRequest }): DashscopeMeter
 }
 
 function imageUnits(request: NativeRequest): TaskUnits {
-  return { images: countOf(asynchronous(request), "n") ?? imagesUsual };
+  return { images: countOf(asynchronous(request), "n") ?? imagesDefault };
 }
 
-/** How many pictures Alibaba's models make where the request does not say. */
-const imagesUsual = 4;
+/** Default number of images of Alibaba's models. */
+const imagesDefault = 4;
 
-/** The parameters of a job. @throws GatewayError where it is asked for as if it was answered at once */
+/** The parameters of a job. @throws GatewayError where a synchronous reply is requested */
 function asynchronous(request: NativeRequest): JsonObject {
   if (isAsynchronous(request)) return parametersOf(request);
   const text = "This is answered as a task only: send the header X-DashScope-Async: enable";
   throw new GatewayError(ErrorCode.INVALID_REQUEST, text);
 }
 
-/** The parameters of what is answered at once. @throws GatewayError where it is asked for as a task */
+/** The parameters of a synchronous request. @throws GatewayError where a task is requested */
 function synchronous(request: NativeRequest): JsonObject {
   if (!isAsynchronous(request)) return parametersOf(request);
   const text = "This is answered at once only: leave the header X-DashScope-Async out";
@@ -142,7 +147,7 @@ function isAsynchronous({ headers }: NativeRequest): boolean {
   return headers["x-dashscope-async"]?.trim().toLowerCase() === "enable";
 }
 
-/** `max_tokens` limits the answer only: what the model thinks before has a limit of its own. */
+/** `max_tokens` limits the answer only; thinking has a limit of its own. */
 function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
   const parameters = synchronous(request);
   refuseFiles(request);
@@ -154,10 +159,13 @@ function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
   return { maxOutputTokens: isThinking ? most + budget : most, choices };
 }
 
-/** Refuses what names files of the account at Alibaba, whoever sent them: a text that begins with their address. */
+/**
+ * Refuses references to files of the Alibaba account, whoever uploaded them: texts that begin with their URL
+ * scheme.
+ */
 function refuseFiles(request: NativeRequest): void {
   if (!request.mentions("content", "text").some((text) => /^\s*fileid:/i.test(text))) return;
-  throw refuseKept("input.messages", "send the text itself");
+  throw refuseStored("input.messages", "send the text itself");
 }
 
 function embedLimits(request: NativeRequest): NativeLimits {
@@ -169,19 +177,19 @@ function imageLimits(request: NativeRequest): NativeLimits {
   return { maxOutputTokens: 0, images: countOf(synchronous(request), "n") ?? 1 };
 }
 
-/** The parameters of a request; empty: it has none. */
+/** The parameters of a request; empty where it has none. */
 function parametersOf(request: NativeRequest): JsonObject {
   const parameters = request.member("parameters");
   return isRecord(parameters) ? parameters : {};
 }
 
-/** A number from 1 on; `undefined`: Alibaba takes its default. @throws GatewayError where it is none */
+/** A number from 1; `undefined` means Alibaba's default. @throws GatewayError where it is no such number */
 function countOf(parameters: JsonObject, name: string): number | undefined {
-  const count = Math.ceil(numberSaid(parameters[name], name) ?? 0);
+  const count = Math.ceil(readNumber(parameters[name], name) ?? 0);
   return count > 0 ? count : undefined;
 }
 
-/** Its form, which has no place for the status. */
+/** Alibaba's error form, which has no place for the status. */
 function errorBody({ message, meaning }: GatewayError, requestId: string): JsonObject {
   return { code: meaning.word, message, request_id: requestId };
 }
@@ -197,7 +205,7 @@ export const dashscopeNative: NativeApi = {
     "x-dashscope-datainspection",
   ],
   responseHeaders: ["content-type", "retry-after"],
-  // Its bodies name no address of its own, and files lie elsewhere, under signed addresses.
+  // Its bodies contain no URL of the API itself, and files have signed URLs elsewhere.
   urlMembers: [],
   errorBody,
   routes,

@@ -1,21 +1,21 @@
-/** What DashScope's tasks take: `input` and `parameters` of its pictures and films. */
+/** Parameters of DashScope's image and video tasks: `input` and `parameters`. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import {
   extraParam,
   fileParam,
-  mapped,
+  mapParams,
   negativePromptParam,
   numberParam,
-  ownParam,
+  vendorTextParam,
   type Params,
   paramsObject,
   promptParam,
   seedParam,
   sizeParam,
   stringParam,
-  wholeParam,
+  integerParam,
 } from "../task-params.ts";
 import type { TaskUnits } from "../task.ts";
 
@@ -30,13 +30,13 @@ const image: Params = {
   prompt: promptParam(promptMax),
   negativePrompt: negativePromptParam(promptMax),
   size: sizeParam,
-  n: wholeParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
+  n: integerParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
   seed: seedParam,
   ...flags,
 };
 
-/** How long a film is where nobody says, or its model overlooks it, in seconds. */
-export const secondsUsual = 5;
+/** Assumed length of a video, in seconds, where none is requested or its model ignores the request. */
+export const assumedSeconds = 5;
 
 const video: Params = {
   prompt: promptParam(promptMax),
@@ -44,14 +44,14 @@ const video: Params = {
   imageUrl: fileParam("The first frame"),
   audioUrl: fileParam("The sound"),
   size: sizeParam,
-  resolution: ownParam("How fine, such as 720P or 1080P", 16),
-  duration: wholeParam("How long, in seconds", { least: 1, most: 60, otherwise: secondsUsual }),
+  resolution: vendorTextParam("How fine, such as 720P or 1080P", 16),
+  duration: integerParam("How long, in seconds", { least: 1, most: 60, otherwise: assumedSeconds }),
   generateAudio: { type: "boolean", description: "Whether it has sound" },
   seed: seedParam,
   ...flags,
 };
 
-/** What is part of `input`; everything else is of `parameters`. */
+/** Parameters that belong to `input`; all others belong to `parameters`. */
 const inputNames: ReadonlyMap<string, string> = new Map([
   ["prompt", "prompt"],
   ["negativePrompt", "negative_prompt"],
@@ -71,37 +71,40 @@ const parameterNames: ReadonlyMap<string, string> = new Map([
 
 const extra = extraParam([...parameterNames.values(), "size", "incremental_output"]);
 
-/** See {@link VendorTasks.paramsSchema}. */
+/** Implements {@link VendorTasks.paramsSchema}. */
 export function dashscopeSchema({ type }: ModelConfig): JsonObject {
-  const isFilm = type === ModelType.VIDEO;
+  const isVideo = type === ModelType.VIDEO;
   return paramsObject(
-    isFilm ? "videoParams" : "imageParams",
-    { ...(isFilm ? video : image), extra },
+    isVideo ? "videoParams" : "imageParams",
+    { ...(isVideo ? video : image), extra },
     {
       required: ["prompt"],
-      example: isFilm ? { prompt: "A lighthouse", duration: 5 } : { prompt: "A lighthouse" },
+      example: isVideo ? { prompt: "A lighthouse", duration: 5 } : { prompt: "A lighthouse" },
     },
   );
 }
 
-/** The body of a task. How many and how long is always said: it is what is held for. */
+/** The body of a task. Count and length are always sent, since the hold is computed from them. */
 export function dashscopeBody(type: ModelType, model: string, params: JsonObject): JsonObject {
   const { extra: more, ...own } = params;
   const size = stringParam(params, "size")?.replace(/[x×]/, "*");
-  const usual: JsonObject = type === ModelType.VIDEO ? { duration: secondsUsual } : { n: 1 };
+  const defaults: JsonObject = type === ModelType.VIDEO ? { duration: assumedSeconds } : { n: 1 };
   return {
     model,
-    input: mapped(own, inputNames),
+    input: mapParams(own, inputNames),
     parameters: {
-      ...mapped({ ...usual, ...own, ...(more !== undefined && { extra: more }) }, parameterNames),
+      ...mapParams(
+        { ...defaults, ...own, ...(more !== undefined && { extra: more }) },
+        parameterNames,
+      ),
       ...(size !== undefined && size !== "auto" && { size }),
     },
   };
 }
 
-/** See {@link VendorTasks.units}. */
+/** Implements {@link VendorTasks.units}. */
 export function dashscopeUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
   return type === ModelType.VIDEO
-    ? { seconds: numberParam(params, "duration", secondsUsual) }
+    ? { seconds: numberParam(params, "duration", assumedSeconds) }
     : { images: numberParam(params, "n", 1) };
 }

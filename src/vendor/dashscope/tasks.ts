@@ -1,64 +1,64 @@
 /**
- * Pictures and films of DashScope. A task carries no reference of ours that it could be found by, and nobody
- * knows a repetition: what got no answer is never asked again.
+ * Image and video tasks of DashScope. A task carries no reference of ours and repeats are not recognised, so a
+ * submit without an answer is never repeated.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { isRecord } from "../../dialect/json/value.ts";
-import { bearer } from "../http-vendor.ts";
+import { bearerHeader } from "../http-vendor.ts";
 import {
   createTaskHttp,
   isOk,
-  jsonOf,
+  parseJsonReply,
   submitTask,
-  troubleOf,
+  readReplyError,
   faultText,
-  type RefusalWords,
+  type RefusalReader,
   type TaskHttp,
 } from "../task-http.ts";
 import {
-  VendorTrouble,
+  VendorReplyError,
   type CancelAnswer,
   type OpenTasks,
   type Submitted,
-  type TaskNews,
+  type TaskUpdate,
   type TaskSubmission,
   type TaskFaultCode,
   type TaskUnits,
   type VendorFile,
 } from "../task.ts";
 import { dashscopeCode, dashscopeFault, dashscopeMessage, isUnwantedContent } from "./faults.ts";
-import { dashscopeBody, dashscopeSchema, dashscopeUnits, secondsUsual } from "./params.ts";
+import { dashscopeBody, dashscopeSchema, dashscopeUnits, assumedSeconds } from "./params.ts";
 
 const imagesPath = "/api/v1/services/aigc/text2image/image-synthesis";
 const videosPath = "/api/v1/services/aigc/video-generation/video-synthesis";
 
-const words: RefusalWords = {
+const words: RefusalReader = {
   faultOf: dashscopeFault,
   messageOf: dashscopeMessage,
   isContent: (body) => isUnwantedContent(dashscopeCode(body)),
   isSynchronous: false,
 };
 
-/** Makes them. */
+/** Creates the adapter. */
 export function createDashscopeTasks(config: VendorConfig): OpenTasks {
   const http = createTaskHttp(config, {
-    credential: bearer(config.apiKey),
+    credential: bearerHeader(config.apiKey),
     isSynchronous: false,
   });
   return {
     resubmit: "blind",
     types: new Set([ModelType.IMAGE, ModelType.VIDEO]),
     canCancel: true,
-    // "20 QPS per account" for questions about tasks.
+    // DashScope allows "20 QPS per account" for polls.
     pollsPerSecond: 20,
     submit: (task) => submit(http, task),
     poll: (vendorTaskId, signal) => poll(http, vendorTaskId, signal),
     cancel: (vendorTaskId, signal) => cancel(http, vendorTaskId, signal),
     paramsSchema: dashscopeSchema,
     units: dashscopeUnits,
-    secondsUsual,
+    assumedSeconds: assumedSeconds,
     close: () => http.close(),
   };
 }
@@ -76,49 +76,50 @@ async function submit(http: TaskHttp, task: TaskSubmission): Promise<Submitted> 
     },
     words,
   );
-  const vendorTaskId = dashscopeTaskId(jsonOf(reply) ?? {});
+  const vendorTaskId = dashscopeTaskId(parseJsonReply(reply) ?? {});
   if (vendorTaskId !== undefined) return { vendorTaskId };
-  throw new VendorTrouble(reply.status, "answered a task without its id");
+  throw new VendorReplyError(reply.status, "answered a task without its id");
 }
 
 function placeOf(vendorTaskId: string): string {
   return `/api/v1/tasks/${encodeURIComponent(vendorTaskId)}`;
 }
 
-async function poll(http: TaskHttp, id: string, signal: AbortSignal): Promise<TaskNews> {
-  const reply = await http.ask({ method: "GET", path: placeOf(id), signal });
-  if (!isOk(reply)) throw troubleOf(reply, words);
-  return dashscopeNews(jsonOf(reply) ?? {});
+async function poll(http: TaskHttp, id: string, signal: AbortSignal): Promise<TaskUpdate> {
+  const reply = await http.send({ method: "GET", path: placeOf(id), signal });
+  if (!isOk(reply)) throw readReplyError(reply, words);
+  return dashscopeUpdate(parseJsonReply(reply) ?? {});
 }
 
-/** It takes back what waits, and refuses what runs. */
+/** Pending tasks can be cancelled; for running ones cancellation is refused. */
 async function cancel(http: TaskHttp, id: string, signal: AbortSignal): Promise<CancelAnswer> {
-  const reply = await http.ask({ method: "POST", path: `${placeOf(id)}/cancel`, signal });
+  const reply = await http.send({ method: "POST", path: `${placeOf(id)}/cancel`, signal });
   if (isOk(reply)) return "requested";
   const isRefused = dashscopeCode(reply.body) === "UnsupportedOperation";
   if (isRefused || reply.status === 404) return "too_late";
-  throw troubleOf(reply, words);
+  throw readReplyError(reply, words);
 }
 
-/* How DashScope's tasks are told of: one form for all of its pictures and films. */
+/** Retention of tasks at DashScope, in milliseconds. */
+export const dashscopeRetentionMs = 24 * 60 * 60 * 1_000;
 
-/** How long DashScope keeps a task, in milliseconds. */
-export const dashscopeKeptMs = 24 * 60 * 60 * 1_000;
-
-/** The id of a task in an answer; `undefined`: it tells of none. */
+/** The task id in a reply; `undefined` where there is none. */
 export function dashscopeTaskId(json: JsonObject): string | undefined {
   const id = outputOf(json)["task_id"];
   return typeof id === "string" && /^[\w-]{1,200}$/.test(id) ? id : undefined;
 }
 
-/** Its word of how a task stands; empty: it says nothing. */
+/** DashScope's status of a task; empty where there is none. */
 export function dashscopeStatus(json: JsonObject): string {
   const status = outputOf(json)["task_status"];
   return typeof status === "string" ? status : "";
 }
 
-/** How a task stands. One that is not known any more was kept no longer. @throws VendorTrouble where it does not say */
-export function dashscopeNews(json: JsonObject): TaskNews {
+/**
+ * Reads the state of a task. An unknown task has passed its retention. @throws VendorReplyError where the reply has
+ * no status
+ */
+export function dashscopeUpdate(json: JsonObject): TaskUpdate {
   const status = dashscopeStatus(json);
   switch (status) {
     case "PENDING":
@@ -134,24 +135,24 @@ export function dashscopeNews(json: JsonObject): TaskNews {
     case "CANCELED":
       return { status: "cancelled" };
     default:
-      throw new VendorTrouble(200, `told the unknown status ${status}`);
+      throw new VendorReplyError(200, `told the unknown status ${status}`);
   }
 }
 
-function succeeded(json: JsonObject): TaskNews {
+function succeeded(json: JsonObject): TaskUpdate {
   const output = outputOf(json);
   const videos = [output["video_url"], objectOf(output["results"])["video_url"]].flatMap((url) =>
     fileOf(url, "video/mp4"),
   );
-  const files = videos.length > 0 ? videos : picturesIn(output);
-  // Each of several pictures can fail alone.
+  const files = videos.length > 0 ? videos : imagesIn(output);
+  // Each of several images can fail separately.
   const [reason] = objectsOf(output["results"]).filter((each) => "code" in each);
   if (files.length === 0) return failed(reason ?? output);
   const units = videos.length > 0 ? secondsOf(json) : imagesOf(json, files.length);
   return { status: "completed", outcome: { files, ...(units && { units }) } };
 }
 
-function picturesIn(output: JsonObject): readonly VendorFile[] {
+function imagesIn(output: JsonObject): readonly VendorFile[] {
   const listed = objectsOf(output["results"]).map(({ url }) => url);
   const said = objectsOf(output["choices"]).flatMap((choice) =>
     objectsOf(objectOf(choice["message"])["content"]).map(({ image }) => image),
@@ -160,13 +161,13 @@ function picturesIn(output: JsonObject): readonly VendorFile[] {
 }
 
 function imagesOf(json: JsonObject, files: number): TaskUnits {
-  const told = objectOf(json["usage"])["image_count"];
+  const reported = objectOf(json["usage"])["image_count"];
   const counted = objectOf(outputOf(json)["task_metrics"])["SUCCEEDED"];
-  const count = [told, counted].find((each) => typeof each === "number" && each > 0);
+  const count = [reported, counted].find((each) => typeof each === "number" && each > 0);
   return { images: typeof count === "number" ? count : files };
 }
 
-/** `undefined`: it does not say. */
+/** `undefined` where the reply has no length. */
 function secondsOf(json: JsonObject): TaskUnits | undefined {
   const usage = objectOf(json["usage"]);
   for (const name of ["duration", "video_duration", "output_video_duration"]) {
@@ -176,7 +177,7 @@ function secondsOf(json: JsonObject): TaskUnits | undefined {
   return undefined;
 }
 
-function failed({ code, message }: JsonObject): TaskNews {
+function failed({ code, message }: JsonObject): TaskUpdate {
   const word = typeof code === "string" ? code : "";
   const said = typeof message === "string" ? message : undefined;
   const meant = meaningOf(word);

@@ -1,29 +1,28 @@
-/** Sound of the demo vendor: WAV files with a tune that nobody will take for speech. */
+/** Only demo: it computes its own results. WAV files with a tune that nobody will take for speech. */
 import { demoNote } from "./image.ts";
 
-/** Samples in a second, 16 bits each, one channel: enough for a tune, and 32 kB a second. */
+/** Samples per second; 16 bits each, mono. Enough for a tune, at 32 kB a second. */
 const sampleRate = 16_000;
 
-/** The pentatonic scale, in half tones: no two of its tones sound wrong together. */
+/** The pentatonic scale, in semitones: any two of its notes sound well together. */
 const scale = [0, 2, 4, 7, 9, 12, 14, 16];
 
 const notesPerSecond = 4;
 
 /**
- * Plays a tune.
+ * Renders a tune as a WAV file.
  *
- * @param source 16 bytes that decide which
- * @param seconds how long
- * @returns a WAV file
+ * @param source 16 bytes that determine the tune
+ * @param seconds its length
  */
-export function playTune(source: Buffer, seconds: number): Buffer {
+export function renderTune(source: Buffer, seconds: number): Buffer {
   const samples = Buffer.alloc(seconds * sampleRate * 2);
   const noteSamples = sampleRate / notesPerSecond;
   for (let note = 0; note < seconds * notesPerSecond; note += 1) {
     const tone = scale[(source[note % source.length] ?? 0) % scale.length] ?? 0;
     const hertz = 261.63 * 2 ** (tone / 12);
     for (let at = 0; at < noteSamples; at += 1) {
-      // Each note fades, or one would hear a click between two.
+      // Each note fades out; otherwise there would be a click between two.
       const loud = 9_000 * Math.sin((Math.PI * at) / noteSamples);
       const value = Math.round(loud * Math.sin((2 * Math.PI * hertz * at) / sampleRate));
       samples.writeInt16LE(value, (note * noteSamples + at) * 2);
@@ -32,7 +31,7 @@ export function playTune(source: Buffer, seconds: number): Buffer {
   return wav(samples);
 }
 
-/** PCM, with the note in the list of information. */
+/** A PCM file with the demo note in its metadata. */
 function wav(samples: Buffer): Buffer {
   const format = Buffer.alloc(16);
   format.writeUInt16LE(1, 0);
@@ -51,7 +50,7 @@ function wav(samples: Buffer): Buffer {
   return chunk("RIFF", Buffer.concat(parts));
 }
 
-/** A chunk of RIFF; one of odd length is followed by a byte that does not count. */
+/** A RIFF chunk; a chunk of odd length is padded by one byte. */
 function chunk(type: string, data: Buffer): Buffer {
   const head = Buffer.alloc(8);
   head.write(type, "latin1");

@@ -1,13 +1,13 @@
-/** Pictures of the demo vendor: PNG files that say that they are no work of an AI. */
+/** Only demo: it computes its own results. PNG files marked as not made by an AI. */
 import { crc32, deflate } from "node:zlib";
 import { promisify } from "node:util";
 
 const compress = promisify(deflate);
 
-/** What every file says about itself, for people and for programs. */
+/** The note in every file, for people and programs. */
 export const demoNote = "Made by the demo vendor of UAS Gateway from the prompt's hash. Not an AI.";
 
-/** The word in each picture, in five rows of bits: what it is must be seen, not only read. */
+/** The word DEMO as five rows of bits, so that the image is recognisable by sight. */
 const wordRows = [
   "11110 11111 10001 01110",
   "10001 10000 11011 10001",
@@ -16,18 +16,17 @@ const wordRows = [
   "11110 11111 10001 01110",
 ].map((row) => row.replaceAll(" ", "0"));
 
-/** The colour of the word, the last one of the palette. */
+/** Colour index of the word: the last palette entry. */
 const inkIndex = 255;
 
 /**
- * Draws a square picture: two waves of colour, and the word DEMO.
+ * Renders a square image, two waves of colour and the word DEMO, as a PNG file with a palette of 256 colours.
  *
- * @param source 16 bytes that decide how it looks
+ * @param source 16 bytes that determine the image
  * @param side in pixels
- * @param index which one of several from the same source
- * @returns a PNG file with a palette of 256 colours
+ * @param index distinguishes several images from the same source
  */
-export async function drawPicture(
+export async function renderImage(
   source: Buffer,
   { side, index }: { readonly side: number; readonly index: number },
 ): Promise<Buffer> {
@@ -35,7 +34,7 @@ export async function drawPicture(
   const byte = (at: number): number => (source[at % source.length] ?? 0) ^ (index * 53);
   const waves = [wave(side, byte(0), byte(1)), wave(side, byte(2), byte(3))] as const;
   for (let y = 0; y < side; y += 1) {
-    // The first byte of a row names its filter: none.
+    // The first byte of each row is its PNG filter: none.
     const start = y * (side + 1) + 1;
     for (let x = 0; x < side; x += 1) {
       const height = (waves[0][x] ?? 0) + (waves[1][y] ?? 0) + (waves[0][(x + y) % side] ?? 0);
@@ -71,14 +70,14 @@ function writeWord(rows: Buffer, side: number): void {
   }
 }
 
-/** From one colour to another; the last one is white. */
+/** A gradient between two colours; the last entry is white. */
 function paletteOf(byte: (at: number) => number): Buffer {
   const palette = Buffer.alloc(256 * 3, 255);
   for (let index = 0; index < inkIndex; index += 1) {
     for (let channel = 0; channel < 3; channel += 1) {
       const from = byte(4 + channel);
       const to = byte(8 + channel);
-      // Not up to white: the word must stand out.
+      // Not up to white, so that the word stands out.
       palette[index * 3 + channel] = Math.round(((from + ((to - from) * index) / 254) * 3) / 4);
     }
   }
@@ -91,7 +90,7 @@ interface Png {
   readonly data: Buffer;
 }
 
-/** Eight bits for each pixel, colour type 3 (palette), no interlacing. */
+/** 8 bits per pixel, colour type 3 (palette), not interlaced. */
 function png({ side, palette, data }: Png): Buffer {
   const head = Buffer.alloc(13);
   head.writeUInt32BE(side, 0);

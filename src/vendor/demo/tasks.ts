@@ -1,37 +1,36 @@
 /**
- * Tasks of the demo vendor: real pictures and real sound, computed from the prompt alone.
+ * Tasks of the demo vendor: real images and audio, computed from the prompt.
  *
- * A task's id says all that it is, so that nothing has to be kept: any process can tell its result. Only how far
- * it is and whether it was stopped is known to the process that it was submitted to; to all others it is done,
- * for it takes less than the time in which they could get at it.
+ * A task's id contains everything about it, so nothing is stored and any process can produce the result. Only the
+ * submitting process knows progress and cancellation. To all others the task is complete, since it takes less time
+ * than they need to poll it.
  */
 import { createHash } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import { drawPicture } from "./image.ts";
-import { playTune } from "./audio.ts";
+import { renderImage } from "./image.ts";
+import { renderTune } from "./audio.ts";
 import {
   numberParam,
   paramsObject,
   promptParam,
   seedParam,
   stringParam,
-  wholeParam,
-  wordParam,
+  integerParam,
+  enumParam,
 } from "../task-params.ts";
 import {
   type CancelAnswer,
   type OpenTasks,
   type Submitted,
-  type TaskNews,
+  type TaskUpdate,
   type TaskOutcome,
   TaskRefused,
   type TaskSubmission,
-  VendorTrouble,
+  VendorReplyError,
 } from "../task.ts";
 
-/** The demo vendor's models that run tasks, and how long each takes, in milliseconds: `slow` is there to be
- * watched and cancelled. */
+/** Duration of tasks by model, in milliseconds; `slow` is for watching and cancelling. */
 const durationsMs: ReadonlyMap<string, number> = new Map([
   ["image", 300],
   ["audio", 300],
@@ -42,11 +41,11 @@ interface Running {
   readonly startMs: number;
   readonly durationMs: number;
   readonly timer: NodeJS.Timeout;
-  /** How much of it was done when it was stopped, from 0 to below 1; `undefined`: it was not. */
+  /** Progress when it was cancelled, from 0 to below 1; `undefined` where it was not. */
   stoppedAt?: number;
 }
 
-/** Makes them. */
+/** Creates the adapter. */
 export function createDemoTasks(): OpenTasks {
   const running = new Map<string, Running>();
   const submit = (task: TaskSubmission): Submitted => {
@@ -56,13 +55,13 @@ export function createDemoTasks(): OpenTasks {
     if (running.has(vendorTaskId)) return { vendorTaskId };
     const end = (): void => {
       running.delete(vendorTaskId);
-      task.onNews?.();
+      task.onUpdate?.();
     };
     const timer = setTimeout(end, durationMs).unref();
     running.set(vendorTaskId, { startMs: performance.now(), durationMs, timer });
     return { vendorTaskId };
   };
-  const poll = async (vendorTaskId: string): Promise<TaskNews> => {
+  const poll = async (vendorTaskId: string): Promise<TaskUpdate> => {
     const task = running.get(vendorTaskId);
     if (task?.stoppedAt !== undefined) return cancelled(vendorTaskId, task.stoppedAt);
     const share = task && shareOf(task);
@@ -103,12 +102,12 @@ const imageSchema = paramsObject(
   "imageParams",
   {
     prompt: promptParam(4_000),
-    size: wordParam(
+    size: enumParam(
       "Width and height in pixels",
       ["256x256", sizeDefault, "1024x1024"],
       sizeDefault,
     ),
-    n: wholeParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
+    n: integerParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
     seed: seedParam,
   },
   { required: ["prompt"] },
@@ -119,13 +118,17 @@ const audioSchema = paramsObject(
   {
     text: { ...promptParam(4_000), description: "What the tune is made from" },
     prompt: { ...promptParam(4_000), description: "The same as text" },
-    duration: wholeParam("How long, in seconds", { least: 1, most: 10, otherwise: secondsDefault }),
+    duration: integerParam("How long, in seconds", {
+      least: 1,
+      most: 10,
+      otherwise: secondsDefault,
+    }),
     seed: seedParam,
   },
   { oneOf: ["text", "prompt"] },
 );
 
-/** What a task's id says: what to make, by which attempt, how large, how many, and from what. */
+/** A task id: type, attempt token, size, count and source. */
 const idForm = /^demo-(image|audio)-([0-9a-f-]{1,64})-(\d+)-(\d+)-([0-9a-f]{32})$/;
 
 function idOf({ attemptToken, type, params }: TaskSubmission): string {
@@ -138,7 +141,7 @@ function idOf({ attemptToken, type, params }: TaskSubmission): string {
   return `demo-${kind}-${attemptToken}-${extent}-${count}-${digestOf(params)}`;
 }
 
-/** What a result depends on: the same prompt and seed make the same. */
+/** The source of a result: the same prompt and seed give the same result. */
 function digestOf(params: JsonObject): string {
   const said = stringParam(params, "prompt") ?? stringParam(params, "text") ?? "";
   const source = JSON.stringify([said, numberParam(params, "seed", 0)]);
@@ -149,34 +152,37 @@ function shareOf({ startMs, durationMs }: Running): number {
   return (performance.now() - startMs) / durationMs;
 }
 
-/** It works on one picture, and on one second, after the other: those that were done are taken for. */
-function cancelled(vendorTaskId: string, share: number): TaskNews {
+/** Images and seconds are produced one after another; those finished before the cancellation are charged. */
+function cancelled(vendorTaskId: string, share: number): TaskUpdate {
   const [, kind, , extent = "", count = ""] = idForm.exec(vendorTaskId) ?? [];
   const isAudio = kind === "audio";
   const done = Math.floor(share * Number(isAudio ? extent : count));
   if (!(done > 0)) return { status: "cancelled" };
-  return { status: "cancelled", taken: { units: isAudio ? { seconds: done } : { images: done } } };
+  return {
+    status: "cancelled",
+    reportedCost: { units: isAudio ? { seconds: done } : { images: done } },
+  };
 }
 
-/** @throws VendorTrouble where the id is none of ours */
+/** @throws VendorReplyError where the id is not one of ours */
 async function outcomeOf(vendorTaskId: string): Promise<TaskOutcome> {
   const [, kind, , extent = "", count = "", digest = ""] = idForm.exec(vendorTaskId) ?? [];
-  if (kind === undefined) throw new VendorTrouble(404, "no such demo task");
+  if (kind === undefined) throw new VendorReplyError(404, "no such demo task");
   const source = Buffer.from(digest, "hex");
   if (kind === "audio") {
-    const bytes = playTune(source, Number(extent));
+    const bytes = renderTune(source, Number(extent));
     return {
       files: [{ bytes, contentType: "audio/wav" }],
       units: { seconds: Number(extent) },
     };
   }
   const indexes = Array.from({ length: Number(count) }, (_none, index) => index);
-  const pictures = await Promise.all(
-    indexes.map((index) => drawPicture(source, { side: Number(extent), index })),
+  const images = await Promise.all(
+    indexes.map((index) => renderImage(source, { side: Number(extent), index })),
   );
   return {
-    files: pictures.map((bytes) => ({ bytes, contentType: "image/png" })),
-    units: { images: pictures.length },
+    files: images.map((bytes) => ({ bytes, contentType: "image/png" })),
+    units: { images: images.length },
   };
 }
 

@@ -115,17 +115,17 @@ function checkTools(tools: unknown): void {
 function say(body: ChatBody): string {
   const last = body.messages.at(-1);
   if (last?.role === "tool") return `The tool answered: ${textOf(last)}`;
-  const asked = body.messages.findLast((message) => message.role === "user");
-  const said = asked === undefined ? "nothing" : textOf(asked) || "nothing";
-  const pictures = asked === undefined ? 0 : pictureCount(asked);
+  const question = body.messages.findLast((message) => message.role === "user");
+  const said = question === undefined ? "nothing" : textOf(question) || "nothing";
+  const images = question === undefined ? 0 : imageCount(question);
   const seen =
-    pictures === 0
+    images === 0
       ? ""
-      : ` You sent ${pictures} ${pictures === 1 ? "picture" : "pictures"}, which it cannot see.`;
+      : ` You sent ${images} ${images === 1 ? "picture" : "pictures"}, which it cannot see.`;
   return `This is the demo model of UAS Gateway, not an AI.${seen} You said: ${said}`;
 }
 
-function pictureCount({ content }: ChatMessage): number {
+function imageCount({ content }: ChatMessage): number {
   if (!Array.isArray(content)) return 0;
   return content.filter((part: { type?: unknown } | null) => part?.type === "image_url").length;
 }
@@ -154,8 +154,8 @@ function toolCall(body: ChatBody): Call | undefined {
     (each) => each.function && (wanted === undefined || each.function.name === wanted),
   )?.function;
   if (tool === undefined) return undefined;
-  const asked = body.messages.findLast((message) => message.role === "user");
-  const text = asked ? textOf(asked) : "";
+  const question = body.messages.findLast((message) => message.role === "user");
+  const text = question ? textOf(question) : "";
   const required = tool.parameters?.required ?? [];
   const values = required.map((name) => [
     name,

@@ -1,5 +1,5 @@
 /** What fal says about the operator's account, and about a request. */
-import { jsonOf } from "../task-http.ts";
+import { parseJsonReply } from "../task-http.ts";
 import type { VendorFault } from "../vendor.ts";
 
 /** See {@link Vendor.faultOf}: an account without money is locked, which comes with 403. */
@@ -16,7 +16,7 @@ export function falFault(status: number, body: Buffer): VendorFault | undefined 
 
 /** What an error says: one text, or one for each member of the input; `undefined`: it is none of fal's. */
 export function falDetail(body: Buffer): string | undefined {
-  const detail = jsonOf({ body })?.["detail"];
+  const detail = parseJsonReply({ body })?.["detail"];
   if (typeof detail === "string") return detail;
   if (!Array.isArray(detail)) return undefined;
   const said = detail.map((each) =>

@@ -5,20 +5,20 @@ import type { ModelConfig } from "../../config/config.ts";
 import { isRecord } from "../../dialect/json/value.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { FalMeter } from "./meter.ts";
-import { falApp, falJobId, falNews, falResult, falStatus } from "./tasks.ts";
-import { falCountNames, falMegapixels, falSecondsNames, secondsUsual } from "./params.ts";
+import { falApp, falJobId, falUpdate, falResult, falStatus } from "./tasks.ts";
+import { falCountNames, falMegapixels, falSecondsNames, assumedSeconds } from "./params.ts";
 import type {
   NativeApi,
-  NativeCallbackSaid,
+  NativeCallbackRequest,
   NativeLimits,
   NativeMeterContext,
   NativeRequest,
   NativeRoute,
   NativeTask,
 } from "../native.ts";
-import { numberSaid } from "../native-http.ts";
+import { readNumber } from "../native-http.ts";
 import type { TaskUnits } from "../task.ts";
-import { atLeast, secondsLeast } from "../task-params.ts";
+import { atLeast, minChargedSeconds } from "../task-params.ts";
 
 /** `owner/app`, and often a path that is part of the model's name. */
 const segment = "[\\w-][\\w.-]{0,127}";
@@ -31,19 +31,19 @@ const idForm = "(?<id>[\\w-]{1,200})";
 const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
 
 /** How long a job may wait and run, in milliseconds. */
-const keptMs = 24 * 60 * 60 * 1_000;
+const retentionMs = 24 * 60 * 60 * 1_000;
 
 const jobs: NativeTask = {
-  word: "requests",
+  collection: "requests",
   idOf: falJobId,
   // With its log: who does not want it has a member more.
   path: (id, model) => `/${falApp(model)}/requests/${id}/status?logs=1`,
   cancel: { method: "PUT", path: (id, model) => `/${falApp(model)}/requests/${id}/cancel` },
   statusOf: falStatus,
   httpStatusOf: ({ status }) => (status === "COMPLETED" ? 200 : 202),
-  newsOf: falNews,
+  readUpdate: falUpdate,
   result: { path: (id, model) => `/${falApp(model)}/requests/${id}`, newsOf: falResult },
-  keptMs,
+  retentionMs: retentionMs,
 };
 
 function ofJob(method: "GET" | "PUT", rest: string) {
@@ -73,8 +73,8 @@ const routes: readonly NativeRoute[] = [
     target: toQueue,
     model: inModel,
     types,
-    units: falAsked,
-    secondsUsual,
+    units: falRequestUnits,
+    assumedSeconds: assumedSeconds,
     task: jobs,
   },
   {
@@ -112,19 +112,22 @@ function target({ groups }: NativeRequest): { readonly base: string; readonly pa
 }
 
 function limits(request: NativeRequest, model: ModelConfig): NativeLimits {
-  const most = atLeast(falAsked(request, model), model.minSeconds ?? secondsUsual);
+  const most = atLeast(falRequestUnits(request, model), model.minSeconds ?? assumedSeconds);
   return { maxOutputTokens: 0, ...most };
 }
 
 function meter({ request, model, headers }: NativeMeterContext): FalMeter {
-  const asked = atLeast(falAsked(request, model), model.minSeconds ?? secondsLeast);
-  return new FalMeter({ type: model.type, asked, headers });
+  const requested = atLeast(falRequestUnits(request, model), model.minSeconds ?? minChargedSeconds);
+  return new FalMeter({ type: model.type, requested, headers });
 }
 
 /** What a request asks for: the most that it can be charged by. */
-export function falAsked(request: NativeRequest, { type }: Pick<ModelConfig, "type">): TaskUnits {
+export function falRequestUnits(
+  request: NativeRequest,
+  { type }: Pick<ModelConfig, "type">,
+): TaskUnits {
   if (type !== ModelType.IMAGE) return { seconds: secondsIn(request) };
-  const counts = falCountNames.map((name) => numberSaid(request.member(name), name) ?? 1);
+  const counts = falCountNames.map((name) => readNumber(request.member(name), name) ?? 1);
   return { images: Math.ceil(Math.max(1, ...counts)) * megapixelsIn(request) };
 }
 
@@ -134,12 +137,12 @@ function megapixelsIn(request: NativeRequest): number {
   const { width, height } = isRecord(size)
     ? size
     : { width: request.member("width"), height: request.member("height") };
-  const pixels = (numberSaid(width, "width") ?? 0) * (numberSaid(height, "height") ?? 0);
+  const pixels = (readNumber(width, "width") ?? 0) * (readNumber(height, "height") ?? 0);
   return falMegapixels(pixels);
 }
 
 /** How many pictures a second has at the least where a request counts them and does not say. */
-const framesPerSecondLeast = 8;
+const minFramesPerSecond = 8;
 
 /** The most that the request says, for a model takes one name and overlooks the others. */
 function secondsIn(request: NativeRequest): number {
@@ -147,15 +150,15 @@ function secondsIn(request: NativeRequest): number {
   const rates = ["frames_per_second", "fps"].map((name) => lengthIn(request, name));
   const rate = Math.min(...rates.filter((each) => each > 0));
   const frames = lengthIn(request, "num_frames");
-  const shown = frames / (Number.isFinite(rate) ? rate : framesPerSecondLeast);
-  return Math.max(...said, shown) || secondsUsual;
+  const shown = frames / (Number.isFinite(rate) ? rate : minFramesPerSecond);
+  return Math.max(...said, shown) || assumedSeconds;
 }
 
 /** `5`, `"5"` or `"5s"`; 0 where it does not say. Models have words of their own, too: `auto`. */
 function lengthIn(request: NativeRequest, name: string, unit?: string): number {
   const value = request.member(name);
   const isWord = typeof value === "string" && /^[a-z]+$/i.test(value);
-  return isWord ? 0 : (numberSaid(value, name, unit) ?? 0);
+  return isWord ? 0 : (readNumber(value, name, unit) ?? 0);
 }
 
 /** `detail` is fal's own member; its client and others show `message`. */
@@ -164,7 +167,7 @@ function errorBody({ message, meaning }: GatewayError, requestId: string): JsonO
 }
 
 /** `?fal_webhook=`. */
-function readCallback({ query }: NativeRequest): NativeCallbackSaid {
+function readCallback({ query }: NativeRequest): NativeCallbackRequest {
   const url = query.get("fal_webhook") ?? "";
   return url === "" ? {} : { url };
 }

@@ -1,4 +1,4 @@
-/** What jobs of fal take. Each of its models has an input of its own: these are the names that most have. */
+/** Parameters of fal jobs. Each fal model has its own input; these are the names that most models share. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
@@ -6,10 +6,10 @@ import {
   aspectRatioParam,
   extraParam,
   fileParam,
-  mapped,
+  mapParams,
   negativePromptParam,
   numberParam,
-  ownParam,
+  vendorTextParam,
   type Params,
   paramsObject,
   promptParam,
@@ -17,14 +17,14 @@ import {
   sizeParam,
   stringParam,
   stringsParam,
-  wholeParam,
-  wordParam,
+  integerParam,
+  enumParam,
 } from "../task-params.ts";
 import type { TaskUnits } from "../task.ts";
 
 const promptMax = 32_000;
 
-/** What each type takes, and how it is called there. */
+/** The parameters of a model type and fal's names for them. */
 interface Form {
   readonly title: string;
   readonly members: Params;
@@ -55,15 +55,15 @@ const image: Form = {
     },
     size: sizeParam,
     aspectRatio: aspectRatioParam,
-    n: wholeParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
-    steps: wholeParam("How many steps to take", { least: 1, most: 200 }),
+    n: integerParam("How many pictures", { least: 1, most: 4, otherwise: 1 }),
+    steps: integerParam("How many steps to take", { least: 1, most: 200 }),
     guidanceScale: {
       type: "number",
       description: "How closely to follow the prompt",
       minimum: 0,
       maximum: 50,
     },
-    outputFormat: wordParam("The form of the file", ["png", "jpeg", "webp"]),
+    outputFormat: enumParam("The form of the file", ["png", "jpeg", "webp"]),
     seed: seedParam,
   },
   names: new Map([
@@ -87,9 +87,9 @@ const video: Form = {
     prompt: promptParam(promptMax),
     negativePrompt: negativePromptParam(promptMax),
     imageUrl: fileParam("The first frame"),
-    duration: wholeParam("How long, in seconds", { least: 1, most: 60 }),
+    duration: integerParam("How long, in seconds", { least: 1, most: 60 }),
     aspectRatio: aspectRatioParam,
-    resolution: ownParam("How fine, such as 720p or 1080p", 16),
+    resolution: vendorTextParam("How fine, such as 720p or 1080p", 16),
     seed: seedParam,
   },
   names: new Map([
@@ -110,9 +110,9 @@ const audio: Form = {
     prompt: promptParam(promptMax),
     lyrics: { ...promptParam(promptMax), description: "What to sing" },
     audioUrl: fileParam("A recording to start from"),
-    voice: ownParam("Whose voice, in the model's words", 128),
+    voice: vendorTextParam("Whose voice, in the model's words", 128),
     speed: { type: "number", description: "How fast; 1 is as usual", minimum: 0.25, maximum: 4 },
-    duration: wholeParam("How long, in seconds", { least: 1, most: 600 }),
+    duration: integerParam("How long, in seconds", { least: 1, most: 600 }),
     seed: seedParam,
   },
   names: new Map([
@@ -126,7 +126,7 @@ const audio: Form = {
   ]),
 };
 
-/** Names by which models make more than one picture. */
+/** Members that request several images. */
 export const falCountNames: readonly string[] = [
   "num_images",
   "num_outputs",
@@ -136,7 +136,7 @@ export const falCountNames: readonly string[] = [
   "n",
 ];
 
-/** Names by which models are told how long a film or a sound is to be. */
+/** Members that request the length of a video or audio. */
 export const falSecondsNames: readonly string[] = [
   "duration",
   "seconds_total",
@@ -144,8 +144,10 @@ export const falSecondsNames: readonly string[] = [
   "seconds",
 ];
 
-/** What else makes a model produce more than is paid for: what a task costs is computed from `n`, `size`
- * and `duration`. */
+/**
+ * Members that would make a model produce more than is charged: the price is computed from `n`, `size` and
+ * `duration`.
+ */
 const multipliers = [
   ...falCountNames,
   ...falSecondsNames,
@@ -168,7 +170,7 @@ function formOf(type: ModelType): Form {
   return type === ModelType.AUDIO ? audio : image;
 }
 
-/** Where a second has a price, one must say how many: models have defaults that are not known here. */
+/** The length is required where a second has a price, since the models' defaults are unknown here. */
 export function falSchema({ type, prices }: ModelConfig): JsonObject {
   const { title, members, names, required = [], oneOf = [] } = formOf(type);
   const isTimed =
@@ -189,9 +191,9 @@ function exampleOf(type: ModelType, isTimed: boolean): JsonObject {
   return isTimed ? { ...said, duration: 5 } : said;
 }
 
-/** The body of a job. @param model fal's name of it */
+/** The body of a job. @param model fal's name of the model */
 export function falInput(type: ModelType, model: string, params: JsonObject): JsonObject {
-  const input = mapped(params, formOf(type).names);
+  const input = mapParams(params, formOf(type).names);
   const [picture] = stringsParam(params, "imageUrls");
   const seconds = numberParam(params, "duration", 0);
   const size = sizeOf(params);
@@ -203,13 +205,13 @@ export function falInput(type: ModelType, model: string, params: JsonObject): Js
   };
 }
 
-/** Most models want a text, Google's one with a unit, some a number. */
+/** Most models take a string, Google's one with a unit, some a number. */
 function durationOf(model: string, seconds: number): string | number {
   if (/^fal-ai\/veo/.test(model)) return `${seconds}s`;
   return /^fal-ai\/(?:sora|ltx)/.test(model) ? seconds : String(seconds);
 }
 
-/** `undefined`: the model may choose. */
+/** `undefined` lets the model choose. */
 function sizeOf(
   params: JsonObject,
 ): { readonly width: number; readonly height: number } | undefined {
@@ -217,17 +219,17 @@ function sizeOf(
   return width && height ? { width, height } : undefined;
 }
 
-/** How many seconds a film or a sound is taken for where the request does not say, or its model overlooks it. */
-export const secondsUsual = 10;
+/** Assumed length of a video or audio, in seconds, where none is requested or the model ignores the request. */
+export const assumedSeconds = 10;
 
-/** See {@link VendorTasks.units}. Pictures of more than a megapixel are billed as several. */
-export function falUnitsAsked(params: JsonObject, { type }: ModelConfig): TaskUnits {
+/** Implements {@link VendorTasks.units}. Images of more than a megapixel are billed as several. */
+export function falParamsUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
   if (type !== ModelType.IMAGE) return { seconds: numberParam(params, "duration", 0) };
   const { width, height } = sizeOf(params) ?? { width: 0, height: 0 };
   return { images: numberParam(params, "n", 1) * falMegapixels(width * height) };
 }
 
-/** For how many pictures one of so many pixels counts. */
+/** The number of images that one of this many pixels is billed as. */
 export function falMegapixels(pixels: number): number {
   return Math.max(1, Math.ceil(pixels / 1_000_000));
 }

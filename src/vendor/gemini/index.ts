@@ -5,7 +5,7 @@ import type { VendorConfig } from "../../config/config.ts";
 import { geminiFault, geminiRetryAfter } from "./faults.ts";
 import { geminiNative } from "./native.ts";
 import { createGeminiTasks } from "./tasks.ts";
-import { createHttpVendor, endsWith, type Target } from "../http-vendor.ts";
+import { createHttpVendor, baseUrlEndsWith, type Target } from "../http-vendor.ts";
 import { createNativeTransport, nativeBaseUrl } from "../native-http.ts";
 import type { Vendor, VendorCall, VendorKind } from "../vendor.ts";
 
@@ -22,7 +22,8 @@ export const gemini: VendorKind = {
 function create(config: VendorConfig): Vendor {
   const { apiKey } = config;
   const credential = apiKey === undefined ? {} : { "x-goog-api-key": apiKey };
-  const version = endsWith(config, "/v1beta") || endsWith(config, "/v1") ? "" : "/v1beta";
+  const version =
+    baseUrlEndsWith(config, "/v1beta") || baseUrlEndsWith(config, "/v1") ? "" : "/v1beta";
   return createHttpVendor(config, {
     dialects: gemini.dialects,
     credential,

@@ -1,9 +1,9 @@
 /** What a reply of generateContent costs, read from its bytes as they come. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { readUsage } from "../../dialect/gemini/read-chunk.ts";
+import { readUsage } from "../../dialect/gemini/usage.ts";
 import { parseRecord } from "../../dialect/json/value.ts";
 import { ObjectScan, openBrace, quote } from "../../dialect/json/object-scan.ts";
-import { EventMould } from "../../dialect/json/event-mould.ts";
+import { EventTemplate } from "../../dialect/json/event-template.ts";
 import type { NativeMeter } from "../native.ts";
 
 /** Each chunk's counts hold for the whole reply: the last ones count. */
@@ -18,7 +18,7 @@ export class GeminiMeter implements NativeMeter {
   /** As it was written: most are overtaken before anybody asks. */
   #counts = "";
   #usage: Usage | undefined;
-  #mould: EventMould | undefined;
+  #mould: EventTemplate | undefined;
   /** Whether the last chunk was one text and its counts, and where that text stands. */
   #isPlain = false;
   #texts = 0;
@@ -58,7 +58,7 @@ export class GeminiMeter implements NativeMeter {
     const counts = { start: this.#chunk.start(at) - start, end: this.#chunk.end(at) - start };
     const text = { start: this.#textStart - start, end: this.#textEnd - start };
     if (!this.#isPlain || at < 0 || text.end > counts.start) return;
-    this.#mould = new EventMould({ event: bytes.subarray(start, end), text, counts });
+    this.#mould = new EventTemplate({ event: bytes.subarray(start, end), text, counts });
   }
 
   skim(bytes: Buffer, start: number): number {

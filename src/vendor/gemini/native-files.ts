@@ -1,24 +1,24 @@
-/** Files of Gemini's own interface: uploaded in two steps, read, used as input. */
+/** Only Gemini: its own interface has files, which are uploaded in two steps, read, and used as input. */
+import { invalid } from "../../core/validation.ts";
 import { isGoogleHost } from "../../dialect/gemini/guard.ts";
-import { unescaped } from "../../dialect/json/escapes.ts";
-import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import type { NativeMade, NativeRequest, NativeRoute } from "../native.ts";
+import { decodeUri } from "../../dialect/json/escapes.ts";
+import type { NativePassReply, NativeRequest, NativeRoute } from "../native.ts";
 
 const fileForm = "(?<id>[a-z0-9-]{1,100})";
 
 const fileOf = ({ groups }: NativeRequest): string => `files/${groups["id"] ?? ""}`;
 
-/** The second step names what the first has given out. */
+/** The second upload step names the upload that the first one created. */
 function uploadOf({ query }: NativeRequest): string {
   const [id = "", ...others] = query.getAll("upload_id");
   if (others.length === 0) return `uploads/${id}`;
-  throw invalid('"upload_id" stands twice in the query; send it once', "upload_id");
+  throw invalid("upload_id", '"upload_id" stands twice in the query; send it once');
 }
 
 const isSecondStep = ({ query }: NativeRequest): boolean => query.has("upload_id");
 
-/** What an upload makes: at first an address to send to, at last a file. */
-function uploaded({ headers, json }: NativeMade): readonly string[] {
+/** The names created by an upload: first an upload id, finally a file. */
+function uploaded({ headers, json }: NativePassReply): readonly string[] {
   const url = URL.parse(headers["x-goog-upload-url"] ?? "");
   const upload = url?.searchParams.get("upload_id") ?? "";
   const file = json?.["file"];
@@ -30,16 +30,17 @@ function uploaded({ headers, json }: NativeMade): readonly string[] {
 }
 
 const uploadPath = /^\/upload\/v1(?:beta)?\/files$/;
+
 const filePath = new RegExp(`^/v1(?:beta)?/files/${fileForm}$`);
 
-/** Their routes. The list of all files is the operator's. */
+/** The routes of files. The list of all files belongs to the operator. */
 export const geminiFiles: readonly NativeRoute[] = [
   {
     kind: "pass",
     method: "POST",
     path: uploadPath,
     when: isSecondStep,
-    owns: uploadOf,
+    ownedName: uploadOf,
     creates: uploaded,
   },
   {
@@ -47,40 +48,42 @@ export const geminiFiles: readonly NativeRoute[] = [
     method: "PUT",
     path: uploadPath,
     when: isSecondStep,
-    owns: uploadOf,
+    ownedName: uploadOf,
     creates: uploaded,
   },
   { kind: "pass", method: "POST", path: uploadPath, creates: uploaded },
-  { kind: "pass", method: "GET", path: filePath, owns: fileOf },
-  { kind: "pass", method: "DELETE", path: filePath, owns: fileOf },
+  { kind: "pass", method: "GET", path: filePath, ownedName: fileOf },
+  { kind: "pass", method: "DELETE", path: filePath, ownedName: fileOf },
   {
     kind: "pass",
     method: "GET",
     path: new RegExp(`^/v1(?:beta)?/files/${fileForm}:download$`),
-    owns: fileOf,
+    ownedName: fileOf,
     follows: [/\.googleusercontent\.com$/, /(?:^|\.)storage\.googleapis\.com$/],
   },
 ];
 
 /**
- * The file that an address means; `undefined`: none of Google's own. Read as the URL standard reads it, so that no
- * spelling of it is overlooked; what cannot be read but looks like one is a file that nobody has.
+ * The file that a URL refers to; `undefined` where it is not one of Google's. Parsed as the URL standard does, so
+ * that no spelling escapes. An unreadable URL that looks like a file reference counts as a file that nobody owns.
  */
 function fileIn(address: string): string | undefined {
   const bare = /^\s*\/?(files\/[a-z0-9-]+)\s*$/i.exec(address)?.[1];
   if (bare !== undefined) return bare;
   const url = URL.parse(address);
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    return /files\//i.test(unescaped(address)) ? address : undefined;
+    return /files\//i.test(decodeUri(address)) ? address : undefined;
   }
-  const path = unescaped(url.pathname);
+  const path = decodeUri(url.pathname);
   const isOwn = isGoogleHost(url.hostname.replace(/\.$/, ""));
   const [, name] = (isOwn ? /\/+(files\/[^/:]+)/i : /\/v1\w*\/+(files\/[^/:]+)/i).exec(path) ?? [];
   return name;
 }
 
-/** What may stand in the query of a request that is read, or charged. Google has others by which a reply comes in
- * another form than JSON, or without what it costs: `callback`, `fields`, `alt=proto`. */
+/**
+ * Query parameters allowed on reads and charged requests. Others of Google's make a reply omit its usage or change
+ * its form: `callback`, `fields`, `alt=proto`.
+ */
 const params: ReadonlySet<string> = new Set([
   "alt",
   "$alt",
@@ -94,18 +97,17 @@ const params: ReadonlySet<string> = new Set([
 /** @throws GatewayError INVALID_REQUEST */
 function checkQuery({ query }: NativeRequest): void {
   const other = [...query.keys()].find((name) => !params.has(name));
-  if (other !== undefined) throw invalid(`"${other}" is no parameter here: leave it out`, other);
+  if (other !== undefined) throw invalid(other, `"${other}" is no parameter here: leave it out`);
   const alts = [...query.getAll("alt"), ...query.getAll("$alt")];
   const isKnown = alts.every((alt) => alt === "json");
   const isSse = alts.length === 1 && query.get("alt") === "sse";
-  if (!isKnown && !isSse) throw invalid('"alt" must be json or sse, once', "alt");
+  if (!isKnown && !isSse) throw invalid("alt", '"alt" must be json or sse, once');
 }
 
-function invalid(text: string, param: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param });
-}
-
-/** What a request refers to that Google keeps: files, earlier interactions, and what cannot be made here. */
+/**
+ * The names of Google-hosted objects in a request: files, earlier interactions, and objects that cannot be created
+ * here.
+ */
 export function geminiReferences(request: NativeRequest): readonly string[] {
   checkQuery(request);
   const tier = request.member("serviceTier", "service_tier");
@@ -115,7 +117,7 @@ export function geminiReferences(request: NativeRequest): readonly string[] {
     !/^(?:auto|default|standard|flex)$/i.test(typeof tier === "string" ? tier : "")
   ) {
     const text = '"serviceTier" asks for a dearer service than the price of the model is for';
-    throw invalid(text, "serviceTier");
+    throw invalid("serviceTier", text);
   }
   const uris = request.mentions("fileUri", "file_uri", "uri");
   const files = uris.flatMap((uri) => fileIn(uri) ?? []);

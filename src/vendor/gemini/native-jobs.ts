@@ -1,4 +1,4 @@
-/** What goes on after its answer at Gemini: films, and interactions in the background. */
+/** Only Gemini: two kinds of jobs continue after the answer, videos and background interactions. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -7,7 +7,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { ObjectScan, openBrace } from "../../dialect/json/object-scan.ts";
 import { parseRecord, protoCountAt, recordAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { reportedUsage } from "../../dialect/usage.ts";
-import { numberMax, wrongNumber } from "../native-http.ts";
+import { numberMax, invalidNumber } from "../native-http.ts";
 import type {
   NativeModelAt,
   NativeRequest,
@@ -16,39 +16,39 @@ import type {
   NativeMeter,
 } from "../native.ts";
 import { faultText } from "../task-http.ts";
-import { VendorTrouble, type TaskNews, type TaskUnits, type TaskTokens } from "../task.ts";
-import { filmSeconds } from "./params.ts";
-import { operationNews } from "./tasks.ts";
+import { VendorReplyError, type TaskUpdate, type TaskUnits, type TaskTokens } from "../task.ts";
+import { defaultVideoSeconds } from "./params.ts";
+import { operationUpdate } from "./tasks.ts";
 
-/** A model in a path, as `models/<name>`. Names that need escapes are none of Google's. */
+/** A model in a path: `models/<name>`. Google's names need no escapes. */
 export const modelPath = "/v1(?:beta)?/models/(?<model>[\\w.@+-]{1,200}(?:/[\\w.@+-]{1,200})*)";
 
-/** Google keeps what its jobs make for two days. */
-const keptMs = 48 * 60 * 60 * 1_000;
+/** Google keeps results for two days. */
+const retentionMs = 48 * 60 * 60 * 1_000;
 
 const operationForm = /^(?:models\/[\w.@+-]{1,200}\/)?operations\/[\w-]{1,200}$/;
 
 const operations: NativeTask = {
-  word: "operations",
+  collection: "operations",
   idOf: ({ name }) => (typeof name === "string" && operationForm.test(name) ? name : undefined),
   path: (id) => `/v1beta/${id}`,
   statusOf: ({ done, error }) => {
     if (done !== true) return "running";
     return error === undefined ? "done" : "error";
   },
-  newsOf: operationNews,
+  readUpdate: operationUpdate,
   creates: (operation) => filesIn(operation),
-  keptMs,
+  retentionMs: retentionMs,
 };
 
 const interactions: NativeTask = {
-  word: "interactions",
+  collection: "interactions",
   idOf: ({ id }) => (typeof id === "string" && /^[\w.-]{1,256}$/.test(id) ? id : undefined),
   path: (id) => `/v1beta/interactions/${id}`,
   cancel: { method: "POST", path: (id) => `/v1beta/interactions/${id}/cancel` },
   statusOf: ({ status }) => textOf(status),
-  newsOf: interactionNews,
-  keptMs,
+  readUpdate: interactionUpdate,
+  retentionMs: retentionMs,
 };
 
 const named: NativeModelAt = { in: "body", members: ["model", "agent"], prefix: "models/" };
@@ -57,15 +57,18 @@ const interactionId = ({ groups }: NativeRequest): string => groups["id"] ?? "";
 const isStreamed = ({ query }: NativeRequest): boolean => query.get("stream") === "true";
 const types = [ModelType.TEXT, ModelType.IMAGE];
 
-/** Google may take texts for these too: what is no boolean would be one thing here and another there. */
-function isAsked(request: NativeRequest, name: string): boolean {
+/**
+ * Reads a flag. Google may accept strings too, so anything but a boolean is refused: it could mean different things
+ * here and there.
+ */
+function isRequested(request: NativeRequest, name: string): boolean {
   const value = request.member(name) ?? false;
   if (typeof value === "boolean") return value;
   const text = `"${name}" must be true or false`;
   throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: name });
 }
 
-/** Their routes. */
+/** The routes of jobs. */
 export const geminiJobs: readonly NativeRoute[] = [
   {
     kind: "submit",
@@ -73,7 +76,7 @@ export const geminiJobs: readonly NativeRoute[] = [
     path: new RegExp(`^${modelPath}:predictLongRunning$`),
     model: { in: "path", group: "model" },
     types: [ModelType.VIDEO],
-    units: filmUnits,
+    units: videoUnits,
     task: operations,
   },
   {
@@ -87,7 +90,7 @@ export const geminiJobs: readonly NativeRoute[] = [
     kind: "submit",
     method: "POST",
     path: /^\/v1(?:beta)?\/interactions$/,
-    when: (request) => isAsked(request, "background") && !isAsked(request, "stream"),
+    when: (request) => isRequested(request, "background") && !isRequested(request, "stream"),
     model: named,
     types,
     units: interactionUnits,
@@ -100,10 +103,10 @@ export const geminiJobs: readonly NativeRoute[] = [
     model: named,
     types,
     limits: (request, model) => ({
-      maxOutputTokens: outputTokensAsked(request),
+      maxOutputTokens: requestedOutputTokens(request),
       ...(model.type === ModelType.IMAGE && { images: 1 }),
     }),
-    reply: (request) => (isAsked(request, "stream") ? "events" : "whole"),
+    reply: (request) => (isRequested(request, "stream") ? "events" : "whole"),
     meter: () => new GeminiInteractionMeter(),
     creates: ({ id, interaction }) => {
       const made = id ?? objectOf(interaction)["id"];
@@ -115,7 +118,7 @@ export const geminiJobs: readonly NativeRoute[] = [
     method: "GET",
     path: new RegExp(`^/v1(?:beta)?/interactions/${idPath}$`),
     when: isStreamed,
-    owns: (request) => `interactions/${interactionId(request)}`,
+    ownedName: (request) => `interactions/${interactionId(request)}`,
   },
   {
     kind: "poll",
@@ -135,27 +138,27 @@ export const geminiJobs: readonly NativeRoute[] = [
     kind: "pass",
     method: "DELETE",
     path: new RegExp(`^/v1(?:beta)?/interactions/${idPath}$`),
-    owns: (request) => `interactions/${interactionId(request)}`,
+    ownedName: (request) => `interactions/${interactionId(request)}`,
   },
 ];
 
-/** Every instance is a film, or as many as are asked for. */
-function filmUnits(
+/** Each instance is one video, or as many as requested. */
+function videoUnits(
   request: NativeRequest,
-  { minSeconds = filmSecondsLeast }: ModelConfig,
+  { minSeconds = minVideoSeconds }: ModelConfig,
 ): TaskUnits {
   const parameters = objectOf(request.member("parameters"));
   const instances = request.member("instances");
-  const films = Array.isArray(instances) ? Math.max(1, instances.length) : 1;
-  const samples = mostOf(parameters, "sampleCount", "sample_count", "numberOfVideos") ?? 1;
-  const seconds = mostOf(parameters, "durationSeconds", "duration_seconds") ?? filmSeconds;
-  return { seconds: films * Math.max(1, samples) * Math.max(seconds, minSeconds) };
+  const videos = Array.isArray(instances) ? Math.max(1, instances.length) : 1;
+  const samples = maxOf(parameters, "sampleCount", "sample_count", "numberOfVideos") ?? 1;
+  const seconds = maxOf(parameters, "durationSeconds", "duration_seconds") ?? defaultVideoSeconds;
+  return { seconds: videos * Math.max(1, samples) * Math.max(seconds, minSeconds) };
 }
 
-/** No film of Google's is shorter, in seconds: it refuses who asks for one. */
-const filmSecondsLeast = 4;
+/** Google refuses shorter videos, in seconds. */
+const minVideoSeconds = 4;
 
-/** What a model makes at the most where neither request nor configuration says it. */
+/** Output token limit where neither request nor configuration has one. */
 const outputTokensMax = 65_536;
 
 function interactionUnits(
@@ -164,25 +167,25 @@ function interactionUnits(
 ): TaskUnits {
   return {
     inputTokens: request.inputTokens,
-    outputTokens: outputTokensAsked(request) ?? (maxOutputTokens || outputTokensMax),
+    outputTokens: requestedOutputTokens(request) ?? (maxOutputTokens || outputTokensMax),
     ...(type === ModelType.IMAGE && { images: 1 }),
   };
 }
 
-function outputTokensAsked(request: NativeRequest): number | undefined {
+function requestedOutputTokens(request: NativeRequest): number | undefined {
   const config = objectOf(request.member("generation_config", "generationConfig"));
-  return mostOf(config, "max_output_tokens", "maxOutputTokens");
+  return maxOf(config, "max_output_tokens", "maxOutputTokens");
 }
 
-/** How an interaction stands. @throws VendorTrouble */
-function interactionNews(interaction: JsonObject): TaskNews {
+/** Reads the state of an interaction. @throws VendorReplyError */
+function interactionUpdate(interaction: JsonObject): TaskUpdate {
   const status = textOf(interaction["status"]);
   switch (status) {
     case "queued":
     case "in_progress":
     case "requires_continuation":
       return { status: "running" };
-    // The model's turn is over: its caller answers with a new interaction.
+    // The model's turn is complete; the caller replies with a new interaction.
     case "requires_action":
     case "completed":
     case "incomplete": {
@@ -200,14 +203,14 @@ function interactionNews(interaction: JsonObject): TaskNews {
     case "cancelled": {
       const usage = interactionTokens(objectOf(interaction["usage"]));
       const isTaken = usage !== undefined && usage.inputTokens + usage.outputTokens > 0;
-      return { status: "cancelled", ...(isTaken && { taken: { usage } }) };
+      return { status: "cancelled", ...(isTaken && { reportedCost: { usage } }) };
     }
     default:
-      throw new VendorTrouble(200, `told the unknown status ${status}`);
+      throw new VendorReplyError(200, `told the unknown status ${status}`);
   }
 }
 
-/** The films of an operation, by the names of their files. */
+/** The names of the video files in an operation. */
 function filesIn(value: JsonValue): readonly string[] {
   if (typeof value === "string") {
     const [, name] = /\/(files\/[a-z0-9-]+)(?::download)?(?:\?.*)?$/.exec(value) ?? [];
@@ -221,34 +224,35 @@ function textOf(value: JsonValue | undefined): string {
   return typeof value === "string" ? value : "";
 }
 
-/** An object; empty where it is none. */
+/** The value as an object; empty where it is none. */
 export function objectOf(value: unknown): JsonObject {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? (value as JsonObject) : {};
 }
 
 /**
- * The most of a figure that Google takes under several names; `undefined`: it is not there, or 0, by which Google's
- * messages say the same: held must be what the vendor's own default can come to.
+ * The largest of a figure's values under several names; `undefined` where it is absent or 0, which Google's
+ * messages treat alike. The hold must cover the vendor's own default.
  *
- * @throws GatewayError INVALID_REQUEST where it is no number
+ * @throws GatewayError INVALID_REQUEST where a value is no number
  */
-export function mostOf(object: JsonObject, ...names: readonly string[]): number | undefined {
+export function maxOf(object: JsonObject, ...names: readonly string[]): number | undefined {
   const most = Math.max(...names.map((name) => figureOf(object[name], name)));
   return most === 0 ? undefined : Math.ceil(most);
 }
 
-/** Google takes texts for numbers, also such as `1e2`. @throws GatewayError INVALID_REQUEST where it is none */
+/**
+ * Google accepts numbers as strings, such as `1e2`. @throws GatewayError INVALID_REQUEST where the value is no
+ * number
+ */
 function figureOf(value: JsonValue | undefined, name: string): number {
   if (value === undefined || value === null || value === "") return 0;
   const number = typeof value === "string" ? Number(value) : value;
   if (typeof number === "number" && number >= 0 && number <= numberMax) return number;
-  throw wrongNumber(name);
+  throw invalidNumber(name);
 }
 
-/* What an interaction of Gemini costs, and says. */
-
-/** Reads a whole interaction, or the events of one: the last usage counts. */
+/** Meters an interaction, whole or streamed. The last usage counts. */
 class GeminiInteractionMeter implements NativeMeter {
   usage: Usage | undefined;
   textBytes = 0;
@@ -293,15 +297,15 @@ class GeminiInteractionMeter implements NativeMeter {
 
   #readUsage(usage: JsonRecord | undefined): void {
     if (usage === undefined) return;
-    const told = interactionTokens(usage);
-    if (told === undefined) return;
-    const { inputTokens: input, cachedInputTokens: cached, outputTokens: output } = told;
-    const { reasoningTokens: reasoning } = told;
+    const reported = interactionTokens(usage);
+    if (reported === undefined) return;
+    const { inputTokens: input, cachedInputTokens: cached, outputTokens: output } = reported;
+    const { reasoningTokens: reasoning } = reported;
     this.usage = reportedUsage({ input, cached, written: 0, output, reasoning }) ?? this.usage;
   }
 }
 
-/** Thoughts are output, and what tools have brought in is input. */
+/** Thinking counts as output, and tool results as input. */
 export function interactionTokens(usage: JsonRecord): TaskTokens | undefined {
   const input = protoCountAt(usage, "total_input_tokens");
   if (input === undefined) return undefined;
@@ -314,7 +318,7 @@ export function interactionTokens(usage: JsonRecord): TaskTokens | undefined {
   };
 }
 
-/** The texts of what it came to, without its thoughts. */
+/** The output texts, without thinking. */
 function interactionText({ outputs, steps }: JsonObject): string {
   return [outputs, steps].flatMap((each) => textsIn(each ?? null)).join("");
 }

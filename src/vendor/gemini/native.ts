@@ -5,17 +5,17 @@ import type { ModelConfig } from "../../config/config.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { GeminiMeter } from "./meter.ts";
 import { geminiFiles, geminiReferences } from "./native-files.ts";
-import { geminiJobs, modelPath, mostOf, objectOf } from "./native-jobs.ts";
+import { geminiJobs, modelPath, maxOf, objectOf } from "./native-jobs.ts";
 import type {
   NativeApi,
-  NativeCallbackSaid,
+  NativeCallbackRequest,
   NativeLimits,
   NativeRequest,
   NativeRoute,
 } from "../native.ts";
 
 const inModel = { in: "path", group: "model" } as const;
-const textAndPictures = [ModelType.TEXT, ModelType.IMAGE] as const;
+const textAndImages = [ModelType.TEXT, ModelType.IMAGE] as const;
 
 /** What a picture can come to in tokens where the model's configuration does not say: the longest reply that
  * Google lists for a model that draws. */
@@ -27,7 +27,7 @@ const routes: readonly NativeRoute[] = [
     method: "POST",
     path: new RegExp(`^${modelPath}:generateContent$`),
     model: inModel,
-    types: textAndPictures,
+    types: textAndImages,
     limits: generateLimits,
     reply: () => "whole",
     meter: () => new GeminiMeter(),
@@ -37,7 +37,7 @@ const routes: readonly NativeRoute[] = [
     method: "POST",
     path: new RegExp(`^${modelPath}:streamGenerateContent$`),
     model: inModel,
-    types: textAndPictures,
+    types: textAndImages,
     limits: generateLimits,
     reply: ({ query }) => (query.getAll("alt").includes("sse") ? "events" : "array"),
     meter: () => new GeminiMeter(),
@@ -65,8 +65,8 @@ const allRoutes: readonly NativeRoute[] = [...routes, ...geminiJobs, ...geminiFi
 /** `generationConfig` in either spelling: Google takes both. */
 function generateLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
   const config = objectOf(request.member("generationConfig", "generation_config"));
-  const most = mostOf(config, "maxOutputTokens", "max_output_tokens");
-  const choices = mostOf(config, "candidateCount", "candidate_count") ?? 1;
+  const most = maxOf(config, "maxOutputTokens", "max_output_tokens");
+  const choices = maxOf(config, "candidateCount", "candidate_count") ?? 1;
   if (model.type !== ModelType.IMAGE) return { maxOutputTokens: most, choices };
   return { maxOutputTokens: most ?? (model.maxOutputTokens || imageTokensMax), choices, images: 1 };
 }
@@ -149,7 +149,7 @@ export const geminiNative: NativeApi = {
 };
 
 /** `webhook_config` of interactions: the first of its addresses. */
-function readCallback(request: NativeRequest): NativeCallbackSaid {
+function readCallback(request: NativeRequest): NativeCallbackRequest {
   const { uris } = objectOf(request.member("webhook_config", "webhookConfig"));
   const [url] = Array.isArray(uris) ? uris : [];
   return typeof url === "string" ? { url } : {};

@@ -1,21 +1,21 @@
-/** What pictures and films of Gemini take. */
+/** Parameters of Gemini's images and videos. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import {
-  dataOf,
+  parseDataUrl,
   negativePromptParam,
   paramsObject,
-  pictureParam,
+  imageParam,
   promptParam,
   seedParam,
   stringParam,
   stringsParam,
-  wholeParam,
-  wordParam,
+  integerParam,
+  enumParam,
 } from "../task-params.ts";
 
 const ratios = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
 
-/** The parameters of a picture. */
+/** The parameters of an image. */
 export const imageSchema = paramsObject(
   "imageParams",
   {
@@ -23,48 +23,50 @@ export const imageSchema = paramsObject(
     imageUrls: {
       type: "array",
       description: "Pictures to start from",
-      items: pictureParam("One of them"),
+      items: imageParam("One of them"),
       minItems: 1,
       maxItems: 14,
     },
-    aspectRatio: wordParam("Width to height", ratios),
-    resolution: wordParam("How fine, for models that have a choice", ["1k", "2k", "4k"]),
+    aspectRatio: enumParam("Width to height", ratios),
+    resolution: enumParam("How fine, for models that have a choice", ["1k", "2k", "4k"]),
     seed: seedParam,
   },
   { required: ["prompt"] },
 );
 
-/** How long a film is where nobody says, in seconds: the longest, which is Veo's own default. */
-export const filmSeconds = 8;
+/** Default length of a video, in seconds: the longest, which is also Veo's default. */
+export const defaultVideoSeconds = 8;
 
-/** The parameters of a film. */
+/** The parameters of a video. */
 export const videoSchema = paramsObject(
   "videoParams",
   {
     prompt: promptParam(8_000),
     negativePrompt: negativePromptParam(8_000),
-    imageUrl: pictureParam("The first frame"),
-    duration: wholeParam("How long, in seconds", { least: 4, most: 8, otherwise: filmSeconds }),
-    aspectRatio: wordParam("Width to height", ["16:9", "9:16"]),
-    resolution: wordParam("How fine", ["720p", "1080p", "4k"]),
+    imageUrl: imageParam("The first frame"),
+    duration: integerParam("How long, in seconds", {
+      least: 4,
+      most: 8,
+      otherwise: defaultVideoSeconds,
+    }),
+    aspectRatio: enumParam("Width to height", ["16:9", "9:16"]),
+    resolution: enumParam("How fine", ["720p", "1080p", "4k"]),
     seed: seedParam,
   },
   { required: ["prompt"] },
 );
 
-/** The body of `generateContent` for one picture. */
+/** The body of `generateContent` for one image. */
 export function imageBody(params: JsonObject): JsonObject {
-  const pictures = stringsParam(params, "imageUrls").map((url) => ({
-    inlineData: { ...dataOf(url) },
+  const images = stringsParam(params, "imageUrls").map((url) => ({
+    inlineData: { ...parseDataUrl(url) },
   }));
   const aspectRatio = stringParam(params, "aspectRatio");
   const imageSize = stringParam(params, "resolution")?.toUpperCase();
   const imageConfig = { ...(aspectRatio && { aspectRatio }), ...(imageSize && { imageSize }) };
   const { seed } = params;
   return {
-    contents: [
-      { role: "user", parts: [{ text: stringParam(params, "prompt") ?? "" }, ...pictures] },
-    ],
+    contents: [{ role: "user", parts: [{ text: stringParam(params, "prompt") ?? "" }, ...images] }],
     generationConfig: {
       responseModalities: ["TEXT", "IMAGE"],
       ...(Object.keys(imageConfig).length > 0 && { imageConfig }),
@@ -73,12 +75,12 @@ export function imageBody(params: JsonObject): JsonObject {
   };
 }
 
-/** The body of `predictLongRunning` for one film. */
+/** The body of `predictLongRunning` for one video. */
 export function videoBody(params: JsonObject): JsonObject {
-  const { duration = filmSeconds, aspectRatio, resolution, negativePrompt, seed } = params;
+  const { duration = defaultVideoSeconds, aspectRatio, resolution, negativePrompt, seed } = params;
   const url = stringParam(params, "imageUrl");
-  const picture = url === undefined ? undefined : dataOf(url);
-  const image = picture && { bytesBase64Encoded: picture.data, mimeType: picture.mimeType };
+  const source = url === undefined ? undefined : parseDataUrl(url);
+  const image = source && { bytesBase64Encoded: source.data, mimeType: source.mimeType };
   return {
     instances: [{ prompt: stringParam(params, "prompt") ?? "", ...(image && { image }) }],
     parameters: {

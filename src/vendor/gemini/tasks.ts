@@ -1,46 +1,47 @@
 /**
- * Pictures and films of Gemini: a picture is part of a whole reply, a film (Veo) is an operation that is asked
- * for until it is done. Neither knows a repetition, and no operation can be found but by its name.
+ * Images and videos of Gemini. An image is part of a whole reply; a video (Veo) is an operation that is polled
+ * until it is done. Repeats are not recognised, and operations are found by name only.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, VendorConfig } from "../../config/config.ts";
-import { errorMember, textMember, endsWith } from "../http-vendor.ts";
+import { errorMember, textMember, baseUrlEndsWith } from "../http-vendor.ts";
 import { geminiFault, geminiRetryAfter } from "./faults.ts";
-import { filmSeconds, imageBody, imageSchema, videoBody, videoSchema } from "./params.ts";
+import { defaultVideoSeconds, imageBody, imageSchema, videoBody, videoSchema } from "./params.ts";
 import {
   createTaskHttp,
   faultText,
   isOk,
-  jsonOf,
-  type RefusalWords,
+  parseJsonReply,
+  type RefusalReader,
   submitTask,
   type TaskHttp,
   type TaskReply,
-  troubleOf,
+  readReplyError,
 } from "../task-http.ts";
 import { numberParam, stringParam, stringsParam } from "../task-params.ts";
 import {
   type OpenTasks,
   type Submitted,
   type TaskFault,
-  type TaskNews,
+  type TaskUpdate,
   TaskRefused,
   type TaskSubmission,
   type TaskTokens,
   type TaskUnits,
   type VendorFile,
-  VendorTrouble,
+  VendorReplyError,
 } from "../task.ts";
 
-/** Makes them. */
+/** Creates the adapter. */
 export function createGeminiTasks(config: VendorConfig): OpenTasks {
   const { apiKey } = config;
   const credential = apiKey === undefined ? {} : { "x-goog-api-key": apiKey };
-  const version = endsWith(config, "/v1beta") || endsWith(config, "/v1") ? "" : "/v1beta";
-  const pictures = createTaskHttp(config, { credential, isSynchronous: true });
-  const films = createTaskHttp(config, { credential, isSynchronous: false });
-  // The key goes with a file of the vendor's own place only, never to where else an answer may point.
+  const version =
+    baseUrlEndsWith(config, "/v1beta") || baseUrlEndsWith(config, "/v1") ? "" : "/v1beta";
+  const imageHttp = createTaskHttp(config, { credential, isSynchronous: true });
+  const videoHttp = createTaskHttp(config, { credential, isSynchronous: false });
+  // The key is sent only with files on the vendor's own host, wherever else a reply may point.
   const { origin } = new URL(config.baseUrl);
   const headersFor = (url: string): Readonly<Record<string, string>> =>
     URL.parse(url)?.origin === origin ? credential : {};
@@ -49,20 +50,26 @@ export function createGeminiTasks(config: VendorConfig): OpenTasks {
     types: new Set([ModelType.IMAGE, ModelType.VIDEO]),
     canCancel: false,
     submit: (task) =>
-      task.type === ModelType.VIDEO ? film(films, task, version) : draw(pictures, task, version),
+      task.type === ModelType.VIDEO
+        ? submitVideo(videoHttp, task, version)
+        : draw(imageHttp, task, version),
     async poll(vendorTaskId, signal) {
-      const reply = await films.ask({ method: "GET", path: `${version}/${vendorTaskId}`, signal });
-      return newsOf(reply, headersFor);
+      const reply = await videoHttp.send({
+        method: "GET",
+        path: `${version}/${vendorTaskId}`,
+        signal,
+      });
+      return updateOf(reply, headersFor);
     },
     paramsSchema: ({ type }) => (type === ModelType.VIDEO ? videoSchema : imageSchema),
     units,
     async close() {
-      await Promise.all([pictures.close(), films.close()]);
+      await Promise.all([imageHttp.close(), videoHttp.close()]);
     },
   };
 }
 
-const words: RefusalWords = {
+const words: RefusalReader = {
   faultOf: geminiFault,
   retryAfterOf: geminiRetryAfter,
   messageOf(body) {
@@ -88,26 +95,26 @@ async function draw(http: TaskHttp, task: TaskSubmission, version: string): Prom
   const { model, params, signal } = task;
   const path = `${pathOf(version, model)}:generateContent`;
   const request = { method: "POST", path, json: imageBody(params), signal } as const;
-  const answer = jsonOf(await submitTask(http, request, words)) ?? {};
+  const answer = parseJsonReply(await submitTask(http, request, words)) ?? {};
   const [candidate = {}] = objects(answer["candidates"]);
   const files = objects(member(candidate, "content")["parts"]).flatMap(fileOf);
-  if (files.length === 0) throw noPicture(answer, candidate);
+  if (files.length === 0) throw noImage(answer, candidate);
   const usage = usageOf(member(answer, "usageMetadata"));
   return { done: { files, units: { images: files.length }, ...(usage && { usage }) } };
 }
 
-/** What the model drew, without what it thought of on the way. */
+/** The image in a part; images made while thinking do not count. */
 function fileOf(part: JsonObject): readonly VendorFile[] {
   const { mimeType, data } = member(part, "inlineData");
-  const isPicture = typeof mimeType === "string" && typeof data === "string" && !part["thought"];
-  return isPicture ? [{ bytes: Buffer.from(data, "base64"), contentType: mimeType }] : [];
+  const isImage = typeof mimeType === "string" && typeof data === "string" && !part["thought"];
+  return isImage ? [{ bytes: Buffer.from(data, "base64"), contentType: mimeType }] : [];
 }
 
-/** Reasons to end, and to block, that are about the content. */
+/** Finish and block reasons about the content. */
 const contentReasons =
   /^(IMAGE_)?(SAFETY|PROHIBITED_CONTENT|RECITATION)$|^(BLOCKLIST|SPII|OTHER_CONTENT|MODEL_ARMOR)$/;
 
-function noPicture(answer: JsonObject, candidate: JsonObject): TaskRefused {
+function noImage(answer: JsonObject, candidate: JsonObject): TaskRefused {
   const blocked = stringParam(member(answer, "promptFeedback"), "blockReason");
   const reason = blocked ?? stringParam(candidate, "finishReason") ?? "no reason";
   const isRejected = blocked !== undefined || contentReasons.test(reason);
@@ -115,33 +122,37 @@ function noPicture(answer: JsonObject, candidate: JsonObject): TaskRefused {
   return new TaskRefused(code, faultText(code, `no picture, ${reason}`));
 }
 
-/** `models/…/operations/…`: it becomes a path, so it must be one. */
+/** `models/…/operations/…`. It becomes part of a path, so it must be well-formed. */
 const operationForm = /^(?:[A-Za-z]+\/[\w.-]{1,128}\/)?operations\/[\w.-]{1,256}$/;
 
-async function film(http: TaskHttp, task: TaskSubmission, version: string): Promise<Submitted> {
+async function submitVideo(
+  http: TaskHttp,
+  task: TaskSubmission,
+  version: string,
+): Promise<Submitted> {
   const { model, params, signal } = task;
   const path = `${pathOf(version, model)}:predictLongRunning`;
   const request = { method: "POST", path, json: videoBody(params), signal } as const;
   const reply = await submitTask(http, request, { ...words, isSynchronous: false });
-  const name = jsonOf(reply)?.["name"];
+  const name = parseJsonReply(reply)?.["name"];
   if (typeof name === "string" && operationForm.test(name) && !name.includes("..")) {
     return { vendorTaskId: name };
   }
-  throw new VendorTrouble(reply.status, "answered a film without the name of its operation");
+  throw new VendorReplyError(reply.status, "answered a film without the name of its operation");
 }
 
 type HeadersFor = (url: string) => Readonly<Record<string, string>>;
 
-/** How an operation stands. @throws VendorTrouble where it is none */
-function newsOf(reply: TaskReply, headersFor: HeadersFor): TaskNews {
-  if (!isOk(reply)) throw troubleOf(reply, words);
-  return operationNews(jsonOf(reply) ?? {}, headersFor);
+/** The state of an operation. @throws VendorReplyError where the reply is none */
+function updateOf(reply: TaskReply, headersFor: HeadersFor): TaskUpdate {
+  if (!isOk(reply)) throw readReplyError(reply, words);
+  return operationUpdate(parseJsonReply(reply) ?? {}, headersFor);
 }
 
-/** The same, of what an operation says of itself. @throws VendorTrouble where it is none */
-export function operationNews(operation: JsonObject, headersFor: HeadersFor): TaskNews {
+/** Reads the state from an operation's JSON. @throws VendorReplyError where it is no operation */
+export function operationUpdate(operation: JsonObject, headersFor: HeadersFor): TaskUpdate {
   if (typeof operation["name"] !== "string") {
-    throw new VendorTrouble(200, "answered with something else than an operation");
+    throw new VendorReplyError(200, "answered with something else than an operation");
   }
   if (operation["done"] !== true) return { status: "running" };
   const { error } = operation;
@@ -150,14 +161,14 @@ export function operationNews(operation: JsonObject, headersFor: HeadersFor): Ta
       ? { status: "cancelled" }
       : { status: "failed", error: failureOf(error) };
   }
-  return filmOf(member(member(operation, "response"), "generateVideoResponse"), headersFor);
+  return videoOf(member(member(operation, "response"), "generateVideoResponse"), headersFor);
 }
 
-/** Where Google's downloads send on to. */
+/** Hosts that Google's downloads redirect to. */
 const redirectHosts = [".googleapis.com", ".googleusercontent.com"];
 
-/** A film that the filter took is no film, though the operation went well. */
-function filmOf(response: JsonObject, headersFor: HeadersFor): TaskNews {
+/** A video removed by the safety filter is missing from a successful operation. */
+function videoOf(response: JsonObject, headersFor: HeadersFor): TaskUpdate {
   const files = objects(response["generatedSamples"]).flatMap((sample): VendorFile[] => {
     const { uri } = member(sample, "video");
     return typeof uri === "string" && URL.canParse(uri)
@@ -171,7 +182,7 @@ function filmOf(response: JsonObject, headersFor: HeadersFor): TaskNews {
   return { status: "failed", error: { code, message: faultText(code, reasons) } };
 }
 
-/** By the code of google.rpc.Status, and by what it says. */
+/** Classifies a failure by the google.rpc.Status code and message. */
 function failureOf(error: JsonObject): TaskFault {
   const said = stringParam(error, "message") ?? "";
   if (isContent(said)) return fault("content_rejected", said);
@@ -182,7 +193,7 @@ function fault(code: TaskFault["code"], said: string): TaskFault {
   return { code, message: faultText(code, said) };
 }
 
-/** Thoughts are output. */
+/** Thinking counts as output. */
 function usageOf(usage: JsonObject): TaskTokens | undefined {
   if (typeof usage["promptTokenCount"] !== "number") return undefined;
   const said = numberParam(usage, "candidatesTokenCount", 0);
@@ -190,15 +201,18 @@ function usageOf(usage: JsonObject): TaskTokens | undefined {
   return { inputTokens: usage["promptTokenCount"], outputTokens: said + thought };
 }
 
-/** What a picture can come to in tokens where the model's configuration does not say: the longest reply that
- * Google lists for a model that draws. */
+/**
+ * Token limit of an image where the model's configuration has none: the longest reply that Google lists for an
+ * image model.
+ */
 const imageTokensMax = 32_768;
 
-/** What a picture that is read is, in tokens, at most. */
+/** Most tokens of an input image. */
 const readTokensMax = 2_580;
 
 function units(params: JsonObject, { type, maxOutputTokens }: ModelConfig): TaskUnits {
-  if (type === ModelType.VIDEO) return { seconds: numberParam(params, "duration", filmSeconds) };
+  if (type === ModelType.VIDEO)
+    return { seconds: numberParam(params, "duration", defaultVideoSeconds) };
   const bytes = Buffer.byteLength(stringParam(params, "prompt") ?? "");
   return {
     images: 1,

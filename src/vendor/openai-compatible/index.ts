@@ -2,13 +2,14 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
-import { bearer, createHttpVendor } from "../http-vendor.ts";
+import { bearerHeader, createHttpVendor } from "../http-vendor.ts";
 import { openaiFault } from "../openai/faults.ts";
 import { createOpenaiTasks } from "../openai/tasks.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
 
 export const openaiCompatible: VendorKind = {
   dialects: [Dialect.CHAT_COMPLETIONS],
+  limitParameter: "max_tokens",
   modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.AUDIO],
   needsBaseUrl: true,
   needsApiKey: false,
@@ -18,7 +19,7 @@ export const openaiCompatible: VendorKind = {
 function create(config: VendorConfig): Vendor {
   return createHttpVendor(config, {
     dialects: openaiCompatible.dialects,
-    credential: bearer(config.apiKey),
+    credential: bearerHeader(config.apiKey),
     target: ({ query }) => ({ path: "/chat/completions", query }),
     embed: "/embeddings",
     faultOf: openaiFault,

@@ -2,13 +2,14 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
-import { bearer, createHttpVendor, pathOf } from "../http-vendor.ts";
+import { bearerHeader, createHttpVendor, pathOf } from "../http-vendor.ts";
 import { openaiFault } from "./faults.ts";
 import { createOpenaiTasks } from "./tasks.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
 
 export const openai: VendorKind = {
   dialects: [Dialect.RESPONSES, Dialect.CHAT_COMPLETIONS],
+  limitParameter: "max_completion_tokens",
   modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.AUDIO],
   needsBaseUrl: true,
   needsApiKey: true,
@@ -23,7 +24,7 @@ const paths: ReadonlyMap<Dialect, string> = new Map([
 function create(config: VendorConfig): Vendor {
   return createHttpVendor(config, {
     dialects: openai.dialects,
-    credential: bearer(config.apiKey),
+    credential: bearerHeader(config.apiKey),
     target: ({ dialect, query }) => ({ path: pathOf(paths, dialect), query }),
     countTokens: new Map([[Dialect.RESPONSES, "/responses/input_tokens"]]),
     embed: "/embeddings",

@@ -1,17 +1,17 @@
-/** What pictures and speech of OpenAI's style take, and how they are called there. */
+/** Parameters of images and speech in OpenAI's style. */
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { SoundFormat } from "../media-length.ts";
+import type { AudioFormat } from "../media-length.ts";
 import {
   extraParam,
   type Mapping,
-  mapped,
-  ownParam,
+  mapParams,
+  vendorTextParam,
   paramsObject,
   promptParam,
   sizeParam,
   stringParam,
-  wholeParam,
-  wordParam,
+  integerParam,
+  enumParam,
 } from "../task-params.ts";
 
 const imageNames: Mapping = new Map([
@@ -28,7 +28,7 @@ const speechNames: Mapping = new Map([
   ["speed", "speed"],
 ]);
 
-/** What the adapter itself decides: where the result comes, and how. */
+/** Members that the adapter itself sets: delivery and format of the result. */
 const own = [
   "model",
   "stream",
@@ -39,7 +39,7 @@ const own = [
   "user",
 ];
 
-/** Further parameters of OpenAI itself: closed, for some others change what a picture costs. */
+/** Further parameters of OpenAI itself. A closed list, since some others change the price of an image. */
 function openaiExtra(members: Readonly<Record<string, JsonObject>>): JsonObject {
   return {
     type: "object",
@@ -57,16 +57,16 @@ export function imageSchema(isOpenai: boolean): JsonObject {
     {
       prompt: promptParam(32_000),
       size: sizeParam,
-      n: wholeParam("How many pictures", { least: 1, most: 10, otherwise: 1 }),
+      n: integerParam("How many pictures", { least: 1, most: 10, otherwise: 1 }),
       quality: isOpenai
-        ? wordParam(quality, ["low", "medium", "high", "xhigh", "max", "auto"])
-        : ownParam(quality, 32),
-      outputFormat: wordParam("The form of the file", ["png", "jpeg", "webp"]),
+        ? enumParam(quality, ["low", "medium", "high", "xhigh", "max", "auto"])
+        : vendorTextParam(quality, 32),
+      outputFormat: enumParam("The form of the file", ["png", "jpeg", "webp"]),
       extra: isOpenai
         ? openaiExtra({
-            background: wordParam("What is behind", ["transparent", "opaque", "auto"]),
-            moderation: wordParam("How strictly content is filtered", ["low", "auto"]),
-            output_compression: wholeParam("How much of the quality is kept, in percent", {
+            background: enumParam("What is behind", ["transparent", "opaque", "auto"]),
+            moderation: enumParam("How strictly content is filtered", ["low", "auto"]),
+            output_compression: integerParam("How much of the quality is kept, in percent", {
               least: 0,
               most: 100,
             }),
@@ -77,7 +77,7 @@ export function imageSchema(isOpenai: boolean): JsonObject {
   );
 }
 
-/** What other servers of this style call the number of pictures. */
+/** Names for the number of images on other servers of this style. */
 const multipliers = ["batch_size", "num_images", "num_outputs", "number_of_images", "samples"];
 
 /** @param isOpenai see {@link createOpenaiTasks} */
@@ -87,8 +87,8 @@ export function speechSchema(isOpenai: boolean): JsonObject {
     {
       text: { ...promptParam(4_096), description: "What to say" },
       prompt: { ...promptParam(4_096), description: "The same as text" },
-      voice: { ...ownParam("Whose voice, in the vendor's words", 128), default: "alloy" },
-      format: wordParam("The form of the file", [...soundFormats], "mp3"),
+      voice: { ...vendorTextParam("Whose voice, in the vendor's words", 128), default: "alloy" },
+      format: enumParam("The form of the file", [...audioFormats], "mp3"),
       speed: {
         type: "number",
         description: "How fast; 1 is as usual",
@@ -97,34 +97,34 @@ export function speechSchema(isOpenai: boolean): JsonObject {
         default: 1,
       },
       extra: isOpenai
-        ? openaiExtra({ instructions: ownParam("How to say it", 4_096) })
+        ? openaiExtra({ instructions: vendorTextParam("How to say it", 4_096) })
         : extraParam([...own, ...speechNames.values()]),
     },
     { oneOf: ["text", "prompt"] },
   );
 }
 
-const soundFormats = ["mp3", "opus", "aac", "flac", "wav", "pcm"] as const satisfies SoundFormat[];
+const audioFormats = ["mp3", "opus", "aac", "flac", "wav", "pcm"] as const satisfies AudioFormat[];
 
-/** The form of the file that was asked for. */
-export function speechFormat(params: JsonObject): SoundFormat {
+/** The requested file format. */
+export function speechFormat(params: JsonObject): AudioFormat {
   const named = stringParam(params, "format");
-  return soundFormats.find((format) => format === named) ?? "mp3";
+  return audioFormats.find((format) => format === named) ?? "mp3";
 }
 
-/** The body of a request for pictures, but for the model. */
-export function mappedImage(params: JsonObject): JsonObject {
-  const sent = mapped(params, imageNames);
+/** The body of an image request, without the model. */
+export function imageBody(params: JsonObject): JsonObject {
+  const sent = mapParams(params, imageNames);
   const size = stringParam(params, "size");
   return size === undefined ? sent : { ...sent, size: size.replace(/[*×]/, "x") };
 }
 
-/** The body of a request for speech, but for the model. */
-export function mappedSpeech(params: JsonObject): JsonObject {
+/** The body of a speech request, without the model. */
+export function speechBody(params: JsonObject): JsonObject {
   const input = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
   return {
     voice: "alloy",
-    ...mapped(params, speechNames),
+    ...mapParams(params, speechNames),
     response_format: speechFormat(params),
     input,
   };

@@ -1,22 +1,22 @@
 /**
- * Pictures and speech as OpenAI makes them: each is one request that is answered when it is done, with no key
- * by which a repetition could be known.
+ * Images and speech in OpenAI's style. Each is a single request that is answered when it is done; there is no
+ * idempotency key, so repeats are not recognised.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
-import { errorMember, textMember, bearer } from "../http-vendor.ts";
+import { errorMember, textMember, bearerHeader } from "../http-vendor.ts";
 import { openaiFault } from "./faults.ts";
-import { type SoundFormat, soundSeconds } from "../media-length.ts";
+import { type AudioFormat, audioSeconds } from "../media-length.ts";
 import {
   createTaskHttp,
   faultText,
-  jsonOf,
-  type RefusalWords,
+  parseJsonReply,
+  type RefusalReader,
   submitTask,
   type TaskHttp,
 } from "../task-http.ts";
-import { imageSchema, mappedImage, mappedSpeech, speechFormat, speechSchema } from "./params.ts";
+import { imageSchema, imageBody, speechBody, speechFormat, speechSchema } from "./params.ts";
 import { numberParam, stringParam } from "../task-params.ts";
 import {
   type OpenTasks,
@@ -28,9 +28,12 @@ import {
   type VendorFile,
 } from "../task.ts";
 
-/** @param isOpenai whether it is OpenAI itself, whose parameters are all known; others may have more */
+/** @param isOpenai whether this is OpenAI itself, whose parameters are all known; other servers may have more */
 export function createOpenaiTasks(config: VendorConfig, isOpenai: boolean): OpenTasks {
-  const http = createTaskHttp(config, { credential: bearer(config.apiKey), isSynchronous: true });
+  const http = createTaskHttp(config, {
+    credential: bearerHeader(config.apiKey),
+    isSynchronous: true,
+  });
   return {
     resubmit: "blind",
     types: new Set([ModelType.IMAGE, ModelType.AUDIO]),
@@ -44,7 +47,7 @@ export function createOpenaiTasks(config: VendorConfig, isOpenai: boolean): Open
   };
 }
 
-const words: RefusalWords = {
+const words: RefusalReader = {
   faultOf: openaiFault,
   messageOf(body) {
     const error = errorMember(body);
@@ -58,21 +61,21 @@ const words: RefusalWords = {
   isSynchronous: true,
 };
 
-/** OpenAI's support finds a request by it; nobody knows a repetition by it. */
+/** Lets OpenAI's support find a request; it does not deduplicate repeats. */
 function trace({ attemptToken }: TaskSubmission): Readonly<Record<string, string>> {
   return { "x-client-request-id": attemptToken };
 }
 
 async function draw(http: TaskHttp, task: TaskSubmission): Promise<Submitted> {
   const { model, params, signal } = task;
-  const json = { ...mappedImage(params), model };
+  const json = { ...imageBody(params), model };
   const path = "/images/generations";
   const reply = await submitTask(
     http,
     { method: "POST", path, json, headers: trace(task), signal },
     words,
   );
-  const answer = jsonOf(reply) ?? {};
+  const answer = parseJsonReply(reply) ?? {};
   const contentType = `image/${stringMember(answer, "output_format") ?? stringParam(params, "outputFormat") ?? "png"}`;
   const data = Array.isArray(answer["data"]) ? answer["data"] : [];
   const files = data.flatMap((item) => fileOf(item, contentType) ?? []);
@@ -92,24 +95,24 @@ function fileOf(item: unknown, contentType: string): VendorFile | undefined {
 
 async function speak(http: TaskHttp, task: TaskSubmission): Promise<Submitted> {
   const { model, params, signal } = task;
-  const json = { ...mappedSpeech(params), model };
+  const json = { ...speechBody(params), model };
   const path = "/audio/speech";
   const { headers, body } = await submitTask(
     http,
     { method: "POST", path, json, headers: trace(task), signal },
     words,
   );
-  const isSound = body.length > 0 && !/json|html/.test(headers["content-type"] ?? "");
-  if (!isSound) throw unreadable("no sound");
+  const isAudio = body.length > 0 && !/json|html/.test(headers["content-type"] ?? "");
+  if (!isAudio) throw unreadable("no sound");
   const format = speechFormat(params);
   const bound = speechUnits(params).seconds ?? 0;
-  const measured = soundSeconds(body, format) ?? bound / usualPace;
-  const contentType = soundTypes[format];
+  const measured = audioSeconds(body, format) ?? bound / typicalPaceRatio;
+  const contentType = audioTypes[format];
   const seconds = Math.min(bound, Math.max(1, Math.ceil(measured)));
   return { done: { files: [{ bytes: body, contentType }], units: { seconds } } };
 }
 
-const soundTypes: Readonly<Record<SoundFormat, string>> = {
+const audioTypes: Readonly<Record<AudioFormat, string>> = {
   mp3: "audio/mpeg",
   opus: "audio/ogg",
   aac: "audio/aac",
@@ -118,25 +121,27 @@ const soundTypes: Readonly<Record<SoundFormat, string>> = {
   pcm: "audio/L16;rate=24000;channels=1",
 };
 
-/** What a picture can come to in tokens where the model's configuration does not say: the largest of the best
- * quality that OpenAI lists, and as much again. */
+/**
+ * Token limit of an image where the model's configuration has none: twice the largest that OpenAI lists for the
+ * best quality.
+ */
 const imageTokensMax = 16_384;
 
 function imageUnits(params: JsonObject, maxOutputTokens: number): TaskUnits {
   const images = numberParam(params, "n", 1);
   return {
     images,
-    // No tokenizer makes more of a text than its bytes.
+    // A text has at most as many tokens as bytes.
     inputTokens: Buffer.byteLength(stringParam(params, "prompt") ?? "") + 64,
     outputTokens: images * (maxOutputTokens === 0 ? imageTokensMax : maxOutputTokens),
   };
 }
 
-/** The slowest that speech gets, in characters a second: digits, abbreviations. */
+/** The slowest speech, in characters a second: digits and abbreviations. */
 const slowestPace = 2;
 
-/** How many times faster it usually is: some 12 characters a second. */
-const usualPace = 6;
+/** Typical speech is this many times faster: about 12 characters a second. */
+const typicalPaceRatio = 6;
 
 function speechUnits(params: JsonObject): TaskUnits {
   const said = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
@@ -161,7 +166,7 @@ function stringMember(object: JsonObject, name: string): string | undefined {
   return typeof value === "string" && /^[a-z]{3,5}$/.test(value) ? value : undefined;
 }
 
-/** It has answered: nothing more will come, whatever it has made. */
+/** The request has been answered, so nothing more will come, whatever was produced. */
 function unreadable(what: string): TaskRefused {
   return new TaskRefused("upstream_error", `${faultText("upstream_error", undefined)} (${what})`);
 }

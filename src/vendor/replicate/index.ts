@@ -1,7 +1,7 @@
 /** Replicate: predictions of pictures, films and sound. It speaks no style of text generation. */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
-import { bearer } from "../http-vendor.ts";
+import { bearerHeader } from "../http-vendor.ts";
 import { createNativeTransport, nativeBaseUrl } from "../native-http.ts";
 import { replicateNative } from "./native.ts";
 import { createReplicateTasks, replicateFault, replicateRetryAfter } from "./tasks.ts";
@@ -20,7 +20,7 @@ function create(config: VendorConfig): Vendor {
   const tasks = createReplicateTasks(config);
   const url = nativeBaseUrl(config, "/v1");
   const native = createNativeTransport(config, {
-    credential: bearer(config.apiKey),
+    credential: bearerHeader(config.apiKey),
     bases: [
       { name: "api", url, below: "" },
       { name: "stream", url: url.replace(/^https:\/\/api\./, "https://stream."), below: "" },

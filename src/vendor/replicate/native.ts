@@ -3,38 +3,43 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { invalid } from "../../core/validation.ts";
+import { readNumber } from "../native-http.ts";
 import type {
   NativeApi,
-  NativeCallbackSaid,
+  NativeCallbackRequest,
   NativeModelAt,
   NativeRequest,
   NativeRoute,
   NativeTask,
 } from "../native.ts";
-import { numberSaid } from "../native-http.ts";
-import { fileIn, secondsUsual } from "./params.ts";
-import { predictionNews } from "./tasks.ts";
+import { assumedSeconds, fileIn } from "./params.ts";
+import { predictionUpdate } from "./tasks.ts";
 import type { TaskUnits } from "../task.ts";
 
 const modelPath = "/v1/models/(?<model>[\\w.-]{1,100}/[\\w.-]{1,100})";
+
 const idForm = "(?<id>[\\w-]{1,200})";
+
 const inModel = { in: "path", group: "model" } as const;
+
 const inVersion: NativeModelAt = { in: "body", members: ["version"] };
+
 const types = [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO];
 
 const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
 
 /** Replicate deletes what a prediction made an hour after its end; one may run for a day. */
-const keptMs = 24 * 60 * 60 * 1_000;
+const retentionMs = 24 * 60 * 60 * 1_000;
 
 const predictions: NativeTask = {
-  word: "predictions",
+  collection: "predictions",
   idOf: ({ id }) => (typeof id === "string" && /^[\w-]{1,200}$/.test(id) ? id : undefined),
   path: (id) => `/v1/predictions/${id}`,
   cancel: { method: "POST", path: (id) => `/v1/predictions/${id}/cancel` },
   statusOf: ({ status }) => (typeof status === "string" ? status : ""),
-  newsOf: predictionNews,
-  keptMs,
+  readUpdate: predictionUpdate,
+  retentionMs: retentionMs,
 };
 
 const routes: readonly NativeRoute[] = [
@@ -45,7 +50,7 @@ const routes: readonly NativeRoute[] = [
     model: inModel,
     types,
     units,
-    secondsUsual,
+    assumedSeconds: assumedSeconds,
     task: predictions,
   },
   {
@@ -55,7 +60,7 @@ const routes: readonly NativeRoute[] = [
     model: inVersion,
     types,
     units,
-    secondsUsual,
+    assumedSeconds: assumedSeconds,
     task: predictions,
   },
   {
@@ -93,13 +98,13 @@ const routes: readonly NativeRoute[] = [
     kind: "pass",
     method: "GET",
     path: new RegExp(`^/v1/files/${idForm}$`),
-    owns: (request) => `files/${idOf(request)}`,
+    ownedName: (request) => `files/${idOf(request)}`,
   },
   {
     kind: "pass",
     method: "DELETE",
     path: new RegExp(`^/v1/files/${idForm}$`),
-    owns: (request) => `files/${idOf(request)}`,
+    ownedName: (request) => `files/${idOf(request)}`,
   },
 ];
 
@@ -112,12 +117,13 @@ const countNames = [
   "batch_size",
   "max_images",
 ];
+
 const lengthNames = ["duration", "seconds", "length", "video_length", "audio_length"];
 
 /** Every model has an input of its own: what is known to make more of something is held for. */
 function units(request: NativeRequest, { type, prices }: ModelConfig): TaskUnits {
   const input = request.member("input");
-  if (!isObject(input)) throw invalid('"input" must be an object', "input");
+  if (!isObject(input)) throw invalid("input", '"input" must be an object');
   if (type === ModelType.IMAGE) {
     const counts = countNames.map((name) => numberIn(input, name) ?? 1);
     return { images: Math.ceil(counts.reduce((all, count) => all * Math.max(1, count), 1)) };
@@ -128,15 +134,15 @@ function units(request: NativeRequest, { type, prices }: ModelConfig): TaskUnits
   const seconds = Math.max(said, framesIn(input));
   if (seconds === 0) {
     throw invalid(
-      '"input.duration" is missing: this model is charged by the second, so say how many',
       "input",
+      '"input.duration" is missing: this model is charged by the second, so say how many',
     );
   }
   return { seconds, inputTokens: request.inputTokens };
 }
 
 /** How many pictures a second has at the least where a request counts them and does not say. */
-const framesPerSecondLeast = 8;
+const minFramesPerSecond = 8;
 
 /** How long so many pictures are, in seconds; 0: none are counted. A model takes one name and overlooks the others. */
 function framesIn(input: JsonObject): number {
@@ -145,7 +151,7 @@ function framesIn(input: JsonObject): number {
     (name) => numberIn(input, name) ?? 0,
   );
   const rate = Math.min(...rates.filter((each) => each > 0));
-  return Math.max(...frames) / (Number.isFinite(rate) ? rate : framesPerSecondLeast);
+  return Math.max(...frames) / (Number.isFinite(rate) ? rate : minFramesPerSecond);
 }
 
 /** Some models take a length as a text, such as `5s`, or have words of their own. @throws GatewayError where it is
@@ -153,17 +159,17 @@ function framesIn(input: JsonObject): number {
 function numberIn(input: JsonObject, name: string): number | undefined {
   const value = input[name];
   if (typeof value === "string" && /^[a-z]*$/i.test(value)) return undefined;
-  return numberSaid(value, `input.${name}`, "s");
+  return readNumber(value, `input.${name}`, "s");
 }
 
 /** `webhook`, and which events it wants. */
-function readCallback(request: NativeRequest): NativeCallbackSaid {
+function readCallback(request: NativeRequest): NativeCallbackRequest {
   const url = request.member("webhook") ?? null;
   const filter = request.member("webhook_events_filter") ?? null;
-  if (url !== null && typeof url !== "string") throw invalid('"webhook" must be a URL', "webhook");
+  if (url !== null && typeof url !== "string") throw invalid("webhook", '"webhook" must be a URL');
   if (filter !== null && !isFilter(filter)) {
     const text = `"webhook_events_filter" must be a list of ${[...eventWords].join(", ")}`;
-    throw invalid(text, "webhook_events_filter");
+    throw invalid("webhook_events_filter", text);
   }
   const isNarrow = Array.isArray(filter) && !filter.some((each) => each !== "completed");
   return { ...(url !== null && { url }), wantsProgress: !isNarrow };
@@ -223,8 +229,4 @@ export const replicateNative: NativeApi = {
 
 function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function invalid(message: string, param: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
 }

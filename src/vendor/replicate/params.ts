@@ -1,32 +1,34 @@
-/** What predictions take. Each model of Replicate has an input of its own: these are the names that most have. */
+/**
+ * Parameters of predictions. Each Replicate model has its own input; these are the names that most models share.
+ */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import { refuseKept } from "../../dialect/guard.ts";
-import { unescaped } from "../../dialect/json/escapes.ts";
+import { refuseStored } from "../../dialect/guard.ts";
+import { decodeUri } from "../../dialect/json/escapes.ts";
 import { isRecord } from "../../dialect/json/value.ts";
 import {
   aspectRatioParam,
   extraParam,
   fileParam,
-  mapped,
+  mapParams,
   negativePromptParam,
   numberParam,
-  ownParam,
+  vendorTextParam,
   paramsObject,
   promptParam,
   seedParam,
   stringParam,
   stringsParam,
-  wholeParam,
-  wordParam,
+  integerParam,
+  enumParam,
   type Params,
 } from "../task-params.ts";
 import type { TaskUnits } from "../task.ts";
 
 const promptMax = 32_000;
 
-/** What each type takes, and how it is called there. */
+/** The parameters of a model type and Replicate's names for them. */
 interface Form {
   readonly title: string;
   readonly members: Params;
@@ -43,12 +45,12 @@ const image: Form = {
     negativePrompt: negativePromptParam(promptMax),
     imageUrls: {
       type: "array",
-      description: "A picture to start from; more than one under the model's own name, in extra",
+      description: "A image to start from; more than one under the model's own name, in extra",
       items: fileParam("A picture"),
       minItems: 1,
       maxItems: 1,
     },
-    maskUrl: fileParam("Which part of the picture to change"),
+    maskUrl: fileParam("Which part of the image to change"),
     strength: {
       type: "number",
       description: "How far to go from the picture",
@@ -56,15 +58,15 @@ const image: Form = {
       maximum: 1,
     },
     aspectRatio: aspectRatioParam,
-    n: wholeParam("How many pictures; the model's default is taken for 1", { least: 1, most: 4 }),
-    steps: wholeParam("How many steps to take", { least: 1, most: 200 }),
+    n: integerParam("How many pictures; the model's default is taken for 1", { least: 1, most: 4 }),
+    steps: integerParam("How many steps to take", { least: 1, most: 200 }),
     guidanceScale: {
       type: "number",
       description: "How closely to follow the prompt",
       minimum: 0,
       maximum: 50,
     },
-    outputFormat: wordParam("The form of the file", ["png", "jpg", "jpeg", "webp"]),
+    outputFormat: enumParam("The form of the file", ["png", "jpg", "jpeg", "webp"]),
     seed: seedParam,
   },
   names: new Map([
@@ -88,10 +90,10 @@ const video: Form = {
     prompt: promptParam(promptMax),
     negativePrompt: negativePromptParam(promptMax),
     imageUrl: fileParam("The first frame"),
-    duration: wholeParam("How long, in seconds", { least: 1, most: 60 }),
+    duration: integerParam("How long, in seconds", { least: 1, most: 60 }),
     aspectRatio: aspectRatioParam,
-    resolution: ownParam("How fine, such as 720p or 1080p", 16),
-    fps: wholeParam("Pictures in a second", { least: 1, most: 120 }),
+    resolution: vendorTextParam("How fine, such as 720p or 1080p", 16),
+    fps: integerParam("Pictures in a second", { least: 1, most: 120 }),
     seed: seedParam,
   },
   names: new Map([
@@ -114,9 +116,9 @@ const audio: Form = {
     prompt: promptParam(promptMax),
     lyrics: { ...promptParam(promptMax), description: "What to sing" },
     audioUrl: fileParam("A recording to start from"),
-    voice: ownParam("Whose voice, in the model's words", 128),
+    voice: vendorTextParam("Whose voice, in the model's words", 128),
     speed: { type: "number", description: "How fast; 1 is as usual", minimum: 0.25, maximum: 4 },
-    duration: wholeParam("How long, in seconds", { least: 1, most: 600 }),
+    duration: integerParam("How long, in seconds", { least: 1, most: 600 }),
     seed: seedParam,
   },
   names: new Map([
@@ -131,7 +133,7 @@ const audio: Form = {
   ]),
 };
 
-/** Names by which models make more than was asked for: what a task costs is computed from `n` and `duration`. */
+/** Members that would make a model produce more than is charged: the price is computed from `n` and `duration`. */
 const multipliers = [
   "num_outputs",
   "num_images",
@@ -156,7 +158,7 @@ function formOf(type: ModelType): Form {
   return type === ModelType.AUDIO ? audio : image;
 }
 
-/** Where a second has a price, one must say how many: models have defaults that are not known here. */
+/** The length is required where a second has a price, since the models' defaults are unknown here. */
 export function replicateSchema({ type, prices }: ModelConfig): JsonObject {
   const { title, members, names, required = [], oneOf = [] } = formOf(type);
   const isTimed =
@@ -177,43 +179,41 @@ function exampleOf(type: ModelType, isTimed: boolean): JsonObject {
 
 /** The `input` of a prediction. */
 export function replicateInput(type: ModelType, params: JsonObject): JsonObject {
-  const input = mapped(params, formOf(type).names);
-  const [picture] = stringsParam(params, "imageUrls");
-  return picture === undefined ? input : { ...input, image: picture };
+  const input = mapParams(params, formOf(type).names);
+  const [image] = stringsParam(params, "imageUrls");
+  return image === undefined ? input : { ...input, image };
 }
 
-/** See {@link VendorTasks.secondsUsual}. */
-export const secondsUsual = 10;
+/** Implements {@link VendorTasks.assumedSeconds}. */
+export const assumedSeconds = 10;
 
-/** See {@link VendorTasks.units}. */
+/** Implements {@link VendorTasks.units}. */
 export function replicateUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
   if (type === ModelType.IMAGE) return { images: numberParam(params, "n", 1) };
   const said = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
   return { seconds: numberParam(params, "duration", 0), inputTokens: Buffer.byteLength(said) };
 }
 
-/* Files that Replicate keeps for its account, as requests name them. */
-
-/** The file that an address names, and where; `undefined`: it names none. */
+/** The Replicate file that a URL refers to, and its host; `undefined` where it is none. */
 export function fileIn(text: string): { readonly id: string; readonly host: string } | undefined {
-  // As the URL standard reads it, which overlooks control characters: no spelling of an address is overlooked.
+  // Parsed as the URL standard does, which ignores control characters, so that no spelling of a URL escapes.
   const url = /^[\0- ]*h/i.test(text) ? URL.parse(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
-  const [, id] = /\/v1\/+files\/+([^/]+)/i.exec(unescaped(url.pathname)) ?? [];
+  const [, id] = /\/v1\/+files\/+([^/]+)/i.exec(decodeUri(url.pathname)) ?? [];
   return id === undefined ? undefined : { id, host: url.hostname };
 }
 
 /**
- * Refuses the files of Replicate's account anywhere in the parameters of a task.
+ * Refuses references to files of Replicate's account anywhere in the parameters of a task.
  *
- * @param apiHost the host that is asked, beside Replicate's own
+ * @param apiHost the configured host, besides Replicate's own
  * @throws GatewayError INVALID_REQUEST
  */
 export function refuseFiles(value: JsonValue, path: string, apiHost: string): void {
   if (typeof value === "string") {
     const host = fileIn(value)?.host.replace(/\.$/, "");
     if (host !== apiHost && !/(?:^|\.)replicate\.com$/.test(host ?? "")) return;
-    throw refuseKept(path, "send the file itself, or a public address");
+    throw refuseStored(path, "send the file itself, or a public address");
   }
   if (Array.isArray(value)) {
     for (const [at, each] of value.entries()) refuseFiles(each, `${path}[${at}]`, apiHost);

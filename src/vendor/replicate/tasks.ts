@@ -1,29 +1,29 @@
 /**
- * Predictions of Replicate. A prediction carries no reference of ours that it could be found by, and nobody
- * knows a repetition: what got no answer is never asked again.
+ * Predictions of Replicate. A prediction carries no reference of ours and repeats are not recognised, so a submit
+ * without an answer is never repeated.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
-import { bearer, endsWith } from "../http-vendor.ts";
+import { bearerHeader, baseUrlEndsWith } from "../http-vendor.ts";
 import {
   refuseFiles,
   replicateInput,
   replicateSchema,
   replicateUnits,
-  secondsUsual,
+  assumedSeconds,
 } from "./params.ts";
 import {
   contentTypes,
   createTaskHttp,
   faultText,
   isOk,
-  jsonOf,
-  type RefusalWords,
+  parseJsonReply,
+  type RefusalReader,
   submitTask,
   type TaskHttp,
   type TaskReply,
-  troubleOf,
+  readReplyError,
 } from "../task-http.ts";
 import { stringParam } from "../task-params.ts";
 import {
@@ -31,20 +31,20 @@ import {
   type OpenTasks,
   type Submitted,
   type TaskFault,
-  type TaskNews,
+  type TaskUpdate,
   type TaskSubmission,
   type VendorFile,
-  VendorTrouble,
+  VendorReplyError,
 } from "../task.ts";
 import type { VendorFault } from "../vendor.ts";
 
-/** Makes them. */
+/** Creates the adapter. */
 export function createReplicateTasks(config: VendorConfig): OpenTasks {
   const http = createTaskHttp(config, {
-    credential: bearer(config.apiKey),
+    credential: bearerHeader(config.apiKey),
     isSynchronous: false,
   });
-  const version = endsWith(config, "/v1") ? "" : "/v1";
+  const version = baseUrlEndsWith(config, "/v1") ? "" : "/v1";
   const apiHost = new URL(config.baseUrl).hostname;
   const at = (vendorTaskId: string): string =>
     `${version}/predictions/${encodeURIComponent(vendorTaskId)}`;
@@ -52,22 +52,22 @@ export function createReplicateTasks(config: VendorConfig): OpenTasks {
     resubmit: "blind",
     types: new Set([ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO]),
     canCancel: true,
-    // 3,000 requests a minute, but for those that create predictions.
+    // Replicate allows 3,000 requests a minute, other than creating predictions.
     pollsPerSecond: 50,
     submit: (task) => submit(http, task, version),
     async poll(vendorTaskId, signal) {
-      const reply = await http.ask({ method: "GET", path: at(vendorTaskId), signal });
-      return newsOf(predictionIn(reply));
+      const reply = await http.send({ method: "GET", path: at(vendorTaskId), signal });
+      return updateOf(predictionIn(reply));
     },
     async cancel(vendorTaskId, signal) {
       const path = `${at(vendorTaskId)}/cancel`;
-      return cancelAnswer(await http.ask({ method: "POST", path, signal }));
+      return cancelAnswer(await http.send({ method: "POST", path, signal }));
     },
     callbacks: {
-      taskIdIn: (body) => idIn(jsonOf({ body })),
-      // A prediction says where its callbacks go, and only its submit can have said so.
+      taskIdIn: (body) => idIn(parseJsonReply({ body })),
+      // A prediction states its callback URL, and only its submit can have set it.
       async isOurs(vendorTaskId, attemptToken, signal) {
-        const reply = await http.ask({ method: "GET", path: at(vendorTaskId), signal });
+        const reply = await http.send({ method: "GET", path: at(vendorTaskId), signal });
         if (reply.status === 404) return false;
         const webhook = stringParam(predictionIn(reply), "webhook") ?? "";
         return webhook.endsWith(`/${attemptToken}`);
@@ -76,7 +76,7 @@ export function createReplicateTasks(config: VendorConfig): OpenTasks {
     paramsSchema: replicateSchema,
     checkParams: (params, field) => refuseFiles(params, field, apiHost),
     units: replicateUnits,
-    secondsUsual,
+    assumedSeconds: assumedSeconds,
     close: () => http.close(),
   };
 }
@@ -94,9 +94,9 @@ async function submit(http: TaskHttp, task: TaskSubmission, version: string): Pr
   };
   const path = `${version}${target.path}`;
   const reply = await submitTask(http, { method: "POST", path, json, signal }, words);
-  const vendorTaskId = idIn(jsonOf(reply));
+  const vendorTaskId = idIn(parseJsonReply(reply));
   if (vendorTaskId !== undefined) return { vendorTaskId };
-  throw new VendorTrouble(reply.status, "answered a prediction without its id");
+  throw new VendorReplyError(reply.status, "answered a prediction without its id");
 }
 
 function idIn(prediction: JsonObject | undefined): string | undefined {
@@ -104,7 +104,7 @@ function idIn(prediction: JsonObject | undefined): string | undefined {
   return typeof id === "string" && /^[\w-]{1,128}$/.test(id) ? id : undefined;
 }
 
-/** `owner/name` runs its newest version; `owner/name:version` or a version alone runs that one. */
+/** `owner/name` runs the newest version; `owner/name:version`, or a version alone, runs that one. */
 function targetOf(model: string): { readonly path: string; readonly body: JsonObject } {
   const [name = "", version] = model.split(":");
   if (version !== undefined) return { path: "/predictions", body: { version } };
@@ -115,7 +115,7 @@ function targetOf(model: string): { readonly path: string; readonly body: JsonOb
   };
 }
 
-const words: RefusalWords = {
+const words: RefusalReader = {
   faultOf: replicateFault,
   retryAfterOf: replicateRetryAfter,
   messageOf: detailOf,
@@ -123,28 +123,31 @@ const words: RefusalWords = {
   isSynchronous: false,
 };
 
-/** See {@link Vendor.faultOf}: a version that is not there, or not for us, comes as a wrong parameter. */
+/**
+ * Implements {@link Vendor.faultOf}: a version that does not exist, or is not available to us, arrives as a wrong
+ * parameter.
+ */
 export function replicateFault(status: number, body: Buffer): VendorFault | undefined {
   const text = `${titleOf(body)} ${detailOf(body) ?? ""}`;
   if (status === 422 && /\bversion does not exist\b|\bnot permitted\b/i.test(text)) return "model";
   return status === 402 || /\binsufficient credit\b/i.test(text) ? "money" : undefined;
 }
 
-/** See {@link Vendor.retryAfterOf}: `"retry_after": 12`, or told in words. */
+/** Implements {@link Vendor.retryAfterOf}: `"retry_after": 12`, or a sentence. */
 export function replicateRetryAfter(body: Buffer): number | undefined {
-  const told = jsonOf({ body })?.["retry_after"];
+  const retryAfter = parseJsonReply({ body })?.["retry_after"];
   const [, worded] = /\bresets in ~?(\d{1,5})s\b/.exec(detailOf(body) ?? "") ?? [];
-  const seconds = typeof told === "number" ? told : Number(worded);
+  const seconds = typeof retryAfter === "number" ? retryAfter : Number(worded);
   return Number.isFinite(seconds) ? Math.min(Math.max(Math.ceil(seconds), 1), 86_400) : undefined;
 }
 
 function detailOf(body: Buffer): string | undefined {
-  const detail = jsonOf({ body })?.["detail"];
+  const detail = parseJsonReply({ body })?.["detail"];
   return typeof detail === "string" ? detail : undefined;
 }
 
 function titleOf(body: Buffer): string {
-  const title = jsonOf({ body })?.["title"];
+  const title = parseJsonReply({ body })?.["title"];
   return typeof title === "string" ? title : "";
 }
 
@@ -152,16 +155,16 @@ function isContent(text: string): boolean {
   return /\bNSFW\b|\(E005\)|flagged as sensitive|\bcontent (policy|moderation)\b/i.test(text);
 }
 
-/** @throws VendorTrouble where it is none */
+/** @throws VendorReplyError where the body is no prediction */
 function predictionIn(reply: TaskReply): JsonObject {
-  if (!isOk(reply)) throw troubleOf(reply, words);
-  const prediction = jsonOf(reply);
+  if (!isOk(reply)) throw readReplyError(reply, words);
+  const prediction = parseJsonReply(reply);
   if (typeof prediction?.["status"] === "string") return prediction;
-  throw new VendorTrouble(reply.status, "answered with something else than a prediction");
+  throw new VendorReplyError(reply.status, "answered with something else than a prediction");
 }
 
-/** How a prediction stands. A status that is not known says nothing. @throws VendorTrouble */
-function newsOf(prediction: JsonObject): TaskNews {
+/** Reads the state of a prediction. An unknown status is inconclusive. @throws VendorReplyError */
+function updateOf(prediction: JsonObject): TaskUpdate {
   const status = stringParam(prediction, "status") ?? "";
   switch (status) {
     case "starting":
@@ -175,28 +178,28 @@ function newsOf(prediction: JsonObject): TaskNews {
       return { status: "failed", error: failureOf(prediction["error"]) };
     case "canceled":
       return cancelled(prediction);
-    // It never ran: nothing is taken for it.
+    // It never ran, so nothing is charged.
     case "aborted":
       return { status: "cancelled" };
     default:
-      throw new VendorTrouble(200, `told the unknown status ${status}`);
+      throw new VendorReplyError(200, `told the unknown status ${status}`);
   }
 }
 
 /**
- * How a prediction stands whose output may be anything: texts are its text, and what is neither file nor text is
- * still a result. @throws VendorTrouble
+ * Reads the state of a prediction with any kind of output: strings are its text, and anything else without files is
+ * still a result. @throws VendorReplyError
  */
-export function predictionNews(prediction: JsonObject): TaskNews {
-  if (prediction["status"] !== "succeeded") return newsOf(prediction);
+export function predictionUpdate(prediction: JsonObject): TaskUpdate {
+  if (prediction["status"] !== "succeeded") return updateOf(prediction);
   const { output = null } = prediction;
   const files = filesIn(output, 0);
-  const news = files.length > 0 ? succeeded(prediction) : undefined;
-  if (news?.status === "completed") {
+  const update = files.length > 0 ? succeeded(prediction) : undefined;
+  if (update?.status === "completed") {
     const images = files.length;
     return {
       status: "completed",
-      outcome: { ...news.outcome, units: { images, ...news.outcome.units } },
+      outcome: { ...update.outcome, units: { images, ...update.outcome.units } },
     };
   }
   const pieces = Array.isArray(output) ? output : [output];
@@ -207,34 +210,37 @@ export function predictionNews(prediction: JsonObject): TaskNews {
   };
 }
 
-function succeeded({ output = null, metrics = null }: JsonObject): TaskNews {
+function succeeded({ output = null, metrics = null }: JsonObject): TaskUpdate {
   const files = filesIn(output, 0);
   if (files.length === 0) {
     const message = `${faultText("upstream_error", undefined)} (no file came of it)`;
     return { status: "failed", error: { code: "upstream_error", message } };
   }
   const seconds = isObject(metrics) ? metrics["video_output_duration_seconds"] : undefined;
-  const isTold = typeof seconds === "number" && seconds > 0;
-  return { status: "completed", outcome: { files, ...(isTold && { units: { seconds } }) } };
+  const isReported = typeof seconds === "number" && seconds > 0;
+  return { status: "completed", outcome: { files, ...(isReported && { units: { seconds } }) } };
 }
 
-/** Replicate takes its money for the time that it ran: what of that is counted in a price's units is charged by. */
-function cancelled({ output = null, metrics = null }: JsonObject): TaskNews {
-  const told = isObject(metrics) ? metrics : {};
-  if (numberAt(told, "predict_time") === 0) return { status: "cancelled" };
+/**
+ * Replicate charges the time that a cancelled prediction ran; the part that has a unit of the price is charged
+ * here.
+ */
+function cancelled({ output = null, metrics = null }: JsonObject): TaskUpdate {
+  const reported = isObject(metrics) ? metrics : {};
+  if (numberAt(reported, "predict_time") === 0) return { status: "cancelled" };
   const images = filesIn(output, 0).length;
-  const seconds = numberAt(told, "video_output_duration_seconds");
-  const inputTokens = numberAt(told, "input_token_count");
-  const outputTokens = numberAt(told, "output_token_count");
+  const seconds = numberAt(reported, "video_output_duration_seconds");
+  const inputTokens = numberAt(reported, "input_token_count");
+  const outputTokens = numberAt(reported, "output_token_count");
   const isCounted = inputTokens + outputTokens > 0;
-  const taken = {
+  const reportedCost = {
     units: { images, seconds },
     ...(isCounted && { usage: { inputTokens, outputTokens } }),
   };
-  return { status: "cancelled", taken };
+  return { status: "cancelled", reportedCost };
 }
 
-/** 0 where it does not say. */
+/** 0 where it is absent. */
 function numberAt(object: JsonObject, name: string): number {
   const value = object[name];
   return typeof value === "number" && value > 0 ? value : 0;
@@ -246,7 +252,7 @@ function failureOf(error: JsonValue | undefined): TaskFault {
   return { code, message: faultText(code, said) };
 }
 
-/** How deep the files may be in an output: models answer with one address, a list, or an object of them. */
+/** Depth at which files are found in an output: one URL, a list, or an object of them. */
 const depthMax = 4;
 
 function filesIn(output: JsonValue, depth: number): readonly VendorFile[] {
@@ -266,7 +272,7 @@ function fileOf(text: string): readonly VendorFile[] {
   return [{ url: text, contentType: contentTypes[ending] ?? "application/octet-stream" }];
 }
 
-/** The last bar of progress in the log, as the usual library draws it: ` 40%|████      | 4/10`. */
+/** The last progress bar in the log, as the common library draws it: ` 40%|████      | 4/10`. */
 function progressIn(logs: JsonValue | undefined): number | undefined {
   if (typeof logs !== "string") return undefined;
   const bars = logs.slice(-4_096).match(/(?:^|[\r\n])[^|\r\n]{0,64}?\b\d{1,3}%\s?\|/g);
@@ -274,9 +280,9 @@ function progressIn(logs: JsonValue | undefined): number | undefined {
   return Number.isNaN(percent) ? undefined : Math.min(percent, 100);
 }
 
-/** @throws VendorTrouble where it does not say */
+/** @throws VendorReplyError where the reply is inconclusive */
 function cancelAnswer(reply: TaskReply): CancelAnswer {
-  // One that is not there any more has ended long ago.
+  // A prediction that no longer exists ended long ago.
   if (reply.status === 404) return "too_late";
   const { status } = predictionIn(reply);
   if (status === "canceled" || status === "aborted") return "cancelled";

@@ -42,46 +42,46 @@ describe.runIf(browser !== undefined)("the billing page", () => {
   });
 
   const ledger = () => page.getByRole("region", { name: "Ledger" });
-  /** Waits until the ledger has movements of these kinds, newest first. */
+  /** Waits until the ledger has entries of these types, newest first. */
   const listed = (...kinds: readonly string[]) =>
     expect
       .poll(() => ledger().locator("tbody tr td:nth-child(2)").allTextContents(), waiting)
       .toEqual(kinds);
 
-  test("movements are narrowed by kind and time in the address, and a reload brings them back", async () => {
+  test("entries are filtered by type and time in the address, and a reload brings them back", async () => {
     await page.getByRole("link", { name: "Billing", exact: true }).click();
-    await listed("Charge", "Correction", "Credit", "Top-up");
+    await listed("Charge", "Adjustment", "Credit", "Top-up");
     // By the keyboard: the first letters choose.
-    await page.getByRole("combobox", { name: "Movement" }).focus();
-    await page.keyboard.type("All but");
+    await page.getByRole("combobox", { name: "Type" }).focus();
+    await page.keyboard.type("All except");
     await page.waitForURL(/kind=moved/);
-    await listed("Correction", "Credit", "Top-up");
-    await page.getByRole("combobox", { name: "Range" }).selectOption("24h");
+    await listed("Adjustment", "Credit", "Top-up");
+    await page.getByRole("combobox", { name: "Time range" }).selectOption("24h");
     await page.waitForURL(/range=24h/);
     await page.reload();
-    await listed("Correction", "Credit", "Top-up");
-    await page.getByRole("combobox", { name: "Movement" }).selectOption("promo");
+    await listed("Adjustment", "Credit", "Top-up");
+    await page.getByRole("combobox", { name: "Type" }).selectOption("promo");
     await listed("Credit");
 
     // The file has what is shown.
     const [download] = await Promise.all([
       page.waitForEvent("download"),
-      page.getByRole("button", { name: "CSV" }).click(),
+      page.getByRole("button", { name: "Download CSV" }).click(),
     ]);
     const csv = await readFile(await download.path(), "utf8");
     expect(csv.trim().split("\n")).toHaveLength(2);
     expect(csv).toContain(",promo,2.00,12.00,gift,");
 
-    await page.getByRole("combobox", { name: "Movement" }).selectOption("late_settlement");
-    await page.getByText("No movements match these filters").waitFor();
+    await page.getByRole("combobox", { name: "Type" }).selectOption("late_settlement");
+    await page.getByText("No entries match these filters").waitFor();
     await page.getByRole("button", { name: "Clear filters" }).first().click();
     await page.waitForURL((url) => url.search === "");
-    await listed("Charge", "Correction", "Credit", "Top-up");
+    await listed("Charge", "Adjustment", "Credit", "Top-up");
   });
 
   test("a choice of a filter leaves the page where it is", async () => {
     await page.setViewportSize({ width: 1280, height: 500 });
-    const filter = page.getByRole("combobox", { name: "Movement" });
+    const filter = page.getByRole("combobox", { name: "Type" });
     await filter.scrollIntoViewIfNeeded();
     const scrolled = await page.evaluate("scrollY");
     expect(scrolled).toBeGreaterThan(0);
@@ -96,13 +96,13 @@ describe.runIf(browser !== undefined)("the billing page", () => {
     await page.goto(`${rig.url}/console/billing`);
     const field = page.getByRole("textbox", { name: "Amount in USD" });
     await field.fill("-3");
-    await page.getByText("Write an amount above zero").waitFor();
+    await page.getByText("Enter an amount above zero").waitFor();
     await field.fill("10.5");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("The alert is saved").waitFor();
+    await page.getByText("Alert saved").waitFor();
     const told = () =>
       rig.log.filter((line) => line.includes("fallen below its low-balance threshold"));
-    const notice = page.getByRole("main").getByText("Your balance is below the alert of $10.50");
+    const notice = page.getByRole("main").getByText("Your balance is below your alert of $10.50");
     expect(told()).toEqual([]);
     expect(await notice.count()).toBe(0);
 
@@ -142,7 +142,7 @@ describe.runIf(browser !== undefined)("the billing page", () => {
 
   test("a notice of low balance goes as soon as there is enough", async () => {
     await page.goto(`${rig.url}/console/billing`);
-    const notice = page.getByText("Your balance is below the alert of $10.50");
+    const notice = page.getByText("Your balance is below your alert of $10.50");
     await notice.waitFor();
     await page.getByRole("textbox", { name: "Amount in USD" }).fill("");
     await page.getByRole("button", { name: "Save" }).click();

@@ -1,8 +1,8 @@
 /** The details of a call in a real browser: what it can be repeated with, and who could not take it (R-CON-1). */
-import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { createClient } from "@connectrpc/connect";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
 import { copiedBy, pasted } from "./clipboard.ts";
 import { type ConsoleRig, startConsole } from "./console-rig.ts";
@@ -59,13 +59,13 @@ describe.runIf(browser !== undefined)("the details of a call", () => {
     await expect.poll(async () => (await find()).calls.length, { timeout: 20_000 }).toBe(1);
     const [call] = (await find()).calls;
     await page.goto(`${rig.url}/console/calls?call=${call?.callId}`);
-    await dialog().getByText("Make a call like it").waitFor();
+    await dialog().getByText("Reproduce this request").waitFor();
   }
 
   test("a call is copied as a curl of its endpoint, model and style, which runs", async () => {
     const messages = [{ role: "user", content: "secret words" }];
     await openCallOf("/v1/messages", { model: "demo/instant", max_tokens: 9, messages });
-    await dialog().getByText("What a call says is not kept").waitFor();
+    await dialog().getByText("The content of calls is not stored").waitFor();
     const curl = await copiedBy(page, copyCurl());
     expect(curl).not.toContain("secret words");
     expect(curl).not.toContain(secret);
@@ -74,7 +74,7 @@ describe.runIf(browser !== undefined)("the details of a call", () => {
       type: "message",
       content: [{ text: expect.stringContaining("You said: Hello there") as string }],
     });
-    expect(await dialog().getByText("Vendors that were tried before").count()).toBe(0);
+    expect(await dialog().getByText("Failed attempts").count()).toBe(0);
   });
 
   test("a streamed call is repeated as a stream", async () => {
@@ -87,7 +87,7 @@ describe.runIf(browser !== undefined)("the details of a call", () => {
   test("vendors that could not take the call are named, with why and how long that took", async () => {
     const messages = [{ role: "user", content: "Hi" }];
     await openCallOf("/v1/chat/completions", { model: "away/first", messages });
-    const tried = dialog().locator("section").filter({ hasText: "Vendors that were tried before" });
+    const tried = dialog().locator("section").filter({ hasText: "Failed attempts" });
     await tried.getByText("upstream_error").waitFor();
     expect(await tried.getByRole("listitem").allTextContents()).toEqual([
       expect.stringMatching(/^awayupstream_error\d+ ms$/),
@@ -114,7 +114,7 @@ describe.runIf(browser !== undefined)("the details of a call", () => {
       )
       .toBe(1);
     await row.getByRole("button", { name: /^Open the call/ }).click();
-    await dialog().getByText("the parameters are an example").waitFor();
+    await dialog().getByText("with example parameters").waitFor();
     await dialog().getByText("imageParams").waitFor();
     const reply = await pasted(await copiedBy(page, copyCurl()), secret);
     expect(JSON.parse(reply)).toMatchObject({ modelKey: "demo-image", status: "progress" });

@@ -42,9 +42,9 @@ describe.runIf(browser !== undefined)("the console", () => {
     expect(new URL(page.url()).hash).toBe("");
     await rig.keep(page);
 
-    await page.getByRole("link", { name: "Create an API key" }).click();
-    await dialog().getByRole("button", { name: "Create key" }).click();
-    const field = dialog().getByRole("textbox", { name: "Key" });
+    await page.getByRole("link", { name: "Create API key" }).click();
+    await dialog().getByRole("button", { name: "Create API key" }).click();
+    const field = dialog().getByRole("textbox", { name: "API key" });
     const secret = await field.inputValue();
     secrets.push(secret);
     expect(secret).toMatch(/^uas_[A-Za-z0-9]{32}$/);
@@ -57,9 +57,9 @@ describe.runIf(browser !== undefined)("the console", () => {
     await page.getByText("Waiting for your first call").waitFor();
     const { stdout } = await run("sh", ["-c", curl.replace("curl ", "curl -sS ")]);
     expect(JSON.parse(stdout)).toHaveProperty("choices");
-    await page.getByText("Your first call is here").waitFor();
+    await page.getByText("Your first call has arrived").waitFor();
 
-    await page.getByRole("link", { name: "Open the call" }).click();
+    await page.getByRole("link", { name: "Open call" }).click();
     await dialog().getByText("Charged", { exact: true }).first().waitFor();
     const cost = await dialog()
       .getByRole("row", { name: /^Charged/ })
@@ -105,9 +105,9 @@ describe.runIf(browser !== undefined)("the console", () => {
     await page.waitForURL(/outcome=failed/);
     // The calls while the key was disabled, with the reason that their caller was not told (R-AUTH-2).
     await page.getByRole("row").filter({ hasText: "401 invalid_request" }).first().click();
-    await dialog().getByText("Enable the key on the page").waitFor();
+    await dialog().getByText("Enable the API key on the API keys page").waitFor();
     await dialog().getByRole("button", { name: "Close" }).click();
-    await page.getByRole("searchbox", { name: "Request id" }).fill("no-such-call");
+    await page.getByRole("searchbox", { name: "Request ID" }).fill("no-such-call");
     await page.keyboard.press("Enter");
     await page.waitForURL(/request=no-such-call/);
     await page.getByText("No calls match these filters").waitFor();
@@ -121,21 +121,21 @@ describe.runIf(browser !== undefined)("the console", () => {
     await page.goto(`${rig.url}/console/settings`);
     await button("Add").click();
     await dialog().getByRole("textbox", { name: "Mobile number" }).fill("+86 138 0013 8000");
-    await dialog().getByRole("button", { name: "Send a code" }).click();
+    await dialog().getByRole("button", { name: "Send code" }).click();
     await enterCode("Save");
-    await page.getByText("Your number is saved").waitFor();
+    await page.getByText("Mobile number saved").waitFor();
 
     await go("API keys");
     await page
       .getByRole("button", { name: /^Actions for/ })
       .first()
       .click();
-    await page.getByRole("menuitem", { name: /^Copy again/ }).click();
+    await page.getByRole("menuitem", { name: /^Show key/ }).click();
     await dialog().getByText("+86 138").waitFor();
     expect(await dialog().getByRole("button", { name: "Show key" }).isDisabled()).toBe(true);
-    await dialog().getByRole("button", { name: "Send a code" }).click();
+    await dialog().getByRole("button", { name: "Send code" }).click();
     await enterCode("Show key");
-    const field = dialog().getByRole("textbox", { name: "Key" });
+    const field = dialog().getByRole("textbox", { name: "API key" });
     expect(await field.inputValue()).toBe(secrets[0]);
     await dialog().getByRole("button", { name: "Copy key" }).click();
     await dialog().getByRole("button", { name: "Done" }).click();
@@ -155,7 +155,7 @@ describe.runIf(browser !== undefined)("the console", () => {
     const shown = page.getByText(/^whsec_/);
     expect(await shown.first().textContent()).toContain("…");
     await button("Rotate…").click();
-    await dialog().getByRole("button", { name: "Send a code" }).click();
+    await dialog().getByRole("button", { name: "Send code" }).click();
     await enterCode("Continue");
     await dialog().getByText("New, not yet promoted").waitFor();
     const whole = await dialog()
@@ -164,7 +164,7 @@ describe.runIf(browser !== undefined)("the console", () => {
     expect(whole).toHaveLength(2);
     secrets.push(...whole);
     await dialog().getByRole("button", { name: "Done" }).click();
-    await button("Promote the new one…").waitFor();
+    await button("Promote new secret…").waitFor();
   });
 
   test("over plain HTTP, without a clipboard, the key is selected text and nothing claims otherwise", async () => {
@@ -173,12 +173,12 @@ describe.runIf(browser !== undefined)("the console", () => {
     await plain.addInitScript("document.execCommand = () => false");
     await plain.goto(`${rig.url}/console/keys`);
     // By the keyboard alone.
-    await plain.getByRole("button", { name: "Create key" }).first().focus();
+    await plain.getByRole("button", { name: "Create API key" }).first().focus();
     await plain.keyboard.press("Enter");
     await plain.getByRole("textbox", { name: "Name" }).waitFor();
     await plain.keyboard.type("by-keyboard");
     await plain.keyboard.press("Enter");
-    const field = plain.getByRole("textbox", { name: "Key" });
+    const field = plain.getByRole("textbox", { name: "API key" });
     await field.waitFor();
     secrets.push(await field.inputValue());
     await expect
@@ -193,7 +193,7 @@ describe.runIf(browser !== undefined)("the console", () => {
     // It does not close before it was said twice.
     await plain.keyboard.press("Escape");
     await plain.getByRole("button", { name: "Done" }).click();
-    await plain.getByText("The key was not copied").waitFor();
+    await plain.getByText("You have not copied the key").waitFor();
     await plain.getByRole("button", { name: "Close anyway" }).click();
     await plain.getByRole("cell", { name: "by-keyboard", exact: true }).waitFor();
     await plain.context().close();
@@ -210,27 +210,27 @@ describe.runIf(browser !== undefined)("the console", () => {
       .waitFor();
   });
 
-  test("a code adds money once, and an operator moves it with a reference", async () => {
+  test("a code adds to the balance once, and an operator tops it up with a reference", async () => {
     const codes = createClient(RedeemService, rig.app.transport);
     const amount = { currencyCode: "USD", amountNanos: 2_500_000_000n };
     const { codes: made } = await codes.createRedeemCodes({ amount });
     await go("Billing");
-    await page.getByRole("textbox", { name: "Code" }).fill(made[0] ?? "");
+    await page.getByRole("textbox", { name: "Redeem code" }).fill(made[0] ?? "");
     await button("Redeem").click();
-    await page.getByText("$2.50 is added to your balance").waitFor();
+    await page.getByText("$2.50 added to your balance").waitFor();
     await page.getByRole("cell", { name: "+$2.50" }).waitFor();
 
     await go("Accounts");
     await page.getByRole("link", { name: "dev", exact: true }).click();
-    await button("Move money").click();
+    await button("Adjust balance").click();
     await dialog().getByRole("textbox", { name: "Amount in USD" }).fill("5");
     await dialog().getByRole("textbox", { name: "Reference" }).fill("invoice-17");
-    await dialog().getByRole("button", { name: "Book" }).click();
-    await page.getByText("+$5.00 is booked").waitFor();
+    await dialog().getByRole("button", { name: "Confirm" }).click();
+    await page.getByText("+$5.00 recorded").waitFor();
     await page.getByRole("cell", { name: "+$5.00" }).waitFor();
   });
 
-  test("J and K walk through the calls while one is open", async () => {
+  test("J and K open the next and the previous call while one is open", async () => {
     await go("Calls");
     await page
       .getByRole("button", { name: /^Open the call of/ })
@@ -279,14 +279,14 @@ describe.runIf(browser !== undefined)("the console", () => {
   );
 
   test("signing out ends it, and a page asks to sign in and leads back", async () => {
-    await page.getByRole("button", { name: "You" }).click();
+    await page.getByRole("button", { name: "User menu" }).click();
     await page.getByRole("menuitem", { name: "Sign out" }).click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     await page.goto(`${rig.url}/console/billing`);
     await page.waitForURL(/sign-in\?next=/);
     // Somebody new: an operator without an authenticator is not let in by a code alone.
     await page.getByRole("textbox", { name: "Mobile number" }).fill("+86 139 1234 5678");
-    await button("Send a code").click();
+    await button("Send code").click();
     const code = (await page.getByTestId("development-code").textContent()) ?? "";
     await page.getByRole("textbox", { name: "Code", exact: true }).fill(code);
     await page.getByRole("button", { name: "Sign in", exact: true }).click();

@@ -1,4 +1,4 @@
-/** The operator's pages in a real browser: accounts, money, people, codes, vendors, the audit log (R-CON-1). */
+/** The operator's pages in a real browser: accounts, balances, users, codes, vendors, the audit log (R-CON-1). */
 import { createClient } from "@connectrpc/connect";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -37,7 +37,7 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     await page.getByRole("heading", { name: title, level: 1 }).waitFor();
   }
 
-  test("an account is made, and found by a part of its name", async () => {
+  test("an account is created, and found by a part of its name", async () => {
     await go("Accounts");
     await button("Create account").click();
     await dialog().getByRole("textbox", { name: "Name" }).fill("Nordwind GmbH");
@@ -53,30 +53,30 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     await page.getByRole("heading", { name: "Nordwind GmbH" }).waitFor();
   });
 
-  /** Fills the form that moves money, and books it. */
-  async function move(kind: string, fields: Readonly<Record<string, string>>): Promise<void> {
-    await button("Move money").click();
+  /** Fills the form that adjusts the balance, and confirms it. */
+  async function adjust(kind: string, fields: Readonly<Record<string, string>>): Promise<void> {
+    await button("Adjust balance").click();
     await dialog().getByRole("button", { name: kind }).click();
     for (const [name, value] of Object.entries(fields)) {
       await dialog().getByRole("textbox", { name }).fill(value);
     }
-    await dialog().getByRole("button", { name: "Book" }).click();
+    await dialog().getByRole("button", { name: "Confirm" }).click();
   }
 
-  test("R-MON-9: a payment is booked once for its reference, a correction with its reason", async () => {
+  test("R-MON-9: a top-up is recorded once for its reference, an adjustment with its reason", async () => {
     const payment = { "Amount in USD": "25", Reference: "invoice 7" };
-    await move("Payment", payment);
-    await page.getByText("+$25.00 is booked").waitFor();
-    await move("Payment", payment);
-    await page.getByText("This reference was booked before").waitFor();
-    await move("Correction", { "Amount in USD": "-5.5", Reason: "Charged twice" });
-    await page.getByText("−$5.50 is booked").waitFor();
+    await adjust("Top-up", payment);
+    await page.getByText("+$25.00 recorded").waitFor();
+    await adjust("Top-up", payment);
+    await page.getByText("This reference was already recorded").waitFor();
+    await adjust("Adjustment", { "Amount in USD": "-5.5", Reason: "Charged twice" });
+    await page.getByText("−$5.50 recorded").waitFor();
     await page.getByText("Available now: $19.50").waitFor();
     const ledger = page.getByRole("region", { name: "Ledger" }).getByRole("row");
     await ledger.filter({ hasText: "Charged twice" }).waitFor();
     expect(await ledger.filter({ hasText: "invoice 7" }).count()).toBe(1);
     // What would take more than there is, is refused in the form.
-    await move("Correction", { "Amount in USD": "-100", Reason: "Too much" });
+    await adjust("Adjustment", { "Amount in USD": "-100", Reason: "Too much" });
     await dialog().getByRole("alert").waitFor();
     await dialog().getByRole("button", { name: "Cancel" }).click();
   });
@@ -123,18 +123,18 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     await rows.first().waitFor();
   });
 
-  test("a charge is given back from the call's details, and stands in the account's ledger", async () => {
+  test("a charge is refunded from the call's details, and the account's ledger has the refund", async () => {
     // The newest one that was charged: those with the key that was disabled afterwards cost nothing.
     const served = page.getByRole("row").filter({ hasText: "Nordwind GmbH" });
     const row = served.filter({ has: page.getByText("200", { exact: true }) }).first();
     await row.getByRole("button").first().click();
     await dialog().getByRole("button", { name: "Refund…" }).click();
-    const form = dialog().filter({ hasText: "Give a charge back" });
+    const form = dialog().filter({ hasText: "Refund this call" });
     // By the keyboard alone, which walks through the calls outside of the form.
     await form.getByRole("textbox", { name: "Reference" }).fill("");
     await page.keyboard.type("jk goodwill");
     await page.keyboard.press("Enter");
-    await page.getByText("is given back").waitFor();
+    await page.getByText(/ refunded$/).waitFor();
     await dialog().getByRole("button", { name: "Close" }).click();
     await page.goto(`${rig.url}/console/accounts/${accountId}`);
     const ledger = page.getByRole("region", { name: "Ledger" }).getByRole("row");
@@ -142,18 +142,18 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     await page.getByText("No webhooks yet").waitFor();
   });
 
-  test("a person gets in by a link, as a member: the operator's pages are not there", async () => {
+  test("a user signs in by a link as a member, who has no operator pages", async () => {
     await page.goto(`${rig.url}/console/accounts/${accountId}`);
-    await button("Add person").click();
+    await button("Add user").click();
     await dialog().getByRole("textbox", { name: "Name" }).fill("Inga");
-    await dialog().getByRole("button", { name: "Add person" }).click();
+    await dialog().getByRole("button", { name: "Add user" }).click();
     await page.getByRole("cell", { name: "Inga", exact: true }).waitFor();
     await button("Actions for Inga").click();
-    await page.getByRole("menuitem", { name: /^Make a sign-in link/ }).click();
-    await dialog().getByRole("button", { name: "Make the link" }).click();
+    await page.getByRole("menuitem", { name: /^Create sign-in link/ }).click();
+    await dialog().getByRole("button", { name: "Create link" }).click();
     const link = await dialog().getByRole("textbox", { name: "Sign-in link" }).inputValue();
     secrets.push(new URL(link).hash.slice(1));
-    await dialog().getByRole("button", { name: "Close" }).click();
+    await dialog().getByRole("button", { name: "Done" }).click();
 
     const theirs = await rig.open();
     await theirs.context().clearCookies();
@@ -162,29 +162,29 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     expect(await theirs.getByRole("link", { name: "Vendors" }).count()).toBe(0);
     for (const path of ["accounts", "audit"]) {
       await theirs.goto(`${rig.url}/console/${path}`);
-      await theirs.getByRole("heading", { name: "There is no such page" }).waitFor();
+      await theirs.getByRole("heading", { name: "Page not found" }).waitFor();
     }
     await theirs.context().close();
 
     await button("Actions for Inga").click();
     await page.getByRole("menuitem", { name: /^Sessions/ }).click();
     await dialog().getByRole("button", { name: "End", exact: true }).click();
-    await dialog().getByText("Nobody is signed in").waitFor();
+    await dialog().getByText("No sessions").waitFor();
     await dialog().getByRole("button", { name: "Close" }).click();
   });
 
   test("redeem codes are shown once, and say who redeemed them", async () => {
     await go("Redeem codes");
-    await button("Make codes").first().click();
-    await dialog().getByRole("textbox", { name: "Worth in USD, each" }).fill("2.50");
-    await dialog().getByRole("textbox", { name: "How many" }).fill("2");
-    await dialog().getByRole("button", { name: "Make codes" }).click();
-    const lines = await dialog().getByRole("textbox", { name: "Codes" }).inputValue();
+    await button("Create codes").first().click();
+    await dialog().getByRole("textbox", { name: "Value of each code in USD" }).fill("2.50");
+    await dialog().getByRole("textbox", { name: "Number of codes" }).fill("2");
+    await dialog().getByRole("button", { name: "Create codes" }).click();
+    const lines = await dialog().getByRole("textbox", { name: "Codes, one per line" }).inputValue();
     const [first = "", second = ""] = lines.split("\n");
     expect(second).not.toBe("");
     secrets.push(first, second);
     await dialog().getByRole("button", { name: "Done" }).click();
-    await dialog().getByText("They were not copied").waitFor();
+    await dialog().getByText("You have not copied the codes").waitFor();
     await dialog().getByRole("button", { name: "Copy" }).click();
     await dialog().getByRole("button", { name: "Done" }).click();
     await createClient(RedeemService, rig.app.transport).redeem({ accountId, code: first });
@@ -198,21 +198,21 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     await page.getByRole("cell", { name: "Revoked" }).waitFor();
   });
 
-  test("a vendor is tested, and the books are checked, from their pages", async () => {
+  test("a vendor is tested and the ledger audited from their pages", async () => {
     await go("Vendors");
     await button("Test: demo").click();
     await page.getByText(/ answered in /).waitFor();
     await go("Models & prices");
-    await page.getByText("The configuration has no faults").waitFor();
+    await page.getByText("Configuration valid").waitFor();
     await go("System");
-    await button("Check the books").click();
-    await page.getByText("The books are right", { exact: true }).waitFor();
+    await button("Run audit").click();
+    await page.getByText("The ledger is consistent", { exact: true }).waitFor();
   });
 
   test("everything that was done stands in the audit log, with who did it and why", async () => {
     await go("Audit log");
     const rows = page.getByRole("row");
-    for (const done of ["Created the account", "Booked a payment", "Resumed the account"]) {
+    for (const done of ["Created the account", "Topped up the balance", "Resumed the account"]) {
       await rows.filter({ hasText: done }).filter({ hasText: "Nordwind GmbH" }).first().waitFor();
     }
     const reason = rows.filter({ hasText: "Suspended the account" });
@@ -220,7 +220,7 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     await dialog().getByText("account.suspend").waitFor();
     await dialog().getByRole("button", { name: "Close" }).click();
     await button("Redeem codes").click();
-    await page.waitForURL(/room=redeem/);
+    await page.waitForURL(/kind=redeem/);
     await rows.filter({ hasText: "Revoked a redeem code" }).waitFor();
   });
 

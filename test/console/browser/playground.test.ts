@@ -1,12 +1,12 @@
-/** The playground in a real browser: tools, pictures, tasks, and the code that does the same (R-CON-1). */
-import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
+/** The playground in a real browser: tools, images, tasks, and the code that does the same (R-CON-1). */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { createClient } from "@connectrpc/connect";
 import type { Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
-import { drawPicture } from "../../../src/vendor/demo/image.ts";
+import { renderImage } from "../../../src/vendor/demo/image.ts";
 import { copiedBy, pasted, wireOf } from "./clipboard.ts";
 import { type ConsoleRig, startConsole } from "./console-rig.ts";
 import { barriers, faultsOf, overflow, ready } from "./every-page.ts";
@@ -31,7 +31,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     await rig.keep(page);
     const keys = createClient(KeyService, rig.app.transport);
     ({ secret } = await keys.createKey({ accountId: rig.accountId, name: "programs" }));
-    png = await drawPicture(Buffer.alloc(16, 7), { side: 64, index: 0 });
+    png = await renderImage(Buffer.alloc(16, 7), { side: 64, index: 0 });
   }, 180_000);
 
   afterAll(async () => {
@@ -71,14 +71,14 @@ describe.runIf(browser !== undefined)("the playground", () => {
     const form = dialog();
     await form.getByRole("textbox", { name: "Name" }).waitFor();
     await page.keyboard.press("Enter");
-    await form.getByText("The tool needs a name").waitFor();
+    await form.getByText("Enter a name").waitFor();
     await page.keyboard.type("get weather");
     await form.getByText("A name has 1 to 64 characters").waitFor();
     const schema = form.getByRole("textbox", { name: "Parameters (JSON Schema)" });
     for (const [json, told] of [
-      ["{", "This is no JSON: "],
-      ['{"type":"string"}', 'The outermost “type” has to be "object"'],
-      ['{"type":"object","properties":{"a":{"type":"text"}}}', "“properties.a.type” has to be one"],
+      ["{", "This is not valid JSON: "],
+      ['{"type":"string"}', 'The outermost “type” must be "object"'],
+      ['{"type":"object","properties":{"a":{"type":"text"}}}', "“properties.a.type” must be one"],
       ['{"type":"object","required":["b"]}', "“required” names “b”"],
     ] as const) {
       await schema.fill(json);
@@ -105,7 +105,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     expect(JSON.parse((await args.textContent()) ?? "")).toEqual({ city: "Berlin" });
     // No answer is no answer.
     await button("Send result").click();
-    await page.getByText("Write a result.").waitFor();
+    await page.getByText("Enter a result.").waitFor();
     expect(await barriers(page, "#content")).toEqual([]);
     const result = page.getByRole("textbox", { name: "Result of get_weather" });
     expect(await result.getAttribute("aria-invalid")).toBe("true");
@@ -147,7 +147,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     expect(curl).toContain("Bearer $UAS_API_KEY");
     expect(curl).not.toContain(sent["authorization"]?.slice("Bearer ".length));
     await page.getByRole("region", { name: "Calls get_weather" }).nth(1).waitFor();
-    await button("Begin anew").click();
+    await button("Clear chat").click();
   });
 
   test("runs are charged and logged under a key of the playground's own", async () => {
@@ -174,24 +174,24 @@ describe.runIf(browser !== undefined)("the playground", () => {
     await message().fill("");
   });
 
-  test("pictures are picked, pasted and dropped; what models do not take is told", async () => {
+  test("images are picked, pasted and dropped; an unsupported file is refused with a reason", async () => {
     await pick(page, [{ name: "one.jpg", bytes: png }]);
     await give(message(), "paste", { name: "two.png", bytes: png });
     await give(message(), "drop", { name: "three.png", bytes: png });
-    const list = page.getByRole("list", { name: "Pictures of this message" });
+    const list = page.getByRole("list", { name: "Images of this message" });
     await expect.poll(() => list.getByRole("listitem").count()).toBe(3);
     await pick(page, [
       { name: "note.png", bytes: Buffer.from("no picture") },
       { name: "huge.png", bytes: Buffer.concat([png, Buffer.alloc(4 * 1024 * 1024)]) },
     ]);
     const alert = page.getByRole("alert");
-    await alert.getByText("note.png is no picture that models take").waitFor();
-    await alert.getByText("huge.png is longer than 3.5 MB").waitFor();
+    await alert.getByText("note.png is not a supported image").waitFor();
+    await alert.getByText("huge.png is larger than 3.5 MB").waitFor();
     await pick(
       page,
       Array.from({ length: 8 }, (_, index) => ({ name: `more${index}.png`, bytes: png })),
     );
-    await alert.getByText("more7.png was left out: a message has at most 10").waitFor();
+    await alert.getByText("more7.png was not added: a message can have 10").waitFor();
     expect(await list.getByRole("listitem").count()).toBe(10);
     expect(await barriers(page, "#content")).toEqual([]);
     for (let left = 10; left > 2; left -= 1) {
@@ -204,7 +204,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     expect(await alert.count()).toBe(0);
   });
 
-  test("pictures are sent as parts of the message, shown short and copied whole", async () => {
+  test("images are sent as parts of the message, shown shortened and copied in full", async () => {
     await message().fill("What is this?");
     const url = `data:image/png;base64,${png.toString("base64")}`;
     const curl = await copied();
@@ -216,7 +216,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
       { type: "image_url", image_url: { url } },
     ]);
     await page.getByText("You sent 2 pictures, which it cannot see.").waitFor();
-    expect(await page.getByRole("img", { name: /^Picture \d/ }).count()).toBe(2);
+    expect(await page.getByRole("img", { name: /^Image \d/ }).count()).toBe(2);
     expect(curl).toContain(url);
     const shown = await page.getByRole("region", { name: "curl", exact: true }).textContent();
     expect(shown).toContain("data:image/png;base64,");
@@ -229,12 +229,12 @@ describe.runIf(browser !== undefined)("the playground", () => {
   });
 
   test("a reply that was cut off says so, and what did not get through is tried again", async () => {
-    await button("Begin anew").click();
-    await page.getByRole("spinbutton", { name: "Most tokens" }).fill("2");
+    await button("Clear chat").click();
+    await page.getByRole("spinbutton", { name: "Max tokens" }).fill("2");
     await message().fill("Hello");
     await message().press("Enter");
-    await page.getByText("it reached the most tokens").waitFor();
-    await page.getByRole("spinbutton", { name: "Most tokens" }).fill("");
+    await page.getByText("cut off at the max tokens").waitFor();
+    await page.getByRole("spinbutton", { name: "Max tokens" }).fill("");
     await page.route("**/v1/chat/completions", (route) => route.abort(), { times: 1 });
     await message().fill("More");
     await message().press("Enter");
@@ -243,7 +243,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     expect(await page.getByRole("alert").count()).toBe(0);
   });
 
-  test("a model of pictures makes one as a task, and shows it", async () => {
+  test("an image model generates an image as a task, and shows it", async () => {
     await open("demo-image");
     const shown = await page.getByRole("region", { name: "curl", exact: true }).textContent();
     const request = await sentBy(() => button("Run").click(), "/api/ai/tasks");
@@ -251,7 +251,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     await image.waitFor();
     await expect.poll(() => image.evaluate(({ naturalWidth }) => naturalWidth)).toBeGreaterThan(0);
     expect((await wire(shown ?? "")).body).toBe(request.postData());
-    await page.getByRole("link", { name: "Open the task" }).click();
+    await page.getByRole("link", { name: "Open task" }).click();
     await dialog().getByText("demo-image").first().waitFor();
     await page.keyboard.press("Escape");
   });
@@ -260,7 +260,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     { theme: "light", language: "en", add: "Add tool", send: "Send" },
     { theme: "dark", language: "zh", add: "添加工具", send: "发送" },
   ] as const)(
-    "tools, pictures and results are for everybody and fit 360 pixels: $theme, $language",
+    "tools, images and results are for everybody and fit 360 pixels: $theme, $language",
     { timeout: 120_000 },
     async ({ theme, language, add, send }) => {
       const seen = await rig.open({ theme, language });

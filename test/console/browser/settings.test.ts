@@ -33,7 +33,7 @@ describe.runIf(browser !== undefined)("an authenticator", () => {
   async function start(view: Page): Promise<string> {
     await view.goto(`${rig.url}/console/settings`);
     await view.getByRole("button", { name: /^(Set up|启用)$/ }).click();
-    await view.getByRole("button", { name: /^(Make a secret|生成密钥)$/ }).click();
+    await view.getByRole("button", { name: /^(Create secret|生成密钥)$/ }).click();
     await view.getByRole("img", { name: qrName }).waitFor();
     const secret = await view.getByText(/^[A-Z2-7]{32}$/).textContent();
     secrets.push(secret ?? "");
@@ -77,10 +77,10 @@ describe.runIf(browser !== undefined)("an authenticator", () => {
     );
     expect(colours).toEqual(["rgb(255, 255, 255)", "rgb(0, 0, 0)"]);
     await page
-      .getByRole("textbox", { name: "Code of your authenticator" })
+      .getByRole("textbox", { name: "Authenticator code" })
       .fill(totpCode(secret, Math.floor(Date.now() / 30_000)));
     await page.keyboard.press("Enter");
-    await page.getByText("Your authenticator counts from now on").waitFor();
+    await page.getByText("Authenticator app set up").waitFor();
     await page.getByRole("button", { name: "Remove" }).waitFor();
   });
 

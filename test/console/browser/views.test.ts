@@ -49,14 +49,14 @@ describe.runIf(browser !== undefined)("views of the console", () => {
     const accountId = account?.accountId ?? "";
     const { token } = await createClient(UserService, transport).createSignInLink({ accountId });
     await page.goto(`${rig.url}/console/welcome#${token}`);
-    await page.getByText("Calls need money first").waitFor();
-    expect(await page.getByRole("link", { name: "Add money" }).getAttribute("href")).toBe(
+    await page.getByText("Your balance is empty").waitFor();
+    expect(await page.getByRole("link", { name: "Top up" }).getAttribute("href")).toBe(
       "/console/billing",
     );
     const amount = { currencyCode: "USD", amountNanos: 1_000_000_000n };
     await createClient(BillingService, transport).topUp({ accountId, amount, reference: "first" });
     await page.reload();
-    await page.getByRole("link", { name: "Create an API key" }).waitFor();
+    await page.getByRole("link", { name: "Create API key" }).waitFor();
 
     ({ secret } = await createClient(KeyService, transport).createKey({ accountId, name: "dev" }));
     expect(await call("no-such")).toBe(404);
@@ -66,8 +66,8 @@ describe.runIf(browser !== undefined)("views of the console", () => {
     expect(await page.getByRole("region", { name: "curl" }).count()).toBe(1);
     // Pushed, while the page is open.
     expect(await call("demo-chat")).toBe(200);
-    await page.getByText("Your first call is here").waitFor();
-    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByText("Your first call has arrived").waitFor();
+    await page.getByRole("button", { name: "Dismiss" }).click();
     await page.reload();
     await ready(page);
     expect(await page.getByText("Waiting for your first call").count()).toBe(0);
@@ -87,7 +87,7 @@ describe.runIf(browser !== undefined)("views of the console", () => {
     await field("Error code").fill("model_not_found");
     await page.keyboard.press("Enter");
     await page.waitForURL(/code=model_not_found/);
-    await select("Ending").selectOption("Refused by the gateway");
+    await select("End reason").selectOption("Rejected by the gateway");
     await page.waitForURL(/ending=refused/);
     expect(await more.textContent()).toBe("More filters (3)");
     expect(await rows().count()).toBe(1);
@@ -99,9 +99,9 @@ describe.runIf(browser !== undefined)("views of the console", () => {
     await expect.poll(() => rows().count()).toBe(2);
     expect(new URL(page.url()).search).toBe("");
     expect(await field("Error code").inputValue()).toBe("");
-    await field("Cost at least, USD").fill("much");
-    await page.getByText("This makes no sense here").waitFor();
-    await field("Cost at least, USD").fill("0.000001");
+    await field("Minimum cost in USD").fill("much");
+    await page.getByText("This value is not valid").waitFor();
+    await field("Minimum cost in USD").fill("0.000001");
     await field("Vendor").focus();
     await page.waitForURL(/cost=/);
     await expect.poll(() => rows().count()).toBe(1);
@@ -117,7 +117,7 @@ describe.runIf(browser !== undefined)("views of the console", () => {
     await page.goto(`${rig.url}/console/calls?${search.toString()}`);
     await rows().first().waitFor();
     expect(await rows().count()).toBe(2);
-    expect(await select("Range").inputValue()).toBe("custom");
+    expect(await select("Time range").inputValue()).toBe("custom");
     const time = rows().locator("time").first();
     const at = new Date((await time.getAttribute("datetime")) ?? "");
     expect(await time.textContent()).toBe(at.toLocaleString("sv-SE", { timeZone: zone }));
@@ -129,7 +129,7 @@ describe.runIf(browser !== undefined)("views of the console", () => {
     await select("Time zone").selectOption("UTC");
     await page.waitForURL(/zone=UTC/);
     await rows().first().waitFor();
-    await select("Range").selectOption("24h");
+    await select("Time range").selectOption("24h");
     await page.waitForURL((url) => !url.searchParams.has("from"));
     await rows().first().waitFor();
   });
@@ -142,21 +142,21 @@ describe.runIf(browser !== undefined)("views of the console", () => {
     await select("Time zone").selectOption("Pacific/Kiritimati");
     await page.waitForURL(/zone=Pacific%2FKiritimati/);
     await page.getByText("Times are in Pacific/Kiritimati.").waitFor();
-    await select("Range").selectOption("custom");
+    await select("Time range").selectOption("custom");
     await page.waitForURL(/from=\d{4}-\d{2}-\d{2}&to=/);
     const today = new Date().toLocaleDateString("sv-SE", { timeZone: "Pacific/Kiritimati" });
     expect(await page.getByLabel("Last day").inputValue()).toBe(today);
     await page.getByLabel("First day").fill(today);
     await page.getByLabel("Metric").focus();
     await page.waitForURL(new RegExp(`from=${today}`));
-    expect(await select("Per").inputValue()).toBe("hour");
-    await select("Per").selectOption("day");
+    expect(await select("Interval").inputValue()).toBe("hour");
+    await select("Interval").selectOption("day");
     await page.getByRole("button", { name: "Table" }).click();
     await page.getByRole("rowheader", { name: today }).waitFor();
     await page.reload();
     await page.getByRole("button", { name: "Table" }).click();
     await page.getByRole("rowheader", { name: today }).waitFor();
-    await page.getByRole("link", { name: "See the calls" }).click();
+    await page.getByRole("link", { name: "View calls" }).click();
     await page.waitForURL(/\/calls\?.*zone=Pacific%2FKiritimati/);
     await rows().first().waitFor();
   });

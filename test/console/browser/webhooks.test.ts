@@ -47,7 +47,7 @@ describe.runIf(browser !== undefined)("webhooks in the console", () => {
 
   /** Types the code that development shows, and goes on. */
   async function enterCode(next: string): Promise<void> {
-    await dialog().getByRole("button", { name: "Send a code" }).click();
+    await dialog().getByRole("button", { name: "Send code" }).click();
     const code = (await page.getByTestId("development-code").textContent()) ?? "";
     await rig.minutePasses();
     await dialog().getByRole("textbox", { name: "Code", exact: true }).fill(code);
@@ -91,7 +91,7 @@ describe.runIf(browser !== undefined)("webhooks in the console", () => {
     await button("Add").click();
     await dialog().getByRole("textbox", { name: "Mobile number" }).fill("+86 138 0013 8000");
     await enterCode("Save");
-    await page.getByText("Your number is saved").waitFor();
+    await page.getByText("Mobile number saved").waitFor();
     await rig.minutePasses();
 
     await page.getByRole("link", { name: "Webhooks", exact: true }).click();
@@ -104,7 +104,7 @@ describe.runIf(browser !== undefined)("webhooks in the console", () => {
     [old = "", current = ""] = whole;
     await dialog().getByRole("button", { name: "Done" }).click();
     await rig.minutePasses();
-    await button("Promote the new one…").click();
+    await button("Promote new secret…").click();
     await enterCode("Continue");
     await dialog().getByText("Old, still valid").waitFor();
     await dialog().getByRole("button", { name: "Done" }).click();
@@ -130,7 +130,7 @@ describe.runIf(browser !== undefined)("webhooks in the console", () => {
       .getByText(/^204 · Delivered/)
       .waitFor();
     await dialog().getByRole("button", { name: "Close" }).click();
-    await page.getByRole("region", { name: "Receivers" }).getByText("Healthy").waitFor();
+    await page.getByRole("region", { name: "Endpoints" }).getByText("Healthy").waitFor();
   });
 
   test("R-HOOK-3: one that failed shows what was answered, is sent again from the page, and arrives as the same bytes", async () => {
@@ -139,14 +139,14 @@ describe.runIf(browser !== undefined)("webhooks in the console", () => {
     await ended("second", 1);
     await page.goto(`${rig.url}/console/webhooks?task=${taskId}`);
     const row = rows().filter({ hasText: "Completed" });
-    await row.filter({ hasText: "Waiting" }).getByRole("button", { name: openDelivery }).click();
+    await row.filter({ hasText: "Pending" }).getByRole("button", { name: openDelivery }).click();
     await dialog()
-      .getByText(/^500 · Error of the receiver/)
+      .getByText(/^500 · Endpoint error/)
       .waitFor();
     await dialog().getByText("out of order").waitFor();
 
     receiver.behave(ok);
-    await dialog().getByRole("button", { name: "Send again" }).click();
+    await dialog().getByRole("button", { name: "Resend" }).click();
     const [first, second] = await ended("second", 2);
     if (first === undefined || second === undefined) throw new Error("it did not arrive twice");
     expect(second.body).toEqual(first.body);
@@ -169,25 +169,25 @@ describe.runIf(browser !== undefined)("webhooks in the console", () => {
 
     // Whatever part of a receiver's address is pasted, its origin is looked for.
     const field = (name: string) => page.getByRole("searchbox", { name });
-    await field("Receiver").fill(`${receiver.origin}/hook?a=b`);
+    await field("Endpoint").fill(`${receiver.origin}/hook?a=b`);
     await page.keyboard.press("Enter");
     await page.waitForURL((url) => url.searchParams.get("origin") === receiver.origin);
     await rows().first().waitFor();
     await page.getByRole("combobox", { name: "Status" }).selectOption("parked");
-    await page.getByText("No delivery matches these filters").waitFor();
+    await page.getByText("No deliveries match these filters").waitFor();
     await page.reload();
-    await page.getByText("No delivery matches these filters").waitFor();
+    await page.getByText("No deliveries match these filters").waitFor();
     await button("Clear filters").click();
 
     await rows().first().waitFor();
-    await field("Account id").fill(account?.accountId ?? "");
+    await field("Account ID").fill(account?.accountId ?? "");
     await page.keyboard.press("Enter");
     await page.getByText("No webhooks yet").waitFor();
     await button(/^Account: Südwind/).click();
     await rows().first().getByRole("button", { name: openDelivery }).click();
     await dialog().getByText(rig.accountId).waitFor();
     const before = receiver.received.length;
-    await dialog().getByRole("button", { name: "Send again" }).click();
+    await dialog().getByRole("button", { name: "Resend" }).click();
     await receiver.arrived(before + 1);
     await dialog().getByText("Attempt 2").or(dialog().getByText("Attempt 3")).first().waitFor();
     await dialog().getByRole("button", { name: "Close" }).click();

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
+import type { LimitParameter } from "../../../src/dialect/codec.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 
 const plain = { alwaysStream: false, platformAliases: false };
@@ -13,7 +14,7 @@ function read(body: unknown, options: Partial<typeof plain> = {}) {
 
 /** What a vendor gets. */
 function sentBody(request: ReturnType<typeof read>, model: string): string {
-  return Buffer.concat(request.forVendor(model)).toString();
+  return Buffer.concat(request.forVendor({ model: model })).toString();
 }
 
 function refusal(body: unknown, options: Partial<typeof plain> = {}): GatewayError {
@@ -66,7 +67,7 @@ describe("R-TXT-1: a body in the vendor's own dialect passes byte for byte", () 
     expect(sentBody(request, "vendor")).toBe(
       `${body.replace("public", "vendor").slice(0, -1)},"stream_options":{"include_usage":true}}`,
     );
-    expect(request.forVendor("vendor").length).toBeGreaterThan(1);
+    expect(request.forVendor({ model: "vendor" }).length).toBeGreaterThan(1);
   });
 
   it("asks for usage in streams, keeping what the client said there", () => {
@@ -171,5 +172,28 @@ describe("R-ERR-7: bad bodies are refused by name", () => {
     expect(
       read('{"model":"m","messages":[],"max_tokens":null,"seed":-1e999}').maxOutputTokens,
     ).toBeUndefined();
+  });
+});
+
+describe("the output limit", () => {
+  const sent = (limits: object, limitParameter: LimitParameter | undefined): unknown => {
+    const request = read({ model: "m", ...limits, messages });
+    const body = Buffer.concat(request.forVendor({ model: "m", limitParameter })).toString();
+    return JSON.parse(body);
+  };
+  const bodyWith = (limits: object): object => ({ model: "m", ...limits, messages });
+
+  it("is sent under the name that the vendor's model honours (R-TXT-11)", () => {
+    expect(sent({ max_completion_tokens: 5 }, "max_tokens")).toEqual(bodyWith({ max_tokens: 5 }));
+    const renamed = bodyWith({ max_completion_tokens: 5 });
+    expect(sent({ max_tokens: 5 }, "max_completion_tokens")).toEqual(renamed);
+    expect(sent({ max_tokens: 5 }, "max_tokens")).toEqual(bodyWith({ max_tokens: 5 }));
+  });
+
+  it("stays as the client sent it where it sent both names, or the route has no name for it", () => {
+    const both = { max_tokens: 5, max_completion_tokens: 6 };
+    expect(sent(both, "max_tokens")).toEqual(bodyWith(both));
+    const own = { max_completion_tokens: 5 };
+    expect(sent(own, undefined)).toEqual(bodyWith(own));
   });
 });

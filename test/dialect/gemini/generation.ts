@@ -10,7 +10,7 @@ import {
 import { GenerationSchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { EncodedRequest } from "../../../src/dialect/codec.ts";
 import { gemini } from "../../../src/dialect/gemini/dialect.ts";
-import { sealOf, type SealPlace } from "../../../src/dialect/gemini/context.ts";
+import { sealOf, type SealPlace } from "../../../src/dialect/gemini/reasoning.ts";
 
 /** What a message is made of, and no message yet: it can be spread. */
 type Init<Desc extends DescMessage> = Extract<MessageInitShape<Desc>, { $typeName?: never }>;

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ReasoningSealSchema, Role } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { decodeMessagesRequest } from "../../../src/dialect/messages/decode-request.ts";
-import { messagesErrorBody } from "../../../src/dialect/messages/error-body.ts";
+import { messagesErrorBody } from "../../../src/dialect/messages/errors.ts";
 import { wrapSeal } from "../../../src/dialect/seal.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 

@@ -35,7 +35,7 @@ describe("R-TXT-1: a body in the vendor's own dialect passes byte for byte", () 
     const body = JSON.stringify({ ...ask, system: data });
     const request = read(style, body);
     expect(sentBody(request, "vendor")).toBe(body.replace('"m"', '"vendor"'));
-    expect(request.forVendor("vendor").length).toBeGreaterThan(1);
+    expect(request.forVendor({ model: "vendor" }).length).toBeGreaterThan(1);
   });
 });
 

@@ -5,11 +5,11 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { HttpFailure, isUnsent } from "../../../src/http/failure.ts";
 import {
   type Submitted,
-  type TaskNews,
+  type TaskUpdate,
   type TaskOutcome,
   TaskRefused,
   type VendorTasks,
-  VendorTrouble,
+  VendorReplyError,
 } from "../../../src/vendor/task.ts";
 import type { Vendor } from "../../../src/vendor/vendor.ts";
 import { adapters, madeVendor, modelOf, submission, tasksOf } from "./adapters.ts";
@@ -29,7 +29,7 @@ async function failure(work: Promise<unknown>): Promise<unknown> {
 
 async function finished(tasks: VendorTasks, submitted: Submitted): Promise<TaskOutcome> {
   if ("done" in submitted) return submitted.done;
-  const seen: TaskNews["status"][] = [];
+  const seen: TaskUpdate["status"][] = [];
   for (let look = 0; look < 5; look += 1) {
     const news = await tasks.poll?.(submitted.vendorTaskId, signal);
     seen.push(news?.status ?? "failed");
@@ -174,13 +174,13 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
   it("R-TSK-7: failures that leave it open whether it runs are told as such", async () => {
     const broken = await submitAfter(says.broken);
     if (isSynchronous) expect(broken).toMatchObject({ code: "upstream_error", isPassing: false });
-    else expect(broken).toBeInstanceOf(VendorTrouble);
+    else expect(broken).toBeInstanceOf(VendorReplyError);
     const html = { type: "text/html", body: "<html>Bad gateway</html>" };
-    expect(await submitAfter({ ...html, status: 502 })).toBeInstanceOf(VendorTrouble);
-    expect(await submitAfter({ ...html, status: 503 })).toBeInstanceOf(VendorTrouble);
+    expect(await submitAfter({ ...html, status: 502 })).toBeInstanceOf(VendorReplyError);
+    expect(await submitAfter({ ...html, status: 503 })).toBeInstanceOf(VendorReplyError);
     // One that has answered and is done: nothing more will come.
     const odd = await submitAfter({ ...html, status: 200 });
-    expect(odd).toBeInstanceOf(isSynchronous ? TaskRefused : VendorTrouble);
+    expect(odd).toBeInstanceOf(isSynchronous ? TaskRefused : VendorReplyError);
     expect(odd).not.toMatchObject({ isPassing: true });
   });
 
@@ -194,7 +194,7 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
     expect(await lookAfter("lose")).toBeInstanceOf(HttpFailure);
     for (const status of [200, 404, 500]) {
       const trouble = await lookAfter({ status, body: "<html>", type: "text/html" });
-      expect(trouble).toBeInstanceOf(VendorTrouble);
+      expect(trouble).toBeInstanceOf(VendorReplyError);
       expect(trouble).toMatchObject({ status, fault: undefined });
     }
     expect(await lookAfter({ status: 401, body: {} })).toMatchObject({ fault: "credential" });

@@ -3,13 +3,13 @@ import { crc32, inflateSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { createDemoTasks } from "../../../src/vendor/demo/tasks.ts";
-import { soundSeconds } from "../../../src/vendor/media-length.ts";
+import { audioSeconds } from "../../../src/vendor/media-length.ts";
 import {
   type OpenTasks,
   type TaskOutcome,
   TaskRefused,
   type TaskSubmission,
-  VendorTrouble,
+  VendorReplyError,
 } from "../../../src/vendor/task.ts";
 import { modelOf, submission } from "./adapters.ts";
 
@@ -104,20 +104,20 @@ it("sound is a WAV file of the seconds that were asked for, and paid", async () 
   expect(outcome.files).toMatchObject([{ contentType: "audio/wav" }]);
   const file = bytesOf(outcome);
   expect(file.readUInt32LE(4)).toBe(file.length - 8);
-  expect(soundSeconds(file, "wav")).toBe(3);
+  expect(audioSeconds(file, "wav")).toBe(3);
   expect(file.includes("Not an AI")).toBe(true);
   expect(bytesOf(await made(submission(audio, { params })))).toEqual(file);
 });
 
 it("tells how far it is, and that there is news", async () => {
-  const onNews = vi.fn();
-  const id = await idOf(submission(image, { onNews }));
+  const onUpdate = vi.fn();
+  const id = await idOf(submission(image, { onUpdate }));
   expect(await tasks.poll?.(id, signal)).toEqual({ status: "running", progress: 0 });
   await vi.advanceTimersByTimeAsync(150);
   expect(await tasks.poll?.(id, signal)).toEqual({ status: "running", progress: 50 });
-  expect(onNews).not.toHaveBeenCalled();
+  expect(onUpdate).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(150);
-  expect(onNews).toHaveBeenCalledOnce();
+  expect(onUpdate).toHaveBeenCalledOnce();
   expect(await tasks.poll?.(id, signal)).toMatchObject({ status: "completed" });
 });
 
@@ -157,5 +157,5 @@ it("is cancelled while it runs, and not afterwards", async () => {
 it("refuses what it does not have", async () => {
   const unknown = tasks.submit(submission({ ...image, model: "chat" }));
   await expect(unknown).rejects.toThrow(TaskRefused);
-  await expect(tasks.poll?.("demo-image-1-9-1", signal)).rejects.toThrow(VendorTrouble);
+  await expect(tasks.poll?.("demo-image-1-9-1", signal)).rejects.toThrow(VendorReplyError);
 });

@@ -1,7 +1,7 @@
 /** What jobs of fal have of their own. */
 import { afterEach, describe, expect, it } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import type { TaskNews, VendorTasks } from "../../../src/vendor/task.ts";
+import type { TaskUpdate, VendorTasks } from "../../../src/vendor/task.ts";
 import { madeVendor, modelOf, submission, tasksOf } from "./adapters.ts";
 import { falSays, falSecret, startFal } from "./fal-vendor.ts";
 import type { SimulatedVendor, TaskAnswer } from "./simulated.ts";
@@ -90,8 +90,8 @@ describe("fal", () => {
     });
   });
 
-  const failed = (code: string, message: RegExp): TaskNews =>
-    ({ status: "failed", error: { code, message: expect.stringMatching(message) } }) as TaskNews;
+  const failed = (code: string, message: RegExp): TaskUpdate =>
+    ({ status: "failed", error: { code, message: expect.stringMatching(message) } }) as TaskUpdate;
 
   it.each([
     [falSays(422, "flagged", "content_policy_violation"), failed("content_rejected", /flagged/)],
@@ -106,7 +106,7 @@ describe("fal", () => {
         outcome: { files: [{ bytes: Buffer.from("hi"), contentType: "image/png" }] },
       },
     ],
-  ] as [TaskAnswer, TaskNews][])("R-TSK-10: a job whose result is %j", async (result, news) => {
+  ] as [TaskAnswer, TaskUpdate][])("R-TSK-10: a job whose result is %j", async (result, news) => {
     const { tasks, sim } = await started();
     sim.next({ status: 200, body: { status: "COMPLETED" } });
     sim.next(result);

@@ -2,7 +2,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import type { TaskNews, VendorTasks } from "../../../src/vendor/task.ts";
+import type { TaskUpdate, VendorTasks } from "../../../src/vendor/task.ts";
 import type { Vendor } from "../../../src/vendor/vendor.ts";
 import { madeVendor, modelOf, submission, tasksOf } from "./adapters.ts";
 import { prediction, replicateSecret, startReplicate } from "./replicate-vendor.ts";
@@ -93,7 +93,7 @@ describe("replicate", () => {
     [{ status: "canceled", metrics: { predict_time: 0 } }, { status: "cancelled" }],
     [
       { status: "canceled", metrics: { predict_time: 1.5 } },
-      { status: "cancelled", taken: { units: { images: 0, seconds: 0 } } },
+      { status: "cancelled", reportedCost: { units: { images: 0, seconds: 0 } } },
     ],
     [
       {
@@ -103,7 +103,7 @@ describe("replicate", () => {
       },
       {
         status: "cancelled",
-        taken: {
+        reportedCost: {
           units: { images: 2, seconds: 0 },
           usage: { inputTokens: 4, outputTokens: 7 },
         },
@@ -111,7 +111,7 @@ describe("replicate", () => {
     ],
     [
       { status: "canceled", metrics: { predict_time: 3, video_output_duration_seconds: 2.5 } },
-      { status: "cancelled", taken: { units: { images: 0, seconds: 2.5 } } },
+      { status: "cancelled", reportedCost: { units: { images: 0, seconds: 2.5 } } },
     ],
     // It never ran, whatever it says.
     [{ status: "aborted" }, { status: "cancelled" }],
@@ -164,7 +164,7 @@ describe("replicate", () => {
         },
       },
     ],
-  ] as [JsonObject, TaskNews][])("R-TSK-1: a prediction %j", async (changes, news) => {
+  ] as [JsonObject, TaskUpdate][])("R-TSK-1: a prediction %j", async (changes, news) => {
     const { tasks, sim } = await started();
     sim.next(prediction("p1", changes));
     expect(await tasks.poll?.("p1", signal)).toEqual(news);

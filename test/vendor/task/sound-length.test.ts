@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { playTune } from "../../../src/vendor/demo/audio.ts";
-import { type SoundFormat, soundSeconds } from "../../../src/vendor/media-length.ts";
+import { renderTune } from "../../../src/vendor/demo/audio.ts";
+import { type AudioFormat, audioSeconds } from "../../../src/vendor/media-length.ts";
 
-const formats: readonly SoundFormat[] = ["mp3", "opus", "aac", "flac", "wav", "pcm"];
+const formats: readonly AudioFormat[] = ["mp3", "opus", "aac", "flac", "wav", "pcm"];
 
 /** Frames of silence: MPEG 2 layer III, 24,000 samples a second, 64 kbit/s, as speech comes. */
 function mp3(frames: number): Buffer {
@@ -48,20 +48,20 @@ it.each([
   ["opus", Buffer.concat([ogg(0, "OpusHead"), ogg(48_000, ""), ogg(96_312, "")]), 2],
   ["aac", aac(75), (75 * 1_024) / 24_000],
   ["flac", flac(24_000, 36_000), 1.5],
-  ["wav", playTune(Buffer.alloc(16), 2), 2],
+  ["wav", renderTune(Buffer.alloc(16), 2), 2],
   ["pcm", Buffer.alloc(48_000), 1],
 ] as const)("%s: a file tells how long it is", (format, file, seconds) => {
-  expect(soundSeconds(file, format)).toBeCloseTo(seconds, 5);
+  expect(audioSeconds(file, format)).toBeCloseTo(seconds, 5);
 });
 
 it("counts what is there where a stream of WAV does not know its length", () => {
-  const file = playTune(Buffer.alloc(16), 2);
+  const file = renderTune(Buffer.alloc(16), 2);
   file.writeUInt32LE(0xff_ff_ff_ff, file.indexOf("data") + 4);
-  expect(soundSeconds(file, "wav")).toBeCloseTo(2, 5);
+  expect(audioSeconds(file, "wav")).toBeCloseTo(2, 5);
 });
 
 it("a stream of FLAC does not tell", () => {
-  expect(soundSeconds(flac(24_000, 0), "flac")).toBeUndefined();
+  expect(audioSeconds(flac(24_000, 0), "flac")).toBeUndefined();
 });
 
 it("R-MON-1: any bytes give a length or none, and never fail", () => {
@@ -70,7 +70,7 @@ it("R-MON-1: any bytes give a length or none, and never fail", () => {
     aac(2),
     ogg(9, "OpusHead"),
     flac(24_000, 9),
-    playTune(Buffer.alloc(16), 1),
+    renderTune(Buffer.alloc(16), 1),
   ];
   const file = fc.oneof(
     fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
@@ -84,7 +84,7 @@ it("R-MON-1: any bytes give a length or none, and never fail", () => {
   );
   fc.assert(
     fc.property(file, fc.constantFrom(...formats), (bytes, format) => {
-      const seconds = soundSeconds(bytes, format);
+      const seconds = audioSeconds(bytes, format);
       expect(seconds === undefined || (Number.isFinite(seconds) && seconds >= 0)).toBe(true);
     }),
   );

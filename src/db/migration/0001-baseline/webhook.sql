@@ -12,12 +12,12 @@ create table webhook_secret (
   constraint webhook_secret_is_promoted_check check (is_promoted or previous is not null)
 );
 
--- What happened. No column ever changes. lane: the task, within which events are sent in order. kind: 1 progress,
+-- What happened. No column ever changes. task_id: events of a task are sent in order; a test is a task of its own. kind: 1 progress,
 -- 2 terminal, 3 test. status: uas.webhook.v1.WebhookStatus. endpoint_id: made of account and origin.
 create table webhook_event (
   id uuid not null,
   account_id uuid not null,
-  lane uuid not null,
+  task_id uuid not null,
   endpoint_id uuid not null,
   create_time timestamptz not null default now(),
   sequence int not null,
@@ -28,12 +28,12 @@ create table webhook_event (
   url text not null,
   body bytea not null,
   constraint webhook_event_pkey primary key (id),
-  constraint webhook_event_lane_sequence_unique unique (lane, sequence),
+  constraint webhook_event_task_id_sequence_unique unique (task_id, sequence),
   constraint webhook_event_kind_check check (kind >= 1 and kind <= 3),
   constraint webhook_event_status_check check (status >= 1 and status <= 4),
   constraint webhook_event_progress_check check (progress >= 0 and progress <= 100)
 );
-create unique index webhook_event_terminal_index on webhook_event (lane) where (kind = 2);
+create unique index webhook_event_terminal_index on webhook_event (task_id) where (kind = 2);
 create index webhook_event_account_id_callback_id_index on webhook_event (account_id, callback_id, id);
 
 -- The sending of an event, by the event's id. state: 1 pending, 2 sending, 3 delivered, 4 failed, 5 dropped.
@@ -44,7 +44,7 @@ create table webhook_delivery (
   id uuid not null,
   account_id uuid not null,
   endpoint_id uuid not null,
-  lane uuid not null,
+  task_id uuid not null,
   due timestamptz not null default now(),
   claim_time timestamptz null,
   lease_until timestamptz null,
@@ -59,8 +59,8 @@ create table webhook_delivery (
   constraint webhook_delivery_state_check check (state >= 1 and state <= 5),
   constraint webhook_delivery_lease_until_check check ((state = 2) = (lease_until is not null))
 ) with (fillfactor = 80);
-create unique index webhook_delivery_waiting_index on webhook_delivery (lane) where (state = 1);
-create unique index webhook_delivery_sending_index on webhook_delivery (lane) where (state = 2);
+create unique index webhook_delivery_waiting_index on webhook_delivery (task_id) where (state = 1);
+create unique index webhook_delivery_sending_index on webhook_delivery (task_id) where (state = 2);
 create index webhook_delivery_due_index on webhook_delivery (endpoint_id, due) where (state = 1);
 create index webhook_delivery_urgent_index on webhook_delivery (endpoint_id, due) where (state = 1 and is_urgent);
 create index webhook_delivery_account_id_id_index on webhook_delivery (account_id, id);

@@ -1,0 +1,120 @@
+/** Puts the billing room together: its services for any process with the database, the ledger and the jobs for a server. */
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
+import { RedeemService } from "../../gen/uas/billing/v1/redeem_service_pb.ts";
+import { UsageService } from "../../gen/uas/billing/v1/usage_service_pb.ts";
+import type { Config, Settings } from "../config/config.ts";
+import { serve, type Service } from "../core/service.ts";
+import type { WorkerName } from "../core/worker-name.ts";
+import type { Database } from "../db/database.ts";
+import { ensurePartitions } from "../db/partition.ts";
+import { answering, type Queryable } from "../db/queryable.ts";
+import { CallFeed } from "./calls/feed.ts";
+import { createCallService } from "./calls/service.ts";
+import { createUsageService } from "./calls/usage-service.ts";
+import { type BillingJobs, billingPartitions, createBillingJobs } from "./jobs.ts";
+import type { OnLowBalance } from "./ledger/booking.ts";
+import type { Failpoint } from "./ledger/failpoints.ts";
+import { createLedger, type LedgerWriter } from "./ledger/ledger-writer.ts";
+import type { LedgerTimings } from "./ledger/ledger.ts";
+import { createRedeemService } from "./redeem/service.ts";
+import { createBillingService } from "./service.ts";
+
+/** What {@link createBillingRoom} is built on. */
+export interface BillingRoomOptions {
+  readonly database: Database;
+  readonly config: Pick<Config, "models">;
+  /** Whether there is such an account, also a suspended one. The account room knows. */
+  readonly accountExists: (accountId: string) => Promise<boolean>;
+  /** Called when a booking takes an account below its threshold. */
+  readonly onLowBalance: OnLowBalance;
+}
+
+/** The billing room without a ledger: all that needs no running server. */
+export interface BillingRoom {
+  readonly services: readonly Service[];
+  /** Closes the connection on which live views of the call log listen. */
+  close(): Promise<void>;
+}
+
+/** Makes the room's services. */
+export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
+  const { database, config, accountExists, onLowBalance } = options;
+  const { pool, orm, url } = database;
+  const feed = new CallFeed({ pool, url });
+  const { models } = config;
+  return {
+    services: [
+      serve(BillingService, createBillingService({ pool, accountExists, models, onLowBalance })),
+      serve(RedeemService, createRedeemService({ orm, pool, accountExists })),
+      serve(UsageService, createUsageService({ pool })),
+      serve(CallService, createCallService({ pool, feed })),
+    ],
+    close: () => feed.close(),
+  };
+}
+
+/**
+ * Reads how much each key has spent in its life, in nano-USD. A key that is not in the answer has spent nothing.
+ *
+ * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached.
+ */
+export async function spentOfKeys(
+  pool: Queryable,
+  keyIds: readonly string[],
+): Promise<ReadonlyMap<string, bigint>> {
+  const { rows } = await answering(pool).query<{ key_id: string; spent: string }>(
+    "select key_id, spent from key_spend where key_id = any($1)",
+    [keyIds],
+  );
+  return new Map(rows.map(({ key_id, spent }) => [key_id, BigInt(spent)]));
+}
+
+/** What {@link openLedger} is built on. */
+export interface OpenLedgerOptions {
+  readonly database: Database;
+  readonly settings: Pick<Settings, "dataDir">;
+  readonly log: Logger;
+  /** Which of several workers this process is. Default: it is alone. */
+  readonly worker?: WorkerName | undefined;
+  /** Called when a call takes an account below its threshold. */
+  readonly onLowBalance: OnLowBalance;
+  /** For tests. Default: those of {@link LedgerTimings}. */
+  readonly timings?: Partial<LedgerTimings>;
+  /** For tests that kill the process. Default: nothing. */
+  readonly failpoint?: Failpoint;
+}
+
+/** The ledger of a server, with the jobs that keep it. */
+export interface OpenLedger {
+  readonly ledger: LedgerWriter;
+  readonly jobs: BillingJobs;
+}
+
+/** Opens the ledger, with its journal below the data folder. The jobs do not run yet. */
+export function openLedger(options: OpenLedgerOptions): OpenLedger {
+  const { database, settings, log, worker, onLowBalance, timings, failpoint } = options;
+  const common = {
+    ...timings,
+    ...(failpoint && { failpoint }),
+    warn: (message: string, fields: object): void => log.warn(fields, message),
+    alarm: (message: string, fields: object): void => log.error(fields, message),
+    onLowBalance,
+  };
+  const journal = { folder: join(settings.dataDir, "journal"), worker };
+  const ledger = createLedger({ ...common, url: database.url, journal });
+  const jobs = createBillingJobs({ ...common, pool: database.pool, nodeId: ledger.nodeId });
+  return { ledger, jobs };
+}
+
+/**
+ * Makes missing partitions before the first call: PostgreSQL refuses a row on its way into the default partition while
+ * the month's own is made, and the record of a call would be lost. A failure is logged; the jobs try again.
+ */
+export async function prepareLedger({ pool }: Pick<Database, "pool">, log: Logger): Promise<void> {
+  await ensurePartitions(pool, billingPartitions).catch((err: unknown) =>
+    log.warn({ err }, "making partitions failed: tried again in the background"),
+  );
+}

@@ -1,0 +1,211 @@
+/** The filters of the call log; the rarer ones behind a button, open where one of them is set. */
+import { clsx } from "clsx";
+import { ChevronDown } from "lucide-react";
+import { type ReactNode, useId, useState } from "react";
+import { useText } from "../common/language.tsx";
+import { parseUsd } from "../common/money.ts";
+import {
+  type CallSearch,
+  defined,
+  endingNames,
+  hasFilters,
+  statusClasses,
+} from "../common/search.ts";
+import { wallTime } from "../common/time.ts";
+import { KeyFilter } from "../keys/keys.tsx";
+import { ModelFilter } from "../models/prices.tsx";
+import { Button } from "../ui/button.tsx";
+import {
+  FilterBar,
+  FilterField,
+  FilterSelect,
+  RangeFilter,
+  ZoneFilter,
+} from "../ui/filter-bar.tsx";
+import { endings } from "./filter.ts";
+import { errorCodeOf } from "../common/contract.ts";
+
+type Change = { [Name in keyof CallSearch]: CallSearch[Name] | undefined };
+
+/** The bar with the filters of a call log. */
+export function CallFilters({
+  accountId,
+  search,
+  onSearch,
+  children,
+}: {
+  /** Empty: all accounts. */
+  accountId: string;
+  search: CallSearch;
+  onSearch: (search: CallSearch) => void;
+  /** More filters. */
+  children?: ReactNode;
+}) {
+  const { calls: text } = useText();
+  const set = (change: Change): void => onSearch(defined({ ...search, ...change }));
+  return (
+    <FilterBar label={text.title} onClear={hasFilters(search) ? () => onSearch({}) : undefined}>
+      <RangeFilter
+        range={search.range}
+        isCustom={search.from !== undefined || search.to !== undefined}
+        onChoose={(range) => set({ range, from: undefined, to: undefined })}
+      />
+      <FilterSelect
+        label={text.outcome}
+        any={text.anyOutcome}
+        className="sm:w-36"
+        value={search.outcome}
+        choices={[
+          { value: "succeeded", label: text.succeeded },
+          { value: "failed", label: text.failed },
+        ]}
+        onChoose={(outcome) => set({ outcome })}
+      />
+      <ModelFilter value={search.model} onChoose={(model) => set({ model })} />
+      {accountId !== "" && (
+        <KeyFilter accountId={accountId} value={search.key} onChoose={(key) => set({ key })} />
+      )}
+      {children}
+      <FilterField
+        label={text.request}
+        value={search.request}
+        onChoose={(request) => set({ request })}
+        className="col-span-2 min-w-44 flex-1"
+      />
+      <MoreFilters search={search} onChange={set} />
+    </FilterBar>
+  );
+}
+
+/** The members of a search that stand behind the button. */
+const moreNames = [
+  "from",
+  "to",
+  "zone",
+  "status",
+  "ending",
+  "code",
+  "vendor",
+  "cost",
+] as const satisfies readonly (keyof CallSearch)[];
+
+function MoreFilters({
+  search,
+  onChange,
+}: {
+  search: CallSearch;
+  onChange: (change: Change) => void;
+}) {
+  const { calls: text } = useText();
+  const id = useId();
+  const count = moreNames.filter((name) => search[name] !== undefined).length;
+  const [isOpen, setOpen] = useState(count > 0);
+  return (
+    <>
+      <Button aria-expanded={isOpen} aria-controls={id} onClick={() => setOpen(!isOpen)}>
+        {text.moreFilters(count)}
+        <ChevronDown aria-hidden="true" className={clsx(isOpen && "rotate-180")} />
+      </Button>
+      <div
+        id={id}
+        hidden={!isOpen}
+        className="order-last col-span-2 grid w-full grid-cols-1 gap-3 pt-2 sm:grid-cols-2 lg:grid-cols-4"
+      >
+        {isOpen && (
+          <>
+            <TimeFields search={search} onChange={onChange} />
+            <OutcomeFields search={search} onChange={onChange} />
+          </>
+        )}
+      </div>
+    </>
+  );
+}
+
+/** The value of a field for local times. */
+const minuteOf = (wall: string | undefined): string | undefined => wall?.padEnd(16, "T00:00");
+
+function TimeFields({
+  search,
+  onChange,
+}: {
+  search: CallSearch;
+  onChange: (change: Change) => void;
+}) {
+  const { common } = useText();
+  const time = { type: "datetime-local", isLabelHidden: false, read: wallTime } as const;
+  return (
+    <>
+      <FilterField
+        {...time}
+        label={common.from}
+        value={minuteOf(search.from)}
+        onChoose={(from) => onChange({ from, range: undefined })}
+      />
+      <FilterField
+        {...time}
+        label={common.until}
+        value={minuteOf(search.to)}
+        onChoose={(to) => onChange({ to, range: undefined })}
+      />
+      <ZoneFilter zone={search.zone} onChoose={(zone) => onChange({ zone })} />
+    </>
+  );
+}
+
+function OutcomeFields({
+  search,
+  onChange,
+}: {
+  search: CallSearch;
+  onChange: (change: Change) => void;
+}) {
+  const { calls: text } = useText();
+  const shown = { isLabelHidden: false, className: "" };
+  return (
+    <>
+      <FilterSelect
+        {...shown}
+        label={text.status}
+        any={text.anyStatus}
+        value={search.status}
+        choices={statusClasses.map((value) => ({ value, label: value }))}
+        onChoose={(status) => onChange({ status })}
+      />
+      <FilterSelect
+        {...shown}
+        label={text.ending}
+        any={text.anyEnding}
+        value={search.ending}
+        choices={endingNames.map((value) => ({
+          value,
+          label: text.endings[endings[value]] ?? value,
+        }))}
+        onChoose={(ending) => onChange({ ending })}
+      />
+      <FilterField
+        {...shown}
+        label={text.errorCode}
+        placeholder="model_not_found"
+        value={search.code}
+        read={(typed) => (errorCodeOf(typed.trim()) ? typed.trim() : undefined)}
+        onChoose={(code) => onChange({ code })}
+      />
+      <FilterField
+        {...shown}
+        label={text.vendor}
+        value={search.vendor}
+        onChoose={(vendor) => onChange({ vendor })}
+      />
+      <FilterField
+        {...shown}
+        label={text.costMin}
+        placeholder="0.01"
+        inputMode="decimal"
+        value={search.cost}
+        read={(typed) => ((parseUsd(typed) ?? 0n) > 0n ? typed.replace("$", "").trim() : undefined)}
+        onChoose={(cost) => onChange({ cost })}
+      />
+    </>
+  );
+}

@@ -1,0 +1,72 @@
+/** Calls of the gateway: the services of the contract, with the session cookie. */
+import { Code, ConnectError } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-web";
+import { keepPreviousData, MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
+import { ErrorDetailSchema } from "../../../gen/uas/error/v1/error_pb.ts";
+import { millis } from "./contract.ts";
+
+/** The transport of all services. POST only, so that requests are in no URL, no history and no log. */
+export const transport = createConnectTransport({ baseUrl: "/console/rpc" });
+
+/** How long a reply is fresh, in milliseconds: long enough that going back and forth fetches nothing twice. */
+const staleMs = 15_000;
+
+/**
+ * Creates the cache of queries.
+ *
+ * @param onSignedOut called when a reply says that the session has ended
+ */
+export function createQueries(onSignedOut: () => void): QueryClient {
+  const onError = (error: unknown): void => {
+    if (isSignedOut(error)) onSignedOut();
+  };
+  return new QueryClient({
+    queryCache: new QueryCache({ onError }),
+    mutationCache: new MutationCache({ onError }),
+    defaultOptions: {
+      queries: { staleTime: staleMs, retry: mayRetry, refetchOnWindowFocus: true },
+      mutations: { retry: false },
+    },
+  });
+}
+
+/** Retries only what a retry can change. */
+function mayRetry(count: number, error: unknown): boolean {
+  const { code } = ConnectError.from(error);
+  return count < 2 && (code === Code.Unavailable || code === Code.Unknown);
+}
+
+/** Whether an error says that nobody is signed in. */
+export function isSignedOut(error: unknown): boolean {
+  return error instanceof ConnectError && error.code === Code.Unauthenticated;
+}
+
+/** What is shown of an error. */
+export interface ShownError {
+  readonly text: string;
+  readonly requestId: string;
+  /** The wrong field of the request. Empty: none. */
+  readonly param: string;
+  /** Seconds to wait before a retry. 0: unknown. */
+  readonly retryAfterSeconds: number;
+}
+
+/** The shown parts of an error, of an RPC or anything else. */
+export function shownError(error: unknown): ShownError {
+  const told = ConnectError.from(error);
+  const [detail] = told.findDetails(ErrorDetailSchema);
+  return {
+    text: told.rawMessage,
+    requestId: told.metadata.get("x-request-id") ?? "",
+    param: detail?.param ?? "",
+    retryAfterSeconds: millis(detail?.retryDelay) / 1_000,
+  };
+}
+
+/** How lists are fetched page by page: the options of an infinite query on a method with page tokens. */
+export const paged = {
+  pageParamKey: "pageToken",
+  getNextPageParam: ({ nextPageToken }: { readonly nextPageToken: string }): string | undefined =>
+    nextPageToken || undefined,
+  placeholderData: keepPreviousData,
+} as const;

@@ -1,0 +1,206 @@
+/** Configured models and prices, for operators. Read only: they are changed in uas.yaml. */
+import { useQuery } from "@connectrpc/connect-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Boxes, CircleCheck, TriangleAlert } from "lucide-react";
+import { useState } from "react";
+import type { ModelPrices } from "../../../gen/uas/billing/v1/price_pb.ts";
+import type { ConfiguredModel } from "../../../gen/uas/operator/v1/operator_pb.ts";
+import { OperatorService } from "../../../gen/uas/operator/v1/operator_service_pb.ts";
+import { type Texts, useText } from "../common/language.tsx";
+import { currentPrice, PriceCell, usePrices } from "../models/prices.tsx";
+import { Card, Empty, PageHead, Skeleton } from "../ui/card.tsx";
+import { FilterBar, isFound, SearchField } from "../ui/filter-bar.tsx";
+import { Badge, ErrorNote } from "../ui/show.tsx";
+import { type Column, RowButton, Table } from "../ui/table.tsx";
+import { ConfiguredModelSheet } from "./model-sheet.tsx";
+
+/** The most models that are fetched. */
+const modelsMax = 1_000;
+
+/** `/prices`, for operators. */
+export function PricesPage() {
+  const { prices: text } = useText();
+  const { data, error, refetch } = useQuery(OperatorService.method.listConfiguredModels, {
+    pageSize: modelsMax,
+  });
+  const prices = usePrices();
+  const { model: openKey } = useSearch({ from: "/inside/operator/prices" });
+  const navigate = useNavigate({ from: "/prices" });
+  const open = (model?: string): void =>
+    void navigate({ search: model === undefined ? {} : { model }, replace: true });
+  const priceOf = new Map((prices.data ?? []).map((each) => [each.modelKey, each]));
+  return (
+    <>
+      <PageHead title={text.title} hint={text.hint} />
+      <div className="flex flex-col gap-6">
+        {error !== null && <ErrorNote error={error} onRetry={() => void refetch()} />}
+        {error === null && (
+          <>
+            {data === undefined ? (
+              <div aria-busy="true">
+                <Skeleton className="h-16" />
+              </div>
+            ) : (
+              <Validation source={data.source} warnings={data.warnings} />
+            )}
+            <Models
+              models={data?.models}
+              priceOf={priceOf}
+              openKey={openKey}
+              onOpen={({ modelKey }) => open(modelKey)}
+            />
+          </>
+        )}
+      </div>
+      <ConfiguredModelSheet
+        model={data?.models.find(({ modelKey }) => modelKey === openKey)}
+        prices={openKey === undefined ? undefined : priceOf.get(openKey)}
+        onClose={() => open()}
+      />
+    </>
+  );
+}
+
+function Validation({ source, warnings }: { source: string; warnings: readonly string[] }) {
+  const { prices: text } = useText();
+  const isFine = warnings.length === 0;
+  const Icon = isFine ? CircleCheck : TriangleAlert;
+  return (
+    <Card className="flex items-start gap-3 px-5 py-4">
+      <Icon
+        aria-hidden="true"
+        className={`mt-0.5 size-5 shrink-0 ${isFine ? "text-good" : "text-warn"}`}
+      />
+      <div className="min-w-0 flex-1">
+        <p className="font-medium">{isFine ? text.fine : text.warnings(warnings.length)}</p>
+        <p className="mt-0.5 text-[0.8125rem] text-muted">
+          {text.source}{" "}
+          <span className="font-mono text-xs break-all">
+            {source === "built-in demo" ? text.builtIn : source}
+          </span>
+          {isFine && <> · {text.fineHint}</>}
+        </p>
+        {!isFine && (
+          <ul className="mt-2 flex flex-col gap-1 font-mono text-xs">
+            {warnings.map((warning) => (
+              <li key={warning} className="break-words">
+                {warning}
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+    </Card>
+  );
+}
+
+function Models({
+  models,
+  priceOf,
+  openKey,
+  onOpen,
+}: {
+  models: readonly ConfiguredModel[] | undefined;
+  priceOf: ReadonlyMap<string, ModelPrices>;
+  openKey: string | undefined;
+  onOpen: (model: ConfiguredModel) => void;
+}) {
+  const texts = useText();
+  const { prices: text } = texts;
+  const [search, setSearch] = useState("");
+  const found = models?.filter(({ modelKey, name, routes }) =>
+    isFound(search, modelKey, name, ...routes.flatMap(({ vendor, model }) => [vendor, model])),
+  );
+  return (
+    <Card>
+      <FilterBar label={text.title}>
+        <SearchField label={text.search} value={search} onChange={setSearch} />
+      </FilterBar>
+      <Table
+        label={text.title}
+        columns={configuredColumns({ texts, priceOf, onOpen })}
+        rows={found}
+        keyOf={({ modelKey }) => modelKey}
+        onOpen={onOpen}
+        isOpen={({ modelKey }) => modelKey === openKey}
+        empty={
+          models?.length === 0 ? (
+            <Empty icon={<Boxes />} title={text.empty} hint={text.emptyHint} />
+          ) : (
+            <Empty icon={<Boxes />} title={text.noMatch} />
+          )
+        }
+      />
+    </Card>
+  );
+}
+
+function configuredColumns({
+  texts,
+  priceOf,
+  onOpen,
+}: {
+  texts: Texts;
+  priceOf: ReadonlyMap<string, ModelPrices>;
+  onOpen: (model: ConfiguredModel) => void;
+}): Column<ConfiguredModel>[] {
+  const { prices: text } = texts;
+  return [
+    {
+      id: "model",
+      title: text.model,
+      cell: (model) => (
+        <>
+          <RowButton onOpen={() => onOpen(model)}>{model.name || model.modelKey}</RowButton>
+          <span className="block max-w-40 truncate font-mono text-xs text-muted sm:max-w-56">
+            {model.modelKey}
+          </span>
+        </>
+      ),
+    },
+    {
+      id: "type",
+      title: text.type,
+      from: "md",
+      cell: ({ type }) => (
+        <Badge isPlain tone={type === "TEXT" ? "info" : "neutral"}>
+          {type}
+        </Badge>
+      ),
+    },
+    {
+      id: "route",
+      title: text.route,
+      from: "sm",
+      cell: ({ routes }) => <Routes routes={routes} />,
+    },
+    {
+      id: "price",
+      title: text.price,
+      isNumber: true,
+      cell: ({ modelKey }) => {
+        const prices = priceOf.get(modelKey);
+        return <PriceCell price={prices && currentPrice(prices)} />;
+      },
+    },
+    {
+      id: "line",
+      title: text.line,
+      isNumber: true,
+      from: "lg",
+      cell: ({ line }) => (line === 0 ? <span className="text-muted">—</span> : line),
+    },
+  ];
+}
+
+function Routes({ routes }: Pick<ConfiguredModel, "routes">) {
+  return (
+    <ul className="flex flex-col gap-0.5">
+      {routes.map(({ vendor, model }) => (
+        <li key={`${vendor} ${model}`} className="max-w-56 truncate">
+          {vendor} <span className="font-mono text-xs text-muted">{model}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}

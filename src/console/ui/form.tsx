@@ -1,0 +1,121 @@
+/** Forms: on a page, in a dialog, and what follows when one is sent. */
+import { useQueryClient } from "@tanstack/react-query";
+import { type ComponentProps, useId, useState } from "react";
+import { useText } from "../common/language.tsx";
+import { Button } from "./button.tsx";
+import { Dialog, type DialogProps } from "./dialog.tsx";
+import { ErrorNote } from "./show.tsx";
+import { useToast } from "./toast.tsx";
+
+/** A form that calls `onSubmit` instead of loading a page. */
+export function Form({
+  onSubmit,
+  ...form
+}: Omit<ComponentProps<"form">, "onSubmit"> & {
+  /** Called when the browser finds the fields valid. */
+  onSubmit: () => void;
+}) {
+  return (
+    <form
+      {...form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit();
+      }}
+    />
+  );
+}
+
+export interface FormDialogProps
+  extends Pick<DialogProps, "onClose" | "title" | "description" | "children"> {
+  /** Called when the browser finds the fields valid. */
+  readonly onSubmit: () => void;
+  /** The button's text: the action, not "OK". */
+  readonly submit: string;
+  /** How the button looks; `danger` where the action takes something away. Default: primary. */
+  readonly tone?: "primary" | "danger";
+  /** Whether the action is running. Default: it is not. */
+  readonly isBusy?: boolean;
+  /** Default: it can be sent. */
+  readonly canSubmit?: boolean;
+  /** Why the action failed; shown below the fields. Default: it did not. */
+  readonly error?: unknown;
+}
+
+/** A dialog that is a form. It is open for as long as it exists. */
+export function FormDialog(props: FormDialogProps) {
+  const { onClose, title, description, children, onSubmit, submit, error } = props;
+  const { tone = "primary", isBusy = false, canSubmit = true } = props;
+  const { common } = useText();
+  const formId = useId();
+  return (
+    <Dialog
+      isOpen
+      onClose={onClose}
+      title={title}
+      description={description}
+      footer={
+        <>
+          <Button onClick={onClose}>{common.cancel}</Button>
+          <Button type="submit" form={formId} tone={tone} isBusy={isBusy} disabled={!canSubmit}>
+            {submit}
+          </Button>
+        </>
+      }
+    >
+      <Form id={formId} onSubmit={onSubmit} className="flex flex-col gap-5">
+        {children}
+        <ErrorNote error={error} />
+      </Form>
+    </Dialog>
+  );
+}
+
+/**
+ * What follows a change: the dialog closes, a toast says that it is done, and what may have changed is fetched again.
+ *
+ * @param onClose closes the dialog of the change. Default: there is none
+ */
+export function useDone(
+  onClose?: () => void,
+): (title: string, description?: string) => Promise<void> {
+  const queries = useQueryClient();
+  const toast = useToast();
+  return async (title, description) => {
+    onClose?.();
+    toast({ title, ...(description !== undefined && { description }) });
+    await queries.invalidateQueries();
+  };
+}
+
+/** A running action that is no mutation, because its result must not stay in the cache of queries, or is a stream. */
+export interface Action<Args extends readonly unknown[]> {
+  readonly isBusy: boolean;
+  /** Why the last run failed. */
+  readonly error: unknown;
+  /** Runs it. A failure is kept in `error`. */
+  readonly run: (...args: Args) => void;
+}
+
+/** Tracks the runs of an action. @param onError called with each failure. Default: it is only kept in `error` */
+export function useAction<Args extends readonly unknown[]>(
+  act: (...args: Args) => Promise<void>,
+  onError?: (error: unknown) => void,
+): Action<Args> {
+  const [state, setState] = useState<{ isBusy: boolean; error: unknown }>({
+    isBusy: false,
+    error: undefined,
+  });
+  const run = async (...args: Args): Promise<void> => {
+    setState({ isBusy: true, error: undefined });
+    let error: unknown;
+    try {
+      await act(...args);
+    } catch (failure) {
+      error = failure;
+      onError?.(failure);
+    }
+    setState({ isBusy: false, error });
+  };
+  return { ...state, run: (...args) => void run(...args) };
+}

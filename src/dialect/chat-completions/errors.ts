@@ -1,0 +1,33 @@
+/** Reads vendor errors in every form that servers of this style use. */
+import { ErrorCode, type SentErrorCode } from "../../core/errors.ts";
+import type { VendorError } from "../codec.ts";
+import { type JsonRecord, recordAt, textAt } from "../json/value.ts";
+
+/** The error in a body or an event; `undefined` where it tells none. */
+export function readVendorError(wire: JsonRecord): VendorError | undefined {
+  const error = recordAt(wire, "error") ?? (wire["object"] === "error" ? wire : undefined);
+  if (error !== undefined) {
+    return { message: textAt(error, "message") || "no message", code: readCode(error) };
+  }
+  const text = textAt(wire, "error") || ("choices" in wire ? "" : plainMessage(wire));
+  return text === "" ? undefined : { message: text, code: readCode(wire) };
+}
+
+/** Servers that know nothing of the style, for example proxies before the vendor's own. */
+function plainMessage(wire: JsonRecord): string {
+  return textAt(wire, "message") || textAt(wire, "detail");
+}
+
+function readCode(error: JsonRecord): string {
+  const { code } = error;
+  if (typeof code === "string" && code !== "") return code;
+  return textAt(error, "type") || (typeof code === "number" ? String(code) : "");
+}
+
+/** What an error in the middle of a stream is to the caller. */
+export function midStreamCode({ code }: VendorError): SentErrorCode {
+  if (/rate.?limit|^429$/i.test(code)) return ErrorCode.RATE_LIMIT_EXCEEDED;
+  if (/overload|unavailable|^(?:503|529)$/i.test(code)) return ErrorCode.UPSTREAM_OVERLOADED;
+  if (/time.?out|^(?:408|504)$/i.test(code)) return ErrorCode.UPSTREAM_TIMEOUT;
+  return ErrorCode.UPSTREAM_ERROR;
+}

@@ -1,0 +1,44 @@
+/**
+ * Reasoning in chat completions. OpenAI itself has none; compatible vendors show it, and some need it back with the tool
+ * calls that it led to.
+ */
+import { create } from "@bufbuild/protobuf";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  type ReasoningSeal,
+  ReasoningSealSchema,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { joinTexts } from "./decode-content.ts";
+import { type JsonRecord, recordsAt, textAt } from "../json/value.ts";
+
+/** The members under which vendors of this style show reasoning: the first is the more common. */
+export const reasoningMembers = ["reasoning_content", "reasoning"] as const;
+
+/** What marks reasoning as this style's own: no vendor of another style gets it, and those of this one get
+ * it under the same name. */
+export function sealOf(member: string): ReasoningSeal {
+  return create(ReasoningSealSchema, { dialect: Dialect.CHAT_COMPLETIONS, signature: member });
+}
+
+/** Reasoning as a vendor shows it. */
+interface ShownReasoning {
+  readonly text: string;
+  /** The member that it stood under. */
+  readonly member: string;
+}
+
+/** The reasoning in a message or delta; `undefined` where it has none. */
+export function readReasoning(said: JsonRecord): ShownReasoning | undefined {
+  for (const member of reasoningMembers) {
+    const text = textAt(said, member);
+    // Some vendors write the same text under both names.
+    if (text !== "") return { text, member };
+  }
+  const { content } = said;
+  if (!Array.isArray(content)) return undefined;
+  const text = recordsAt(said, "content")
+    .filter(({ type }) => type === "thinking")
+    .map((part) => textAt(part, "thinking") || joinTexts(recordsAt(part, "thinking")))
+    .join("");
+  return text === "" ? undefined : { text, member: reasoningMembers[0] };
+}

@@ -1,0 +1,51 @@
+/** Reads the failures that a reply or a stream chunk reports. */
+import { ErrorCode } from "../../../gen/uas/error/v1/error_pb.ts";
+import type { ReplyError } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { countAt, type JsonRecord, recordAt, textAt } from "../json/value.ts";
+
+/** The model wrote something that Gemini itself could not read, and threw away: there is no reply. Told as
+ * the end of one, an agent would take its work for done. */
+const failures: ReadonlySet<string> = new Set([
+  "MALFORMED_FUNCTION_CALL",
+  "MALFORMED_RESPONSE",
+  "UNEXPECTED_TOOL_CALL",
+  "TOO_MANY_TOOL_CALLS",
+  "MISSING_THOUGHT_SIGNATURE",
+]);
+
+/** The failure that a chunk tells; `undefined`: none. */
+export function readFailure(chunk: JsonRecord, candidate: JsonRecord): ReplyError | undefined {
+  const error = recordAt(chunk, "error");
+  if (error !== undefined) return errorOf(error);
+  const word = textAt(candidate, "finishReason");
+  if (!failures.has(word)) return undefined;
+  const message = textAt(candidate, "finishMessage");
+  const text = `The model's reply was unusable (${word}${message && `: ${message}`}); try again`;
+  return replyError(ErrorCode.UPSTREAM_ERROR, text);
+}
+
+function errorOf(error: JsonRecord): ReplyError {
+  const message = textAt(error, "message") || "The model's vendor failed; try again";
+  switch (countAt(error, "code")) {
+    case 400:
+      return replyError(ErrorCode.INVALID_REQUEST, message);
+    case 401:
+    case 402:
+    case 403:
+      // About the operator's account: none of the caller's business.
+      return replyError(ErrorCode.SERVICE_UNAVAILABLE, "The model is out of service for a moment");
+    case 429:
+      return replyError(ErrorCode.RATE_LIMIT_EXCEEDED, message);
+    case 503:
+      return replyError(ErrorCode.UPSTREAM_OVERLOADED, message);
+    case 504:
+      return replyError(ErrorCode.UPSTREAM_TIMEOUT, message);
+    case undefined:
+    default:
+      return replyError(ErrorCode.UPSTREAM_ERROR, message);
+  }
+}
+
+function replyError(code: ErrorCode, message: string): ReplyError {
+  return { $typeName: "uas.inference.v1.ReplyError", code, message };
+}

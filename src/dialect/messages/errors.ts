@@ -1,0 +1,55 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ErrorCode, type GatewayError, type SentErrorCode } from "../../core/errors.ts";
+
+/** What the style calls each of our codes (R-ERR-1). */
+const words: Readonly<Record<SentErrorCode, string>> = {
+  [ErrorCode.INVALID_REQUEST]: "invalid_request_error",
+  [ErrorCode.UNAUTHENTICATED]: "authentication_error",
+  [ErrorCode.INSUFFICIENT_BALANCE]: "billing_error",
+  [ErrorCode.ACCESS_DENIED]: "permission_error",
+  [ErrorCode.MODEL_NOT_FOUND]: "not_found_error",
+  [ErrorCode.TASK_NOT_FOUND]: "not_found_error",
+  [ErrorCode.NOT_FOUND]: "not_found_error",
+  [ErrorCode.METHOD_NOT_ALLOWED]: "invalid_request_error",
+  [ErrorCode.TASK_NOT_CANCELLABLE]: "invalid_request_error",
+  [ErrorCode.REQUEST_TOO_LARGE]: "request_too_large",
+  [ErrorCode.UNSUPPORTED_MEDIA_TYPE]: "invalid_request_error",
+  [ErrorCode.IDEMPOTENCY_KEY_REUSED]: "invalid_request_error",
+  [ErrorCode.RATE_LIMIT_EXCEEDED]: "rate_limit_error",
+  [ErrorCode.QUEUE_FULL]: "rate_limit_error",
+  [ErrorCode.INTERNAL_ERROR]: "api_error",
+  [ErrorCode.UPSTREAM_ERROR]: "api_error",
+  [ErrorCode.SERVICE_UNAVAILABLE]: "overloaded_error",
+  [ErrorCode.UPSTREAM_OVERLOADED]: "overloaded_error",
+  [ErrorCode.UPSTREAM_TIMEOUT]: "api_error",
+  [ErrorCode.CONTENT_REJECTED]: "invalid_request_error",
+  [ErrorCode.INVALID_PARAMETERS]: "invalid_request_error",
+  [ErrorCode.UPSTREAM_SUBMIT_UNKNOWN]: "api_error",
+  [ErrorCode.TASK_TIMEOUT]: "api_error",
+  [ErrorCode.RESULT_UNAVAILABLE]: "api_error",
+};
+
+/** `{type:"error",error:{type,message,details:{error_code}},request_id}`: the stable code stands where the
+ * SDK looks for it. */
+export function messagesErrorBody(error: GatewayError, requestId: string): JsonObject {
+  const details = { error_code: error.meaning.word, ...error.details };
+  const body = { type: words[error.code], message: error.message, details };
+  return { type: "error", error: body, ...(requestId && { request_id: requestId }) };
+}
+
+/** R-ERR-3: that the vendor refuses our credential or our money is no fault of the caller's. */
+const codes: ReadonlyMap<string, ErrorCode> = new Map<string, ErrorCode>([
+  ["overloaded_error", ErrorCode.UPSTREAM_OVERLOADED],
+  ["rate_limit_error", ErrorCode.RATE_LIMIT_EXCEEDED],
+  ["timeout_error", ErrorCode.UPSTREAM_TIMEOUT],
+  ["invalid_request_error", ErrorCode.INVALID_REQUEST],
+  ["request_too_large", ErrorCode.REQUEST_TOO_LARGE],
+  ["authentication_error", ErrorCode.SERVICE_UNAVAILABLE],
+  ["permission_error", ErrorCode.SERVICE_UNAVAILABLE],
+  ["billing_error", ErrorCode.SERVICE_UNAVAILABLE],
+]);
+
+/** The code for the `type` of an error event. */
+export function failureCode(type: string): ErrorCode {
+  return codes.get(type) ?? ErrorCode.UPSTREAM_ERROR;
+}

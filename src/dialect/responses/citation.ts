@@ -1,0 +1,39 @@
+/** Citations, both ways: annotations of a text and the contract's citations. */
+import { create } from "@bufbuild/protobuf";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { type Citation, CitationSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { countAt, type JsonRecord, textAt } from "../json/value.ts";
+
+/** An annotation of a text. */
+export function decodeCitation(json: string): Citation {
+  const record = JSON.parse(json) as JsonRecord;
+  const startIndex = countAt(record, "start_index");
+  const endIndex = countAt(record, "end_index");
+  return create(CitationSchema, {
+    dialect: Dialect.RESPONSES,
+    json,
+    url: textAt(record, "url"),
+    title: textAt(record, "title"),
+    ...(startIndex !== undefined && { startIndex }),
+    ...(endIndex !== undefined && { endIndex }),
+  });
+}
+
+/**
+ * A citation as an annotation of a text; `undefined` where this style has none such.
+ *
+ * @param length the text's length: what a citation without a place is about is all of it
+ */
+export function annotationJson(citation: Citation, length: number): unknown {
+  if (citation.dialect === Dialect.RESPONSES && citation.json !== "") {
+    return JSON.parse(citation.json);
+  }
+  if (citation.url === "") return undefined;
+  return {
+    type: "url_citation",
+    url: citation.url,
+    title: citation.title,
+    start_index: citation.startIndex ?? 0,
+    end_index: citation.endIndex ?? length,
+  };
+}

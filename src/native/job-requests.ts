@@ -1,0 +1,156 @@
+/** Customers' requests about their jobs: poll, cancel, list. */
+import { HttpFailure } from "../http/failure.ts";
+import { failureError } from "../inference/upstream-refusal.ts";
+import type {
+  NativeCancelRoute,
+  NativeListRoute,
+  NativePassRoute,
+  NativePollRoute,
+} from "../vendor/native.ts";
+import { VendorReplyError } from "../vendor/task.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import type { NativeExchange, NativeContext } from "./context.ts";
+import { checkOwned, noSuchObject, findJob, listJobs, type NativeJob } from "./store.ts";
+import { pass } from "./pass.ts";
+import { parseObject } from "./reply-stream.ts";
+import { customerBody } from "./send.ts";
+import { isUuid } from "../core/uuid.ts";
+
+/** Answers a poll from the tracked report. An id that is no job, but an object of the caller, passes to the vendor. */
+export async function poll(
+  exchange: NativeExchange<NativePollRoute>,
+  context: NativeContext,
+): Promise<void> {
+  const { mount, route, request } = exchange;
+  const id = route.id(request);
+  const job = await ownJob(exchange, context, id);
+  if (job === undefined) {
+    await checkOwned(exchange, context, [`${route.task.collection}/${id}`]);
+    await pass({ ...exchange, route: jobPass(exchange, undefined, undefined) }, context);
+  } else if (route.livePath === undefined) {
+    const { body } = await mapTrackerFailure(context.jobTracker.refresh(mount, job, route.task));
+    const json = parseObject(body.toString("utf8"));
+    await answer(exchange, context, { body, status: json && route.task.httpStatusOf?.(json) });
+  } else {
+    await passLive(exchange, context, job);
+  }
+}
+
+/** Passes a request to the vendor, for parts of a job that are not kept. */
+async function passLive(
+  exchange: NativeExchange<NativePollRoute>,
+  context: NativeContext,
+  job: NativeJob,
+): Promise<void> {
+  const { mount, route } = exchange;
+  const { pending, task } = route;
+  const isOver =
+    pending === undefined ||
+    (await mapTrackerFailure(context.jobTracker.refresh(mount, job, task))).isOver;
+  if (isOver) {
+    await pass({ ...exchange, route: jobPass(exchange, job, route.livePath) }, context);
+  } else {
+    const { status, json } = pending;
+    await answer(exchange, context, { body: Buffer.from(JSON.stringify(json)), status });
+  }
+}
+
+/** The pass route to a job's own path at the vendor: clients may use the platform's name of the model. */
+function jobPass(
+  { mount, route }: NativeExchange,
+  job: NativeJob | undefined,
+  pathOf: ((id: string, model: string) => string) | undefined,
+): NativePassRoute {
+  const [{ name: base }] = mount.transport.bases;
+  const { method, path } = route;
+  const passing: NativePassRoute = {
+    kind: "pass",
+    method,
+    path,
+    isJobFailure: true,
+    ...(route.target && { target: route.target }),
+  };
+  if (!job?.vendor_model || pathOf === undefined) return passing;
+  const place = pathOf(job.vendor_id ?? "", job.vendor_model);
+  return { ...passing, target: () => ({ base, path: place }) };
+}
+
+/** Cancels a job. The vendor's refusal passes unchanged. */
+export async function cancel(
+  exchange: NativeExchange<NativeCancelRoute>,
+  context: NativeContext,
+): Promise<void> {
+  const { route, request } = exchange;
+  const id = route.id(request);
+  const job = await ownJob(exchange, context, id);
+  if (job === undefined) await checkOwned(exchange, context, [`${route.task.collection}/${id}`]);
+  const onWhole = async (body: Buffer): Promise<void> => {
+    if (job !== undefined) await context.jobTracker.recordAnswer(job, route.task, body);
+  };
+  const passing = jobPass(exchange, job, route.task.cancel?.path);
+  await pass({ ...exchange, route: passing }, context, onWhole);
+}
+
+/** Lists the caller's jobs from the kept reports: the vendor's own list has those of all customers. */
+export async function list(
+  exchange: NativeExchange<NativeListRoute>,
+  context: NativeContext,
+): Promise<void> {
+  const { mount, route, request, caller } = exchange;
+  const { accountId } = caller;
+  const cursor = request.query.get(route.cursor) ?? "";
+  if (cursor !== "" && !isUuid(cursor)) {
+    const text = `${route.cursor}: take it from the page before`;
+    throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: route.cursor });
+  }
+  const jobs = await listJobs(context.pool, {
+    accountId,
+    vendor: mount.config.name,
+    word: route.task.collection,
+    after: cursor === "" ? undefined : cursor,
+    limit: route.pageSize + 1,
+  });
+  const page = jobs.slice(0, route.pageSize);
+  const last = jobs.length > page.length ? page.at(-1)?.task_id : undefined;
+  const [{ url }] = mount.transport.bases;
+  const next = last && `${url}${exchange.path}?${route.cursor}=${last}`;
+  const texts = page.flatMap(({ body }) => (body === null ? [] : [body.toString("utf8")]));
+  await answer(exchange, context, { body: Buffer.from(route.body(texts, next)) });
+}
+
+/** The caller's job; `undefined`: the id is no job. @throws GatewayError NOT_FOUND where it is another account's */
+async function ownJob(
+  { mount, caller }: NativeExchange,
+  { pool }: NativeContext,
+  id: string,
+): Promise<NativeJob | undefined> {
+  const job = await findJob(pool, mount.config.name, id);
+  if (job !== undefined && job.account_id !== caller.accountId) throw noSuchObject();
+  return job;
+}
+
+async function mapTrackerFailure<Seen>(look: Promise<Seen>): Promise<Seen> {
+  try {
+    return await look;
+  } catch (error) {
+    if (error instanceof HttpFailure) throw failureError(error.kind, error);
+    if (!(error instanceof VendorReplyError)) throw error;
+    const text = "The vendor does not report the state of the job; try again";
+    throw new GatewayError(ErrorCode.UPSTREAM_ERROR, text, { cause: error });
+  }
+}
+
+async function answer(
+  { mount, caller, sink }: NativeExchange,
+  context: NativeContext,
+  { body, status = 200 }: { readonly body: Buffer; readonly status?: number | undefined },
+): Promise<void> {
+  const told = customerBody({ mount, accountId: caller.accountId }, body, context);
+  const headers = {
+    "content-type": "application/json",
+    "content-length": String(told.length),
+    // It changes, and it belongs to one customer.
+    "cache-control": "private, no-store",
+  };
+  sink.whole({ status, headers }, told);
+}

@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { auditLedger } from "../../../src/billing/ledger/audit.ts";
+import { createLedger } from "../../../src/billing/ledger/ledger-writer.ts";
+import { callRow } from "../calls/call-row.ts";
+import { type Billing, holdWaitMs, openBilling } from "../harness.ts";
+import { newId } from "../../../src/core/uuid.ts";
+
+describe("R-MON-6: the audit", () => {
+  let billing: Billing;
+  beforeAll(async () => void (billing = await openBilling()));
+  afterAll(() => billing.close());
+
+  test("finds nothing while calls are running", async () => {
+    const account = await billing.account(1_000n);
+    const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs });
+    const state = { isRunning: true };
+    const callers = Array.from({ length: 10 }, async () => {
+      while (state.isRunning) {
+        const id = newId();
+        const verdict = await ledger.hold({ id, accountId: account, amountNanos: 10n, keyId: "" });
+        if (!verdict.admitted) return;
+        const record = callRow(id, account, { held: "10" });
+        await ledger.settle({ id, accountId: account, costNanos: 1n, record });
+      }
+    });
+    for (let round = 0; round < 30; round++) await billing.expectClean();
+    state.isRunning = false;
+    await Promise.all(callers);
+    await ledger.close();
+    await billing.expectClean();
+  });
+
+  /** What a tamperer does with the rows of one settled call (60 held, 25 charged), and the rule it breaks. */
+  const tampered: [rule: string, sql: string][] = [
+    ["I1", "update ledger_entry set amount = amount - 1 where txn_id = $1 and account = 1"],
+    ["I1", "delete from ledger_entry where txn_id = $1 and account = 2"],
+    [
+      "I2",
+      "update balance set available = available + 1 where account_id = (select account_id from hold where id = $1)",
+    ],
+    ["I2", "delete from balance where account_id = (select account_id from hold where id = $1)"],
+    [
+      "I3",
+      "update balance set available = available - 1, held = held + 1 where account_id = (select account_id from hold where id = $1)",
+    ],
+    ["I3", "update hold set state = 1, expires_at = now() where id = $1"],
+    ["I5", "update hold set settled = 24 where id = $1"],
+    ["I5", "update hold set state = 3 where id = $1"],
+    ["I5", "delete from ledger_entry where txn_id = $1"],
+    ["I6", "update hold set state = 1, expires_at = now() - interval '61 s' where id = $1"],
+    ["I7", "update hold set state = 1, expires_at = now() where id = $1"],
+    ["I7", "delete from hold where id = $1"],
+    ["I8", "update call set cost = 24 where id = $1"],
+    ["I9", "insert into booking select account_id, 'r', 3, id, 26, id from hold where id = $1"],
+    ["I5", "update hold set state = 1, expires_at = now() where id = $1"],
+    [
+      "I6",
+      "with dead as (insert into node (id, name, seen_time) select $1, 'dead', now() - interval '61 s' returning id) " +
+        "update hold h set state = 1, expires_at = now() + interval '1 h', node_id = h.id from dead where h.id = dead.id",
+    ],
+    ["I8", "update call set vendor_cost = 1 where id = $1"],
+    [
+      "I10",
+      "insert into key_spend (key_id, account_id, spent) select id, account_id, 1 from hold where id = $1",
+    ],
+    ["I10", "update hold set key_id = id where id = $1"],
+    ["I11", "insert into hold_checkpoint (hold_id, cost) select id, 1 from hold where id = $1"],
+    ["I11", "update hold set steps = 1 where id = $1"],
+    [
+      "I12",
+      "update usage_hour u set calls = 2 from hold h where h.id = $1 and u.account_id = h.account_id",
+    ],
+    [
+      "I12",
+      "delete from usage_hour u using hold h where h.id = $1 and u.account_id = h.account_id",
+    ],
+    ["I11", "insert into hold_step (hold_id, n, amount) select id, 1, 61 from hold where id = $1"],
+  ];
+
+  test.each(tampered)("names %s after: %s", async (rule, sql) => {
+    const account = await billing.account(100n);
+    const id = newId();
+    await billing.apply({ accountId: account, holds: [{ id, amountNanos: 60n }] });
+    const record = callRow(id, account, { held: "60" });
+    await billing.apply({ accountId: account, settles: [{ id, costNanos: 25n, record }] });
+    await billing.expectClean();
+    const client = await billing.pool.connect();
+    await client.query("begin");
+    await client.query("alter table ledger_entry disable trigger user");
+    await client.query("alter table ledger_entry_default disable trigger user");
+    await client.query(sql, [id]);
+    const breaches = await auditLedger(client);
+    await client.query("rollback");
+    client.release();
+    expect(breaches.map((breach) => breach.rule)).toContain(rule);
+    const [first] = breaches.filter((breach) => breach.rule === rule);
+    expect([id, account].some((known) => first?.detail.includes(known))).toBe(true);
+  });
+});

@@ -1,0 +1,125 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { createBillingJobs } from "../../../src/billing/jobs.ts";
+import { createLedger } from "../../../src/billing/ledger/ledger-writer.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { callRow } from "../calls/call-row.ts";
+import { type Billing, holdWaitMs, openBilling } from "../harness.ts";
+import { newId } from "../../../src/core/uuid.ts";
+
+describe("the ledger of a process", () => {
+  let billing: Billing;
+  beforeAll(async () => void (billing = await openBilling()));
+  afterEach(() => billing.expectClean());
+  afterAll(() => billing.close());
+
+  test("a ledger registers its process with the first batch, sends heartbeats, and reports its end", async () => {
+    const onLowBalance = vi.fn();
+    const ledger = createLedger({
+      url: billing.url,
+      connections: 1,
+      holdWaitMs,
+      heartbeatMs: 5,
+      onLowBalance,
+    });
+    const accountId = await billing.account(100n);
+    await billing.pool.query("update balance set low_below = 95 where account_id = $1", [
+      accountId,
+    ]);
+    const id = newId();
+    await ledger.hold({ id, accountId, amountNanos: 10n, keyId: "" });
+    const node = async () => {
+      const text =
+        "select n.id, n.ended is not null as ended, n.seen_time from hold h " +
+        "join node n on n.id = h.node_id where h.id = $1";
+      return (await billing.pool.query<{ id: string; ended: boolean; seen_time: Date }>(text, [id]))
+        .rows[0];
+    };
+    const first = await node();
+    expect(first).toMatchObject({ id: ledger.nodeId, ended: false });
+    await vi.waitFor(async () => {
+      expect((await node())?.seen_time.getTime()).toBeGreaterThan(first?.seen_time.getTime() ?? 0);
+    });
+    const record = callRow(id, accountId, { held: "10" });
+    await ledger.settle({ id, accountId, costNanos: 6n, record });
+    expect(onLowBalance.mock.calls).toEqual([[accountId, 94n]]);
+    await ledger.close();
+    expect(await node()).toMatchObject({ ended: true });
+  });
+
+  test("a ledger that ends with open holds does not report its end, so that they are recovered", async () => {
+    const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs });
+    const accountId = await billing.account(100n);
+    const id = newId();
+    await ledger.hold({ id, accountId, amountNanos: 10n, keyId: "" });
+    await ledger.close();
+    expect(await billing.count("node", `id = '${ledger.nodeId}' and ended is null`)).toBe(1);
+    await billing.pool.query("update node set ended = now() where id = $1", [ledger.nodeId]);
+    expect(await createBillingJobs({ pool: billing.pool }).recoverHolds()).toBe(1);
+  });
+
+  test("each operation passes its failpoints in order", async () => {
+    const points: string[] = [];
+    const failpoint = (point: string): void => void points.push(point);
+    const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs, failpoint });
+    const accountId = await billing.account(100n);
+    const ids = [newId(), newId()];
+    for (const id of ids) {
+      await ledger.hold({ id, accountId, amountNanos: 10n, keyId: "" });
+      await ledger.extend({ id, accountId, amountNanos: 20n });
+      const record = callRow(id, accountId, { held: "10" });
+      await ledger.settle({ id, accountId, costNanos: id === ids[0] ? 3n : 0n, record });
+    }
+    await ledger.close();
+    const of = (op: string): string[] => points.filter((point) => point.startsWith(op));
+    const stages = (op: string): string[] =>
+      ["queued", "sent", "answered"].map((s) => `${op}.${s}`);
+    expect(of("hold")).toEqual([...stages("hold"), ...stages("hold")]);
+    expect(of("extend")).toEqual([...stages("extend"), ...stages("extend")]);
+    expect(of("settle")).toEqual(stages("settle"));
+    expect(of("release")).toEqual(stages("release"));
+    expect(of("heartbeat")).toEqual(["heartbeat.sent", "heartbeat.answered"]);
+  });
+
+  test("extensions wait for the database, are re-sent, merge, and are refused once the ledger is closed", async () => {
+    const proxy = await startFaultProxy(billing.url);
+    const ledger = createLedger({ url: proxy.url, connections: 1, holdWaitMs });
+    const accountId = await billing.account(100n);
+    const id = newId();
+    await ledger.hold({ id, accountId, amountNanos: 10n, keyId: "" });
+    proxy.cutAtNextAnswer();
+    expect(await ledger.extend({ id, accountId, amountNanos: 20n })).toEqual({ heldNanos: 20n });
+    proxy.refuse(true);
+    proxy.cut();
+    const record = callRow(id, accountId, { model: "told" });
+    const asked = [
+      ledger.extend({ id, accountId, amountNanos: 50n, checkpointNanos: 3n, record }),
+      ledger.extend({ id, accountId, amountNanos: 40n, checkpointNanos: 4n }),
+      ledger.extend({ id, accountId, amountNanos: 60n }),
+    ];
+    expect(ledger.stats().pendingExtends).toBeLessThanOrEqual(2);
+    proxy.refuse(false);
+    expect((await Promise.all(asked)).at(-1)).toEqual({ heldNanos: 60n });
+    const text = "select cost, record->>'model' as model from hold_checkpoint where hold_id = $1";
+    expect((await billing.pool.query(text, [id])).rows).toEqual([{ cost: "4", model: "told" }]);
+    await ledger.settle({ id, accountId, costNanos: 1n, record });
+    await ledger.close();
+    await expect(ledger.extend({ id, accountId, amountNanos: 1n })).rejects.toThrow("stopping");
+    await proxy.close();
+  });
+
+  test("a checkpoint that cannot be stored is dropped, and its extension is granted", async () => {
+    const warn = vi.fn();
+    const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs, warn });
+    const accountId = await billing.account(100n);
+    const hold = { id: newId(), accountId, amountNanos: 10n, keyId: "" };
+    await ledger.hold(hold);
+    const { id } = hold;
+    const wrong = { ...hold, amountNanos: 20n, checkpointNanos: 1n << 70n };
+    expect(await ledger.extend(wrong)).toEqual({ heldNanos: 20n });
+    expect(warn.mock.calls[0]?.[0]).toContain("checkpoint");
+    await expect(ledger.extend({ id: "x", accountId, amountNanos: 1n })).rejects.toThrow("book");
+    await ledger.settle({ id, accountId, costNanos: 1n, record: callRow(id, accountId) });
+    expect(ledger.stats().pendingExtends).toBe(0);
+    await ledger.close();
+  });
+});

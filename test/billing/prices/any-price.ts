@@ -1,0 +1,44 @@
+/** Prices, usages and discounts for property tests. */
+import * as fc from "fast-check";
+import type { CallUsage } from "../../../src/billing/prices/price.ts";
+import type { PriceConfig } from "../../../src/config/config.ts";
+
+const nanos = fc.option(fc.bigInt(0n, 10n ** 12n), { nil: undefined });
+const tokenPrices = {
+  input: nanos,
+  cachedInput: nanos,
+  cacheWrite: nanos,
+  output: nanos,
+  reasoning: nanos,
+};
+const tiers = fc
+  .array(fc.record({ above: fc.integer({ min: 1, max: 1_000 }), ...tokenPrices }), { maxLength: 3 })
+  .map((list) => list.toSorted((a, b) => a.above - b.above))
+  .map((list) => list.filter(({ above }, at) => above !== list[at - 1]?.above));
+/** Any price. */
+export const prices = fc
+  .record({ ...tokenPrices, image: nanos, second: nanos, request: nanos, tiers })
+  .map((each): PriceConfig => (each.tiers.length > 0 ? each : { ...each, tiers: undefined }));
+/** Any discount. */
+export const discounts = fc.integer({ min: 0, max: 10_000 });
+const tokens = fc.oneof(fc.nat(2_000), fc.nat(2 ** 31 - 1));
+/** What any call can have used; no part is more than its whole. */
+export const calls = fc
+  .record({
+    inputTokens: tokens,
+    outputTokens: tokens,
+    cached: fc.double({ min: 0, max: 1, noNaN: true }),
+    written: fc.double({ min: 0, max: 1, noNaN: true }),
+    reasoned: fc.double({ min: 0, max: 1, noNaN: true }),
+    images: fc.nat(20),
+    seconds: fc.nat(10_000_000).map((micros) => micros / 1_000_000),
+  })
+  .map(({ cached, written, reasoned, ...call }): CallUsage => {
+    const cachedInputTokens = Math.floor(call.inputTokens * cached);
+    return {
+      ...call,
+      cachedInputTokens,
+      cacheWriteTokens: Math.floor((call.inputTokens - cachedInputTokens) * written),
+      reasoningTokens: Math.floor(call.outputTokens * reasoned),
+    };
+  });

@@ -1,0 +1,43 @@
+/** A submit that needs no gateway around it, for processes that die in it. Needs no test runner. */
+import { createHash } from "node:crypto";
+import {
+  createSubmit,
+  openSubmitPool,
+  type SubmitOverrides,
+  type SubmitFailpoint,
+} from "../../src/task/submit.ts";
+import { imageNanos, model, price } from "./worker-setup.ts";
+
+/** Submits one picture in the name of an account. */
+export function openSubmit(url: string, failpoint: (point: SubmitFailpoint) => void = () => {}) {
+  const pool = openSubmitPool(url);
+  const taskModel = {
+    model: model("m", ["v"]),
+    field: "imageParams" as const,
+    schema: {},
+    example: {},
+    read: () => ({ images: 1 }),
+    units: () => ({ images: 1 }),
+  };
+  const pricing = { priceAt: () => price, version: () => "v", holdUnits: () => imageNanos };
+  const submit = createSubmit({ pool, pricing, failpoint });
+  return {
+    submit: (accountId: string, callbackId: string, own: SubmitOverrides = {}) =>
+      submit(
+        {
+          taskModel,
+          params: { images: 1 },
+          callbackId,
+          callbackIdName: "callbackId",
+          callbackUrl: null,
+          fingerprint: createHash("sha256").update(callbackId).digest(),
+        },
+        {
+          caller: { kind: "key", accountId, keyId: accountId, models: undefined },
+          requestId: "r",
+        },
+        own,
+      ),
+    close: () => pool.end(),
+  };
+}
