@@ -4,7 +4,7 @@
  * process dies meanwhile, workers recover the outcome.
  */
 import type { Pool, PoolClient } from "pg";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { applyIn } from "../billing/ledger/apply-in.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";

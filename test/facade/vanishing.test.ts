@@ -2,7 +2,7 @@
  * to the nano-USD (R-TXT-9, R-MON-8). What that is, is added up here from what the vendor sent. */
 import { request as httpRequest } from "node:http";
 import { expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { priceDefault } from "../support/gateway.ts";
 import { delivered } from "../support/sdk-streams.ts";
 import { modelOf, type Policy, useStyleGateway } from "../support/style-gateway.ts";

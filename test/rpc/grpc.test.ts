@@ -1,7 +1,7 @@
 /** The internal listener as `@grpc/grpc-js` sees it. */
 import * as grpc from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { publicModel } from "../support/gateway.ts";
 import { answer, failure, flood, hang } from "../support/upstream/behaviour.ts";
@@ -225,7 +225,7 @@ describe("Exchange", () => {
       client.stream(exchangePath, messageOf(publicModel), { metadata }),
     );
     expect(error?.code).toBe(grpc.status.RESOURCE_EXHAUSTED);
-    expect(error && detailsOf(error)).toMatchObject([{ retryAfterSeconds: 17 }]);
+    expect(error && detailsOf(error)).toMatchObject([{ retryDelay: { seconds: 17n } }]);
   });
 
   it("R-TXT-9: a cancelled call stops the vendor and is recorded as client_gone", async () => {
