@@ -147,12 +147,12 @@ function expectedCost(stream: Stream): bigint {
   // The vendor has told all that it will charge.
   if (/"(?:completion_tokens|output_tokens)":15\b/.test(events)) return reportedCost;
   const bytes = Buffer.byteLength(delivered(stream.vendor, events).text);
-  if (stream.part < 0 || bytes === 0) return 0n;
   const made = BigInt(Math.ceil(bytes / 4)) * price.output;
-  // Messages tells first what it has read; the others have told nothing yet.
+  // The vendor has the whole request, so its input is charged (R-MON-11). Messages tells first what it has read; the
+  // others have told nothing yet.
   const { input, cached, written } = tokens;
   const read =
-    stream.vendor === "messages"
+    stream.vendor === "messages" && events.includes("message_start")
       ? BigInt(input - cached - written) * price.input +
         BigInt(cached) * price.cached +
         BigInt(written) * price.written

@@ -263,7 +263,7 @@ describe("Exchange", () => {
     expect(call).toMatchObject({ ending: CallEnding.CLIENT_GONE, status: 200 });
   });
 
-  it("ends at its deadline, stops the vendor, and costs nothing before the first content", async () => {
+  it("ends at its deadline, stops the vendor, and costs the input before the first content (R-MON-11)", async () => {
     fixture.upstream.script(hang);
     const id = "grpc-deadline-1";
     const { error } = await drain(
@@ -271,10 +271,10 @@ describe("Exchange", () => {
     );
     expect(error?.code).toBe(grpc.status.DEADLINE_EXCEEDED);
     expect(await (await fixture.upstream.request(1)).left).toBe(true);
-    expect(await fixture.gateway.call(id)).toMatchObject({
-      ending: CallEnding.CLIENT_GONE,
-      status: 499,
-      cost: { amountNanos: 0n },
-    });
+    const call = await fixture.gateway.call(id);
+    expect(call).toMatchObject({ ending: CallEnding.CLIENT_GONE, status: 499 });
+    expect(call.usage?.outputTokens).toBe(0);
+    expect(call.cost?.amountNanos).toBe(BigInt(call.usage?.inputTokens ?? 0) * 250n);
+    expect(call.cost?.amountNanos).toBeGreaterThan(0n);
   });
 });
