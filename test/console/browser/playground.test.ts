@@ -215,7 +215,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
       { type: "image_url", image_url: { url } },
       { type: "image_url", image_url: { url } },
     ]);
-    await page.getByText("You sent 2 pictures, which it cannot see.").waitFor();
+    await page.getByText("You sent 2 images, which it cannot see.").waitFor();
     expect(await page.getByRole("img", { name: /^Image \d/ }).count()).toBe(2);
     expect(curl).toContain(url);
     const shown = await page.getByRole("region", { name: "curl", exact: true }).textContent();
