@@ -225,7 +225,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     // What was sent stays in sight until something new is written.
     await button("Send").waitFor();
     expect(await copied()).toBe(curl);
-    expect(await pasted(curl, secret)).toContain("pictures");
+    expect(await pasted(curl, secret)).toContain("images");
   });
 
   test("a reply that was cut off says so, and what did not get through is tried again", async () => {
