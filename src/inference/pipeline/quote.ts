@@ -45,11 +45,12 @@ export async function quote<Out extends Chunk>(asked: Asked<Out>): Promise<Quote
   const mostTokens = most * text.choices;
   const aheadTokens = isOpen ? model.holdOutputTokens * text.choices : mostTokens;
   const { units } = text;
-  const planFor = (input: number): HoldPlan =>
+  const planFor = (inputTokens: number): HoldPlan =>
     planHold({
       mostTokens,
       aheadTokens,
-      priceOf: (output) => pricing.hold(price, { ...units, input, output }, call.discountBp),
+      priceOf: (outputTokens) =>
+        pricing.hold(price, { ...units, inputTokens, outputTokens }, call.discountBp),
     });
   return { ...asked, request, routes, first, price, tokens, planFor };
 }
