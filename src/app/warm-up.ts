@@ -166,7 +166,7 @@ async function openGateway(
     direct: { wire, native: notNative, followLink: notNative },
     authenticate: () => Promise.resolve(caller),
     isOpen: () => true,
-    requireRoom: () => {},
+    requireCapacity: () => {},
     stopping: new AbortController().signal,
     isReady: () => Promise.resolve(true),
     findFile: () => Promise.resolve(undefined),

@@ -49,7 +49,7 @@ export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catal
           { param: "model" },
         );
       }
-      if (!mayUse(caller, key)) {
+      if (!canUse(caller, key)) {
         throw new GatewayError(
           ErrorCode.ACCESS_DENIED,
           `Model access denied: this API key may not use \`${key}\``,
@@ -64,12 +64,12 @@ export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catal
       const text = `The model \`${key}\` makes no text: submit a task to POST /api/ai/tasks`;
       throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "model" });
     },
-    list: (caller) => sorted.filter((model) => mayUse(caller, model.key)),
+    list: (caller) => sorted.filter((model) => canUse(caller, model.key)),
   };
   return catalogue;
 }
 
-function mayUse(caller: Caller, key: string): boolean {
+function canUse(caller: Caller, key: string): boolean {
   return caller.kind !== "key" || caller.models === undefined || caller.models.has(key);
 }
 

@@ -22,7 +22,7 @@ import type { RunningCalls } from "./running-calls.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
 import { familyOf } from "./tokens/family.ts";
 import { countQuestion } from "./tokens/request-tokens.ts";
-import { askInOrder, type OpenReply, type Upstream } from "./upstream.ts";
+import { tryRoutes, type OpenReply, type Upstream } from "./upstream.ts";
 
 /** Counts. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
 export type CountTokens = (
@@ -45,7 +45,7 @@ const countMs = 10_000;
 const countBytesMax = 64 * 1024;
 
 /** What a picture or a file is taken for, in tokens: a picture as large as models see them. */
-const fileTokens = 1_600;
+const tokensPerFile = 1_600;
 
 export function createCountTokens(options: CountTokensOptions): CountTokens {
   const { catalogue, upstream, calls, counter } = options;
@@ -57,11 +57,11 @@ export function createCountTokens(options: CountTokensOptions): CountTokens {
       const body = readModelBody(request.body, tokenCount.required);
       const model = admitTextModel(catalogue, context.caller, body.model);
       const headers = forwarded(request.headers, style.forwardedHeaders);
-      const counting = { request, context, body, model, headers };
-      const counted = await countByVendor(upstream, counting);
+      const countContext = { request, context, body, model, headers };
+      const counted = await countByVendor(upstream, countContext);
       if (counted !== undefined) return counted;
       const vendorModel = model.routes[0]?.model ?? "";
-      return estimated(await countHere(counter, vendorModel, body.bytes), tokenCount);
+      return estimated(await countLocally(counter, vendorModel, body.bytes), tokenCount);
     } finally {
       calls.leave();
     }
@@ -75,7 +75,7 @@ function styleOf({ dialect }: CountTokensRequest): { style: TextDialect; tokenCo
   throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "dialect" });
 }
 
-interface Counting {
+interface CountContext {
   readonly request: CountTokensRequest;
   readonly context: CallContext;
   readonly body: ModelBody;
@@ -86,31 +86,31 @@ interface Counting {
 /** `undefined` where no vendor counts in this dialect, or none that does is well. */
 async function countByVendor(
   upstream: Upstream,
-  counting: Counting,
+  countContext: CountContext,
 ): Promise<CountTokensResponse | undefined> {
-  const { request, context, model, headers } = counting;
+  const { request, context, model, headers } = countContext;
   const { dialect, query } = request;
   const routes = upstream.plan(model, dialect, "countTokens");
   if (routes.length === 0) return undefined;
   const signal = AbortSignal.any([toAbortSignal(context.signal), AbortSignal.timeout(countMs)]);
   let open: OpenReply | undefined;
   try {
-    open = await askInOrder(upstream, routes, {
+    open = await tryRoutes(upstream, routes, {
       operation: "countTokens",
       callFor: ({ route }) => ({
         dialect,
         model: route.model,
         query,
         headers,
-        body: guarded(counting, route.model),
+        body: guardedBody(countContext, route.model),
         stream: false,
         signal,
       }),
     });
     return await readCount(open);
   } catch (error) {
-    const isVendors = error instanceof GatewayError || error instanceof HttpFailure;
-    if (!isVendors || context.signal.aborted) throw error;
+    const isVendorFailure = error instanceof GatewayError || error instanceof HttpFailure;
+    if (!isVendorFailure || context.signal.aborted) throw error;
     return undefined;
   } finally {
     open?.close();
@@ -118,7 +118,7 @@ async function countByVendor(
 }
 
 /** The vendor's body. What it may not be asked is estimated.  @throws GatewayError INVALID_REQUEST */
-function guarded({ request, body }: Counting, model: string): readonly Buffer[] {
+function guardedBody({ request, body }: CountContext, model: string): readonly Buffer[] {
   textDialects.get(request.dialect)?.guard?.(body.bytes, { isVerified: false });
   return body.forVendor(model);
 }
@@ -144,15 +144,15 @@ function countOf(body: Buffer): number | undefined {
 }
 
 /** Exactly where the model's tokenizer is public, its pictures aside; else by the length of its text. */
-async function countHere(counter: TokenCounter, model: string, body: Buffer): Promise<number> {
+async function countLocally(counter: TokenCounter, model: string, body: Buffer): Promise<number> {
   const encoding = familyOf(model)?.encoding;
   if (encoding !== undefined) {
     const { question, media } = countQuestion(encoding, body);
     const tokens = await counter.count(question);
-    if (tokens !== undefined) return tokens + media.usual;
+    if (tokens !== undefined) return tokens + media.typical;
   }
   const { textBytes, files } = textSize(body);
-  return Math.max(1, estimateTokens(textBytes) + files * fileTokens);
+  return Math.max(1, estimateTokens(textBytes) + files * tokensPerFile);
 }
 
 function estimated(inputTokens: number, tokenCount: TokenCount): CountTokensResponse {

@@ -6,17 +6,17 @@ import { chatCompletions } from "../dialect/chat-completions/dialect.ts";
 import { relayEmbeddings } from "../dialect/embeddings.ts";
 import { type ModelBody, namedModel, readModelBody } from "../dialect/body-members.ts";
 import {
-  type AskedText,
+  type RequestSummary,
   CallAdapter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
-  type Refused,
+  type VendorRefusal,
   type ReplyHead,
   type ReplyStream,
   type WholeReply,
 } from "./pipeline/adapter.ts";
-import { unusable } from "./pipeline/failures.ts";
+import { unusableReply } from "./pipeline/failures.ts";
 import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
 import { type Delivered, type Metered, meterInput } from "./metering.ts";
 
@@ -37,7 +37,7 @@ export class EmbedAdapter extends CallAdapter<Buffer> {
     return new EmbeddingsRequest(this.#request, readModelBody(this.#request.body, ["input"]));
   }
 
-  named(): string {
+  modelName(): string {
     return namedModel(this.#request.body, ["model"]);
   }
 }
@@ -47,7 +47,7 @@ class EmbeddingsRequest extends ReadRequest<Buffer> {
   override readonly dialect = Dialect.CHAT_COMPLETIONS;
   override readonly operation = "embed";
   override readonly query: string;
-  readonly text: AskedText;
+  readonly text: RequestSummary;
   readonly #headers: EmbedRequest["headers"];
   readonly #body: ModelBody;
 
@@ -72,14 +72,14 @@ class EmbeddingsRequest extends ReadRequest<Buffer> {
   }
 
   stream(): ReplyStream<Buffer> {
-    throw unusable("a stream of events for embeddings");
+    throw unusableReply("a stream of events for embeddings");
   }
 
   headers({ upstream, length }: ReplyHead): Record<string, string> {
     return replyHeaders(upstream, length);
   }
 
-  refusal({ body }: Refused): Buffer {
+  refusal({ body }: VendorRefusal): Buffer {
     return body;
   }
 

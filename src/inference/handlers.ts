@@ -41,7 +41,7 @@ export interface InferenceHandlers {
     sink: Sink<GenerateEvent[]>,
   ): Promise<SentReply>;
   /** A call of another room, by an adapter of its own. */
-  through<Out extends Chunk>(
+  runAdapter<Out extends Chunk>(
     adapter: CallAdapter<Out>,
     context: CallContext,
     sink: Sink<Out>,
@@ -74,7 +74,11 @@ export function createHandlers(deps: HandlerOptions, background: Background): In
       const adapter = new TypedAdapter({ ...generation, stream: false }, (whole) => {
         reply = whole;
       });
-      const { call, settled } = await runCall(adapter, nobody, { callId: newId(), context, deps });
+      const { call, settled } = await runCall(adapter, discardSink, {
+        callId: newId(),
+        context,
+        deps,
+      });
       await withinSettleWait(settled);
       return create(GenerateResponseSchema, {
         ...(reply && { reply }),
@@ -87,9 +91,10 @@ export function createHandlers(deps: HandlerOptions, background: Background): In
       return runCall(adapter, sink, { callId: newId(), context, deps });
     },
 
-    through: (adapter, context, sink) => runCall(adapter, sink, { callId: newId(), context, deps }),
+    runAdapter: (adapter, context, sink) =>
+      runCall(adapter, sink, { callId: newId(), context, deps }),
   };
 }
 
 /** A complete reply goes out with the response, not in pieces. */
-const nobody: Sink<GenerateEvent[]> = { whole() {}, head() {}, chunk: () => undefined };
+const discardSink: Sink<GenerateEvent[]> = { whole() {}, head() {}, chunk: () => undefined };

@@ -14,7 +14,7 @@ export interface WireRequest {
 
 /** Headers of a vendor's reply that its customer gets to see. Its rate limits, its organization and its
  * cookies are the operator's business. */
-const passedDown: ReadonlySet<string> = new Set([
+const relayedHeaders: ReadonlySet<string> = new Set([
   "content-type",
   "retry-after",
   "retry-after-ms",
@@ -23,12 +23,12 @@ const passedDown: ReadonlySet<string> = new Set([
 
 /** The client's headers that a vendor gets to see. */
 export function forwarded(headers: Headers, allowed: ReadonlySet<string>): Record<string, string> {
-  const kept: Record<string, string> = {};
+  const forwardedHeaders: Record<string, string> = {};
   for (const name of allowed) {
     const value = headers[name];
-    if (value !== undefined) kept[name] = value;
+    if (value !== undefined) forwardedHeaders[name] = value;
   }
-  return kept;
+  return forwardedHeaders;
 }
 
 /**
@@ -37,10 +37,10 @@ export function forwarded(headers: Headers, allowed: ReadonlySet<string>): Recor
  * @param length how many bytes it has; `undefined`: it is streamed.
  */
 export function replyHeaders(headers: Headers, length: number | undefined): Record<string, string> {
-  const passed = forwarded(headers, passedDown);
-  if (length !== undefined) return { ...passed, "content-length": String(length) };
+  const relayed = forwarded(headers, relayedHeaders);
+  if (length !== undefined) return { ...relayed, "content-length": String(length) };
   // Proxies that buffer would hold the stream back.
-  return { ...passed, "cache-control": "no-cache", "x-accel-buffering": "no" };
+  return { ...relayed, "cache-control": "no-cache", "x-accel-buffering": "no" };
 }
 
 /** The most characters of a list of members, and of one name in it: proxies refuse long headers. */

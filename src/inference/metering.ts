@@ -15,14 +15,14 @@ export interface Delivered {
   /** Bytes of generated text that came. */
   readonly textBytes: number;
   /** Whether the reply reached its end: else a figure that was reported on the way may be too low. */
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
   /** What was made beside text. Default: nothing. */
   readonly units?: UnitUsage | undefined;
   /** Whether the vendor reads the input for a client that has disconnected: it is charged also where no content came
    * (R-MON-11). Default false. */
   readonly isInputOwed?: boolean;
   /** Whether any text was asked for: a request may only warm the vendor's prompt cache. Default true. */
-  readonly wantsText?: boolean;
+  readonly isTextRequested?: boolean;
 }
 
 /** What the call consumed, and who says so. */
@@ -40,18 +40,18 @@ export interface Metered {
  * free, whatever was read for it, unless none was asked for or its client has disconnected.
  */
 export function meter(delivery: Delivered): Metered {
-  const { reported, inputTokens = 0, textBytes, isWhole, wantsText = true } = delivery;
+  const { reported, inputTokens = 0, textBytes, isComplete, isTextRequested = true } = delivery;
   const { isInputOwed = false } = delivery;
   if (reported !== undefined) {
     // A vendor that sent text and counted nothing has not counted.
-    const isCounted = isWhole && reported.outputTokens > 0;
+    const isCounted = isComplete && reported.outputTokens > 0;
     const delivered = isCounted ? 0 : estimateTokens(textBytes);
     if (reported.outputTokens < delivered) {
       const usage = { ...reported, outputTokens: delivered };
       return { usage, source: UsageSource.ESTIMATED, isCharged: true };
     }
     const isEmpty = reported.outputTokens === 0 && textBytes === 0;
-    const isCharged = !isEmpty || isInputOwed || (isWhole && !wantsText);
+    const isCharged = !isEmpty || isInputOwed || (isComplete && !isTextRequested);
     return { usage: reported, source: UsageSource.UPSTREAM, isCharged };
   }
   if (textBytes === 0 && !isInputOwed) {
@@ -72,11 +72,11 @@ export function estimateTokens(bytes: number): number {
 
 /** What embeddings are charged for: what was read for them, once they are there. */
 export function meterInput(delivered: Delivered): Metered {
-  const { reported, inputTokens = 0, isWhole, isInputOwed = false } = delivered;
+  const { reported, inputTokens = 0, isComplete, isInputOwed = false } = delivered;
   if (reported !== undefined) {
     return { usage: reported, source: UsageSource.UPSTREAM, isCharged: true };
   }
-  if (!isWhole && !isInputOwed)
+  if (!isComplete && !isInputOwed)
     return { usage: undefined, source: UsageSource.UNSPECIFIED, isCharged: false };
   const usage = create(UsageSchema, { inputTokens });
   return { usage, source: UsageSource.ESTIMATED, isCharged: true };

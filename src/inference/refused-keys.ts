@@ -11,7 +11,7 @@ import { refusedKeyRecordsMax, refusedKeysMax, refusedKeyWindowMs } from "../con
 import type { Metrics } from "../core/metrics.ts";
 import { newId } from "../core/uuid.ts";
 import { Call } from "./pipeline/call.ts";
-import { reportCall } from "./pipeline/settle.ts";
+import { logCall } from "./pipeline/settle.ts";
 
 const endings: Readonly<Record<RefusedKey["reason"], CallEnding>> = {
   disabled: CallEnding.KEY_DISABLED,
@@ -29,7 +29,7 @@ export interface RefusedKeysOptions {
 /** Takes calls with such keys. */
 export interface RefusedKeys {
   /** Records a call, unless its key has had its share of records. */
-  readonly take: OnRefusedKey;
+  readonly record: OnRefusedKey;
   /** Tells how many calls of the last minute have no record. */
   stop(): Promise<void>;
 }
@@ -40,7 +40,7 @@ export function createRefusedKeys(options: RefusedKeysOptions): RefusedKeys {
   const { ledger, log } = options;
   let counts = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
-  const end = (): void => {
+  const endWindow = (): void => {
     for (const [keyId, count] of counts) {
       const unrecorded = count - refusedKeyRecordsMax;
       if (unrecorded > 0) {
@@ -52,27 +52,27 @@ export function createRefusedKeys(options: RefusedKeysOptions): RefusedKeys {
     timer = undefined;
   };
   return {
-    take(key, asked) {
+    record(key, request) {
       const { keyId } = key;
       const count = counts.get(keyId) ?? 0;
       if (count === 0 && counts.size >= refusedKeysMax) return false;
-      timer ??= setTimeout(end, refusedKeyWindowMs).unref();
+      timer ??= setTimeout(endWindow, refusedKeyWindowMs).unref();
       counts.set(keyId, count + 1);
       if (count >= refusedKeyRecordsMax) return false;
-      const call = refusedCall(key, asked);
+      const call = refusedCall(key, request);
       ledger.record(callRecord(call));
-      reportCall(call, options);
+      logCall(call, options);
       return true;
     },
-    stop: async () => end(),
+    stop: async () => endWindow(),
   };
 }
 
 function refusedCall(
   { accountId, keyId, reason }: RefusedKey,
-  asked: Parameters<OnRefusedKey>[1],
+  request: Parameters<OnRefusedKey>[1],
 ): Call {
-  const call = new Call({ ...asked, id: newId(), accountId, keyId, discountBp: 0 });
+  const call = new Call({ ...request, id: newId(), accountId, keyId, discountBp: 0 });
   call.end(endings[reason], invalidKey());
   return call;
 }

@@ -7,17 +7,17 @@ import { gatewayBusy, gatewayStopping } from "../core/caller.ts";
 export class RunningCalls {
   #count = 0;
   readonly #max: number;
-  readonly #onFull: () => void;
+  readonly #onRefused: () => void;
   #isOpen = true;
   readonly #onIdle = new Set<() => void>();
 
   /**
    * @param max how many may run at once. Default: no limit
-   * @param onFull told of each call that was refused because of it. Default: nobody
+   * @param onRefused told of each call that was refused because of it. Default: nobody
    */
-  constructor(max = Number.POSITIVE_INFINITY, onFull: () => void = () => {}) {
+  constructor(max = Number.POSITIVE_INFINITY, onRefused: () => void = () => {}) {
     this.#max = max;
-    this.#onFull = onFull;
+    this.#onRefused = onRefused;
   }
 
   /** How many run. */
@@ -31,16 +31,16 @@ export class RunningCalls {
   }
 
   /** Refuses calls where as many run as may. @throws GatewayError SERVICE_UNAVAILABLE */
-  requireRoom(): void {
+  requireCapacity(): void {
     if (this.#count < this.#max) return;
-    this.#onFull();
+    this.#onRefused();
     throw gatewayBusy(this.#max);
   }
 
   /** A call begins. @throws GatewayError SERVICE_UNAVAILABLE once closed, and where as many run as may */
   enter(): void {
     if (!this.#isOpen) throw gatewayStopping();
-    this.requireRoom();
+    this.requireCapacity();
     this.#count++;
   }
 

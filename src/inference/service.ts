@@ -52,31 +52,32 @@ export function createInferenceService({
           response.head = create(ExchangeHeadSchema, { status, headers });
           response.body = body;
         },
-        head: unexpected,
-        chunk: unexpected,
+        head: refuseStream,
+        chunk: refuseStream,
       });
       await withinSettleWait(settled);
       return response;
     },
 
-    generate: ({ generation }, context) => handlers.generate(asked(generation), contextOf(context)),
+    generate: ({ generation }, context) =>
+      handlers.generate(requireGeneration(generation), contextOf(context)),
 
     streamGenerate({ generation }, rpc) {
       const context = contextOf(rpc);
-      const wanted = asked(generation);
+      const requested = requireGeneration(generation);
       return asMessages(
-        (sink, signal) => handlers.streamGenerate(wanted, { ...context, signal }, sink),
+        (sink, signal) => handlers.streamGenerate(requested, { ...context, signal }, sink),
         typedMessages(),
         rpc.signal,
       );
     },
 
     listModels(request, { values }) {
-      return modelPage(catalogue.list(customer(values.get(callerKey))), request);
+      return modelPage(catalogue.list(admitReader(values.get(callerKey))), request);
     },
 
     getModel({ modelKey }, { values }) {
-      const caller = customer(values.get(callerKey));
+      const caller = admitReader(values.get(callerKey));
       return { model: modelMessage(admitModel(catalogue, caller, modelKey)) };
     },
   };
@@ -88,7 +89,7 @@ function contextOf({ values, signal, requestHeader }: HandlerContext): CallConte
   return { caller, requestId: values.get(requestIdKey), idempotencyKey, signal };
 }
 
-function asked(generation: Generation | undefined): Generation {
+function requireGeneration(generation: Generation | undefined): Generation {
   if (generation !== undefined) return generation;
   throw new GatewayError(ErrorCode.INVALID_REQUEST, "generation: say what to generate", {
     param: "generation",
@@ -96,7 +97,7 @@ function asked(generation: Generation | undefined): Generation {
 }
 
 /** Whoever may see models: a key those that it may use, others all. @throws GatewayError ACCESS_DENIED */
-function customer(caller: Caller | undefined): Caller {
+function admitReader(caller: Caller | undefined): Caller {
   if (caller === undefined || caller.kind === "key") admitCaller(caller);
   return caller ?? anonymous;
 }
@@ -135,6 +136,6 @@ function message(event: GenerateEvent): StreamGenerateResponse {
 }
 
 /** Embeddings are no stream. */
-function unexpected(): never {
+function refuseStream(): never {
   throw new Error("a streamed reply to a request for embeddings");
 }

@@ -29,10 +29,10 @@ import type {
   ReadRequest,
   ReplyStream,
 } from "./pipeline/adapter.ts";
-import { readAnswer } from "./pipeline/deliver.ts";
+import { readCompleteBody } from "./pipeline/deliver.ts";
 import { measureRequest } from "./tokens/request-size.ts";
-import { vendorFault } from "./translation.ts";
-import { askInOrder, type OpenReply, type Upstream } from "./upstream.ts";
+import { toVendorError } from "./translation.ts";
+import { tryRoutes, type OpenReply, type Upstream } from "./upstream.ts";
 
 /** What to ask. */
 interface TextExchange<Out extends Chunk> {
@@ -46,7 +46,7 @@ interface TextExchange<Out extends Chunk> {
 }
 
 /** What came of it. */
-export interface MadeText {
+export interface GeneratedText {
   readonly metered: Metered;
   /** The vendor's own id of the exchange; empty: it told none. */
   readonly upstreamId: string;
@@ -62,9 +62,9 @@ export interface MadeText {
  */
 export async function exchangeText<Out extends Chunk>(
   upstream: Upstream,
-  asked: TextExchange<Out>,
-): Promise<MadeText> {
-  const { request, model, planned, signal } = asked;
+  exchange: TextExchange<Out>,
+): Promise<GeneratedText> {
+  const { request, model, planned, signal } = exchange;
   let prepared: PreparedCall;
   let open: OpenReply;
   try {
@@ -79,15 +79,17 @@ export async function exchangeText<Out extends Chunk>(
       isPatient: true,
       signal,
     };
-    open = await askInOrder(upstream, [planned], { callFor: () => call });
+    open = await tryRoutes(upstream, [planned], { callFor: () => call });
   } catch (error) {
-    throw unopenedText(error);
+    throw openFailure(error);
   }
   const progress: Progress = {};
   try {
-    return await read(open, prepared, { ...asked, progress });
+    return await read(open, prepared, { ...exchange, progress });
   } catch (error) {
-    throw signal.aborted ? new TaskStopped(takenBy(progress, prepared), error) : brokenText(error);
+    throw signal.aborted
+      ? new TaskStopped(costSoFar(progress, prepared), error)
+      : streamFailure(error);
   } finally {
     open.close();
   }
@@ -99,12 +101,12 @@ interface Progress {
 }
 
 /** As for a client that leaves (R-MON-8): the input and what came, and nothing where nothing did. */
-function takenBy({ stream }: Progress, prepared: PreparedCall): ReportedCost | undefined {
+function costSoFar({ stream }: Progress, prepared: PreparedCall): ReportedCost | undefined {
   const metered = meter({
     reported: stream?.usage,
     inputTokens: stream?.usage === undefined ? estimateInput(prepared) : 0,
     textBytes: stream?.textBytes ?? 0,
-    isWhole: false,
+    isComplete: false,
   });
   return metered.isCharged ? textUsage(metered) : undefined;
 }
@@ -113,11 +115,11 @@ async function read<Out extends Chunk>(
   { reply, refusal }: OpenReply,
   prepared: PreparedCall,
   { request, planned, take, progress }: TextExchange<Out> & { readonly progress: Progress },
-): Promise<MadeText> {
+): Promise<GeneratedText> {
   if (refusal !== undefined) {
-    throw refusedText(vendorFault({ ...refusal, status: reply.status }, planned.dialect));
+    throw toTaskRefused(toVendorError({ ...refusal, status: reply.status }, planned.dialect));
   }
-  const whole = await readAnswer(reply);
+  const whole = await readCompleteBody(reply);
   const stream = whole === undefined ? request.stream(planned, reply) : undefined;
   const answer = whole === undefined ? undefined : request.whole(whole, planned, reply);
   if (answer !== undefined) take(answer.body);
@@ -138,7 +140,7 @@ async function read<Out extends Chunk>(
     // Counted only where it is charged by.
     inputTokens: reported === undefined ? estimateInput(prepared) : 0,
     textBytes,
-    isWhole: true,
+    isComplete: true,
   });
   return { metered, upstreamId: upstreamRequestId(reply.headers), dropped: prepared.dropped };
 }
@@ -158,7 +160,7 @@ export class TextReply {
   #stopReason: StopReason = StopReason.UNSPECIFIED;
   #stopDetail = "";
   /** What was said, by the number of the part, in the order of their beginnings. */
-  readonly #said = new Map<number, string>();
+  readonly #texts = new Map<number, string>();
 
   /** Takes the next events. @throws TaskRefused where the vendor failed */
   add(events: readonly GenerateEvent[]): void {
@@ -166,12 +168,12 @@ export class TextReply {
       if (kind.case === "start") this.id = kind.value.id;
       else if (kind.case === "partStart") {
         const part = kind.value.part?.kind;
-        const isSaid = part?.case === "text" || part?.case === "refusal";
-        if (isSaid) this.#said.set(kind.value.index, part.value.text);
+        const isAnswer = part?.case === "text" || part?.case === "refusal";
+        if (isAnswer) this.#texts.set(kind.value.index, part.value.text);
       } else if (kind.case === "partDelta") {
         const { index, delta } = kind.value;
-        const said = this.#said.get(index);
-        if (said !== undefined && delta.case === "text") this.#said.set(index, said + delta.value);
+        const text = this.#texts.get(index);
+        if (text !== undefined && delta.case === "text") this.#texts.set(index, text + delta.value);
       } else if (kind.case === "end") {
         this.#stopReason = kind.value.stopReason;
         this.#stopDetail = kind.value.stopDetail;
@@ -184,7 +186,7 @@ export class TextReply {
 
   /** What the model said. @throws TaskRefused where it said nothing */
   text(): string {
-    const text = [...this.#said.values()].join("").toWellFormed();
+    const text = [...this.#texts.values()].join("").toWellFormed();
     if (text !== "") return text;
     const reason = this.#stopReason;
     const isFiltered = reason === StopReason.CONTENT_FILTER || reason === StopReason.REFUSAL;
@@ -224,7 +226,7 @@ const contentCodes = new Set([
 ]);
 
 /** A vendor's refusal of the request as invalid. */
-function refusedText({ message, details }: GatewayError): TaskRefused {
+function toTaskRefused({ message, details }: GatewayError): TaskRefused {
   const isContent = contentCodes.has(String(details["upstream_code"] ?? ""));
   return new TaskRefused(isContent ? "content_rejected" : "invalid_parameters", message);
 }
@@ -235,7 +237,7 @@ const codes: ReadonlyMap<ErrorCode, TaskFaultCode> = new Map([
 ]);
 
 /** What can be accepted later: the vendor has taken nothing. */
-const passing: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const temporary: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   ErrorCode.RATE_LIMIT_EXCEEDED,
   ErrorCode.UPSTREAM_OVERLOADED,
   ErrorCode.SERVICE_UNAVAILABLE,
@@ -243,24 +245,24 @@ const passing: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 /** A vendor's own failures. Another one may be asked, as for calls; the same one not again: what it did until
  * then is paid for, and would be a second time. */
-const failed: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const vendorFailures: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   ErrorCode.UPSTREAM_ERROR,
   ErrorCode.UPSTREAM_TIMEOUT,
 ]);
 
 /** Why there is no reply: the request could not be made, or the vendor did not take it. */
-export function unopenedText(error: unknown): unknown {
+export function openFailure(error: unknown): unknown {
   if (!(error instanceof GatewayError)) return error;
   const { code, message, cause, retryAfterSeconds } = error;
   if (cause instanceof HttpFailure) return cause;
-  return new TaskRefused(codes.get(code) ?? "upstream_error", message, passing.has(code), {
+  return new TaskRefused(codes.get(code) ?? "upstream_error", message, temporary.has(code), {
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-    canRetryElsewhere: failed.has(code),
+    canRetryElsewhere: vendorFailures.has(code),
   });
 }
 
 /** Why a reply that had begun is none: nobody is asked again. */
-function brokenText(error: unknown): unknown {
+function streamFailure(error: unknown): unknown {
   if (error instanceof HttpFailure && error.kind !== "aborted") {
     return new TaskRefused("upstream_error", "The model's vendor broke off its reply");
   }

@@ -11,7 +11,7 @@ import { TypedRequest } from "./typed-adapter.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** A text to make. */
-export interface TextAsk {
+export interface TextTaskRequest {
   readonly model: ModelConfig;
   /** The one that is asked: whether another one may be is for the task to say. */
   readonly route: RouteConfig;
@@ -27,7 +27,7 @@ export interface TextAsk {
  * @throws TaskRefused where nothing runs at the vendor; HttpFailure where that is not known, whose cause tells
  *   whether anything was sent
  */
-export type TextRunner = (ask: TextAsk) => Promise<Submitted>;
+export type TextRunner = (request: TextTaskRequest) => Promise<Submitted>;
 
 /** Makes one. */
 export function createTextRunner(upstream: Upstream): TextRunner {
@@ -36,12 +36,12 @@ export function createTextRunner(upstream: Upstream): TextRunner {
     const request = new TypedRequest({ ...textGeneration(params, model.key), stream: true });
     const reply = new TextReply();
     const take = (events: readonly GenerateEvent[]): void => reply.add(events);
-    const made = await exchangeText(upstream, { request, model, planned, signal, take });
-    const vendorTaskId = made.upstreamId || reply.id;
+    const generated = await exchangeText(upstream, { request, model, planned, signal, take });
+    const vendorTaskId = generated.upstreamId || reply.id;
     const text = reply.text();
     return {
       ...(vendorTaskId !== "" && { vendorTaskId }),
-      done: { text, files: textFiles(text), ...textUsage(made.metered) },
+      done: { text, files: textFiles(text), ...textUsage(generated.metered) },
     };
   };
 }
@@ -49,7 +49,11 @@ export function createTextRunner(upstream: Upstream): TextRunner {
 /** How to ask one route. @throws TaskRefused where its vendor makes no text: another one may */
 export function plannedRoute(
   upstream: Upstream,
-  { model, route, dialect }: Pick<TextAsk, "model" | "route"> & { dialect: Dialect | undefined },
+  {
+    model,
+    route,
+    dialect,
+  }: Pick<TextTaskRequest, "model" | "route"> & { dialect: Dialect | undefined },
 ): PlannedRoute {
   const [planned] = upstream.plan({ ...model, routes: [route] }, dialect);
   if (planned?.dialect !== undefined) return planned;
@@ -85,12 +89,12 @@ function messagesOf({
   prompt,
   imageUrls,
 }: JsonObject): readonly JsonValue[] & JsonValue[] {
-  const pictures = Array.isArray(imageUrls) ? imageUrls : [];
+  const images = Array.isArray(imageUrls) ? imageUrls : [];
   const parts: JsonValue[] = [
     ...(prompt === undefined ? [] : [{ type: "text", text: prompt }]),
-    ...pictures.map((url) => ({ type: "image_url", image_url: { url } })),
+    ...images.map((url) => ({ type: "image_url", image_url: { url } })),
   ];
-  const content = pictures.length === 0 && prompt !== undefined ? prompt : parts;
+  const content = images.length === 0 && prompt !== undefined ? prompt : parts;
   return [
     ...(systemPrompt === undefined ? [] : [{ role: "system", content: systemPrompt }]),
     ...(Array.isArray(messages) ? messages : []),

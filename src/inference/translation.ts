@@ -5,7 +5,7 @@ import type { VendorDialect } from "../dialect/dialect.ts";
 import { vendorDialects } from "../dialect/index.ts";
 import { ToolRestorer } from "../dialect/tool-restorer.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import type { Refused } from "./pipeline/adapter.ts";
+import type { VendorRefusal } from "./pipeline/adapter.ts";
 import { memberList, memberName } from "./headers.ts";
 
 /** The codec of a style that vendors speak. */
@@ -32,15 +32,18 @@ export function refuseDropped(dropped: readonly string[]): void {
 }
 
 /** As the caller's style calls a member. Some names are the client's own: `constructor` must not be found. */
-export function nameIn(memberNames: Readonly<Record<string, string>>, name: string): string {
+export function memberNameOf(memberNames: Readonly<Record<string, string>>, name: string): string {
   return (Object.hasOwn(memberNames, name) ? memberNames[name] : undefined) ?? name;
 }
 
 /** Names the member at fault as the caller's style does; the vendor's codec knows it by the contract's name.
  * The message names it too: not all styles have a place for it beside the message. */
-export function inWordsOf(memberNames: Readonly<Record<string, string>>, error: unknown): unknown {
+export function withMemberName(
+  memberNames: Readonly<Record<string, string>>,
+  error: unknown,
+): unknown {
   if (!(error instanceof GatewayError) || error.param === undefined) return error;
-  const param = nameIn(memberNames, error.param);
+  const param = memberNameOf(memberNames, error.param);
   if (param === error.param) return error;
   const { code, details, metadata, status } = error;
   return new GatewayError(code, `${param}: ${error.message}`, {
@@ -53,12 +56,12 @@ export function inWordsOf(memberNames: Readonly<Record<string, string>>, error: 
 }
 
 /** R-ERR-4: the vendor's refusal in another style than the caller's, with its status and message. */
-export function vendorFault(
-  { status, body, error }: Refused,
+export function toVendorError(
+  { status, body, error }: VendorRefusal,
   dialect: Dialect | undefined,
 ): GatewayError {
-  const told = vendorDialect(dialect).decodeError(body);
-  if (told === undefined) return error;
-  const details = told.code === "" ? {} : { upstream_code: told.code };
-  return new GatewayError(error.code, told.message || error.message, { status, details });
+  const decoded = vendorDialect(dialect).decodeError(body);
+  if (decoded === undefined) return error;
+  const details = decoded.code === "" ? {} : { upstream_code: decoded.code };
+  return new GatewayError(error.code, decoded.message || error.message, { status, details });
 }

@@ -13,14 +13,14 @@ import { UnreadableReplyError } from "../dialect/codec.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
 import { EventReply, EventStream } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { toolRestorer, vendorDialect, vendorFault } from "./translation.ts";
+import { toolRestorer, vendorDialect, toVendorError } from "./translation.ts";
 import {
-  type AskedText,
+  type RequestSummary,
   CallAdapter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
-  type Refused,
+  type VendorRefusal,
   type ReplyStream,
   type WholeReply,
 } from "./pipeline/adapter.ts";
@@ -53,7 +53,7 @@ export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
     return new TypedRequest(this.#generation, this.#onReply);
   }
 
-  named(): string {
+  modelName(): string {
     return this.#generation.model;
   }
 }
@@ -63,7 +63,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
   override readonly dialect = undefined;
   readonly #generation: Generation;
   readonly #onReply: ((reply: Reply) => void) | undefined;
-  #text: AskedText | undefined;
+  #text: RequestSummary | undefined;
 
   constructor(generation: Generation, onReply?: (reply: Reply) => void) {
     super();
@@ -71,7 +71,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     this.#onReply = onReply;
   }
 
-  get text(): AskedText {
+  get text(): RequestSummary {
     if (this.#text === undefined) {
       const { model, stream, maxOutputTokens } = this.#generation;
       const bytes = toBinary(GenerationSchema, this.#generation).length;
@@ -116,8 +116,8 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     return {};
   }
 
-  refusal(refused: Refused, { dialect }: PlannedRoute): GatewayError {
-    return vendorFault(refused, dialect);
+  refusal(refused: VendorRefusal, { dialect }: PlannedRoute): GatewayError {
+    return toVendorError(refused, dialect);
   }
 }
 
@@ -164,6 +164,6 @@ class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
   }
 }
 
-function invalid(param: string, fix: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${fix}`, { param });
+function invalid(param: string, advice: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${advice}`, { param });
 }

@@ -9,7 +9,7 @@ import type { Metrics } from "../core/metrics.ts";
 import { Listener } from "../db/listener.ts";
 
 /** A reply that was longer than its request allowed. */
-export interface LimitExcess {
+export interface LimitOverrun {
   /** The call, for whoever looks into it. */
   readonly callId: string;
   /** The tokens of output that the request allowed. */
@@ -23,7 +23,7 @@ export interface UnlimitedRoutes {
   /** Whether calls to the route must hold for all that the model can make. */
   has(route: RouteConfig): boolean;
   /** Marks a route, in all processes within a second. Tells the operator once for each route. */
-  add(route: RouteConfig, excess: LimitExcess): void;
+  add(route: RouteConfig, overrun: LimitOverrun): void;
   /** Begins to listen. Resolves when the marks of before are known, or the database could not be asked. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -70,19 +70,19 @@ class StoredRoutes implements UnlimitedRoutes {
   }
 
   has({ vendor, model }: RouteConfig): boolean {
-    return this.#marked.size > 0 && this.#marked.has(nameOf(vendor, model));
+    return this.#marked.size > 0 && this.#marked.has(routeKey(vendor, model));
   }
 
-  add(route: RouteConfig, excess: LimitExcess): void {
+  add(route: RouteConfig, overrun: LimitOverrun): void {
     if (this.has(route)) return;
     const { vendor, model } = route;
-    this.#marked.add(nameOf(vendor, model));
+    this.#marked.add(routeKey(vendor, model));
     this.#options.metrics.upstreamAlarms.inc({ vendor, reason: "limit_ignored" });
     this.#options.log.error(
-      { vendor, vendorModel: model, ...excess },
+      { vendor, vendorModel: model, ...overrun },
       "a vendor ignores the output limit: calls to this route hold for the model's max_output_tokens from now on",
     );
-    this.#track(this.#write(route, excess));
+    this.#track(this.#write(route, overrun));
   }
 
   async start(): Promise<void> {
@@ -97,7 +97,7 @@ class StoredRoutes implements UnlimitedRoutes {
 
   async #write(
     { vendor, model }: RouteConfig,
-    { callId, limitTokens, outputTokens }: LimitExcess,
+    { callId, limitTokens, outputTokens }: LimitOverrun,
   ): Promise<void> {
     await this.#options.pool.query(addStatement, [
       vendor,
@@ -112,7 +112,7 @@ class StoredRoutes implements UnlimitedRoutes {
     const { rows } = await this.#options.pool.query<{ vendor: string; model: string }>(
       "select vendor, model from unlimited_route",
     );
-    for (const { vendor, model } of rows) this.#marked.add(nameOf(vendor, model));
+    for (const { vendor, model } of rows) this.#marked.add(routeKey(vendor, model));
   }
 
   /** What fails is known in this process, and comes again with the next reply of the route. */
@@ -126,6 +126,6 @@ class StoredRoutes implements UnlimitedRoutes {
   }
 }
 
-function nameOf(vendor: string, model: string): string {
+function routeKey(vendor: string, model: string): string {
   return `${vendor} ${model}`;
 }

@@ -5,11 +5,11 @@ import type { FailureKind } from "../http/failure.ts";
 /** What to do with a refusal. */
 export interface Refusal {
   /** Whether the customer gets the vendor's own answer: it is about the customer's request. */
-  readonly pass: boolean;
+  readonly isRelayed: boolean;
   /** What the customer gets otherwise. */
   readonly error: GatewayError;
   /** Whether another route may serve the call. */
-  readonly mayRetry: boolean;
+  readonly canRetry: boolean;
   /** What the operator must act on; `undefined`: nothing. */
   readonly alarm: "credential" | "money" | "model" | undefined;
 }
@@ -29,12 +29,13 @@ export interface RefusedReply {
 /** Reads a reply with a status outside 200–299. */
 export function readRefusal(reply: RefusedReply): Refusal {
   const { status, fault, retryAfter } = reply;
-  if (fault === "credential" || fault === "money") return ours(fault);
+  if (fault === "credential" || fault === "money") return outOfService(fault);
   if (fault === "model") return missingModel();
-  if (status === 401 || status === 403) return ours("credential");
-  if (status === 402 || (status === 429 && isOurMoney(reply.body))) return ours("money");
+  if (status === 401 || status === 403) return outOfService("credential");
+  if (status === 402 || (status === 429 && isQuotaExhausted(reply.body)))
+    return outOfService("money");
   if (status === 404) return missingModel();
-  if (status === 400 || status === 413 || status === 422) return passed(reply);
+  if (status === 400 || status === 413 || status === 422) return relayed(reply);
   if (status === 429) {
     const text =
       "The model's vendor asks to slow down; retry after the time in the retry-after header";
@@ -73,9 +74,9 @@ export function failureError(kind: FailureKind, cause: unknown): GatewayError {
 function refusal(code: SentErrorCode, message: string, retryAfter?: number): Refusal {
   const options = retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter };
   return {
-    pass: false,
+    isRelayed: false,
     error: new GatewayError(code, message, options),
-    mayRetry: true,
+    canRetry: true,
     alarm: undefined,
   };
 }
@@ -86,30 +87,30 @@ function missingModel(): Refusal {
 }
 
 /** The vendor refused our credential or our account's money: none of the customer's business. */
-function ours(alarm: "credential" | "money"): Refusal {
+function outOfService(alarm: "credential" | "money"): Refusal {
   const text =
     "The model is out of service for a moment; the operator has been told, try again later";
   return {
-    pass: false,
+    isRelayed: false,
     error: new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text, { retryAfterSeconds: 30 }),
-    mayRetry: true,
+    canRetry: true,
     alarm,
   };
 }
 
-function passed({ status, headers, body }: RefusedReply): Refusal {
+function relayed({ status, headers, body }: RefusedReply): Refusal {
   const code = status === 413 ? ErrorCode.REQUEST_TOO_LARGE : ErrorCode.INVALID_REQUEST;
   return {
     // Something between us and the vendor may answer in HTML; that is no answer in any dialect.
-    pass: (headers["content-type"] ?? "").includes("json") && body.length > 0,
+    isRelayed: (headers["content-type"] ?? "").includes("json") && body.length > 0,
     error: new GatewayError(code, "The model's vendor refused the request as invalid"),
-    mayRetry: false,
+    canRetry: false,
     alarm: undefined,
   };
 }
 
 /** OpenAI answers 429 both for speed and for an empty account; only the code tells them apart. */
-function isOurMoney(body: Buffer): boolean {
+function isQuotaExhausted(body: Buffer): boolean {
   return body.includes('"insufficient_quota"') || body.includes('"billing_hard_limit_reached"');
 }
 

@@ -22,31 +22,31 @@ export interface Upstream {
     operation?: OperationName,
   ): readonly PlannedRoute[];
   /** Asks the vendor of one route, once. Resolves to its answer, or to why there is none. */
-  attempt(planned: PlannedRoute, ask: Ask): Promise<Attempted>;
+  attempt(planned: PlannedRoute, options: AttemptOptions): Promise<AttemptResult>;
   /** What is told where a model has no route that can be asked. */
   unserved(): GatewayError;
   /** How a vendor did last, as this process sees it. */
-  standingOf(vendor: string): VendorStanding;
+  vendorHealth(vendor: string): VendorHealth;
   /** A vendor has failed at something that was not asked here. @param what as operators read it */
-  noteFailure(vendor: string, what: string): void;
+  reportFailure(vendor: string, what: string): void;
 }
 
 /** What to ask. */
-interface Ask {
+interface AttemptOptions {
   /** What to ask for. Default: a text generation. */
   readonly operation?: OperationName | undefined;
   /** Makes the request, once the vendor has a place for it. */
-  prepare(): AskedCall;
+  prepare(): AttemptRequest;
 }
 
 /** A request for a vendor. */
-interface AskedCall extends VendorCall {
+interface AttemptRequest extends VendorCall {
   /** Sends it. Absent: the vendor is asked in the planned dialect, for the operation. @throws HttpFailure */
   readonly send?: PreparedCall["send"];
 }
 
 /** What came of an attempt. */
-type Attempted = OpenReply | FailedAttempt;
+type AttemptResult = OpenReply | FailedAttempt;
 
 /** An attempt without an answer that could go to the customer. */
 interface FailedAttempt {
@@ -80,7 +80,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 class RoutedUpstream implements Upstream {
   readonly #options: UpstreamOptions;
   readonly #inFlight = new Map<string, number>();
-  readonly #watch = new VendorWatch();
+  readonly #health = new VendorHealthLog();
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
@@ -92,10 +92,10 @@ class RoutedUpstream implements Upstream {
     operation?: OperationName,
   ): readonly PlannedRoute[] {
     if (operation !== undefined) {
-      const can = ({ vendor }: RouteConfig): boolean =>
+      const canServe = ({ vendor }: RouteConfig): boolean =>
         dialect !== undefined &&
         this.#options.vendors.get(vendor)?.[operation]?.dialects.has(dialect) === true;
-      return model.routes.filter(can).map((route) => this.#planned(model, route, dialect));
+      return model.routes.filter(canServe).map((route) => this.#planned(model, route, dialect));
     }
     return model.routes.map((route) => {
       const spoken = this.#options.vendors.get(route.vendor)?.dialects;
@@ -107,19 +107,24 @@ class RoutedUpstream implements Upstream {
 
   #planned(model: ModelConfig, route: RouteConfig, dialect: Dialect | undefined): PlannedRoute {
     const config = this.#options.configs.get(route.vendor);
-    if (config === undefined) return { route, dialect, readOnMs: 0 };
-    return { route, dialect, vendorUrl: config.baseUrl, readOnMs: readOnMs(config, model) };
+    if (config === undefined) return { route, dialect, detachedReadMs: 0 };
+    return {
+      route,
+      dialect,
+      vendorUrl: config.baseUrl,
+      detachedReadMs: detachedReadMs(config, model),
+    };
   }
 
-  standingOf(vendor: string): VendorStanding {
-    return { ...this.#watch.of(vendor), inFlight: this.#inFlight.get(vendor) ?? 0 };
+  vendorHealth(vendor: string): VendorHealth {
+    return { ...this.#health.of(vendor), inFlight: this.#inFlight.get(vendor) ?? 0 };
   }
 
-  noteFailure(vendor: string, what: string): void {
-    this.#watch.failed(vendor, what);
+  reportFailure(vendor: string, what: string): void {
+    this.#health.failed(vendor, what);
   }
 
-  async attempt(planned: PlannedRoute, ask: Ask): Promise<Attempted> {
+  async attempt(planned: PlannedRoute, options: AttemptOptions): Promise<AttemptResult> {
     const vendor = this.#options.vendors.get(planned.route.vendor);
     if (vendor === undefined || planned.dialect === undefined) {
       return { error: unserved(planned.route), isFinal: false };
@@ -131,14 +136,14 @@ class RoutedUpstream implements Upstream {
     let isOpen = false;
     const startMs = performance.now();
     try {
-      const call = ask.prepare();
-      const reply = await send(vendor, ask.operation, call);
+      const call = options.prepare();
+      const reply = await send(vendor, options.operation, call);
       const isAccepted = reply.status >= 200 && reply.status < 300;
       const read = isAccepted ? undefined : await readRefused(reply, vendor);
-      if (read !== undefined && !read.refusal.pass) {
+      if (read !== undefined && !read.refusal.isRelayed) {
         return this.#refused(read.refusal, { vendor: vendor.name, status: reply.status });
       }
-      this.#watch.answered(vendor.name, performance.now() - startMs);
+      this.#health.answered(vendor.name, performance.now() - startMs);
       this.#count(vendor.name, read ? "refused" : "ok");
       isOpen = true;
       const refusal = read && { error: read.refusal.error, body: read.body };
@@ -159,8 +164,8 @@ class RoutedUpstream implements Upstream {
   }
 
   #refused(refusal: Refusal, at: { vendor: string; status: number }): FailedAttempt {
-    const { error, alarm, mayRetry } = refusal;
-    this.#watch.failed(at.vendor, `status ${at.status}`);
+    const { error, alarm, canRetry } = refusal;
+    this.#health.failed(at.vendor, `status ${at.status}`);
     const isLimit = error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
     this.#count(at.vendor, isLimit ? "rate_limited" : "failed");
     if (alarm !== undefined) {
@@ -171,7 +176,7 @@ class RoutedUpstream implements Upstream {
         "a vendor refuses the gateway itself: act on its account or route",
       );
     }
-    return { error, isFinal: !mayRetry };
+    return { error, isFinal: !canRetry };
   }
 
   /** @throws what is no failure of HTTP, and what was aborted: neither is the vendor's */
@@ -182,12 +187,12 @@ class RoutedUpstream implements Upstream {
     const isConnect = kind === "connect" || kind === "connect_timeout";
     this.#count(vendor, isConnect ? "connect" : kind === "reset" ? "failed" : kind);
     if (kind === "aborted") throw error;
-    this.#watch.failed(vendor, kind);
+    this.#health.failed(vendor, kind);
     const fields = { vendor, failure: kind, cause: failure.message };
     this.#options.log.warn(fields, "a vendor gave no reply");
-    const told = error instanceof GatewayError ? error : failureError(kind, failure);
+    const reported = error instanceof GatewayError ? error : failureError(kind, failure);
     // Where the request has been sent it may be running, and another route would run it twice.
-    return { error: told, isFinal: !isConnect };
+    return { error: reported, isFinal: !isConnect };
   }
 
   #enter(name: string): boolean {
@@ -210,7 +215,7 @@ class RoutedUpstream implements Upstream {
 function send(
   vendor: Vendor,
   operation: OperationName | undefined,
-  call: AskedCall,
+  call: AttemptRequest,
 ): Promise<VendorReply> {
   if (call.send !== undefined) return call.send(vendor, call.signal);
   const other = operation === undefined ? undefined : vendor[operation];
@@ -230,30 +235,30 @@ async function readRefused(
 }
 
 /** Asks in the order of the routes until one answers. @throws GatewayError */
-export async function askInOrder(
+export async function tryRoutes(
   upstream: Upstream,
   routes: readonly PlannedRoute[],
-  ask: Omit<Ask, "prepare"> & {
-    callFor(planned: PlannedRoute): AskedCall;
+  options: Omit<AttemptOptions, "prepare"> & {
+    callFor(planned: PlannedRoute): AttemptRequest;
     /** Gets each failed attempt after which another route is asked. Default: nobody does. */
     onFailed?(planned: PlannedRoute, error: GatewayError): void;
   },
 ): Promise<OpenReply> {
   let last: GatewayError | undefined;
   for (const planned of routes) {
-    const { operation } = ask;
-    const prepare = (): AskedCall => ask.callFor(planned);
+    const { operation } = options;
+    const prepare = (): AttemptRequest => options.callFor(planned);
     const attempted = await upstream.attempt(planned, { operation, prepare });
     if (attempted.error === undefined) return attempted;
     if (attempted.isFinal) throw attempted.error;
-    ask.onFailed?.(planned, attempted.error);
+    options.onFailed?.(planned, attempted.error);
     last = attempted.error;
   }
   throw last ?? upstream.unserved();
 }
 
 /** How long a reply is read on after its client has disconnected, in milliseconds; Infinity: to its end. */
-export function readOnMs(
+export function detachedReadMs(
   { onDisconnect, disconnectGraceMs: graceMs = disconnectGraceMs }: VendorConfig,
   { isReasoning = false }: ModelConfig,
 ): number {
@@ -279,7 +284,7 @@ function unserved(route: RouteConfig | undefined): GatewayError {
 /** How vendors did last, as one process sees it. */
 
 /** What is known of a vendor since the process began. Times in milliseconds since 1970. */
-interface VendorStanding {
+interface VendorHealth {
   /** The calls in flight now. */
   readonly inFlight: number;
   /** Its last failure. */
@@ -288,26 +293,26 @@ interface VendorStanding {
   readonly success: { readonly atMs: number; readonly durationMs: number } | undefined;
 }
 
-type Known = Omit<VendorStanding, "inFlight">;
+type LastOutcomes = Omit<VendorHealth, "inFlight">;
 
-const nothing: Known = { failure: undefined, success: undefined };
+const nothing: LastOutcomes = { failure: undefined, success: undefined };
 
 /** Notes it. */
-class VendorWatch {
-  readonly #known = new Map<string, Known>();
+class VendorHealthLog {
+  readonly #byVendor = new Map<string, LastOutcomes>();
 
   /** What is known of a vendor. */
-  of(vendor: string): Known {
-    return this.#known.get(vendor) ?? nothing;
+  of(vendor: string): LastOutcomes {
+    return this.#byVendor.get(vendor) ?? nothing;
   }
 
   /** It answered: with a reply, or with its judgement on the request. */
   answered(vendor: string, durationMs: number): void {
-    this.#known.set(vendor, { ...this.of(vendor), success: { atMs: Date.now(), durationMs } });
+    this.#byVendor.set(vendor, { ...this.of(vendor), success: { atMs: Date.now(), durationMs } });
   }
 
   /** It did not. @param what in the words of the metrics, without anything that it said */
   failed(vendor: string, what: string): void {
-    this.#known.set(vendor, { ...this.of(vendor), failure: { atMs: Date.now(), what } });
+    this.#byVendor.set(vendor, { ...this.of(vendor), failure: { atMs: Date.now(), what } });
   }
 }

@@ -19,29 +19,29 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Outline } from "../dialect/json/outline.ts";
 import { namedModel } from "../dialect/body-members.ts";
 import {
-  inWordsOf,
-  nameIn,
+  withMemberName,
+  memberNameOf,
   refuseDropped,
   toolRestorer,
   vendorDialect,
-  vendorFault,
+  toVendorError,
 } from "./translation.ts";
 import {
-  type AskedText,
+  type RequestSummary,
   CallAdapter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
   type Recalled,
-  type Refused,
+  type VendorRefusal,
   type ReplyHead,
   type WholeReply,
 } from "./pipeline/adapter.ts";
 import { checkRequest, forwarded, memberList, replyHeaders } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
 import {
-  keepResponse,
-  keptElsewhere,
+  storeResponse,
+  storedElsewhere,
   recallResponses,
   type CallState,
   type RecalledRequest,
@@ -59,7 +59,7 @@ export interface WireAdapterOptions {
 }
 
 /** Members of responses that the gateway itself honours: no vendor needs them. */
-const honoured: ReadonlySet<string> = new Set(["store", "metadata", "previous_response_id"]);
+const gatewayMembers: ReadonlySet<string> = new Set(["store", "metadata", "previous_response_id"]);
 
 export class WireAdapter extends CallAdapter<Buffer> {
   readonly #options: WireAdapterOptions;
@@ -80,7 +80,7 @@ export class WireAdapter extends CallAdapter<Buffer> {
     return new WireRequest(this.#options, { body, sent: undefined, previous: undefined });
   }
 
-  named(): string {
+  modelName(): string {
     const { body, platformAliases } = this.#options.request;
     return namedModel(body, platformAliases ? ["model", "modelKey"] : ["model"]);
   }
@@ -95,12 +95,12 @@ interface WireBody {
   /** The response that the request continues, once its conversation is in the body. */
   readonly previous: string | undefined;
   /** Bytes that the vendor keeps and its model reads. Default 0. */
-  readonly keptBytes?: number;
+  readonly storedBytes?: number;
 }
 
 /** A request in a wire style that has been read. */
 export class WireRequest extends ReadRequest<Buffer> {
-  readonly text: TextRequest & Pick<AskedText, "keptBytes">;
+  readonly text: TextRequest & Pick<RequestSummary, "storedBytes">;
   override readonly dialect: Dialect;
   override readonly query: string;
   override readonly isLimitRequired: boolean;
@@ -124,8 +124,9 @@ export class WireRequest extends ReadRequest<Buffer> {
     this.query = query;
     this.isLimitRequired = this.#style.isLimitRequired === true;
     const text = this.#style.readRequest(read.body, { alwaysStream, platformAliases });
-    const { keptBytes = 0 } = read;
-    this.text = keptBytes === 0 ? text : { ...text, bytes: text.bytes + keptBytes, keptBytes };
+    const { storedBytes = 0 } = read;
+    this.text =
+      storedBytes === 0 ? text : { ...text, bytes: text.bytes + storedBytes, storedBytes };
   }
 
   override recall(routes: readonly PlannedRoute[]): Promise<Recalled<Buffer>> | undefined {
@@ -145,7 +146,7 @@ export class WireRequest extends ReadRequest<Buffer> {
   override keep(last: Buffer, { route, dialect }: PlannedRoute): Promise<void> | undefined {
     const { state, accountId, request } = this.#options;
     if (this.dialect === Dialect.RESPONSES) {
-      return keepResponse(state.responses, {
+      return storeResponse(state.responses, {
         accountId,
         model: this.text.model,
         request: request.body,
@@ -154,9 +155,9 @@ export class WireRequest extends ReadRequest<Buffer> {
         vendor: dialect === this.dialect ? route.vendor : undefined,
       });
     }
-    const kept = this.#collector?.kept();
-    if (kept === undefined) return undefined;
-    return state.reasoning.keep(accountId, kept.callIds, kept.json).then(() => {});
+    const stored = this.#collector?.sealed();
+    if (stored === undefined) return undefined;
+    return state.reasoning.keep(accountId, stored.callIds, stored.json).then(() => {});
   }
 
   prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall {
@@ -178,8 +179,8 @@ export class WireRequest extends ReadRequest<Buffer> {
       sourceDialect: this.dialect,
     });
     const dropped = encoded.dropped
-      .filter((name) => this.dialect !== Dialect.RESPONSES || !honoured.has(name))
-      .map((name) => nameIn(this.#style.memberNames, name));
+      .filter((name) => this.dialect !== Dialect.RESPONSES || !gatewayMembers.has(name))
+      .map((name) => memberNameOf(this.#style.memberNames, name));
     if (strict) refuseDropped(dropped);
     // In its own style the client's headers count, as they do where the body is relayed.
     const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
@@ -211,8 +212,11 @@ export class WireRequest extends ReadRequest<Buffer> {
     return headers;
   }
 
-  refusal({ status, body, error }: Refused, { dialect }: PlannedRoute): Buffer | GatewayError {
-    return dialect === this.dialect ? body : vendorFault({ status, body, error }, dialect);
+  refusal(
+    { status, body, error }: VendorRefusal,
+    { dialect }: PlannedRoute,
+  ): Buffer | GatewayError {
+    return dialect === this.dialect ? body : toVendorError({ status, body, error }, dialect);
   }
 
   #relayOptions({ route }: PlannedRoute): RelayOptions {
@@ -233,7 +237,7 @@ export class WireRequest extends ReadRequest<Buffer> {
         codec.guard?.(encoded.body, { isVerified: true, vendorUrl, outline: encoded.outline() });
       return encoded;
     } catch (error) {
-      throw inWordsOf(this.#style.memberNames, error);
+      throw withMemberName(this.#style.memberNames, error);
     }
   }
 
@@ -251,7 +255,7 @@ export class WireRequest extends ReadRequest<Buffer> {
         callId: this.#options.callId.replaceAll("-", ""),
         created: this.#created,
         inputTokens: Math.max(1, estimateTokens(text.bytes)),
-        generation: this.#echoed(generation),
+        generation: this.#withPreviousId(generation),
         onDropped: (name) => {
           // What has no place in a chat client is kept here, where it matters.
           if (name === "reasoning.seal" && this.#collector !== undefined) return;
@@ -262,7 +266,7 @@ export class WireRequest extends ReadRequest<Buffer> {
   }
 
   /** What the reply repeats: the request as the client sent it. */
-  #echoed(generation: Generation): Generation {
+  #withPreviousId(generation: Generation): Generation {
     const { previous } = this.#read;
     if (previous === undefined) return generation;
     const json = JSON.stringify(previous);
@@ -279,17 +283,17 @@ export class WireRequest extends ReadRequest<Buffer> {
   }
 
   #recalled(
-    { body, vendor, previous, keptBytes }: RecalledRequest,
+    { body, vendor, previous, storedBytes }: RecalledRequest,
     routes: readonly PlannedRoute[],
   ): Recalled<Buffer> {
     const sent = this.text.outline;
-    const request = new WireRequest(this.#options, { body, sent, previous, keptBytes });
+    const request = new WireRequest(this.#options, { body, sent, previous, storedBytes });
     if (vendor === undefined) return { request, routes };
-    const able = routes.filter(
+    const sameVendor = routes.filter(
       (planned) => planned.route.vendor === vendor && planned.dialect === this.dialect,
     );
-    if (able.length === 0) throw keptElsewhere(vendor);
-    return { request, routes: able };
+    if (sameVendor.length === 0) throw storedElsewhere(vendor);
+    return { request, routes: sameVendor };
   }
 }
 

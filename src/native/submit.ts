@@ -14,7 +14,7 @@ import { HttpFailure, isUnsent } from "../http/failure.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
 import { Call } from "../inference/pipeline/call.ts";
-import { reportCall } from "../inference/pipeline/settle.ts";
+import { logCall } from "../inference/pipeline/settle.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { WholeTask } from "../task/task-row.ts";
 import type { NativeSubmitRoute } from "../vendor/native.ts";
@@ -111,7 +111,7 @@ function recordRefused(
   call.model = model;
   call.end(CallEnding.REFUSED, told);
   context.ledger.record(callRecord(call));
-  reportCall(call, context);
+  logCall(call, context);
 }
 
 interface Answer {
@@ -183,7 +183,7 @@ async function refused(
   if (openStatuses.has(status)) throw await lost(context, task, `status ${status}`);
   await context.external.refuse(task, refusal.error);
   context.metrics.taskSubmits.inc({ vendor: exchange.mount.config.name, outcome: "refused" });
-  if (!refusal.pass) throw refusal.error;
+  if (!refusal.isRelayed) throw refusal.error;
   return { status, headers, body };
 }
 

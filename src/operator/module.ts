@@ -6,7 +6,7 @@ import type { Database } from "../db/database.ts";
 import { createTextRunner } from "../inference/text-task.ts";
 import type { Upstream } from "../inference/upstream.ts";
 import { createOperatorService } from "./service.ts";
-import type { Tested, VendorRpcOptions } from "./vendor-rpcs.ts";
+import type { VendorTestResult, VendorRpcOptions } from "./vendor-rpcs.ts";
 import { type Service, serve } from "../core/service.ts";
 
 /** What it needs. */
@@ -26,17 +26,17 @@ const testParams = { prompt: "Reply with the single word OK.", maxTokens: 64 };
 export function createOperatorRoom({ database, config, upstream }: OperatorRoomOptions): Service {
   const { pool, orm } = database;
   const { version } = packageFacts;
-  const standingOf = (vendor: string) => upstream.standingOf(vendor);
+  const vendorHealth = (vendor: string) => upstream.vendorHealth(vendor);
   const test = createTest(upstream);
   return serve(
     OperatorService,
-    createOperatorService({ pool, orm, config, version, standingOf, test }),
+    createOperatorService({ pool, orm, config, version, vendorHealth, test }),
   );
 }
 
 function createTest(upstream: Upstream): VendorRpcOptions["test"] {
   const run = createTextRunner(upstream);
-  return async (model, vendor): Promise<Tested> => {
+  return async (model, vendor): Promise<VendorTestResult> => {
     const route = model.routes.find((each) => each.vendor === vendor);
     if (route === undefined) return { text: undefined, error: `no route to ${vendor}` };
     try {

@@ -13,14 +13,14 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, type PageRequest, readPage } from "../core/pagination.ts";
 
 /** How a vendor did last, as one process sees it. Times in milliseconds since 1970. */
-export interface Standing {
+export interface VendorHealth {
   readonly inFlight: number;
   readonly failure: { readonly atMs: number; readonly what: string } | undefined;
   readonly success: { readonly atMs: number; readonly durationMs: number } | undefined;
 }
 
 /** What came of a test. */
-export interface Tested {
+export interface VendorTestResult {
   /** The text that the vendor made; `undefined`: it failed. */
   readonly text: string | undefined;
   /** What went wrong; empty: nothing. */
@@ -32,9 +32,9 @@ export interface VendorRpcOptions {
   readonly pool: Pick<Pool, "query">;
   readonly config: Config;
   /** How a vendor did last. */
-  readonly standingOf: (vendor: string) => Standing;
+  readonly vendorHealth: (vendor: string) => VendorHealth;
   /** Asks a vendor for a few words. Never rejects. */
-  readonly test: (model: ModelConfig, vendor: string) => Promise<Tested>;
+  readonly test: (model: ModelConfig, vendor: string) => Promise<VendorTestResult>;
 }
 
 /** How far back calls count as recent, in milliseconds, and how many are looked at. */
@@ -140,10 +140,10 @@ function recentFrom(): string {
 
 function stateOf(
   { name, kind, baseUrl, apiKey, maxInFlight }: VendorConfig,
-  { config, standingOf }: VendorRpcOptions,
+  { config, vendorHealth }: VendorRpcOptions,
   recent: RecentRow | undefined,
 ) {
-  const { inFlight, failure, success } = standingOf(name);
+  const { inFlight, failure, success } = vendorHealth(name);
   return create(VendorStateSchema, {
     vendor: name,
     kind,

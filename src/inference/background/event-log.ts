@@ -72,7 +72,7 @@ export function createEventLog(pool: Pick<Pool, "query">): EventLog {
       const found = pool.query<Row>(readSql, [accountId, responseId, after]);
       const { rows } = await mapDatabaseLoss(found);
       // A batch that was written again after a lost answer has some that an earlier one has, too.
-      const seen = new Map(rows.flatMap(numbered));
+      const seen = new Map(rows.flatMap(numberedEvents));
       return [...seen]
         .filter(([number]) => number > after)
         .toSorted(([a], [b]) => a - b)
@@ -94,13 +94,13 @@ export function createEventLog(pool: Pick<Pool, "query">): EventLog {
 type Row = RowOf<typeof ResponseEventEntity, "last" | "events">;
 
 /** Each event ends with an empty line, and has no other: its JSON has no line breaks. */
-function numbered({ last, events }: Row): Array<[number, string]> {
+function numberedEvents({ last, events }: Row): Array<[number, string]> {
   const texts = events.toString("utf8").split("\n\n").slice(0, -1);
   return texts.map((text, at) => [last - texts.length + 1 + at, `${text}\n\n`]);
 }
 
 /** The first events of a response that waits for its turn. */
-export function begunEvents(response: JsonRecord): EventBatch {
+export function initialEvents(response: JsonRecord): EventBatch {
   const types = ["response.created", "response.queued"];
   const events = types.map((type, number) => eventText(number, { type, response }));
   return { last: events.length - 1, events };
@@ -115,7 +115,7 @@ export function eventText(number: number, event: JsonRecord & { readonly type: s
 
 /* Reads a response in the background as a stream, from any place on, while it is made and after. */
 
-/** What {@link follow} needs. */
+/** What {@link followEvents} needs. */
 export interface FollowOptions {
   readonly events: EventLog;
   readonly tasks: Pick<BackgroundTasks, "find" | "changes">;
@@ -123,7 +123,7 @@ export interface FollowOptions {
 }
 
 /** What to follow. */
-export interface Followed {
+export interface FollowRequest {
   readonly accountId: string;
   readonly responseId: string;
   readonly taskId: string;
@@ -134,7 +134,7 @@ export interface Followed {
 }
 
 /** How long is waited without looking, in milliseconds: what nobody told of is seen then. */
-const lookMs = 15_000;
+const recheckMs = 15_000;
 
 /** @throws GatewayError INVALID_REQUEST where a response's events are not kept */
 export async function requireStreamed(of: LoggedResponse, log: EventLog): Promise<void> {
@@ -146,27 +146,27 @@ export async function requireStreamed(of: LoggedResponse, log: EventLog): Promis
  *
  * @throws GatewayError SERVICE_UNAVAILABLE where the gateway stops
  */
-export async function* follow(
-  { after, signal, ...of }: Followed,
+export async function* followEvents(
+  { after, signal, ...of }: FollowRequest,
   { events: log, tasks, background }: FollowOptions,
 ): AsyncGenerator<Buffer, undefined> {
   using changes = tasks.changes(of.taskId);
   let known = after;
   for (;;) {
     // Asked first: an end that is seen here has all of its events before it.
-    const standing = await tasks.find(of.accountId, of.taskId);
-    if (standing === undefined) throw noSuchResponse(of.responseId);
+    const status = await tasks.find(of.accountId, of.taskId);
+    if (status === undefined) throw noSuchResponse(of.responseId);
     const events = await log.read(of, known);
     if (events.length > 0) yield Buffer.from(events.map(({ text }) => text).join(""));
     known = events.at(-1)?.number ?? known;
-    if (standing.status === "completed") return;
-    if (standing.status === "failed" || standing.status === "cancelled") {
-      const json = await background.standing(of.accountId, of.responseId);
+    if (status.status === "completed") return;
+    if (status.status === "failed" || status.status === "cancelled") {
+      const json = await background.status(of.accountId, of.responseId);
       const response = parseRecord(json.toString()) ?? {};
       yield Buffer.from(eventText(known + 1, { type: "response.failed", response }));
       return;
     }
-    await changes.next(lookMs, signal);
+    await changes.next(recheckMs, signal);
     if (signal.reason instanceof GatewayStopping) throw gatewayStopping();
     if (signal.aborted) return;
   }

@@ -13,7 +13,7 @@ import { hasEscapedAscii } from "../../dialect/json/escapes.ts";
 import { parseRecord, textAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { responses } from "../../dialect/responses/dialect.ts";
 
-const reading = { alwaysStream: false, platformAliases: false } as const;
+const readOptions = { alwaysStream: false, platformAliases: false } as const;
 
 /** Whether a request asks for it. What is wrong with one is told elsewhere. */
 export function asksForBackground({ dialect, body }: ExchangeRequest): boolean {
@@ -22,7 +22,7 @@ export function asksForBackground({ dialect, body }: ExchangeRequest): boolean {
   // Seldom there: one native search tells.
   if (!bytes.includes('"background"') && !hasEscapedAscii(bytes)) return false;
   try {
-    return responses.readRequest(bytes, reading).isBackground === true;
+    return responses.readRequest(bytes, readOptions).isBackground === true;
   } catch {
     return false;
   }
@@ -43,7 +43,7 @@ interface BackgroundRequest {
 export function readBackground(request: ExchangeRequest): BackgroundRequest {
   const bytes = asBuffer(request.body);
   if (bytes.length > storedResponseBytesMax) throw tooLong();
-  const { outline, stream } = responses.readRequest(bytes, reading);
+  const { outline, stream } = responses.readRequest(bytes, readOptions);
   const record = parseRecord(bytes.toString("utf8")) ?? {};
   if (record["store"] === false) {
     throw new GatewayError(

@@ -9,12 +9,12 @@ import { EventSplitter } from "../../dialect/sse/event-stream.ts";
 import { TaskRefused, type TaskOutcome, type Transaction } from "../../vendor/task.ts";
 import type { PlannedRoute, ReadRequest } from "../pipeline/adapter.ts";
 import { contextBytes, type CallState } from "../state/responses-memory.ts";
-import { exchangeText, unopenedText, textUsage, type MadeText } from "../text-exchange.ts";
-import { plannedRoute, type TextAsk, type TextRunner } from "../text-task.ts";
+import { exchangeText, openFailure, textUsage, type GeneratedText } from "../text-exchange.ts";
+import { plannedRoute, type TextTaskRequest, type TextRunner } from "../text-task.ts";
 import type { Upstream } from "../upstream.ts";
 import { WireAdapter } from "../wire-adapter.ts";
 import {
-  begunEvents,
+  initialEvents,
   eventText,
   type EventLog,
   type EventBatch,
@@ -37,23 +37,23 @@ interface BackgroundRunnerOptions {
 /** Makes a runner of tasks whose parameters are of a response in the background. */
 export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRunner {
   const { upstream, store, state } = options;
-  return async (ask) => {
-    const params = backgroundOf(ask.params);
+  return async (task) => {
+    const params = backgroundOf(task.params);
     if (params === undefined) throw new Error("no response in the background");
     const { accountId, responseId, callId } = params;
     const found = await store.find(accountId, responseId);
     if (found === undefined) throw new TaskRefused("invalid_parameters", "It was deleted");
     const adapter = new WireAdapter({ request: found.request, callId, accountId, state });
-    const { request, planned } = await planOf(upstream, adapter, ask);
+    const { request, planned } = await planOf(upstream, adapter, task);
     const recorder = await recorderOf(params, options);
-    recorder?.begin(found.begun);
+    recorder?.begin(found.pending);
     const events = new ResponseEvents((event) => recorder?.add(event));
-    const { model, signal } = ask;
+    const { model, signal } = task;
     const take = (bytes: Buffer): void => events.add(bytes);
     try {
-      const made = await exchangeText(upstream, { request, model, planned, signal, take });
-      const done = outcomeOf({ params, found, planned, events, made, store, recorder });
-      const vendorTaskId = made.upstreamId || events.id;
+      const generated = await exchangeText(upstream, { request, model, planned, signal, take });
+      const done = outcomeOf({ params, found, planned, events, generated, store, recorder });
+      const vendorTaskId = generated.upstreamId || events.id;
       return { ...(vendorTaskId !== "" && { vendorTaskId }), done };
     } finally {
       await recorder?.close();
@@ -77,8 +77,12 @@ interface Plan {
 }
 
 /** Reads the request again, and finds whether this route can serve it. @throws TaskRefused */
-async function planOf(upstream: Upstream, adapter: WireAdapter, ask: TextAsk): Promise<Plan> {
-  const { model, route } = ask;
+async function planOf(
+  upstream: Upstream,
+  adapter: WireAdapter,
+  task: TextTaskRequest,
+): Promise<Plan> {
+  const { model, route } = task;
   const planned = plannedRoute(upstream, { model, route, dialect: Dialect.RESPONSES });
   try {
     const request = adapter.read();
@@ -87,35 +91,43 @@ async function planOf(upstream: Upstream, adapter: WireAdapter, ask: TextAsk): P
     const isAble = recalled.routes.some((each) => each.route === route);
     if (isAble) return { request: recalled.request, planned };
   } catch (error) {
-    throw unopenedText(error);
+    throw openFailure(error);
   }
   // What it goes on from is kept by another of the model's vendors.
   throw new TaskRefused("upstream_error", `vendor ${route.vendor} cannot continue it`, true);
 }
 
-interface Made {
+interface OutcomeInput {
   readonly params: BackgroundParams;
   readonly found: FoundBackground;
   readonly planned: PlannedRoute;
   readonly events: ResponseEvents;
-  readonly made: MadeText;
+  readonly generated: GeneratedText;
   readonly store: BackgroundStore;
   readonly recorder: Recorder | undefined;
 }
 
-function outcomeOf({ params, found, planned, events, made, store, recorder }: Made): TaskOutcome {
+function outcomeOf({
+  params,
+  found,
+  planned,
+  events,
+  generated,
+  store,
+  recorder,
+}: OutcomeInput): TaskOutcome {
   const ended = events.ended();
   const { accountId, responseId } = params;
   const { vendor } = planned.route;
-  const isKept = planned.dialect === Dialect.RESPONSES && events.id !== "";
+  const isStoredByVendor = planned.dialect === Dialect.RESPONSES && events.id !== "";
   const bytes = contextBytes(ended);
-  const keeper = isKept ? { vendor, responseId: events.id, bytes } : undefined;
-  const response = finishedResponse(found.begun, ended);
-  const finished = { accountId, responseId, response, input: found.input, keeper };
+  const vendorCopy = isStoredByVendor ? { vendor, responseId: events.id, bytes } : undefined;
+  const response = finishedResponse(found.pending, ended);
+  const finished = { accountId, responseId, response, input: found.input, vendorCopy };
   return {
     files: [],
-    ...textUsage(made.metered),
-    dropped: made.dropped,
+    ...textUsage(generated.metered),
+    dropped: generated.dropped,
     async inSameTransaction(transaction) {
       await store.finish(transaction, finished);
       await recorder?.finish(transaction, response);
@@ -126,11 +138,11 @@ function outcomeOf({ params, found, planned, events, made, store, recorder }: Ma
 /* Writes the events of a response down while it is made, a few times a second. */
 
 /** How long events wait for others, in milliseconds: each writing is a commit, and wakes readers. */
-const gatherMs = 100;
+const batchDelayMs = 100;
 
 /** Those that begin a response: it has begun long before its vendor says so. Those that end it are told with what
  * is kept of it. */
-const own = new Set([
+const replacedEvents = new Set([
   "response.created",
   "response.queued",
   "response.in_progress",
@@ -164,16 +176,16 @@ export class Recorder {
   }
 
   /** The response is being made; told once, however many vendors are asked. */
-  begin(begun: JsonRecord): void {
-    if (this.#next > begunEvents(begun).last + 1) return;
-    const response = { ...begun, status: "in_progress" };
+  begin(pending: JsonRecord): void {
+    if (this.#next > initialEvents(pending).last + 1) return;
+    const response = { ...pending, status: "in_progress" };
     this.#add({ type: "response.in_progress", response });
   }
 
   /** Takes an event of the vendor's. */
   add(event: JsonRecord): void {
     const type = textAt(event, "type");
-    if (type !== "" && !own.has(type)) this.#add({ ...event, type });
+    if (type !== "" && !replacedEvents.has(type)) this.#add({ ...event, type });
   }
 
   /** Writes what is left, and the end, in the transaction that ends the response; it may be repeated. */
@@ -196,7 +208,7 @@ export class Recorder {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       this.#writing = this.#writing.then(() => this.#write());
-    }, gatherMs).unref();
+    }, batchDelayMs).unref();
   }
 
   async #written(): Promise<void> {
@@ -240,12 +252,12 @@ class ResponseEvents {
     // A vendor that was asked for a stream and does not know how.
     if (bytes[0] === 0x7b) return this.#end(parseRecord(bytes.toString("utf8")) ?? {});
     const source = this.#splitter.begin([bytes]);
-    let at = 0;
-    for (let place = this.#splitter.next(at); place; place = this.#splitter.next(at)) {
-      at = place.end;
-      this.#event(parseRecord(source.toString("utf8", place.dataStart, place.dataEnd)) ?? {});
+    let offset = 0;
+    for (let event = this.#splitter.next(offset); event; event = this.#splitter.next(offset)) {
+      offset = event.end;
+      this.#event(parseRecord(source.toString("utf8", event.dataStart, event.dataEnd)) ?? {});
     }
-    this.#splitter.finish(at, bytes);
+    this.#splitter.finish(offset, bytes);
   }
 
   /** The vendor's own id of the response; empty: it told none, or it has not ended. */

@@ -13,13 +13,13 @@ export interface BackgroundTasks {
    */
   start(start: BackgroundStart): Promise<BackgroundStarted>;
   /** How one stands; `undefined`: the account has none by that id. */
-  find(accountId: string, taskId: string): Promise<BackgroundStanding | undefined>;
+  find(accountId: string, taskId: string): Promise<BackgroundStatus | undefined>;
   /**
    * Asks to end one, and waits a moment for its end. One that has ended stays as it is.
    *
    * @throws GatewayError TASK_NOT_FOUND
    */
-  cancel(accountId: string, taskId: string): Promise<BackgroundStanding>;
+  cancel(accountId: string, taskId: string): Promise<BackgroundStatus>;
   /** Begins to wait for changes of one: those from now on are not missed. */
   changes(taskId: string): BackgroundChanges;
 }
@@ -44,9 +44,9 @@ export interface BackgroundStart {
   /** By which repetitions are known; `undefined`: each one counts. */
   readonly idempotencyKey: string | undefined;
   /** What tells another request under the same key. */
-  readonly asked: JsonObject;
+  readonly fingerprinted: JsonObject;
   /** Writes what belongs to it, in the transaction that accepts it. */
-  readonly within: (transaction: Transaction) => Promise<void>;
+  readonly writeAlongside: (transaction: Transaction) => Promise<void>;
 }
 
 /** One that was accepted. */
@@ -57,7 +57,7 @@ export interface BackgroundStarted {
 }
 
 /** How one stands. */
-export interface BackgroundStanding {
+export interface BackgroundStatus {
   readonly status: "queued" | "in_progress" | "completed" | "failed" | "cancelled";
   /** Why it failed: a documented code, and a text for its customer. Absent: it has not. */
   readonly error?: { readonly code: string; readonly message: string };

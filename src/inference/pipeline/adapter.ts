@@ -10,7 +10,7 @@ import type { OperationName, Vendor, VendorReply } from "../../vendor/vendor.ts"
 import { type Delivered, meter, type Metered } from "../metering.ts";
 
 /** What routing and billing need of a request. */
-export interface AskedText {
+export interface RequestSummary {
   /** The model as the customer named it. */
   readonly model: string;
   /** Whether the reply is streamed. */
@@ -22,7 +22,7 @@ export interface AskedText {
   /** The size of the request in bytes. */
   readonly bytes: number;
   /** How many of them are kept by the vendor and read by its model, but are not in the body. Default 0. */
-  readonly keptBytes?: number;
+  readonly storedBytes?: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage;
 }
@@ -34,7 +34,7 @@ export interface PlannedRoute {
   readonly dialect: Dialect | undefined;
   /** How long the reply is read on after the client has disconnected, to learn its usage, in milliseconds (R-MON-11):
    * 0 stops the vendor at once, Infinity reads to the end. */
-  readonly readOnMs: number;
+  readonly detachedReadMs: number;
   /** Its vendor's configured address. Absent: it has none. */
   readonly vendorUrl?: string;
 }
@@ -97,7 +97,7 @@ export interface ReplyHead {
 }
 
 /** A vendor's refusal of a request as invalid. */
-export interface Refused {
+export interface VendorRefusal {
   readonly status: number;
   readonly body: Buffer;
   /** What it means. */
@@ -109,13 +109,13 @@ export abstract class CallAdapter<Out extends Chunk> {
   /** For the call log. */
   abstract readonly path: string;
   /** Whether models that make no text can be asked, too. */
-  readonly takesAnyModel: boolean = false;
+  readonly acceptsAnyModel: boolean = false;
 
   /** Reads the request. @throws GatewayError INVALID_REQUEST */
   abstract read(): ReadRequest<Out>;
 
   /** The model named by a request that {@link read} refused, for its record; empty: none that can be read. */
-  abstract named(): string;
+  abstract modelName(): string;
 }
 
 /** A request with what it refers to in its place. */
@@ -127,7 +127,7 @@ export interface Recalled<Out extends Chunk> {
 
 /** A request that has been read: asks vendors, and passes their replies on. */
 export abstract class ReadRequest<Out extends Chunk> {
-  abstract readonly text: AskedText;
+  abstract readonly text: RequestSummary;
   /** The dialect that vendors are asked in where they speak it; `undefined`: any. */
   abstract readonly dialect: Dialect | undefined;
   /** What vendors are asked for; `undefined`: a text generation. */
@@ -168,7 +168,7 @@ export abstract class ReadRequest<Out extends Chunk> {
   abstract headers(reply: ReplyHead): Record<string, string>;
 
   /** A vendor's refusal of the request as invalid: what to pass on as it is, or the error to tell. */
-  abstract refusal(refused: Refused, planned: PlannedRoute): Out | GatewayError;
+  abstract refusal(refused: VendorRefusal, planned: PlannedRoute): Out | GatewayError;
 
   /**
    * Keeps what a later request may refer to, before the caller gets the end of the reply; `undefined`: nothing.

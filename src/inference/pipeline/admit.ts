@@ -46,15 +46,15 @@ export interface CallToAdmit {
  */
 export function keyCallerOf(
   caller: Caller | undefined,
-  told = "Calls to models need an API key: send one",
+  message = "Calls to models need an API key: send one",
 ): KeyCaller {
   if (caller?.kind === "key") return caller;
-  throw new GatewayError(ErrorCode.ACCESS_DENIED, told);
+  throw new GatewayError(ErrorCode.ACCESS_DENIED, message);
 }
 
 /** As {@link keyCallerOf}, for what has no record of its own. @throws GatewayError ACCESS_DENIED */
-export function admitCaller(caller: Caller | undefined, told?: string): KeyCaller {
-  const found = keyCallerOf(caller, told);
+export function admitCaller(caller: Caller | undefined, message?: string): KeyCaller {
+  const found = keyCallerOf(caller, message);
   requireActive(found);
   return found;
 }

@@ -47,32 +47,32 @@ export class Call implements CallFacts {
 
   readonly #startMs = performance.now();
   #firstByteMs = 0;
-  #askedMs = 0;
+  #attemptMs = 0;
   /** The vendors that could not take it; `undefined`, as for nearly every call: none. */
   #attempts: AttemptRow[] | undefined;
   #failedMs = 0;
   #answeredMs = 0;
-  #passedMs = 0;
+  #relayedMs = 0;
 
   constructor(start: CallStart) {
     this.start = start;
   }
 
   /** The vendor is being asked; with several routes, the last time counts. */
-  asked(vendor: string): void {
+  attempting(vendor: string): void {
     this.vendor = vendor;
-    this.#askedMs = performance.now();
+    this.#attemptMs = performance.now();
   }
 
   /** A vendor could not take it, whether it was asked or not. */
   failed(vendor: string, error: GatewayError): void {
     const nowMs = performance.now();
-    const wasAsked = this.#askedMs > this.#failedMs;
+    const wasSent = this.#attemptMs > this.#failedMs;
     this.#attempts ??= [];
     this.#attempts.push({
       vendor,
       error_code: error.meaning.word,
-      duration_ms: wasAsked ? Math.max(1, Math.round(nowMs - this.#askedMs)) : 0,
+      duration_ms: wasSent ? Math.max(1, Math.round(nowMs - this.#attemptMs)) : 0,
     });
     this.#failedMs = nowMs;
   }
@@ -85,8 +85,8 @@ export class Call implements CallFacts {
   }
 
   /** The first content has been passed on. */
-  passed(): void {
-    if (this.#passedMs === 0) this.#passedMs = performance.now();
+  relayed(): void {
+    if (this.#relayedMs === 0) this.#relayedMs = performance.now();
   }
 
   /** The call ended, whoever is to blame. The first ending counts. */
@@ -99,13 +99,13 @@ export class Call implements CallFacts {
   }
 
   /** The call failed, and its client is still there to be told. */
-  endFailed(told: GatewayError): void {
+  endFailed(error: GatewayError): void {
     if (this.heldNanos === undefined) {
-      this.end(CallEnding.REFUSED, told);
+      this.end(CallEnding.REFUSED, error);
       return;
     }
-    const isOurs = told.code === ErrorCode.INTERNAL_ERROR;
-    this.end(isOurs ? CallEnding.GATEWAY_FAILED : CallEnding.UPSTREAM_FAILED, told);
+    const isOurs = error.code === ErrorCode.INTERNAL_ERROR;
+    this.end(isOurs ? CallEnding.GATEWAY_FAILED : CallEnding.UPSTREAM_FAILED, error);
   }
 
   /** When it started, in milliseconds since 1970: its price is the one that counted then. */
@@ -125,9 +125,9 @@ export class Call implements CallFacts {
 
   /** The gateway's own milliseconds before the vendor was asked and after it had answered. */
   get overheadMs(): number {
-    if (this.#askedMs === 0) return this.durationMs;
-    const after = this.#passedMs === 0 ? 0 : this.#passedMs - this.#answeredMs;
-    return this.#askedMs - this.#startMs + after;
+    if (this.#attemptMs === 0) return this.durationMs;
+    const after = this.#relayedMs === 0 ? 0 : this.#relayedMs - this.#answeredMs;
+    return this.#attemptMs - this.#startMs + after;
   }
 
   /** Attempts that failed; `undefined`, as for nearly every call: none. */

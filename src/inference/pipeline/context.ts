@@ -32,7 +32,7 @@ export interface Pricing {
   /** The version of a price, for the record of a call. */
   version(price: PriceConfig): string;
   /** What to hold, in nano-USD, rounded up. */
-  hold(price: PriceConfig, most: MostUsage, discountBp: number): bigint;
+  hold(price: PriceConfig, usage: MaxUsage, discountBp: number): bigint;
   /** What to charge, in nano-USD, rounded down. */
   cost(price: PriceConfig, usage: CallUsage, discountBp: number): bigint;
   /** What the vendor of a route takes of the operator for a call that started at this moment, in nano-USD,
@@ -41,7 +41,7 @@ export interface Pricing {
 }
 
 /** The most that a call can use. */
-export interface MostUsage extends UnitUsage {
+export interface MaxUsage extends UnitUsage {
   /** Tokens. */
   readonly input: number;
   /** Tokens. */

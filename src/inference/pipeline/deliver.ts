@@ -11,11 +11,11 @@ import type { VendorBody, VendorReply } from "../../vendor/vendor.ts";
 import { failureError } from "../upstream-refusal.ts";
 import type { Chunk, ReplyStream } from "./adapter.ts";
 import type { Call } from "./call.ts";
-import { toldOf, unusable } from "./failures.ts";
+import { toGatewayError, unusableReply } from "./failures.ts";
 import { HoldMonitor } from "./hold-monitor.ts";
 import type { Connection, Opened } from "./open.ts";
 import { coverReply } from "./overrun.ts";
-import { explainFailure, explainUnkept, chargeToDate } from "./settle.ts";
+import { logFailure, logStoreFailure, chargeToDate } from "./settle.ts";
 
 /** How far the delivery of a reply is: what its settlement needs to know. */
 export interface Delivery {
@@ -46,7 +46,7 @@ export async function deliver<Out extends Chunk>(
     try {
       if (!client.isDetached) {
         sink.head(head);
-        await pass(opened, stream, { sink, monitor: delivery.monitor, connection });
+        await relay(opened, stream, { sink, monitor: delivery.monitor, connection });
       }
       if (client.isDetached) await drain(stream, delivery.monitor);
     } catch (error) {
@@ -61,10 +61,10 @@ export async function deliver<Out extends Chunk>(
   if (client.isDetached) return;
   if (reply.kind === "whole") {
     await cover(opened, reply.whole.usage, delivery);
-    await keep(opened, out);
+    await store(opened, out);
   }
   sink.whole(head, out);
-  call.passed();
+  call.relayed();
   delivery.isDone = true;
 }
 
@@ -74,7 +74,7 @@ async function cover<Out extends Chunk>(
   usage: Usage | undefined,
   delivery: Delivery,
 ): Promise<void> {
-  if (usage === undefined || usage.outputTokens <= opened.plan.mostTokens) return;
+  if (usage === undefined || usage.outputTokens <= opened.plan.maxTokens) return;
   chargeToDate(opened);
   delivery.isWithheld = true;
   await coverReply(opened, opened.call.costNanos);
@@ -96,17 +96,17 @@ function monitored<Out extends Chunk>(opened: Opened<Out>, reply: StreamReply<Ou
   return monitor;
 }
 
-interface Passing<Out extends Chunk> {
+interface RelayContext<Out extends Chunk> {
   readonly sink: Sink<Out>;
   readonly monitor: HoldMonitor;
   readonly connection: Connection;
 }
 
 /** Passes the stream on until its end, or until its client has disconnected. */
-async function pass<Out extends Chunk>(
+async function relay<Out extends Chunk>(
   opened: Opened<Out>,
   reply: StreamReply<Out>,
-  { sink, monitor, connection: { client } }: Passing<Out>,
+  { sink, monitor, connection: { client } }: RelayContext<Out>,
 ): Promise<void> {
   const { call } = opened;
   for (;;) {
@@ -115,8 +115,8 @@ async function pass<Out extends Chunk>(
         const out = reply.take();
         monitor.onRead();
         if (out.length === 0) continue;
-        call.passed();
-        if (isLast(opened, reply)) await keep(opened, out);
+        call.relayed();
+        if (isLast(opened, reply)) await store(opened, out);
         const full = sink.chunk(out);
         if (full !== undefined) await full;
         if (client.isDetached) return;
@@ -131,7 +131,7 @@ async function pass<Out extends Chunk>(
       call.end(CallEnding.COMPLETED);
       return;
     }
-    if (isLast(opened, reply)) await keep(opened, rest);
+    if (isLast(opened, reply)) await store(opened, rest);
     const full = sink.chunk(rest);
     if (full !== undefined) await full;
   }
@@ -162,19 +162,19 @@ async function drain<Out extends Chunk>(
 }
 
 /** Keeps what a later request may refer to. A reply is not worth less for it: a failure goes to the log. */
-async function keep<Out extends Chunk>(
+async function store<Out extends Chunk>(
   { call, request, planned, deps }: Opened<Out>,
   last: Out,
 ): Promise<void> {
   try {
-    const kept = request.keep(last, planned);
-    if (kept !== undefined) await withTimeout(stateWaitMs, kept);
+    const stored = request.keep(last, planned);
+    if (stored !== undefined) await withTimeout(stateWaitMs, stored);
   } catch (error) {
-    explainUnkept(call, error, deps.log);
+    logStoreFailure(call, error, deps.log);
   }
 }
 
-interface Failing<Out extends Chunk> extends Omit<Passing<Out>, "monitor"> {
+interface FailureContext<Out extends Chunk> extends Omit<RelayContext<Out>, "monitor"> {
   readonly error: unknown;
 }
 
@@ -182,13 +182,13 @@ interface Failing<Out extends Chunk> extends Omit<Passing<Out>, "monitor"> {
 async function fail<Out extends Chunk>(
   { call, context, deps }: Opened<Out>,
   reply: StreamReply<Out>,
-  { error, sink, connection }: Failing<Out>,
+  { error, sink, connection }: FailureContext<Out>,
 ): Promise<void> {
-  const told = reply.failure ?? toldOf(error, context.signal);
-  const event = reply.isDone ? undefined : reply.errorEvent(told);
-  if (event?.length === 0) throw told;
-  connection.client.endFailed(told, reply.isDone);
-  explainFailure(call, told, deps.log);
+  const reported = reply.failure ?? toGatewayError(error, context.signal);
+  const event = reply.isDone ? undefined : reply.errorEvent(reported);
+  if (event?.length === 0) throw reported;
+  connection.client.endFailed(reported, reply.isDone);
+  logFailure(call, reported, deps.log);
   if (event !== undefined && call.ending !== CallEnding.COMPLETED) await sink.chunk(event);
 }
 
@@ -230,7 +230,7 @@ export class StreamReply<Out extends Chunk> {
   readonly #stream: ReplyStream<Out>;
   readonly #body: VendorBody;
   #cut: Cut | undefined;
-  #isStopTold = false;
+  #isStopSent = false;
 
   constructor({ call, stream, body }: StreamReplyOptions<Out>) {
     this.#call = call;
@@ -302,9 +302,9 @@ export class StreamReply<Out extends Chunk> {
 
   /** What has come for the client; empty where no event is complete yet. */
   take(): Out {
-    const passed = this.#stream.push(this.#body.take());
-    if (passed.length > 0) this.#call.answered();
-    return passed;
+    const chunk = this.#stream.push(this.#body.take());
+    if (chunk.length > 0) this.#call.answered();
+    return chunk;
   }
 
   /** What is left for the client once {@link ready} has said no; `undefined`: nothing. Throws where the
@@ -312,8 +312,8 @@ export class StreamReply<Out extends Chunk> {
   rest(): Out | undefined {
     const stream = this.#stream;
     if (this.#cut !== undefined && "usage" in this.#cut) {
-      if (this.#isStopTold) return undefined;
-      this.#isStopTold = true;
+      if (this.#isStopSent) return undefined;
+      this.#isStopSent = true;
       return stream.stop(this.#cut.usage);
     }
     if (stream.failed) return undefined;
@@ -325,8 +325,8 @@ export class StreamReply<Out extends Chunk> {
   }
 
   /** The event that ends a stream which failed; empty: the caller is told by the failure itself. */
-  errorEvent(told: GatewayError): Out {
-    return this.#stream.errorEvent(told);
+  errorEvent(reported: GatewayError): Out {
+    return this.#stream.errorEvent(reported);
   }
 
   #end(cut: Cut): void {
@@ -345,18 +345,18 @@ export class StreamReply<Out extends Chunk> {
  * @throws GatewayError UPSTREAM_ERROR where it is neither JSON nor a stream of events
  * @throws HttpFailure where it was cut
  */
-export async function readAnswer(
+export async function readCompleteBody(
   { headers, body }: VendorReply,
   isStreamed = (headers["content-type"] ?? "").startsWith("text/event-stream"),
 ): Promise<Buffer | undefined> {
   const type = headers["content-type"] ?? "";
   const encoding = headers["content-encoding"] ?? "identity";
-  if (encoding !== "identity") throw unusable(`content-encoding ${encoding}, not asked for`);
+  if (encoding !== "identity") throw unusableReply(`content-encoding ${encoding}, not asked for`);
   if (isStreamed) return undefined;
-  if (!type.includes("json")) throw unusable(`content-type ${type || "(none)"}`);
+  if (!type.includes("json")) throw unusableReply(`content-type ${type || "(none)"}`);
   const whole = await body.whole(replyBytesMax);
   if (whole[0] !== 0x7b && !whole.toString("latin1", 0, 64).trimStart().startsWith("{")) {
-    throw unusable("a body that is no JSON object");
+    throw unusableReply("a body that is no JSON object");
   }
   return whole;
 }

@@ -19,8 +19,8 @@ import { detachedRepliesMax, detachedReplyMs } from "../../config/limits.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Call } from "./call.ts";
 
-/** What {@link ClientLink} needs. */
-export interface ClientLinkOptions {
+/** What {@link DisconnectHandler} needs. */
+export interface DisconnectHandlerOptions {
   /** Cancelled when the client disconnects or the gateway stops. */
   readonly client: CancelSignal;
   readonly detached: DetachedReplies;
@@ -28,14 +28,14 @@ export interface ClientLinkOptions {
 }
 
 /** Between a client and the vendors that are asked for it. */
-export class ClientLink {
-  readonly #options: ClientLinkOptions;
+export class DisconnectHandler {
+  readonly #options: DisconnectHandlerOptions;
   /** Stops vendors whose replies are read on after a disconnect; made only where there is one. */
   #vendor: CancelSource | undefined;
-  #readOnMs = 0;
+  #detachedReadMs = 0;
   #isDetached = false;
 
-  constructor(options: ClientLinkOptions) {
+  constructor(options: DisconnectHandlerOptions) {
     this.#options = options;
   }
 
@@ -54,12 +54,12 @@ export class ClientLink {
     return this.#options.client.reason instanceof GatewayStopping;
   }
 
-  /** What stops a vendor. @param readOnMs how long its reply is read on after a disconnect, see {@link PlannedRoute} */
-  signalFor(readOnMs: number): CancelSignal {
+  /** What stops a vendor. @param detachedReadMs how long its reply is read on after a disconnect, see {@link PlannedRoute} */
+  signalFor(detachedReadMs: number): CancelSignal {
     const { client } = this.#options;
     // Nobody waits any more: a vendor that was not asked yet is not asked.
-    if (client.aborted || readOnMs === 0) return client;
-    this.#readOnMs = readOnMs;
+    if (client.aborted || detachedReadMs === 0) return client;
+    this.#detachedReadMs = detachedReadMs;
     if (this.#vendor === undefined) {
       this.#vendor = new CancelSource();
       client.addEventListener("abort", this.#onDisconnect);
@@ -75,11 +75,11 @@ export class ClientLink {
   }
 
   /** Names the ending of a call that failed with `told`. @param isDone whether the client has the whole reply */
-  endFailed(told: GatewayError, isDone: boolean): void {
+  endFailed(error: GatewayError, isDone: boolean): void {
     const { call } = this.#options;
     if (isDone) call.end(CallEnding.COMPLETED);
-    else if (this.isCancelled) this.#endCancelled(told);
-    else call.endFailed(told);
+    else if (this.isCancelled) this.#endCancelled(error);
+    else call.endFailed(error);
   }
 
   /** Names the ending of a call whose reply was delivered as far as its client took it. */
@@ -89,10 +89,10 @@ export class ClientLink {
     this.#options.call.end(isDone ? CallEnding.COMPLETED : unread);
   }
 
-  #endCancelled(told: GatewayError): void {
+  #endCancelled(error: GatewayError): void {
     const { call } = this.#options;
     if (this.isStopping) {
-      call.end(CallEnding.GATEWAY_STOPPED, told);
+      call.end(CallEnding.GATEWAY_STOPPED, error);
       return;
     }
     if (call.status === 0) call.status = 499;
@@ -103,8 +103,8 @@ export class ClientLink {
     const { client, detached, call } = this.#options;
     const vendor = this.#vendor;
     if (vendor === undefined) return;
-    const isWanted = this.#readOnMs === Number.POSITIVE_INFINITY || call.firstByteMs > 0;
-    if (this.isStopping || !isWanted || !detached.begin(vendor, this.#readOnMs)) {
+    const isRead = this.#detachedReadMs === Number.POSITIVE_INFINITY || call.firstByteMs > 0;
+    if (this.isStopping || !isRead || !detached.begin(vendor, this.#detachedReadMs)) {
       vendor.cancel(client.reason);
       return;
     }
@@ -130,9 +130,9 @@ export class DetachedReplies {
    *
    * @returns false where there are too many, or the gateway stops
    */
-  begin(vendor: CancelSource, readOnMs: number): boolean {
+  begin(vendor: CancelSource, detachedReadMs: number): boolean {
     if (!this.#isOpen || this.#running.size >= detachedRepliesMax) return false;
-    const limitMs = Math.min(readOnMs, detachedReplyMs);
+    const limitMs = Math.min(detachedReadMs, detachedReplyMs);
     const timer = setTimeout(() => vendor.cancel(), limitMs).unref();
     this.#running.set(vendor, timer);
     return true;

@@ -61,7 +61,7 @@ export function outOfBalance(heldNanos: bigint): GatewayError {
 }
 
 /** The vendor answered, but nothing that could be passed on. `internal` says what, for the log. */
-export function unusable(internal: string): GatewayError {
+export function unusableReply(internal: string): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_ERROR,
     "The model's vendor answered something unusable; try again",
@@ -70,7 +70,7 @@ export function unusable(internal: string): GatewayError {
 }
 
 /** None of the model's vendors has what was asked for. */
-export function incapable(model: string): GatewayError {
+export function unsupportedByModel(model: string): GatewayError {
   return new GatewayError(
     ErrorCode.INVALID_REQUEST,
     `The model \`${model}\` cannot do this: name another one of those that GET /v1/models lists`,
@@ -79,14 +79,14 @@ export function incapable(model: string): GatewayError {
 }
 
 /** What the caller is told of a failure of any kind. @param signal of the call */
-export function toldOf(error: unknown, signal: CancelSignal): GatewayError {
+export function toGatewayError(error: unknown, signal: CancelSignal): GatewayError {
   if (error instanceof GatewayError) return error;
   if (signal.reason instanceof GatewayStopping) {
     return new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, "The gateway is stopping; try again");
   }
   if (error instanceof HttpFailure) return failureError(error.kind, error);
   if (error instanceof EventTooLongError || error instanceof UnreadableReplyError) {
-    return unusable(error.message);
+    return unusableReply(error.message);
   }
   return internalError(error);
 }

@@ -10,7 +10,7 @@ import {
   bytesPerToken,
   checkpointFirstMs,
   checkpointMs,
-  streamLookMs,
+  streamCheckMs,
   streamOutageMs,
 } from "../../config/limits.ts";
 import { databaseUnavailable } from "../../core/database-lost.ts";
@@ -48,7 +48,7 @@ export class HoldMonitor {
   #checkAtBytes = Number.POSITIVE_INFINITY;
   #dueMs: number;
   /** When the ledger was asked that has not answered yet. */
-  #askedMs: number | undefined;
+  #requestedMs: number | undefined;
   #nowMs: number;
   #isEnded = false;
   #isUsedUp = false;
@@ -74,13 +74,13 @@ export class HoldMonitor {
   }
 
   /** Does what is due. @param nowMs on the clock of `performance.now()` */
-  look(nowMs: number): void {
+  check(nowMs: number): void {
     this.#nowMs = nowMs;
-    if (this.#growth.mayRunOut) this.#onText();
+    if (this.#growth.canRunOut) this.#onText();
     if (this.#isEnded) return;
-    if (this.#askedMs === undefined) {
-      if (nowMs >= this.#dueMs) this.#tell();
-    } else if (nowMs - this.#askedMs >= streamOutageMs) this.#giveUp();
+    if (this.#requestedMs === undefined) {
+      if (nowMs >= this.#dueMs) this.#checkpoint();
+    } else if (nowMs - this.#requestedMs >= streamOutageMs) this.#giveUp();
   }
 
   /** The reply has ended: nothing is decided any more. */
@@ -92,16 +92,16 @@ export class HoldMonitor {
   #onText(): void {
     if (this.#isEnded) return;
     const costNanos = this.#cost();
-    const step = this.#askedMs === undefined ? this.#growth.step(costNanos) : "go";
+    const step = this.#requestedMs === undefined ? this.#growth.step(costNanos) : "go";
     if (step === "stop") return this.#stop();
-    if (step === "ask") this.#ask(this.#growth.ask(costNanos));
+    if (step === "extend") this.#extend(this.#growth.requestExtension(costNanos));
     this.#checkAgain(costNanos);
   }
 
   /** Tells how far the call is. */
-  #tell(): void {
+  #checkpoint(): void {
     this.#cost();
-    this.#ask(this.#growth.heldNanos);
+    this.#extend(this.#growth.heldNanos);
   }
 
   /** What the call costs so far. Before anything has come, what is held for the input. */
@@ -117,10 +117,10 @@ export class HoldMonitor {
   }
 
   /** @param amountNanos what is to be held in all */
-  #ask(amountNanos: bigint): void {
+  #extend(amountNanos: bigint): void {
     const { call, ledger } = this.#options;
     const { id, accountId } = call.start;
-    this.#askedMs = this.#nowMs;
+    this.#requestedMs = this.#nowMs;
     this.#dueMs = this.#nowMs + checkpointMs;
     // Whoever finds it finds a call that was lost on its way.
     const record = { ...callRecord(call), ending: CallEnding.GATEWAY_LOST };
@@ -132,12 +132,12 @@ export class HoldMonitor {
     );
   }
 
-  #onVerdict(askedNanos: bigint, { heldNanos, closed }: ExtendVerdict): void {
-    this.#askedMs = undefined;
+  #onVerdict(requestedNanos: bigint, { heldNanos, closed }: ExtendVerdict): void {
+    this.#requestedMs = undefined;
     this.#isClosed = closed === true;
     if (this.#isEnded) return;
     const costNanos = this.#cost();
-    this.#growth.answered(askedNanos, heldNanos, costNanos);
+    this.#growth.extended(requestedNanos, heldNanos, costNanos);
     this.#options.call.heldNanos = this.#growth.heldNanos;
     this.#onText();
   }
@@ -180,7 +180,7 @@ export class MonitoredStreams {
   /** A stream begins. */
   add(monitor: HoldMonitor): void {
     this.#monitors.add(monitor);
-    this.#timer ??= setInterval(() => this.look(performance.now()), streamLookMs).unref();
+    this.#timer ??= setInterval(() => this.check(performance.now()), streamCheckMs).unref();
   }
 
   /** A stream has ended, or never began. */
@@ -191,8 +191,8 @@ export class MonitoredStreams {
   }
 
   /** Has all of them do what is due. @param nowMs on the clock of `performance.now()` */
-  look(nowMs: number): void {
-    for (const monitor of this.#monitors) monitor.look(nowMs);
+  check(nowMs: number): void {
+    for (const monitor of this.#monitors) monitor.check(nowMs);
   }
 }
 
@@ -210,11 +210,11 @@ export function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage)
   });
   if (cost(usage) <= nanos) return usage;
   let paid = 0;
-  let dear = usage.outputTokens;
-  while (dear - paid > 1) {
-    const middle = Math.floor((paid + dear) / 2);
+  let tooMany = usage.outputTokens;
+  while (tooMany - paid > 1) {
+    const middle = Math.floor((paid + tooMany) / 2);
     if (cost(withOutput(middle)) <= nanos) paid = middle;
-    else dear = middle;
+    else tooMany = middle;
   }
   return withOutput(paid);
 }

@@ -8,9 +8,9 @@ export interface HoldPlan {
   /** Before a vendor is asked. */
   readonly firstNanos: bigint;
   /** The most that the call can cost at a vendor that honours its output limit. */
-  readonly mostNanos: bigint;
+  readonly maxNanos: bigint;
   /** The most tokens of output that the call can have within its limit, in all its choices. */
-  readonly mostTokens: number;
+  readonly maxTokens: number;
   /** The cost of the input alone. */
   readonly inputNanos: bigint;
   /** By how much it grows at a time: what `stepTokens` of output cost. */
@@ -24,9 +24,9 @@ export interface HoldPlan {
 /** What a plan is made from. */
 export interface HoldLimits {
   /** The most tokens of output that the call can have, in all its choices. */
-  readonly mostTokens: number;
-  /** How many of them are held for in advance; more than `mostTokens`: all of them. */
-  readonly aheadTokens: number;
+  readonly maxTokens: number;
+  /** How many of them are held for in advance; more than `maxTokens`: all of them. */
+  readonly firstTokens: number;
   /** The most that the call can cost with so many tokens of output. */
   readonly priceOf: (outputTokens: number) => bigint;
 }
@@ -38,26 +38,26 @@ const tokensMin = 64;
 const overrunStepTokensMax = 2_048;
 
 /** Plans a hold. */
-export function planHold({ mostTokens, aheadTokens, priceOf }: HoldLimits): HoldPlan {
-  const mostNanos = priceOf(mostTokens);
+export function planHold({ maxTokens, firstTokens, priceOf }: HoldLimits): HoldPlan {
+  const maxNanos = priceOf(maxTokens);
   const inputNanos = priceOf(0);
-  const slackNanos = priceOf(Math.max(mostTokens, tokensMin)) - inputNanos;
-  const bounds = { mostNanos, mostTokens, inputNanos, slackNanos };
-  if (aheadTokens < mostTokens) {
-    const firstNanos = priceOf(aheadTokens);
+  const slackNanos = priceOf(Math.max(maxTokens, tokensMin)) - inputNanos;
+  const bounds = { maxNanos, maxTokens, inputNanos, slackNanos };
+  if (firstTokens < maxTokens) {
+    const firstNanos = priceOf(firstTokens);
     const stepNanos = firstNanos - inputNanos;
-    return { ...bounds, firstNanos, stepNanos, stepTokens: aheadTokens };
+    return { ...bounds, firstNanos, stepNanos, stepTokens: firstTokens };
   }
-  const stepTokens = Math.min(Math.max(mostTokens, tokensMin), overrunStepTokensMax);
+  const stepTokens = Math.min(Math.max(maxTokens, tokensMin), overrunStepTokensMax);
   const stepNanos = priceOf(stepTokens) - inputNanos;
-  return { ...bounds, firstNanos: mostNanos, stepNanos, stepTokens };
+  return { ...bounds, firstNanos: maxNanos, stepNanos, stepTokens };
 }
 
 /** What is to be done with a call: let it go on, ask for more money, or end its reply. */
-export type HoldStep = "go" | "ask" | "stop";
+export type HoldStep = "go" | "extend" | "stop";
 
 /** A rest of less than this part of a step is not worth another question. */
-const restPartMin = 16n;
+const restDivisor = 16n;
 
 /**
  * Decides for one call.
@@ -74,14 +74,14 @@ export class HoldGrowth {
   #heldNanos: bigint;
   /** It asks when this is left. */
   #lowNanos: bigint;
-  #isAsking = false;
+  #isExtending = false;
   /** There was no more to be had. */
-  #isLast = false;
+  #isExhausted = false;
 
   constructor(plan: HoldPlan) {
     this.#plan = plan;
     this.#heldNanos = plan.firstNanos;
-    this.#lowNanos = this.#isWhole ? 0n : plan.stepNanos / 2n;
+    this.#lowNanos = this.#isFull ? 0n : plan.stepNanos / 2n;
   }
 
   /** What is held. */
@@ -90,63 +90,63 @@ export class HoldGrowth {
   }
 
   /** Whether what is held may not be enough. Output that costs nothing cannot use it up. */
-  get mayRunOut(): boolean {
+  get canRunOut(): boolean {
     return this.#plan.stepNanos > 0n;
   }
 
   /** Whether a reply that would cost so much has to stop where no more money can be had. */
   isUsedUp(costNanos: bigint): boolean {
-    if (!this.mayRunOut) return false;
-    const slackNanos = this.#isWhole ? this.#plan.slackNanos : 0n;
+    if (!this.canRunOut) return false;
+    const slackNanos = this.#isFull ? this.#plan.slackNanos : 0n;
     return costNanos >= this.#heldNanos + slackNanos;
   }
 
   /** What to do now that the call would cost so much. */
   step(costNanos: bigint): HoldStep {
-    if (!this.mayRunOut || this.#isAsking) return "go";
-    if (this.#isLast) return this.isUsedUp(costNanos) ? "stop" : "go";
+    if (!this.canRunOut || this.#isExtending) return "go";
+    if (this.#isExhausted) return this.isUsedUp(costNanos) ? "stop" : "go";
     const restNanos = this.#heldNanos - costNanos;
-    const isLow = this.#isWhole ? restNanos < 0n : restNanos <= this.#lowNanos;
-    return isLow ? "ask" : "go";
+    const isLow = this.#isFull ? restNanos < 0n : restNanos <= this.#lowNanos;
+    return isLow ? "extend" : "go";
   }
 
   /** The question is asked: how much is to be held in all. */
-  ask(costNanos: bigint): bigint {
-    this.#isAsking = true;
-    const { stepNanos, mostNanos } = this.#plan;
+  requestExtension(costNanos: bigint): bigint {
+    this.#isExtending = true;
+    const { stepNanos, maxNanos } = this.#plan;
     const used = costNanos > this.#heldNanos ? costNanos : this.#heldNanos;
-    const wanted = used + stepNanos;
-    const isWithinLimit = !this.#isWhole && costNanos <= mostNanos;
-    return isWithinLimit && wanted > mostNanos ? mostNanos : wanted;
+    const requested = used + stepNanos;
+    const isWithinLimit = !this.#isFull && costNanos <= maxNanos;
+    return isWithinLimit && requested > maxNanos ? maxNanos : requested;
   }
 
-  /** It is answered: so much is held. @param askedNanos what was to be held */
-  answered(askedNanos: bigint, heldNanos: bigint, costNanos: bigint): void {
-    this.#isAsking = false;
+  /** It is answered: so much is held. @param requestedNanos what was to be held */
+  extended(requestedNanos: bigint, heldNanos: bigint, costNanos: bigint): void {
+    this.#isExtending = false;
     if (heldNanos > this.#heldNanos) this.#heldNanos = heldNanos;
     const { stepNanos } = this.#plan;
-    if (this.#heldNanos >= askedNanos) {
+    if (this.#heldNanos >= requestedNanos) {
       this.#lowNanos = stepNanos / 2n;
       return;
     }
     this.#lowNanos = (this.#heldNanos - costNanos) / 2n;
-    this.#isLast = this.#lowNanos < stepNanos / restPartMin;
+    this.#isExhausted = this.#lowNanos < stepNanos / restDivisor;
   }
 
   /** After how many more tokens of output there is something to decide; Infinity: not before an answer, or
    * never. */
   tokensAhead(costNanos: bigint): number {
-    if (!this.mayRunOut || this.#isAsking) return Number.POSITIVE_INFINITY;
+    if (!this.canRunOut || this.#isExtending) return Number.POSITIVE_INFINITY;
     const { stepNanos, stepTokens, slackNanos } = this.#plan;
     let restNanos = this.#heldNanos - costNanos;
-    if (this.#isWhole) restNanos += this.#isLast ? slackNanos : 1n;
-    else if (!this.#isLast) restNanos -= this.#lowNanos;
+    if (this.#isFull) restNanos += this.#isExhausted ? slackNanos : 1n;
+    else if (!this.#isExhausted) restNanos -= this.#lowNanos;
     const tokens = Number((restNanos * BigInt(stepTokens)) / stepNanos);
     return Math.max(tokens, 0);
   }
 
   /** Whether all is held that the call can cost within its limit. */
-  get #isWhole(): boolean {
-    return this.#heldNanos >= this.#plan.mostNanos;
+  get #isFull(): boolean {
+    return this.#heldNanos >= this.#plan.maxNanos;
   }
 }

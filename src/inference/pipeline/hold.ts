@@ -21,18 +21,18 @@ export async function hold<Out extends Chunk>(quoted: Quoted<Out>): Promise<Held
   const { ledger, pricing, metrics } = deps;
   const { id, accountId, keyId, keyLimitNanos, requestId } = call.start;
   const limit = keyLimitNanos === undefined ? {} : { keyLimitNanos };
-  const who = { id, accountId, keyId, requestId, ...limit };
+  const holder = { id, accountId, keyId, requestId, ...limit };
   let plan = planFor(tokens.bound);
-  let verdict = await ledger.hold({ ...who, amountNanos: plan.firstNanos });
+  let verdict = await ledger.hold({ ...holder, amountNanos: plan.firstNanos });
   if (!verdict.admitted) {
-    const mostNanos = verdict.keyRemainingNanos ?? verdict.availableNanos;
-    const isHopeless = planFor(0).firstNanos > mostNanos;
+    const spendableNanos = verdict.keyRemainingNanos ?? verdict.availableNanos;
+    const isHopeless = planFor(0).firstNanos > spendableNanos;
     const counted = isHopeless ? undefined : await tokens.countedBound();
-    const less = counted === undefined ? plan : planFor(counted);
-    if (less.firstNanos < plan.firstNanos) {
-      plan = less;
+    const smaller = counted === undefined ? plan : planFor(counted);
+    if (smaller.firstNanos < plan.firstNanos) {
+      plan = smaller;
       const { firstNanos: amountNanos } = plan;
-      if (amountNanos <= mostNanos) verdict = await ledger.hold({ ...who, amountNanos });
+      if (amountNanos <= spendableNanos) verdict = await ledger.hold({ ...holder, amountNanos });
     }
     if (!verdict.admitted) {
       metrics.refusedForBalance.inc();

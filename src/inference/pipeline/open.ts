@@ -5,11 +5,11 @@ import { GatewayError } from "../../core/errors.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { VendorReply } from "../../vendor/vendor.ts";
 import { upstreamRequestId } from "../headers.ts";
-import { askInOrder, type OpenReply } from "../upstream.ts";
+import { tryRoutes, type OpenReply } from "../upstream.ts";
 import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
-import { ClientLink } from "./disconnect.ts";
+import { DisconnectHandler } from "./disconnect.ts";
 import type { Held } from "./hold.ts";
-import { readAnswer, StreamReply } from "./deliver.ts";
+import { readCompleteBody, StreamReply } from "./deliver.ts";
 
 /** A call that a vendor has answered. */
 export interface Opened<Out extends Chunk> extends Held<Out> {
@@ -27,14 +27,14 @@ export type Reply<Out extends Chunk> =
 
 /** How a call is connected to the vendors that are asked: kept from the first attempt to the settlement. */
 export class Connection {
-  readonly client: ClientLink;
+  readonly client: DisconnectHandler;
   /** Members that the vendor's style could not carry of the request, as the last attempt sent it. */
   dropped: readonly string[] = [];
   #open: OpenReply | undefined;
   #isSent = false;
 
   constructor({ call, context, deps }: Pick<Held<Chunk>, "call" | "context" | "deps">) {
-    this.client = new ClientLink({ call, client: context.signal, detached: deps.detached });
+    this.client = new DisconnectHandler({ call, client: context.signal, detached: deps.detached });
   }
 
   /** The route that answered; `undefined`: none. */
@@ -71,10 +71,10 @@ export async function open<Out extends Chunk>(
   connection: Connection,
 ): Promise<Opened<Out>> {
   const { call, request, routes, deps } = held;
-  const opened = await askInOrder(deps.upstream, routes, {
+  const opened = await tryRoutes(deps.upstream, routes, {
     operation: request.operation,
     callFor(planned) {
-      call.asked(planned.route.vendor);
+      call.attempting(planned.route.vendor);
       return requestFor(held, planned, connection);
     },
     onFailed: ({ route }, error) => call.failed(route.vendor, error),
@@ -85,11 +85,11 @@ export async function open<Out extends Chunk>(
   if (refusal !== undefined) {
     call.status = answer.status;
     call.end(CallEnding.UPSTREAM_REFUSED, refusal.error);
-    const told = request.refusal({ ...refusal, status: answer.status }, planned);
-    if (told instanceof GatewayError) throw told;
-    return { ...held, planned, answer, reply: { kind: "refusal", body: told } };
+    const relayed = request.refusal({ ...refusal, status: answer.status }, planned);
+    if (relayed instanceof GatewayError) throw relayed;
+    return { ...held, planned, answer, reply: { kind: "refusal", body: relayed } };
   }
-  const body = await readAnswer(answer, request.isStreamed(answer));
+  const body = await readCompleteBody(answer, request.isStreamed(answer));
   if (body === undefined) {
     // An adapter that reads no streams refuses here.
     const source = request.stream(planned, answer);
@@ -118,6 +118,6 @@ function requestFor<Out extends Chunk>(
     body,
     send,
     stream: request.text.stream,
-    signal: connection.client.signalFor(planned.readOnMs),
+    signal: connection.client.signalFor(planned.detachedReadMs),
   };
 }

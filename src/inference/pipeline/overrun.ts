@@ -74,13 +74,13 @@ async function growHold<Out extends Chunk>(
 ): Promise<bigint> {
   const { id, accountId, heldNanos = 0n } = call;
   if (amountNanos <= heldNanos) return heldNanos;
-  const { heldNanos: grownNanos, closed } = await deps.ledger.extend({
+  const { heldNanos: extendedNanos, closed } = await deps.ledger.extend({
     id,
     accountId,
     amountNanos,
   });
   // Another process has settled the hold of a process that it took for dead: the charge corrects that.
   if (closed === true) return amountNanos;
-  call.heldNanos = grownNanos > heldNanos ? grownNanos : heldNanos;
+  call.heldNanos = extendedNanos > heldNanos ? extendedNanos : heldNanos;
   return call.heldNanos;
 }

@@ -17,16 +17,16 @@ import type { CallAdapter, Chunk } from "./adapter.ts";
 import { admit, type CallToAdmit } from "./admit.ts";
 import { deliver } from "./deliver.ts";
 import type { Call } from "./call.ts";
-import { toldOf } from "./failures.ts";
+import { toGatewayError } from "./failures.ts";
 import { hold } from "./hold.ts";
 import { Connection, open } from "./open.ts";
 import { quote } from "./quote.ts";
 import { read } from "./read.ts";
-import { explainFailure, settle, type Ended, type Reached } from "./settle.ts";
+import { logFailure, settle, type CallEnd, type Reached } from "./settle.ts";
 import { type Sink, withinSettleWait } from "../../core/sink.ts";
 
 /** A call whose reply is out. */
-export interface Delivered {
+export interface CallResult {
   readonly call: Call;
   /** Resolves when the call is settled. Never rejects: a failure has been reported. */
   readonly settled: Promise<void>;
@@ -42,23 +42,23 @@ export async function runCall<Out extends Chunk>(
   adapter: CallAdapter<Out>,
   sink: Sink<Out>,
   begin: CallToAdmit,
-): Promise<Delivered> {
+): Promise<CallResult> {
   const admitted = admit(adapter, begin);
-  const ended: Ended = {
+  const ended: CallEnd = {
     connection: new Connection(admitted),
     delivery: { isDone: false, isWithheld: false, monitor: undefined },
   };
   let reached: Reached<Out> = admitted;
   try {
-    const asked = (reached = read(admitted));
-    const quoted = (reached = await quote(asked));
+    const readCall = (reached = read(admitted));
+    const quoted = (reached = await quote(readCall));
     const held = (reached = await hold(quoted));
     const opened = (reached = await open(held, ended.connection));
     await deliver(opened, sink, ended);
   } catch (error) {
-    const told = failed(reached, error, ended);
+    const reported = failed(reached, error, ended);
     await withinSettleWait(settled(reached, ended));
-    throw told;
+    throw reported;
   }
   return { call: admitted.call, settled: settled(reached, ended) };
 }
@@ -67,16 +67,16 @@ export async function runCall<Out extends Chunk>(
 function failed<Out extends Chunk>(
   { call, context, deps }: Reached<Out>,
   error: unknown,
-  { connection, delivery }: Ended,
+  { connection, delivery }: CallEnd,
 ): GatewayError {
-  const told = toldOf(error, context.signal);
+  const reported = toGatewayError(error, context.signal);
   connection.failed(error);
-  connection.client.endFailed(told, delivery.isDone);
-  explainFailure(call, told, deps.log);
-  return told;
+  connection.client.endFailed(reported, delivery.isDone);
+  logFailure(call, reported, deps.log);
+  return reported;
 }
 
-async function settled<Out extends Chunk>(reached: Reached<Out>, ended: Ended): Promise<void> {
+async function settled<Out extends Chunk>(reached: Reached<Out>, ended: CallEnd): Promise<void> {
   try {
     await settle(reached, ended);
   } catch {

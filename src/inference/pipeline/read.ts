@@ -5,13 +5,13 @@ import type { CallAdapter, Chunk, ReadRequest } from "./adapter.ts";
 import type { Call } from "./call.ts";
 
 /** A call whose request is known. */
-export interface Asked<Out extends Chunk> extends Admitted<Out> {
+export interface ReadCall<Out extends Chunk> extends Admitted<Out> {
   readonly request: ReadRequest<Out>;
   readonly model: ModelConfig;
 }
 
 /** Reads the request; of a suspended account it reads nothing. @throws GatewayError */
-export function read<Out extends Chunk>(admitted: Admitted<Out>): Asked<Out> {
+export function read<Out extends Chunk>(admitted: Admitted<Out>): ReadCall<Out> {
   const { call, adapter, context, deps } = admitted;
   const { caller } = context;
   requireActive(caller);
@@ -19,7 +19,7 @@ export function read<Out extends Chunk>(admitted: Admitted<Out>): Asked<Out> {
   const { stream, model: key } = request.text;
   call.stream = stream;
   call.model = key;
-  const find = adapter.takesAnyModel ? admitModel : admitTextModel;
+  const find = adapter.acceptsAnyModel ? admitModel : admitTextModel;
   return { ...admitted, request, model: find(deps.catalogue, caller, key) };
 }
 
@@ -28,7 +28,7 @@ function readRequest<Out extends Chunk>(call: Call, adapter: CallAdapter<Out>): 
   try {
     return adapter.read();
   } catch (error) {
-    call.model = adapter.named();
+    call.model = adapter.modelName();
     throw error;
   }
 }

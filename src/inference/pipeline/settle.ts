@@ -25,7 +25,7 @@ export type Reached<Out extends Chunk> = Admitted<Out> &
 type Chargeable<Out extends Chunk> = Held<Out> & Partial<Pick<Opened<Out>, "planned" | "reply">>;
 
 /** What beside the phases is known of a call at its end. */
-export interface Ended {
+export interface CallEnd {
   readonly connection: Connection;
   readonly delivery: Delivery;
 }
@@ -36,7 +36,7 @@ export interface Ended {
  */
 export async function settle<Out extends Chunk>(
   reached: Reached<Out>,
-  { connection, delivery }: Ended,
+  { connection, delivery }: CallEnd,
 ): Promise<void> {
   const { call, request, deps } = reached;
   connection.close();
@@ -53,7 +53,7 @@ export async function settle<Out extends Chunk>(
   connection.client.endDelivered(isDone);
   if (!isHeld(reached)) {
     deps.ledger.record(callRecord(call));
-    reportCall(call, deps);
+    logCall(call, deps);
     return;
   }
   // What the stop of a reply has told is what is charged.
@@ -68,7 +68,7 @@ export async function settle<Out extends Chunk>(
     await clampToKeyLimit(reached);
   }
   markOverrun(reached);
-  reportCall(call, deps);
+  logCall(call, deps);
   const { id, accountId, costNanos } = call;
   await deps.ledger.settle({ id, accountId, costNanos, record: callRecord(call) });
 }
@@ -108,11 +108,11 @@ export function chargeToDate<Out extends Chunk>(
   const { usage: reported, textBytes, units, isComplete } = deliveredOf(reply);
   const metered = request.meter({
     reported,
-    ...(estimated ?? { inputTokens: reported ? 0 : tokens.usual }),
+    ...(estimated ?? { inputTokens: reported ? 0 : tokens.typical }),
     textBytes,
     units,
-    isWhole: isComplete || call.ending === CallEnding.COMPLETED,
-    wantsText: request.text.maxOutputTokens !== 0,
+    isComplete: isComplete || call.ending === CallEnding.COMPLETED,
+    isTextRequested: request.text.maxOutputTokens !== 0,
     isInputOwed,
   });
   call.usage = metered.usage;
@@ -144,10 +144,10 @@ const endingWords = new Map(
 );
 
 /** Reports a call that has ended. */
-export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics: Metrics }): void {
+export function logCall(call: Call, { log, metrics }: { log: Logger; metrics: Metrics }): void {
   const ending = endingWords.get(call.ending) ?? "";
   const { usage, model, vendor } = call;
-  writeInfoLine(log, lineOf(call, ending));
+  writeInfoLine(log, logLine(call, ending));
   // Without a hold the model's name may be the client's invention: it must not become a label.
   if (call.heldNanos === undefined) return;
   const series = metrics.callSeries(model, vendor, ending);
@@ -164,7 +164,7 @@ export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics:
 }
 
 /** The members of a call's line in the log. */
-function lineOf(call: Call, ending: string): string {
+function logLine(call: Call, ending: string): string {
   const { usage, costNanos, vendorCostNanos, errorCode } = call;
   let line =
     `,"requestId":${json(call.requestId)},"callId":"${call.id}","accountId":"${call.accountId}"` +
@@ -189,9 +189,9 @@ function json(text: string): string {
 }
 
 /** Tells the operator why a call failed: what its client is not told. */
-export function explainFailure(call: Call, told: GatewayError, log: Logger): void {
+export function logFailure(call: Call, error: GatewayError, log: Logger): void {
   const { ending, start, vendor } = call;
-  const { internal, cause, meaning } = told;
+  const { internal, cause, meaning } = error;
   const fields = { requestId: start.requestId, callId: start.id, vendor, internal, err: cause };
   if (ending === CallEnding.GATEWAY_FAILED) log.error(fields, "a call failed");
   else if (ending === CallEnding.UPSTREAM_FAILED) log.warn(fields, "a vendor failed a call");
@@ -199,7 +199,7 @@ export function explainFailure(call: Call, told: GatewayError, log: Logger): voi
 }
 
 /** Tells the operator that a later request cannot refer to this reply. */
-export function explainUnkept({ start }: Call, error: unknown, log: Logger): void {
+export function logStoreFailure({ start }: Call, error: unknown, log: Logger): void {
   const fields = { requestId: start.requestId, callId: start.id, err: error };
   log.warn(fields, "a reply could not be kept");
 }

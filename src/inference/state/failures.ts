@@ -74,7 +74,7 @@ export function chainTooLong(): GatewayError {
 }
 
 /** A vendor keeps the response, and is not in the configuration any more. */
-export function keeperGone(id: string, vendor: string): GatewayError {
+export function vendorRemoved(id: string, vendor: string): GatewayError {
   return new GatewayError(
     ErrorCode.NOT_FOUND,
     `Response with id '${shorten(id)}' is kept by a vendor that this gateway does not use any more`,

@@ -65,7 +65,7 @@ export function isResponseId(id: string): boolean {
 }
 
 /** The ids by which items can be found, each once. */
-export function keptItemIds(items: readonly JsonRecord[]): readonly string[] {
+export function storedItemIds(items: readonly JsonRecord[]): readonly string[] {
   const ids = items.filter(isItem).flatMap((item) => itemId(item) ?? []);
   return [...new Set(ids)].filter(isResponseId);
 }

@@ -42,9 +42,9 @@ export function recallReasoning(
  *
  * @param kept the reasoning, and marks for the text and the calls around it
  */
-function restored(kept: readonly Part[], said: readonly Part[]): Part[] {
+function restored(kept: readonly Part[], sent: readonly Part[]): Part[] {
   // What the client sends back itself has lost its seal.
-  const rest = new Set(said.filter(({ kind }) => kind.case !== "reasoning"));
+  const rest = new Set(sent.filter(({ kind }) => kind.case !== "reasoning"));
   const take = (isNext: (part: Part) => boolean): Part[] => {
     const taken = [...rest].filter(isNext);
     for (const part of taken) rest.delete(part);
@@ -94,12 +94,12 @@ export class ReasoningCollector {
   }
 
   /** What is to be kept: sealed reasoning that led to calls. `undefined`: nothing. */
-  kept(): { readonly callIds: readonly string[]; readonly json: string } | undefined {
+  sealed(): { readonly callIds: readonly string[]; readonly json: string } | undefined {
     const parts = [...this.#parts.values()].filter(
       ({ kind }) => kind.case !== "reasoning" || kind.value.seal !== undefined,
     );
-    const isSealed = parts.some(({ kind }) => kind.case === "reasoning");
-    if (!isSealed || this.#callIds.length === 0) return undefined;
+    const hasReasoning = parts.some(({ kind }) => kind.case === "reasoning");
+    if (!hasReasoning || this.#callIds.length === 0) return undefined;
     const json = JSON.stringify(parts.map((part) => toJson(PartSchema, part)));
     return { callIds: this.#callIds, json };
   }

@@ -68,7 +68,7 @@ select r.id, r.response, r.input from stored_response r join (
   where r.account_id = $1 and s.total <= ${bodyBytesMax}
   order by r.create_time`;
 
-export const keptItemsSql = `
+export const vendorItemsSql = `
 select vendor, item_ids as "itemIds", bytes from stored_response
   where account_id = $1 and vendor <> '' and item_ids && $2 and expires_at > now()`;
 

@@ -21,9 +21,16 @@ import {
   listedItems,
   isItem,
   isResponseId,
-  keptItemIds,
+  storedItemIds,
 } from "./input-items.ts";
-import { findSql, itemsSql, keptItemsSql, rememberSql, saveSql, trimSql } from "./response-sql.ts";
+import {
+  findSql,
+  itemsSql,
+  vendorItemsSql,
+  rememberSql,
+  saveSql,
+  trimSql,
+} from "./response-sql.ts";
 
 /** Keeps responses. All methods throw GatewayError SERVICE_UNAVAILABLE where the database is away. */
 export interface ResponseStore {
@@ -51,9 +58,9 @@ export interface ResponseStore {
    * missing. */
   findItems(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, JsonRecord>>;
   /** Which of these items the account's vendors keep, as {@link remember} was told. */
-  findKept(accountId: string, ids: readonly string[]): Promise<readonly KeptItems[]>;
+  findVendorItems(accountId: string, ids: readonly string[]): Promise<readonly VendorItems[]>;
   /** Counts what was written of an account by other means than {@link save}: see {@link trim}. */
-  noteWritten(accountId: string, bytes: number): void;
+  countWritten(accountId: string, bytes: number): void;
   /** Deletes what makes the accounts that this process wrote to exceed their limit, and forgets them. */
   trim(): Promise<void>;
 }
@@ -86,7 +93,7 @@ interface VendorResponse {
 }
 
 /** Items of one response that a vendor keeps. */
-interface KeptItems {
+interface VendorItems {
   readonly vendor: string;
   readonly itemIds: readonly string[];
   /** See {@link VendorResponse.bytes}: the items are a part of it. */
@@ -112,7 +119,7 @@ export interface StoredBackground {
   /** Whether there is no response yet: what is kept only repeats the request. */
   readonly isPending: boolean;
   /** The vendor that keeps it too, and what that calls it. Absent: none does. */
-  readonly keeper?: { readonly vendor: string; readonly responseId: string };
+  readonly vendorCopy?: { readonly vendor: string; readonly responseId: string };
 }
 
 /** What {@link createResponseStore} needs. */
@@ -158,7 +165,7 @@ class PostgresResponseStore implements ResponseStore {
     const bytes = response.length + input.length;
     if (bytes > storedResponseBytesMax || !isResponseId(responseId)) return false;
     const output = recordsAt(parseRecord(Buffer.from(response).toString()) ?? {}, "output");
-    const ids = keptItemIds([...listedItems(items, responseId), ...output]);
+    const ids = storedItemIds([...listedItems(items, responseId), ...output]);
     const values = [accountId, responseId, model, previousResponseId, response, input];
     await this.#run(saveSql, [...values, ids, bytes, storedResponseTtlMs, null, null]);
     await this.#count(accountId, bytes);
@@ -196,23 +203,27 @@ class PostgresResponseStore implements ResponseStore {
     accountId: string,
     ids: readonly string[],
   ): Promise<ReadonlyMap<string, JsonRecord>> {
-    const wanted = new Set(ids.filter(isResponseId));
+    const requested = new Set(ids.filter(isResponseId));
     const found = new Map<string, JsonRecord>();
-    if (wanted.size === 0) return found;
-    for (const row of await this.#run(itemsSql, [accountId, [...wanted]])) {
+    if (requested.size === 0) return found;
+    for (const row of await this.#run(itemsSql, [accountId, [...requested]])) {
       for (const item of itemsOf(row)) {
         const id = itemId(item);
-        if (id !== undefined && wanted.has(id)) found.set(id, item);
+        if (id !== undefined && requested.has(id)) found.set(id, item);
       }
     }
     return found;
   }
 
-  async findKept(accountId: string, ids: readonly string[]): Promise<readonly KeptItems[]> {
-    const wanted = [...new Set(ids.filter(isResponseId))];
-    if (wanted.length === 0) return [];
-    return (await mapDatabaseLoss(this.#pool.query<KeptItems>(keptItemsSql, [accountId, wanted])))
-      .rows;
+  async findVendorItems(
+    accountId: string,
+    ids: readonly string[],
+  ): Promise<readonly VendorItems[]> {
+    const requested = [...new Set(ids.filter(isResponseId))];
+    if (requested.length === 0) return [];
+    return (
+      await mapDatabaseLoss(this.#pool.query<VendorItems>(vendorItemsSql, [accountId, requested]))
+    ).rows;
   }
 
   async trim(): Promise<void> {
@@ -220,12 +231,12 @@ class PostgresResponseStore implements ResponseStore {
     for (const accountId of accounts) await this.#trimAccount(accountId);
   }
 
-  noteWritten(accountId: string, bytes: number): void {
+  countWritten(accountId: string, bytes: number): void {
     this.#written.set(accountId, (this.#written.get(accountId) ?? 0) + bytes);
   }
 
   async #count(accountId: string, bytes: number): Promise<void> {
-    this.noteWritten(accountId, bytes);
+    this.countWritten(accountId, bytes);
     const written = this.#written.get(accountId) ?? 0;
     if (written > this.#accountBytesMax * trimShare) await this.#trimAccount(accountId);
   }
@@ -249,8 +260,8 @@ function itemsOf({ id, response, input }: Row): readonly JsonRecord[] {
 function backgroundIn(row: Row): { readonly background?: StoredBackground } {
   const { task_id: taskId, is_pending: isPending, vendor, vendor_id: responseId } = row;
   if (taskId === null) return {};
-  const keeper = responseId === null ? {} : { keeper: { vendor, responseId } };
-  return { background: { taskId, isPending, ...keeper } };
+  const vendorCopy = responseId === null ? {} : { keeper: { vendor, responseId } };
+  return { background: { taskId, isPending, ...vendorCopy } };
 }
 
 /* A conversation that goes on from a stored response: its items, from the first response on. */
@@ -280,7 +291,7 @@ interface VendorChain {
   readonly bytes: number;
 }
 
-interface Link {
+interface ChainRow {
   readonly id: string;
   readonly previous_id: string | null;
   readonly depth: number;
@@ -322,7 +333,7 @@ async function readChain(
   id: string,
 ): Promise<StoredChain | undefined> {
   const { rows } = await mapDatabaseLoss(
-    pool.query<Link>(chainSql, [accountId, id, storedChainMax, bodyBytesMax]),
+    pool.query<ChainRow>(chainSql, [accountId, id, storedChainMax, bodyBytesMax]),
   );
   const [first] = rows;
   const last = rows.at(-1);
@@ -338,7 +349,7 @@ async function readChain(
   return { kind: "here", model, items: rows.flatMap(chainItems) };
 }
 
-function chainItems({ id, input, response }: Link): readonly JsonRecord[] {
+function chainItems({ id, input, response }: ChainRow): readonly JsonRecord[] {
   // What a vendor keeps cannot be repeated to another one.
   if (input === null || response === null) throw noSuchPrevious(id);
   const output = recordsAt(parseRecord(response.toString()) ?? {}, "output");

@@ -25,7 +25,7 @@ export interface RecalledRequest {
   /** The only vendor that can serve it; `undefined`: any. */
   readonly vendor: string | undefined;
   /** What that vendor reads beside the body, in bytes of text. */
-  readonly keptBytes: number;
+  readonly storedBytes: number;
   /** The response whose conversation was put in, and which the body names no more: the reply names it. */
   readonly previous?: string;
 }
@@ -43,7 +43,7 @@ export function recallResponses(
   { body, outline }: { readonly body: Uint8Array; readonly outline: Outline },
 ): Promise<RecalledRequest> | undefined {
   const bytes = asBuffer(body);
-  return mayRefer(bytes, outline) ? recall(store, accountId, { body: bytes, outline }) : undefined;
+  return canRefer(bytes, outline) ? recall(store, accountId, { body: bytes, outline }) : undefined;
 }
 
 async function recall(
@@ -53,29 +53,29 @@ async function recall(
 ): Promise<RecalledRequest> {
   const record = parseRecord(body.toString("utf8")) ?? {};
   const previous = record["previous_response_id"];
-  const unchanged: RecalledRequest = { body, vendor: undefined, keptBytes: 0 };
+  const unchanged: RecalledRequest = { body, vendor: undefined, storedBytes: 0 };
   if (typeof previous !== "string") return withReferences(store, accountId, unchanged, record);
   const chain = await store.resolve(accountId, previous);
   if (chain === undefined) throw noSuchPrevious(previous);
   if (chain.kind === "vendor") {
-    const { vendor, responseId, bytes: keptBytes } = chain;
-    const known = { body: renamed(body, outline, responseId), vendor, keptBytes };
-    const asked = { ...record, previous_response_id: responseId };
-    return withReferences(store, accountId, known, asked);
+    const { vendor, responseId, bytes: storedBytes } = chain;
+    const known = { body: renamed(body, outline, responseId), vendor, storedBytes };
+    const renamedRecord = { ...record, previous_response_id: responseId };
+    return withReferences(store, accountId, known, renamedRecord);
   }
   const { previous_response_id: _gone, ...rest } = record;
   const input = [...chain.items, ...inputItems(record["input"])];
   const whole = { ...rest, input };
-  const put = { ...unchanged, body: Buffer.from(JSON.stringify(whole)), previous };
-  return withReferences(store, accountId, put, whole);
+  const expanded = { ...unchanged, body: Buffer.from(JSON.stringify(whole)), previous };
+  return withReferences(store, accountId, expanded, whole);
 }
 
 /** The body with the id that the vendor knows its response by; else the same bytes. */
 function renamed(body: Buffer, { members }: Outline, responseId: string): Buffer {
   const text = JSON.stringify(responseId);
-  const places = members.filter(({ key }) => key === "previous_response_id");
-  const edits = places
-    .filter((place) => sliceText(body, place) !== text)
+  const edits = members
+    .filter(({ key }) => key === "previous_response_id")
+    .filter((member) => sliceText(body, member) !== text)
     .map(({ valueStart: start, valueEnd: end }) => ({ start, end, text }));
   return edits.length === 0 ? body : Buffer.concat(applyEdits(body, edits));
 }
@@ -93,19 +93,19 @@ async function withReferences(
   if (ids.size > itemReferencesMax) throw tooManyReferences(itemReferencesMax);
   const found = await store.findItems(accountId, [...ids]);
   const others = [...ids].filter((id) => !found.has(id));
-  const kept = await store.findKept(accountId, others);
-  const known = new Set(kept.flatMap(({ itemIds }) => itemIds));
+  const vendorItems = await store.findVendorItems(accountId, others);
+  const known = new Set(vendorItems.flatMap(({ itemIds }) => itemIds));
   const missing = others.find((id) => !known.has(id));
   if (missing !== undefined) throw noSuchItem(missing);
-  const vendor = request.vendor ?? kept[0]?.vendor;
-  const elsewhere = kept.find((each) => each.vendor !== vendor);
-  if (elsewhere !== undefined) throw keptElsewhere(elsewhere.vendor);
+  const vendor = request.vendor ?? vendorItems[0]?.vendor;
+  const elsewhere = vendorItems.find((each) => each.vendor !== vendor);
+  if (elsewhere !== undefined) throw storedElsewhere(elsewhere.vendor);
   // Each of a conversation's responses has all before it in its size.
-  const keptBytes = Math.max(request.keptBytes, ...kept.map(({ bytes }) => bytes));
-  if (found.size === 0) return { ...request, vendor, keptBytes };
+  const storedBytes = Math.max(request.storedBytes, ...vendorItems.map(({ bytes }) => bytes));
+  if (found.size === 0) return { ...request, vendor, storedBytes };
   const items = input.map((item) => found.get(referenceOf(item) ?? "") ?? item);
   const body = Buffer.from(JSON.stringify({ ...record, input: items }));
-  return { ...request, body, vendor, keptBytes };
+  return { ...request, body, vendor, storedBytes };
 }
 
 /** The id that an item of the input refers to; `undefined`: it is an item itself. */
@@ -114,7 +114,7 @@ function referenceOf(item: unknown): string | undefined {
 }
 
 /** Whether a body may refer to something: seldom wrong, and never where it does. */
-function mayRefer(bytes: Buffer, { members, nested }: Outline): boolean {
+function canRefer(bytes: Buffer, { members, nested }: Outline): boolean {
   if (members.some(({ key }) => key === "previous_response_id")) return true;
   if (!nested.mayHave("id")) return false;
   return bytes.includes('"item_reference"') || hasEscapedAscii(bytes) || hasUntypedItem(bytes);
@@ -132,7 +132,7 @@ function hasUntypedItem(bytes: Buffer): boolean {
 }
 
 /** A reply that may have to be kept. */
-interface RepliedTo {
+interface FinishedReply {
   readonly accountId: string;
   /** The public name of the model. */
   readonly model: string;
@@ -150,17 +150,20 @@ interface RepliedTo {
  * Keeps a whole response, or notes who keeps it: before the client learns that it is complete. `undefined`: it
  * is not to be kept, and then nothing of it is parsed.
  */
-export function keepResponse(store: ResponseStore, replied: RepliedTo): Promise<void> | undefined {
+export function storeResponse(
+  store: ResponseStore,
+  reply: FinishedReply,
+): Promise<void> | undefined {
   // As the style has it: kept unless said otherwise.
-  return memberValue(replied, "store") === false ? undefined : keep(store, replied);
+  return memberValue(reply, "store") === false ? undefined : storeReply(store, reply);
 }
 
-async function keep(store: ResponseStore, replied: RepliedTo): Promise<void> {
-  const { accountId, model, vendor, last } = replied;
+async function storeReply(store: ResponseStore, reply: FinishedReply): Promise<void> {
+  const { accountId, model, vendor, last } = reply;
   const response = endedResponse(last) ?? parseRecord(last.toString("utf8"));
   const responseId = response?.["id"];
   if (response === undefined || typeof responseId !== "string") return;
-  const input = memberValue(replied, "input");
+  const input = memberValue(reply, "input");
   if (vendor !== undefined) {
     const items = [...inputItems(input), ...recordsAt(response, "output")];
     const itemIds = items.flatMap((item) => (referenceOf(item) ? [] : (itemId(item) ?? [])));
@@ -168,7 +171,7 @@ async function keep(store: ResponseStore, replied: RepliedTo): Promise<void> {
     await store.remember({ accountId, responseId, model, vendor, itemIds, bytes });
     return;
   }
-  const previous = memberValue(replied, "previous_response_id");
+  const previous = memberValue(reply, "previous_response_id");
   await store.save({
     accountId,
     responseId,
@@ -180,7 +183,7 @@ async function keep(store: ResponseStore, replied: RepliedTo): Promise<void> {
 }
 
 /** One member of the request; `undefined` where it is absent. Of several the last, as JSON.parse has it. */
-function memberValue({ request, outline }: RepliedTo, name: string): unknown {
+function memberValue({ request, outline }: FinishedReply, name: string): unknown {
   const member = outline.members.findLast(({ key }) => key === name);
   return member === undefined ? undefined : JSON.parse(sliceText(request, member));
 }
@@ -204,7 +207,7 @@ function endedResponse(bytes: Buffer): JsonRecord | undefined {
 const endings = /"response\.(?:completed|incomplete)"/;
 
 /** What a caller is told whose conversation another vendor keeps than those that serve the model. */
-export function keptElsewhere(vendor: string): GatewayError {
+export function storedElsewhere(vendor: string): GatewayError {
   return new GatewayError(
     ErrorCode.INVALID_REQUEST,
     "The response that `previous_response_id` names is kept by a vendor that does not serve this model; use the model that it was made with, or send the conversation in `input`",

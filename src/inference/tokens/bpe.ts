@@ -118,12 +118,12 @@ function countMerged(bytes: string, ranks: Ranks): number {
   };
   const pairs = starts.map((_, part) => rankAt(part));
   for (;;) {
-    let least = Infinity;
+    let lowest = Infinity;
     let found = -1;
     for (let part = 0; part < pairs.length; part++) {
       const rank = pairs[part] ?? Infinity;
-      if (rank < least) {
-        least = rank;
+      if (rank < lowest) {
+        lowest = rank;
         found = part;
       }
     }

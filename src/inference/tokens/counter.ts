@@ -37,7 +37,7 @@ export interface TokenCounterOptions {
   readonly script?: URL;
 }
 
-interface Waiting {
+interface PendingCount {
   readonly question: CountQuestion;
   readonly resolve: (tokens: number | undefined) => void;
 }
@@ -50,8 +50,8 @@ export function createTokenCounter(options: TokenCounterOptions): TokenCounter {
 
 class ThreadCounter implements TokenCounter {
   readonly #options: TokenCounterOptions;
-  readonly #waiting: Waiting[] = [];
-  #current: Waiting | undefined;
+  readonly #pending: PendingCount[] = [];
+  #current: PendingCount | undefined;
   #worker: Worker | undefined;
   /** Of the count under way, or of the rest after the last one. */
   #timer: NodeJS.Timeout | undefined;
@@ -66,11 +66,11 @@ class ThreadCounter implements TokenCounter {
     const isRefused =
       this.#isClosed ||
       question.body.length > countBytesMax ||
-      this.#waiting.length >= countQueueMax ||
+      this.#pending.length >= countQueueMax ||
       performance.now() - this.#failedAt < countRestMs;
     if (isRefused) return Promise.resolve(undefined);
     return new Promise((resolve) => {
-      this.#waiting.push({ question, resolve });
+      this.#pending.push({ question, resolve });
       if (this.#current === undefined) this.#next();
     });
   }
@@ -82,7 +82,7 @@ class ThreadCounter implements TokenCounter {
 
   #next(): void {
     clearTimeout(this.#timer);
-    this.#current = this.#waiting.shift();
+    this.#current = this.#pending.shift();
     if (this.#current === undefined) {
       this.#timer = setTimeout(() => void this.#stop(), countIdleMs);
       this.#timer.unref();
@@ -141,7 +141,7 @@ class ThreadCounter implements TokenCounter {
     this.#worker = undefined;
     this.#current?.resolve(undefined);
     this.#current = undefined;
-    for (const { resolve } of this.#waiting.splice(0)) resolve(undefined);
+    for (const { resolve } of this.#pending.splice(0)) resolve(undefined);
     await worker?.terminate();
   }
 

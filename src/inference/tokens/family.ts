@@ -7,14 +7,14 @@ export type Encoding = "o200k_base" | "cl100k_base";
 export interface Family {
   readonly encoding: Encoding;
   /** The most tokens that a picture takes, where it is not as in media-tokens.ts. */
-  readonly pictureTokens?: number;
+  readonly imageTokens?: number;
 }
 
 /** Names may be led by `openai/`, as aggregators write them, or be of a fine-tuned model (`ft:gpt-4o:…`). Dated
  * and sized variants (`gpt-4o-2024-08-06`, `gpt-5-mini`, `gpt-5.2`) are of the family. First match counts. */
 const families: readonly (readonly [name: RegExp, family: Family])[] = [
   // A tile is 5,667 tokens and the picture 2,833 more; at most 8 tiles.
-  [/^gpt-4o-mini(?![a-z])/, { encoding: "o200k_base", pictureTokens: 48_200 }],
+  [/^gpt-4o-mini(?![a-z])/, { encoding: "o200k_base", imageTokens: 48_200 }],
   [
     /^(?:chatgpt-4o|gpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|o1|o3|o4|gpt-oss)(?![a-z0-9])/,
     { encoding: "o200k_base" },

@@ -6,7 +6,7 @@ const messageTokens = 3;
 const replyTokens = 3;
 
 /** The members of a request that models read. */
-const readMembers = new Set([
+const modelMembers = new Set([
   "messages",
   "input",
   "contents",
@@ -24,7 +24,7 @@ const readMembers = new Set([
 const jsonMembers = new Set(["tools", "functions", "response_format", "input", "args", "response"]);
 
 /** Strings that only the vendor reads, not its model. */
-const unread = new Set([
+const vendorOnly = new Set([
   "id",
   "type",
   "tool_call_id",
@@ -61,7 +61,7 @@ const writtenMembers = new Set([
 export function countRequest(json: string, count: CountText): number {
   let tokens = replyTokens;
   for (const [name, value] of Object.entries(recordOf(json))) {
-    if (!readMembers.has(name)) continue;
+    if (!modelMembers.has(name)) continue;
     const isJson = name !== "input" && jsonMembers.has(name);
     tokens += isJson ? count(JSON.stringify(value)) : countValue(value, count);
   }
@@ -83,7 +83,7 @@ function countValue(value: unknown, count: CountText): number {
   if (typeof value !== "object" || value === null) return 0;
   let tokens = "role" in value ? messageTokens : 0;
   for (const [name, each] of Object.entries(value)) {
-    if (unread.has(name) || typeof each === "number") continue;
+    if (vendorOnly.has(name) || typeof each === "number") continue;
     const isJson = jsonMembers.has(name) && typeof each === "object";
     tokens += isJson ? count(JSON.stringify(each)) : countValue(each, count);
   }

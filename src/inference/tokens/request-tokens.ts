@@ -3,7 +3,7 @@ import { joinBuffers } from "../../core/bytes.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { TextRequest } from "../../dialect/dialect.ts";
-import type { AskedText, PlannedRoute } from "../pipeline/adapter.ts";
+import type { RequestSummary, PlannedRoute } from "../pipeline/adapter.ts";
 import { estimateTokens } from "../metering.ts";
 import type { CountQuestion, TokenCounter } from "./counter.ts";
 import { type Encoding, familyOf } from "./family.ts";
@@ -24,7 +24,7 @@ export interface RequestTokensOptions {
   /** What the body has for a model to read, where it is known already. Default: it is scanned. */
   readonly size?: (() => BodySize) | undefined;
   /** With {@link TextRequest.sizeFor} where the request is of a wire style. */
-  readonly text: AskedText & Partial<Pick<TextRequest, "sizeFor">>;
+  readonly text: RequestSummary & Partial<Pick<TextRequest, "sizeFor">>;
   readonly routes: readonly PlannedRoute[];
   readonly counter: TokenCounter;
 }
@@ -59,11 +59,11 @@ export class RequestTokens {
 
   /** The most that it can be: what is held. Cheap, and of no tokenizer. */
   get bound(): number {
-    return this.#measured().bound + keptBound(this.#options.text);
+    return this.#measured().bound + storedBound(this.#options.text);
   }
 
   /** What it usually is: what is charged where nobody counted. */
-  get usual(): number {
+  get typical(): number {
     const { mediaBytes, mediaTokens: media } = this.#measured();
     return media + estimateTokens(Math.max(0, this.#options.text.bytes - mediaBytes));
   }
@@ -81,12 +81,12 @@ export class RequestTokens {
   async estimate({ reported, vendorModel = "", reply }: Unreported): Promise<Estimate> {
     if (reported !== undefined) return { inputTokens: 0 };
     const encoding = familyOf(vendorModel)?.encoding;
-    if (encoding === undefined) return { inputTokens: this.usual };
+    if (encoding === undefined) return { inputTokens: this.typical };
     const [input, outputTokens] = await Promise.all([
       this.#counted(encoding),
       reply && this.#options.counter.count({ encoding, kind: "reply", body: reply }),
     ]);
-    return { inputTokens: input?.usual ?? this.usual, outputTokens };
+    return { inputTokens: input?.typical ?? this.typical, outputTokens };
   }
 
   #measured(): RequestSize {
@@ -95,9 +95,9 @@ export class RequestTokens {
     const body = this.#body();
     // Without a body no vendor can be asked yet: a token a byte is more than any text has.
     if (body === undefined) return { bound: text.bytes, mediaBytes: 0, mediaTokens: 0 };
-    const pictures = this.#vendorModels.map((name) => familyOf(name)?.pictureTokens ?? 0);
-    const pictureTokens = Math.max(0, ...pictures) || undefined;
-    return (this.#size = requestSize(this.#scanned() ?? scanSize(body), pictureTokens));
+    const imageCounts = this.#vendorModels.map((name) => familyOf(name)?.imageTokens ?? 0);
+    const imageTokens = Math.max(0, ...imageCounts) || undefined;
+    return (this.#size = requestSize(this.#scanned() ?? scanSize(body), imageTokens));
   }
 
   /** `undefined`: what goes to the vendor has not been scanned. */
@@ -121,8 +121,8 @@ export class RequestTokens {
     const tokens = await counter.count(question);
     if (tokens === undefined) return undefined;
     return {
-      bound: tokens + media.bound + keptBound(text),
-      usual: tokens + media.usual + estimateTokens(text.keptBytes ?? 0),
+      bound: tokens + media.bound + storedBound(text),
+      typical: tokens + media.typical + estimateTokens(text.storedBytes ?? 0),
     };
   }
 }
@@ -134,22 +134,22 @@ export function countQuestion(
 ): { readonly question: CountQuestion; readonly media: TokenRange } {
   const pieces: Buffer[] = [];
   let at = 0;
-  let [bound, usual] = [0, 0];
+  let [bound, typical] = [0, 0];
   for (const found of scanSize(body).media) {
     const tokens = mediaTokens(found);
     bound += tokens.bound;
-    usual += tokens.usual;
+    typical += tokens.typical;
     pieces.push(body.subarray(at, found.start));
     at = found.end;
   }
   pieces.push(body.subarray(at));
   return {
     question: { encoding, kind: "request", body: joinBuffers(pieces) },
-    media: { bound, usual },
+    media: { bound, typical },
   };
 }
 
 /** What a vendor keeps is a conversation in JSON, of unknown text. */
-function keptBound({ keptBytes = 0 }: AskedText): number {
-  return Math.ceil(keptBytes / 2);
+function storedBound({ storedBytes = 0 }: RequestSummary): number {
+  return Math.ceil(storedBytes / 2);
 }
