@@ -11,7 +11,7 @@ import { refusedKeyRecordsMax, refusedKeysMax, refusedKeyWindowMs } from "../con
 import type { Metrics } from "../core/metrics.ts";
 import { newId } from "../core/uuid.ts";
 import { Call } from "./pipeline/call.ts";
-import { logCall } from "./pipeline/settle.ts";
+import { reportCall } from "./pipeline/settle.ts";
 
 const endings: Readonly<Record<RefusedKey["reason"], CallEnding>> = {
   disabled: CallEnding.KEY_DISABLED,
@@ -61,7 +61,7 @@ export function createRefusedKeys(options: RefusedKeysOptions): RefusedKeys {
       if (count >= refusedKeyRecordsMax) return false;
       const call = refusedCall(key, request);
       ledger.record(callRecord(call));
-      logCall(call, options);
+      reportCall(call, options);
       return true;
     },
     stop: async () => endWindow(),

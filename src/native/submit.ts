@@ -14,7 +14,7 @@ import { HttpFailure, isUnsent } from "../http/failure.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
 import { Call } from "../inference/pipeline/call.ts";
-import { logCall } from "../inference/pipeline/settle.ts";
+import { reportCall } from "../inference/pipeline/settle.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { WholeTask } from "../task/task-row.ts";
 import type { NativeSubmitRoute } from "../vendor/native.ts";
@@ -111,7 +111,7 @@ function recordRefused(
   call.model = model;
   call.end(CallEnding.REFUSED, told);
   context.ledger.record(callRecord(call));
-  logCall(call, context);
+  reportCall(call, context);
 }
 
 interface Answer {

@@ -1,4 +1,4 @@
-/** What every phase of a call can reach: who calls, and the parts of the gateway that calls share. */
+/** The context of every phase of a call: the caller, and the parts of the gateway that calls share. */
 import type { Logger } from "pino";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import type { CallUsage, UnitUsage } from "../../billing/prices/price.ts";
@@ -14,41 +14,41 @@ import type { Upstream } from "../upstream.ts";
 import type { DetachedReplies } from "./disconnect.ts";
 import type { MonitoredStreams } from "./hold-monitor.ts";
 
-/** Who calls, and until when. */
+/** The caller of one call, and the signal that ends it. */
 export interface CallContext {
   readonly caller: KeyCaller;
   readonly requestId: string;
-  /** Makes repetitions of a background response one response. Absent: each request counts. */
+  /** Background requests with the same key return the same response. Absent: each request creates one. */
   readonly idempotencyKey?: string | undefined;
   /** Cancelled when the client disconnects or the gateway stops. */
   readonly signal: CancelSignal;
 }
 
-/** Prices, as billing keeps them. `discountBp` is the account's discount in hundredths of a percent. */
+/** Computes what calls cost. `discountBp` is the account's discount in hundredths of a percent. */
 export interface Pricing {
-  /** The price in force when a call starts, in milliseconds since 1970: it is held, charged and recorded with this
-   * one, whatever comes into force meanwhile. */
+  /** The price in force when a call starts, in milliseconds since 1970. The call is held, charged and recorded at this
+   * price, whatever comes into force meanwhile. */
   priceAt(model: ModelConfig, startMs: number): PriceConfig;
   /** The version of a price, for the record of a call. */
   version(price: PriceConfig): string;
-  /** What to hold, in nano-USD, rounded up. */
+  /** The amount to hold, in nano-USD, rounded up. */
   hold(price: PriceConfig, usage: MaxUsage, discountBp: number): bigint;
-  /** What to charge, in nano-USD, rounded down. */
+  /** The amount to charge, in nano-USD, rounded down. */
   cost(price: PriceConfig, usage: CallUsage, discountBp: number): bigint;
-  /** What the vendor of a route takes of the operator for a call that started at this moment, in nano-USD,
-   * rounded down; `undefined`: not known. */
+  /** What the vendor of a route charges the operator for a call that started at `startMs`, in nano-USD, rounded down;
+   * `undefined`: not known. */
   vendorCost(route: RouteConfig, usage: CallUsage, startMs: number): bigint | undefined;
 }
 
-/** The most that a call can use. */
+/** The maximum usage of a call. */
 export interface MaxUsage extends UnitUsage {
-  /** Tokens. */
+  /** Input tokens. */
   readonly input: number;
-  /** Tokens. */
+  /** Output tokens. */
   readonly output: number;
 }
 
-/** What calls share in a process. */
+/** The parts of a process that all calls share. */
 export interface PipelineDeps {
   readonly catalogue: Catalogue;
   readonly ledger: Ledger;

@@ -1,4 +1,4 @@
-/** Passes a reply on to its caller: relayed or translated, metered, and monitored against its hold. */
+/** Delivers a reply to its caller: relayed or translated, metered, and monitored against its hold. */
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/price.ts";
@@ -17,18 +17,19 @@ import type { Connection, Opened } from "./open.ts";
 import { coverReply } from "./overrun.ts";
 import { logFailure, logStoreFailure, chargeToDate } from "./settle.ts";
 
-/** How far the delivery of a reply is: what its settlement needs to know. */
+/** The progress of a delivery, for the settlement. */
 export interface Delivery {
   /** Whether the client has the whole reply. */
   isDone: boolean;
-  /** Whether a whole reply is kept back because it cannot be paid for: nothing is charged. */
+  /** Whether a complete reply is withheld because it cannot be paid for: nothing is charged. */
   isWithheld: boolean;
-  /** The monitor of a stream; `undefined`: the reply is none. */
+  /** The monitor of a stream; `undefined`: the reply is not streamed. */
   monitor: HoldMonitor | undefined;
 }
 
 /**
- * Delivers. A failure of a stream is told by its error event, where its style has one; else it is thrown.
+ * Delivers a reply. A failed stream ends with the error event of its style; where the style has none, the failure is
+ * thrown.
  *
  * @throws GatewayError
  */
@@ -68,7 +69,7 @@ export async function deliver<Out extends Chunk>(
   delivery.isDone = true;
 }
 
-/** A reply within its limit is covered by its hold; one that is longer must be before it goes out (R-MON-12). */
+/** Covers a complete reply that exceeds its output limit before it is sent; the hold covers any other (R-MON-12). */
 async function cover<Out extends Chunk>(
   opened: Opened<Out>,
   usage: Usage | undefined,
@@ -102,7 +103,7 @@ interface RelayContext<Out extends Chunk> {
   readonly connection: Connection;
 }
 
-/** Passes the stream on until its end, or until its client has disconnected. */
+/** Sends the stream to the caller until it ends or the client disconnects. */
 async function relay<Out extends Chunk>(
   opened: Opened<Out>,
   reply: StreamReply<Out>,
@@ -122,7 +123,7 @@ async function relay<Out extends Chunk>(
         if (client.isDetached) return;
       }
     } catch (error) {
-      // The vendor broke off because it was told to.
+      // A stopped vendor breaks off its connection.
       if (!reply.isStopped) throw error;
     }
     if (client.isDetached) return;
@@ -137,7 +138,7 @@ async function relay<Out extends Chunk>(
   }
 }
 
-/** Whether the client has the whole reply now. A vendor that was stopped has kept nothing that could be referred to. */
+/** Whether the client has the whole reply now. A stopped vendor has stored nothing that a request could refer to. */
 function isLast<Out extends Chunk>(
   { planned, request }: Opened<Out>,
   reply: StreamReply<Out>,
@@ -145,7 +146,7 @@ function isLast<Out extends Chunk>(
   return reply.isDone || (reply.isStopped && planned.dialect !== request.dialect);
 }
 
-/** Reads what is still to come, for its usage. */
+/** Reads the rest of the stream, for its usage. */
 async function drain<Out extends Chunk>(
   reply: StreamReply<Out>,
   monitor: HoldMonitor,
@@ -157,11 +158,11 @@ async function drain<Out extends Chunk>(
     }
     reply.rest();
   } catch {
-    // What came until then is known, and there is nobody to be told.
+    // The usage so far is known, and there is no client to report a failure to.
   }
 }
 
-/** Keeps what a later request may refer to. A reply is not worth less for it: a failure goes to the log. */
+/** Stores what a later request may refer to. A failure is only logged: the reply itself is complete. */
 async function store<Out extends Chunk>(
   { call, request, planned, deps }: Opened<Out>,
   last: Out,
@@ -209,20 +210,18 @@ function headOf<Out extends Chunk>(
   return { status, headers, dropped };
 }
 
-/* A vendor's streamed reply on its way to the caller. */
-
-/** What a {@link StreamReply} needs. */
+/** Options of {@link StreamReply}. */
 interface StreamReplyOptions<Out> {
   readonly call: Call;
   readonly stream: ReplyStream<Out>;
   readonly body: VendorBody;
 }
 
-/** How the gateway ended a reply: with which usage, or with which failure. */
+/** How the gateway ended a reply: at its limit with a usage, or with a failure. */
 type Cut = { readonly usage: Usage | undefined } | { readonly failure: GatewayError };
 
 /**
- * Reads the vendor, and ends the reply before its vendor does where it must. Read as
+ * A vendor's streamed reply, which the gateway can end early. Read it as
  * `while (await reply.ready()) use(reply.take())`, then {@link rest}.
  */
 export class StreamReply<Out extends Chunk> {
@@ -238,7 +237,7 @@ export class StreamReply<Out extends Chunk> {
     this.#body = body;
   }
 
-  /** What the vendor reported so far. */
+  /** The usage that the vendor reported so far. */
   get usage(): Usage | undefined {
     return this.#stream.usage;
   }
@@ -253,42 +252,42 @@ export class StreamReply<Out extends Chunk> {
     return this.#stream.units;
   }
 
-  /** Whether its terminal event is out: nothing can be missing any more. */
+  /** Whether the terminal event was sent: the client has the whole reply. */
   get isDone(): boolean {
     return this.#stream.done;
   }
 
-  /** Whether the vendor ended the reply itself, well or not. */
+  /** Whether the vendor ended the reply itself, completely or with a failure. */
   get isOver(): boolean {
     return this.#stream.finished || this.#stream.failed;
   }
 
-  /** Whether all of it has come from the vendor. */
+  /** Whether the vendor sent the whole reply. */
   get isComplete(): boolean {
     return this.#stream.finished;
   }
 
-  /** Whether the gateway ended it as one that reached its limit. */
+  /** Whether the gateway ended the reply at its limit. */
   get isStopped(): boolean {
     return this.#cut !== undefined && "usage" in this.#cut;
   }
 
-  /** Why the gateway broke it off; `undefined`: it did not. */
+  /** The failure with which the gateway ended the reply; `undefined`: it did not. */
   get failure(): GatewayError | undefined {
     return this.#cut !== undefined && "failure" in this.#cut ? this.#cut.failure : undefined;
   }
 
-  /** Ends it as one that reached its token limit: the vendor is stopped, {@link rest} ends the reply. */
+  /** Ends the reply as if it had reached its token limit: the vendor is stopped, {@link rest} returns the end. */
   stop(usage: Usage | undefined): void {
     this.#end({ usage });
   }
 
-  /** Ends it as one that failed: {@link ready} rejects. */
+  /** Ends the reply with a failure: {@link ready} rejects. */
   fail(failure: GatewayError): void {
     this.#end({ failure });
   }
 
-  /** Resolves to whether there is something to {@link take}; false at the end. */
+  /** Resolves to true when there is something to {@link take}, to false at the end. */
   ready(): Promise<boolean> {
     if (this.#cut !== undefined) {
       return this.failure ? Promise.reject(this.failure) : Promise.resolve(false);
@@ -300,15 +299,15 @@ export class StreamReply<Out extends Chunk> {
     return this.#body.ready();
   }
 
-  /** What has come for the client; empty where no event is complete yet. */
+  /** Returns the received piece for the client; empty where no event is complete yet. */
   take(): Out {
     const chunk = this.#stream.push(this.#body.take());
     if (chunk.length > 0) this.#call.answered();
     return chunk;
   }
 
-  /** What is left for the client once {@link ready} has said no; `undefined`: nothing. Throws where the
-   * stream was cut. */
+  /** Returns the rest for the client once {@link ready} resolved to false; `undefined`: nothing.
+   * @throws HttpFailure where the stream was cut */
   rest(): Out | undefined {
     const stream = this.#stream;
     if (this.#cut !== undefined && "usage" in this.#cut) {
@@ -319,12 +318,12 @@ export class StreamReply<Out extends Chunk> {
     if (stream.failed) return undefined;
     const last = stream.end();
     if (last.length > 0) return last;
-    // The connection closed in good order, but had the vendor said that it was done?
+    // The connection closed cleanly, but without a terminal event the reply is incomplete.
     if (!stream.finished) throw new HttpFailure("reset", "the stream was cut");
     return undefined;
   }
 
-  /** The event that ends a stream which failed; empty: the caller is told by the failure itself. */
+  /** The event that ends a failed stream; empty where the failure is thrown instead. */
   errorEvent(reported: GatewayError): Out {
     return this.#stream.errorEvent(reported);
   }
@@ -332,18 +331,18 @@ export class StreamReply<Out extends Chunk> {
   #end(cut: Cut): void {
     if (this.#cut !== undefined || this.isOver) return;
     this.#cut = cut;
-    // Wakes whoever waits for the vendor.
+    // Wakes the pending read.
     this.#body.cancel();
   }
 }
 
 /**
- * The body of a vendor's complete reply; `undefined`: it is streamed. A complete one is read before its head is passed
- * on, so that a broken one is still an error and not half a reply.
+ * Reads the body of a vendor's complete reply; `undefined`: the reply is streamed. The body is read before its head is
+ * sent, so that a cut body becomes an error and not half a reply.
  *
- * @param isStreamed default: where its content type is that of a stream of events
- * @throws GatewayError UPSTREAM_ERROR where it is neither JSON nor a stream of events
- * @throws HttpFailure where it was cut
+ * @param isStreamed default: whether the content type is `text/event-stream`
+ * @throws GatewayError UPSTREAM_ERROR where the body is neither JSON nor an event stream
+ * @throws HttpFailure where the body was cut
  */
 export async function readCompleteBody(
   { headers, body }: VendorReply,

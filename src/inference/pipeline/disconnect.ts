@@ -1,16 +1,16 @@
 /**
- * What a client's disconnect means for the vendor's reply and for its charge (R-TXT-9, R-MON-11): decided here and
- * nowhere else.
+ * Decides what a client's disconnect means for the vendor's reply and for the charge (R-TXT-9, R-MON-11). No other file
+ * decides this.
  *
  * | when the client disconnects | the vendor | charged |
  * |---|---|---|
  * | before the whole request was sent | is stopped | nothing |
- * | after that, before content | is stopped; read to its end where it is drained or its model reasons | the input, estimated; or what it reports |
- * | after the first content | is read on for the grace, or to its end where it is drained or its model reasons | what it reports; else the input and what came, estimated |
+ * | after that, before content | is stopped; read to its end with `drain` or a reasoning model | the input, estimated; or what it reports |
+ * | after the first content | is read for the grace period; to its end with `drain` or a reasoning model | what it reports; else the input and the received text, estimated |
  *
- * `on_disconnect: abort` stops the vendor at once: what it does not report is estimated. At most
- * {@link detachedRepliesMax} replies of a process are read for clients that have disconnected; the vendors of more are
- * stopped. Where the gateway stops, vendors are stopped, and the call ends as `gateway_stopped`.
+ * `on_disconnect: abort` stops the vendor at once: what it does not report is estimated. A process reads at most
+ * {@link detachedRepliesMax} replies after their clients disconnected; further vendors are stopped. When the gateway
+ * stops, it stops the vendors, and the call ends as `gateway_stopped`.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { CancelSource, type CancelSignal } from "../../core/cancel-signal.ts";
@@ -19,7 +19,7 @@ import { detachedRepliesMax, detachedReplyMs } from "../../config/limits.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Call } from "./call.ts";
 
-/** What {@link DisconnectHandler} needs. */
+/** Options of {@link DisconnectHandler}. */
 export interface DisconnectHandlerOptions {
   /** Cancelled when the client disconnects or the gateway stops. */
   readonly client: CancelSignal;
@@ -27,10 +27,10 @@ export interface DisconnectHandlerOptions {
   readonly call: Call;
 }
 
-/** Between a client and the vendors that are asked for it. */
+/** Handles the disconnect of one call's client: stops the vendor or detaches its reply, and names the ending. */
 export class DisconnectHandler {
   readonly #options: DisconnectHandlerOptions;
-  /** Stops vendors whose replies are read on after a disconnect; made only where there is one. */
+  /** Stops the vendor; separate from the client's signal, so that the reply can outlive the client. */
   #vendor: CancelSource | undefined;
   #detachedReadMs = 0;
   #isDetached = false;
@@ -39,25 +39,25 @@ export class DisconnectHandler {
     this.#options = options;
   }
 
-  /** Whether the client has disconnected while its vendor continues. */
+  /** Whether the client disconnected while the vendor continues. */
   get isDetached(): boolean {
     return this.#isDetached;
   }
 
-  /** Whether the client has disconnected, or the gateway stops. */
+  /** Whether the client disconnected or the gateway is stopping. */
   get isCancelled(): boolean {
     return this.#options.client.aborted;
   }
 
-  /** Whether it is the gateway that stops. */
+  /** Whether the gateway is stopping. */
   get isStopping(): boolean {
     return this.#options.client.reason instanceof GatewayStopping;
   }
 
-  /** What stops a vendor. @param detachedReadMs how long its reply is read on after a disconnect, see {@link PlannedRoute} */
+  /** Returns the signal that stops a vendor. @param detachedReadMs see {@link PlannedRoute} */
   signalFor(detachedReadMs: number): CancelSignal {
     const { client } = this.#options;
-    // Nobody waits any more: a vendor that was not asked yet is not asked.
+    // Without a client no further attempt is made.
     if (client.aborted || detachedReadMs === 0) return client;
     this.#detachedReadMs = detachedReadMs;
     if (this.#vendor === undefined) {
@@ -67,14 +67,14 @@ export class DisconnectHandler {
     return this.#vendor;
   }
 
-  /** The vendor's reply has ended. */
+  /** Releases the listener and the timer. Call it when the vendor's reply has ended. */
   end(): void {
     if (this.#vendor === undefined) return;
     this.#options.client.removeEventListener("abort", this.#onDisconnect);
     this.#options.detached.end(this.#vendor);
   }
 
-  /** Names the ending of a call that failed with `told`. @param isDone whether the client has the whole reply */
+  /** Names the ending of a failed call. @param isDone whether the client has the whole reply */
   endFailed(error: GatewayError, isDone: boolean): void {
     const { call } = this.#options;
     if (isDone) call.end(CallEnding.COMPLETED);
@@ -82,9 +82,9 @@ export class DisconnectHandler {
     else call.endFailed(error);
   }
 
-  /** Names the ending of a call whose reply was delivered as far as its client took it. */
+  /** Names the ending of a call whose delivery did not fail. @param isDone whether the client has the whole reply */
   endDelivered(isDone: boolean): void {
-    // The client went away between two writes, or did not read while the gateway stopped: nobody threw.
+    // The client disconnected between two writes, or did not read while the gateway stopped: nothing was thrown.
     const unread = this.isStopping ? CallEnding.GATEWAY_STOPPED : CallEnding.CLIENT_GONE;
     this.#options.call.end(isDone ? CallEnding.COMPLETED : unread);
   }
@@ -114,21 +114,21 @@ export class DisconnectHandler {
   };
 }
 
-/** Replies consumed after their clients disconnected: bounded in time and in number. */
+/** Replies that are read after their clients disconnected: limited in time and in number. */
 export class DetachedReplies {
-  /** How each of them is stopped. */
+  /** The timer that stops each vendor. */
   readonly #running = new Map<CancelSource, NodeJS.Timeout>();
   #isOpen = true;
 
-  /** How many run. */
+  /** Number of detached replies. */
   get count(): number {
     return this.#running.size;
   }
 
   /**
-   * Begins one: `vendor` is stopped after `readOnMs` milliseconds, at the latest after {@link detachedReplyMs}.
+   * Detaches a reply: its vendor is stopped after `detachedReadMs`, at the latest after {@link detachedReplyMs}.
    *
-   * @returns false where there are too many, or the gateway stops
+   * @returns false where there are too many, or the gateway is stopping
    */
   begin(vendor: CancelSource, detachedReadMs: number): boolean {
     if (!this.#isOpen || this.#running.size >= detachedRepliesMax) return false;
@@ -138,13 +138,13 @@ export class DetachedReplies {
     return true;
   }
 
-  /** One has ended, or never began. */
+  /** Removes a reply that has ended; harmless where it was never detached. */
   end(vendor: CancelSource): void {
     clearTimeout(this.#running.get(vendor));
     this.#running.delete(vendor);
   }
 
-  /** Stops all of them, and lets none begin. */
+  /** Stops all vendors, and detaches no further replies. */
   stop(): void {
     this.#isOpen = false;
     for (const vendor of this.#running.keys()) vendor.cancel();

@@ -1,18 +1,18 @@
-/** Sets money aside for a call, durably, before its vendor is asked. */
+/** Holds money for a call, durably, before the first attempt. */
 import type { Chunk } from "./adapter.ts";
 import { holdRefused } from "./failures.ts";
 import type { HoldPlan } from "./hold-plan.ts";
 import type { Quoted } from "./quote.ts";
 
-/** A call whose money is held: it must be settled. */
+/** A call with a hold: it must be settled. */
 export interface Held<Out extends Chunk> extends Quoted<Out> {
   readonly plan: HoldPlan;
 }
 
 /**
- * Holds for the most that the request can be. Where the balance does not cover that, its tokens are counted and the
- * count is held, so that a refusal is by exact figures. Nothing is counted where even a request of no tokens would cost
- * too much, as it does for an account without money.
+ * Holds the maximum cost of the request. Where the balance does not cover it, the tokens are counted and the exact cost
+ * is held, so that a refusal names exact figures. Nothing is counted where even zero tokens would cost too much, as for
+ * an empty account.
  *
  * @throws GatewayError INSUFFICIENT_BALANCE
  */

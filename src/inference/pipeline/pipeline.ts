@@ -1,6 +1,5 @@
 /**
- * The path of every call that can cost money, phase by phase. Each phase takes the result of the one before it, and
- * adds to it:
+ * The path of every billable call, phase by phase. Each phase takes the result of the previous one and adds to it:
  *
  * | phase | decides | file |
  * |---|---|---|
@@ -25,18 +24,17 @@ import { read } from "./read.ts";
 import { logFailure, settle, type CallEnd, type Reached } from "./settle.ts";
 import { type Sink, withinSettleWait } from "../../core/sink.ts";
 
-/** A call whose reply is out. */
+/** A call whose reply was sent. */
 export interface CallResult {
   readonly call: Call;
-  /** Resolves when the call is settled. Never rejects: a failure has been reported. */
+  /** Resolves when the call is settled. Never rejects: the ledger reports a failure. */
   readonly settled: Promise<void>;
 }
 
 /**
- * Runs a call and pushes its reply into a sink. Resolves when the reply is out; it is settled whether anybody waits for
- * that or not.
+ * Runs a call and pushes its reply into a sink. Resolves when the reply was sent; the settlement runs on by itself.
  *
- * @throws GatewayError where the sink was not told of the failure: before the head, and in styles without error events
+ * @throws GatewayError where the sink got no error event: before the head, and in styles without error events
  */
 export async function runCall<Out extends Chunk>(
   adapter: CallAdapter<Out>,
@@ -63,7 +61,7 @@ export async function runCall<Out extends Chunk>(
   return { call: admitted.call, settled: settled(reached, ended) };
 }
 
-/** What the caller is told of a failure; names the ending of the call. */
+/** Names the ending of a failed call, logs the failure, and returns the caller's error. */
 function failed<Out extends Chunk>(
   { call, context, deps }: Reached<Out>,
   error: unknown,

@@ -1,16 +1,16 @@
-/** Reads a request as far as a call needs it, and finds its model. */
+/** Reads a request as far as billing and routing need it, and finds its model. */
 import type { ModelConfig } from "../../config/config.ts";
 import { type Admitted, admitModel, admitTextModel, requireActive } from "./admit.ts";
 import type { CallAdapter, Chunk, ReadRequest } from "./adapter.ts";
 import type { Call } from "./call.ts";
 
-/** A call whose request is known. */
+/** A call whose request has been read. */
 export interface ReadCall<Out extends Chunk> extends Admitted<Out> {
   readonly request: ReadRequest<Out>;
   readonly model: ModelConfig;
 }
 
-/** Reads the request; of a suspended account it reads nothing. @throws GatewayError */
+/** Reads the request. A suspended account is refused first. @throws GatewayError */
 export function read<Out extends Chunk>(admitted: Admitted<Out>): ReadCall<Out> {
   const { call, adapter, context, deps } = admitted;
   const { caller } = context;
@@ -23,7 +23,7 @@ export function read<Out extends Chunk>(admitted: Admitted<Out>): ReadCall<Out> 
   return { ...admitted, request, model: find(deps.catalogue, caller, key) };
 }
 
-/** The request. Where it is refused, its record still says which model it names. */
+/** Reads the request. The call record of an invalid one still names its model. */
 function readRequest<Out extends Chunk>(call: Call, adapter: CallAdapter<Out>): ReadRequest<Out> {
   try {
     return adapter.read();
