@@ -155,7 +155,7 @@ async function openGateway(
       unlimitedRoutes: { has: () => false, add() {} },
       detached: new DetachedReplies(),
     },
-    () => Promise.reject(new TypeError("nothing is made in the background")),
+    () => Promise.reject(new TypeError("the warm-up runs no background responses")),
   );
   const notNative = () => Promise.reject(new TypeError("nothing is served in a vendor's form"));
   const { wire } = directHandlers(handlers, { exchange: notNative, followLink: notNative });

@@ -1,4 +1,4 @@
-/** How many tokens a request has: as the model's vendor counts, else as the gateway counts or estimates. */
+/** Counts the tokens of a request: by the model's vendor, else by a public tokenizer, else by an estimate. */
 import { create } from "@bufbuild/protobuf";
 import {
   type CountTokensRequest,
@@ -24,7 +24,7 @@ import { familyOf } from "./tokens/family.ts";
 import { countQuestion } from "./tokens/request-tokens.ts";
 import { tryRoutes, type OpenReply, type Upstream } from "./upstream.ts";
 
-/** Counts. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
+/** Counts the tokens of a request. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
 export type CountTokens = (
   request: CountTokensRequest,
   context: CallContext,
@@ -37,14 +37,13 @@ export interface CountTokensOptions {
   readonly counter: TokenCounter;
 }
 
-/** How long a vendor may take to count, in milliseconds: an estimate at once is worth more than a count
- * that comes late. */
+/** Timeout of a vendor's count, in milliseconds: an early estimate is worth more than a late count. */
 const countMs = 10_000;
 
-/** The longest count in bytes. */
+/** Size limit of a vendor's answer, in bytes. */
 const countBytesMax = 64 * 1024;
 
-/** What a picture or a file is taken for, in tokens: a picture as large as models see them. */
+/** Assumed tokens of an image or a file: an image of the largest size that models see. */
 const tokensPerFile = 1_600;
 
 export function createCountTokens(options: CountTokensOptions): CountTokens {
@@ -71,7 +70,7 @@ export function createCountTokens(options: CountTokensOptions): CountTokens {
 function styleOf({ dialect }: CountTokensRequest): { style: TextDialect; tokenCount: TokenCount } {
   const style = textDialects.get(dialect);
   if (style?.tokenCount !== undefined) return { style, tokenCount: style.tokenCount };
-  const text = "dialect: name one that has a way to ask for a count: messages or responses";
+  const text = "dialect: send one that can count tokens: messages or responses";
   throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "dialect" });
 }
 
@@ -83,7 +82,7 @@ interface CountContext {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** `undefined` where no vendor counts in this dialect, or none that does is well. */
+/** Asks the vendors; `undefined` where none counts in this dialect, or all failed. */
 async function countByVendor(
   upstream: Upstream,
   countContext: CountContext,
@@ -117,13 +116,13 @@ async function countByVendor(
   }
 }
 
-/** The vendor's body. What it may not be asked is estimated.  @throws GatewayError INVALID_REQUEST */
+/** The checked body for a vendor. @throws GatewayError INVALID_REQUEST, after which the count is estimated */
 function guardedBody({ request, body }: CountContext, model: string): readonly Buffer[] {
   textDialects.get(request.dialect)?.guard?.(body.bytes, { isVerified: false });
   return body.forVendor(model);
 }
 
-/** `undefined` where the vendor told no count. */
+/** Reads a vendor's answer; `undefined` where it has no count. */
 async function readCount({ reply, refusal }: OpenReply): Promise<CountTokensResponse | undefined> {
   const { status } = reply;
   const body = refusal?.body ?? (await reply.body.whole(countBytesMax));
@@ -143,7 +142,8 @@ function countOf(body: Buffer): number | undefined {
   }
 }
 
-/** Exactly where the model's tokenizer is public, its pictures aside; else by the length of its text. */
+/** Counts the text exactly where the model's tokenizer is public, else estimates it by its length. Media are always
+ * estimated. */
 async function countLocally(counter: TokenCounter, model: string, body: Buffer): Promise<number> {
   const encoding = familyOf(model)?.encoding;
   if (encoding !== undefined) {

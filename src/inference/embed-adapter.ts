@@ -1,4 +1,4 @@
-/** Requests for embeddings: bytes in OpenAI's form, passed on as they are. */
+/** Embeddings requests: bytes in OpenAI's form, relayed unchanged. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { EmbedRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
@@ -42,7 +42,7 @@ export class EmbedAdapter extends CallAdapter<Buffer> {
   }
 }
 
-/** A request for embeddings that has been read. */
+/** An embeddings request that has been read. */
 class EmbeddingsRequest extends ReadRequest<Buffer> {
   override readonly dialect = Dialect.CHAT_COMPLETIONS;
   override readonly operation = "embed";
@@ -72,7 +72,7 @@ class EmbeddingsRequest extends ReadRequest<Buffer> {
   }
 
   stream(): ReplyStream<Buffer> {
-    throw unusableReply("a stream of events for embeddings");
+    throw unusableReply("an event stream for an embeddings request");
   }
 
   headers({ upstream, length }: ReplyHead): Record<string, string> {

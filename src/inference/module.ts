@@ -1,4 +1,4 @@
-/** Puts inference together. */
+/** Builds the inference room. */
 import type { Logger } from "pino";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { ResponseService } from "../../gen/uas/inference/v1/response_service_pb.ts";
@@ -29,7 +29,7 @@ import type { TokenCounter } from "./tokens/counter.ts";
 import { createUnlimitedRoutes } from "./unlimited-routes.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** What inference needs of the rest. */
+/** Options of {@link createInference}. */
 interface InferenceRoomOptions {
   readonly config: Config;
   readonly vendors: ReadonlyMap<string, Vendor>;
@@ -43,11 +43,11 @@ interface InferenceRoomOptions {
   readonly counter: TokenCounter;
   readonly upstream: Upstream;
   readonly database: Pick<Database, "pool" | "url">;
-  /** Runs responses in the background. */
+  /** Runs background responses. */
   readonly background: BackgroundTasks;
 }
 
-/** Makes the services, and what other rooms need of inference. */
+/** Creates the services, and the parts that other rooms use. */
 export function createInference(options: InferenceRoomOptions) {
   const { config, calls, state, counter, upstream, background: tasks } = options;
   const catalogue = createCatalogue(config.models);
@@ -68,9 +68,7 @@ export function createInference(options: InferenceRoomOptions) {
   return { services, catalogue, handlers, refusedKeys, unlimitedRoutes };
 }
 
-/* What calls cost, as the operator's configuration says. */
-
-/** Makes it. */
+/** Creates the pricing from the configured prices. */
 export function createPricing(prices: PriceBook): Pricing {
   return {
     priceAt: (model, startMs) => priceAt(model.prices, startMs),

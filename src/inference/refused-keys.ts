@@ -1,6 +1,6 @@
 /**
- * Calls with keys that are known and no good: each has a record with the true reason, for the key's account and the
- * operator. Their callers learn nothing of it (R-AUTH-2).
+ * Records calls with a recognised key that is disabled, deleted or expired, with the true reason, for the key's account
+ * and the operator. The caller does not learn the reason (R-AUTH-2).
  */
 import type { Logger } from "pino";
 import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
@@ -19,23 +19,23 @@ const endings: Readonly<Record<RefusedKey["reason"], CallEnding>> = {
   expired: CallEnding.KEY_EXPIRED,
 };
 
-/** What {@link createRefusedKeys} needs. */
+/** Options of {@link createRefusedKeys}. */
 export interface RefusedKeysOptions {
   readonly ledger: Pick<Ledger, "record">;
   readonly log: Logger;
   readonly metrics: Metrics;
 }
 
-/** Takes calls with such keys. */
+/** Records calls with refused keys. */
 export interface RefusedKeys {
-  /** Records a call, unless its key has had its share of records. */
+  /** Records a call. @returns false where its key has reached the limit of records */
   readonly record: OnRefusedKey;
-  /** Tells how many calls of the last minute have no record. */
+  /** Logs how many calls of the current minute have no record. */
   stop(): Promise<void>;
 }
 
-/** Records them: of each key so many a minute, for a client that hammers with a disabled key must not fill the log.
- * The others are counted, and the log is told their number when the minute is over. */
+/** Creates the recorder. Each key has a limit of records a minute, because a client that retries a disabled key in a
+ * loop must not fill the call log. Further calls are counted, and their number is logged at the end of the minute. */
 export function createRefusedKeys(options: RefusedKeysOptions): RefusedKeys {
   const { ledger, log } = options;
   let counts = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** InferenceService over the network: its handlers, their replies as the messages of RPCs. */
+/** Implements InferenceService: calls the handlers and converts their replies to messages of RPCs. */
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { GenerateEvent, Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
@@ -91,12 +91,12 @@ function contextOf({ values, signal, requestHeader }: HandlerContext): CallConte
 
 function requireGeneration(generation: Generation | undefined): Generation {
   if (generation !== undefined) return generation;
-  throw new GatewayError(ErrorCode.INVALID_REQUEST, "generation: say what to generate", {
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, "generation: send the generation request", {
     param: "generation",
   });
 }
 
-/** Whoever may see models: a key those that it may use, others all. @throws GatewayError ACCESS_DENIED */
+/** The caller of the model list: a key sees the models it may use, others see all. @throws GatewayError ACCESS_DENIED */
 function admitReader(caller: Caller | undefined): Caller {
   if (caller === undefined || caller.kind === "key") admitCaller(caller);
   return caller ?? anonymous;
@@ -105,14 +105,14 @@ function admitReader(caller: Caller | undefined): Caller {
 const wireMessages: Messages<Buffer, ExchangeResponse> = {
   head: ({ status, headers }) =>
     create(ExchangeResponseSchema, { part: { case: "head", value: { status, headers } } }),
-  // As `create` would make it, without going through the schema for each chunk.
+  // A plain object equals the result of `create`, without the schema's work for each chunk.
   of: (value) =>
     value.length === 0
       ? []
       : [{ $typeName: ExchangeResponseSchema.typeName, part: { case: "chunk", value } }],
 };
 
-/** The events of a reply; the first one tells what the vendor's style could not carry of the request. */
+/** Converts events to messages; the first one names the request members that the vendor's style could not carry. */
 function typedMessages(): Messages<GenerateEvent[], StreamGenerateResponse> {
   let dropped: string[] = [];
   return {
@@ -135,7 +135,7 @@ function message(event: GenerateEvent): StreamGenerateResponse {
   return { $typeName: "uas.inference.v1.StreamGenerateResponse", event, dropped: [] };
 }
 
-/** Embeddings are no stream. */
+/** Embeddings are never streamed. */
 function refuseStream(): never {
-  throw new Error("a streamed reply to a request for embeddings");
+  throw new Error("a streamed reply to an embeddings request");
 }

@@ -1,4 +1,4 @@
-/** What adapters share where a vendor is asked in another form than the caller's. */
+/** Helpers of adapters for vendors that speak another style than the caller. */
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { VendorDialect } from "../dialect/dialect.ts";
@@ -8,36 +8,36 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { VendorRefusal } from "./pipeline/adapter.ts";
 import { memberList, memberName } from "./headers.ts";
 
-/** The codec of a style that vendors speak. */
+/** Finds the codec of a vendor's style. @throws Error where no vendor speaks it */
 export function vendorDialect(dialect: Dialect | undefined): VendorDialect {
   const found = Object.entries(vendorDialects).find(([id]) => Number(id) === dialect)?.[1];
   if (found === undefined) throw new Error(`no vendor speaks dialect ${dialect}`);
   return found;
 }
 
-/** Gives the tools of a reply their own names back. */
+/** Creates the restorer of a reply's original tool names. */
 export function toolRestorer(generation: Generation): ToolRestorer {
   return new ToolRestorer(generation.conversation?.tools ?? []);
 }
 
-/** R-TXT-2: a strict caller wants all or nothing. @throws GatewayError INVALID_REQUEST */
+/** Refuses a strict request that the vendor's style cannot carry completely (R-TXT-2). @throws GatewayError INVALID_REQUEST */
 export function refuseDropped(dropped: readonly string[]): void {
   const [first] = dropped;
   if (first === undefined) return;
   throw new GatewayError(
     ErrorCode.INVALID_REQUEST,
-    `The model's vendor cannot be told: ${memberList(dropped)}. Leave it out, or send x-uas-strict: false to have it left out`,
+    `The model's vendor does not support: ${memberList(dropped)}. Leave it out, or send x-uas-strict: false to have it left out`,
     { param: memberName(first) },
   );
 }
 
-/** As the caller's style calls a member. Some names are the client's own: `constructor` must not be found. */
+/** The caller's name of a member. Clients choose some names, so inherited ones (`constructor`) must not be found. */
 export function memberNameOf(memberNames: Readonly<Record<string, string>>, name: string): string {
   return (Object.hasOwn(memberNames, name) ? memberNames[name] : undefined) ?? name;
 }
 
-/** Names the member at fault as the caller's style does; the vendor's codec knows it by the contract's name.
- * The message names it too: not all styles have a place for it beside the message. */
+/** Converts an error of the vendor's codec, which names the invalid member as the contract does, to the caller's name.
+ * The message includes the name, because not every style has a `param`. */
 export function withMemberName(
   memberNames: Readonly<Record<string, string>>,
   error: unknown,
@@ -55,7 +55,7 @@ export function withMemberName(
   });
 }
 
-/** R-ERR-4: the vendor's refusal in another style than the caller's, with its status and message. */
+/** Converts a vendor's refusal in another style than the caller's, with its status and message (R-ERR-4). */
 export function toVendorError(
   { status, body, error }: VendorRefusal,
   dialect: Dialect | undefined,

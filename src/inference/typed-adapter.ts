@@ -29,7 +29,7 @@ export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
   readonly #generation: Generation;
   readonly #onReply: ((reply: Reply) => void) | undefined;
 
-  /** @param onReply gets a reply that came whole. Default: its events are enough */
+  /** @param onReply called with a complete reply. Default: only its events are sent */
   constructor(generation: Generation, onReply?: (reply: Reply) => void) {
     super();
     this.#generation = generation;
@@ -58,7 +58,7 @@ export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
   }
 }
 
-/** A request in the contract's own messages that has been checked. */
+/** A valid request in the contract's own messages. */
 export class TypedRequest extends ReadRequest<GenerateEvent[]> {
   override readonly dialect = undefined;
   readonly #generation: Generation;
@@ -89,7 +89,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: undefined,
     });
-    // Parts of the vendor's own style pass as they are.
+    // Parts in the vendor's own style are relayed unchanged, so they must be checked.
     codec.guard?.(encoded.body, { isVerified: false, vendorUrl });
     return { headers: encoded.headers, body: [encoded.body], dropped: encoded.dropped };
   }
@@ -99,13 +99,13 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     const reply = tools.reply(vendorDialect(dialect).decodeReply(body));
     reply.model = this.#generation.model;
     this.#onReply?.(reply);
-    // Who asked for a whole reply has it already: an event stands for it.
+    // `onReply` has the complete reply already: one empty event stands for it.
     const events = this.#generation.stream ? replyEvents(reply) : [create(GenerateEventSchema)];
     return { body: events, usage: reply.usage, textBytes: replyTextBytes(reply) };
   }
 
   stream({ dialect }: PlannedRoute): ReplyStream<GenerateEvent[]> {
-    if (!this.#generation.stream) throw new UnreadableReplyError("a stream, not asked for");
+    if (!this.#generation.stream) throw new UnreadableReplyError("a stream, not requested");
     const tools = toolRestorer(this.#generation);
     return new TypedStream(new EventStream(vendorDialect(dialect).decodeStream(), tools), {
       model: this.#generation.model,
@@ -125,7 +125,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
 class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
   readonly #model: string;
 
-  /** The parts that have begun and not ended. */
+  /** The parts that have not ended. */
   readonly #open = new Set<number>();
 
   constructor(source: EventStream, { model }: { readonly model: string }) {
@@ -141,7 +141,7 @@ class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
     return this.#named(this.source.end());
   }
 
-  /** Nothing: a typed caller gets the error itself. */
+  /** Empty: a typed caller gets the thrown error. */
   errorEvent(): GenerateEvent[] {
     return [];
   }
@@ -153,7 +153,7 @@ class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
     return [...ends, lengthEnd(usage)];
   }
 
-  /** The public name of the model in place of the vendor's. */
+  /** Replaces the vendor's model name by the public one. */
   #named(events: GenerateEvent[]): GenerateEvent[] {
     for (const { kind } of events) {
       if (kind.case === "start") kind.value.model = this.#model;

@@ -1,4 +1,4 @@
-/** Asks vendors: finds the routes of a model, and makes single attempts, each vendor with its limit of calls in flight. */
+/** Finds the routes of a model, and makes attempts at vendors within their limits of calls in flight. */
 import type { Logger } from "pino";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelConfig, RouteConfig, VendorConfig } from "../config/config.ts";
@@ -10,59 +10,59 @@ import type { OperationName, Vendor, VendorCall, VendorReply } from "../vendor/v
 import type { PlannedRoute, PreparedCall } from "./pipeline/adapter.ts";
 import { failureError, readRefusal, retryAfterSeconds, type Refusal } from "./upstream-refusal.ts";
 
-/** Opens replies. */
+/** Sends requests to vendors. */
 export interface Upstream {
-  /** The model's routes in order, each with the dialect to ask in: the caller's where its vendor speaks it,
-   * else the one that the vendor speaks best. For another operation than text generation only those whose
-   * vendors can be asked for it in the caller's dialect: maybe none.
+  /** The model's routes in order, each with its dialect: the caller's where the vendor speaks it, else the vendor's
+   * preferred one. For an operation other than text generation only the routes whose vendors offer it in the caller's
+   * dialect, possibly none.
    * @param dialect the caller's; `undefined`: it has none */
   plan(
     model: ModelConfig,
     dialect: Dialect | undefined,
     operation?: OperationName,
   ): readonly PlannedRoute[];
-  /** Asks the vendor of one route, once. Resolves to its answer, or to why there is none. */
+  /** Makes one attempt. Resolves to the vendor's answer, or to the error. */
   attempt(planned: PlannedRoute, options: AttemptOptions): Promise<AttemptResult>;
-  /** What is told where a model has no route that can be asked. */
+  /** The error for a model without a usable route. */
   unserved(): GatewayError;
-  /** How a vendor did last, as this process sees it. */
+  /** The health of a vendor, as this process sees it. */
   vendorHealth(vendor: string): VendorHealth;
-  /** A vendor has failed at something that was not asked here. @param what as operators read it */
+  /** Records a failure of a vendor outside these attempts. @param what a text for operators */
   reportFailure(vendor: string, what: string): void;
 }
 
-/** What to ask. */
+/** Options of one attempt. */
 interface AttemptOptions {
-  /** What to ask for. Default: a text generation. */
+  /** The operation. Default: text generation. */
   readonly operation?: OperationName | undefined;
-  /** Makes the request, once the vendor has a place for it. */
+  /** Builds the request, once the vendor has a free slot. */
   prepare(): AttemptRequest;
 }
 
 /** A request for a vendor. */
 interface AttemptRequest extends VendorCall {
-  /** Sends it. Absent: the vendor is asked in the planned dialect, for the operation. @throws HttpFailure */
+  /** Sends the request. Absent: it is sent in the planned dialect, for the operation. @throws HttpFailure */
   readonly send?: PreparedCall["send"];
 }
 
-/** What came of an attempt. */
+/** The result of one attempt. */
 type AttemptResult = OpenReply | FailedAttempt;
 
-/** An attempt without an answer that could go to the customer. */
+/** An attempt without an answer for the customer. */
 interface FailedAttempt {
   readonly error: GatewayError;
-  /** Whether the request may be running, or would fail elsewhere, too: no other route is asked. */
+  /** Whether no other route is tried: the request may be running, or would fail there too. */
   readonly isFinal: boolean;
 }
 
-/** A vendor's answer that goes to the customer. */
+/** A vendor's answer for the customer. */
 export interface OpenReply {
   readonly planned: PlannedRoute;
   readonly reply: VendorReply;
-  /** The vendor refused the request as invalid: this is its whole answer. `undefined`: it accepted. */
+  /** The vendor's whole answer, where it refused the request as invalid; `undefined`: it accepted. */
   readonly refusal: { readonly error: GatewayError; readonly body: Buffer } | undefined;
   readonly error?: undefined;
-  /** Gives the vendor's place back, and stops it where its reply has not ended. Call it once. */
+  /** Releases the vendor's slot, and stops a vendor whose reply has not ended. Call it once. */
   close(): void;
 }
 
@@ -179,7 +179,7 @@ class RoutedUpstream implements Upstream {
     return { error, isFinal: !canRetry };
   }
 
-  /** @throws what is no failure of HTTP, and what was aborted: neither is the vendor's */
+  /** Classifies an error. @throws the error itself where it was aborted, or is not a failure of the vendor */
   #failed(error: unknown, vendor: string): FailedAttempt {
     const failure = error instanceof GatewayError ? error.cause : error;
     if (!(failure instanceof HttpFailure)) throw error;
@@ -191,7 +191,7 @@ class RoutedUpstream implements Upstream {
     const fields = { vendor, failure: kind, cause: failure.message };
     this.#options.log.warn(fields, "a vendor gave no reply");
     const reported = error instanceof GatewayError ? error : failureError(kind, failure);
-    // Where the request has been sent it may be running, and another route would run it twice.
+    // A request that was sent may be running: another route would run it twice.
     return { error: reported, isFinal: !isConnect };
   }
 
@@ -222,7 +222,7 @@ function send(
   return other === undefined ? vendor.exchange(call) : other.send(call);
 }
 
-/** Reads a refusal whole, and what it means. */
+/** Reads the body of a refusal and classifies it. */
 async function readRefused(
   reply: VendorReply,
   vendor: Vendor,
@@ -234,13 +234,13 @@ async function readRefused(
   return { refusal: readRefusal({ status, headers, body, fault, retryAfter }), body };
 }
 
-/** Asks in the order of the routes until one answers. @throws GatewayError */
+/** Tries the routes in order until one answers. @throws GatewayError of the last attempt */
 export async function tryRoutes(
   upstream: Upstream,
   routes: readonly PlannedRoute[],
   options: Omit<AttemptOptions, "prepare"> & {
     callFor(planned: PlannedRoute): AttemptRequest;
-    /** Gets each failed attempt after which another route is asked. Default: nobody does. */
+    /** Called with each failed attempt that is not final. Default: nothing. */
     onFailed?(planned: PlannedRoute, error: GatewayError): void;
   },
 ): Promise<OpenReply> {
@@ -257,7 +257,7 @@ export async function tryRoutes(
   throw last ?? upstream.unserved();
 }
 
-/** How long a reply is read on after its client has disconnected, in milliseconds; Infinity: to its end. */
+/** How long a reply is read after its client disconnected, in milliseconds; Infinity: to its end. */
 export function detachedReadMs(
   { onDisconnect, disconnectGraceMs: graceMs = disconnectGraceMs }: VendorConfig,
   { isReasoning = false }: ModelConfig,
@@ -269,27 +269,25 @@ export function detachedReadMs(
 function overloaded(): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_OVERLOADED,
-    "The model runs as many calls as it can; retry after the time in the retry-after header",
+    "The model is at its limit of concurrent calls; retry after the time in the retry-after header",
   );
 }
 
 function unserved(route: RouteConfig | undefined): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_ERROR,
-    "The model cannot be served in this style; try another model",
+    "The model does not support this API style; use another model",
     { internal: `no vendor for route ${route?.vendor ?? "(none)"}` },
   );
 }
 
-/** How vendors did last, as one process sees it. */
-
-/** What is known of a vendor since the process began. Times in milliseconds since 1970. */
+/** The health of a vendor since the process started. Times in milliseconds since 1970. */
 interface VendorHealth {
-  /** The calls in flight now. */
+  /** The number of calls in flight. */
   readonly inFlight: number;
-  /** Its last failure. */
+  /** The last failure. */
   readonly failure: { readonly atMs: number; readonly what: string } | undefined;
-  /** Its last answer, and how long it took until the head of its reply. */
+  /** The last answer, and the time until the head of its reply. */
   readonly success: { readonly atMs: number; readonly durationMs: number } | undefined;
 }
 
@@ -297,21 +295,21 @@ type LastOutcomes = Omit<VendorHealth, "inFlight">;
 
 const nothing: LastOutcomes = { failure: undefined, success: undefined };
 
-/** Notes it. */
+/** Records the last outcomes of each vendor. */
 class VendorHealthLog {
   readonly #byVendor = new Map<string, LastOutcomes>();
 
-  /** What is known of a vendor. */
+  /** The last outcomes of a vendor. */
   of(vendor: string): LastOutcomes {
     return this.#byVendor.get(vendor) ?? nothing;
   }
 
-  /** It answered: with a reply, or with its judgement on the request. */
+  /** Records an answer: a reply, or a refusal of the request as invalid. */
   answered(vendor: string, durationMs: number): void {
     this.#byVendor.set(vendor, { ...this.of(vendor), success: { atMs: Date.now(), durationMs } });
   }
 
-  /** It did not. @param what in the words of the metrics, without anything that it said */
+  /** Records a failure. @param what the label of the metrics, without any text of the vendor */
   failed(vendor: string, what: string): void {
     this.#byVendor.set(vendor, { ...this.of(vendor), failure: { atMs: Date.now(), what } });
   }

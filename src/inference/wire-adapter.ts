@@ -1,4 +1,4 @@
-/** Requests and replies in a wire style: passed on as they are, or translated. */
+/** Requests and replies in a wire style: relayed unchanged, or translated. */
 import { asBuffer } from "../core/bytes.ts";
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
@@ -48,17 +48,17 @@ import {
 } from "./state/responses-memory.ts";
 import { ReasoningCollector, recallReasoning } from "./state/reasoning.ts";
 
-/** What an adapter needs beside the request. */
+/** Options of {@link WireAdapter}. */
 export interface WireAdapterOptions {
   readonly request: ExchangeRequest;
-  /** Our id of the call, a UUID. */
+  /** The gateway's id of the call, a UUID. */
   readonly callId: string;
   readonly accountId: string;
-  /** What is kept between calls. */
+  /** The state that outlives a call. */
   readonly state: CallState;
 }
 
-/** Members of responses that the gateway itself honours: no vendor needs them. */
+/** Members of the responses style that the gateway implements itself: dropping them loses nothing. */
 const gatewayMembers: ReadonlySet<string> = new Set(["store", "metadata", "previous_response_id"]);
 
 export class WireAdapter extends CallAdapter<Buffer> {
@@ -86,15 +86,15 @@ export class WireAdapter extends CallAdapter<Buffer> {
   }
 }
 
-/** A body, and what is known of the one that the client sent. */
+/** The body to send, and facts of the body that the client sent. */
 interface WireBody {
-  /** With what it refers to in its place. */
+  /** The body with its references resolved. */
   readonly body: Uint8Array;
-  /** The outline of the body as the client sent it, once another stands in its place. */
+  /** The outline of the client's body; `undefined` while `body` is the client's. */
   readonly sent: Outline | undefined;
-  /** The response that the request continues, once its conversation is in the body. */
+  /** The continued response, once its conversation is in the body; `undefined`: none. */
   readonly previous: string | undefined;
-  /** Bytes that the vendor keeps and its model reads. Default 0. */
+  /** Bytes that the vendor has stored and its model reads. Default 0. */
   readonly storedBytes?: number;
 }
 
@@ -109,7 +109,7 @@ export class WireRequest extends ReadRequest<Buffer> {
   readonly #style: TextDialect;
   readonly #read: WireBody;
   readonly #created = Math.floor(Date.now() / 1000);
-  /** Only where a reply is translated for a client that has no place for reasoning. */
+  /** Set only where a reply is translated for a client whose style cannot carry reasoning. */
   #collector: ReasoningCollector | undefined;
   #generation: Generation | undefined;
 
@@ -182,7 +182,7 @@ export class WireRequest extends ReadRequest<Buffer> {
       .filter((name) => this.dialect !== Dialect.RESPONSES || !gatewayMembers.has(name))
       .map((name) => memberNameOf(this.#style.memberNames, name));
     if (strict) refuseDropped(dropped);
-    // In its own style the client's headers count, as they do where the body is relayed.
+    // The client's headers win in its own style, as in a relayed request.
     const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
     return { headers: sent, body: [encoded.body], size: () => encoded.outline(), dropped };
   }
@@ -199,7 +199,7 @@ export class WireRequest extends ReadRequest<Buffer> {
     if (planned.dialect === this.dialect) {
       return this.#style.relayStream(this.#relayOptions(planned));
     }
-    if (!this.text.stream) throw new UnreadableReplyError("a stream, not asked for");
+    if (!this.text.stream) throw new UnreadableReplyError("a stream, not requested");
     return new TranslatedStream(this.#translation(planned));
   }
 
@@ -257,7 +257,7 @@ export class WireRequest extends ReadRequest<Buffer> {
         inputTokens: Math.max(1, estimateTokens(text.bytes)),
         generation: this.#withPreviousId(generation),
         onDropped: (name) => {
-          // What has no place in a chat client is kept here, where it matters.
+          // The collector stores the seal for the client: it is not lost.
           if (name === "reasoning.seal" && this.#collector !== undefined) return;
           if (!this.droppedOfReply.includes(name)) this.droppedOfReply.push(name);
         },
@@ -265,7 +265,7 @@ export class WireRequest extends ReadRequest<Buffer> {
     };
   }
 
-  /** What the reply repeats: the request as the client sent it. */
+  /** The request as the client sent it, for replies that repeat it. */
   #withPreviousId(generation: Generation): Generation {
     const { previous } = this.#read;
     if (previous === undefined) return generation;
@@ -274,7 +274,7 @@ export class WireRequest extends ReadRequest<Buffer> {
     return { ...generation, extras: [...generation.extras, extra] };
   }
 
-  /** The request in full: read once, and only where a vendor speaks another style. */
+  /** The decoded request: decoded once, and only where a vendor speaks another style. */
   #decoded(): Generation {
     const { platformAliases } = this.#options.request;
     const { outline } = this.text;
@@ -302,6 +302,6 @@ function styleOf(dialect: Dialect): TextDialect {
   if (style !== undefined) return style;
   throw new GatewayError(
     ErrorCode.INVALID_REQUEST,
-    "dialect: name one that carries text generation",
+    "dialect: send one that supports text generation",
   );
 }

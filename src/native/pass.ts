@@ -81,7 +81,7 @@ function requireIdentity(reply: VendorReply): VendorReply {
   const { "content-encoding": encoding = "identity" } = reply.headers;
   if (encoding === "identity") return reply;
   reply.body.cancel();
-  throw unusableReply(`content-encoding ${encoding}, not asked for`);
+  throw unusableReply(`content-encoding ${encoding}, not requested`);
 }
 
 /** Maps a failed vendor request to its error for the customer. @throws GatewayError; other errors unchanged */

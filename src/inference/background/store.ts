@@ -1,4 +1,4 @@
-/** Responses in the background, in the table of those that are kept: what to make, and what was made. */
+/** Stores background responses: first the request, then the response. They share the table of stored responses. */
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Pool } from "pg";
 import {
@@ -17,17 +17,17 @@ import { finishSql, rememberSql, requestSql, saveSql } from "../state/response-s
 import type { ResponseStore } from "../state/response-store.ts";
 import type { BackgroundTasks } from "./tasks.ts";
 
-/** Keeps them. */
+/** Stores background responses. */
 export interface BackgroundStore {
-  /** Writes down what is to be made. */
+  /** Stores a new background response. */
   begin(transaction: Transaction, pending: NewBackground): Promise<void>;
-  /** What is to be made; `undefined`: it was deleted, or is made. */
+  /** Finds a pending response; `undefined`: it was deleted, or is complete. */
   find(accountId: string, responseId: string): Promise<FoundBackground | undefined>;
-  /** Puts what was made in its place. Of a response that was deleted meanwhile nothing is kept. */
+  /** Stores the complete response. Stores nothing where it was deleted meanwhile. */
   finish(transaction: Transaction, finished: FinishedBackground): Promise<void>;
 }
 
-/** A response to make. */
+/** A new background response. */
 interface NewBackground {
   readonly accountId: string;
   readonly responseId: string;
@@ -36,15 +36,15 @@ interface NewBackground {
   readonly model: string;
   /** The response that it continues; `undefined`: none. */
   readonly previousResponseId: string | undefined;
-  /** What is told of it until it is made. */
+  /** The response as clients see it until it is complete. */
   readonly pending: JsonRecord;
-  /** The request's own `input`, parsed: a text or items. */
+  /** The request's `input`, parsed: a text or items. */
   readonly input: unknown;
-  /** The exchange to make it with. */
+  /** The exchange that generates the response. */
   readonly request: ExchangeRequest;
 }
 
-/** A response that is to be made. */
+/** A pending background response. */
 export interface FoundBackground {
   readonly pending: JsonRecord;
   readonly request: ExchangeRequest;
@@ -52,21 +52,21 @@ export interface FoundBackground {
   readonly input: readonly JsonRecord[];
 }
 
-/** A response that was made. */
+/** A complete background response. */
 interface FinishedBackground {
   readonly accountId: string;
   readonly responseId: string;
   readonly response: JsonRecord;
   /** The request's own items. */
   readonly input: readonly JsonRecord[];
-  /** The vendor that keeps it too, what that calls it, and what going on from it makes it read, in bytes.
-   * `undefined`: none does. */
+  /** The vendor's own copy: the vendor, its id of the response, and the bytes that it reads when a request continues
+   * the response. `undefined`: the vendor has none. */
   readonly vendorCopy:
     | { readonly vendor: string; readonly responseId: string; readonly bytes: number }
     | undefined;
 }
 
-/** Makes it over the same database as the responses that are kept. */
+/** Creates the store, over the same database as `responses`. */
 export function createBackgroundStore(
   pool: Pick<Pool, "query">,
   responses: Pick<ResponseStore, "countWritten">,
@@ -97,7 +97,7 @@ export function createBackgroundStore(
 
     async finish(transaction, { accountId, responseId, response, input, vendorCopy }) {
       const output = recordsAt(response, "output");
-      // What its vendor keeps is found there, by the ids that came with it.
+      // Items that the vendor stores are found by the vendor's ids.
       const items = vendorCopy === undefined ? listedItems(input, responseId) : input;
       const ids = storedItemIds([...items, ...output]);
       const json = toJsonBytes(response);
@@ -108,7 +108,7 @@ export function createBackgroundStore(
       const { rowCount } = await transaction.query(finishSql, values);
       if (vendorCopy === undefined) return responses.countWritten(accountId, size);
       if (rowCount === 0) return;
-      // Replies that go on from it name it as its vendor does: that is an id of the account's, too.
+      // Replies that continue it name the vendor's id: the account owns that id too.
       const { vendor, responseId: vendorResponseId } = vendorCopy;
       const model = textAt(response, "model");
       const alias = [accountId, vendorResponseId, model, vendor, ids, size, storedResponseTtlMs];
@@ -127,18 +127,16 @@ function toJsonBytes(value: JsonRecord | readonly JsonRecord[]): Buffer {
   return Buffer.from(JSON.stringify(value));
 }
 
-/* How responses in the background stand. */
-
-/** See {@link createBackgroundState}. */
+/** Reads and cancels background responses. */
 export interface BackgroundState {
-  /** The response as it stands, as JSON in UTF-8. @throws GatewayError NOT_FOUND */
+  /** The response with its current status, as JSON in UTF-8. @throws GatewayError NOT_FOUND */
   status(accountId: string, responseId: string): Promise<Buffer>;
-  /** Asks to end one that is being made, and waits a moment for its end. One that has ended otherwise, or ends
-   * soon, stays as it is. */
+  /** Requests the cancel of a response, and waits briefly for its end. A response that has ended otherwise stays as
+   * it is. */
   cancel(accountId: string, taskId: string): Promise<void>;
 }
 
-/** Makes it. */
+/** Creates the state of background responses. */
 export function createBackgroundState(
   tasks: Pick<BackgroundTasks, "find" | "cancel">,
   responses: Pick<ResponseStore, "find">,
@@ -151,7 +149,7 @@ export function createBackgroundState(
       if (background?.isPending !== true) return response;
       const status = await tasks.find(accountId, background.taskId);
       if (status === undefined) throw noSuchResponse(responseId);
-      // Its end and its response are one transaction: it came between the two questions.
+      // The task ended between the two reads. One transaction wrote its end and the response, so read again.
       if (status.status === "completed") return this.status(accountId, responseId);
       const pending = parseRecord(response.toString()) ?? {};
       return Buffer.from(JSON.stringify(withStatus(pending, status)));
@@ -161,7 +159,7 @@ export function createBackgroundState(
       try {
         await tasks.cancel(accountId, taskId);
       } catch (error) {
-        // What was made is being written down, or its task is older than tasks are kept.
+        // The result is being stored, or the task has expired.
         const { code } = error instanceof GatewayError ? error : { code: undefined };
         const isOver = code === ErrorCode.TASK_NOT_CANCELLABLE || code === ErrorCode.TASK_NOT_FOUND;
         if (!isOver) throw error;

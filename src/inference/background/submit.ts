@@ -1,4 +1,4 @@
-/** Accepts responses in the background: what is wrong with a request is told now, the rest by its task. */
+/** Accepts background responses. An invalid request is refused at once; later failures end the task. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ExchangeRequest } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { toAbortSignal } from "../../core/cancel-signal.ts";
@@ -23,9 +23,9 @@ import { backgroundParams, readBackground } from "./request.ts";
 import type { BackgroundState, BackgroundStore } from "./store.ts";
 import type { BackgroundStarted, BackgroundTasks } from "./tasks.ts";
 
-/** What {@link createBackground} needs. */
+/** Options of {@link createBackground}. */
 export interface BackgroundOptions extends PipelineDeps {
-  /** What is kept between calls. */
+  /** The state that outlives a call. */
   readonly state: CallState;
   readonly tasks: BackgroundTasks;
   readonly store: BackgroundStore;
@@ -33,14 +33,14 @@ export interface BackgroundOptions extends PipelineDeps {
   readonly events: EventLog;
 }
 
-/** Accepts a request, and answers with the response as it stands. */
+/** Accepts a request, and replies with the response in its current status. */
 export type Background = (
   request: ExchangeRequest,
   context: CallContext,
   sink: Sink<Buffer>,
 ) => Promise<SentReply>;
 
-/** Creates it. */
+/** Creates the handler of background requests. */
 export function createBackground(options: BackgroundOptions): Background {
   const { state } = options;
   return async function background(request, context, sink) {
@@ -78,7 +78,7 @@ async function whole(
   sink.whole({ status: 200, headers: { ...headers, ...headersOf(accepted) } }, body);
 }
 
-/** The client may disconnect: what was accepted is made all the same, and can be read on from any place. */
+/** Streams the events. The client may disconnect: the response continues, and can be read from any event on. */
 async function stream(
   accepted: Accepted,
   { context: { caller, signal }, options, sink }: ReplyTo,
@@ -91,7 +91,7 @@ async function stream(
   for await (const events of followEvents(followRequest, options)) await sink.chunk(events);
 }
 
-/** How a stream of events begins. */
+/** The headers of an event stream. */
 export const streamHeaders: Readonly<Record<string, string>> = {
   "content-type": "text/event-stream; charset=utf-8",
   ...replyHeaders({}, undefined),
@@ -106,11 +106,11 @@ function headersOf({ dropped, replayed }: Accepted): Record<string, string> {
 
 interface Accepted extends BackgroundStarted {
   readonly dropped: readonly string[];
-  /** The response, where it was not accepted before. */
+  /** The pending response; for a repeated request not the stored one. */
   readonly pending: JsonRecord;
 }
 
-/** A response's id is made of its call's. */
+/** The response's id, derived from its call's. */
 function idOf(callId: string): string {
   return responseId(callId.replaceAll("-", ""));
 }
@@ -165,17 +165,14 @@ async function accept(
   const start = (inputTokens: number): Promise<BackgroundStarted> =>
     options.tasks.start({ ...starting, units: { inputTokens, outputTokens } });
   const started = await start(tokens.bound).catch(async (error: unknown) => {
-    // As for calls: where the balance does not cover the bound, the tokens are counted.
+    // As for calls: where the balance does not cover the upper bound, the tokens are counted.
     if (!isInsufficient(error)) throw error;
     const counted = await tokens.countedBound();
     if (counted === undefined || counted >= tokens.bound) throw error;
     return start(counted);
   });
   const fields = { requestId, callId: started.taskId, accountId, model: model.key };
-  options.log.info(
-    { ...fields, replayed: started.replayed },
-    "a response is made in the background",
-  );
+  options.log.info({ ...fields, replayed: started.replayed }, "a background response was accepted");
   return { ...started, dropped, pending };
 }
 
@@ -183,7 +180,7 @@ function isInsufficient(error: unknown): boolean {
   return error instanceof GatewayError && error.code === ErrorCode.INSUFFICIENT_BALANCE;
 }
 
-/** What is refused has no task: the record is made here, as for calls (R-MON-10). */
+/** Records a refused request as a call, because it has no task (R-MON-10). */
 async function refused(error: unknown, admitted: Admitted<Buffer>): Promise<GatewayError> {
   const { call, context, deps } = admitted;
   const fields = toGatewayError(error, context.signal);

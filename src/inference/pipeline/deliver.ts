@@ -350,7 +350,7 @@ export async function readCompleteBody(
 ): Promise<Buffer | undefined> {
   const type = headers["content-type"] ?? "";
   const encoding = headers["content-encoding"] ?? "identity";
-  if (encoding !== "identity") throw unusableReply(`content-encoding ${encoding}, not asked for`);
+  if (encoding !== "identity") throw unusableReply(`content-encoding ${encoding}, not requested`);
   if (isStreamed) return undefined;
   if (!type.includes("json")) throw unusableReply(`content-type ${type || "(none)"}`);
   const whole = await body.whole(replyBytesMax);

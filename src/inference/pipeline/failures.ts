@@ -9,17 +9,6 @@ import { HttpFailure } from "../../http/failure.ts";
 import { formatUsd } from "../../core/money.ts";
 import { failureError } from "../upstream-refusal.ts";
 
-/** The balance does not cover the call. */
-function insufficient(neededNanos: bigint, availableNanos: bigint): GatewayError {
-  const needed = formatUsd(neededNanos);
-  const available = formatUsd(availableNanos);
-  return new GatewayError(
-    ErrorCode.INSUFFICIENT_BALANCE,
-    `Insufficient balance: this call needs ${needed} USD, ${available} USD is available; top up the account or ask for fewer tokens (max_tokens)`,
-    { metadata: { needed, available } },
-  );
-}
-
 /** The error for a refused hold. @param limitNanos the key's total spend limit; `undefined`: no limit */
 export function holdRefused(
   { availableNanos, keyRemainingNanos }: Refused,
@@ -33,6 +22,17 @@ export function holdRefused(
 }
 
 type Refused = Extract<HoldVerdict, { admitted: false }>;
+
+/** The balance does not cover the call. */
+function insufficient(neededNanos: bigint, availableNanos: bigint): GatewayError {
+  const needed = formatUsd(neededNanos);
+  const available = formatUsd(availableNanos);
+  return new GatewayError(
+    ErrorCode.INSUFFICIENT_BALANCE,
+    `Insufficient balance: this call needs ${needed} USD, ${available} USD is available; top up the account or ask for fewer tokens (max_tokens)`,
+    { metadata: { needed, available } },
+  );
+}
 
 /** The call could exceed the key's total spend limit (R-KEY-4). */
 function keyLimitReached(neededNanos: bigint, limit: KeyLimit): GatewayError {

@@ -1,4 +1,4 @@
-/** ResponseService: responses that are kept, for the account that they were made for. */
+/** Implements ResponseService: an account reads, cancels and deletes its stored responses. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {
@@ -22,15 +22,15 @@ import { itemId, listedItems } from "./input-items.ts";
 import type { ResponseStore, StoredBackground, StoredResponse } from "./response-store.ts";
 import type { VendorState } from "./vendor-state.ts";
 
-/** What {@link createResponseService} needs. */
+/** Options of {@link createResponseService}. */
 export interface ResponseServiceOptions {
   readonly store: ResponseStore;
   readonly vendorState: VendorState;
-  /** Responses in the background. */
+  /** Reads the events of background responses. */
   readonly followOptions: FollowOptions;
 }
 
-/** Implements `uas.inference.v1.ResponseService`. */
+/** Creates the implementation of `uas.inference.v1.ResponseService`. */
 export function createResponseService(
   options: ResponseServiceOptions,
 ): ServiceImpl<typeof ResponseService> {
@@ -71,7 +71,7 @@ export function createResponseService(
       const accountId = accountOf(values.get(callerKey));
       const found = await find(accountId, responseId);
       if (found.kind === "vendor") {
-        // Forgotten only then: what the vendor still has must stay within reach.
+        // The vendor deletes first: a response that it still has must remain reachable.
         await vendorState.send({ ...found, action: "delete", responseId, query: "", signal });
       } else if (found.background !== undefined) {
         await endBackground(found.background, { accountId, signal }, options);
@@ -114,7 +114,7 @@ async function* streamed(
   }
 }
 
-/** Nobody wants it any more: it is not made, and its vendor does not keep it. */
+/** Cancels a background response that is being deleted, and deletes the vendor's copy. */
 async function endBackground(
   { taskId, isPending, vendorCopy }: StoredBackground,
   { accountId, signal }: { readonly accountId: string; readonly signal: AbortSignal },
@@ -127,17 +127,17 @@ async function endBackground(
   await store.delete(accountId, vendorCopy.responseId);
 }
 
-/** What its vendor has no more is deleted here all the same: it is kept here, too. */
+/** Ignores that the vendor no longer has the response: the gateway's copy is deleted in any case. */
 function ignoreNotFound(error: unknown): void {
   if (!(error instanceof GatewayError) || error.code !== ErrorCode.NOT_FOUND) throw error;
 }
 
-/** The access option lets nobody else through; an operator calling in process has no account. */
+/** The caller's account. The access option admits keys only, but an operator that calls in process has no account. */
 function accountOf(caller: Caller | undefined): string {
   return admitCaller(caller, "Responses belong to accounts: send an API key").accountId;
 }
 
-/** The most items of a page, and how many where the request does not say: those of the style. */
+/** Page size limit and default, as the responses style defines them. */
 const limitMax = 100;
 const limitDefault = 20;
 
@@ -166,7 +166,7 @@ function listPage(
   const items = isAscending ? listed : listed.toReversed();
   const start = after === "" ? 0 : items.findIndex((item) => itemId(item) === after) + 1;
   if (after !== "" && start === 0) {
-    throw invalid("after: there is no such item; send the `last_id` of the page before", "after");
+    throw invalid("after: there is no such item; send the `last_id` of the previous page", "after");
   }
   const data = items.slice(start, start + limit);
   const ids = data.map((item) => itemId(item) ?? null);
@@ -175,7 +175,7 @@ function listPage(
   return { object: "list", data, first_id: first, last_id: ids.at(-1) ?? null, has_more: hasMore };
 }
 
-/** A query as SDKs of the style write it. */
+/** Formats a query as SDKs of the style do. */
 function queryOf({
   include,
   ...single

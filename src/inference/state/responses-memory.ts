@@ -1,4 +1,4 @@
-/** What one request of the responses style refers to, and what is kept of its reply. */
+/** Resolves the references of responses requests, and stores their replies. */
 import { itemReferencesMax, bytesPerToken } from "../../config/limits.ts";
 import { asBuffer } from "../../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -19,20 +19,20 @@ import { inputItems, itemId } from "./input-items.ts";
 import type { ReasoningCarry } from "./reasoning.ts";
 import type { ResponseStore } from "./response-store.ts";
 
-/** A request with what it refers to put in its place. */
+/** A request whose references are resolved. */
 export interface RecalledRequest {
   readonly body: Buffer;
   /** The only vendor that can serve it; `undefined`: any. */
   readonly vendor: string | undefined;
-  /** What that vendor reads beside the body, in bytes of text. */
+  /** The stored text that the vendor reads in addition to the body, in bytes. */
   readonly storedBytes: number;
-  /** The response whose conversation was put in, and which the body names no more: the reply names it. */
+  /** The continued response, where its conversation replaced its id in the body. The reply repeats the id. */
   readonly previous?: string;
 }
 
 /**
- * Puts the items of earlier responses into a request that refers to them. `undefined`: it refers to none.
- * Whose they are is checked here: a vendor knows nothing of accounts.
+ * Replaces references to earlier responses by their items. `undefined`: the request has no references. Ownership is
+ * checked here, because a vendor does not know the gateway's accounts.
  *
  * @throws GatewayError INVALID_REQUEST where the account has no such response or item, REQUEST_TOO_LARGE,
  * SERVICE_UNAVAILABLE
@@ -70,7 +70,7 @@ async function recall(
   return withReferences(store, accountId, expanded, whole);
 }
 
-/** The body with the id that the vendor knows its response by; else the same bytes. */
+/** Replaces the previous response's id by the vendor's; the same bytes where they are equal. */
 function renamed(body: Buffer, { members }: Outline, responseId: string): Buffer {
   const text = JSON.stringify(responseId);
   const edits = members
@@ -80,7 +80,7 @@ function renamed(body: Buffer, { members }: Outline, responseId: string): Buffer
   return edits.length === 0 ? body : Buffer.concat(applyEdits(body, edits));
 }
 
-/** Replaces references to items that are kept here by the items, and finds who keeps the others. */
+/** Replaces references to items that are stored here, and finds the vendor that stores the others. */
 async function withReferences(
   store: ResponseStore,
   accountId: string,
@@ -100,7 +100,7 @@ async function withReferences(
   const vendor = request.vendor ?? vendorItems[0]?.vendor;
   const elsewhere = vendorItems.find((each) => each.vendor !== vendor);
   if (elsewhere !== undefined) throw storedElsewhere(elsewhere.vendor);
-  // Each of a conversation's responses has all before it in its size.
+  // The size of each response includes the conversation before it.
   const storedBytes = Math.max(request.storedBytes, ...vendorItems.map(({ bytes }) => bytes));
   if (found.size === 0) return { ...request, vendor, storedBytes };
   const items = input.map((item) => found.get(referenceOf(item) ?? "") ?? item);
@@ -108,12 +108,12 @@ async function withReferences(
   return { ...request, body, vendor, storedBytes };
 }
 
-/** The id that an item of the input refers to; `undefined`: it is an item itself. */
+/** The id that an input element refers to; `undefined`: it is an item itself. */
 function referenceOf(item: unknown): string | undefined {
   return isReference(item) ? item.id : undefined;
 }
 
-/** Whether a body may refer to something: seldom wrong, and never where it does. */
+/** Whether a body may have references: rarely a false positive, never a false negative. */
 function canRefer(bytes: Buffer, { members, nested }: Outline): boolean {
   if (members.some(({ key }) => key === "previous_response_id")) return true;
   if (!nested.mayHave("id")) return false;
@@ -131,30 +131,30 @@ function hasUntypedItem(bytes: Buffer): boolean {
     });
 }
 
-/** A reply that may have to be kept. */
+/** A finished reply, which may have to be stored. */
 interface FinishedReply {
   readonly accountId: string;
   /** The public name of the model. */
   readonly model: string;
   /** The request as the client sent it. */
   readonly request: Uint8Array;
-  /** Its outline. */
+  /** The outline of `request`. */
   readonly outline: Outline;
-  /** What goes to the client with the end of the reply: all of it, or the event that ends its stream. */
+  /** The last piece for the client: the complete reply, or the event that ends its stream. */
   readonly last: Buffer;
-  /** The vendor that keeps the response itself; `undefined`: it was translated, and is kept here. */
+  /** The vendor that stores the response itself; `undefined`: it was translated, and is stored here. */
   readonly vendor: string | undefined;
 }
 
 /**
- * Keeps a whole response, or notes who keeps it: before the client learns that it is complete. `undefined`: it
- * is not to be kept, and then nothing of it is parsed.
+ * Stores a response, or the vendor that stores it, before the client learns that it is complete. `undefined`: it is not
+ * to be stored, and nothing of it is parsed.
  */
 export function storeResponse(
   store: ResponseStore,
   reply: FinishedReply,
 ): Promise<void> | undefined {
-  // As the style has it: kept unless said otherwise.
+  // The style's default is to store.
   return memberValue(reply, "store") === false ? undefined : storeReply(store, reply);
 }
 
@@ -182,22 +182,22 @@ async function storeReply(store: ResponseStore, reply: FinishedReply): Promise<v
   });
 }
 
-/** One member of the request; `undefined` where it is absent. Of several the last, as JSON.parse has it. */
+/** A member of the request; `undefined`: it is absent. Of duplicates the last one counts, as for JSON.parse. */
 function memberValue({ request, outline }: FinishedReply, name: string): unknown {
   const member = outline.members.findLast(({ key }) => key === name);
   return member === undefined ? undefined : JSON.parse(sliceText(request, member));
 }
 
-/** What going on from a response makes a vendor read, in bytes of text, as it counted. */
+/** The bytes of text that a vendor reads when a request continues the response, by the vendor's own count. */
 export function contextBytes(response: JsonRecord): number {
   const usage = recordAt(response, "usage") ?? {};
   const tokens = (countAt(usage, "input_tokens") ?? 0) + (countAt(usage, "output_tokens") ?? 0);
   return tokens * bytesPerToken;
 }
 
-/** The response object in the event that ends a stream; `undefined`: none is among these bytes. */
+/** The response object of the event that ends a stream; `undefined`: these bytes have none. */
 function endedResponse(bytes: Buffer): JsonRecord | undefined {
-  // A line's beginning cannot stand in the JSON of another event: line breaks are escaped there.
+  // Line breaks are escaped in JSON, so no event's text can look like the start of a line.
   const lines = bytes.toString("utf8").split(/\r\n|\n|\r/);
   const data = lines.findLast((line) => line.startsWith("data:") && endings.test(line));
   const event = data === undefined ? undefined : parseRecord(data.slice("data:".length));
@@ -206,16 +206,16 @@ function endedResponse(bytes: Buffer): JsonRecord | undefined {
 
 const endings = /"response\.(?:completed|incomplete)"/;
 
-/** What a caller is told whose conversation another vendor keeps than those that serve the model. */
+/** The conversation is stored by a vendor that does not serve the model. */
 export function storedElsewhere(vendor: string): GatewayError {
   return new GatewayError(
     ErrorCode.INVALID_REQUEST,
-    "The response that `previous_response_id` names is kept by a vendor that does not serve this model; use the model that it was made with, or send the conversation in `input`",
-    { param: "previous_response_id", internal: `kept by ${vendor}` },
+    "The response that `previous_response_id` names is stored by a vendor that does not serve this model; use the model of that response, or send the conversation in `input`",
+    { param: "previous_response_id", internal: `stored by ${vendor}` },
   );
 }
 
-/** What is kept between calls. */
+/** The state that outlives a call. */
 export interface CallState {
   readonly responses: ResponseStore;
   readonly reasoning: ReasoningCarry;

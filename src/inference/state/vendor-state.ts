@@ -1,4 +1,4 @@
-/** Asks vendors about responses that they keep. Who owns one is known before. */
+/** Sends requests about stored responses to the vendors that store them. Ownership is checked before. */
 import type { Logger } from "pino";
 import { jsonDepthMax, replyBytesMax } from "../../config/limits.ts";
 import { type Member, scanObject } from "../../dialect/json/outline.ts";
@@ -13,39 +13,39 @@ import { unusableReply } from "../pipeline/failures.ts";
 import { failureError, readRefusal, retryAfterSeconds } from "../upstream-refusal.ts";
 import { vendorRemoved, noSuchResponse } from "./failures.ts";
 
-/** See {@link createVendorState}. */
+/** The responses that vendors store. */
 export interface VendorState {
   /**
-   * Resolves to the vendor's answer: a JSON object, unchanged but for the model's name.
+   * Resolves to the vendor's answer: a JSON object, unchanged except for the model's name.
    *
-   * @throws GatewayError NOT_FOUND where the vendor has the response no more, or is not used any more; else
-   * as a call to a model would fail
+   * @throws GatewayError NOT_FOUND where the vendor no longer has the response, or is no longer configured; else the
+   * errors of a model call
    */
   send(request: VendorStateRequest): Promise<Buffer>;
 }
 
-/** What to ask. */
+/** A request about one stored response. */
 export interface VendorStateRequest extends ResponseStateCall {
   /** The vendor's name. */
   readonly vendor: string;
-  /** The public name of the model, to be put where the vendor wrote its own. */
+  /** The public name of the model, which replaces the vendor's in the answer. */
   readonly model: string;
 }
 
-/** What {@link createVendorState} needs. */
+/** Options of {@link createVendorState}. */
 export interface VendorStateOptions {
   readonly vendors: ReadonlyMap<string, Vendor>;
   readonly metrics: Metrics;
   readonly log: Logger;
 }
 
-/** The most of a refusal's body that is read, in bytes. */
+/** Size limit of a refusal's body, in bytes. */
 const refusalBytesMax = 1024 * 1024;
 
-/** A response repeats parts of its request, a few levels further in. */
+/** A response nests parts of its request a few levels deeper. */
 const replyDepthMax = 2 * jsonDepthMax;
 
-/** Makes one over the vendors of a process. */
+/** Creates the vendor state. */
 export function createVendorState(options: VendorStateOptions): VendorState {
   const { vendors, log } = options;
   return {
@@ -73,7 +73,7 @@ interface Refused {
   readonly reply: VendorReply;
 }
 
-/** As for calls to models (R-ERR-3, R-ERR-4), but 404 is about the response and not about the model. */
+/** Converts a refusal as for model calls (R-ERR-3, R-ERR-4), except that 404 concerns the response, not the model. */
 async function refused(
   { metrics, log }: VendorStateOptions,
   { storing, responseId, reply }: Refused,

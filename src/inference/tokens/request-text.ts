@@ -1,7 +1,7 @@
-/** What of a request and of a reply is text for a model. Any style; pure. */
+/** Counts the text that a model reads in a request or wrote in a reply, in any style. Pure. */
 import type { CountText } from "./bpe.ts";
 
-/** What begins each message, and what asks for the reply: figures of OpenAI's chat models. */
+/** Tokens that OpenAI's chat models add for each message, and for the start of the reply. */
 const messageTokens = 3;
 const replyTokens = 3;
 
@@ -20,10 +20,10 @@ const modelMembers = new Set([
   "text",
 ]);
 
-/** Members that models read as JSON. A vendor may write tools shorter than they were sent, never longer. */
+/** Members that models read as JSON. Vendors may shorten tools, but never make them longer. */
 const jsonMembers = new Set(["tools", "functions", "response_format", "input", "args", "response"]);
 
-/** Strings that only the vendor reads, not its model. */
+/** Members that only the vendor reads, not its model. */
 const vendorOnly = new Set([
   "id",
   "type",
@@ -43,7 +43,7 @@ const vendorOnly = new Set([
   "thought_signature",
 ]);
 
-/** Strings of a reply that its model wrote. */
+/** Members of a reply that the model wrote. */
 const writtenMembers = new Set([
   "content",
   "text",
@@ -57,7 +57,7 @@ const writtenMembers = new Set([
   "args",
 ]);
 
-/** The tokens of a request, its pictures and documents left out. @param json one JSON object */
+/** Counts a request without its media. @param json one JSON object */
 export function countRequest(json: string, count: CountText): number {
   let tokens = replyTokens;
   for (const [name, value] of Object.entries(recordOf(json))) {
@@ -68,14 +68,14 @@ export function countRequest(json: string, count: CountText): number {
   return tokens;
 }
 
-/** The tokens of a whole reply that tells no usage. @param json one JSON object */
+/** Counts a complete reply without usage. @param json one JSON object */
 export function countReply(json: string, count: CountText): number {
   return countWritten(recordOf(json), count);
 }
 
 function countValue(value: unknown, count: CountText): number {
   if (typeof value === "string") return count(value);
-  // Embeddings may be asked for with tokens in place of text.
+  // An embeddings request may contain tokens instead of text.
   if (typeof value === "number") return 1;
   if (Array.isArray(value)) {
     return value.reduce((sum: number, each) => sum + countValue(each, count), 0);
