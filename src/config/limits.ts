@@ -83,7 +83,7 @@ export const ledgerConnections = 4;
  * every reply has, so that few holds have to grow. */
 export const holdOutputTokensDefault = 2_048;
 /** How often running streams are compared with their holds. */
-export const streamLookMs = second;
+export const streamCheckMs = second;
 /** When a stream writes its first checkpoint, and the interval of later ones. A killed process loses only what came
  * since. Most streams end before the first. */
 export const checkpointFirstMs = second;
@@ -104,7 +104,7 @@ export const journalSegmentBytesMax = 8 * mib;
 /** Pause after a failed write to the journal. */
 export const journalRetryMs = second;
 /** How often a process marks its journal as used, and looks for journals without a process. */
-export const journalLookMs = 5 * second;
+export const journalScanMs = 5 * second;
 /** A journal that was not marked for this long is taken over. A process that starts takes over all at once. */
 export const journalSilentMs = 20 * second;
 
