@@ -38,7 +38,9 @@ test.each(pages)("%s: files that it names exist", (page) => {
 });
 
 test("docs/architecture.md: files that it names by their last part exist", () => {
-  const existing = new Set(globSync("src/**/*.{ts,tsx,sql}", { cwd: root }).map((file) => basename(file)));
+  const existing = new Set(
+    globSync("src/**/*.{ts,tsx,sql}", { cwd: root }).map((file) => basename(file)),
+  );
   const named = [...readPage("docs/architecture.md").matchAll(/`([\w-]+\.(?:tsx?|sql))`/g)];
   const missing = named.map(([, name = ""]) => name).filter((name) => !existing.has(name));
   expect(named.length).toBeGreaterThan(100);
