@@ -7,6 +7,7 @@ import { ExtraSchema } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { type EncodedRequest, type RequestTarget, UnreadableReplyError } from "../dialect/codec.ts";
+import { CostStream, writeReplyCost } from "../dialect/cost.ts";
 import type { RelayOptions, StreamRelay, TextDialect, TextRequest } from "../dialect/dialect.ts";
 import { textDialects } from "../dialect/index.ts";
 import {
@@ -29,6 +30,7 @@ import {
 import {
   type AskedText,
   CallAdapter,
+  type CostWriter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
@@ -211,6 +213,17 @@ export class WireRequest extends ReadRequest<Buffer> {
     return headers;
   }
 
+  override costWriter(): CostWriter<Buffer> | undefined {
+    if (!this.#options.request.reportCost) return undefined;
+    const { usageEvents } = this.#style;
+    const stream = new CostStream(usageEvents);
+    return {
+      whole: (body, cost) => writeReplyCost(body, usageEvents, cost),
+      write: (out, cost) => stream.write(out, cost),
+      rest: (cost) => stream.rest(cost),
+    };
+  }
+
   refusal({ status, body, error }: Refused, { dialect }: PlannedRoute): Buffer | GatewayError {
     return dialect === this.dialect ? body : vendorFault({ status, body, error }, dialect);
   }
@@ -219,7 +232,7 @@ export class WireRequest extends ReadRequest<Buffer> {
     const { text } = this;
     return {
       publicModel: route.model === text.model ? undefined : text.model,
-      hideUsage: text.stream && !text.wantsUsage,
+      hideUsage: text.stream && !text.wantsUsage && !this.#options.request.reportCost,
       choices: text.choices,
     };
   }
@@ -262,8 +275,11 @@ export class WireRequest extends ReadRequest<Buffer> {
   }
 
   /** What the reply repeats: the request as the client sent it. */
-  #echoed(generation: Generation): Generation {
+  #echoed(asked: Generation): Generation {
     const { previous } = this.#read;
+    const { reportCost } = this.#options.request;
+    // The cost is told beside the usage.
+    const generation = reportCost ? { ...asked, includeUsage: true } : asked;
     if (previous === undefined) return generation;
     const json = JSON.stringify(previous);
     const extra = create(ExtraSchema, { name: "previous_response_id", json });

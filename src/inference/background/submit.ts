@@ -175,7 +175,7 @@ async function refused(error: unknown, admitted: Admitted<Buffer>): Promise<Gate
   explainFailure(call, told, deps.log);
   await settle(admitted, {
     connection,
-    delivery: { isDone: false, isWithheld: false, monitor: undefined },
+    delivery: { isDone: false, isWithheld: false, isCostTold: false, monitor: undefined },
   });
   return told;
 }

@@ -15,6 +15,7 @@ import { toldOf, unusable } from "./failures.ts";
 import { HoldMonitor } from "./hold-monitor.ts";
 import type { Connection, Opened } from "./open.ts";
 import { coverReply } from "./overrun.ts";
+import { ToldCost } from "./told-cost.ts";
 import { explainFailure, explainUnkept, chargeToDate } from "./settle.ts";
 
 /** How far the delivery of a reply is: what its settlement needs to know. */
@@ -23,6 +24,8 @@ export interface Delivery {
   isDone: boolean;
   /** Whether a whole reply is kept back because it cannot be paid for: nothing is charged. */
   isWithheld: boolean;
+  /** Whether the caller has been told the cost: it is final. */
+  isCostTold: boolean;
   /** The monitor of a stream; `undefined`: the reply is none. */
   monitor: HoldMonitor | undefined;
 }
@@ -39,6 +42,8 @@ export async function deliver<Out extends Chunk>(
 ): Promise<void> {
   const { call, reply } = opened;
   const { client, dropped } = connection;
+  const writer = opened.request.costWriter();
+  const told = writer && new ToldCost(opened, writer, { connection, delivery });
   if (reply.kind === "stream") {
     const { stream } = reply;
     delivery.monitor = monitored(opened, stream);
@@ -46,23 +51,25 @@ export async function deliver<Out extends Chunk>(
     try {
       if (!client.isDetached) {
         sink.head(head);
-        await pass(opened, stream, { sink, monitor: delivery.monitor, connection });
+        await pass(opened, stream, { sink, monitor: delivery.monitor, connection, told });
       }
       if (client.isDetached) await drain(stream, delivery.monitor);
     } catch (error) {
-      await fail(opened, stream, { error, sink, connection });
+      await fail(opened, stream, { error, sink, connection, told });
     } finally {
       delivery.isDone = stream.isDone;
     }
     return;
   }
-  const out = reply.kind === "whole" ? reply.whole.body : reply.body;
-  const head = headOf(opened, { length: out.length, dropped, isDetached: client.isDetached });
+  let out = reply.kind === "whole" ? reply.whole.body : reply.body;
+  let cost: string | undefined;
   if (client.isDetached) return;
   if (reply.kind === "whole") {
     await cover(opened, reply.whole.usage, delivery);
     await keep(opened, out);
+    if (told !== undefined) ({ body: out, cost } = await told.whole(out));
   }
+  const head = headOf(opened, { length: out.length, dropped, isDetached: false, cost });
   sink.whole(head, out);
   call.passed();
   delivery.isDone = true;
@@ -100,13 +107,15 @@ interface Passing<Out extends Chunk> {
   readonly sink: Sink<Out>;
   readonly monitor: HoldMonitor;
   readonly connection: Connection;
+  /** Tells the cost; `undefined`: nobody asked for it. */
+  readonly told: ToldCost<Out> | undefined;
 }
 
 /** Passes the stream on until its end, or until its client has disconnected. */
 async function pass<Out extends Chunk>(
   opened: Opened<Out>,
   reply: StreamReply<Out>,
-  { sink, monitor, connection: { client } }: Passing<Out>,
+  { sink, monitor, connection: { client }, told }: Passing<Out>,
 ): Promise<void> {
   const { call } = opened;
   for (;;) {
@@ -117,7 +126,7 @@ async function pass<Out extends Chunk>(
         if (out.length === 0) continue;
         call.passed();
         if (isLast(opened, reply)) await keep(opened, out);
-        const full = sink.chunk(out);
+        const full = told ? send(sink, await told.pass(out, reply.isDone)) : sink.chunk(out);
         if (full !== undefined) await full;
         if (client.isDetached) return;
       }
@@ -128,13 +137,19 @@ async function pass<Out extends Chunk>(
     if (client.isDetached) return;
     const rest = reply.rest();
     if (rest === undefined) {
+      if (told !== undefined) await send(sink, await told.end());
       call.end(CallEnding.COMPLETED);
       return;
     }
     if (isLast(opened, reply)) await keep(opened, rest);
-    const full = sink.chunk(rest);
+    const full = told ? send(sink, await told.pass(rest, reply.isDone)) : sink.chunk(rest);
     if (full !== undefined) await full;
   }
+}
+
+/** Sends what there is: an empty piece would end the reply. */
+function send<Out extends Chunk>(sink: Sink<Out>, out: Out): Promise<void> | undefined {
+  return out.length === 0 ? undefined : sink.chunk(out);
 }
 
 /** Whether the client has the whole reply now. A vendor that was stopped has kept nothing that could be referred to. */
@@ -182,30 +197,35 @@ interface Failing<Out extends Chunk> extends Omit<Passing<Out>, "monitor"> {
 async function fail<Out extends Chunk>(
   { call, context, deps }: Opened<Out>,
   reply: StreamReply<Out>,
-  { error, sink, connection }: Failing<Out>,
+  { error, sink, connection, told: toldCost }: Failing<Out>,
 ): Promise<void> {
   const told = reply.failure ?? toldOf(error, context.signal);
   const event = reply.isDone ? undefined : reply.errorEvent(told);
   if (event?.length === 0) throw told;
   connection.client.endFailed(told, reply.isDone);
   explainFailure(call, told, deps.log);
-  if (event !== undefined && call.ending !== CallEnding.COMPLETED) await sink.chunk(event);
+  if (event === undefined || call.ending === CallEnding.COMPLETED) return;
+  if (toldCost !== undefined) await send(sink, toldCost.abandon());
+  await sink.chunk(event);
 }
 
 interface HeadFacts {
   readonly length: number | undefined;
   readonly dropped: readonly string[];
   readonly isDetached: boolean;
+  /** What the call costs in USD; absent: the caller did not ask, or it is not known yet. */
+  readonly cost?: string | undefined;
 }
 
 function headOf<Out extends Chunk>(
   { call, request, planned, answer }: Opened<Out>,
-  { length, dropped, isDetached }: HeadFacts,
+  { length, dropped, isDetached, cost }: HeadFacts,
 ): SinkHead {
   const { status, headers: upstream } = answer;
   if (!isDetached) call.status = status;
   const isRelayed = planned.dialect === request.dialect;
   const headers = request.headers({ upstream, length, dropped, isRelayed });
+  if (cost !== undefined) headers["x-uas-cost"] = cost;
   return { status, headers, dropped };
 }
 

@@ -46,7 +46,7 @@ export async function runCall<Out extends Chunk>(
   const admitted = admit(adapter, begin);
   const ended: Ended = {
     connection: new Connection(admitted),
-    delivery: { isDone: false, isWithheld: false, monitor: undefined },
+    delivery: { isDone: false, isWithheld: false, isCostTold: false, monitor: undefined },
   };
   let reached: Reached<Out> = admitted;
   try {

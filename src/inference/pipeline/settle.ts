@@ -56,11 +56,9 @@ export async function settle<Out extends Chunk>(
     reportCall(call, deps);
     return;
   }
-  // What the stop of a reply has told is what is charged.
-  if (monitor?.isUsedUp !== true) {
-    const isInputOwed = call.ending === CallEnding.CLIENT_GONE && connection.isAccepted;
-    const estimated = await estimate(reached, { connection, isInputOwed });
-    chargeToDate(reached, { estimated, isInputOwed });
+  // What the caller has been told, or the stop of a reply has decided, is what is charged.
+  if (monitor?.isUsedUp !== true && !delivery.isCostTold) {
+    await chargeAtEnd(reached, connection);
     if (delivery.isWithheld) {
       call.isCharged = false;
       call.costNanos = 0n;
@@ -75,6 +73,16 @@ export async function settle<Out extends Chunk>(
 
 function isHeld<Out extends Chunk>(reached: Reached<Out>): reached is Reached<Out> & Held<Out> {
   return reached.plan !== undefined;
+}
+
+/** Writes on the call what it consumed until its end, and what that costs. */
+export async function chargeAtEnd<Out extends Chunk>(
+  chargeable: Chargeable<Out>,
+  connection: Connection,
+): Promise<void> {
+  const isInputOwed = chargeable.call.ending === CallEnding.CLIENT_GONE && connection.isAccepted;
+  const estimated = await estimate(chargeable, { connection, isInputOwed });
+  chargeToDate(chargeable, { estimated, isInputOwed });
 }
 
 /** What is charged for where the vendor reported nothing; `undefined`: it did, or nothing is charged. */

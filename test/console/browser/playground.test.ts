@@ -215,7 +215,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
       { type: "image_url", image_url: { url } },
       { type: "image_url", image_url: { url } },
     ]);
-    await page.getByText("You sent 2 pictures, which it cannot see.").waitFor();
+    await page.getByText("You sent 2 images, which it cannot see.").waitFor();
     expect(await page.getByRole("img", { name: /^Image \d/ }).count()).toBe(2);
     expect(curl).toContain(url);
     const shown = await page.getByRole("region", { name: "curl", exact: true }).textContent();
@@ -225,7 +225,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     // What was sent stays in sight until something new is written.
     await button("Send").waitFor();
     expect(await copied()).toBe(curl);
-    expect(await pasted(curl, secret)).toContain("pictures");
+    expect(await pasted(curl, secret)).toContain("images");
   });
 
   test("a reply that was cut off says so, and what did not get through is tried again", async () => {
